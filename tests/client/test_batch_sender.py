@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from pathlib import Path
 from random import choices
 from string import ascii_letters
 
@@ -91,9 +92,9 @@ async def test_one_unreadable_event_is_rejected_alone(game: Game) -> None:
 
 
 @in_loop
-async def test_a_401_stops_all_sending_and_keeps_the_queue(game: Game) -> None:
+async def test_a_401_stops_all_sending_and_keeps_the_queue(game: Game, tmp_path: Path) -> None:
     """After a 401 nothing more is sent or queued (Wire 1.10, Collector statuses)."""
-    session = game.session()
+    session = game.session(queue=tmp_path / "events.sqlite")
     async with session as player:
         await first_delivery(game)
         add_events(player, 2)

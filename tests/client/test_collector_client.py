@@ -161,6 +161,24 @@ def test_the_length_is_sent() -> None:
     assert int(recorder.headers["content-length"]) == answer.sent_bytes == len(recorder.body)
 
 
+def test_all_requests_and_their_bytes_are_counted() -> None:
+    """Inits, retries and requests that fail count as well as those that are answered 200."""
+    statuses, sizes = [200, 503, 200, 500], list[int]()
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        sizes.append(len(request.content))
+        return httpx.Response(statuses.pop(0), content=b'{"server_ts":1795000000}')
+
+    async def use(client: CollectorClient) -> tuple[int, int]:
+        await client.init_v2(user_id="ann", platform="ios", os_version="ios 17.0")
+        await client.submit(b"[]", attempts=2)
+        with pytest.raises(ServiceError):
+            await client.submit(b"[]", attempts=1)
+        return client.requests, client.sent_bytes
+
+    assert with_client(Recorder(), use, transport=httpx.MockTransport(answer)) == (4, sum(sizes))
+
+
 def test_a_server_names_the_players_address() -> None:
     """X-Forwarded-For names the player's address (Wire 1.16, Submitting for players)."""
     recorder = Recorder()

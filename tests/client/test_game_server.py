@@ -11,13 +11,15 @@ import pytest
 
 from gamelens.client.events.event_recorder import EventRecorder
 from gamelens.client.events.game_server import GameServer
+from gamelens.client.events.outbox import UNSENT
 from gamelens.errors import BadQuery, Refused, ServiceError, Unreachable
 from support.game_events import NOW
-from support.game_network import Game, Sent, Time, Wire, in_loop
+from support.game_network import Game, Sent, Time, Wire, in_loop, until
 from support.sandbox_stage import Stage
 
 PHONE: dict[str, Any] = {"platform": "ios", "os_version": "ios 17.0"}
 OK = (200, b"")
+DISABLED = (200, b'{"enabled":false,"server_ts":1795000000,"flags":[]}')
 
 
 def server(game: Game, **options: Any) -> GameServer:
@@ -252,7 +254,7 @@ async def test_the_end_sends_all_events_of_the_players_that_do_not_fail(game: Ga
         _, bob = await join(at, "ann", "bob")
         for _ in range(1200):
             bob.add("design", event_id="menu:open")
-    assert (at.report().waiting, at.report().collected) == (2, 1202)
+    assert (at.report().dropped, at.report().collected) == ({UNSENT: 2}, 1202)
 
 
 @in_loop
@@ -308,6 +310,108 @@ async def test_a_disabled_game_sends_nothing_for_anyone(game: Game) -> None:
         await at.submit()
     assert [sent.route for sent in game.wire.sent] == ["init_v2", "init"] * 2
     assert at.report().dropped == {"disabled": 4}
+
+
+@in_loop
+async def test_a_disabled_player_stops_no_other(game: Game) -> None:
+    """`enabled` is the answer to one player's init (Wire 1.16, Submitting for players)."""
+    async with server(game) as at:
+        (bob,) = await join(at, "bob")
+        game.wire.script["init_v2"] = [DISABLED]
+        (ann,) = await join(at, "ann")
+        assert bob.add("design", event_id="menu:open")
+        assert not ann.add("design", event_id="menu:open")
+        await at.submit()
+        assert {event["user_id"] for event in game.wire.events} == {"bob"}
+
+
+@pytest.mark.parametrize("answer", [(503, b"{}"), (500, b"<html>"), (404, b"{}"), (200, b"hello")])
+def test_only_version_2_enables_a_disabled_player(game: Game, answer: tuple[int, bytes]) -> None:
+    """A player told `enabled` false sends nothing until told true; the other init does not tell."""
+
+    @in_loop
+    async def main() -> None:
+        game.wire.script["init_v2"] = [DISABLED, answer, answer]
+        async with server(game) as at:
+            await join(at, "ann")
+            (ann,) = await join(at, "ann")
+            ann.add("design", event_id="menu:open")
+            await at.submit()
+            assert game.wire.of("events") == []
+            game.wire.script["init_v2"] = []
+            await join(at, "ann")
+            await at.submit()
+            assert {event["user_id"] for event in game.wire.events} == {"ann"}
+
+    main()
+
+
+@in_loop
+async def test_a_disabled_player_stays_disabled_over_a_restart(game: Game, tmp_path: Path) -> None:
+    """Events queued before `enabled` false wait in the file, also for the next process."""
+    path = tmp_path / "events.sqlite"
+    game.wire.is_down = True
+    async with server(game, queue=path) as at:
+        await join(at, "ann")
+    game.wire.is_down, game.wire.script["init_v2"] = False, [DISABLED]
+    game.wire.failing_users = {"ann"}
+    async with server(game, queue=path) as at:
+        await join(at, "ann")
+    game.wire.failing_users = set()
+    game.wire.sent.clear()
+    async with server(game, queue=path) as at:
+        await game.time.wait_for_pause(1)
+        await at.submit()
+        assert game.wire.of("events") == []
+        assert at.report().disabled is not None
+    async with server(game, queue=path) as at:
+        await join(at, "ann")
+    assert game.wire.categories == ["user", "session_end"] * 2
+
+
+@pytest.mark.slow
+@in_loop
+async def test_events_wait_for_a_late_version_2_init(game: Game) -> None:
+    """An answer after 5 s is used: until then the player's events wait, those of others do not."""
+    game.wire.gates["init_v2"], game.wire.script["init_v2"] = asyncio.Event(), [DISABLED]
+    async with server(game) as at:
+        (ann,) = await join(at, "ann")
+        answered, answers = game.wire.gates.pop("init_v2"), game.wire.script.pop("init_v2")
+        await join(at, "bob")
+        ann.add("design", event_id="menu:open")
+        await at.submit()
+        assert {event["user_id"] for event in game.wire.events} == {"bob"}
+        game.wire.script["init_v2"] = answers
+        answered.set()
+        await until(lambda: "enabled = false" in (at.report().disabled or ""))
+        await at.submit()
+        assert not ann.add("design", event_id="menu:open")
+    assert {event["user_id"] for event in game.wire.events} == {"bob"}
+
+
+@pytest.mark.slow
+@in_loop
+async def test_the_last_delivery_follows_each_init_that_is_answered(game: Game) -> None:
+    """Neither a player whose init hangs nor one whose requests fail keeps it from the others."""
+    game.wire.failing_users = {"cid"}
+    at = server(game)
+    await at.start()
+    await join(at, "cid")
+    of_ann, of_bob = asyncio.Event(), asyncio.Event()
+    game.wire.gates["init_v2"] = of_ann
+    joining = asyncio.create_task(join(at, "ann"))
+    await until(lambda: len(game.wire.of("init_v2")) == 2)
+    game.wire.gates["init_v2"] = of_bob
+    await join(at, "bob")
+    await joining
+    closing = asyncio.create_task(at.close())
+    await until(lambda: game.wire.of("events"))
+    assert game.wire.events == []
+    of_bob.set()
+    await until(lambda: game.wire.events)
+    of_ann.set()
+    await closing
+    assert [event["user_id"] for event in game.wire.events] == ["bob", "bob", "ann", "ann"]
 
 
 @pytest.mark.parametrize("ip", ["", "ann's house", "192.0.2.1\r\nX-Evil: 1", "192.0.2.300"])

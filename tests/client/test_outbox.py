@@ -129,6 +129,32 @@ def test_only_as_many_sessions_are_deleted_as_needed() -> None:
     assert len(bodies(queue)) == 2
 
 
+def test_an_older_session_never_deletes_events_of_a_newer_one() -> None:
+    """The oldest sessions go first, so an event of an old one finds no room (Wire 1.15, Client queue)."""
+    queue = with_sessions("old", "new", cap_bytes=90)
+    for _ in range(9):
+        queue.add("new", b"n" * 10, now_s=0)
+    assert not queue.add("old", b"o", now_s=0)
+    assert (bodies(queue), queue.counts()) == ([b"n" * 10] * 9, {"cache full": 1})
+
+
+def test_the_end_of_an_older_session_deletes_no_event_of_a_newer_one() -> None:
+    """A `session_end` is queued in any case, beside the newer session."""
+    queue = with_sessions("old", "new", cap_bytes=90)
+    for _ in range(9):
+        queue.add("new", b"n" * 10, now_s=0)
+    queue.end_session("old", b"end")
+    assert (queue.waiting(), queue.counts()) == (10, {})
+
+
+def test_the_oldest_session_is_the_one_that_started_first() -> None:
+    """The start of a session decides, not its oldest event in the queue."""
+    queue = with_sessions("oldest", "older", "new", cap_bytes=20)
+    for name, body in [("older", b"2" * 10), ("oldest", b"1" * 10), ("new", b"3" * 10)]:
+        queue.add(name, body, now_s=0)
+    assert bodies(queue) == [b"2" * 10, b"3" * 10]
+
+
 def test_a_session_that_fills_the_queue_alone_takes_no_more_events() -> None:
     """A session that fills the queue alone refuses more events and counts them."""
     queue = with_sessions("s1", cap_bytes=10)

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from gamelens.client.events.outbox import UNSENT
 from gamelens.client.events.player_session import PlayerSession
 from gamelens.errors import AuthError, BadQuery, Refused, Unreachable
 from support.game_events import NOW
@@ -322,7 +323,7 @@ async def test_a_silent_collector_does_not_block_the_game(game: Game) -> None:
     session = game.session(wait_s=0.02)
     async with session as player:
         player.add("design", event_id="menu:open")
-    assert session.report().waiting == 3
+    assert session.report().dropped == {UNSENT: 3}
 
 
 @in_loop
@@ -370,13 +371,13 @@ async def test_a_session_that_starts_and_ends_offline_is_sent_by_the_next(game: 
 
 @in_loop
 async def test_unsent_events_in_memory_are_reported(game: Game) -> None:
-    """The report of an offline session counts its waiting events and names the failure."""
+    """The report of an offline session counts its events as dropped and names the failure."""
     game.wire.is_down = True
     session = game.session()
     async with session:
         await game.time.wait_for_pause(1)
     report = session.report()
-    assert (report.waiting, report.collected) == (2, 0)
+    assert (report.waiting, report.collected, report.dropped) == (0, 0, {UNSENT: 2})
     assert "nothing answers" in (report.trouble or "")
 
 
@@ -521,7 +522,7 @@ def test_keys_and_address_may_come_from_the_environment(monkeypatch: pytest.Monk
     session = PlayerSession(**ANN)
     with session:
         pass
-    assert session.report().waiting == 2
+    assert session.report().dropped == {UNSENT: 2}
 
 
 @in_loop

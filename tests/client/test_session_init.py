@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections import Counter
 from pathlib import Path
@@ -10,8 +11,10 @@ from typing import Any
 import pytest
 
 from gamelens.client.events.game_server import GameServer
+from gamelens.client.events.outbox import UNSENT
+from gamelens.client.events.player_session import PlayerSession
 from support.game_events import NOW
-from support.game_network import Game, in_loop
+from support.game_network import ANN, Game, in_loop, until
 
 TIME = int(NOW.timestamp())
 PHONE: dict[str, Any] = {"platform": "ios", "os_version": "ios 17.0"}
@@ -97,14 +100,111 @@ def test_an_unavailable_init_is_asked_again_and_holds_no_event_back(game: Game, 
 
 
 @in_loop
-async def test_an_init_that_never_answers_holds_no_event_back(game: Game) -> None:
-    """The other init is used and events are collected while one route hangs."""
-    game.wire.hanging = {"init_v2"}
-    async with game.session(wait_s=0.5) as player:
-        assert player.configs == {"difficulty": "normal"}
+async def test_events_wait_while_version_2_is_under_way(game: Game) -> None:
+    """The client checks `enabled` before it sends events (Wire 1.15, Client queue)."""
+    game.wire.gates["init_v2"] = answered = asyncio.Event()
+    async with game.session(wait_s=0.4) as player:
+        await player.flush()
+        assert game.wire.categories == []
+        answered.set()
+        await until(lambda: player.report().disabled is None)
         await player.flush()
         assert game.wire.categories == ["user"]
-    assert game.wire.categories == ["user", "session_end"]
+    assert inits(game) == {"init_v2": 1, "init": 1}
+
+
+@in_loop
+async def test_a_late_disabled_sends_nothing(game: Game, tmp_path: Path) -> None:
+    """An answer after the wait is obeyed, and what was recorded until then stays in the queue."""
+    game.wire.gates["init_v2"], game.wire.script["init_v2"] = asyncio.Event(), [DISABLED]
+    session = game.session(wait_s=0.4, queue=tmp_path / "events.sqlite")
+    async with session as player:
+        player.add("design", event_id="menu:open")
+        game.wire.gates["init_v2"].set()
+        await until(lambda: "enabled = false" in (player.report().disabled or ""))
+        await player.flush()
+    assert game.wire.of("events") == []
+    assert session.report().waiting == 3
+
+
+@in_loop
+async def test_a_version_2_init_without_any_answer_holds_events_for_one_request(game: Game) -> None:
+    """Whoever cannot be asked is enabled: events go when the first request has failed."""
+    game.wire.gates["init_v2"], game.wire.script["init_v2"] = asyncio.Event(), [(0, b"")]
+    async with game.session(wait_s=0.4) as player:
+        await until(lambda: game.wire.of("init_v2"))
+        await player.flush()
+        assert game.wire.categories == []
+        game.wire.gates.pop("init_v2").set()
+        game.wire.hanging = {"init_v2"}
+        await until(lambda: player.report().disabled is None)
+        await player.flush()
+        assert game.wire.categories == ["user"]
+        assert inits(game)["init_v2"] == 2
+
+
+@in_loop
+async def test_the_longest_time_of_a_request_ends_the_wait_for_version_2(game: Game) -> None:
+    """A collector that accepts the connection and says nothing holds events for that time only."""
+    game.wire.hanging = {"init_v2"}
+    collector = game.wire.collector(max_wait_s=0.0)
+    async with PlayerSession(collector, **ANN, wait_s=0.4, **game.time.seams()) as player:
+        await until(lambda: player.report().disabled is None)
+        await player.flush()
+        assert game.wire.categories == ["user"]
+
+
+@pytest.mark.slow
+@in_loop
+async def test_the_last_delivery_waits_for_version_2(game: Game) -> None:
+    """A session that ends before the answer sends its events after it."""
+    game.wire.gates["init_v2"] = answered = asyncio.Event()
+    session = game.session()
+    await session.start()
+    closing = asyncio.create_task(session.close())
+    await asyncio.sleep(0.1)
+    assert game.wire.of("events") == []
+    answered.set()
+    report = await closing
+    assert (report.collected, report.waiting) == (2, 0)
+
+
+@in_loop
+async def test_events_still_undecided_at_the_end_are_counted(game: Game, tmp_path: Path) -> None:
+    """They wait in a queue file, and are dropped with a queue in memory."""
+    game.wire.hanging = {"init_v2"}
+    in_file, in_memory = game.session(wait_s=0.1, queue=tmp_path / "events.sqlite"), game.session(wait_s=0.1)
+    async with in_file, in_memory:
+        pass
+    assert game.wire.of("events") == []
+    assert (in_file.report().waiting, in_file.report().dropped) == (2, {})
+    assert (in_memory.report().waiting, in_memory.report().dropped) == (0, {UNSENT: 2})
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b'{"enabled":false}',
+        b'{"enabled":false,"server_ts":0,"flags":[]}',
+        b'{"enabled":false,"server_ts":"now","flags":[]}',
+        b'{"enabled":false,"server_ts":1795000000,"flags":{}}',
+        b'{"enabled":false,"server_ts":1795000000,"flags":null}',
+        b'{"enabled":false,"server_ts":1795000000,"configs":7,"configs_hash":8,"ab_id":9}',
+    ],
+)
+def test_enabled_false_is_obeyed_whatever_else_the_answer_holds(game: Game, answer: bytes) -> None:
+    """A missing time or flags of another type do not matter (Wire 1.11, Version 2 init)."""
+
+    @in_loop
+    async def main() -> None:
+        game.wire.script["init_v2"] = [(200, answer)]
+        session = game.session()
+        async with session as player:
+            assert not player.add("design", event_id="menu:open")
+        assert game.wire.of("events") == []
+        assert session.report().dropped == {"disabled": 2}
+
+    main()
 
 
 @in_loop
@@ -165,7 +265,7 @@ async def test_configs_with_status_200_are_configs(game: Game) -> None:
 
 
 @pytest.mark.parametrize("refusal", [DISABLED, NOT_AUTHORISED])
-def test_a_server_asks_again_when_the_next_player_joins(game: Game, refusal: tuple[int, bytes]) -> None:
+def test_a_server_asks_again_when_the_player_joins_again(game: Game, refusal: tuple[int, bytes]) -> None:
     """A join after `enabled` false or a 401 asks init again, and its answer holds."""
 
     @in_loop
@@ -175,12 +275,12 @@ def test_a_server_asks_again_when_the_next_player_joins(game: Game, refusal: tup
         async with at:
             ann = await at.join("ann", ip="192.0.2.1", **PHONE)
             assert at.report().disabled is not None
-            bob = await at.join("bob", ip="192.0.2.2", **PHONE)
-            assert at.report().disabled is None
-            assert bob.add("design", event_id="menu:open")
             assert not ann.add("design", event_id="menu:open")
+            ann = await at.join("ann", ip="192.0.2.1", **PHONE)
+            assert at.report().disabled is None
+            assert ann.add("design", event_id="menu:open")
             await at.submit()
-            assert [event["user_id"] for event in game.wire.events] == ["bob", "bob"]
+            assert [event["category"] for event in game.wire.events] == ["user", "design"]
         assert at.report().dropped == {"disabled": 2}
         assert at.report().waiting == 0
 
@@ -188,8 +288,8 @@ def test_a_server_asks_again_when_the_next_player_joins(game: Game, refusal: tup
 
 
 @in_loop
-async def test_rounds_go_on_after_a_server_was_enabled_again(game: Game) -> None:
-    """The background rounds outlive a 401 on events."""
+async def test_rounds_go_on_after_a_401_on_events(game: Game) -> None:
+    """The background rounds outlive it; the player's events wait for their next session."""
     async with GameServer(game.wire.collector(), **game.time.seams()) as at:
         await game.time.wait_for_pause(1)
         game.wire.script["events"] = [NOT_AUTHORISED]
@@ -200,7 +300,11 @@ async def test_rounds_go_on_after_a_server_was_enabled_again(game: Game) -> None
         await at.join("bob", ip="192.0.2.2", **PHONE)
         game.time.advance(20)
         await game.time.wait_for_pause(3)
-        assert [event["user_id"] for event in game.wire.events] == ["ann", "bob"]
+        assert [event["user_id"] for event in game.wire.events] == ["bob"]
+        await at.join("ann", ip="192.0.2.1", **PHONE)
+        game.time.advance(20)
+        await game.time.wait_for_pause(4)
+        assert [event["user_id"] for event in game.wire.events] == ["bob", "ann", "ann", "ann"]
 
 
 @in_loop

@@ -28,6 +28,8 @@ def simulation(
     with running_sandbox(tmp_path_factory.mktemp(mode) / "state") as ready:
         played = populate_with_clients(ready, load_scenario("small", players=30, days=12), mode=mode, ledger=ledger)
         assert played.events == len(ledger)
+        assert played.requests >= 3 * ledger.summary()["sessions"]  # both inits, and one of events at least
+        assert played.sent_bytes > 100 * played.requests
         call_control_api(ready, ControlApi.process)
         summary = call_control_api(ready, ControlApi.summary)
         assert (summary.accepted, summary.rejected, summary.duplicate) == (len(ledger), 0, 0)

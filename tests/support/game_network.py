@@ -34,6 +34,13 @@ def in_loop(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., Non
     return run
 
 
+async def until(is_met: Callable[[], object]) -> None:
+    """Wait until *is_met*, however slow the machine is."""
+    async with asyncio.timeout(60):
+        while not is_met():  # noqa: ASYNC110 - nothing tells when a client has used an answer
+            await asyncio.sleep(0.01)
+
+
 class Sent:
     """A request as it was sent, its decoded content, and the status of its response."""
 
@@ -56,11 +63,12 @@ class Wire:
         is_down: whether connecting fails.
         gate: an event that responses wait for.
         hanging: routes that never answer.
+        gates: events that the answers to requests from now on wait for, by route.
         failing_users: players whose events are answered 500.
         takes_bytes: the largest body that is not answered 413.
         takes_events: the largest batch that is not answered 413.
         retry_after_s: the `Retry-After` header of scripted responses.
-        script: statuses and bodies to answer next, by route.
+        script: statuses and bodies to answer next, by route. Status 0 is no answer.
         sent: all requests so far.
     """
 
@@ -69,6 +77,7 @@ class Wire:
         self.is_down = False
         self.gate: asyncio.Event | None = None
         self.hanging: set[str] = set()
+        self.gates: dict[str, asyncio.Event] = {}
         self.failing_users: set[str] = set()
         self.takes_bytes: int | None = None
         self.takes_events: int | None = None
@@ -85,6 +94,8 @@ class Wire:
             await self.gate.wait()
         if sent.route in self.hanging:
             await asyncio.Event().wait()
+        if sent.route in self.gates:
+            await self.gates[sent.route].wait()
         response = await self._answer(request, sent)
         sent.status = response.status_code
         return response
@@ -95,6 +106,8 @@ class Wire:
     async def _answer(self, request: httpx.Request, sent: Sent) -> httpx.Response:
         if self.script[sent.route]:
             status, body = self.script[sent.route].pop(0)
+            if not status:
+                raise httpx.ReadTimeout("no answer")
             waits = {"retry-after": str(self.retry_after_s)} if self.retry_after_s is not None else {}
             return httpx.Response(status, content=body, headers=waits)
         if sent.route == "events" and self.failing_users & {event.get("user_id") for event in sent.content}:

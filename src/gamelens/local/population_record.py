@@ -16,7 +16,8 @@ class PopulationRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         scenario, version, seed, players, days, ends_on: what identifies the population; *version* is the simulator's.
-        events, requests, sent_bytes, seconds: what was sent, and how long it took.
+        events, requests, sent_bytes, seconds: what was sent, inits of real clients among the requests, and how long it
+            took. A population that was written and not sent has no requests.
     """
 
     scenario: str

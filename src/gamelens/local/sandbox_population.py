@@ -232,17 +232,23 @@ def populate_with_clients(
         async with api:
             await api.set_clock(resume=True)
 
-    ends_on, api = ends_on or today(), control_api_of(ready)
+    ends_on, api, clients = ends_on or today(), control_api_of(ready), _clients(ready)
     game_ids = _game_ids(ready, scenario)
     _name_scenario(ready, scenario)
     sessions = play_sessions(scenario, ends_on=ends_on, game_ids=game_ids, ledger=ledger)
     began = time.monotonic()
     try:
-        recording = record_sessions(sessions, _clients(ready), mode=mode, set_time=set_time, on_batch=on_batch)
+        recording = record_sessions(sessions, clients, mode=mode, set_time=set_time, on_batch=on_batch)
         events = shared_loop().run(recording)
     finally:
         shared_loop().run(release())
-    return msgspec.structs.replace(population_id(scenario, ends_on), events=events, seconds=time.monotonic() - began)
+    return msgspec.structs.replace(
+        population_id(scenario, ends_on),
+        events=events,
+        requests=sum(client.requests for client in clients.values()),
+        sent_bytes=sum(client.sent_bytes for client in clients.values()),
+        seconds=time.monotonic() - began,
+    )
 
 
 def _name_scenario(ready: SandboxInfo, scenario: Scenario) -> None:

@@ -74,9 +74,10 @@ class CollectorChecks:
                 answer = await init(**_DEVICE, attempts=1)
             except GamelensError:
                 continue
-            self._is_enabled = getattr(answer, "enabled", True)
-            # The time of the answer is in whole seconds, rounded down.
-            self._offset_s = (sent_at + self._now()) / 2 - answer.server_ts - 0.5
+            self._is_enabled = getattr(answer, "enabled", None) is not False
+            if answer.server_ts is not None:
+                # The time of the answer is in whole seconds, rounded down.
+                self._offset_s = (sent_at + self._now()) / 2 - answer.server_ts - 0.5
             return
 
     def _all_findings(self) -> Iterator[Finding]:

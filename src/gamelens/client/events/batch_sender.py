@@ -1,6 +1,7 @@
 """Delivery of queued events to the collector, and what each answer does with the batch.
 
-200 and 400 remove the batch: its valid events were collected, the rejected ones are reported. 401 stops all delivery.
+200 and 400 remove the batch: its valid events were collected, the rejected ones are reported. After a 401 nothing more
+of that player is sent in this session.
 A batch that is too large (413) or unreadable is sent again in halves, down to the single event that causes it. Any
 other answer, or none, keeps the batch. An event that is sent twice has the same `event_uuid`.
 
@@ -26,6 +27,8 @@ from gamelens.errors import AuthError, BadQuery, Retryable, ServiceError
 from gamelens.wire.event_validator import RejectedEvent
 
 DISABLED: Final = "disabled"
+UNDECIDED: Final = "the version 2 init has not said yet whether events may be sent"
+DISABLED_BEFORE: Final = "disabled by an earlier init (enabled = false), and no init has said otherwise since"
 TOO_LARGE: Final = "too large for the collector"
 UNCLEAR: Final = "answered 400 without saying why"
 FAILURES_IN_A_ROW: Final = 3  # Our choice: after so many a collector is taken to be down for all players
@@ -42,11 +45,12 @@ class DeliveryReport(msgspec.Struct, frozen=True, kw_only=True):
     Each event is counted once.
 
     Attributes:
-        waiting: events in the queue.
+        waiting: events in the queue. After the end of a session or server those of its file: events that are left in a
+            queue in memory are dropped.
         collected, rejected: events the collector has answered.
         dropped: events that were never collected, by reason.
         rejections: the last 100 rejected events of this process, with their violations.
-        disabled: the reason why nothing is sent any more.
+        disabled: the reason why nothing is sent; of a game server, the latest reason why nothing of a player is sent.
         trouble: the error of the last attempt, if it failed.
     """
 
@@ -73,7 +77,8 @@ class BatchSender:
         clock, random: time and chance of the pauses after failures, which each batch key has alone.
 
     Attributes:
-        disabled: the reason why nothing is sent, or None.
+        held: the players of whom nothing is sent until an init decides, and why. Their events are recorded.
+        disabled: the players who may send nothing in this session, and why. Their events are dropped.
         trouble: the error of the last attempt, if it failed.
     """
 
@@ -87,23 +92,40 @@ class BatchSender:
     ) -> None:
         self.collector = collector
         self.outbox = outbox
-        self.disabled: str | None = None
+        self.held = dict.fromkeys(outbox.file.disabled_players(), DISABLED_BEFORE)
+        self.disabled: dict[str, str] = {}
         self.trouble: str | None = None
         self._clock, self._random = clock, random
         self._rejections: deque[RejectedEvent] = deque(maxlen=_MAX_REJECTIONS)
         self._backoffs: dict[BatchKey, Backoff] = {}
 
-    def disable(self, because: str) -> None:
-        """Stop sending.
+    def hold(self, user_id: str) -> None:
+        """Send nothing of *user_id* until `release`, `enable` or `disable`."""
+        self.held.setdefault(user_id, UNDECIDED)
 
-        Waiting events stay in the queue for a later session.
+    def release(self, user_id: str) -> None:
+        """Send the events of *user_id* again, unless an earlier version 2 init disabled the player.
+
+        For an init without a usable answer (Wire 1.15, Client queue).
         """
-        self.disabled = because
-        _log.warning("no events are sent: %s", because)
+        if self.held.get(user_id) == UNDECIDED:
+            del self.held[user_id]
 
-    def enable(self) -> None:
-        """Send again, after an init that disables nothing."""
-        self.disabled = None
+    def enable(self, user_id: str) -> None:
+        """Send the events of *user_id*: the version 2 init said so."""
+        if self.held.pop(user_id, None) == DISABLED_BEFORE:
+            self.outbox.file.save_enabled(user_id, is_enabled=True)
+
+    def disable(self, user_id: str, because: str, *, is_kept: bool = False) -> None:
+        """Send nothing of *user_id* in this session, and if *is_kept* in later ones until `enable`.
+
+        Waiting events stay in the queue.
+        """
+        self.disabled[user_id] = because
+        if is_kept:
+            self.outbox.file.save_enabled(user_id, is_enabled=False)
+            self.held[user_id] = DISABLED_BEFORE
+        _log.warning("no events of the player are sent: %s", because)
 
     def new_backoff(self) -> Backoff:
         """Return a pause by the clock of this sender that has not begun."""
@@ -154,7 +176,7 @@ class BatchSender:
             rejected=counts.pop("rejected", 0),
             dropped=counts,
             rejections=tuple(self._rejections),
-            disabled=self.disabled,
+            disabled=next(reversed([*self.held.values(), *self.disabled.values()]), None),
             trouble=self.trouble,
         )
 
@@ -168,12 +190,17 @@ class BatchSender:
         failures = 0
         is_answered = False
         for key in sorted(filter(is_wanted, keys), key=self._backoffs.__contains__):
-            if self.disabled is not None or failures == FAILURES_IN_A_ROW:
+            if failures == FAILURES_IN_A_ROW:
                 return False
+            if key.user_id in self.held or key.user_id in self.disabled:
+                continue
             try:
                 await self._send(self.outbox.batch(key), key.forwarded_for)
             except OutboxUnavailable:
                 raise
+            except AuthError as error:
+                self.disable(key.user_id, str(error))
+                failures += 1
             except Retryable as error:
                 failed[key] = error
                 self._backoffs.setdefault(key, self.new_backoff()).fail(error)
@@ -189,14 +216,11 @@ class BatchSender:
 
     async def _send(self, batch: Sequence[QueuedEvent], forwarded_for: str | None) -> None:
         """Send *batch* and remove what the collector has answered for."""
-        try:
-            async for part, outcome in submit_in_parts(self.collector, batch, forwarded_for=forwarded_for):
-                if isinstance(outcome, str):
-                    self.outbox.remove_batch(part, dropped={outcome: len(part)})
-                else:
-                    self._remove_batch(part, outcome.rejected)
-        except AuthError as error:
-            self.disable(str(error))
+        async for part, outcome in submit_in_parts(self.collector, batch, forwarded_for=forwarded_for):
+            if isinstance(outcome, str):
+                self.outbox.remove_batch(part, dropped={outcome: len(part)})
+            else:
+                self._remove_batch(part, outcome.rejected)
 
     def _remove_batch(self, batch: Sequence[QueuedEvent], rejected: Sequence[RejectedEvent]) -> None:
         """Remove *batch* from the outbox and log its rejected events."""

@@ -22,6 +22,7 @@ from gamelens.client.connection.transport import (
     HttpBackend,
     HttpRequest,
     HttpResponse,
+    RequestStats,
     Transport,
 )
 from gamelens.errors import ServiceError
@@ -65,14 +66,14 @@ class GameStatus(msgspec.Struct, frozen=True, kw_only=True):
     """The answer to a version 2 init.
 
     Attributes:
-        enabled: whether the game may send events.
-        server_ts: the server's time, epoch seconds.
+        enabled: whether the game may send events; None if the answer does not say.
+        server_ts: the server's time, epoch seconds; None if an answer with `enabled` = false does not say.
         flags: not used.
         init: the configs and experiment, if the collector serves them here too.
     """
 
-    enabled: bool
-    server_ts: int
+    enabled: bool | None
+    server_ts: int | None
     flags: list[Any] = []
     init: InitAnswer | None = None
 
@@ -91,6 +92,10 @@ class CollectorClient:
         allow_http: whether the address may be plain http beyond this machine; else GAMELENS_ALLOW_HTTP=1 or the config
             file.
         transport: sends the requests instead of the network, such as `httpx.ASGITransport(app)`.
+
+    Attributes:
+        requests: requests sent so far: inits, retries and those without an answer among them.
+        sent_bytes: size of their bodies, as sent.
 
     Every call may raise:
         AuthError: a key is wrong.
@@ -119,6 +124,7 @@ class CollectorClient:
         self.game_key = settings.game_key
         self._secret = settings.secret_key
         self._gzip_level = gzip_level
+        self.requests = self.sent_bytes = 0
         self._transport = Transport(
             settings.collector_url,
             key_hint=settings.key_hint,
@@ -162,7 +168,13 @@ class CollectorClient:
         Wire 1.11, Version 2 init.
         """
         body = _init_body(user_id, platform, os_version, build)
-        answer = _decoded(await self._init(self._path("init"), (), body, forwarded_for, attempts))
+        response = await self._init(self._path("init"), (), body, forwarded_for, attempts)
+        try:
+            answer = _decoded(response)
+        except ServiceError:
+            if _says_disabled(response.body):  # obeyed whatever else is wrong with the answer
+                return GameStatus(enabled=False, server_ts=None)
+            raise
         return GameStatus(
             enabled=answer.enabled, server_ts=answer.server_ts, flags=answer.flags, init=answer.init_answer()
         )
@@ -235,7 +247,7 @@ class CollectorClient:
         """Post *body* to the events route."""
         if is_gzipped:
             headers["Content-Encoding"] = "gzip"
-        response = await self._transport.send(
+        response = await self._send(
             HttpRequest(
                 method="POST",
                 path=self._path("events"),
@@ -251,7 +263,7 @@ class CollectorClient:
         self, path: str, params: Sequence[tuple[str, str]], body: bytes, forwarded_for: str | None, attempts: int
     ) -> HttpResponse:
         """Post *body* to one of the init routes."""
-        return await self._transport.send(
+        return await self._send(
             HttpRequest(
                 method="POST",
                 path=path,
@@ -262,6 +274,14 @@ class CollectorClient:
                 attempts=attempts,
             )
         )
+
+    async def _send(self, request: HttpRequest) -> HttpResponse:
+        tally = RequestStats()
+        try:
+            return await self._transport.send(request, tally)
+        finally:
+            self.requests += tally.requests
+            self.sent_bytes += tally.requests * len(request.body or b"")
 
     def _path(self, route: str) -> str:
         return f"/v2/{quote(self.game_key, safe='')}/{route}"
@@ -282,7 +302,7 @@ class _TolerantAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     server_ts: int
-    enabled: bool = True
+    enabled: bool | None = None
     flags: list[Any] = []
     configs: list[Any] | None = None
     configs_hash: str | None = None
@@ -325,6 +345,15 @@ def _decoded(response: HttpResponse) -> _TolerantAnswer:
     if decoded.server_ts <= 0:
         raise ServiceError(response.status, f"server_ts = {decoded.server_ts} is no time: it must be above 0")
     return decoded
+
+
+def _says_disabled(body: bytes) -> bool:
+    """Return whether *body* is a JSON object with `enabled` = false. Wire 1.11, Version 2 init."""
+    try:
+        answer = msgspec.json.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return False
+    return isinstance(answer, dict) and answer.get("enabled") is False
 
 
 def _init_body(user_id: str, platform: str, os_version: str, build: str | None) -> bytes:

@@ -11,8 +11,9 @@ from typing import Final
 from gamelens.client.events.batch_sender import BatchSender, DeliveryReport
 from gamelens.client.events.collector_client import CollectorClient
 from gamelens.client.events.event_recorder import EventRecorder, end_killed_sessions
-from gamelens.client.events.outbox import Outbox
+from gamelens.client.events.outbox import UNSENT, Outbox
 from gamelens.client.events.outbox_file import OutboxFile
+from gamelens.client.events.session_init import SessionInit
 from gamelens.errors import Refused, Retryable
 
 WAIT_S: Final = 5.0  # Our choice: the longest a player waits for a collector that does not answer
@@ -48,6 +49,7 @@ class DeliveryLoop:
         self._sender: BatchSender | None = None
         self._task: asyncio.Task[None] | None = None
         self._last_report: DeliveryReport | None = None
+        self._inits: dict[str, SessionInit] = {}  # of the latest session of each player, until it is answered
 
     @property
     def sender(self) -> BatchSender:
@@ -81,10 +83,11 @@ class DeliveryLoop:
     async def initialise(self, recorder: EventRecorder, *, within_s: float, due_only: bool = False) -> bool:
         """Send the inits of a session without an answer. Return False if one got none again.
 
-        A disabled game is asked at the start of a session only, and with *due_only* others after a pause.
+        A disabled player is asked at the start of a session only, and with *due_only* others after a pause.
         """
         init = recorder.init
-        if init.is_answered or self.sender.disabled is not None or (due_only and not init.is_due):
+        is_idle = due_only and not init.is_due and not init.under_way
+        if init.is_answered or recorder.identity.user_id in self.sender.disabled or is_idle:
             return True
         return await init.ask(within_s=within_s)
 
@@ -96,23 +99,39 @@ class DeliveryLoop:
         Raises:
             OutboxUnavailable: the disk cannot be written to.
         """
+        user_id = recorder.identity.user_id
+        self._inits = {name: init for name, init in self._inits.items() if not init.is_answered}
+        previous, self._inits[user_id] = self._inits.get(user_id), recorder.init
+        if previous is not None:
+            await previous.cancel()
+        recorder.init.begin()
         await recorder.init.ask(within_s=within_s)
         recorder.start()
 
     async def finish(self, last_turn: Turn, *, within_s: float) -> DeliveryReport:
-        """Deliver a last time, stop the task, close the queue and return the last report."""
+        """Deliver a last time, stop the task, close the queue and return the last report.
+
+        Events that wait for an init follow once it is answered.
+        """
         try:
-            with contextlib.suppress(TimeoutError, Retryable):
+            with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(within_s):
-                    await last_turn()
+                    await self._deliver_last(last_turn)
             await self._stop()
         finally:
             await self.release()
         return self.report()
 
     async def release(self) -> None:
-        """Close the queue, so that another process can open it, and store the last report."""
+        """Close the queue, so that another process can open it, and store the last report.
+
+        Events that are left in a queue in memory are dropped.
+        """
         sender = self.sender
+        for init in self._inits.values():
+            await init.cancel()
+        if self._queue is None:
+            sender.outbox.drop_waiting(UNSENT)
         self._last_report = sender.report()
         sender.outbox.file.close()
         if self._owns_collector:
@@ -124,6 +143,16 @@ class DeliveryLoop:
         After the end, the last ones.
         """
         return self._last_report or self.sender.report()
+
+    async def _deliver_last(self, last_turn: Turn) -> None:
+        """Call *last_turn*, and again after each answer to an init: events of its player may have waited for it."""
+        while True:
+            with contextlib.suppress(Retryable):
+                await last_turn()
+            under_way = [task for init in self._inits.values() for task in init.under_way]
+            if not under_way:
+                return
+            await asyncio.wait(under_way, return_when=asyncio.FIRST_COMPLETED)
 
     async def _stop(self) -> None:
         if self._task is not None:

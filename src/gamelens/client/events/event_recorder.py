@@ -62,14 +62,14 @@ class EventRecorder:
         self._clock = clock
         self._make_uuid = make_uuid
         self._session: OpenSession | None = None
-        self._is_open = False  # in the outbox too: a disabled game records nothing
+        self._is_open = False  # in the outbox too: a disabled player records nothing
         self._lock = threading.RLock()  # the loop may end the session while the game adds events on its own thread
 
     def start(self) -> None:
-        """Open the session with its user event. A disabled game opens none."""
+        """Open the session with its user event. That of a disabled player opens none."""
         now_s = int(self._clock())
         fields = {**self.identity.fields(), "session_id": self.session_id, "session_num": 1}
-        if self._sender.disabled is None:
+        if self.identity.user_id not in self._sender.disabled:
             fields["session_num"] = self._outbox.open_session(
                 self.session_id, self.identity.user_id, fields, now_s=now_s, forwarded_for=self._forwarded_for
             )
@@ -126,7 +126,7 @@ class EventRecorder:
                 "event_uuid": self._make_uuid(),
             }
         )
-        if self._sender.disabled is not None or not self._is_open:
+        if self.identity.user_id in self._sender.disabled or not self._is_open:
             self._outbox.drop(DISABLED)
             return False
         return self._outbox.add(self.session_id, body, now_s=now_s, is_vital=category in VITAL)

@@ -101,8 +101,8 @@ class GameServer:
     ) -> EventRecorder:
         """Start a session of *user_id*, who plays from *ip*: both inits, then the user event.
 
-        An open session of the player ends. A game that was disabled by an earlier init or a 401 is asked again, and
-        sends events again if it may. Sessions that were started in between stay without events.
+        An open session of the player ends. A player whom an earlier init disabled sends events again once version 2
+        says so, one with a 401 unless it is repeated. Other players are not concerned.
 
         Raises:
             BadQuery: a field breaks its rule.
@@ -149,7 +149,7 @@ class GameServer:
     async def close(self) -> DeliveryReport:
         """End all sessions, send what waits within 30 s, and return the last report.
 
-        Events that could not be sent wait in the queue file; without a file they are lost.
+        Events that could not be sent wait in the queue file; without a file they are dropped and counted.
         """
         for user_id in list(self._recorders):
             self.leave(user_id)
@@ -170,6 +170,8 @@ class GameServer:
         async with self._lock:
             self._end_idle()
             for recorder in list(self._recorders.values()):
+                if recorder.init.under_way:
+                    continue  # the player's events wait, the other players' do not
                 if not await self._delivery.initialise(recorder, within_s=WAIT_S, due_only=due_only):
                     break  # one wait a round: the other players' inits would hold it up as well
             await self._delivery.sender.deliver(due_only=due_only)

@@ -24,6 +24,7 @@ BATCH_EVENTS: Final = 500  # Wire 1.15, Client queue
 BATCH_BYTES: Final = BODY_BYTES - 4 * KIB  # of plain JSON: below 1 MB when sent, even if gzip does not shrink it
 CACHE_FULL: Final = "cache full"
 DISK: Final = "disk failed"
+UNSENT: Final = "not sent before the end, and no queue file"
 
 
 class BatchKey(msgspec.Struct, frozen=True):
@@ -71,7 +72,8 @@ class Outbox:
 
     Args:
         file: the file that holds it.
-        cap_bytes: limit of waiting events; beyond it the oldest sessions are deleted whole.
+        cap_bytes: limit of waiting events; beyond it the oldest sessions are deleted whole. No session makes room for
+            an older one.
     """
 
     def __init__(self, file: OutboxFile, *, cap_bytes: int = CAP_BYTES) -> None:
@@ -103,8 +105,8 @@ class Outbox:
     def add(self, session_id: str, body: bytes, *, now_s: int, is_vital: bool = False) -> bool:
         """Queue an event and return whether there was room.
 
-        An event without room is dropped and counted. Room is made by deleting the oldest other sessions whole. A vital
-        event is queued in any case.
+        An event without room is dropped and counted. Room is made by deleting whole sessions that started before
+        *session_id*, the oldest first. A vital event is queued in any case.
         """
         try:
             with self._transaction() as db:
@@ -177,6 +179,12 @@ class Outbox:
         except OutboxUnavailable:
             self._unwritten += 1
 
+    def drop_waiting(self, reason: str) -> None:
+        """Delete all events and count them as dropped."""
+        with self._transaction() as db:
+            _count(db, {reason: db.execute("DELETE FROM events").rowcount})
+            self._bytes = 0
+
     def waiting(self) -> int:
         """Return the number of events in the queue."""
         with self._transaction() as db:
@@ -189,8 +197,11 @@ class Outbox:
         return counts | ({DISK: self._unwritten} if self._unwritten else {})
 
     def _make_room(self, db: sqlite3.Connection, size: int, session_id: str) -> None:
-        """Delete the oldest sessions except *session_id* until *size* more bytes fit."""
-        query = "SELECT session_id FROM events WHERE session_id <> ? ORDER BY id LIMIT 1"
+        """Delete sessions that started before *session_id*, the oldest first, until *size* more bytes fit."""
+        query = (
+            "SELECT id FROM sessions WHERE rowid < (SELECT rowid FROM sessions WHERE id = ?) "
+            "AND EXISTS (SELECT 1 FROM events WHERE session_id = sessions.id) ORDER BY rowid LIMIT 1"
+        )
         while self._bytes + size > self.cap_bytes:
             oldest = db.execute(query, (session_id,)).fetchone()
             if oldest is None:

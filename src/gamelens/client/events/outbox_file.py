@@ -27,6 +27,7 @@ _SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS notes (name TEXT PRIMARY KEY, value BLOB NOT NULL);
 CREATE TABLE IF NOT EXISTS counts (name TEXT PRIMARY KEY, events INTEGER NOT NULL);
 CREATE TABLE IF NOT EXISTS init_answers (user_id TEXT PRIMARY KEY, answer BLOB NOT NULL);
+CREATE TABLE IF NOT EXISTS disabled_players (user_id TEXT PRIMARY KEY);
 CREATE TABLE IF NOT EXISTS players (user_id TEXT PRIMARY KEY, sessions INTEGER NOT NULL);
 CREATE TABLE IF NOT EXISTS sessions (
     id TEXT PRIMARY KEY,
@@ -128,6 +129,17 @@ class OutboxFile:
         with contextlib.suppress(msgspec.DecodeError):  # stored by another version: ignored
             return msgspec.json.decode(row[0], type=InitAnswer) if row else None
         return None
+
+    def disabled_players(self) -> set[str]:
+        """Return the players whose last answer to a version 2 init was `enabled` = false."""
+        with self.transaction() as db:
+            return {user_id for (user_id,) in db.execute("SELECT user_id FROM disabled_players")}
+
+    def save_enabled(self, user_id: str, *, is_enabled: bool) -> None:
+        """Store what the version 2 init said about *user_id*. Wire 1.11, Version 2 init."""
+        change = "DELETE FROM disabled_players WHERE user_id = ?"
+        with self.transaction() as db:
+            db.execute(change if is_enabled else "INSERT OR IGNORE INTO disabled_players VALUES (?)", (user_id,))
 
     def _note(self, name: str) -> bytes | None:
         with self.transaction() as db:

@@ -149,7 +149,7 @@ class PlayerSession:
     async def close(self) -> DeliveryReport:
         """End the session, send waiting events within *wait_s*, and return the last report.
 
-        Events that could not be sent wait in the queue file; without a file they are lost.
+        Events that could not be sent wait in the queue file; without a file they are dropped and counted.
         """
         self._open_recorder.end()
         return await self._delivery.finish(self._deliver_due, within_s=self._wait_s)

@@ -2,13 +2,13 @@
 
 Version 2 says whether the game is enabled (Wire 1.11, Version 2 init), the other has the configs (Wire 1.12, Remote
 config init), and either has the server's time. Whatever a collector answers to one, also that there is no such address,
-the other is used, and neither is asked again. Only an init without an answer is.
+the other is used, and neither is asked again. Only an init without an answer is. No event of the player is sent until
+version 2 is answered, or its first request has ended without an answer.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import time
 from collections.abc import Awaitable, Callable
@@ -29,7 +29,7 @@ class SessionInit:
 
     Args:
         identity: the player and device.
-        sender: whose delivery an init may disable or, after an earlier init disabled it, enable.
+        sender: whose delivery of this player's events version 2 decides.
         forwarded_for: the player's IP, if a server submits for players.
         clock: epoch seconds of this machine.
 
@@ -60,7 +60,8 @@ class SessionInit:
         }
         self._unanswered: dict[str, Callable[[], Awaitable[None]]] = {"v2": self._ask_v2, "configs": self._ask_configs}
         self._backoff = sender.new_backoff()
-        self._is_refused = self._has_configs = False
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._has_configs = False
 
     @property
     def is_answered(self) -> bool:
@@ -72,39 +73,71 @@ class SessionInit:
         """Whether the pause is over: that of the player's failed events, else its own."""
         return (self._sender.backoff(self._key) or self._backoff).is_over
 
+    @property
+    def under_way(self) -> list[asyncio.Task[None]]:
+        """The requests that wait for their answers."""
+        return list(self._tasks.values())
+
+    def begin(self) -> None:
+        """Begin the player's session: events wait for version 2. Of earlier sessions only `enabled` = false counts."""
+        self._sender.disabled.pop(self._key.user_id, None)
+        self._sender.hold(self._key.user_id)
+
     async def ask(self, *, within_s: float) -> bool:
         """Send the inits without an answer, both at once, and wait *within_s*.
+
+        A request goes on after the wait, and its answer is used when it comes.
 
         Returns:
             Whether both are answered now.
         """
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(within_s):
-                await asyncio.gather(*(self._use(name, ask) for name, ask in self._unanswered.items()))
-        if self._unanswered:
-            self._backoff.fail()
+        for name in [name for name in self._unanswered if name not in self._tasks]:
+            self._tasks[name] = asyncio.create_task(self._use(name, self._unanswered[name]))
+        if self._tasks:
+            done, _ = await asyncio.wait(self.under_way, timeout=within_s)
+            for task in done:
+                task.result()
         return self.is_answered
+
+    async def cancel(self) -> None:
+        """End the requests under way: their answers are not used."""
+        tasks = self.under_way
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _use(self, name: str, ask: Callable[[], Awaitable[None]]) -> None:
         """Send one init and use its answer.
 
-        An unusable answer disables nothing (Wire 1.18, Official clients).
+        An unusable answer disables nothing (Wire 1.18, Official clients). A request that is cancelled releases no
+        event: the player's next session has begun, or the queue is closed.
         """
+        is_answered = True
         try:
             await ask()
         except AuthError as error:
-            self._refuse(str(error))
+            self._sender.disable(self._key.user_id, str(error))
         except (BadQuery, Retryable) as error:
-            if _is_unanswered(error):
-                return
-            _log.warning("the %s init is not usable, the session goes on without it: %s", name, error)
-        del self._unanswered[name]
+            is_answered = not _is_unanswered(error)
+            if is_answered:
+                _log.warning("the %s init is not usable, the session goes on without it: %s", name, error)
+            else:
+                self._backoff.fail()
+        finally:
+            del self._tasks[name]
+        if name == "v2":
+            self._sender.release(self._key.user_id)
+        if is_answered:
+            del self._unanswered[name]
 
     async def _ask_v2(self) -> None:
         status = await self._sender.collector.init_v2(**self._fields)
-        if not status.enabled:
-            self._refuse("the game is disabled (init: enabled = false)")
-        self._accept(status.server_ts)
+        if status.enabled is False:
+            self._sender.disable(self._key.user_id, "the game is disabled (init: enabled = false)", is_kept=True)
+        elif status.enabled:
+            self._sender.enable(self._key.user_id)
+        if status.server_ts is not None:
+            self._correct_clock(status.server_ts)
         if status.init is not None and not self._has_configs:
             self._use_configs(status.init)
 
@@ -117,23 +150,14 @@ class SessionInit:
             self._use_configs(answer)
         elif stored is not None and self.answer != stored:  # version 2 was faster and had others
             self._use_configs(stored)
-        self._accept(answer.server_ts)
+        self._correct_clock(answer.server_ts)
 
     def _use_configs(self, answer: InitAnswer) -> None:
         self.answer = answer
         self._file.save_init_answer(self._key.user_id, answer)
 
-    def _refuse(self, because: str) -> None:
-        self._is_refused = True
-        self._sender.disable(because)
-
-    def _accept(self, server_ts: int) -> None:
-        """Enable delivery unless one of these inits refused it, and store the clock offset.
-
-        Wire 1.14, Server time.
-        """
-        if not self._is_refused:
-            self._sender.enable()
+    def _correct_clock(self, server_ts: int) -> None:
+        """Store the clock offset. Wire 1.14, Server time."""
         self._file.offset_s = server_ts - int(self._clock())
 
 
