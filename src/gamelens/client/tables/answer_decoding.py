@@ -81,7 +81,8 @@ def read_answer(metric: str, query: MetricQuery, dimensions: Sequence[str], body
 
     Raises:
         ServiceError: the body is not the documented JSON, a value has the wrong type, or the answer is impossible: a
-            repeated key, row or bucket, a bucket that was not queried, a negative count, no field of the metric.
+            repeated key, row or bucket, a bucket, game or value that was not queried, a negative count, a share that is
+            not from 0 to 1, no field of the metric.
     """
     expected = schema(metric, dimensions)
     is_known = metric in METRICS and set(dimensions) <= set(DIMENSIONS)
@@ -92,7 +93,7 @@ def read_answer(metric: str, query: MetricQuery, dimensions: Sequence[str], body
     check_buckets(query, [starts[timestamp] for timestamp in decoded.buckets])
     micros = {timestamp: (start - _EPOCH) // _MICROSECOND for timestamp, start in starts.items()}
     table = _table([micros[timestamp] for timestamp in decoded.timestamps], decoded.columns, expected)
-    check_rows(metric, dimensions, table)
+    check_rows(metric, query, dimensions, table)
     return table
 
 
