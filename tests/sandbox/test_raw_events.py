@@ -557,3 +557,24 @@ def test_an_unknown_engine_is_refused_before_a_file_is_taken(tmp_path: Path) -> 
     path = write_lines(tmp_path / "a.gz", wrapped(event(client_ts=int(NOW.timestamp()))))
     with pytest.raises(Refused, match="'yarm' is no engine: duckdb, spark, or the address of a Spark master"):
         take(tmp_path / "state", path, options=ImportOptions(engine="yarm"))
+
+
+def test_sdk_errors_need_no_player(tmp_path: Path) -> None:
+    """They alone are exempt (Wire 3.3, Common fields): counted as events, and nobody's install."""
+    lines = [
+        wrapped(event(event_uuid="1")),
+        wrapped(event(category="sdk_error", user_id=None, session_id=None, session_num=None, event_uuid="2")),
+        wrapped(event(user_id=None, event_uuid="3")),
+    ]
+    result = take(tmp_path / "state", write_lines(tmp_path / "a.gz", *lines))
+    assert (result.events, result.refused) == (2, {"no user_id": 1})
+    of_lake = tables(tmp_path / "state")
+    assert sorted(of_lake["events"]["category"].to_pylist()) == ["sdk_error", "user"]
+    assert {row["user_id"] for name in ("installs", "stated_installs") for row in of_lake[name].to_pylist()} == {"ann"}
+
+
+def test_missing_columns_of_a_table_are_said(tmp_path: Path) -> None:
+    """Each documented column of its category, those of other categories not (Wire 5.7, Event Data)."""
+    columns = ("event_dt", "player_id", "custom_01", "custom_02", "custom_fields", "event_id_03", "event_id_04")
+    file = event_data_file(tmp_path / "1.parquet", NOW, **dict.fromkeys((*columns, "event_id_05", "value"), "x"))
+    assert take(tmp_path / "state", file).missing == {"custom_03": 1}

@@ -244,14 +244,14 @@ def line_rows_sql(lines: str, game_sql: str) -> str:
                 THEN wrapper.arrival_ts * 1000 END AS arrival_ms,
             upper(wrapper.country_code) AS country, wrapper.data AS event,
             wrapper.user_meta.install_publisher AS publisher,
-            CASE WHEN {is_time.format("wrapper.user_meta.install_ts")}
+            CASE WHEN {is_time.format("wrapper.user_meta.install_ts")} AND wrapper.data.user_id IS NOT NULL
                 THEN wrapper.user_meta.install_ts END AS installed,
             CASE
                 WHEN wrapper IS NULL THEN 'no JSON object'
                 WHEN NOT coalesce({is_time.format("wrapper.arrival_ts")}, false) THEN 'no usable arrival_ts'
                 WHEN exported_game IS NULL THEN 'no game_id'
                 WHEN coalesce(wrapper.data.category NOT IN ({categories}), true) THEN 'no known category'
-                WHEN wrapper.data.user_id IS NULL THEN 'no user_id'
+                WHEN wrapper.data.user_id IS NULL AND wrapper.data.category <> 'sdk_error' THEN 'no user_id'
                 WHEN wrapper.data.category = 'business' AND (TRY_CAST(wrapper.data.amount AS BIGINT) IS NULL
                     OR coalesce(wrapper.data.currency NOT IN ({currencies}), true)) THEN 'no usable amount'
             END AS fault
