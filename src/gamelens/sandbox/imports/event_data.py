@@ -64,8 +64,8 @@ def _categories(columns: Mapping[str, str]) -> list[str]:
 def table_rows_sql(path: str, columns: Mapping[str, str], *, first_seq: int, game_sql: str) -> str:
     """Return the SQL of the rows of the Parquet file at *path*.
 
-    The rows have the columns of the events table, `installed`, which is null, `arrived`, the day of arrival, and
-    `fault`, the reason why a row is no event, or null.
+    The rows have the columns of the events table, `installed` and `first_build`, which are null, `arrived`, the day of
+    arrival, and `fault`, the reason why a row is no event, or null.
 
     Args:
         path: path of the file.
@@ -102,7 +102,7 @@ def table_rows_sql(path: str, columns: Mapping[str, str], *, first_seq: int, gam
                 {_category_sql(categories, columns)} AS category, {client_us} AS client_us, {arrival_us} AS arrival_us
             FROM read_parquet({literal(path)}, file_row_number = true)
         ), placed AS (SELECT seq, arrival_us, {listed}, {fault} AS fault FROM read)
-        SELECT {ordered}, CAST(NULL AS BIGINT) AS installed,
+        SELECT {ordered}, CAST(NULL AS BIGINT) AS installed, CAST(NULL AS VARCHAR) AS first_build,
             CAST(CASE WHEN fault IS NULL THEN make_timestamp(arrival_us) END AS DATE) AS arrived, fault
         FROM placed"""  # noqa: S608
 

@@ -51,7 +51,8 @@ _NEWLINE: Final = ord("\n")
 
 _SHAPE: Final = (
     '{"arrival_ts": "BIGINT", "country_code": "VARCHAR", "game_id": "VARCHAR", '
-    f'"user_meta": {{"install_ts": "BIGINT", "install_publisher": "VARCHAR"}}, "data": {EVENT_SHAPE}}}'
+    '"user_meta": {"install_ts": "BIGINT", "first_build": "VARCHAR", "install_publisher": "VARCHAR"}, '
+    f'"data": {EVENT_SHAPE}}}'
 )
 
 
@@ -228,8 +229,8 @@ def _unpacked(chunks: Iterator[bytes]) -> Iterator[bytes]:
 def line_rows_sql(lines: str, game_sql: str) -> str:
     """Return the SQL of one row for each line of *lines*.
 
-    The rows have the columns of the events table, `installed` (the install that the service states, epoch seconds) and
-    `fault`, the reason why a line is no event, or null.
+    The rows have the columns of the events table, `installed` (the install that the service states, epoch seconds),
+    `first_build` (the build of it) and `fault`, the reason why a line is no event, or null.
 
     Args:
         lines: a table of `LINES_SCHEMA`.
@@ -246,6 +247,7 @@ def line_rows_sql(lines: str, game_sql: str) -> str:
             wrapper.user_meta.install_publisher AS publisher,
             CASE WHEN {is_time.format("wrapper.user_meta.install_ts")} AND wrapper.data.user_id IS NOT NULL
                 THEN wrapper.user_meta.install_ts END AS installed,
+            nullif(wrapper.user_meta.first_build, '') AS first_build,
             CASE
                 WHEN wrapper IS NULL THEN 'no JSON object'
                 WHEN NOT coalesce({is_time.format("wrapper.arrival_ts")}, false) THEN 'no usable arrival_ts'
@@ -260,7 +262,7 @@ def line_rows_sql(lines: str, game_sql: str) -> str:
             FROM (SELECT seq, TRY(from_json(line, '{_SHAPE}')) AS wrapper FROM {lines} WHERE {has_text})
         )
     )"""  # noqa: S608
-    rows = event_rows_sql(events, others=("installed", "fault", "publisher"))
+    rows = event_rows_sql(events, others=("installed", "first_build", "fault", "publisher"))
     return f"""
         SELECT * EXCLUDE (publisher)
             REPLACE (coalesce(install_publisher, publisher) AS install_publisher) FROM ({rows})"""  # noqa: S608
