@@ -422,10 +422,15 @@ def test_an_impossible_answer_is_not_kept(make_lens: Callable[..., Client], scri
 # Shares
 
 
-@pytest.mark.parametrize("share", [1.2, -0.1])
 @pytest.mark.parametrize(
-    ("metric", "field"),
-    [(metric.name, field.name) for metric in METRICS.values() for field in metric.fields if field.unit == "share"],
+    ("metric", "field", "share"),
+    [
+        (metric.name, field.name, share)
+        for metric in METRICS.values()
+        for field in metric.fields
+        for share in (1.2, -0.1)
+        if field.unit == "share" and (field.name, share) != ("installs_ratio", 1.2)
+    ],
 )
 def test_a_share_beyond_0_to_1_is_refused(metric: str, field: str, share: float) -> None:
     """Every metric that the catalog calls a share, retention among them."""
@@ -441,6 +446,12 @@ def test_the_ends_of_a_share_are_no_fault(share: float | None) -> None:
     assert read("by game", entry("by game", share_row("retention", share)), "retention_retro")[
         "retention"
     ].to_pylist() == [share]
+
+
+def test_more_players_may_install_than_are_active() -> None:
+    """An export states installs of days on which the player sent no event (Wire 4.4, Install)."""
+    answer = read("by game", entry("by game", share_row("installs_ratio", 2.0)), "installs_ratio")
+    assert answer["installs_ratio"].to_pylist() == [2.0]
 
 
 def share_row(field: str, value: float | None) -> Json:
@@ -467,6 +478,25 @@ def test_a_game_that_was_not_queried_is_refused(asked: dict[str, Any]) -> None:
         ServiceError, match=r"a game that was not queried in the row of .*game_id = '1002', where '1001'"
     ):
         narrowed(query, ("game_id",), {"game_id": "1001"}, {"game_id": "1002"})
+
+
+def test_a_game_of_a_studio_that_was_not_queried_is_refused() -> None:
+    """Where the studio of the game is known; that of another game is no fault."""
+    query = MetricQuery(interval=WEEK, query=Group("game_id"), studios=("7",))
+    own, other, unlisted = ({"user_unique": 3, "game_id": game} for game in ("1001", "1002", "1003"))
+    body = [json.dumps({"result": entry("group", *rows_)}).encode() for rows_ in ([own, unlisted], [own, other])]
+    studios = {"1001": "7", "1002": "8"}
+    assert read_answer("user_unique", query, ("game_id",), body[0], studios).num_rows == 2
+    with pytest.raises(ServiceError, match=r"a studio that was not queried in the row of .*'1002', where '7' was"):
+        read_answer("user_unique", query, ("game_id",), body[1], studios)
+
+
+def test_a_studio_that_was_not_queried_is_refused() -> None:
+    """Also where a service has the studio itself as a dimension."""
+    query = MetricQuery(interval=WEEK, query=Group("studio_id"), studios=("7",))
+    assert narrowed(query, ("studio_id",), {"studio_id": "7"}).num_rows == 1
+    with pytest.raises(ServiceError, match=r"a studio that was not queried in the row of .*'8', where '7' was"):
+        narrowed(query, ("studio_id",), {"studio_id": "8"})
 
 
 def test_a_missing_game_is_no_fault() -> None:

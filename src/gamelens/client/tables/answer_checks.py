@@ -5,6 +5,7 @@ Such an answer is the promised JSON and cannot be right, so none of it becomes a
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
@@ -50,7 +51,17 @@ def check_buckets(query: MetricQuery, starts: Sequence[datetime]) -> None:
                 raise impossible_answer(f"the bucket of {_text(start)} is there {number} times")
 
 
-def check_rows(metric: str, query: MetricQuery, dimensions: Sequence[str], table: pa.Table) -> None:
+_MAY_EXCEED_1: Final = frozenset(("installs_ratio",))
+"""Shares of others than the whole: an export states installs of days on which the player sent no event."""
+
+
+def check_rows(
+    metric: str,
+    query: MetricQuery,
+    dimensions: Sequence[str],
+    table: pa.Table,
+    studio_of_game: Mapping[str, str | None],
+) -> None:
     """Refuse a table with a row twice, one that was not queried, a negative count, or a share that is not 0 to 1.
 
     An amount of money may be negative, where a service counts refunds.
@@ -58,7 +69,7 @@ def check_rows(metric: str, query: MetricQuery, dimensions: Sequence[str], table
     Raises:
         ServiceError: the first such row.
     """
-    _check_selected(query, dimensions, table)
+    _check_selected(query, dimensions, table, studio_of_game)
     codes = row_codes(table, (TIMESTAMP, *dimensions))
     ordered = np.sort(codes)
     if np.any(ordered[1:] == ordered[:-1]):
@@ -72,7 +83,7 @@ def check_rows(metric: str, query: MetricQuery, dimensions: Sequence[str], table
         for value in (ends["min"], ends["max"]):
             if value is None:
                 continue
-            if field.unit == "share" and not 0 <= value <= 1:
+            if field.unit == "share" and not 0 <= value <= (math.inf if field.name in _MAY_EXCEED_1 else 1):
                 fault = f"a share that is not from 0 to 1 in the row of {{row}}: {field.name} is {value}"
             elif field.kind == "count" and field.unit != "US cents" and value < 0:
                 fault = f"a negative count in the row of {{row}}: {field.name} is {value}"
@@ -82,18 +93,27 @@ def check_rows(metric: str, query: MetricQuery, dimensions: Sequence[str], table
             raise impossible_answer(fault.format(row=row))
 
 
-def _check_selected(query: MetricQuery, dimensions: Sequence[str], table: pa.Table) -> None:
-    """Refuse rows of a game that was not queried, and rows whose values the filter excludes.
+def _check_selected(
+    query: MetricQuery, dimensions: Sequence[str], table: pa.Table, studio_of_game: Mapping[str, str | None]
+) -> None:
+    """Refuse rows of a game or studio that was not queried, and rows whose values the filter excludes.
 
     A row without a game is one whose dimension is missing, which is not a fault.
     """
     games = query.games if query.game is None else (query.game,)
-    if games is not None and "game_id" in dimensions:
-        is_other = pc.invert(pc.is_in(table["game_id"], value_set=pa.array([*games, None], pa.string())))
+    columns = [("game", games, table[name]) for name in ("game_id",) if name in dimensions]
+    columns += [("studio", query.studios, table[name]) for name in ("studio_id",) if name in dimensions]
+    if query.studios is not None and "game_id" in dimensions:
+        own = [studio_of_game.get(game or "") for game in table["game_id"].to_pylist()]
+        columns.append(("studio", query.studios, pa.chunked_array([pa.array(own, pa.string())])))
+    for kind, asked, values in columns:
+        if asked is None:
+            continue
+        is_other = pc.invert(pc.is_in(values, value_set=pa.array([*asked, None], pa.string())))
         if (place := pc.index(is_other, True).as_py()) >= 0:
-            asked = shown(games[0]) if len(games) == 1 else shown(list(games))
+            names = shown(asked[0]) if len(asked) == 1 else shown(list(asked))
             row = _row_text(table, dimensions, place)
-            raise impossible_answer(f"a game that was not queried in the row of {row}, where {asked} was queried")
+            raise impossible_answer(f"a {kind} that was not queried in the row of {row}, where {names} was queried")
     if query.filter is None or not (filtered := set(dimensions_in(query.filter)) & set(dimensions)):
         return
     may_match, _ = _outcomes(query.filter, {name: table[name] for name in filtered}, len(table))
