@@ -17,6 +17,9 @@ from gamelens.wire.filters import dimensions_in
 from gamelens.wire.intervals import Granularity
 from gamelens.wire.queries import MetricQuery
 
+_HALF: Final = 0.5 + 1e-6  # what rounding to a whole number changes, and the last digits of a float
+MONEY_DIGITS: Final = 6
+"""Digits to which a sum of cents is rounded before it is rounded to whole ones: half a cent is then exactly that."""
 Kinds = Literal["plain", "per game", "retention"]
 Adds = Literal["everywhere", "over time and games", "over games", "never"]
 
@@ -37,6 +40,14 @@ class Quotient(msgspec.Struct, frozen=True):
     def numerator(self, sums: Mapping[str, Any]) -> Any:
         """Return the numerator, times *worth*, from the *sums* of the fields."""
         return self.worth * (sums[self.part] if self.plus is None else sums[self.part] + sums[self.plus])
+
+    def unrounded(self, part: float, ratio: float, whole: float) -> float:
+        """Return the *part* of a row as it was before the service rounded it to a whole number.
+
+        It is *ratio* x *whole*, or *part* itself where the ratio has too few digits to tell.
+        """
+        exact = ratio * whole / self.worth
+        return exact if abs(exact - part) <= _HALF else part
 
 
 class Field(msgspec.Struct, frozen=True):
@@ -79,6 +90,16 @@ class Metric(msgspec.Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if not self.sorts_by:
             msgspec.structs.force_setattr(self, "sorts_by", self.name)
+
+    @property
+    def rounded_money(self) -> tuple[tuple[str, Quotient], ...]:
+        """Each ratio of money that rows have in whole cents: its field and how it is made.
+
+        The service divides the money before it rounds it (Wire 4.13, Numbers), so sums are made of `unrounded` money.
+        """
+        cents = {field.name for field in self.fields if field.kind == "count" and field.unit == "US cents"}
+        ratios = ((field.name, field.combines) for field in self.fields)
+        return tuple((name, made) for name, made in ratios if isinstance(made, Quotient) and made.part in cents)
 
 
 def _count(name: str, unit: str) -> Field:

@@ -13,10 +13,12 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from starlette.responses import Response
 
+from gamelens.catalog import METRICS
 from gamelens.client.sync_client import Client
 from gamelens.client.tables.answer_checks import row_codes
 from gamelens.client.tables.answer_decoding import read_answer
 from gamelens.errors import PartialResult, ServiceError
+from gamelens.wire.filters import Filter, dim
 from gamelens.wire.intervals import Interval
 from gamelens.wire.queries import Group, MetricQuery, Split, Timeseries
 from gamelens.wire.results import Rows, encode_answer
@@ -415,3 +417,120 @@ def test_an_impossible_answer_is_not_kept(make_lens: Callable[..., Client], scri
         lens.query("user_unique", over="2026-11-01")
     script.answers["user_unique"] = lambda _: entry("series", row("series"))
     assert lens.query("user_unique", over="2026-11-01")["user_unique"].tolist() == [3]
+
+
+# Shares
+
+
+@pytest.mark.parametrize(
+    ("metric", "field", "share"),
+    [
+        (metric.name, field.name, share)
+        for metric in METRICS.values()
+        for field in metric.fields
+        for share in (1.2, -0.1)
+        if field.unit == "share" and (field.name, share) != ("installs_ratio", 1.2)
+    ],
+)
+def test_a_share_beyond_0_to_1_is_refused(metric: str, field: str, share: float) -> None:
+    """Every metric that the catalog calls a share, retention among them."""
+    assert refusal("by game", entry("by game", share_row(field, share)), metric) == (
+        "a share that is not from 0 to 1 in the row of 2026-11-01T00:00:00Z, platform = 'ios', game_id = '1001': "
+        f"{field} is {share}"
+    )
+
+
+@pytest.mark.parametrize("share", [0, 1, 1.0, None])
+def test_the_ends_of_a_share_are_no_fault(share: float | None) -> None:
+    """Nobody or everybody came back, or it is not known."""
+    assert read("by game", entry("by game", share_row("retention", share)), "retention_retro")[
+        "retention"
+    ].to_pylist() == [share]
+
+
+def test_more_players_may_install_than_are_active() -> None:
+    """An export states installs of days on which the player sent no event (Wire 4.4, Install)."""
+    answer = read("by game", entry("by game", share_row("installs_ratio", 2.0)), "installs_ratio")
+    assert answer["installs_ratio"].to_pylist() == [2.0]
+
+
+def share_row(field: str, value: float | None) -> Json:
+    """Return a row of a share."""
+    return {"platform": "ios", "game_id": "1001", field: value}
+
+
+# Rows that were not queried
+
+
+def narrowed(query: MetricQuery, dimensions: tuple[str, ...], *rows: Json) -> pa.Table:
+    """Return an answer to *query* decoded."""
+    kind = next(name for name, other in QUERIES.items() if type(other.query) is type(query.query))
+    body = json.dumps({"result": entry(kind, *({"user_unique": 3} | each for each in rows))}).encode()
+    return read_answer("user_unique", query, dimensions, body)
+
+
+@pytest.mark.parametrize("asked", [{"game": "1001"}, {"games": ("1001",)}])
+def test_a_game_that_was_not_queried_is_refused(asked: dict[str, Any]) -> None:
+    """The row of another game, whichever way the game was named."""
+    query = MetricQuery(interval=WEEK, query=Group("game_id"), **asked)
+    assert narrowed(query, ("game_id",), {"game_id": "1001"}).num_rows == 1
+    with pytest.raises(
+        ServiceError, match=r"a game that was not queried in the row of .*game_id = '1002', where '1001'"
+    ):
+        narrowed(query, ("game_id",), {"game_id": "1001"}, {"game_id": "1002"})
+
+
+def test_a_game_of_a_studio_that_was_not_queried_is_refused() -> None:
+    """Where the studio of the game is known; that of another game is no fault."""
+    query = MetricQuery(interval=WEEK, query=Group("game_id"), studios=("7",))
+    own, other, unlisted = ({"user_unique": 3, "game_id": game} for game in ("1001", "1002", "1003"))
+    body = [json.dumps({"result": entry("group", *rows_)}).encode() for rows_ in ([own, unlisted], [own, other])]
+    studios = {"1001": "7", "1002": "8"}
+    assert read_answer("user_unique", query, ("game_id",), body[0], studios).num_rows == 2
+    with pytest.raises(ServiceError, match=r"a studio that was not queried in the row of .*'1002', where '7' was"):
+        read_answer("user_unique", query, ("game_id",), body[1], studios)
+
+
+def test_a_studio_that_was_not_queried_is_refused() -> None:
+    """Also where a service has the studio itself as a dimension."""
+    query = MetricQuery(interval=WEEK, query=Group("studio_id"), studios=("7",))
+    assert narrowed(query, ("studio_id",), {"studio_id": "7"}).num_rows == 1
+    with pytest.raises(ServiceError, match=r"a studio that was not queried in the row of .*'8', where '7' was"):
+        narrowed(query, ("studio_id",), {"studio_id": "8"})
+
+
+def test_a_missing_game_is_no_fault() -> None:
+    """A dimension that is missing is null (Wire 2.9, Answer shapes)."""
+    query = MetricQuery(interval=WEEK, query=Group("game_id"), games=("1001",))
+    assert narrowed(query, ("game_id",), {}).num_rows == 1
+
+
+IOS = dim.platform == "ios"
+GERMAN = dim.country_code == "DE"
+
+
+@pytest.mark.parametrize(
+    ("where", "good", "bad"),
+    [
+        (IOS, ("ios", "DE"), ("android", "DE")),
+        (IOS, ("ios", None), (None, "DE")),
+        (~IOS, (None, "DE"), ("ios", "DE")),
+        (IOS & GERMAN, ("ios", "DE"), ("ios", "US")),
+        (IOS | GERMAN, ("android", "DE"), ("android", "US")),
+        (IOS | (dim.build == "1"), ("android", "DE"), None),
+        (IOS & (dim.build == "1"), ("ios", "DE"), ("android", "DE")),
+        (~(IOS & (dim.build == "1")), ("ios", "DE"), None),
+        (dim.platform.isin(["ios", "android"]), ("android", "DE"), ("windows", "DE")),
+        (dim.platform.is_null(), (None, "DE"), ("ios", "DE")),
+    ],
+)
+def test_a_row_against_the_filter_is_refused(
+    where: Filter, good: tuple[str | None, ...], bad: tuple[str | None, ...] | None
+) -> None:
+    """As far as its own values tell: what the row does not have may fit (Wire 2.7, Filters)."""
+    query = MetricQuery(interval=WEEK, query=Split(PAIR), filter=where)
+    kept = dict(zip(PAIR, good, strict=True))
+    assert narrowed(query, PAIR, kept).num_rows == 1
+    if bad is not None:
+        with pytest.raises(ServiceError, match=r"is against the filter, which .* does not fit"):
+            narrowed(query, PAIR, kept, dict(zip(PAIR, bad, strict=True)))

@@ -140,6 +140,13 @@ def test_a_misspelt_word_is_suggested() -> None:
     assert refused.value.did_you_mean == "yesterday"
 
 
+def test_the_value_of_a_refusal_is_as_it_was_typed() -> None:
+    """With its blanks and its case, which reading ignores."""
+    with pytest.raises(BadQuery) as refused:
+        resolve_range("  Last Fortnight ", AVAILABLE)
+    assert refused.value.value == "  Last Fortnight "
+
+
 def test_a_datetime_is_not_taken_for_a_day() -> None:
     """A datetime is a `BadQuery` that suggests `.date()`."""
     with pytest.raises(BadQuery, match=r"pass its \.date\(\)"):

@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from gamelens.analysis.totals import total
 from gamelens.catalog import METRICS
 from gamelens.errors import BadQuery, NotAdditive
 from gamelens.wire.intervals import Granularity
@@ -71,6 +72,29 @@ def test_the_largest_and_the_others_make_up_the_total(world: World, metric: str,
     """Counts and money add up over any dimension, so `(other)` completes the total."""
     frame = check(world, metric, "country_code", every=every)
     assert "(other)" in frame["country_code"].cat.categories
+
+
+@pytest.mark.parametrize("every", ["week", "all"])
+@pytest.mark.parametrize(("metric", "players"), [("arpu", "user_unique"), ("arppu", "paying_users")])
+def test_revenue_per_player_is_the_same_whichever_way_it_is_asked(
+    world: World, metric: str, players: str, every: Granularity
+) -> None:
+    """The service divides money that it has not rounded, and so do sums of its rows (Wire 4.13, Numbers)."""
+    lens = quick(world.watch())
+    whole = lens.query(metric, over=OVER, every=every).set_index("timestamp")
+    exact = lens.query("revenue", over=OVER, every=every).set_index("timestamp")["sum"]
+    names = [metric, players, "total_revenue"]
+    for arguments in ({"by": "game"}, {"by": "game", "top": 1, "other": True}, {"by": "studio"}):
+        frame = lens.query(metric, over=OVER, every=every, **arguments)
+        for stamp, rows in frame.groupby("timestamp"):
+            rows.attrs = frame.attrs
+            (added,) = total(rows)[names].to_dict("records")
+            assert added == pytest.approx(whole.loc[stamp, names].to_dict(), rel=1e-12, abs=0)
+            assert added[metric] * added[players] == pytest.approx(exact[stamp], rel=1e-12)
+    for studio_id, rows in lens.query(metric, over=OVER, every=every, by="studio").groupby("studio_id", observed=True):
+        own = lens.query(metric, over=OVER, every=every, studios=str(studio_id))
+        for name in names:
+            assert rows[name].to_list() == pytest.approx(own.loc[own[players] > 0, name].to_list(), rel=1e-12, abs=0)
 
 
 @pytest.mark.parametrize("metric", OVER_GAMES)

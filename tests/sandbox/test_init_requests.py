@@ -160,6 +160,7 @@ def test_version_2_init_serves_what_remote_init_serves(make_stage: Callable[...,
         ("interval_seconds=60", 201),
         ("interval_seconds=x", 400),
         ("interval_seconds=-1", 400),
+        ("interval_seconds=%D9%A6%D9%A0", 400),  # 60 in Arabic-Indic digits
         ("config_vsn_supported=3", 201),
     ],
 )

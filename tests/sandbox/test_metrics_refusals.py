@@ -369,3 +369,18 @@ def test_games_and_studios_without_events_in_the_interval_are_not_listed(stage: 
 def test_several_values_may_be_repeated_or_come_with_commas(stage: Stage, query: dict[str, Any]) -> None:
     """A parameter with several values is repeated or separated by commas (Wire 2.11, Lists)."""
     assert len(stage.get("games", interval=WEEK["interval"], **query).json()) == 1
+
+
+@pytest.mark.parametrize("interval", ["2026-11-15/2026-11-15", "2026-10-01/P40D", "P40D/2026-11-10"])
+def test_the_interval_of_a_refusal_is_as_it_was_sent(stage: Stage, interval: str) -> None:
+    """Whatever other form of it we have (Wire 2.12, Refusals)."""
+    answer = stage.ask("event_count", **TIMESERIES | {"interval": interval})
+    assert answer.json()["value"] == interval
+    assert f"'{interval}'" in answer.json()["message"]
+
+
+def test_the_query_of_a_refusal_is_as_it_was_sent(stage: Stage) -> None:
+    """Without the limit that it has by default."""
+    query = {"type": "group", "dimension": "platform"}
+    answer = stage.ask("conversion", **TIMESERIES | {"query": query})
+    assert (answer.json()["field"], answer.json()["value"]) == ("query", query)

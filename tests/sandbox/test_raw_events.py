@@ -21,8 +21,10 @@ import pytest
 
 from gamelens.catalog import METRICS
 from gamelens.errors import BadQuery, GamelensError, Refused
+from gamelens.sandbox.engines.duckdb_engine import DuckDBWriter
 from gamelens.sandbox.imports.import_run import ImportOptions
 from gamelens.sandbox.processing.rebuild import rebuild
+from gamelens.sandbox.storage.lake_schema import COLUMNS
 from gamelens.simulator import ExportFormat, Ledger
 from gamelens.simulator.output.event_data_tables import TABLES
 from gamelens.wire.currencies import USD_PER_UNIT
@@ -101,7 +103,7 @@ def test_an_imported_lake_equals_a_received_one(imported: Stage, received: Stage
     lakes = [unnumbered(lake_tables(stage.sandbox.lake.snapshot("acme"))) for stage in (imported, received)]
     assert lakes[0]["events"].num_rows > 5_000
     assert lakes[0].pop("stated_installs").num_rows > lakes[1].pop("stated_installs").num_rows == 0
-    empty = {"stated_installs": pa.table({"game_id": [], "user_id": [], "ts": []})}
+    empty = {"stated_installs": pa.table({name: [] for name in COLUMNS["stated_installs"]})}
     assert differences(lakes[0] | empty, lakes[1] | empty) == {}
 
 
@@ -320,8 +322,8 @@ def test_no_address_is_stored(tmp_path: Path) -> None:
 def stated_world(folder: Path) -> Path:
     """Write an export of three players: two installed before it, one of them with a day of play in it twice."""
     day, now_s = 86_400, int(NOW.timestamp()) // 86_400 * 86_400
-    old = {"user_meta": {"install_ts": now_s - 30 * day}}
-    recent = {"user_meta": {"install_ts": now_s - 4 * day}}
+    old = {"user_meta": {"install_ts": now_s - 30 * day, "first_build": "1.5"}}
+    recent = {"user_meta": {"install_ts": now_s - 4 * day, "first_build": "0.9"}}
     new = {"user_meta": {"install_ts": now_s - 3 * day + 9}}
     write_lines(
         folder / "1.gz",
@@ -338,9 +340,25 @@ def stated_world(folder: Path) -> Path:
     return folder
 
 
+def by_first_build(state: Path) -> dict[tuple[str, str], int]:
+    """Return the active players by day, of the builds that are those of installs alone."""
+    stage = Stage(state)
+    try:
+        frame = quick(stage.metrics_app, key="key-of-acme").query(
+            "user_unique", by="first_build", over="2026-11-15/2026-11-20"
+        )
+    finally:
+        stage.sandbox.close()
+    rows = frame[frame["first_build"].isin(["1.5", "0.9"])]
+    return {
+        (f"{day:%F}", build): players
+        for day, build, players in zip(rows["timestamp"], rows["first_build"], rows["user_unique"], strict=True)
+    }
+
+
 @pytest.mark.parametrize("group_events", [1, 100])
 def test_the_stated_install_wins(tmp_path: Path, group_events: int) -> None:
-    """A player whom the service saw before the export is no new player in it (Wire 4.4, Install)."""
+    """A player whom the service saw before the export has the install and the build of then (Wire 4.4, Install)."""
     state = tmp_path / "state"
     take(state, stated_world(tmp_path / "in"), options=ImportOptions(group_events=group_events))
 
@@ -357,14 +375,43 @@ def test_the_stated_install_wins(tmp_path: Path, group_events: int) -> None:
             found[key] = found.get(key, 0) + row["players"]
         return {key: count for key, count in found.items() if count}
 
-    expected = {"old": ("10-21", "2"), "recent": ("11-16", "1"), "new": ("11-17", "3")}
+    expected = {"old": ("10-21", "1.5"), "recent": ("11-16", "1"), "new": ("11-17", "3")}
     assert installs() == expected
     ages = {("10-21", 0): 1, ("11-17", 27): 1, ("11-18", 28): 1}
     ages |= {("11-16", 0): 1, ("11-17", 1): 1, ("11-17", 0): 1, ("11-18", 1): 1}
     assert returns() == ages
+    active = {("2026-11-17", "1.5"): 1, ("2026-11-18", "1.5"): 1}
+    assert by_first_build(state) == active
     rebuild(state)
     assert installs() == expected
     assert returns() == ages
+    assert by_first_build(state) == active
+
+
+def test_the_build_of_a_stated_install_is_that_of_the_earliest(tmp_path: Path) -> None:
+    """Where lines of a player differ (Wire 5.6, Raw Data)."""
+    now_s, day = int(NOW.timestamp()) // 86_400 * 86_400, 86_400
+    stated = [(now_s - 9 * day, "later"), (now_s - 30 * day, "first"), (now_s - 30 * day, None)]
+    metas = [{"install_ts": ts, "first_build": build} for ts, build in stated]
+    lines = [wrapped(event(client_ts=now_s - 2 * day, build="2"), user_meta=meta) for meta in metas]
+    take(tmp_path / "state", write_lines(tmp_path / "a.gz", *lines))
+    (install,) = tables(tmp_path / "state")["installs"].to_pylist()
+    assert (f"{install['ts']:%m-%d}", install["build"]) == ("10-21", "first")
+
+
+def test_stated_installs_of_an_earlier_release_have_no_build(tmp_path: Path) -> None:
+    """Their parts lack the column, and lie beside parts that have it."""
+    old, new = tmp_path / "old.parquet", tmp_path / "new.parquet"
+    row = {"game_id": "1001", "user_id": "ann", "ts": datetime(2026, 11, 1)}
+    pq.write_table(pa.Table.from_pylist([row]), old)
+    pq.write_table(pa.Table.from_pylist([row | {"first_build": "1"}]), new)
+    sql = DuckDBWriter(tmp_path)
+    try:
+        for paths, builds in (([old], [None]), ([old, new], ["1", None]), ([new], ["1"])):
+            sql.view_files("stated_rows", paths, COLUMNS["stated_installs"])
+            assert sql.run("SELECT first_build FROM stated_rows ORDER BY first_build") == [(each,) for each in builds]
+    finally:
+        sql.close()
 
 
 def test_undisclosed_networks_are_null(tmp_path: Path) -> None:
@@ -557,3 +604,24 @@ def test_an_unknown_engine_is_refused_before_a_file_is_taken(tmp_path: Path) -> 
     path = write_lines(tmp_path / "a.gz", wrapped(event(client_ts=int(NOW.timestamp()))))
     with pytest.raises(Refused, match="'yarm' is no engine: duckdb, spark, or the address of a Spark master"):
         take(tmp_path / "state", path, options=ImportOptions(engine="yarm"))
+
+
+def test_sdk_errors_need_no_player(tmp_path: Path) -> None:
+    """They alone are exempt (Wire 3.3, Common fields): counted as events, and nobody's install."""
+    lines = [
+        wrapped(event(event_uuid="1")),
+        wrapped(event(category="sdk_error", user_id=None, session_id=None, session_num=None, event_uuid="2")),
+        wrapped(event(user_id=None, event_uuid="3")),
+    ]
+    result = take(tmp_path / "state", write_lines(tmp_path / "a.gz", *lines))
+    assert (result.events, result.refused) == (2, {"no user_id": 1})
+    of_lake = tables(tmp_path / "state")
+    assert sorted(of_lake["events"]["category"].to_pylist()) == ["sdk_error", "user"]
+    assert {row["user_id"] for name in ("installs", "stated_installs") for row in of_lake[name].to_pylist()} == {"ann"}
+
+
+def test_missing_columns_of_a_table_are_said(tmp_path: Path) -> None:
+    """Each documented column of its category, those of other categories not (Wire 5.7, Event Data)."""
+    columns = ("event_dt", "player_id", "custom_01", "custom_02", "custom_fields", "event_id_03", "event_id_04")
+    file = event_data_file(tmp_path / "1.parquet", NOW, **dict.fromkeys((*columns, "event_id_05", "value"), "x"))
+    assert take(tmp_path / "state", file).missing == {"custom_03": 1}

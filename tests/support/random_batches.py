@@ -74,8 +74,9 @@ def random_stated(random: Random, batch: list[Row]) -> list[Row]:
     """Return the installs that an import of *batch* states: of some players, at any time."""
     players = sorted({(row["game_id"], row["user_id"]) for row in batch if row["user_id"]})
     moments = [FIRST + timedelta(days=random.randrange(-2, DAYS), hours=random.choice((0, 7))) for _ in players]
-    rows = [
-        {"game_id": game, "user_id": user, "ts": moment} for (game, user), moment in zip(players, moments, strict=True)
+    rows: list[Row] = [
+        {"game_id": game, "user_id": user, "ts": moment, "first_build": random.choice((None, "0", "1"))}
+        for (game, user), moment in zip(players, moments, strict=True)
     ]
     return random.sample(rows, random.randrange(len(rows) + 1))
 

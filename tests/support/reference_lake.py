@@ -15,6 +15,7 @@ from typing import Final
 import duckdb
 import pyarrow as pa
 
+from gamelens.sandbox.engines.duckdb_engine import select_sql
 from gamelens.sandbox.storage.lake import Snapshot, folder_of
 from gamelens.sandbox.storage.lake_schema import (
     COLUMNS,
@@ -81,7 +82,7 @@ def lake_tables(snapshot: Snapshot) -> dict[str, pa.Table]:
         tables = {}
         for name in TABLES:
             files = [str(path) for path in snapshot.files(name)]
-            rows = connection.read_parquet(files) if files else connection.sql(_empty(name))
+            rows = connection.sql(select_sql(files, COLUMNS[name]))
             columns = ", ".join(f"CAST({column} AS {kind}) AS {column}" for column, kind in COLUMNS[name].items())
             tables[name] = rows.project(columns).to_arrow_table()
         return tables

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import fsum
 from typing import Any, Final
 
 import pandas as pd
@@ -12,7 +13,7 @@ from gamelens.analysis.retention.retention_rates import is_retention_frame
 from gamelens.analysis.tidy_frames import column_of, dimension_columns, queried_metrics, with_receipts_of
 from gamelens.analysis.tidy_frames.frame_requirements import ANY, requires
 from gamelens.analysis.tidy_frames.query_text import query_text
-from gamelens.catalog import Alias, Metric, Quotient, find_metric
+from gamelens.catalog import MONEY_DIGITS, Alias, Metric, Quotient, find_metric
 from gamelens.errors import BadQuery, NotAdditive
 from gamelens.wire.receipts import Receipt
 
@@ -106,7 +107,11 @@ def _additive_metric(frame: DataFrame, name: str) -> Metric:
 def _metric_totals(frame: DataFrame, metric: Metric) -> dict[str, Series[Any]]:
     """Return the total of each column of *metric*, in the column's dtype."""
     columns = {field.name: column_of(frame, metric.name, field.name) for field in metric.fields}
-    totals = {field: float(frame[column].astype("float64").sum()) for field, column in columns.items()}
+    values = {field: frame[column].astype("float64").fillna(0.0).to_list() for field, column in columns.items()}
+    for name, ratio in metric.rounded_money:
+        rows = zip(values[ratio.part], values[name], values[ratio.whole], strict=True)
+        values[ratio.part] = [ratio.unrounded(*row) for row in rows]
+    totals = {field: fsum(each) for field, each in values.items()}
     for field in metric.fields:
         if isinstance(quotient := field.combines, Quotient):
             divisor = totals[quotient.whole]
@@ -128,4 +133,4 @@ def _mean_length(frame: DataFrame, columns: dict[str, str]) -> float:
 
 def _as_column_type(column: Series[Any], value: float) -> Series[Any]:
     is_integer = pd.api.types.is_integer_dtype(column)
-    return Series([round(value) if is_integer else value], dtype=column.dtype)
+    return Series([round(round(value, MONEY_DIGITS)) if is_integer else value], dtype=column.dtype)

@@ -66,7 +66,7 @@ MEANINGS: Final[dict[str, str]] = {
     "installed_at": "time of the first event of the player, or of an earlier install that an export states",
     "stated_installed_at": "time of the install that an export states, null without one",
     "first_paid_at": "time of the first purchase, null without one",
-    "first_build": "build of the first event",
+    "first_build": "build of the install: of the first event, or what an export states of an earlier install",
     "started_at": "time of the first event of the session",
     "last_event_at": "time of its last event",
     "length": "seconds, of a session that ended",

@@ -120,7 +120,8 @@ class RefusalReader:
         if header is None:
             return None
         try:
-            return max(0.0, float(header)) if header.strip().isdigit() else self._until(header)
+            is_seconds = header.isascii() and header.strip().isdigit()
+            return max(0.0, float(header)) if is_seconds else self._until(header)
         except ValueError:
             return None
 

@@ -8,7 +8,7 @@ service refuses the query.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Final
 
@@ -52,6 +52,7 @@ class Fetcher:
         deadline: the time limit.
 
     Attributes:
+        studio_of_game: studio ids by game id, as far as they are known: answers are compared with them.
         missing: requests without an answer.
         gaps: the same, as the receipt records them.
         failure: the error of the first request that failed; None without gaps.
@@ -75,6 +76,7 @@ class Fetcher:
         self._failures: dict[FetchJob, GamelensError] = {}
         self._stopped: set[FetchJob] = set()
         self._slices = 0
+        self.studio_of_game: Mapping[str, str | None] = {}
         self._source_slices = 0
         self.missing: list[FetchJob] = []
         self.gaps: list[Gap] = []
@@ -217,7 +219,9 @@ class Fetcher:
         return self._deadline.left_s == 0 or all(isinstance(error, _COMMON) for error in own)
 
     def _read(self, job: FetchJob, query: MetricQuery, body: bytes, available: Interval) -> pa.Table:
-        table = tables.sort_by_time(read_answer(job.template.metric, query, job.template.carried, body))
+        table = tables.sort_by_time(
+            read_answer(job.template.metric, query, job.template.carried, body, self.studio_of_game)
+        )
         self._source.store(job, table, available)
         return table
 

@@ -301,7 +301,7 @@ class QueryRun:
         interval = times.covered
         if STUDIO_ID in spec.dimensions and any(plan.labels or GAME_ID in plan.dimensions for plan in plans):
             games = await self._service.games(interval, tally=self._tally)
-            self.studio_of_game = {game.id: game.studio_id for game in games}
+            self.studio_of_game = self._fetcher.studio_of_game = {game.id: game.studio_id for game in games}
         if GAME_ID in spec.titled:
             games = await self._service.games(interval, spec.studios, self._tally)
             self._titles[GAME_ID] = unique_game_titles(games)

@@ -68,7 +68,13 @@ class _Decoded(NamedTuple):
     columns: Mapping[str, list[Any]]
 
 
-def read_answer(metric: str, query: MetricQuery, dimensions: Sequence[str], body: bytes) -> pa.Table:
+def read_answer(
+    metric: str,
+    query: MetricQuery,
+    dimensions: Sequence[str],
+    body: bytes,
+    studio_of_game: Mapping[str, str | None] | None = None,
+) -> pa.Table:
     """Return the rows of *body*, the answer to *query* for *metric*, as a table.
 
     Wire 2.9, Answer shapes.
@@ -78,10 +84,12 @@ def read_answer(metric: str, query: MetricQuery, dimensions: Sequence[str], body
         query: the query that was sent.
         dimensions: the dimensions of each row.
         body: the response body.
+        studio_of_game: studio ids by game id, as far as they are known.
 
     Raises:
         ServiceError: the body is not the documented JSON, a value has the wrong type, or the answer is impossible: a
-            repeated key, row or bucket, a bucket that was not queried, a negative count, no field of the metric.
+            repeated key, row or bucket, a bucket, game, studio or value that was not queried, a negative count, a share
+            that is not from 0 to 1, no field of the metric.
     """
     expected = schema(metric, dimensions)
     is_known = metric in METRICS and set(dimensions) <= set(DIMENSIONS)
@@ -92,7 +100,7 @@ def read_answer(metric: str, query: MetricQuery, dimensions: Sequence[str], body
     check_buckets(query, [starts[timestamp] for timestamp in decoded.buckets])
     micros = {timestamp: (start - _EPOCH) // _MICROSECOND for timestamp, start in starts.items()}
     table = _table([micros[timestamp] for timestamp in decoded.timestamps], decoded.columns, expected)
-    check_rows(metric, dimensions, table)
+    check_rows(metric, query, dimensions, table, studio_of_game or {})
     return table
 
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from gamelens.catalog import Metric, Quotient, find_metric
+from gamelens.catalog import MONEY_DIGITS, Metric, Quotient, find_metric
 from gamelens.client.tables.answer_checks import row_codes
 from gamelens.client.tables.answer_decoding import with_text_columns
 from gamelens.client.tables.table_schema import ARROW_TYPES, OTHER, TIMESTAMP, TIMESTAMP_TYPE
@@ -183,7 +183,7 @@ def sum_split_buckets(
     if bucket_start is not None:
         table = table.set_column(0, TIMESTAMP, pa.repeat(pa.scalar(bucket_start, TIMESTAMP_TYPE), len(table)))
     keys, (places,) = group_rows([table], [TIMESTAMP, *dimensions])
-    sums = {name: sum_groups(null_as_zero(table[name]), places, len(keys)) for name in summable_fields(metric)}
+    sums = {name: sum_groups(values, places, len(keys)) for name, values in _summable_values(metric, table).items()}
     return sort_as_service(add_metric_fields(metric, keys, sums), metric.name, dimensions)
 
 
@@ -198,16 +198,15 @@ def other_rows(
     keys, places = group_rows([total, shown], [TIMESTAMP, *within])
     everywhere, is_any = np.concatenate(places), np.zeros(len(keys), dtype="bool")
     sums = {}
-    for field in metric.fields:
-        if field.combines != "sum":
-            continue
-        totals, shown_values = null_as_zero(total[field.name]), null_as_zero(shown[field.name])
-        rest = sum_groups(np.append(totals, -shown_values), everywhere, len(keys))
-        if field.kind == "number":
+    cents = [ratio.part for _, ratio in metric.rounded_money]
+    shown_values = _summable_values(metric, shown)
+    for name, totals in _summable_values(metric, total).items():
+        rest = sum_groups(np.append(totals, -shown_values[name]), everywhere, len(keys))
+        if rest.dtype != np.int64:
             rest[np.abs(rest) <= _TOLERANCE * sum_groups(np.abs(totals), places[0], len(keys))] = 0
-        rounded = 0.5 if field.unit == "US cents" and field.kind == "count" else 0.0
+        rounded = 0.5 if name in cents else 0.0
         is_any |= np.abs(rest) > rounded * np.bincount(everywhere, minlength=len(keys))
-        sums[field.name] = rest
+        sums[name] = rest
     ranked = [(name, OTHER) for name in dimensions if name not in within]
     rows = add_metric_fields(metric, add_constant_columns(keys, ranked), sums)
     return order_columns(rows.filter(pa.array(is_any)), dimensions)
@@ -240,6 +239,16 @@ def sum_groups(values: NDArray[Any], places: NDArray[Any], size: int) -> NDArray
     return np.array([math.fsum(part) for part in parts], dtype="float64")
 
 
+def _summable_values(metric: Metric, table: pa.Table) -> dict[str, NDArray[Any]]:
+    """Return the values of the fields of *metric* that can be summed, 0 for null, and money before it was rounded."""
+    values = {name: null_as_zero(table[name]) for name in summable_fields(metric)}
+    for name, ratio in metric.rounded_money:
+        columns = (values[ratio.part].tolist(), null_as_zero(table[name]).tolist(), values[ratio.whole].tolist())
+        rows = zip(*columns, strict=True)
+        values[ratio.part] = np.array([ratio.unrounded(*row) for row in rows], dtype="float64")
+    return values
+
+
 def add_metric_fields(
     metric: Metric,
     table: pa.Table,
@@ -258,6 +267,8 @@ def add_metric_fields(
             is_zero = whole == 0
             values = ratio.numerator(sums) / np.where(is_zero, 1, whole)
             mask = np.any([is_zero, *(unknown[name] for name in ratio.names if name in unknown)], axis=0)
+        elif field.kind == "count" and values is not None and values.dtype != np.int64:
+            values = np.rint(np.round(values, MONEY_DIGITS)).astype("int64")
         if values is None:
             values, mask = np.full(len(table), math.nan), np.full(len(table), True)
         table = table.append_column(field.name, pa.array(values, ARROW_TYPES[field.kind], mask=mask))

@@ -269,7 +269,8 @@ def _midnight(day: object) -> datetime:
         try:
             day = date.fromisoformat(text)
         except ValueError:
-            raise BadQuery("over", text, _RULE, get_close_matches(text.lower(), TIME_WORDS, n=1)) from None
+            near = get_close_matches(text.lower(), TIME_WORDS, n=1)
+            raise BadQuery("over", day, _RULE, near) from None
     if isinstance(day, datetime):
         raise BadQuery("over", day, "is a moment, not a day: pass its .date(), or an Interval")
     if not isinstance(day, date):

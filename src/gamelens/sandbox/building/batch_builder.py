@@ -135,10 +135,10 @@ def _build(writer: PartWriter, facts: FactSource, *, adopted: Sequence[Path] = (
     fresh = events - repeated
     if fresh:
         _group(writer)
-        create_combined(writer)
-        writer.add("combinations", "SELECT * FROM added_combinations")
         if has_stated:
             write_stated_installs(writer)
+        create_combined(writer, has_stated=has_stated)
+        writer.add("combinations", "SELECT * FROM added_combinations")
         number_players(writer, facts, has_stated=has_stated)
         _join_numbers(writer, facts)
         write_players(writer, facts)

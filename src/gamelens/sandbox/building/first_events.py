@@ -11,7 +11,7 @@ from typing import Final
 
 from gamelens.sandbox.building.fact_source import NEVER, SAME_WITHOUT_MONEY, FactSource
 from gamelens.sandbox.building.part_writer import PartWriter
-from gamelens.sandbox.storage.lake_schema import COLUMNS, OF_EVENT
+from gamelens.sandbox.storage.lake_schema import COLUMNS, OF_EVENT, PLAYER_DIMENSIONS
 
 DAY_US: Final = 86_400_000_000
 
@@ -47,12 +47,18 @@ _FOUND: Final = f"""
     FROM firsts"""  # noqa: S608
 
 _USERS: Final = "(SELECT *, first AS installed FROM users) AS users"
-_USERS_WITH_STATED: Final = f"""(
-    SELECT users.*, CASE
-        WHEN stated_us < {_TIME.format("first")}
+_IS_STATED: Final = f"stated_us < {_TIME.format('first')}"
+_DIMENSIONS: Final = ", ".join(
+    f"CASE WHEN {_IS_STATED} THEN coalesce(first_build, build) ELSE build END AS build" if name == "build" else name
+    for name in PLAYER_DIMENSIONS
+)
+USERS_WITH_STATED: Final = f"""(
+    SELECT {_DIMENSIONS}, user_id, currency, first, CASE
+        WHEN {_IS_STATED}
         THEN CAST(stated_us AS HUGEINT) * {_SEQS} + (CAST(first_seq AS HUGEINT) + {STATED_BY} - {_LEAST_SEQ})
         ELSE first END AS installed
     FROM users LEFT JOIN stated USING (game_id, user_id)) AS users"""  # noqa: S608
+"""SQL of `users` with the time of the install that each row tells, and with the build that `stated` has of it."""
 
 
 def write_stated_installs(writer: PartWriter) -> None:
@@ -61,12 +67,17 @@ def write_stated_installs(writer: PartWriter) -> None:
     Writes what is new of it.
     """
     writer.sql.create(
-        "stated", "SELECT game_id, user_id, epoch_us(min(ts)) AS stated_us FROM stated_rows GROUP BY game_id, user_id"
+        "stated",
+        """
+        SELECT game_id, user_id, epoch_us(ts) AS stated_us, min(first_build) AS first_build FROM stated_rows
+        SEMI JOIN (SELECT game_id, user_id, min(ts) AS ts FROM stated_rows GROUP BY game_id, user_id) AS earliest
+        USING (game_id, user_id, ts)
+        GROUP BY game_id, user_id, ts""",
     )
     writer.view("known_stated", "stated_installs")
     writer.add(
         "stated_installs",
-        "SELECT game_id, user_id, make_timestamp(stated_us) AS ts FROM stated ANTI JOIN known_stated "
+        "SELECT game_id, user_id, make_timestamp(stated_us) AS ts, first_build FROM stated ANTI JOIN known_stated "
         "ON stated.game_id = known_stated.game_id AND stated.user_id = known_stated.user_id "
         "AND epoch_us(known_stated.ts) <= stated_us",
     )
@@ -106,14 +117,14 @@ def number_players(writer: PartWriter, facts: FactSource, *, has_stated: bool) -
     `numbers` has game_id, user_id, player; install_change and payment_change (0 none, 1 new, 2 moved); installed_us and
     combination of the first event after this batch; old_us, old_seq and old_combination, those before it, where it has
     moved. An install before all events that an import states counts as the first event: `install_seq` is then at least
-    `STATED`.
+    `STATED`, and `combination` has its build.
 
     Args:
         writer: the writer of the run.
         facts: earlier events.
         has_stated: whether there is a table `stated`.
     """
-    writer.sql.create("found", _FOUND.format(users=_USERS_WITH_STATED if has_stated else _USERS))
+    writer.sql.create("found", _FOUND.format(users=USERS_WITH_STATED if has_stated else _USERS))
     facts.create_known_players()
     writer.sql.create("numbers", _NUMBERS.format(players=writer.snapshot.rows("installs")))
     for table, kind in (("installs", "install"), ("payments", "payment")):
@@ -125,9 +136,13 @@ def _write_firsts(writer: PartWriter, table: str, kind: str) -> None:
     """Write the new rows of *table*, and its moved ones, which replace those of before."""
     number, us = {"install": ("install_seq", "installed_us"), "payment": ("paid_seq", "paid_us")}[kind]
     seq = f"CASE WHEN {number} BETWEEN {STATED} AND {NEVER - 1} THEN {number} - {STATED_BY} ELSE {number} END"
-    names = ", ".join(f"fresh.{name}" for name in ("game_id", "user_id", "seq", *OF_EVENT))
-    columns = f"player, {names}, make_timestamp({us}) AS ts"
-    rows = f"SELECT {columns} FROM fresh JOIN numbers ON fresh.seq = {seq} WHERE {kind}_change = {{}}"  # noqa: S608
+    own = [*(name for name in ("game_id", "user_id", "seq", *OF_EVENT) if kind != "install" or name != "build")]
+    columns = f"player, {', '.join(f'fresh.{name}' for name in own)}, make_timestamp({us}) AS ts"
+    rows = f"fresh JOIN numbers ON fresh.seq = {seq}"
+    if kind == "install":  # the build that an import states is not that of the event
+        columns += ", combined.build AS build"
+        rows += " JOIN combined ON numbers.combination = combined.combination"
+    rows = f"SELECT {columns} FROM {rows} WHERE {kind}_change = {{}}"  # noqa: S608
     writer.add(table, rows.format(_NEW))
     ((moved,),) = writer.sql.run(f"SELECT count(*) FROM numbers WHERE {kind}_change = {_MOVED}")  # noqa: S608
     if moved:

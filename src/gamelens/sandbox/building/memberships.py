@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from gamelens.sandbox.building.fact_source import DAY_NUMBER, FactSource
-from gamelens.sandbox.building.first_events import DAY_US
+from gamelens.sandbox.building.first_events import DAY_US, USERS_WITH_STATED
 from gamelens.sandbox.building.part_writer import PartWriter
 from gamelens.sandbox.storage.lake_schema import EVENT_COLUMNS, MEASURES, PLAYER_DIMENSIONS
 
@@ -23,20 +23,23 @@ _RETURNERS: Final = f"CAST({DAY_NUMBER.format('day')} > installed_us // {DAY_US}
 _INSTALLS: Final = "(SELECT player, installed_us FROM numbers)"
 
 
-def create_combined(writer: PartWriter) -> None:
+def create_combined(writer: PartWriter, *, has_stated: bool) -> None:
     """Create `combined`, with a number for each combination of dimensions and currency.
 
-    `added_combinations` are those of them that the events of `users` add.
+    `added_combinations` are those of them that the events of `users` add, and with *has_stated* the installs of
+    `stated`.
     """
     sql = writer.sql
     writer.view("known_combinations", "combinations")
     known = writer.snapshot.rows("combinations")
     cell = f"{_DIMENSIONS}, currency"
+    without_money = f"SELECT {_DIMENSIONS}, CAST(NULL AS VARCHAR) AS currency FROM"
+    of_installs = f"UNION {without_money} {USERS_WITH_STATED}" if has_stated else ""
     sql.create(
         "added_combinations",
         f"""
         SELECT {known} + row_number() OVER (ORDER BY {cell}) AS combination, {cell} FROM (
-            SELECT {cell} FROM users UNION SELECT {_DIMENSIONS}, CAST(NULL AS VARCHAR) AS currency FROM users
+            SELECT {cell} FROM users UNION {without_money} users {of_installs}
             EXCEPT SELECT {cell} FROM known_combinations
         ) AS added""",  # noqa: S608
     )

@@ -216,7 +216,7 @@ class CollectorApp:
     def _init_answer(self, game: TenantGame, user_id: str | None, query: dict[str, str]) -> tuple[InitAnswer, bool]:
         """Return the full answer of an init, and whether the client has it already."""
         interval_s = query.get("interval_seconds", "0")
-        if not interval_s.isdecimal() or len(interval_s) > _MAX_INTERVAL_DIGITS:
+        if not (interval_s.isascii() and interval_s.isdecimal()) or len(interval_s) > _MAX_INTERVAL_DIGITS:
             raise _bad_request(Violation("not_in_range", "/interval_seconds"))
         answer = answer_init(
             game,

@@ -151,7 +151,7 @@ def _loopback_only(handler: Handler) -> Handler:
     """Answer 403 unless the Host header is a loopback name, which a page cannot forge."""
 
     async def checked(request: Request) -> Response:
-        host = re.sub(r":\d*$", "", request.headers.get("host", ""))
+        host = re.sub(r":[0-9]*$", "", request.headers.get("host", ""))
         return await handler(request) if host in _LOOPBACK else refuse(403, "for this machine only")
 
     return checked

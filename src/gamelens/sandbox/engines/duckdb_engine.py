@@ -15,7 +15,7 @@ from gamelens.errors import Refused
 from gamelens.sandbox.engines.engine import LOCAL_SCHEME, LakeLocation, QueryBounds, QueryStopped, filesystem_of
 from gamelens.sandbox.engines.time_limit import TimeLimit
 from gamelens.sandbox.storage.lake import Snapshot
-from gamelens.sandbox.storage.lake_schema import COLUMNS
+from gamelens.sandbox.storage.lake_schema import ADDED_COLUMNS, COLUMNS
 from gamelens.wire.currencies import SCALED_RATES
 
 if TYPE_CHECKING:
@@ -198,10 +198,14 @@ def create_rates(connection: duckdb.DuckDBPyConnection) -> None:
 
 def select_sql(names: Sequence[str], columns: Mapping[str, str]) -> str:
     """Return the SQL of the rows of the Parquet files *names*, without files that of no rows."""
+    nulls = ", ".join(f'NULL::{kind} AS "{name}"' for name, kind in columns.items())
+    empty = f"SELECT {nulls} LIMIT 0"
     if not names:
-        empty = ", ".join(f'NULL::{kind} AS "{name}"' for name, kind in columns.items())
-        return f"SELECT {empty} LIMIT 0"
-    return f"FROM read_parquet([{', '.join(map(literal, names))}])"
+        return empty
+    files = f"[{', '.join(map(literal, names))}]"
+    if ADDED_COLUMNS.isdisjoint(columns):
+        return f"FROM read_parquet({files})"
+    return f"FROM ({empty}) UNION ALL BY NAME FROM read_parquet({files}, union_by_name = true)"
 
 
 def literal(text: str) -> str:

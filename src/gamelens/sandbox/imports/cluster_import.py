@@ -19,7 +19,14 @@ import pyarrow.parquet as pq
 from gamelens.sandbox.building.batch_builder import join_parts
 from gamelens.sandbox.engines.duckdb_engine import DuckDBWriter
 from gamelens.sandbox.engines.spark_writer import SparkWriter
-from gamelens.sandbox.imports.decoded_group import STAGED_COLUMNS, UNDISCLOSED, GameIds, check_readable, table_columns
+from gamelens.sandbox.imports.decoded_group import (
+    STAGED_COLUMNS,
+    STATED_SQL,
+    UNDISCLOSED,
+    GameIds,
+    check_readable,
+    table_columns,
+)
 from gamelens.sandbox.imports.event_data import missing_columns, table_rows_sql, unknown_columns
 from gamelens.sandbox.imports.import_counts import EXAMPLES, ImportCounts, ReadFile, file_content
 from gamelens.sandbox.imports.json_lines import LINES_SCHEMA, JsonLinesFile, line_rows_sql
@@ -28,10 +35,10 @@ from gamelens.sandbox.storage.lake import Lake
 from gamelens.sandbox.storage.lake_schema import EVENT_COLUMNS
 
 _ROWS_AT_ONCE: Final = 100_000
-_DECODED: Final = {**EVENT_COLUMNS, "installed": "BIGINT", "arrived": "DATE", "fault": "VARCHAR", "file": "BIGINT"}
-_STATED: Final = """
-    SELECT game_id, user_id, make_timestamp(min(installed) * 1000000) AS ts FROM decoded
-    WHERE fault IS NULL AND installed IS NOT NULL GROUP BY game_id, user_id"""
+_DECODED: Final = {
+    **EVENT_COLUMNS,
+    **{"installed": "BIGINT", "first_build": "VARCHAR", "arrived": "DATE", "fault": "VARCHAR", "file": "BIGINT"},
+}
 
 
 class ExaminedFile(msgspec.Struct, frozen=True, kw_only=True):
@@ -168,7 +175,7 @@ class ClusterImport:
             self._lake,
             self._engine,
             folder=str(self._lake.next_version()),
-            stated=_STATED if stated else None,
+            stated=STATED_SQL if stated else None,
         )
         self._lake.commit(
             processed_ms=processed_ms,

@@ -15,7 +15,7 @@ from gamelens.sandbox.imports.event_data import table_rows_sql
 from gamelens.sandbox.imports.import_counts import ReadFile
 from gamelens.sandbox.imports.json_lines import LINES_SCHEMA, line_rows_sql
 from gamelens.sandbox.imports.source_files import DamagedFileError
-from gamelens.sandbox.storage.lake_schema import EVENT_COLUMNS
+from gamelens.sandbox.storage.lake_schema import COLUMNS, EVENT_COLUMNS
 
 CHUNK_ROWS: Final = 1 << 19
 """Lines that are decoded at once."""
@@ -27,6 +27,11 @@ STAGED_COLUMNS: Final = ", ".join(
     for name in EVENT_COLUMNS
 )
 """SQL of the columns of an event, of those of a decoded row."""
+
+STATED_SQL: Final = """
+    SELECT game_id, user_id, make_timestamp(installed * 1000000) AS ts, min(first_build) AS first_build FROM decoded
+    WHERE fault IS NULL AND installed IS NOT NULL GROUP BY game_id, user_id, installed"""
+"""SQL of the installs that the rows of `decoded` state, several of a player where they differ."""
 
 
 class GameIds:
@@ -72,7 +77,8 @@ class DecodedGroup:
         self.staged: list[Path] = []
         self._folder, self._games, self._count = folder, games, 0
         self._sql = DuckDBWriter(folder)
-        self._sql.run("CREATE TEMP TABLE stated (game_id VARCHAR, user_id VARCHAR, installed BIGINT)")
+        columns = ", ".join(f"{name} {kind}" for name, kind in COLUMNS["stated_installs"].items())
+        self._sql.run(f"CREATE TEMP TABLE stated ({columns})")
 
     def decode_lines(self, batches: Iterator[pa.RecordBatch]) -> None:
         """Decode *batches* of lines. `add_lines` then takes the rows."""
@@ -90,9 +96,7 @@ class DecodedGroup:
         for each in dropped:
             self._drop(each)
         self._write([*finished, *([current] if current else [])])
-        self._sql.run("""
-            INSERT INTO stated SELECT game_id, user_id, min(installed) FROM decoded
-            WHERE fault IS NULL AND installed IS NOT NULL GROUP BY ALL""")
+        self._sql.run(f"INSERT INTO stated BY NAME {STATED_SQL}")
         self._sql.run("DROP TABLE decoded")
         self.files += [each for each in finished if each not in dropped]
 
@@ -118,8 +122,7 @@ class DecodedGroup:
     def stated(self) -> list[Path]:
         """Write the installs that the files state, if they do, and return the file."""
         path = self._folder / "stated.parquet"
-        rows = "SELECT game_id, user_id, make_timestamp(min(installed) * 1000000) AS ts FROM stated GROUP BY ALL"
-        self._sql.run(f"COPY ({rows}) TO {literal(str(path))} (FORMAT parquet)")
+        self._sql.run(f"COPY (FROM stated) TO {literal(str(path))} (FORMAT parquet)")
         return [path] if pq.read_metadata(path).num_rows else []
 
     def close(self) -> None:

@@ -43,7 +43,6 @@ _IDS: Final = {
 """Columns of the parts of an `event_id`, by category."""
 _DOCUMENTED: Final = _COMMON.union(*_TABLES.values())
 _NEEDED: Final = ("event_arrival_ts", "game_id", "user_id")
-_EXPECTED: Final = ("event_client_ts", "session_id")
 
 
 def unknown_columns(columns: Mapping[str, str]) -> list[str]:
@@ -52,15 +51,21 @@ def unknown_columns(columns: Mapping[str, str]) -> list[str]:
 
 
 def missing_columns(columns: Mapping[str, str]) -> list[str]:
-    """Return the documented columns that every event has and *columns* lacks."""
-    return [name for name in _EXPECTED if name not in columns]
+    """Return the documented columns of the categories of the table that *columns* lacks, sorted."""
+    expected = _COMMON.union(*(_TABLES[name] for name in _categories(columns)))
+    return sorted(expected - set(columns) - ({"value"} if "design" not in _categories(columns) else set()))
+
+
+def _categories(columns: Mapping[str, str]) -> list[str]:
+    """Return the categories of events that *columns* tell."""
+    return [name for name, own in _TABLES.items() if own[0] in columns or own[1] in columns]
 
 
 def table_rows_sql(path: str, columns: Mapping[str, str], *, first_seq: int, game_sql: str) -> str:
     """Return the SQL of the rows of the Parquet file at *path*.
 
-    The rows have the columns of the events table, `installed`, which is null, `arrived`, the day of arrival, and
-    `fault`, the reason why a row is no event, or null.
+    The rows have the columns of the events table, `installed` and `first_build`, which are null, `arrived`, the day of
+    arrival, and `fault`, the reason why a row is no event, or null.
 
     Args:
         path: path of the file.
@@ -71,7 +76,7 @@ def table_rows_sql(path: str, columns: Mapping[str, str], *, first_seq: int, gam
     Raises:
         DamagedFileError: the columns are not those of Event Data.
     """
-    categories = [name for name, own in _TABLES.items() if own[0] in columns or own[1] in columns]
+    categories = _categories(columns)
     lacking = [name for name in _NEEDED if name not in columns]
     if lacking or not categories:
         raise DamagedFileError(f"it has no column {' and '.join(lacking) or 'that tells a category of events'}")
@@ -97,7 +102,7 @@ def table_rows_sql(path: str, columns: Mapping[str, str], *, first_seq: int, gam
                 {_category_sql(categories, columns)} AS category, {client_us} AS client_us, {arrival_us} AS arrival_us
             FROM read_parquet({literal(path)}, file_row_number = true)
         ), placed AS (SELECT seq, arrival_us, {listed}, {fault} AS fault FROM read)
-        SELECT {ordered}, CAST(NULL AS BIGINT) AS installed,
+        SELECT {ordered}, CAST(NULL AS BIGINT) AS installed, CAST(NULL AS VARCHAR) AS first_build,
             CAST(CASE WHEN fault IS NULL THEN make_timestamp(arrival_us) END AS DATE) AS arrived, fault
         FROM placed"""  # noqa: S608
 

@@ -51,7 +51,8 @@ _NEWLINE: Final = ord("\n")
 
 _SHAPE: Final = (
     '{"arrival_ts": "BIGINT", "country_code": "VARCHAR", "game_id": "VARCHAR", '
-    f'"user_meta": {{"install_ts": "BIGINT", "install_publisher": "VARCHAR"}}, "data": {EVENT_SHAPE}}}'
+    '"user_meta": {"install_ts": "BIGINT", "first_build": "VARCHAR", "install_publisher": "VARCHAR"}, '
+    f'"data": {EVENT_SHAPE}}}'
 )
 
 
@@ -228,8 +229,8 @@ def _unpacked(chunks: Iterator[bytes]) -> Iterator[bytes]:
 def line_rows_sql(lines: str, game_sql: str) -> str:
     """Return the SQL of one row for each line of *lines*.
 
-    The rows have the columns of the events table, `installed` (the install that the service states, epoch seconds) and
-    `fault`, the reason why a line is no event, or null.
+    The rows have the columns of the events table, `installed` (the install that the service states, epoch seconds),
+    `first_build` (the build of it) and `fault`, the reason why a line is no event, or null.
 
     Args:
         lines: a table of `LINES_SCHEMA`.
@@ -244,14 +245,15 @@ def line_rows_sql(lines: str, game_sql: str) -> str:
                 THEN wrapper.arrival_ts * 1000 END AS arrival_ms,
             upper(wrapper.country_code) AS country, wrapper.data AS event,
             wrapper.user_meta.install_publisher AS publisher,
-            CASE WHEN {is_time.format("wrapper.user_meta.install_ts")}
+            CASE WHEN {is_time.format("wrapper.user_meta.install_ts")} AND wrapper.data.user_id IS NOT NULL
                 THEN wrapper.user_meta.install_ts END AS installed,
+            nullif(wrapper.user_meta.first_build, '') AS first_build,
             CASE
                 WHEN wrapper IS NULL THEN 'no JSON object'
                 WHEN NOT coalesce({is_time.format("wrapper.arrival_ts")}, false) THEN 'no usable arrival_ts'
                 WHEN exported_game IS NULL THEN 'no game_id'
                 WHEN coalesce(wrapper.data.category NOT IN ({categories}), true) THEN 'no known category'
-                WHEN wrapper.data.user_id IS NULL THEN 'no user_id'
+                WHEN wrapper.data.user_id IS NULL AND wrapper.data.category <> 'sdk_error' THEN 'no user_id'
                 WHEN wrapper.data.category = 'business' AND (TRY_CAST(wrapper.data.amount AS BIGINT) IS NULL
                     OR coalesce(wrapper.data.currency NOT IN ({currencies}), true)) THEN 'no usable amount'
             END AS fault
@@ -260,7 +262,7 @@ def line_rows_sql(lines: str, game_sql: str) -> str:
             FROM (SELECT seq, TRY(from_json(line, '{_SHAPE}')) AS wrapper FROM {lines} WHERE {has_text})
         )
     )"""  # noqa: S608
-    rows = event_rows_sql(events, others=("installed", "fault", "publisher"))
+    rows = event_rows_sql(events, others=("installed", "first_build", "fault", "publisher"))
     return f"""
         SELECT * EXCLUDE (publisher)
             REPLACE (coalesce(install_publisher, publisher) AS install_publisher) FROM ({rows})"""  # noqa: S608

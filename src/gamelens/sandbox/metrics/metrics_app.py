@@ -37,6 +37,7 @@ from gamelens.sandbox.metrics.request_parsing import (
     interval_parameter,
     limit_parameter,
     read_json_object,
+    show_as_sent,
 )
 from gamelens.sandbox.metrics.sql_planner import compile_dimension_values, compile_query
 from gamelens.sandbox.state.clock import Clock
@@ -165,9 +166,13 @@ class MetricsApp:
     async def _metric(self, request: Request, organisation: Organisation) -> Response:
         metric = metric_named(request.path_params["metric"])
         body = await read_json_object(request, deadline_s=self._body_deadline_s)
-        query = decode_query(body, granularity="day" if metric.kinds == "retention" else None)
-        check_query(metric, query)
-        check_buckets(query)
+        try:
+            query = decode_query(body, granularity="day" if metric.kinds == "retention" else None)
+            check_query(metric, query)
+            check_buckets(query)
+        except BadQuery as error:
+            show_as_sent(error, body)
+            raise
         games = games_in_scope(organisation, games=query.games, studios=query.studios, game=query.game)
         check_event_data(metric, query, games, self._lake.event_data(organisation.name))
         snapshot = self._lake.snapshot(organisation.name)

@@ -7,6 +7,7 @@ Wire 2.11, Lists).
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from itertools import islice
 from typing import Any, Final
 
@@ -45,6 +46,12 @@ async def read_json_object(request: Request, *, deadline_s: float = BODY_DEADLIN
     if not isinstance(body, dict):
         raise BadQuery("body", body, "must be a JSON object, a metric query")
     return body
+
+
+def show_as_sent(error: BadQuery, body: Mapping[str, Any]) -> None:
+    """Give *error* the interval or query of *body* as it was sent, without our defaults and in its own form."""
+    if error.field in ("interval", "query") and not error.is_missing and body.get(error.field) is not None:
+        error.value = body[error.field]
 
 
 def interval_parameter(request: Request) -> Interval:

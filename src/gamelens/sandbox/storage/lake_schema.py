@@ -122,14 +122,17 @@ COLUMNS: Final[dict[str, dict[str, str]]] = {
     # ... and as it is now, of players with an earlier event that came later: these rows replace those
     "installs_moved": _FIRST_EVENTS,
     "payments_moved": _FIRST_EVENTS,
-    # the time of the first event that an import named of a player; it may lie before all events of the lake
-    "stated_installs": {"game_id": "VARCHAR", "user_id": "VARCHAR", "ts": "TIMESTAMP"},
+    # the install that an import named of a player, with its build; it may lie before all events of the lake
+    "stated_installs": {"game_id": "VARCHAR", "user_id": "VARCHAR", "ts": "TIMESTAMP", "first_build": "VARCHAR"},
     # active players by days since their install; age 0 counts all installs of the day; negative where one has moved
     "returns": {"day": "DATE", "age": "BIGINT", **dict.fromkeys(RETURN_DIMENSIONS, "VARCHAR"), "players": "BIGINT"},
     # numbers of the sets of dimensions and currency that memberships have; read by processing alone
     "combinations": {"combination": "BIGINT", **dict.fromkeys(PLAYER_DIMENSIONS, "VARCHAR"), "currency": "VARCHAR"},
 }
 """Columns of every table with their types, by table name."""
+
+ADDED_COLUMNS: Final = frozenset(("first_build",))
+"""Columns that parts of an earlier release may lack, and that are null then."""
 
 REPLACED: Final = frozenset(("installs_moved", "payments_moved"))
 """Tables of one file each, which a run replaces as a whole.
