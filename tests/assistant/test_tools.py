@@ -101,6 +101,39 @@ def test_a_refusal_has_a_code_and_the_call_that_works(
         assert not reply(server, tool, **works).is_error
 
 
+@pytest.mark.parametrize("tool", ["catalogue", "plan", "query", "retention", "health", "compare", "explain", "doctor"])
+def test_an_argument_that_a_tool_does_not_have_is_refused(server: AssistantServer, tool: str) -> None:
+    """By its name, whatever else is given, and the schema says so too."""
+
+    async def schema() -> dict[str, Any]:
+        async with Client(server) as client:
+            return {each.name: each.input_schema for each in (await client.list_tools()).tools}
+
+    refused = reply(server, tool, nosuch=["nosuch"])
+    assert refused.is_error
+    assert f"argument = 'nosuch' is not an argument of {tool}." in refused.body["sentence"]
+    assert asyncio.run(schema())[tool]["additionalProperties"] is False
+
+
+def test_a_refused_argument_has_its_value_its_rule_and_the_next_step(server: AssistantServer) -> None:
+    """A misspelt name or value has the nearest and the call that works; others list what is allowed."""
+    asked = {"metric": "dau", "over": WEEK}
+    body = reply(server, "query", **asked, games=["nosuch"]).body
+    assert body["sentence"] == (
+        "argument = 'games' is not an argument of query. "
+        "Allowed: by, every, metric, over, plan_id, top, when_unavailable, where."
+    )
+    body = reply(server, "query", **asked, every="fortnight").body
+    assert body["sentence"] == "every = 'fortnight' is not an allowed value. Allowed: day, week, month, all."
+    body = reply(server, "query", **asked, every="weeks").body
+    assert (body["nearest"], body["try"]["arguments"]) == ("week", {**asked, "every": "week"})
+    body = reply(server, "query", metrics="dau", over=WEEK).body
+    assert "Did you mean `metric`?" in body["sentence"]
+    body = reply(server, "query", **asked, evry="week").body
+    assert (body["nearest"], body["try"]["arguments"]) == ("every", {**asked, "every": "week"})
+    assert reply(server, "query", **asked, topp=3, top=2).body.keys().isdisjoint({"try"})
+
+
 def test_a_defect_shows_no_text_of_its_error(ledger: Ledger, caplog: pytest.LogCaptureFixture) -> None:
     """An unexpected error is a refusal too, and its text goes to the log alone."""
 
