@@ -49,7 +49,11 @@ def test_the_end_of_the_input_ends_a_request_under_way() -> None:
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env={**os.environ, **own}, text=True
         ) as process:
             assert process.stdin is not None
-            hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
+            hello = {
+                "protocolVersion": "2025-06-18",
+                "capabilities": {},
+                "clientInfo": {"name": "test", "version": "1"},
+            }
             process.stdin.write(json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}) + "\n")
             process.stdin.write('{"jsonrpc": "2.0", "method": "notifications/initialized"}\n')
             asked = {"name": "catalogue", "arguments": {"of": "games"}}

@@ -53,3 +53,10 @@ def test_an_unreadable_expression_is_refused_with_an_example(text: str) -> None:
     """Any other text raises `BadQuery` with an example of a filter."""
     with pytest.raises(BadQuery, match="platform =="):
         parse_expression(text)
+
+
+@pytest.mark.parametrize("text", ["platform = ios", "platform == ios", "platform = 'ios'"])
+def test_a_short_comparison_has_its_correction(text: str) -> None:
+    """The error says how the comparison is written."""
+    with pytest.raises(BadQuery, match='Did you mean `platform == "ios"`'):
+        parse_expression(text)

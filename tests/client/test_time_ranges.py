@@ -395,3 +395,13 @@ def test_a_range_without_a_whole_bucket_is_refused() -> None:
     asked = Interval.parse("2026-11-03/2026-11-08")
     with pytest.raises(BadQuery, match="no whole week"):
         ResolvedRange(asked, AVAILABLE, asked).whole("week")
+
+
+@pytest.mark.parametrize(
+    ("short", "meant"), [("7d", "last 7 days"), ("4 weeks", "last 4 weeks"), ("6m", "last 6 months")]
+)
+def test_a_short_range_has_its_correction(short: str, meant: str) -> None:
+    """The error says how the range is written."""
+    day = datetime(2026, 11, 1, tzinfo=UTC)
+    with pytest.raises(BadQuery, match=f"Did you mean `{meant}`"):
+        resolve_range(short, Interval(day, day + timedelta(days=9)))

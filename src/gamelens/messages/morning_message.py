@@ -107,15 +107,17 @@ def message_of(
     alarms, day = alarms_of(report), report.day.date()
     names = list(alarms)
     new = [alarms[name] for name in names if name not in before]
+    numbers, left_out = _headline_numbers(report)
+    cut = f"{left_out} headline numbers are left out: gamelens health --json has them all."
     return MorningMessage(
         day=day,
         headline=report.headline,
         badge=report.provenance.badge,
-        numbers=_headline_numbers(report),
+        numbers=numbers,
         new=_cut(new),
         still_open=_cut([alarms[name] for name in names if name in before]),
         recovered=_cut([sentence for name, sentence in before.items() if name not in alarms]),
-        notes=(*notes, *_late_notes(day, now), *report.unmatched),
+        notes=(*notes, *_late_notes(day, now), *report.unmatched, *([cut] if left_out else [])),
         reports=tuple(reports),
         source=source_line(report.board),
     )
@@ -126,21 +128,32 @@ def _identity(row: Mapping[Any, Any]) -> str:
     return msgspec.json.encode([None if pd.isna(part) else str(part) for part in parts]).decode()
 
 
-def _headline_numbers(report: HealthReport) -> tuple[HeadlineNumber, ...]:
-    """Return the numbers of whole games on the last day, the games with the worst rows first."""
+def _headline_numbers(report: HealthReport) -> tuple[tuple[HeadlineNumber, ...], int]:
+    """Return the numbers of whole games on the last day, the games with the worst rows first.
+
+    The second value counts those that are left out. Every game has at least its first number.
+    """
     board = report.board[report.board["dimension"].isna() & (report.board["timestamp"] == report.day)]
     rows = board.drop_duplicates(["game_id", "watch"]).to_dict("records")
     games = list(dict.fromkeys(row["game_id"] for row in rows))
     rows.sort(key=lambda row: games.index(row["game_id"]))
-    return tuple(
+    each, more = divmod(MOST_NUMBERS, max(len(games), 1))
+    left = {game: max(each + (place < more), 1) for place, game in enumerate(games)}
+    shown = []
+    for row in rows:
+        if left[row["game_id"]]:
+            left[row["game_id"]] -= 1
+            shown.append(row)
+    numbers = tuple(
         HeadlineNumber(
             one_line(row["game"]),
             str(row["metric"]),
             format_number(row["value"], row["kind"]),
             "" if pd.isna(row["change"]) else format_number(row["change"], "change", places=0),
         )
-        for row in rows[:MOST_NUMBERS]
+        for row in shown
     )
+    return numbers, len(rows) - len(shown)
 
 
 def _late_notes(day: date, now: datetime) -> tuple[str, ...]:

@@ -7,9 +7,13 @@ The text is parsed with `ast` and never executed. Only comparisons of a dimensio
 from __future__ import annotations
 
 import ast
+import re
+from typing import Final
 
 from gamelens.errors import BadQuery
 from gamelens.wire.filters import And, Filter, IsNull, Match, Not, Or, parse_filter
+
+_SHORT: Final = re.compile(r"""\s*([A-Za-z]\w*)\s*==?\s*["']?([\w .-]+?)["']?\s*""")
 
 
 def parse_expression(text: str) -> Filter:
@@ -65,10 +69,12 @@ def _literal(node: ast.expr, text: str) -> object:
     try:
         return ast.literal_eval(node)
     except ValueError:
-        raise _invalid_part(ast.get_source_segment(text.strip(), node) or text) from None
+        raise _invalid_part(ast.get_source_segment(text.strip(), node) or text, text) from None
 
 
-def _invalid_part(part: str) -> BadQuery:
-    return BadQuery(
-        "where", part, 'must compare dimensions with text, such as platform == "ios" and country_code in ["US", "NA"]'
-    )
+def _invalid_part(part: str, text: str = "") -> BadQuery:
+    """Return the error for *part*, with the comparison that the whole *text* means where that is clear."""
+    rule = 'must compare dimensions with text, such as platform == "ios" and country_code in ["US", "NA"]'
+    short = _SHORT.fullmatch(text)
+    meant = f'{short[1]} == "{short[2]}"' if short else None
+    return BadQuery("where", part, rule, [meant] if meant else (), name=meant)

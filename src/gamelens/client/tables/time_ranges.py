@@ -19,6 +19,8 @@ WhenUnavailable = Literal["raise", "clip", "wait"]
 WHEN_UNAVAILABLE: Final[tuple[WhenUnavailable, ...]] = get_args(WhenUnavailable)
 
 _LAST: Final = re.compile(r"last (?:(\d{1,5}) )?(complete )?(day|week|month)s?")
+_SHORT: Final = re.compile(r"(\d{1,5}) ?(d|w|m)(?:ays?|eeks?|onths?)?")
+_UNITS: Final = {"d": "days", "w": "weeks", "m": "months"}
 _TO_DATE: Final = re.compile(r"(?:this (day|week|month)|(day|week|month) to date)")
 _MONTH: Final = re.compile(r"([a-z]{3,9}) (\d{4})|(\d{4})-(\d{2})")
 _MONTHS: Final = (
@@ -269,6 +271,9 @@ def _midnight(day: object) -> datetime:
         try:
             day = date.fromisoformat(text)
         except ValueError:
+            if short := _SHORT.fullmatch(text.lower()):
+                meant = f"last {short[1]} {_UNITS[short[2]]}"
+                raise BadQuery("over", text, _RULE, [meant], name=meant) from None
             raise BadQuery("over", text, _RULE, get_close_matches(text.lower(), TIME_WORDS, n=1)) from None
     if isinstance(day, datetime):
         raise BadQuery("over", day, "is a moment, not a day: pass its .date(), or an Interval")

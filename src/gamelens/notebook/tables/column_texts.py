@@ -11,7 +11,7 @@ from pandas import DataFrame
 
 from gamelens.analysis.tidy_frames import UNKNOWN
 from gamelens.catalog import find_metric
-from gamelens.notebook.labels import KINDS, ColumnUnit, day, name_of, period_text, unit_of
+from gamelens.notebook.labels import KINDS, ColumnUnit, bucket_heading, day, name_of, period_text, unit_of
 from gamelens.wire.intervals import Interval
 from gamelens.wire.receipts import Receipt
 
@@ -33,7 +33,6 @@ _NAMES: Final = {
     "quarter_lift": "With four times the players",
     "revenue_share": "Revenue share",
     "says": "Finding",
-    "timestamp": "Day",
 }
 _EFFECTS: Final = frozenset({"volume", "mix", "price"})
 _BOTH_SIDES: Final = ("before", "after", "change")
@@ -76,8 +75,8 @@ class ColumnTexts:
         moments = [value for value in self.values if isinstance(value, datetime) and not pd.isna(value)]
         self._has_hours = any((value.hour, value.minute) != (0, 0) for value in moments)
         self.name = _INTERVAL if self._upper is not None else _heading(self.column, metrics)
-        if self._has_hours and self.column == "timestamp":
-            self.name = "Time"
+        if self.column == "timestamp":
+            self.name = "Time" if self._has_hours else bucket_heading(Receipt.of(frame.attrs).asked.every)
         words = self._unit.words if self.is_number and self._upper is None else ""
         self.unit = "" if words.casefold() in self.name.casefold() or self._unit.kind == "number" else words
 
