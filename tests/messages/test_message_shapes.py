@@ -133,14 +133,3 @@ def test_a_late_day_is_named(hours: int, is_late: bool) -> None:
     late = ("22 Nov 2026 is not complete yet: these are the numbers of 21 Nov 2026.",)
     assert message.notes == (late if is_late else ())
     assert ("not complete" in plain_text(message)) == is_late
-
-
-def test_every_game_has_a_number_and_what_is_cut_is_counted() -> None:
-    """Of more games than lines each has its first number, and a note has the count of the rest."""
-    games = [f"Game {number:02}" for number in range(30)]
-    report = board_with(*games)
-    message = message_of(report, {}, now=datetime(2026, 11, 22, 8, tzinfo=UTC))
-    assert {it.game for it in message.numbers} == set(games)
-    rows = report.board[report.board["dimension"].isna() & (report.board["timestamp"] == report.day)]
-    left_out = len(rows.drop_duplicates(["game_id", "watch"])) - len(message.numbers)
-    assert any(note.startswith(f"{left_out} headline numbers are left out") for note in message.notes) == (left_out > 0)

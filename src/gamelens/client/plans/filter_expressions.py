@@ -25,7 +25,7 @@ def parse_expression(text: str) -> Filter:
     try:
         tree = ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        raise _invalid_part(text) from None
+        raise _invalid_part(text, text) from None
     return _filter(tree, text)
 
 
