@@ -81,6 +81,15 @@ def test_a_dear_question_wants_its_plan(server: AssistantServer, tool: str, argu
         ("query", {"metric": "dau"}, "bad_argument", None),
         ("query", {"metric": "dau", "over": 7}, "bad_argument", None),
         ("query", {"metric": "dau", "over": WEEK, "where": "platform ="}, "bad_argument", None),
+        (
+            *("query", {"metric": "dau", "over": WEEK, "where": "platform = ios"}, "bad_argument"),
+            {"metric": "dau", "over": WEEK, "where": 'platform == "ios"'},
+        ),
+        ("query", {"metric": "dau", "over": "7d"}, "bad_argument", {"metric": "dau", "over": "last 7 days"}),
+        (
+            *("query", {"metric": "dau", "over": WEEK, "by": "gmae"}, "unknown_name"),
+            {"metric": "dau", "over": WEEK, "by": "game"},
+        ),
         ("retention", {"days": [0], "over": WEEK}, "bad_argument", None),
         ("compare", {"day": 1, "over": WEEK, "arm": "platform", "control": "pc"}, None, None),
         ("catalogue", {"of": "values", "name": "nothing"}, "unknown_name", None),
@@ -120,9 +129,14 @@ def test_a_refused_argument_has_its_value_its_rule_and_the_next_step(server: Ass
     asked = {"metric": "dau", "over": WEEK}
     body = reply(server, "query", **asked, games=["nosuch"]).body
     assert body["sentence"] == (
-        "argument = 'games' is not an argument of query. "
+        "argument = 'games' is not an argument of query: "
+        """narrow with where='game_id == "ID"', ids are in catalogue(of="games"), or by="game". """
         "Allowed: by, every, metric, over, plan_id, top, when_unavailable, where."
     )
+    listed = reply(server, "catalogue", of="games").body
+    game_id = listed["rows"][0][listed["columns"].index("game_id")]
+    narrowed = reply(server, "query", **asked, by="game", where=f'game_id == "{game_id}"').body
+    assert {row[narrowed["columns"].index("game_id")] for row in narrowed["rows"]} == {game_id}
     body = reply(server, "query", **asked, every="fortnight").body
     assert body["sentence"] == "every = 'fortnight' is not an allowed value. Allowed: day, week, month, all."
     body = reply(server, "query", **asked, every="weeks").body

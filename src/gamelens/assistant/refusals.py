@@ -93,7 +93,10 @@ def _bad_arguments(error: ValidationError, call: ToolCall) -> CallToolResult:
         match fault["type"]:
             case "extra_forbidden":
                 taken = inspect.signature(getattr(AnalystTools, call.tool)).parameters.keys() - {"self"}
-                faults[name] = BadQuery("argument", name, f"is not an argument of {call.tool}", sorted(taken))
+                rule = f"is not an argument of {call.tool}"
+                if name in ("game", "games") and "where" in taken:
+                    rule += """: narrow with where='game_id == "ID"', ids are in catalogue(of="games"), or by="game\""""
+                faults[name] = BadQuery("argument", name, rule, sorted(taken))
             case "missing":
                 faults[name] = BadQuery(name, msgspec.UNSET, f"is missing: {call.tool} needs it")
             case "literal_error":

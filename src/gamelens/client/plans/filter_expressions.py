@@ -13,7 +13,7 @@ from typing import Final
 from gamelens.errors import BadQuery
 from gamelens.wire.filters import And, Filter, IsNull, Match, Not, Or, parse_filter
 
-_SHORT: Final = re.compile(r"""\s*([A-Za-z]\w*)\s*==?\s*["']?([\w .-]+?)["']?\s*""")
+_SHORT: Final = re.compile(r"""\s*([A-Za-z]\w*)\s*==?\s*(?:(["'])([^"'\\]+)\2|([\w.-]+))\s*""")
 
 
 def parse_expression(text: str) -> Filter:
@@ -45,7 +45,7 @@ def _filter(node: ast.expr, text: str) -> Filter:
             return Not(IsNull(dimension))
         case ast.Compare(left=ast.Name(id=dimension), ops=[operator], comparators=[value]):
             return _comparison(dimension, operator, _literal(value, text), text)
-    raise _invalid_part(ast.get_source_segment(text.strip(), node) or text)
+    raise _invalid_part(ast.get_source_segment(text.strip(), node) or text, text)
 
 
 def _comparison(dimension: str, operator: ast.cmpop, value: object, text: str) -> Filter:
@@ -54,7 +54,7 @@ def _comparison(dimension: str, operator: ast.cmpop, value: object, text: str) -
     elif isinstance(operator, ast.In | ast.NotIn) and isinstance(value, list | tuple | set) and value:
         match_filter = Match(dimension, tuple(str(item) for item in value))
     else:
-        raise _invalid_part(text)
+        raise _invalid_part(text, text)
     return Not(match_filter) if isinstance(operator, ast.NotEq | ast.NotIn) else match_filter
 
 
@@ -72,9 +72,16 @@ def _literal(node: ast.expr, text: str) -> object:
         raise _invalid_part(ast.get_source_segment(text.strip(), node) or text, text) from None
 
 
-def _invalid_part(part: str, text: str = "") -> BadQuery:
-    """Return the error for *part*, with the comparison that the whole *text* means where that is clear."""
+def _invalid_part(part: str, text: str) -> BadQuery:
+    """Return the error for *part*, with the comparison that the whole *text* is short for."""
     rule = 'must compare dimensions with text, such as platform == "ios" and country_code in ["US", "NA"]'
+    return BadQuery("where", part, rule, name=text, meant=_meant(text))
+
+
+def _meant(text: str) -> str | None:
+    """Return the comparison that *text* is short for, such as `platform = ios`, or None."""
     short = _SHORT.fullmatch(text)
-    meant = f'{short[1]} == "{short[2]}"' if short else None
-    return BadQuery("where", part, rule, [meant] if meant else (), name=meant)
+    if short is None:
+        return None
+    dimension, _, quoted, word = short.groups()
+    return f"{dimension} is null" if word and word.lower() in ("null", "none") else f'{dimension} == "{quoted or word}"'
