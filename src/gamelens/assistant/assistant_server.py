@@ -51,13 +51,12 @@ class AssistantServer(MCPServer[Any]):
         try:
             return await super().call_tool(name, arguments, context)
         except ToolError as error:
-            cause = error.__cause__
+            cause, tools = error.__cause__, {tool.name: tool for tool in await self.list_tools()}
             if cause is None:
-                names = ", ".join(tool.name for tool in await self.list_tools())
-                return refusal("unknown_tool", f"there is no tool {name!r}. The tools: {names}")
+                return refusal("unknown_tool", f"there is no tool {name!r}. The tools: {', '.join(tools)}")
             if isinstance(error, UnexpectedToolError) and not isinstance(cause, GamelensError):
                 _log.error("a defect in the tool %s", name, exc_info=cause)
-            return refusal_of(cause, ToolCall(name, arguments))
+            return refusal_of(cause, ToolCall(name, arguments), tools[name].input_schema["properties"])
 
 
 def build_server(
@@ -71,7 +70,7 @@ def build_server(
         most_requests: requests of a question that is answered without showing its plan first.
     """
     tools = AnalystTools(lens, findings, most_requests=most_requests)
-    methods = (
+    methods: tuple[Callable[..., str], ...] = (
         *(tools.catalogue, tools.plan, tools.query, tools.retention),
         *(tools.health, tools.compare, tools.explain, tools.doctor),
     )
@@ -104,7 +103,8 @@ def _tool(method: Callable[..., str]) -> Tool:
 
     tool = Tool.from_function(call, annotations=ToolAnnotations(read_only_hint=True), structured_output=False)
     arguments = tool.fn_metadata.arg_model
-    strict = type(arguments.__name__, (arguments,), {"model_config": {**arguments.model_config, "extra": "forbid"}})
+    config = {"model_config": {**arguments.model_config, "extra": "forbid"}}
+    strict: Any = type(arguments.__name__, (arguments,), config)
     tool.fn_metadata.arg_model = strict
     tool.parameters = strict.model_json_schema(by_alias=True)
     return tool

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import ast
-import inspect
 import re
+from collections.abc import Collection
 from typing import Any, Final
 
 import msgspec
@@ -13,7 +13,6 @@ from pydantic import ValidationError
 
 from gamelens._text import one_line
 from gamelens.assistant.call_records import ToolCall
-from gamelens.assistant.tools import AnalystTools
 from gamelens.errors import (
     AuthError,
     BadQuery,
@@ -45,8 +44,11 @@ _TOP: Final = "top=20"
 _QUOTED: Final = re.compile("'([^']*)'")
 
 
-def refusal_of(error: BaseException | None, call: ToolCall) -> CallToolResult:
-    """Return what the model reads in place of an answer to *call*, which failed with *error*."""
+def refusal_of(error: BaseException | None, call: ToolCall, takes: Collection[str]) -> CallToolResult:
+    """Return what the model reads in place of an answer to *call*, which failed with *error*.
+
+    *takes* are the arguments of the tool.
+    """
     match error:
         case BadQuery():
             code = "unknown_name" if error.allowed else "bad_argument"
@@ -58,7 +60,7 @@ def refusal_of(error: BaseException | None, call: ToolCall) -> CallToolResult:
         case GamelensError():
             return refusal(CODES.get(type(error), "refused"), str(error), error.amended(call.to_text()))
         case ValidationError():
-            return _bad_arguments(error, call)
+            return _bad_arguments(error, call, takes)
     return refusal("defect", f"{type(error).__name__}: a defect of gamelens. The server's log has the traceback")
 
 
@@ -85,18 +87,17 @@ def _call_of(source: str) -> dict[str, Any]:
     }
 
 
-def _bad_arguments(error: ValidationError, call: ToolCall) -> CallToolResult:
+def _bad_arguments(error: ValidationError, call: ToolCall, takes: Collection[str]) -> CallToolResult:
     """Return what is wrong with the arguments of *call*: each name, its value and the rule that it breaks."""
     faults: dict[str, BadQuery] = {}
     for fault in error.errors(include_url=False):
         name, value = str(fault["loc"][0]), fault["input"]
         match fault["type"]:
             case "extra_forbidden":
-                taken = inspect.signature(getattr(AnalystTools, call.tool)).parameters.keys() - {"self"}
                 rule = f"is not an argument of {call.tool}"
-                if name in ("game", "games") and "where" in taken:
+                if name in ("game", "games") and "where" in takes:
                     rule += """: narrow with where='game_id == "ID"', ids are in catalogue(of="games"), or by="game\""""
-                faults[name] = BadQuery("argument", name, rule, sorted(taken))
+                faults[name] = BadQuery("argument", name, rule, sorted(takes))
             case "missing":
                 faults[name] = BadQuery(name, msgspec.UNSET, f"is missing: {call.tool} needs it")
             case "literal_error":
@@ -111,9 +112,11 @@ def _bad_arguments(error: ValidationError, call: ToolCall) -> CallToolResult:
         return refusal("bad_argument", sentence)
     ((name, only),) = faults.items()
     nearest = only.did_you_mean
+    if nearest is None:
+        return refusal("bad_argument", sentence)
     if only.field != "argument":
         valid = {**call.arguments, name: nearest}
     else:  # under its right name, unless that has a value already
         valid = {nearest if each == name else each: value for each, value in call.arguments.items()}
-    works = ToolCall(call.tool, valid).to_text() if nearest and len(valid) == len(call.arguments) else ""
+    works = ToolCall(call.tool, valid).to_text() if len(valid) == len(call.arguments) else ""
     return refusal("bad_argument", sentence, works, nearest=nearest)
