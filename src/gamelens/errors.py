@@ -108,10 +108,18 @@ class BadQuery(Refused):
         rule: the rule it breaks, as half a sentence ("must be 1 to 30000").
         allowed: the allowed values, if they can be listed.
         name: the text to compare with *allowed* for a suggestion, if it is not the value.
+        meant: the suggestion, where it is known and not to be found among *allowed*.
     """
 
     def __init__(
-        self, field: str, value: object, rule: str, allowed: Iterable[str] = (), *, name: str | None = None
+        self,
+        field: str,
+        value: object,
+        rule: str,
+        allowed: Iterable[str] = (),
+        *,
+        name: str | None = None,
+        meant: str | None = None,
     ) -> None:
         self.field = field
         self.is_missing = value is UNSET
@@ -119,18 +127,21 @@ class BadQuery(Refused):
         self.rule = rule
         self.allowed = tuple(allowed)
         self.name = value if name is None else name
-        self.did_you_mean = _nearest(self.name, self.allowed)
+        self.did_you_mean = meant or _nearest(self.name, self.allowed)
         super().__init__(self.sentence())
 
     def amended(self, call: str) -> str:
-        """Return *call* with the suggested name.
+        """Return *call* with the suggestion.
 
-        "" without a suggestion, or where the call does not spell the wrong one.
+        "" without one, or where the call does not spell the wrong text. A suggestion with quotation marks replaces the
+        whole literal.
         """
         if not self.did_you_mean:
             return ""
-        valid = re.sub(rf"(?<!\w){re.escape(str(self.name))}(?!\w)", lambda _: str(self.did_you_mean), call)
-        return valid if valid != call and _is_expression(valid) else ""
+        wrong, right = re.escape(str(self.name)), self.did_you_mean
+        named = re.sub(rf"(?<!\w){wrong}(?!\w)", lambda _: right, call)
+        quoted = re.sub(rf"""(["']){wrong}\1""", lambda _: repr(right), call)
+        return next((valid for valid in (named, quoted) if valid != call and _is_expression(valid)), "")
 
     def sentence(self, show: Callable[[object], str] = repr) -> str:
         """Return the message, with the value as *show* writes it."""

@@ -303,3 +303,10 @@ def test_the_return_has_the_interval_of_its_cohorts() -> None:
     assert (row["low"], row["high"]) == pytest.approx((math.exp(-half), math.exp(half)), rel=1e-4)
     few = outside_data.return_on_spend(spend[:4], money, ages=[0]).iloc[0]
     assert pd.isna(few["low"])
+
+
+def test_a_rate_that_is_neither_a_column_nor_columns_is_refused() -> None:
+    """None and numbers are named with what is allowed."""
+    for rate in (None, 1.1):
+        with pytest.raises(BadQuery, match=r"rate = .* must be a column of rates"):
+            outside_data.in_dollars(pd.DataFrame(), "Spend", rate)  # type: ignore[arg-type]

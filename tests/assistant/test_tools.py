@@ -81,6 +81,15 @@ def test_a_dear_question_wants_its_plan(server: AssistantServer, tool: str, argu
         ("query", {"metric": "dau"}, "bad_argument", None),
         ("query", {"metric": "dau", "over": 7}, "bad_argument", None),
         ("query", {"metric": "dau", "over": WEEK, "where": "platform ="}, "bad_argument", None),
+        (
+            *("query", {"metric": "dau", "over": WEEK, "where": "platform = ios"}, "bad_argument"),
+            {"metric": "dau", "over": WEEK, "where": 'platform == "ios"'},
+        ),
+        ("query", {"metric": "dau", "over": "7d"}, "bad_argument", {"metric": "dau", "over": "last 7 days"}),
+        (
+            *("query", {"metric": "dau", "over": WEEK, "by": "gmae"}, "unknown_name"),
+            {"metric": "dau", "over": WEEK, "by": "game"},
+        ),
         ("retention", {"days": [0], "over": WEEK}, "bad_argument", None),
         ("compare", {"day": 1, "over": WEEK, "arm": "platform", "control": "pc"}, None, None),
         ("catalogue", {"of": "values", "name": "nothing"}, "unknown_name", None),
@@ -99,6 +108,44 @@ def test_a_refusal_has_a_code_and_the_call_that_works(
     if works is not None:
         assert refused.body["try"] == {"tool": tool, "arguments": works}
         assert not reply(server, tool, **works).is_error
+
+
+@pytest.mark.parametrize("tool", ["catalogue", "plan", "query", "retention", "health", "compare", "explain", "doctor"])
+def test_an_argument_that_a_tool_does_not_have_is_refused(server: AssistantServer, tool: str) -> None:
+    """By its name, whatever else is given, and the schema says so too."""
+
+    async def schema() -> dict[str, Any]:
+        async with Client(server) as client:
+            return {each.name: each.input_schema for each in (await client.list_tools()).tools}
+
+    refused = reply(server, tool, nosuch=["nosuch"])
+    assert refused.is_error
+    assert f"argument = 'nosuch' is not an argument of {tool}." in refused.body["sentence"]
+    assert asyncio.run(schema())[tool]["additionalProperties"] is False
+
+
+def test_a_refused_argument_has_its_value_its_rule_and_the_next_step(server: AssistantServer) -> None:
+    """A misspelt name or value has the nearest and the call that works; others list what is allowed."""
+    asked = {"metric": "dau", "over": WEEK}
+    body = reply(server, "query", **asked, games=["nosuch"]).body
+    assert body["sentence"] == (
+        "argument = 'games' is not an argument of query: "
+        """narrow with where='game_id == "ID"', ids are in catalogue(of="games"), or by="game". """
+        "Allowed: by, every, metric, over, plan_id, top, when_unavailable, where."
+    )
+    listed = reply(server, "catalogue", of="games").body
+    game_id = listed["rows"][0][listed["columns"].index("game_id")]
+    narrowed = reply(server, "query", **asked, by="game", where=f'game_id == "{game_id}"').body
+    assert {row[narrowed["columns"].index("game_id")] for row in narrowed["rows"]} == {game_id}
+    body = reply(server, "query", **asked, every="fortnight").body
+    assert body["sentence"] == "every = 'fortnight' is not an allowed value. Allowed: day, week, month, all."
+    body = reply(server, "query", **asked, every="weeks").body
+    assert (body["nearest"], body["try"]["arguments"]) == ("week", {**asked, "every": "week"})
+    body = reply(server, "query", metrics="dau", over=WEEK).body
+    assert "Did you mean `metric`?" in body["sentence"]
+    body = reply(server, "query", **asked, evry="week").body
+    assert (body["nearest"], body["try"]["arguments"]) == ("every", {**asked, "every": "week"})
+    assert reply(server, "query", **asked, topp=3, top=2).body.keys().isdisjoint({"try"})
 
 
 def test_a_defect_shows_no_text_of_its_error(ledger: Ledger, caplog: pytest.LogCaptureFixture) -> None:

@@ -261,3 +261,19 @@ def test_a_game_may_be_named_by_its_title(run_command: RunCommand) -> None:
     title = sorted(titles)[0]
     only = rows(run_command("query", "user_unique", "--by", "game", *WEEK, "--games", title, "--json"))
     assert {row["game"] for row in only} == {title}
+
+
+@pytest.mark.parametrize(
+    ("options", "meant"),
+    [
+        (("--by", "gmae", *WEEK), "game"),
+        (("--over", "7d"), "last 7 days"),
+        (("--where", "platform = ios", *WEEK), 'platform == "ios"'),
+    ],
+)
+def test_a_refused_option_has_its_correction(run_command: RunCommand, options: tuple[str, ...], meant: str) -> None:
+    """The message names the text that is meant, which then works."""
+    refused = run_command("query", "event_count", *options)
+    assert refused.exit_code == 1
+    assert f"Did you mean `{meant}`?" in " ".join(refused.stderr.split())
+    assert rows(run_command("query", "event_count", options[0], meant, *options[2:], "--json"))

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from rich.console import Console
 
-from gamelens.cli.terminal.table_printer import boxed, columns_of, plain
+from gamelens.cli.terminal.table_printer import boxed, columns_of, plain, screen_columns
 
 NUMBER = re.compile(r"\d{1,3}(,\d{3})*\.\d{4}")
 
@@ -98,3 +98,14 @@ def test_a_time_that_is_not_midnight_is_shown_with_its_minutes() -> None:
     """A bucket start is printed as a day, another timestamp as day and minute in UTC."""
     given = pd.DataFrame({"timestamp": pd.to_datetime(["2026-11-18T10:30Z"])})
     assert list(plain(columns_of(given, thousands="")))[1] == "2026-11-18T10:30Z"
+
+
+@pytest.mark.parametrize(
+    ("every", "heading"), [("day", "timestamp"), ("week", "Week of"), ("month", "Month"), ("all", "Period from")]
+)
+def test_a_terminal_heads_times_by_their_bucket(every: str, heading: str) -> None:
+    """In a terminal a month is headed as one; a pipe keeps the names of the frame."""
+    given = frame()
+    given.attrs["gamelens"] = {"asked": {"every": every}}
+    assert [column.name for column in screen_columns(given)][:2] == [heading, "country_code"]
+    assert next(plain(columns_of(given, thousands=""))).split()[0] == "timestamp"

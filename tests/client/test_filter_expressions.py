@@ -1,5 +1,8 @@
 """Filter expressions typed in a terminal, and the filters they stand for."""
 
+import ast
+import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -53,3 +56,35 @@ def test_an_unreadable_expression_is_refused_with_an_example(text: str) -> None:
     """Any other text raises `BadQuery` with an example of a filter."""
     with pytest.raises(BadQuery, match="platform =="):
         parse_expression(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("platform = ios", 'platform == "ios"'),
+        ("platform == ios", 'platform == "ios"'),
+        ("platform = 'ios'", 'platform == "ios"'),
+        ('game_id = "a or b"', 'game_id == "a or b"'),
+        ("build == 2", 'build == "2"'),
+        ("country_code == null", "country_code is null"),
+    ],
+)
+@pytest.mark.parametrize("quoted", [repr, json.dumps])
+def test_a_short_comparison_has_its_correction(text: str, meant: str, quoted: Callable[[str], str]) -> None:
+    """The error has the comparison that is meant, and the call that works."""
+    with pytest.raises(BadQuery) as refused:
+        parse_expression(text)
+    assert refused.value.did_you_mean == meant
+    parse_expression(meant)
+    if quoted(text)[1:-1] == text:  # without escapes
+        valid = ast.parse(refused.value.amended(f"query('dau', where={quoted(text)})"), mode="eval").body
+        assert isinstance(valid, ast.Call)
+        assert ast.literal_eval(valid.keywords[0].value) == meant
+
+
+@pytest.mark.parametrize("text", ["platform", "platform = ios or android", "platform = ios and build = 2", "a in []"])
+def test_what_is_not_one_comparison_has_no_correction(text: str) -> None:
+    """Nothing is guessed."""
+    with pytest.raises(BadQuery) as refused:
+        parse_expression(text)
+    assert refused.value.did_you_mean is None

@@ -301,11 +301,15 @@ def test_an_unknown_metric_is_refused_with_the_nearest(lens: Client, script: Scr
     assert (bad.value.did_you_mean, script.bodies) == ("revenue", [])
 
 
-def test_an_unknown_dimension_is_refused_with_the_nearest(lens: Client, script: Script) -> None:
-    """An unknown dimension is a `BadQuery` with field and nearest name."""
+@pytest.mark.parametrize(
+    ("wrong", "right"), [("platfrom", "platform"), ("gmae", "game"), ("game_di", "game_id"), ("stduio", "studio")]
+)
+def test_an_unknown_dimension_is_refused_with_the_nearest(lens: Client, script: Script, wrong: str, right: str) -> None:
+    """An unknown dimension is a `BadQuery` with field and nearest name, titles of games and studios among them."""
     with pytest.raises(BadQuery) as bad:
-        lens.query("revenue", by="platfrom", over=WEEK)
-    assert (bad.value.field, bad.value.did_you_mean, script.bodies) == ("by", "platform", [])
+        lens.query("revenue", by=wrong, over=WEEK)
+    assert (bad.value.field, bad.value.did_you_mean, script.bodies) == ("by", right, [])
+    assert bad.value.amended(f'lens.query("revenue", by="{wrong}")') == f'lens.query("revenue", by="{right}")'
 
 
 def test_restatements_of_an_unknown_metric_are_refused_with_the_nearest(lens: Client) -> None:

@@ -402,3 +402,27 @@ def test_a_range_without_a_whole_bucket_is_refused() -> None:
     asked = Interval.parse("2026-11-03/2026-11-08")
     with pytest.raises(BadQuery, match="no whole week"):
         ResolvedRange(asked, AVAILABLE, asked).whole("week")
+
+
+@pytest.mark.parametrize(
+    ("short", "meant"),
+    [
+        *(("7d", "last 7 days"), ("1 d", "last 1 day"), ("30 days", "last 30 days")),
+        *(("4 weeks", "last 4 weeks"), ("6M", "last 6 months"), ("last 7d", "last 7 days")),
+    ],
+)
+def test_a_short_range_has_its_correction(short: str, meant: str) -> None:
+    """The error has the range that is meant, and the call that works."""
+    with pytest.raises(BadQuery) as refused:
+        resolve_range(short, AVAILABLE)
+    assert refused.value.did_you_mean == meant
+    assert refused.value.amended(f"query('dau', over={short!r})") == f"query('dau', over={meant!r})"
+    assert resolve_range(meant, AVAILABLE)
+
+
+@pytest.mark.parametrize("over", ["0d", "7deeks", "7 minutes", ("7d", "2026-11-02")])
+def test_what_is_not_a_short_range_has_no_correction(over: Any) -> None:
+    """Nothing is guessed, nor in a pair of dates."""
+    with pytest.raises(BadQuery) as refused:
+        resolve_range(over, AVAILABLE)
+    assert refused.value.did_you_mean is None

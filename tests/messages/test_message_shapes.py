@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Sequence
 from datetime import UTC, date, datetime, timedelta
 from html.parser import HTMLParser
 
@@ -13,7 +15,14 @@ from gamelens.analysis import health
 from gamelens.messages.chat_shapes import SHAPES, discord, slack
 from gamelens.messages.mail import MOST_BYTES
 from gamelens.messages.message_text import html_page, markdown, plain_text
-from gamelens.messages.morning_message import MOST_ALARMS, HeadlineNumber, MorningMessage, alarms_of, message_of
+from gamelens.messages.morning_message import (
+    MOST_ALARMS,
+    MOST_NUMBERS,
+    HeadlineNumber,
+    MorningMessage,
+    alarms_of,
+    message_of,
+)
 from gamelens.notebook.health_check import HealthReport
 from support.hostile_names import NAMES
 from support.tidy_frames import tidy_frame
@@ -80,19 +89,24 @@ def test_a_large_message_fits(shape: str) -> None:
     assert len(html_page(message).encode()) <= MOST_BYTES
 
 
-def board_with(*games: str) -> HealthReport:
-    """Return a health report in which the players of *games* are missing on `DAY`."""
+def board_with(
+    *missing: str, games: Sequence[str] = ("Tile", "Word"), metrics: Sequence[str] = ("user_unique",)
+) -> HealthReport:
+    """Return a health report of *games* in which the players of those *missing* are missing on `DAY`."""
     days = [datetime(2026, 10, 1, tzinfo=UTC) + timedelta(days=number) for number in range(52)]
-    rows = [(day, game) for day in days for game in ("Tile", "Word")]
-    frame = tidy_frame(
-        "user_unique",
-        timestamp=[f"{day:%Y-%m-%d}" for day, _ in rows],
-        game=[game for _, game in rows],
-        game_id=[game[:1] for _, game in rows],
-        user_unique=[300 if day.date() == DAY and game in games else 1000 + day.day for day, game in rows],
-    )
-    frame.attrs["gamelens"]["asked"] |= {"by": ["game"], "every": "day", "interval": "2026-10-01/2026-11-22"}
-    scores = health.score_days(health.daily([frame], health.watches(["user_unique"])))
+    rows = [(day, game) for day in days for game in games]
+    frames = []
+    for metric in metrics:
+        frame = tidy_frame(
+            metric,
+            timestamp=[f"{day:%Y-%m-%d}" for day, _ in rows],
+            game=[game for _, game in rows],
+            game_id=[game for _, game in rows],
+            **{metric: [300 if day.date() == DAY and game in missing else 1000 + day.day for day, game in rows]},
+        )
+        frame.attrs["gamelens"]["asked"] |= {"by": ["game"], "every": "day", "interval": "2026-10-01/2026-11-22"}
+        frames.append(frame)
+    scores = health.score_days(health.daily(frames, health.watches(metrics)))
     return HealthReport(health.board(scores), scores, pd.DataFrame(), 1)
 
 
@@ -133,3 +147,40 @@ def test_a_late_day_is_named(hours: int, is_late: bool) -> None:
     late = ("22 Nov 2026 is not complete yet: these are the numbers of 21 Nov 2026.",)
     assert message.notes == (late if is_late else ())
     assert ("not complete" in plain_text(message)) == is_late
+
+
+@pytest.mark.parametrize(("many", "left_out"), [(12, 0), (20, 16), (30, 30)])
+def test_every_game_has_a_number_and_what_is_cut_is_counted(many: int, left_out: int) -> None:
+    """In every shape, however many games there are; a note has the count of the other numbers."""
+    games = [f"Game {number:02}" for number in range(many)]
+    report = board_with(games=games, metrics=("user_unique", "event_count"))
+    message = message_of(report, {}, now=datetime(2026, 11, 22, 8, tzinfo=UTC))
+    assert len(message.numbers) == max(MOST_NUMBERS, many) == 2 * many - left_out
+    cut = f"{left_out} more headline numbers: gamelens health --json has them all."
+    assert message.notes == ((cut,) if left_out else ())
+    texts = [json.dumps(shape(message)) for shape in SHAPES.values()]
+    for text in (*texts, plain_text(message), markdown(message), html_page(message)):
+        assert all(game in text for game in games)
+        assert ("more headline numbers" in text) == bool(left_out)
+
+
+def test_the_games_share_the_numbers() -> None:
+    """A game with one number leaves room for those of the others."""
+    both = board_with(games=("Tile", "Word"), metrics=("user_unique", "event_count"))
+    board = both.board[(both.board["game"] != "Word") | (both.board["watch"] == both.board["watch"].iloc[0])]
+    message = message_of(
+        HealthReport(board, both.scores, pd.DataFrame(), 1), {}, now=datetime(2026, 11, 22, tzinfo=UTC)
+    )
+    assert sorted(it.game for it in message.numbers) == ["Tile", "Tile", "Word"]
+
+
+@pytest.mark.parametrize("letter", ["x", "&", "*"])
+def test_a_chat_counts_the_lines_that_do_not_fit(letter: str) -> None:
+    """Slack and Discord show whole lines, and say how many more there are."""
+    message = hostile_message(letter * 250, MOST_ALARMS)
+    (new,) = (block["text"]["text"] for block in slack(message)["blocks"] if "*New*" in str(block))
+    shown, more = new.splitlines()[1:-1], new.splitlines()[-1]
+    assert all(line.endswith("fell by 20%") for line in shown)
+    assert re.match(rf"… and {MOST_ALARMS - len(shown)} more lines?: gamelens health", more)
+    *shown, more = discord(message)["embeds"][0]["description"].splitlines()
+    assert re.match(rf"… and {1 + 2 * (1 + MOST_ALARMS) + MOST_ALARMS - len(shown)} more lines: gamelens health", more)

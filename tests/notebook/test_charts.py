@@ -15,6 +15,7 @@ from gamelens.analysis import ads, health, retention
 from gamelens.errors import BadQuery
 from gamelens.notebook import charts
 from gamelens.notebook.charts.cohort_charts import MOST_ROWS
+from support.tidy_frames import tidy_frame
 
 pytestmark = pytest.mark.slow
 
@@ -272,3 +273,26 @@ def test_empty_scores_say_so(players: DataFrame) -> None:
     """Empty scores give a figure that says it has no data."""
     scores = health.score_days(health.measured(players[:0], {"user_unique": "Active players"}))
     assert "nothing in this interval" in _texts(charts.draw_bands(scores))
+
+
+@pytest.mark.parametrize(
+    ("every", "tick", "tooltip", "of_mean", "first"),
+    [
+        ("day", "%-d %b", "%a %-d %b %Y", "", "2 Nov 2026"),
+        ("week", "%-d %b", "Week of %-d %b %Y", ", by week", "2 Nov 2026"),
+        ("month", "%b %Y", "%B %Y", ", by month", "Nov 2026"),
+    ],
+)
+@pytest.mark.parametrize("draw", [charts.draw_lines, charts.draw_panels])
+def test_a_time_axis_names_its_bucket(
+    draw: Callable[..., go.Figure], every: str, tick: str, tooltip: str, of_mean: str, first: str
+) -> None:
+    """In ticks, tooltips, subtitle and alternative text: a month is not its first day."""
+    days = ["2026-11-02", "2026-12-07"]
+    frame = tidy_frame("ilrd_revenue", timestamp=days, game=["Tile", "Tile"], sum=[3.0, 4.0], mean=[0.5, 0.25])
+    frame.attrs["gamelens"]["asked"] |= {"every": every}
+    figure = draw(frame, "sum")
+    assert (figure.layout.xaxis.tickformat, figure.layout.xaxis.hoverformat) == (tick, tooltip)
+    assert f">USD per {every}" in figure.layout.title.text
+    assert f">USD{of_mean}<" in draw(frame, "mean").layout.title.text.replace(", each on its own scale", "")
+    assert f"from {first} to " in figure.layout.meta["alt"]

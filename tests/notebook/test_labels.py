@@ -8,7 +8,7 @@ from pandas import DataFrame
 
 from gamelens.analysis.claims import KeyNumber
 from gamelens.notebook import key_numbers, say
-from gamelens.notebook.labels import escape, shorten, tick_format, unit_of
+from gamelens.notebook.labels import bucket_heading, escape, shorten, tick_format, unit_of
 
 
 @pytest.mark.parametrize("mark", list("<>&\"'`*_[]|\\$~#{}"))
@@ -86,3 +86,11 @@ def test_a_column_that_no_number_fills_is_left_out() -> None:
     """Counted numbers that are compared with nothing have a value alone, and a change from 0 is unknown."""
     text = str(key_numbers(DataFrame(), [KeyNumber.compared("Alarms", 3, 0, "count")]).data)
     assert text.strip().splitlines()[0] == "| Number | Value |"
+
+
+@pytest.mark.parametrize(
+    ("every", "heading"), [("day", "Day"), ("week", "Week of"), ("month", "Month"), ("all", "Period from")]
+)
+def test_the_heading_of_timestamps_is_that_of_their_bucket(every: str, heading: str) -> None:
+    """A month is not printed under "Day"."""
+    assert bucket_heading(every) == heading

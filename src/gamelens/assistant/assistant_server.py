@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 from collections.abc import Callable, Iterable
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final
 
+import anyio.to_thread
 import msgspec
 from mcp.server import MCPServer
 from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ToolError, UnexpectedToolError
+from mcp.server.mcpserver.tools import Tool
 from mcp.types import CallToolResult, InputRequiredResult, ToolAnnotations
 
 from gamelens.assistant.call_records import ToolCall
@@ -48,13 +51,12 @@ class AssistantServer(MCPServer[Any]):
         try:
             return await super().call_tool(name, arguments, context)
         except ToolError as error:
-            cause = error.__cause__
+            cause, tools = error.__cause__, {tool.name: tool for tool in await self.list_tools()}
             if cause is None:
-                names = ", ".join(tool.name for tool in await self.list_tools())
-                return refusal("unknown_tool", f"there is no tool {name!r}. The tools: {names}")
+                return refusal("unknown_tool", f"there is no tool {name!r}. The tools: {', '.join(tools)}")
             if isinstance(error, UnexpectedToolError) and not isinstance(cause, GamelensError):
                 _log.error("a defect in the tool %s", name, exc_info=cause)
-            return refusal_of(cause, ToolCall(name, arguments))
+            return refusal_of(cause, ToolCall(name, arguments), tools[name].input_schema["properties"])
 
 
 def build_server(
@@ -67,13 +69,18 @@ def build_server(
         findings: yields what `gamelens doctor` finds.
         most_requests: requests of a question that is answered without showing its plan first.
     """
-    server = AssistantServer("gamelens", version=package_version(), instructions=_INSTRUCTIONS, log_level="WARNING")
     tools = AnalystTools(lens, findings, most_requests=most_requests)
-    for tool in (
+    methods: tuple[Callable[..., str], ...] = (
         *(tools.catalogue, tools.plan, tools.query, tools.retention),
         *(tools.health, tools.compare, tools.explain, tools.doctor),
-    ):
-        server.add_tool(tool, annotations=ToolAnnotations(read_only_hint=True), structured_output=False)
+    )
+    server = AssistantServer(
+        "gamelens",
+        version=package_version(),
+        instructions=_INSTRUCTIONS,
+        log_level="WARNING",
+        tools=[*map(_tool, methods)],
+    )
     for room in GUIDES:
         server.resource(f"gamelens://guide/{room}", name=f"guide-{room}", mime_type="text/markdown")(_guide(room))
     server.resource("gamelens://receipts", name="receipts", mime_type="application/json")(
@@ -81,6 +88,26 @@ def build_server(
     )
     server.prompt("morning-check", description="What happened since yesterday, in every game.")(lambda: _MORNING)
     return server
+
+
+def _tool(method: Callable[..., str]) -> Tool:
+    """Return the tool that calls *method*, and refuses arguments that *method* does not have.
+
+    The end of the session leaves a call under way behind: a thread cannot be cancelled.
+    """
+
+    @functools.wraps(method)
+    async def call(**arguments: Any) -> str:
+        work = functools.partial(method, **arguments)
+        return await anyio.to_thread.run_sync(work, abandon_on_cancel=True)
+
+    tool = Tool.from_function(call, annotations=ToolAnnotations(read_only_hint=True), structured_output=False)
+    arguments = tool.fn_metadata.arg_model
+    config = {"model_config": {**arguments.model_config, "extra": "forbid"}}
+    strict: Any = type(arguments.__name__, (arguments,), config)
+    tool.fn_metadata.arg_model = strict
+    tool.parameters = strict.model_json_schema(by_alias=True)
+    return tool
 
 
 def _guide(room: str) -> Callable[[], str]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import re
+from collections.abc import Collection
 from typing import Any, Final
 
 import msgspec
@@ -39,10 +41,14 @@ CODES: Final[dict[type[Exception], str]] = {
 }
 _MOST_LETTERS: Final = 1500
 _TOP: Final = "top=20"
+_QUOTED: Final = re.compile("'([^']*)'")
 
 
-def refusal_of(error: BaseException | None, call: ToolCall) -> CallToolResult:
-    """Return what the model reads in place of an answer to *call*, which failed with *error*."""
+def refusal_of(error: BaseException | None, call: ToolCall, takes: Collection[str]) -> CallToolResult:
+    """Return what the model reads in place of an answer to *call*, which failed with *error*.
+
+    *takes* are the arguments of the tool.
+    """
     match error:
         case BadQuery():
             code = "unknown_name" if error.allowed else "bad_argument"
@@ -54,7 +60,7 @@ def refusal_of(error: BaseException | None, call: ToolCall) -> CallToolResult:
         case GamelensError():
             return refusal(CODES.get(type(error), "refused"), str(error), error.amended(call.to_text()))
         case ValidationError():
-            return refusal("bad_argument", _faults(error))
+            return _bad_arguments(error, call, takes)
     return refusal("defect", f"{type(error).__name__}: a defect of gamelens. The server's log has the traceback")
 
 
@@ -81,7 +87,36 @@ def _call_of(source: str) -> dict[str, Any]:
     }
 
 
-def _faults(error: ValidationError) -> str:
-    """Return each argument that has another shape than the schema says, and why."""
-    faults = {".".join(map(str, fault["loc"][:1])): fault["msg"] for fault in error.errors(include_url=False)}
-    return "; ".join(f"{name}: {message}" for name, message in faults.items())
+def _bad_arguments(error: ValidationError, call: ToolCall, takes: Collection[str]) -> CallToolResult:
+    """Return what is wrong with the arguments of *call*: each name, its value and the rule that it breaks."""
+    faults: dict[str, BadQuery] = {}
+    for fault in error.errors(include_url=False):
+        name, value = str(fault["loc"][0]), fault["input"]
+        match fault["type"]:
+            case "extra_forbidden":
+                rule = f"is not an argument of {call.tool}"
+                if name in ("game", "games") and "where" in takes:
+                    rule += """: narrow with where='game_id == "ID"', ids are in catalogue(of="games"), or by="game\""""
+                faults[name] = BadQuery("argument", name, rule, sorted(takes))
+            case "missing":
+                faults[name] = BadQuery(name, msgspec.UNSET, f"is missing: {call.tool} needs it")
+            case "literal_error":
+                allowed = _QUOTED.findall(fault["ctx"]["expected"])
+                faults[name] = BadQuery(name, value, "is not an allowed value", allowed)
+            case _:
+                earlier = f"{faults[name].rule}, or: " if name in faults else ""
+                shown = value if len(fault["loc"]) == 1 else call.arguments.get(name, value)
+                faults[name] = BadQuery(name, shown, f"{earlier}{fault['msg'][:1].lower()}{fault['msg'][1:]}")
+    sentence = " ".join(map(str, faults.values()))
+    if len(faults) > 1:
+        return refusal("bad_argument", sentence)
+    ((name, only),) = faults.items()
+    nearest = only.did_you_mean
+    if nearest is None:
+        return refusal("bad_argument", sentence)
+    if only.field != "argument":
+        valid = {**call.arguments, name: nearest}
+    else:  # under its right name, unless that has a value already
+        valid = {nearest if each == name else each: value for each, value in call.arguments.items()}
+    works = ToolCall(call.tool, valid).to_text() if len(valid) == len(call.arguments) else ""
+    return refusal("bad_argument", sentence, works, nearest=nearest)

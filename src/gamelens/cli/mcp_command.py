@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import sys
+import threading
 import time
 from typing import Final
 
@@ -35,3 +38,6 @@ def mcp(most_requests: int) -> None:
 
     with connect(progress=False) as lens:
         build_server(lens, lambda: all_findings(time.monotonic() + _DOCTOR_S), most_requests=most_requests).run("stdio")
+    sys.stdout.flush()
+    if any(thread is not threading.main_thread() and not thread.daemon for thread in threading.enumerate()):
+        os._exit(0)  # a call was under way when the input ended, and the interpreter would wait for its thread

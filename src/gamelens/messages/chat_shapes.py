@@ -6,10 +6,10 @@ Names from outside are escaped so that none mentions a person, a channel or ever
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from gamelens._text import escape_markdown, one_line, shortened
+from gamelens._text import counted, escape_markdown, one_line, shortened
 from gamelens.messages.message_text import plain_text
 from gamelens.messages.morning_message import MorningMessage
 
@@ -17,6 +17,7 @@ Shape = Callable[[MorningMessage], dict[str, Any]]
 _SLACK_LETTERS: Final = 3000
 _DISCORD_LETTERS: Final = 4000
 _TEAMS_LETTERS: Final = 500
+_LETTERS_OF_MORE: Final = 80
 _MARKUP: Final = re.compile(r"([\\*_~`|>#\[\]()<@:-])")
 
 
@@ -25,9 +26,9 @@ def slack(message: MorningMessage) -> dict[str, Any]:
     blocks: list[dict[str, Any]] = [_slack_block(f"*{_slack_text(message.title)}*")]
     blocks += [_slack_block(_slack_text(note)) for note in message.notes]
     for heading, lines in message.sections:
-        blocks.append(_slack_block("\n".join([f"*{heading}*", *(f"• {_slack_text(line)}" for line in lines)])))
+        blocks.append(_slack_block(f"*{heading}*", *(f"• {_slack_text(line)}" for line in lines)))
     if numbers := _number_lines(message):
-        blocks.append(_slack_block("\n".join(map(_slack_text, numbers))))
+        blocks.append(_slack_block(*map(_slack_text, numbers)))
     if message.source:
         blocks.append({"type": "context", "elements": [{"type": "mrkdwn", "text": _slack_text(message.source)}]})
     return {"text": _slack_text(message.title), "blocks": blocks, "unfurl_links": False}
@@ -77,8 +78,8 @@ def _number_lines(message: MorningMessage) -> list[str]:
     return [f"{it.game}: {it.name} {it.value} {it.change}".rstrip() for it in message.numbers]
 
 
-def _slack_block(text: str) -> dict[str, Any]:
-    return {"type": "section", "text": {"type": "mrkdwn", "text": shortened(text, _SLACK_LETTERS)}}
+def _slack_block(*lines: str) -> dict[str, Any]:
+    return {"type": "section", "text": {"type": "mrkdwn", "text": _cut_lines(lines, _SLACK_LETTERS)}}
 
 
 def _slack_text(text: str) -> str:
@@ -94,11 +95,18 @@ def _teams_block(text: str, **style: Any) -> dict[str, Any]:
     return {"type": "TextBlock", "wrap": True, "text": shortened(escape_markdown(text), _TEAMS_LETTERS), **style}
 
 
-def _cut_lines(lines: list[str], most: int) -> str:
-    """Return as many whole lines as fit, and say so when some are left out."""
-    fitting = list[str]()
+def _cut_lines(lines: Sequence[str], most: int) -> str:
+    """Return as many whole lines as fit into *most* letters, and how many more there are."""
+    if len(whole := "\n".join(lines)) <= most:
+        return whole
+    room, fitting = most - _LETTERS_OF_MORE, list[str]()
     for line in lines:
-        if sum(map(len, fitting)) + len(fitting) + len(line) > most:
-            return "\n".join([*fitting, "…"])
+        room -= len(line) + 1
+        if room < 0:
+            break
         fitting.append(line)
-    return "\n".join(fitting)
+    fitting = fitting or [shortened(lines[0], most - _LETTERS_OF_MORE)]
+    more = len(lines) - len(fitting)
+    return "\n".join(
+        [*fitting, *([f"… and {counted(more, 'more line')}: gamelens health has them all"] if more else [])]
+    )

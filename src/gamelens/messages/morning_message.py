@@ -10,7 +10,7 @@ from typing import Any, Final
 import msgspec
 import pandas as pd
 
-from gamelens._text import format_number, one_line
+from gamelens._text import counted, format_number, one_line, shortened
 from gamelens.analysis import health
 from gamelens.errors import GamelensError
 from gamelens.notebook.health_check import HealthReport
@@ -60,7 +60,7 @@ class MorningMessage(msgspec.Struct, frozen=True, kw_only=True):
     def title(self) -> str:
         """The subject: the badge, the day and the headline on one line."""
         badge = f"[{self.badge}] " if self.badge else ""
-        return one_line(f"{badge}gamelens {self.day}: {self.headline}")[:_LONGEST]
+        return shortened(one_line(f"{badge}gamelens {self.day}: {self.headline}"), _LONGEST)
 
     @property
     def sections(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
@@ -79,7 +79,7 @@ def alarms_of(report: HealthReport) -> dict[str, str]:
     """Return the sentence of each alarm of a board by the identity of its series."""
     claims = health.alarm_claims(report.board)
     rows = report.alarms.to_dict("records")
-    return {_identity(row): one_line(claim)[:_LONGEST] for row, claim in zip(rows, claims, strict=True)}
+    return {_identity(row): shortened(one_line(claim), _LONGEST) for row, claim in zip(rows, claims, strict=True)}
 
 
 def message_of(
@@ -107,15 +107,17 @@ def message_of(
     alarms, day = alarms_of(report), report.day.date()
     names = list(alarms)
     new = [alarms[name] for name in names if name not in before]
+    numbers, left_out = _headline_numbers(report)
+    cut = f"{counted(left_out, 'more headline number')}: gamelens health --json has them all."
     return MorningMessage(
         day=day,
         headline=report.headline,
         badge=report.provenance.badge,
-        numbers=_headline_numbers(report),
+        numbers=numbers,
         new=_cut(new),
         still_open=_cut([alarms[name] for name in names if name in before]),
         recovered=_cut([sentence for name, sentence in before.items() if name not in alarms]),
-        notes=(*notes, *_late_notes(day, now), *report.unmatched),
+        notes=(*notes, *_late_notes(day, now), *report.unmatched, *([cut] if left_out else [])),
         reports=tuple(reports),
         source=source_line(report.board),
     )
@@ -126,21 +128,28 @@ def _identity(row: Mapping[Any, Any]) -> str:
     return msgspec.json.encode([None if pd.isna(part) else str(part) for part in parts]).decode()
 
 
-def _headline_numbers(report: HealthReport) -> tuple[HeadlineNumber, ...]:
-    """Return the numbers of whole games on the last day, the games with the worst rows first."""
+def _headline_numbers(report: HealthReport) -> tuple[tuple[HeadlineNumber, ...], int]:
+    """Return the numbers of whole games on the last day, the games with the worst rows first.
+
+    The second value counts those that are left out: every game keeps its first number, then each its second, until
+    there are `MOST_NUMBERS`.
+    """
     board = report.board[report.board["dimension"].isna() & (report.board["timestamp"] == report.day)]
-    rows = board.drop_duplicates(["game_id", "watch"]).to_dict("records")
-    games = list(dict.fromkeys(row["game_id"] for row in rows))
-    rows.sort(key=lambda row: games.index(row["game_id"]))
-    return tuple(
+    rows = board.drop_duplicates(["game_id", "watch"])
+    game, _ = pd.factorize(rows["game_id"], use_na_sentinel=False)
+    rows = rows.assign(_game=game, _place=pd.Series(game, rows.index).groupby(game).cumcount())
+    most = max(MOST_NUMBERS, rows["_game"].nunique())
+    shown = rows.sort_values(["_place", "_game"]).head(most).sort_values(["_game", "_place"])
+    numbers = tuple(
         HeadlineNumber(
             one_line(row["game"]),
             str(row["metric"]),
             format_number(row["value"], row["kind"]),
             "" if pd.isna(row["change"]) else format_number(row["change"], "change", places=0),
         )
-        for row in rows[:MOST_NUMBERS]
+        for row in shown.to_dict("records")
     )
+    return numbers, len(rows) - len(shown)
 
 
 def _late_notes(day: date, now: datetime) -> tuple[str, ...]:

@@ -193,6 +193,16 @@ def day(moment: datetime) -> str:
     return f"{moment.day} {moment:%b %Y}"
 
 
+def bucket_heading(every: str | None) -> str:
+    """Return what the timestamps of a frame with the bucket *every* are: `Day`, `Week of`, `Month`, `Period from`."""
+    return {"week": "Week of", "month": "Month", "all": "Period from"}.get(every or "", "Day")
+
+
+def bucket_text(start: datetime, every: str | None) -> str:
+    """Return the bucket *every* that begins at *start*: `Nov 2026` for a month, `20 Nov 2026` for others."""
+    return f"{start:%b %Y}" if every == "month" else day(start)
+
+
 def period_text(interval: Interval) -> str:
     """Return *interval* in words: `25 Oct 2026 to 21 Nov 2026, 28 days`, both days included."""
     days = -(-(interval.end - interval.start) // timedelta(days=1))

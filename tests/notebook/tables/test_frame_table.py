@@ -16,7 +16,7 @@ from gamelens.errors import BadQuery, NotAdditive
 from gamelens.notebook.tables import html_layout
 from gamelens.notebook.tables.frame_table import MOST_ROWS, FrameTable
 from gamelens.notebook.tables.table_contents import MAY_CHANGE, PARTLY_COUNTED, contents_of
-from gamelens.wire.intervals import Interval
+from gamelens.wire.intervals import Granularity, Interval
 from gamelens.wire.receipts import QueryRecord, Receipt
 from support.hostile_names import NAMES
 
@@ -81,6 +81,33 @@ def test_fields_of_a_metric_are_named_after_it() -> None:
     names = ["Day", "Ad revenue, event countevents", "Active players", "Ad revenue, meanUSD", "Ad revenue, sumUSD"]
     assert headings(revenue())[:5] == names
     assert headings(revenue().rename(columns={"sum": "ilrd_revenue_sum"}))[:5] == names
+
+
+@pytest.mark.parametrize(
+    ("every", "start", "heading", "cell"),
+    [
+        ("day", "2026-10-01", "Day", "1 Oct 2026"),
+        ("week", "2026-10-05", "Week of", "5 Oct 2026"),
+        ("month", "2026-10-01", "Month", "Oct 2026"),
+        ("all", "2026-10-01", "Period", "1 Oct 2026 to 30 Nov 2026, 61 days"),
+    ],
+)
+def test_times_are_headed_and_written_as_their_bucket(every: Granularity, start: str, heading: str, cell: str) -> None:
+    """A month is not a day, and one number for the whole time has its period."""
+    frame = DataFrame({"timestamp": pd.to_datetime([start], utc=True), "user_unique": [7]})
+    frame.attrs["gamelens"] = Receipt(
+        asked=QueryRecord(every=every, interval="2026-10-01/2026-12-01"), as_of="2027-01-01T00:00Z"
+    ).to_json()
+    assert (headings(frame)[0], cells(frame)[0]) == (heading, cell)
+    assert (heading in str(frame.lens.table()), cell in str(frame.lens.table())) == (True, True)
+
+
+def test_a_period_that_the_receipt_does_not_know_has_its_start() -> None:
+    """Without an interval, or where a row begins at another time, nothing is guessed."""
+    frame = DataFrame({"timestamp": pd.to_datetime(["2026-10-01", "2026-10-02"], utc=True), "user_unique": [7, 8]})
+    for interval in (None, "2026-10-01/2026-10-03"):
+        frame.attrs["gamelens"] = Receipt(asked=QueryRecord(every="all", interval=interval)).to_json()
+        assert (headings(frame)[0], cells(frame)[0]) == ("Period from", "1 Oct 2026")
 
 
 def test_numbers_are_written_in_their_unit() -> None:

@@ -49,6 +49,9 @@ def in_dollars(
     Raises:
         BadQuery: a column is missing, amounts have no rate, or one rate is given for several currencies.
     """
+    if not isinstance(rate, str | Mapping):
+        rule = 'must be a column of rates, or the columns by currency: {"EUR": "usd_per_eur"}'
+        raise BadQuery("rate", rate, rule)
     rates = {"": rate} if isinstance(rate, str) else dict(rate)
     if currency is None and amount + CURRENCY in frame:
         currency = amount + CURRENCY

@@ -56,7 +56,7 @@ def print_table(frame: DataFrame) -> None:
     if not sys.stdout.isatty():
         print_columns(columns_of(frame, thousands=""))
         return
-    print_columns(columns_of(frame.head(SHOWN_ROWS), thousands=","))
+    print_columns(screen_columns(frame.head(SHOWN_ROWS)))
     if len(frame) > SHOWN_ROWS:
         more = len(frame) - SHOWN_ROWS
         click.echo(f"… and {more:,} more rows: --out FILE or --json gives them all", err=True)
@@ -74,6 +74,23 @@ def print_columns(columns: Sequence[PrintedColumn]) -> None:
     for table in boxed(columns, console.width):
         # Only keys can be wider than the terminal; rich would then cut or wrap the cells.
         console.print(table, crop=False, width=max(console.width, console.measure(table).minimum))
+
+
+def screen_columns(frame: DataFrame) -> list[PrintedColumn]:
+    """Return the columns of *frame* for a terminal.
+
+    Timestamps of weeks, months and whole periods are headed as what they are; a pipe keeps the names of the frame.
+    """
+    from gamelens.notebook.labels import bucket_heading
+    from gamelens.wire.receipts import Receipt
+
+    every, columns = Receipt.of(frame.attrs).asked.every, columns_of(frame, thousands=",")
+    if every in (None, "day"):
+        return columns
+    heading = bucket_heading(every)
+    return [
+        msgspec.structs.replace(column, name=heading) if column.name == "timestamp" else column for column in columns
+    ]
 
 
 def columns_of(frame: DataFrame, *, thousands: str) -> list[PrintedColumn]:

@@ -283,7 +283,8 @@ class MetricsApi:
         for name in unknown:
             if name not in listed:
                 rule = "is not a metric" if field == "metric" else "is not a dimension"
-                raise unknown_name_error(field, name, rule, {*listed, *known})
+                titles = ("game", "studio") if field == "by" else ()
+                raise unknown_name_error(field, name, rule, {*listed, *known, *titles})
         return unknown
 
     async def aclose(self) -> None:

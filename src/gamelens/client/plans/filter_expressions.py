@@ -7,9 +7,13 @@ The text is parsed with `ast` and never executed. Only comparisons of a dimensio
 from __future__ import annotations
 
 import ast
+import re
+from typing import Final
 
 from gamelens.errors import BadQuery
 from gamelens.wire.filters import And, Filter, IsNull, Match, Not, Or, parse_filter
+
+_SHORT: Final = re.compile(r"""\s*([A-Za-z]\w*)\s*==?\s*(?:(["'])([^"'\\]+)\2|([\w.-]+))\s*""")
 
 
 def parse_expression(text: str) -> Filter:
@@ -21,7 +25,7 @@ def parse_expression(text: str) -> Filter:
     try:
         tree = ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        raise _invalid_part(text) from None
+        raise _invalid_part(text, text) from None
     return _filter(tree, text)
 
 
@@ -41,7 +45,7 @@ def _filter(node: ast.expr, text: str) -> Filter:
             return Not(IsNull(dimension))
         case ast.Compare(left=ast.Name(id=dimension), ops=[operator], comparators=[value]):
             return _comparison(dimension, operator, _literal(value, text), text)
-    raise _invalid_part(ast.get_source_segment(text.strip(), node) or text)
+    raise _invalid_part(ast.get_source_segment(text.strip(), node) or text, text)
 
 
 def _comparison(dimension: str, operator: ast.cmpop, value: object, text: str) -> Filter:
@@ -50,7 +54,7 @@ def _comparison(dimension: str, operator: ast.cmpop, value: object, text: str) -
     elif isinstance(operator, ast.In | ast.NotIn) and isinstance(value, list | tuple | set) and value:
         match_filter = Match(dimension, tuple(str(item) for item in value))
     else:
-        raise _invalid_part(text)
+        raise _invalid_part(text, text)
     return Not(match_filter) if isinstance(operator, ast.NotEq | ast.NotIn) else match_filter
 
 
@@ -65,10 +69,19 @@ def _literal(node: ast.expr, text: str) -> object:
     try:
         return ast.literal_eval(node)
     except ValueError:
-        raise _invalid_part(ast.get_source_segment(text.strip(), node) or text) from None
+        raise _invalid_part(ast.get_source_segment(text.strip(), node) or text, text) from None
 
 
-def _invalid_part(part: str) -> BadQuery:
-    return BadQuery(
-        "where", part, 'must compare dimensions with text, such as platform == "ios" and country_code in ["US", "NA"]'
-    )
+def _invalid_part(part: str, text: str) -> BadQuery:
+    """Return the error for *part*, with the comparison that the whole *text* is short for."""
+    rule = 'must compare dimensions with text, such as platform == "ios" and country_code in ["US", "NA"]'
+    return BadQuery("where", part, rule, name=text, meant=_meant(text))
+
+
+def _meant(text: str) -> str | None:
+    """Return the comparison that *text* is short for, such as `platform = ios`, or None."""
+    short = _SHORT.fullmatch(text)
+    if short is None:
+        return None
+    dimension, _, quoted, word = short.groups()
+    return f"{dimension} is null" if word and word.lower() in ("null", "none") else f'{dimension} == "{quoted or word}"'

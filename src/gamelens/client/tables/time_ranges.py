@@ -19,6 +19,8 @@ WhenUnavailable = Literal["raise", "clip", "wait"]
 WHEN_UNAVAILABLE: Final[tuple[WhenUnavailable, ...]] = get_args(WhenUnavailable)
 
 _LAST: Final = re.compile(r"last (?:(\d{1,5}) )?(complete )?(day|week|month)s?")
+_SHORT: Final = re.compile(r"(?:last )?([1-9]\d{0,4}) ?(?:(d)(?:ays?)?|(w)(?:eeks?)?|(m)(?:onths?)?)")
+_UNITS: Final = {"d": "day", "w": "week", "m": "month"}
 _TO_DATE: Final = re.compile(r"(?:this (day|week|month)|(day|week|month) to date)")
 _MONTH: Final = re.compile(r"([a-z]{3,9}) (\d{4})|(\d{4})-(\d{2})")
 _MONTHS: Final = (
@@ -202,6 +204,10 @@ def _read(over: TimeRange, available: Interval) -> Interval:
             return interval
         case str() if "/" in over:
             return Interval.parse(over)
+        case str() if short := _SHORT.fullmatch(" ".join(over.lower().split())):
+            number, unit = filter(None, short.groups())
+            meant = f"last {number} {_UNITS[unit]}{'' if number == '1' else 's'}"
+            raise BadQuery("over", over, _RULE, meant=meant)
         case str() | date():
             return Interval(_midnight(over), _midnight(over) + _DAY)
         case (first, last_day):

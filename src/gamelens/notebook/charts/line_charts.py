@@ -11,7 +11,7 @@ from plotly.graph_objects import Figure
 from gamelens._text import format_number
 from gamelens.analysis.tidy_frames import UNKNOWN, series_names
 from gamelens.errors import BadQuery
-from gamelens.notebook.figures.captions import main_value, title_of, unit_in, words_per_bucket
+from gamelens.notebook.figures.captions import date_formats, main_value, title_of, unit_in, words_per_bucket
 from gamelens.notebook.figures.colours import colours_of, is_game
 from gamelens.notebook.figures.figure_frame import finish, is_cut, number_axis, one_row_each
 from gamelens.notebook.figures.theme import theme
@@ -53,7 +53,7 @@ def draw_lines(
     figure.update_layout(showlegend=len(order) > 1, legend_traceorder="reversed")
     number_axis(figure, "y", unit, table.max().max() if len(table) else 1)
     dated = [*table.index] if len(table) <= 8 else None
-    figure.update_xaxes(tickformat="%-d %b", tickvals=dated, hoverformat="%a %-d %b %Y")
+    figure.update_xaxes(tickvals=dated, **date_formats(frame))
     more = f", largest {MOST_LINES} of {len(order)} named" if len(order) > MOST_LINES else ""
     more += ", dotted: not a whole " + str(Receipt.of(frame.attrs).asked.every) if partial else ""
     words = f"{words_per_bucket(frame, unit)}{more}"

@@ -15,7 +15,7 @@ from plotly.subplots import make_subplots
 from gamelens._text import counted, format_number
 from gamelens.analysis.tidy_frames import display_values, series_names
 from gamelens.notebook.figures.alt_text import short_list
-from gamelens.notebook.figures.captions import main_value, title_of, unit_in, words_per_bucket
+from gamelens.notebook.figures.captions import date_formats, main_value, title_of, unit_in, words_per_bucket
 from gamelens.notebook.figures.colours import colours_of, game_colours
 from gamelens.notebook.figures.figure_frame import finish, is_cut, one_row_each
 from gamelens.notebook.figures.theme import theme
@@ -60,7 +60,7 @@ def draw_panels(
     table = table.astype("float64").where(table.notna(), 0.0 if unit.is_sum and not is_cut(frame) else float("nan"))
     order = table.sum().sort_values(ascending=False, kind="stable").index.tolist()
     shown = order[:MOST_PANELS]
-    grid, colours = _PanelGrid(len(shown)), colours_of(frame, by, shown)
+    grid, colours = _PanelGrid(frame, len(shown)), colours_of(frame, by, shown)
     for name in shown:
         points = table[name]
         finished = points[~points.index.isin(list(partial))].dropna()
@@ -93,7 +93,7 @@ def draw_bands(scores: DataFrame, *, title: str | None = None) -> Figure:
     chosen = surprise.sort_values(ascending=False, kind="stable").index[:MOST_PANELS]
     names, metrics, is_whole = scores["_name"].unique(), scores["_metric"].unique(), len(chosen) == len(surprise)
     across = len(names) if is_whole and 1 < len(names) <= MOST_ACROSS else None  # each row of panels is a metric
-    grid, every = _PanelGrid(len(chosen), across, lines=min(2, len(metrics))), product(metrics, names)
+    grid, every = _PanelGrid(scores, len(chosen), across, lines=min(2, len(metrics))), product(metrics, names)
     colours = game_colours(scores["_game"].unique(), scores)
     for metric, name in (panel for panel in every if panel in chosen):
         rows = scores[(scores["_metric"] == metric) & (scores["_name"] == name)].sort_values("timestamp")
@@ -124,12 +124,12 @@ def _kind(rows: DataFrame) -> Kind:
 
 
 class _PanelGrid:
-    """A grid of *many* panels, each with a heading of *lines* lines.
+    """A grid of *many* panels over the time of *frame*, each with a heading of *lines* lines.
 
     *across* panels are side by side. None is 1 to 4, depending on *many*.
     """
 
-    def __init__(self, many: int, across: int | None = None, *, lines: int = 1) -> None:
+    def __init__(self, frame: DataFrame, many: int, across: int | None = None, *, lines: int = 1) -> None:
         across = across or max(1, min(many, 2 if many == 4 else 3 if many <= 9 else MOST_ACROSS))
         high = max(1, -(-many // across))
         places = range(high * across)
@@ -138,8 +138,7 @@ class _PanelGrid:
         space = {"horizontal_spacing": 0.24 / across, "vertical_spacing": (0.26 + 0.08 * lines) / high}
         self.figure = make_subplots(rows=high, cols=across, specs=rows, **space)
         self.figure.update_layout(showlegend=False, height=160 + (_PANEL_PX if high > 1 else 2 * _PANEL_PX) * high)
-        dates = {"tickformat": "%-d %b", "nticks": 3, "hoverformat": "%a %-d %b %Y"}
-        self.figure.update_xaxes(matches="x" if many > 1 else None, **dates)
+        self.figure.update_xaxes(matches="x" if many > 1 else None, nticks=3, **date_formats(frame))
         self.figure.layout.xaxis.matches = None  # the axis that the others match
         self.figure.update_yaxes(nticks=4)
         self.head_px = _HEAD_PX * lines

@@ -14,7 +14,7 @@ import numpy as np
 from plotly.graph_objects import Figure
 
 from gamelens._text import format_number
-from gamelens.notebook.labels import Kind, day, plain
+from gamelens.notebook.labels import Kind, bucket_text, plain
 
 MOST_NAMED: Final = 5
 _TAG: Final = re.compile(r"<[^>]*>")
@@ -55,7 +55,7 @@ def as_sentences(*parts: str) -> str:
     return " ".join(text if text.endswith((".", "?", "!")) else f"{text}." for text in texts)
 
 
-def describe_traces(figure: Figure, kind: Kind = "number") -> str:
+def describe_traces(figure: Figure, kind: Kind = "number", every: str | None = None) -> str:
     """Return the traces of *figure* in words, the largest first. Empty when it has none.
 
     Lines count if they have a name or are the only ones.
@@ -63,9 +63,10 @@ def describe_traces(figure: Figure, kind: Kind = "number") -> str:
     Args:
         figure: a plotly figure.
         kind: how its numbers are written.
+        every: the bucket of its times, if it is known.
     """
     descriptions = (
-        _describe_lines(list(_lines(figure)), figure, kind),
+        _describe_lines(list(_lines(figure)), figure, kind, every),
         _describe_bars(list(_bars(figure)), kind),
         *(_describe_cells(trace) for trace in figure.data if trace.type == "heatmap"),
     )
@@ -77,12 +78,12 @@ def short_list(names: Sequence[str]) -> str:
     return _listed(map(plain, names[:MOST_NAMED]), len(names))
 
 
-def _describe_lines(lines: list[TraceSummary], figure: Figure, kind: Kind) -> str:
+def _describe_lines(lines: list[TraceSummary], figure: Figure, kind: Kind, every: str | None) -> str:
     if not lines:
         return ""
     ends = sorted(moment for line in lines for moment in (line.points[0][0], line.points[-1][0]))
     ticks = _ticks(figure.layout.xaxis)
-    first, last = (_position_text(ticks.get(moment, moment)) for moment in (ends[0], ends[-1]))
+    first, last = (_position_text(ticks.get(moment, moment), every) for moment in (ends[0], ends[-1]))
     span = f"from {first} to {last}" if first != last else f"on {first}"
     ranked = sorted(lines, key=lambda line: -line.total)
     ends_at = [f"{line.name or 'it'} ends at {format_number(line.points[-1][1], kind)}" for line in ranked[:MOST_NAMED]]
@@ -187,8 +188,8 @@ def _listed(items: Iterable[str], many: int) -> str:
     return ", ".join([*items, *more])
 
 
-def _position_text(where: Any) -> str:
-    return day(where) if isinstance(where, datetime) else _visible_text(where)
+def _position_text(where: Any, every: str | None) -> str:
+    return bucket_text(where, every) if isinstance(where, datetime) else _visible_text(where)
 
 
 def _visible_text(text: Any) -> str:

@@ -59,9 +59,21 @@ def words_by(frame: DataFrame, by: str | Sequence[str] | None) -> str:
 
 
 def words_per_bucket(frame: DataFrame, unit: ColumnUnit) -> str:
-    """Return the unit, and for sums the bucket they are summed over: `USD per day`."""
+    """Return the unit, and the bucket: `USD per day` for sums, `players, by week` for others that are not by day."""
     every = Receipt.of(frame.attrs).asked.every
-    return f"{unit.words} per {every}" if unit.is_sum and every in ("day", "week", "month") else unit.words
+    if unit.is_sum and every in ("day", "week", "month"):
+        return f"{unit.words} per {every}"
+    return f"{unit.words}, by {every}" if every in ("week", "month") else unit.words
+
+
+def date_formats(frame: DataFrame) -> dict[str, str]:
+    """Return the formats of a time axis. Its ticks and tooltips name the bucket: `Week of 2 Nov 2026`."""
+    every = Receipt.of(frame.attrs).asked.every
+    tooltips = {"week": "Week of %-d %b %Y", "month": "%B %Y"}
+    return {
+        "tickformat": "%b %Y" if every == "month" else "%-d %b",
+        "hoverformat": tooltips.get(every or "", "%a %-d %b %Y"),
+    }
 
 
 def headline(title: str, subtitle: str) -> str:

@@ -55,9 +55,9 @@ def finish(
         alt: the content for the alternative text (`layout.meta["alt"]`). None describes the traces.
         above: height in pixels that stays free above the drawing, for panel headings.
     """
-    look, line = theme(), source_line(frame)
+    look, line, receipt = theme(), source_line(frame), Receipt.of(frame.attrs)
     subtitle = subtitle[:1].upper() + subtitle[1:]
-    alt = describe_traces(figure, kind) if alt is None else alt
+    alt = describe_traces(figure, kind, receipt.asked.every) if alt is None else alt
     if not len(figure.data) or not len(frame):
         middle = {"x": 0.5, "y": 0.5, "xref": "paper", "yref": "paper"}
         figure.add_annotation(text=NOTHING, showarrow=False, font={"color": look.muted, "size": 14}, **middle)
@@ -70,7 +70,7 @@ def finish(
         **{"x": 0, "xref": "paper", "xanchor": "left", "y": 0, "yref": "paper", "yanchor": "top", "yshift": -40},
     )
     parts = dict.fromkeys((title, subtitle, alt or NOTHING.capitalize(), line))
-    badge = Receipt.of(frame.attrs).provenance.badge
+    badge = receipt.provenance.badge
     figure.update_layout(
         template=look.template,
         title_text=headline(title, subtitle),

@@ -11,7 +11,16 @@ from pandas import DataFrame
 
 from gamelens.analysis.tidy_frames import UNKNOWN
 from gamelens.catalog import find_metric
-from gamelens.notebook.labels import KINDS, ColumnUnit, day, name_of, period_text, unit_of
+from gamelens.notebook.labels import (
+    KINDS,
+    ColumnUnit,
+    bucket_heading,
+    bucket_text,
+    day,
+    name_of,
+    period_text,
+    unit_of,
+)
 from gamelens.wire.intervals import Interval
 from gamelens.wire.receipts import Receipt
 
@@ -33,7 +42,6 @@ _NAMES: Final = {
     "quarter_lift": "With four times the players",
     "revenue_share": "Revenue share",
     "says": "Finding",
-    "timestamp": "Day",
 }
 _EFFECTS: Final = frozenset({"volume", "mix", "price"})
 _BOTH_SIDES: Final = ("before", "after", "change")
@@ -65,7 +73,6 @@ class ColumnTexts:
             measured = next((name for name in reversed(names[:place]) if _is_measured(frame, name)), "")
         dtype = frame.dtypes.iloc[place]
         self.is_number = pd.api.types.is_numeric_dtype(dtype) and not pd.api.types.is_bool_dtype(dtype)
-        self.is_day = pd.api.types.is_datetime64_any_dtype(dtype)
         self._is_p_value = measured.startswith("p_") or measured.endswith("p_value")
         is_amount = set(names) > _EFFECTS and (measured in _EFFECTS or measured in _BOTH_SIDES)
         self._unit = ColumnUnit("money", "USD") if is_amount else _unit(measured, metrics)
@@ -76,8 +83,15 @@ class ColumnTexts:
         moments = [value for value in self.values if isinstance(value, datetime) and not pd.isna(value)]
         self._has_hours = any((value.hour, value.minute) != (0, 0) for value in moments)
         self.name = _INTERVAL if self._upper is not None else _heading(self.column, metrics)
-        if self._has_hours and self.column == "timestamp":
-            self.name = "Time"
+        self._every, self._period = None, ""
+        if self.column == "timestamp":
+            receipt = Receipt.of(frame.attrs)
+            self._every, interval = receipt.asked.every, receipt.interval
+            if self._every == "all" and interval is not None and not self._has_hours:
+                self._period = period_text(interval) if {*moments} == {interval.start} else ""
+            is_time = self._has_hours and self._every in (None, "day")
+            self.name = "Period" if self._period else "Time" if is_time else bucket_heading(self._every)
+        self.is_day = pd.api.types.is_datetime64_any_dtype(dtype) and not self._period
         words = self._unit.words if self.is_number and self._upper is None else ""
         self.unit = "" if words.casefold() in self.name.casefold() or self._unit.kind == "number" else words
 
@@ -96,7 +110,10 @@ class ColumnTexts:
         if isinstance(value, Interval):
             return period_text(value)
         if isinstance(value, datetime):
-            return "n/a" if pd.isna(value) else f"{day(value)} {value:%H:%M}" if self._has_hours else day(value)
+            if pd.isna(value):
+                return "n/a"
+            with_hours = f"{day(value)} {value:%H:%M}" if self._has_hours else ""
+            return with_hours or self._period or bucket_text(value, self._every)
         return UNKNOWN if value is None or value is pd.NA else str(value)
 
     def number_text(self, value: Any, row: int | None = None) -> str:
