@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 
 from gamelens.errors import Refused
+from gamelens.sandbox.control.control_app import control_app
 from gamelens.sandbox.server import Sandbox, SandboxOptions
 from gamelens.sandbox.state.state_directory import keep_spare_room
+from support.app_requests import call
 from support.game_events import event
 from support.sandbox_stage import Stage
 
@@ -81,6 +83,27 @@ def test_a_disk_that_cannot_be_written_refuses_the_start(small_disk: Path) -> No
     subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
     with pytest.raises(Refused, match=r"Read-only file system.*See that its disk is whole and can be written"):
         Sandbox(SandboxOptions(state=small_disk / "state"))
+
+
+def test_a_lake_that_cannot_be_written_is_not_healthy(small_disk: Path) -> None:
+    """A read-only folder `lake` answers 503 with the reason, and 200 again once it can be written.
+
+    Wire 5.1, Control API.
+    """
+    stage = Stage(small_disk / "state", reserved_bytes=0)
+    lake, app = small_disk / "state" / "lake", control_app(stage.sandbox, token="token")
+    try:
+        assert call(app, "GET", "/token/health").status_code == 200
+        subprocess.run(["mount", "--bind", str(lake), str(lake)], check=True)
+        subprocess.run(["mount", "-o", "remount,bind,ro", str(lake)], check=True)
+        answer = call(app, "GET", "/token/health")
+        subprocess.run(["umount", str(lake)], check=True)
+        assert answer.status_code == 503
+        assert f"{lake} cannot be written: Read-only file system" in answer.text
+        assert call(app, "GET", "/token/health").status_code == 200
+        assert list(lake.iterdir()) == []
+    finally:
+        stage.sandbox.close()
 
 
 def test_the_spare_room_is_kept_while_there_is_enough(state: Path) -> None:

@@ -122,6 +122,8 @@ class Sandbox:
         self.token = secrets.token_urlsafe(16)
         self.last_request_s = monotonic()
         self.faults = FaultInjector()
+        if options.ready and options.ready.exists() and not options.ready.is_file():
+            raise Refused(f"--ready {options.ready} is not a regular file: name a new file, or one to replace")
         with explained_trouble(options.state), contextlib.ExitStack() as on_failure:
             self._lock = on_failure.enter_context(lock_state_directory(options.state))
             self.tenants, self._api_keys = load_tenants(options.state, options.config, options.titles)
@@ -220,7 +222,7 @@ class Sandbox:
 
     def unhealthy_because(self) -> str | None:
         """Return the reason why requests cannot be taken, or None."""
-        return self.inbox.trouble
+        return self.inbox.trouble or self.lake.cannot_be_written()
 
     def cannot_answer(self) -> dict[str, str]:
         """Return why questions are not answered, by organisation."""
@@ -259,7 +261,8 @@ class Sandbox:
         ready = self._ready_file(_address(collector, scheme), _address(metrics, scheme), _address(control, "http"))
         # The one that is waited for comes last: a killed sandbox leaves its own in the state directory.
         for path in filter(None, (self.options.state / READY_FILE, self.options.ready)):
-            write_private(path, ready)
+            with explained_trouble(path.parent):
+                write_private(path, ready)
         background_tasks = [
             asyncio.create_task(self.runs.process_hourly()),
             asyncio.create_task(self.runs.compact_after_runs()),
