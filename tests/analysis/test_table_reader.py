@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import tracemalloc
 from collections.abc import Callable
 from datetime import date, datetime
 from decimal import Decimal
@@ -15,6 +16,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
+from gamelens.analysis.files.csv_reader import MOST_BYTES
 from gamelens.analysis.files.table_reader import ExternalTable, read_table
 from gamelens.errors import BadQuery
 
@@ -241,3 +243,42 @@ def test_a_formula_that_was_never_computed_is_refused(book: ReadWorkbook) -> Non
     """A formula without a stored value raises `BadQuery` that names its row."""
     with pytest.raises(BadQuery, match="row 2 that was never computed"):
         book(("a", "b"), (1, "=A2+1"))
+
+
+@pytest.mark.parametrize(
+    ("cell", "rule"),
+    [
+        ("XFD1048576", "a cell in row 1,048,576 beyond 1,000 columns, 500,000 rows or 10,000,000 cells"),
+        ("A1048576", "a cell in row 1,048,576 beyond"),
+        ("XFD2", "a cell in row 2 beyond"),
+        ("ALL400000", "has 400,000 rows of 1,000 columns, over 10,000,000 cells"),
+    ],
+)
+def test_a_cell_far_outside_the_table_is_refused_in_little_memory(tmp_path: Path, cell: str, rule: str) -> None:
+    """The refusal names the bounds and what to do; the gap between table and cell is never filled."""
+    workbook = openpyxl.Workbook()
+    workbook.active.append(("day", "spend"))
+    workbook.active[cell] = 1
+    workbook.save(tmp_path / "spend.xlsx")
+    tracemalloc.start()
+    try:
+        with pytest.raises(BadQuery, match=f"{rule}.*: delete what is far outside the table, or save it as CSV"):
+            read_table(tmp_path / "spend.xlsx")
+        assert tracemalloc.get_traced_memory()[1] < 128 << 20
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_small_file_that_unpacks_to_gigabytes_is_refused(tmp_path: Path) -> None:
+    """No more than the bound is unpacked, and the refusal names it."""
+    path = tmp_path / "spend.csv.gz"
+    with gzip.open(path, "wb", compresslevel=1) as file:
+        for _ in range(2 * MOST_BYTES >> 20):
+            file.write(b"1,2\n" * (1 << 18))
+    tracemalloc.start()
+    try:
+        with pytest.raises(BadQuery, match="has more than 256 MB of text unpacked.*: leave out rows and columns"):
+            read_table(path)
+        assert tracemalloc.get_traced_memory()[1] < 2.5 * MOST_BYTES
+    finally:
+        tracemalloc.stop()

@@ -144,7 +144,7 @@ def test_new_batches_are_numbered_after_the_damaged_ones(store: Path) -> None:
 @pytest.mark.parametrize("moved", [0, 1, 2, 3])
 def test_a_crash_while_the_damaged_file_is_set_aside_loses_nothing(store: Path, moved: int) -> None:
     """A recovery that was interrupted between its renames is completed."""
-    overwrite(store, 20 * PAGE, bytes(PAGE))
+    overwrite(store, 2 * PAGE, bytes(30 * PAGE))
     elsewhere = store.parent / "other"
     elsewhere.mkdir()
     recover_store(Path(shutil.copy(store, elsewhere / "gamelens.db")))

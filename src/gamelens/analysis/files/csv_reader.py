@@ -20,6 +20,8 @@ from gamelens.analysis.files.csv_safety import unguarded
 from gamelens.analysis.files.table_layout import SEARCHED_ROWS, header_place
 from gamelens.errors import BadQuery
 
+MOST_BYTES: Final = 256 << 20
+"""Bytes of a text file, unpacked. Cells take several times as much memory."""
 _SEPARATORS: Final = ",;\t|"
 _HEADER_CHARACTERS: Final = 1 << 20
 _BLOCK_BYTES: Final = 16 << 20  # the longest row possible
@@ -101,11 +103,14 @@ def _read_text(path: Path, encoding: str | None) -> str:
     """Return the decoded text of a file.
 
     Raises:
-        BadQuery: it cannot be read, or is not text in *encoding*.
+        BadQuery: it cannot be read, is too large, or is not text in *encoding*.
     """
     try:
-        content = path.read_bytes()
-        content = gzip.decompress(content) if path.suffix.lower() == ".gz" else content
+        with gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb") as file:
+            content = file.read(MOST_BYTES + 1)
+        if len(content) > MOST_BYTES:
+            rule = f"has more than {MOST_BYTES >> 20} MB of text unpacked, the most that a join reads"
+            raise BadQuery("other", path.name, f"{rule}: leave out rows and columns, or store it as Parquet")
         is_utf16 = content.startswith((b"\xff\xfe", b"\xfe\xff"))
         return content.decode(encoding or ("utf-16" if is_utf16 else "utf-8-sig"))
     except (UnicodeError, LookupError) as error:
