@@ -277,7 +277,7 @@ def test_a_small_file_that_unpacks_to_gigabytes_is_refused(tmp_path: Path) -> No
             file.write(b"1,2\n" * (1 << 18))
     tracemalloc.start()
     try:
-        with pytest.raises(BadQuery, match="has more than 256 MB of text unpacked.*: leave out rows and columns"):
+        with pytest.raises(BadQuery, match=r"has more than 256 MB of text unpacked.*: leave out rows and columns"):
             read_table(path)
         assert tracemalloc.get_traced_memory()[1] < 2.5 * MOST_BYTES
     finally:
