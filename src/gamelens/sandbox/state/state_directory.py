@@ -25,6 +25,8 @@ _PATIENCE_S: Final = 2.0
 _IN_USE: Final = "belongs to a running sandbox: stop that one, or name another --state"
 _LOCKS_NO_FOLDERS: Final = frozenset((errno.EBADF, errno.EINVAL, errno.EISDIR, errno.ENOLCK, errno.EOPNOTSUPP))
 _SPARE_BYTES: Final = 1 << 20
+READY_FILE_BYTES: Final = _SPARE_BYTES // 2
+"""Of the spare room, what the ready file may take."""
 _Value = TypeVar("_Value")
 
 
@@ -92,7 +94,7 @@ class StateLock:
 
 
 def lock_state_directory(state: Path) -> StateLock:
-    """Create *state* if necessary, see to its spare room and lock it for this process.
+    """Create *state* if necessary, and lock it for this process.
 
     Waits up to 2 s for another process that is about to exit.
 
@@ -101,20 +103,25 @@ def lock_state_directory(state: Path) -> StateLock:
     """
     state.mkdir(parents=True, exist_ok=True, mode=0o700)
     state.chmod(0o700)
-    keep_spare_room(state)
     return StateLock(state)
 
 
-def keep_spare_room(state: Path) -> None:
-    """Keep some of the disk for a start that finds it full, or make that room free now.
+@contextlib.contextmanager
+def spare_room(state: Path, *, held_back: int = 0) -> Iterator[None]:
+    """Inside the block, a full disk has the room that was kept aside for it, but for *held_back* bytes.
 
-    A start needs files of its own, such as SQLite's shared memory and the ready file.
+    A start needs files of its own, such as SQLite's shared memory and the ready file. SQLite would take all of it: to
+    move a long log into the store. Afterwards as much as is left is kept aside again, for the next start.
     """
-    spare, free = state / "spare", shutil.disk_usage(state).free
-    if free < _SPARE_BYTES:
-        spare.unlink(missing_ok=True)
-    elif free > 4 * _SPARE_BYTES and not spare.exists():
-        write_private(spare, bytes(_SPARE_BYTES))
+    spare = state / "spare"
+    if shutil.disk_usage(state).free < _SPARE_BYTES and spare.exists() and spare.stat().st_size > held_back:
+        os.truncate(spare, held_back)
+    try:
+        yield
+    finally:
+        if spare.exists() or shutil.disk_usage(state).free > 4 * _SPARE_BYTES:
+            with contextlib.suppress(OSError), spare.open("ab", buffering=0) as file:
+                file.write(bytes(max(0, _SPARE_BYTES - file.tell())))  # as much of it as fits
 
 
 def store_twice(path: Path, value: object) -> None:
