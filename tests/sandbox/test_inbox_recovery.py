@@ -175,6 +175,20 @@ def test_a_foreign_copy_displaces_no_sound_store(store: Path, content: bytes | N
     assert [file.read_bytes() for file in (store.parent / "quarantine").iterdir()] == [written]
 
 
+def test_a_recovery_that_the_last_release_began_is_completed(store: Path) -> None:
+    """A copy of 0.1, which has no checksum of the damaged store, is taken when that is in quarantine as it says."""
+    overwrite(store, 2 * PAGE, bytes(30 * PAGE))
+    recover_store(store)
+    expected = read_store(store)
+    copy = store.rename(store.with_suffix(".mended"))
+    with contextlib.closing(sqlite3.connect(copy)) as connection:
+        connection.execute("DROP TABLE mended")
+        connection.execute("PRAGMA journal_mode = DELETE")
+    recover_store(store)
+    assert read_store(store) == expected
+    assert not copy.exists()
+
+
 def test_a_foreign_copy_takes_no_place_of_a_missing_store(store: Path) -> None:
     """Without the store, a copy of another one is refused with what to do, and nothing is moved."""
     write_store(store.with_suffix(".mended"), batches=3)

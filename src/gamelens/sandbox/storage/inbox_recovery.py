@@ -70,14 +70,21 @@ def recover_store(store: Path) -> None:
 def _set_aside_as(store: Path, copy: Path) -> Path | None:
     """Return the path in quarantine of the damaged store that *copy* was made of, None if it was made of another.
 
-    That store is at its own place still, or in quarantine already.
+    That store is at its own place still, or in quarantine already. A copy that 0.1 made has no checksum: it is taken
+    in place of a missing store if it names a damaged file that is in quarantine.
     """
     try:
         with contextlib.closing(sqlite3.connect(f"{copy.absolute().as_uri()}?immutable=1", uri=True)) as connection:
-            ((kept_in, checksum),) = connection.execute("SELECT kept_in, checksum FROM mended")
+            if connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'mended'").fetchone():
+                mark = "SELECT kept_in, checksum FROM mended"
+            else:
+                mark = "SELECT kept_in, NULL FROM damaged WHERE kept_in LIKE '%.db' ORDER BY rowid DESC LIMIT 1"
+            ((kept_in, checksum),) = connection.execute(mark)
             quarantined = store.parent / "quarantine" / Path(str(kept_in)).name
     except (sqlite3.DatabaseError, ValueError):
         return None
+    if checksum is None:
+        return quarantined if quarantined.exists() and not store.exists() else None
     damaged = store if store.exists() else quarantined
     return quarantined if damaged.exists() and file_checksum(damaged) == checksum else None
 
