@@ -111,8 +111,9 @@ def test_a_pipe_is_written_to_but_gets_nothing_private(tmp_path: Path) -> None:
     os.mkfifo(path)
     with replace_file(path) as draft:
         assert draft == path
-    write_private(path, b"secret")
-    assert path.is_file()
+    with pytest.raises(FileExistsError, match="is not a regular file"):
+        write_private(path, b"secret")
+    assert path.is_fifo()
 
 
 def test_a_folder_is_not_replaced(tmp_path: Path) -> None:

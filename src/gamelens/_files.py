@@ -5,6 +5,7 @@ A reader sees the old content or the new one, never a part of it.
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import secrets
@@ -36,16 +37,19 @@ def replace_file(path: Path, *, is_private: bool = False) -> Iterator[Path]:
     The draft is a new, empty file that only its owner can read, and so is what it becomes; a file that *path* already
     was keeps its permissions. The caller writes to the draft by its name. If the block fails, the draft is removed and
     *path* stays as it was. If *path* is something that cannot be replaced by a file, such as a pipe, a device or a
-    folder, *path* itself is yielded.
+    folder, *path* itself is yielded, or refused if the file is private.
 
     Args:
         path: the file.
         is_private: whether it stays its owner's alone, whatever *path* was.
 
     Raises:
-        OSError: the draft cannot be created or moved, or its name is taken, for instance by a link.
+        OSError: the draft cannot be created or moved, its name is taken, for instance by a link, or a private file
+            would replace something that is not a file.
     """
-    if not is_private and path.exists() and not path.is_file():
+    if path.exists() and not path.is_file():
+        if is_private:
+            raise FileExistsError(errno.EEXIST, "is not a regular file, and is not replaced by one", str(path))
         yield path
         return
     draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")

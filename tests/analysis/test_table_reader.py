@@ -15,8 +15,11 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
+from gamelens.analysis.files.csv_reader import read_delimited
+from gamelens.analysis.files.excel_reader import read_sheet
 from gamelens.analysis.files.table_reader import ExternalTable, read_table
 from gamelens.errors import BadQuery
+from support.process_memory import memory_mib
 
 ReadCsv = Callable[..., ExternalTable]
 ReadWorkbook = Callable[..., ExternalTable]
@@ -241,3 +244,67 @@ def test_a_formula_that_was_never_computed_is_refused(book: ReadWorkbook) -> Non
     """A formula without a stored value raises `BadQuery` that names its row."""
     with pytest.raises(BadQuery, match="row 2 that was never computed"):
         book(("a", "b"), (1, "=A2+1"))
+
+
+@pytest.fixture
+def memory_growth_mib() -> Callable[[], float]:
+    """A function that returns by how many MiB the peak of this process's memory has grown since the test began."""
+    Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
+    before = memory_mib("self", "VmHWM")
+    return lambda: memory_mib("self", "VmHWM") - before
+
+
+@pytest.mark.parametrize(
+    ("cell", "rule"),
+    [
+        ("XFD1048576", "a cell in row 1,048,576 beyond 1,000 columns, 500,000 rows or 10,000,000 cells"),
+        ("XFD2", "a cell in row 2 beyond"),
+        ("ALL20000", "has 20,000 rows of 1,000 columns, over 10,000,000 cells"),
+    ],
+)
+def test_a_cell_far_outside_the_table_is_refused_in_little_memory(
+    tmp_path: Path, memory_growth_mib: Callable[[], float], cell: str, rule: str
+) -> None:
+    """The refusal names the bounds and what to do; the gap between table and cell is never filled."""
+    workbook = openpyxl.Workbook()
+    workbook.active.append(("day", "spend"))
+    workbook.active[cell] = 1
+    workbook.save(tmp_path / "spend.xlsx")
+    with pytest.raises(BadQuery, match=f"{rule}.*: delete what is far outside the table, or save it as CSV"):
+        read_table(tmp_path / "spend.xlsx")
+    assert memory_growth_mib() < 100
+
+
+def test_a_format_far_outside_the_table_does_not_matter(tmp_path: Path) -> None:
+    """Only cells with a value count: a table with gaps and a stray format in the last cell of the sheet is read."""
+    workbook = openpyxl.Workbook()
+    for number in range(300):
+        workbook.active.append([f"c{column}" if number == 0 else column for column in range(40)])
+    workbook.active["BZ1"], workbook.active["BZ300"] = "note", "far"
+    for cell in ("XFD1", "XFD1048576"):
+        workbook.active[cell].number_format = "0.00"
+    workbook.save(tmp_path / "spend.xlsx")
+    table = read_table(tmp_path / "spend.xlsx")
+    assert (table.columns, len(table.cells)) == ([*(f"c{column}" for column in range(40)), "note"], 299)
+    assert table.column("note").to_pylist()[-2:] == [None, "far"]
+
+
+def test_a_workbook_that_unpacks_to_more_than_the_bound_is_refused(tmp_path: Path) -> None:
+    """Its size unpacked is known before any of it is read, and the refusal names the bound."""
+    workbook = openpyxl.Workbook()
+    for letter in "abcdefghijklmnopqrstuvwxyz" * 2:
+        workbook.active.append([letter * 30_000, letter.upper() * 30_000])
+    workbook.save(tmp_path / "spend.xlsx")
+    assert (tmp_path / "spend.xlsx").stat().st_size < 100_000
+    with pytest.raises(BadQuery, match=r"has more than 1 MB unpacked.*: leave out sheets, rows and columns"):
+        read_sheet(tmp_path / "spend.xlsx", None, most_bytes=1 << 20)
+    assert len(read_sheet(tmp_path / "spend.xlsx", None)) == 52
+
+
+def test_a_small_file_that_unpacks_to_much_is_refused(tmp_path: Path, memory_growth_mib: Callable[[], float]) -> None:
+    """No more than the bound is unpacked, and the refusal names it."""
+    path = tmp_path / "spend.csv.gz"
+    path.write_bytes(gzip.compress(b"1,2\n" * (1 << 20)) * 64)  # 256 MiB
+    with pytest.raises(BadQuery, match=r"has more than 1 MB of text unpacked.*: leave out rows and columns"):
+        read_delimited(path, None, most_bytes=1 << 20)
+    assert memory_growth_mib() < 50

@@ -203,3 +203,33 @@ def test_a_query_outside_the_interval_is_answered(stage: Stage) -> None:
     """
     body: dict[str, Any] = {"interval": "2030-01-01/P1D", "granularity": "day", "query": {"type": "timeseries"}}
     assert stage.ask("event_count", **body).status_code == 200
+
+
+def test_it_never_ends_in_the_future(make_stage: Callable[..., Stage]) -> None:
+    """After a run with the clock ahead and a restart on the true time it ends at the hour of that.
+
+    Wire 2.4, Available interval.
+    """
+    stage = make_stage()
+    stage.submit([event()])
+    stage.clock.advance(timedelta(days=30))
+    stage.process()
+    stage.sandbox.close()
+    assert make_stage().get("interval").json() == "2026-11-20T00:00:00Z/2026-11-20T10:00:00Z"
+
+
+def test_it_ends_where_events_wait_that_a_run_ahead_of_time_does_not_have(make_stage: Callable[..., Stage]) -> None:
+    """Events that arrived after a run whose clock was ahead are not available until they are processed.
+
+    Wire 2.4, Available interval.
+    """
+    stage = make_stage()
+    stage.submit([event()])
+    stage.clock.advance(timedelta(days=30))
+    stage.process()
+    stage.clock.advance(timedelta(days=-30))
+    stage.submit([event(user_id="late")])
+    stage.clock.advance(timedelta(hours=3))
+    assert stage.get("interval").json().endswith("/2026-11-20T10:00:00Z")
+    stage.process()
+    assert stage.get("interval").json().endswith("/2026-11-20T13:00:00Z")

@@ -5,42 +5,15 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
 
-from gamelens.wire.signing import sign
 from support.game_events import event
+from support.killable_sandbox import start_process, submit
 
 pytestmark = pytest.mark.slow
-
-
-def start_process(state: Path, ready: Path) -> subprocess.Popen[bytes]:
-    """Start a sandbox process and wait until it serves."""
-    ready.unlink(missing_ok=True)
-    up = ["sandbox", "up", "--state", str(state), "--ready", str(ready)]
-    process = subprocess.Popen([sys.executable, "-m", "gamelens", *up])
-    deadline = time.monotonic() + 30
-    while not ready.exists():
-        assert process.poll() is None
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-    return process
-
-
-def submit(http: httpx.Client, ready: dict[str, Any], events: list[Any]) -> int:
-    """Submit *events* for the first game, and return the status."""
-    game = ready["organisations"][0]["studios"][0]["games"][0]
-    body = json.dumps(events).encode()
-    headers = {"Authorization": sign(body, secret_key=game["secret_key"])}
-    return http.post(
-        f"{ready['collector_url']}/v2/{game['game_key']}/events", content=body, headers=headers
-    ).status_code
 
 
 @pytest.mark.disk

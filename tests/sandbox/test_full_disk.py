@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import httpx
 import pytest
 
 from gamelens.errors import Refused
+from gamelens.sandbox.control.control_app import control_app
 from gamelens.sandbox.server import Sandbox, SandboxOptions
-from gamelens.sandbox.state.state_directory import keep_spare_room
+from gamelens.sandbox.state.state_directory import spare_room
+from gamelens.sandbox.storage.inbox import free_bytes
+from support.app_requests import call
 from support.game_events import event
+from support.killable_sandbox import start_process, submit
 from support.sandbox_stage import Stage
 
 MIB = 1 << 20
@@ -32,7 +38,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 def fill(disk: Path) -> None:
     """Write to *disk* until nothing more fits on it."""
-    with (disk / "others").open("wb", buffering=0) as file, contextlib.suppress(OSError):
+    with (disk / "others").open("ab", buffering=0) as file, contextlib.suppress(OSError):
         while True:
             file.write(bytes(4096))
 
@@ -83,12 +89,77 @@ def test_a_disk_that_cannot_be_written_refuses_the_start(small_disk: Path) -> No
         Sandbox(SandboxOptions(state=small_disk / "state"))
 
 
+def test_a_lake_that_cannot_be_written_is_not_healthy(small_disk: Path) -> None:
+    """A read-only folder `lake` answers 503 with the reason, and 200 again once it can be written.
+
+    Wire 5.1, Control API.
+    """
+    stage = Stage(small_disk / "state", reserved_bytes=0)
+    lake, app = small_disk / "state" / "lake", control_app(stage.sandbox, token="token")
+    try:
+        assert call(app, "GET", "/token/health").status_code == 200
+        subprocess.run(["mount", "--bind", str(lake), str(lake)], check=True)
+        subprocess.run(["mount", "-o", "remount,bind,ro", str(lake)], check=True)
+        answer = call(app, "GET", "/token/health")
+        subprocess.run(["umount", str(lake)], check=True)
+        assert answer.status_code == 503
+        assert f"{lake} cannot be written: Read-only file system" in answer.text
+        assert call(app, "GET", "/token/health").status_code == 200
+        assert list(lake.iterdir()) == []
+    finally:
+        stage.sandbox.close()
+
+
 def test_the_spare_room_is_kept_while_there_is_enough(state: Path) -> None:
     """A start on a disk with room keeps 1 MiB aside, once."""
-    keep_spare_room(state)
+    state.mkdir(exist_ok=True)
+    with spare_room(state):
+        assert not (state / "spare").exists()
     first = (state / "spare").stat()
-    keep_spare_room(state)
-    assert (first.st_size, first.st_ino) == (MIB, (state / "spare").stat().st_ino)
+    with spare_room(state):
+        assert (state / "spare").stat().st_size == MIB
+    assert (first.st_size, first.st_mtime_ns) == (MIB, (state / "spare").stat().st_mtime_ns)
+
+
+def test_the_spare_room_is_kept_again_after_each_use(small_disk: Path) -> None:
+    """What a full disk was given for a start is taken again, as far as the start has left it, also if it fails."""
+    spare = small_disk / "spare"
+    with spare_room(small_disk):
+        pass
+    fill(small_disk)
+    with spare_room(small_disk, held_back=MIB // 2):
+        assert free_bytes(spare) == spare.stat().st_size == MIB // 2
+    assert (free_bytes(spare), spare.stat().st_size) == (0, MIB)
+    with contextlib.suppress(Refused), spare_room(small_disk):
+        assert (free_bytes(spare), spare.stat().st_size) == (MIB, 0)
+        (small_disk / "ready.json").write_bytes(bytes(4096))
+        raise Refused("the start failed")
+    assert (free_bytes(spare), spare.stat().st_size) == (0, MIB - 4096)
+
+
+@pytest.mark.slow
+def test_a_killed_sandbox_starts_again_and_again_on_a_full_disk(small_disk: Path, tmp_path: Path) -> None:
+    """After a failed run and SIGKILL each start serves, although the log is larger than the spare room.
+
+    SQLite moves the log into the store, as much of it as there is room for: the ready file has to fit beside it.
+    """
+    subprocess.run(["mount", "-o", "remount,size=16m", str(small_disk)], check=True)
+    state, ready_file = small_disk / "state", tmp_path / "ready.json"
+    for round_ in range(4):
+        process = start_process(state, ready_file, "--keep-free", "0")
+        try:
+            ready = json.loads(ready_file.read_text())
+            if round_ == 0:
+                batches = [[event(user_id=f"u{batch}-{number}") for number in range(500)] for batch in range(20)]
+                with httpx.Client() as http:
+                    assert {submit(http, ready, batch) for batch in batches} == {200}
+                assert (state / "gamelens.db-wal").stat().st_size > 3 * MIB
+            fill(small_disk)
+            assert "full" in httpx.post(f"{ready['console_url']}/process", timeout=60).text
+            assert httpx.get(f"{ready['console_url']}/summary").json()["accepted"] == 10_000
+        finally:
+            process.kill()
+            process.wait()
 
 
 def test_a_start_writes_no_keys_that_are_stored_already(make_stage: Callable[..., Stage]) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from gamelens.errors import Refused
 from gamelens.sandbox.storage.inbox import InboxBatch, edition, open_store, pending
 from gamelens.sandbox.storage.inbox_recovery import recover_store
 from gamelens.sandbox.storage.lake import Lake
@@ -143,11 +144,12 @@ def test_new_batches_are_numbered_after_the_damaged_ones(store: Path) -> None:
 @pytest.mark.parametrize("moved", [0, 1, 2, 3])
 def test_a_crash_while_the_damaged_file_is_set_aside_loses_nothing(store: Path, moved: int) -> None:
     """A recovery that was interrupted between its renames is completed."""
-    overwrite(store, 20 * PAGE, bytes(PAGE))
+    overwrite(store, 2 * PAGE, bytes(30 * PAGE))
     elsewhere = store.parent / "other"
     elsewhere.mkdir()
     recover_store(Path(shutil.copy(store, elsewhere / "gamelens.db")))
     expected = read_store(elsewhere / "gamelens.db")
+    shutil.copy(elsewhere / "quarantine" / "gamelens-1.db", store)  # as the recovery left it
     (elsewhere / "gamelens.db").rename(store.with_suffix(".mended"))
     (store.parent / "quarantine").mkdir()
     for suffix in ("-wal", "-shm", "")[:moved]:
@@ -156,6 +158,44 @@ def test_a_crash_while_the_damaged_file_is_set_aside_loses_nothing(store: Path, 
         store.with_name(store.name + suffix).rename(store.parent / "quarantine" / f"gamelens-1.db{suffix}")
     recover_store(store)
     assert read_store(store) == expected
+    assert {file.name.split(".")[0] for file in (store.parent / "quarantine").iterdir()} == {"gamelens-1"}
+
+
+@pytest.mark.parametrize("content", [b"", b"noise", None])
+def test_a_foreign_copy_displaces_no_sound_store(store: Path, content: bytes | None) -> None:
+    """A file `gamelens.mended` that was not made of this store, be it a store itself, is set aside and kept."""
+    expected, foreign = read_store(store), store.with_suffix(".mended")
+    if content is None:
+        write_store(foreign, batches=3)
+    else:
+        foreign.write_bytes(content)
+    written = foreign.read_bytes()
+    recover_store(store)
+    assert read_store(store) == expected
+    assert [file.read_bytes() for file in (store.parent / "quarantine").iterdir()] == [written]
+
+
+def test_a_recovery_that_the_last_release_began_is_completed(store: Path) -> None:
+    """A copy of 0.1, which has no checksum of the damaged store, is taken when that is in quarantine as it says."""
+    overwrite(store, 2 * PAGE, bytes(30 * PAGE))
+    recover_store(store)
+    expected = read_store(store)
+    copy = store.rename(store.with_suffix(".mended"))
+    with contextlib.closing(sqlite3.connect(copy)) as connection:
+        connection.execute("DROP TABLE mended")
+        connection.execute("PRAGMA journal_mode = DELETE")
+    recover_store(store)
+    assert read_store(store) == expected
+    assert not copy.exists()
+
+
+def test_a_foreign_copy_takes_no_place_of_a_missing_store(store: Path) -> None:
+    """Without the store, a copy of another one is refused with what to do, and nothing is moved."""
+    write_store(store.with_suffix(".mended"), batches=3)
+    store.unlink()
+    with pytest.raises(Refused, match=r"is missing, and .*gamelens.mended is not known to be its copy: rename"):
+        recover_store(store)
+    assert (store.exists(), store.with_suffix(".mended").exists()) == (False, True)
 
 
 def test_a_copy_that_was_not_finished_is_made_again(store: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import random
 import shutil
 from collections.abc import Callable, Iterator
@@ -25,6 +26,7 @@ from gamelens.sandbox.engines.duckdb_engine import DuckDBWriter
 from gamelens.sandbox.imports.import_run import ImportOptions
 from gamelens.sandbox.processing.rebuild import rebuild
 from gamelens.sandbox.storage.lake_schema import COLUMNS
+from gamelens.sandbox.storage.keyed_runs import PREFIX
 from gamelens.simulator import ExportFormat, Ledger
 from gamelens.simulator.output.event_data_tables import TABLES
 from gamelens.wire.currencies import USD_PER_UNIT
@@ -37,6 +39,7 @@ from support.sandbox_stage import Stage
 from support.watched_service import quick
 
 pytestmark = pytest.mark.slow
+S = int(NOW.timestamp())
 
 
 def unnumbered(of_lake: dict[str, pa.Table]) -> dict[str, pa.Table]:
@@ -625,3 +628,34 @@ def test_missing_columns_of_a_table_are_said(tmp_path: Path) -> None:
     columns = ("event_dt", "player_id", "custom_01", "custom_02", "custom_fields", "event_id_03", "event_id_04")
     file = event_data_file(tmp_path / "1.parquet", NOW, **dict.fromkeys((*columns, "event_id_05", "value"), "x"))
     assert take(tmp_path / "state", file).missing == {"custom_03": 1}
+
+
+@pytest.mark.parametrize("kind", ["sessions", "players", "player_days", "names"])
+def test_an_import_reads_no_rotten_run(tmp_path: Path, kind: str) -> None:
+    """A keyed run whose bytes have changed is made again first, although its size and times are as they were."""
+    days = [[event(user_id=f"u{user}", client_ts=S - 86_400 * day) for user in range(60)] for day in (1, 0)]
+    files = [
+        write_lines(tmp_path / "in" / f"{place}.json.gz", *map(wrapped, events)) for place, events in enumerate(days)
+    ]
+    for name in ("sound", "rotten"):
+        take(tmp_path / name / "state", files[0])
+    for run in (tmp_path / "rotten" / "state" / "lake").rglob(f"{PREFIX}{kind}-*.arrow"):
+        before, content = run.stat(), run.read_bytes()
+        middle = len(content) // 2
+        run.write_bytes(content[: middle - 100] + random.Random(1).randbytes(200) + content[middle + 100 :])
+        os.utime(run, ns=(before.st_atime_ns, before.st_mtime_ns))
+    results = [take(tmp_path / name / "state", files[1]) for name in ("sound", "rotten")]
+    assert [(each.events, each.repeated) for each in results] == [(60, 0)] * 2
+    sound, rotten = (tables(tmp_path / name / "state") for name in ("sound", "rotten"))
+    assert differences(sound, rotten) == {}
+
+
+def test_an_import_over_lost_events_is_refused(tmp_path: Path) -> None:
+    """Imported events that are damaged cannot be made again: nothing more is imported, and the reason is said."""
+    line = write_lines(tmp_path / "in" / "1.json.gz", wrapped(event(user_id="u1", client_ts=S)))
+    take(tmp_path / "state", line)
+    for part in (tmp_path / "state" / "lake").rglob("events-*.parquet"):
+        part.write_bytes(part.read_bytes()[:-9] + b"rotten123")
+    more = write_lines(tmp_path / "in" / "2.json.gz", wrapped(event(user_id="u2", client_ts=S)))
+    with pytest.raises(Refused, match=r"^nothing was imported: .*parquet is damaged"):
+        take(tmp_path / "state", more)

@@ -109,3 +109,26 @@ class Service:
             headers = {"Authorization": sign(body, secret_key=game.secret_key), "Content-Encoding": "gzip"}
             address = f"{self.ready.collector_url}/v2/{game.game_key}/events"
             httpx.post(address, content=body, headers=headers).raise_for_status()
+
+
+def start_process(state: Path, ready: Path, *options: str) -> subprocess.Popen[bytes]:
+    """Start a sandbox process over *state* and wait until it serves."""
+    ready.unlink(missing_ok=True)
+    up = ["sandbox", "up", "--state", str(state), "--ready", str(ready), *options]
+    process = subprocess.Popen([sys.executable, "-m", "gamelens", *up])
+    deadline = time.monotonic() + 60
+    while not ready.exists():
+        assert process.poll() is None, "the sandbox did not start"
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    return process
+
+
+def submit(http: httpx.Client, ready: dict[str, Any], events: list[Any]) -> int:
+    """Submit *events* for the first game, and return the status."""
+    game = ready["organisations"][0]["studios"][0]["games"][0]
+    body = json.dumps(events).encode()
+    headers = {"Authorization": sign(body, secret_key=game["secret_key"])}
+    return http.post(
+        f"{ready['collector_url']}/v2/{game['game_key']}/events", content=body, headers=headers
+    ).status_code

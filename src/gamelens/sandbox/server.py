@@ -38,7 +38,14 @@ from gamelens.sandbox.processing.pipeline import Report
 from gamelens.sandbox.processing.rebuild import rebuild
 from gamelens.sandbox.processing.scheduler import Scheduler
 from gamelens.sandbox.state.clock import Clock
-from gamelens.sandbox.state.state_directory import READY_FILE, check_state, explained_trouble, lock_state_directory
+from gamelens.sandbox.state.state_directory import (
+    READY_FILE,
+    READY_FILE_BYTES,
+    check_state,
+    explained_trouble,
+    lock_state_directory,
+    spare_room,
+)
 from gamelens.sandbox.state.tenants import TenantDirectory, Titles, describe, load_tenants
 from gamelens.sandbox.storage.backlog import backlogs
 from gamelens.sandbox.storage.event_counts import EventCounter
@@ -122,14 +129,17 @@ class Sandbox:
         self.token = secrets.token_urlsafe(16)
         self.last_request_s = monotonic()
         self.faults = FaultInjector()
+        if options.ready and options.ready.exists() and not options.ready.is_file():
+            raise Refused(f"--ready {options.ready} is not a regular file: name a new file, or one to replace")
         with explained_trouble(options.state), contextlib.ExitStack() as on_failure:
             self._lock = on_failure.enter_context(lock_state_directory(options.state))
-            self.tenants, self._api_keys = load_tenants(options.state, options.config, options.titles)
-            self._certificate = load_certificate(options.state, options.tls_names) if options.tls else None
-            self._countries = GeoIp(options.geoip)
-            location = LakeLocation(options.state / "lake", options.lake_url)
-            self.reader = open_engine(options.engine, location, QueryBounds(seconds=options.query_s))
-            self._open()
+            with spare_room(options.state, held_back=READY_FILE_BYTES):
+                self.tenants, self._api_keys = load_tenants(options.state, options.config, options.titles)
+                self._certificate = load_certificate(options.state, options.tls_names) if options.tls else None
+                self._countries = GeoIp(options.geoip)
+                location = LakeLocation(options.state / "lake", options.lake_url)
+                self.reader = open_engine(options.engine, location, QueryBounds(seconds=options.query_s))
+                self._open()
             on_failure.pop_all()
 
     def _open(self) -> None:
@@ -220,7 +230,7 @@ class Sandbox:
 
     def unhealthy_because(self) -> str | None:
         """Return the reason why requests cannot be taken, or None."""
-        return self.inbox.trouble
+        return self.inbox.trouble or self.lake.cannot_be_written()
 
     def cannot_answer(self) -> dict[str, str]:
         """Return why questions are not answered, by organisation."""
@@ -258,8 +268,10 @@ class Sandbox:
         scheme = "https" if self._certificate else "http"
         ready = self._ready_file(_address(collector, scheme), _address(metrics, scheme), _address(control, "http"))
         # The one that is waited for comes last: a killed sandbox leaves its own in the state directory.
-        for path in filter(None, (self.options.state / READY_FILE, self.options.ready)):
-            write_private(path, ready)
+        with spare_room(self.options.state):
+            for path in filter(None, (self.options.state / READY_FILE, self.options.ready)):
+                with explained_trouble(path.parent):
+                    write_private(path, ready)
         background_tasks = [
             asyncio.create_task(self.runs.process_hourly()),
             asyncio.create_task(self.runs.compact_after_runs()),

@@ -20,6 +20,8 @@ from gamelens.analysis.files.csv_safety import unguarded
 from gamelens.analysis.files.table_layout import SEARCHED_ROWS, header_place
 from gamelens.errors import BadQuery
 
+MOST_BYTES: Final = 256 << 20
+"""Bytes of a text file, unpacked. Cells take several times as much memory."""
 _SEPARATORS: Final = ",;\t|"
 _HEADER_CHARACTERS: Final = 1 << 20
 _BLOCK_BYTES: Final = 16 << 20  # the longest row possible
@@ -39,16 +41,18 @@ class DelimitedFile(NamedTuple):
     above: list[list[str]]
 
 
-def read_delimited(path: Path, encoding: str | None, header_row: int | None = None) -> DelimitedFile:
+def read_delimited(
+    path: Path, encoding: str | None, header_row: int | None = None, *, most_bytes: int = MOST_BYTES
+) -> DelimitedFile:
     """Return the content of a delimited file.
 
     *header_row* is the row of its header (1 is the first), None to recognise it.
 
     Raises:
-        BadQuery: the file is not text in *encoding* (by default UTF-8, or that of its byte order mark), or its rows
-            differ in length.
+        BadQuery: the file has more than *most_bytes* unpacked, is not text in *encoding* (by default UTF-8, or that of
+            its byte order mark), or its rows differ in length.
     """
-    text = _read_text(path, encoding)
+    text = _read_text(path, encoding, most_bytes)
     if text.count('"') % 2:
         raise BadQuery("other", path.name, "has a quotation mark that is never closed")
     separator = "\t" if ".tsv" in path.name.lower() else _separator(path.name, text, header_row)
@@ -97,15 +101,18 @@ def _cells(source: str, text: str, width: int, separator: str, *, first: int) ->
     return cells
 
 
-def _read_text(path: Path, encoding: str | None) -> str:
+def _read_text(path: Path, encoding: str | None, most_bytes: int) -> str:
     """Return the decoded text of a file.
 
     Raises:
-        BadQuery: it cannot be read, or is not text in *encoding*.
+        BadQuery: it cannot be read, is too large, or is not text in *encoding*.
     """
     try:
-        content = path.read_bytes()
-        content = gzip.decompress(content) if path.suffix.lower() == ".gz" else content
+        with gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb") as file:
+            content = file.read(most_bytes + 1)
+        if len(content) > most_bytes:
+            rule = f"has more than {most_bytes >> 20} MB of text unpacked, the most that a join reads"
+            raise BadQuery("other", path.name, f"{rule}: leave out rows and columns, or store it as Parquet")
         is_utf16 = content.startswith((b"\xff\xfe", b"\xfe\xff"))
         return content.decode(encoding or ("utf-16" if is_utf16 else "utf-8-sig"))
     except (UnicodeError, LookupError) as error:

@@ -2,30 +2,46 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from importlib import import_module
+from itertools import zip_longest
 from pathlib import Path
-from typing import Any
-from zipfile import BadZipFile
+from typing import Any, Final
+from zipfile import BadZipFile, ZipFile
 
 from msgspec import UNSET
 
 from gamelens.errors import BadQuery
 
+MOST_BYTES: Final = 512 << 20
+"""Bytes of a workbook, unpacked: all its sheets and texts."""
+MOST_ROWS: Final = 500_000
+"""Rows of a sheet, empty ones before the last included."""
+MOST_COLUMNS: Final = 1_000
+"""Columns of a sheet, empty ones before the last included."""
+MOST_CELLS: Final = 10_000_000
+"""Cells of a sheet, empty ones before the last of a row included."""
+
 Rows = list[tuple[Any, ...]]
 
 
-def read_sheet(path: Path, sheet: str | None) -> Rows:
+def read_sheet(path: Path, sheet: str | None, *, most_bytes: int = MOST_BYTES) -> Rows:
     """Return the rows of one sheet, header first. An empty cell is None.
 
     Raises:
-        BadQuery: openpyxl is not installed, the file is not an Excel file, it has several sheets and *sheet* is None,
-            or a formula in it was never computed.
+        BadQuery: openpyxl is not installed, the file is not an Excel file or is larger than a bound, it has several
+            sheets and *sheet* is None, or a formula in it was never computed.
     """
     try:
         openpyxl = import_module("openpyxl")
     except ImportError:
         raise BadQuery("other", path.name, "is an Excel file, which openpyxl reads: pip install openpyxl") from None
     try:
+        with ZipFile(path) as archive:
+            unpacked_bytes = sum(entry.file_size for entry in archive.infolist())
+        if unpacked_bytes > most_bytes:
+            rule = f"has more than {most_bytes >> 20} MB unpacked, the most that a join reads of a workbook"
+            raise BadQuery("other", path.name, f"{rule}: leave out sheets, rows and columns, or save one sheet as CSV")
         values, formulas = (openpyxl.load_workbook(path, read_only=True, data_only=only) for only in (True, False))
     except (BadZipFile, KeyError, ValueError, OSError) as error:
         raise BadQuery("other", path.name, f"cannot be read as Excel: {error}") from None
@@ -46,10 +62,12 @@ def _sheet(source: str, book: Any, sheet: str | None) -> str:
     names = [page.title for page in book.worksheets]
     if sheet is not None and sheet not in names:
         raise BadQuery("sheet", sheet, f"is not in {source}", names)
-    filled = [name for name in names if any(any(cell is not None for cell in row) for row in _values(book[name]))]
-    if sheet is None and len(filled) > 1:
+    if sheet is not None:
+        return sheet
+    filled = [name for name in names if any(_values(source, book[name]))]
+    if len(filled) > 1:
         raise BadQuery("sheet", UNSET, f"must say which sheet of {source}", filled)
-    return sheet or next(iter(filled), names[0])
+    return next(iter(filled), names[0])
 
 
 def _rows(source: str, values: Any, formulas: Any) -> Rows:
@@ -59,15 +77,42 @@ def _rows(source: str, values: Any, formulas: Any) -> Rows:
         BadQuery: a formula has no value.
     """
     rows: Rows = []
-    for number, (row, written) in enumerate(zip(_values(values), _values(formulas), strict=True), 1):
-        for cell, source_text in zip(row, written, strict=True):
+    for number, (row, written) in enumerate(
+        zip_longest(_values(source, values), _values(source, formulas), fillvalue=()), 1
+    ):
+        for cell, source_text in zip_longest(row, written) if written else ():
             if cell is None and isinstance(source_text, str) and source_text.startswith("="):
                 rule = f"holds a formula in row {number} that was never computed: open and save it in Excel"
                 raise BadQuery("other", source, rule)
-        rows.append(tuple(None if cell == "" else cell for cell in row))
+        rows.append(tuple(None if cell == "" else cell for cell in row) if row else row)
+    while rows and not any(cell is not None for cell in rows[-1]):
+        rows.pop()
     width = max(map(len, rows), default=0)
+    if width * len(rows) > MOST_CELLS:
+        rule = f"has {len(rows):,} rows of {width:,} columns, over {MOST_CELLS:,} cells, the most that a join reads"
+        raise BadQuery("other", source, f"{rule}: delete what is far outside the table, or save it as CSV")
     return [row + (None,) * (width - len(row)) for row in rows]
 
 
-def _values(page: Any) -> Any:
-    return page.iter_rows(values_only=True)
+def _values(source: str, page: Any) -> Iterator[tuple[Any, ...]]:
+    """Yield the rows of a sheet, up to the last cell of each.
+
+    The size that a sheet declares says nothing, and every gap in a row and between rows is filled with empty cells,
+    so these are counted with the others.
+
+    Raises:
+        BadQuery: the sheet has a cell beyond a bound.
+    """
+    cells = 0
+    page.reset_dimensions()
+    for number, row in enumerate(page.iter_rows(values_only=True), 1):
+        if not row:  # a gap may have a million of them
+            yield row
+            continue
+        width = next((place for place in range(len(row), 0, -1) if row[place - 1] is not None), 0)
+        cells += width
+        if (number > MOST_ROWS and width) or width > MOST_COLUMNS or cells > MOST_CELLS:
+            bound = f"{MOST_COLUMNS:,} columns, {MOST_ROWS:,} rows or {MOST_CELLS:,} cells"
+            rule = f"has a cell in row {number:,} beyond {bound}, the most that a join reads of a sheet"
+            raise BadQuery("other", source, f"{rule}: delete what is far outside the table, or save it as CSV")
+        yield tuple(row[:width])

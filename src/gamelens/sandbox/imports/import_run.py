@@ -32,6 +32,7 @@ from gamelens.sandbox.server import Sandbox, SandboxOptions, available_intervals
 from gamelens.sandbox.state.clock import Clock
 from gamelens.sandbox.state.tenants import Organisation
 from gamelens.sandbox.storage.lake import Lake
+from gamelens.sandbox.storage.lake_health import EVERY_ORGANISATION
 
 FIRST_SEQ: Final = -(1 << 61)
 """Number of the first event of all imports, before those that are received."""
@@ -129,6 +130,10 @@ def import_raw_events(
     scratch = state / "scratch"
     try:
         organisation = _find_organisation(sandbox, options.organisation)
+        asyncio.run(sandbox.runs.check())  # an import builds on the tables and keyed runs of earlier ones
+        reasons = sandbox.cannot_answer()
+        if reason := reasons.get(EVERY_ORGANISATION) or reasons.get(organisation.name):
+            raise Refused(f"nothing was imported: {reason}")
         if sandbox.lake.store.execute("SELECT count(*) FROM batches").fetchone() != (0,):
             asyncio.run(sandbox.process())
         shutil.rmtree(scratch, ignore_errors=True)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from pathlib import Path
-from typing import IO, Final
+from typing import Final
 
 from gamelens.errors import Refused
 from gamelens.sandbox.processing.rebuild import rebuild
 from gamelens.sandbox.processing.worker import rebuild_in_worker
+from gamelens.sandbox.state.state_directory import StateLock
 from gamelens.sandbox.storage.lake import Lake
 from gamelens.sandbox.storage.lake_health import EVERY_ORGANISATION, LakeHealth
 
@@ -24,7 +25,7 @@ class Healer:
     This process holds the *lock* on it.
     """
 
-    def __init__(self, state: Path, lake: Lake, health: LakeHealth, *, lock: IO[str]) -> None:
+    def __init__(self, state: Path, lake: Lake, health: LakeHealth, *, lock: StateLock) -> None:
         self._state, self._lake, self._health, self._lock = state, lake, health, lock
         self._checked_version: int | None = None
 

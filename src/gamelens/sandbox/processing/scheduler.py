@@ -14,7 +14,7 @@ import sqlite3
 from collections.abc import AsyncIterator
 from pathlib import Path
 from time import monotonic
-from typing import IO, Final
+from typing import Final
 
 from gamelens.errors import Refused
 from gamelens.sandbox.processing.compaction import due_steps
@@ -22,6 +22,7 @@ from gamelens.sandbox.processing.healing import Healer
 from gamelens.sandbox.processing.pipeline import Report, RunOrder, RunProgress, process
 from gamelens.sandbox.processing.worker import compact_in_worker, process_in_worker
 from gamelens.sandbox.state.clock import Clock
+from gamelens.sandbox.state.state_directory import StateLock
 from gamelens.sandbox.storage.backlog import backlogs, note_failure, note_waiting, waiting_events
 from gamelens.sandbox.storage.lake import Lake
 from gamelens.sandbox.storage.lake_health import LakeHealth
@@ -34,7 +35,7 @@ _log = logging.getLogger(__name__)
 class Scheduler:
     """The runs of one state directory, of which this process holds the *lock*."""
 
-    def __init__(self, state: Path, lake: Lake, clock: Clock, *, lock: IO[str], health: LakeHealth) -> None:
+    def __init__(self, state: Path, lake: Lake, clock: Clock, *, lock: StateLock, health: LakeHealth) -> None:
         self._state, self._lake, self._clock, self._lock = state, lake, clock, lock
         self._healer = Healer(state, lake, health, lock=lock)
         self._one_at_a_time = asyncio.Lock()

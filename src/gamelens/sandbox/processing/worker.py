@@ -13,7 +13,6 @@ import sys
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import IO
 
 import msgspec
 
@@ -21,12 +20,13 @@ from gamelens.errors import Refused
 from gamelens.sandbox.processing.compaction import compact
 from gamelens.sandbox.processing.pipeline import Report, RunOrder, RunProgress, process
 from gamelens.sandbox.processing.rebuild import rebuild
+from gamelens.sandbox.state.state_directory import StateLock
 
 _NICENESS = 10
 _REBUILD = "rebuild"
 
 
-async def process_in_worker(state: Path, order: RunOrder, *, lock: IO[str], report: Report | None = None) -> None:
+async def process_in_worker(state: Path, order: RunOrder, *, lock: StateLock, report: Report | None = None) -> None:
     """Process the batches of *order* in a worker, which inherits the *lock* on *state*.
 
     *report* is given the progress.
@@ -37,7 +37,7 @@ async def process_in_worker(state: Path, order: RunOrder, *, lock: IO[str], repo
     await _run_worker(state, msgspec.json.encode(order).decode(), lock=lock, report=report)
 
 
-async def compact_in_worker(state: Path, *, lock: IO[str]) -> None:
+async def compact_in_worker(state: Path, *, lock: StateLock) -> None:
     """Compact the lake of *state* in a worker, until nothing is due.
 
     It may be cancelled at any time.
@@ -49,7 +49,7 @@ async def compact_in_worker(state: Path, *, lock: IO[str]) -> None:
 
 
 async def rebuild_in_worker(
-    state: Path, organisations: Sequence[str], *, lock: IO[str], report: Callable[[float], None]
+    state: Path, organisations: Sequence[str], *, lock: StateLock, report: Callable[[float], None]
 ) -> None:
     """Make the tables of *organisations* again in a worker (`rebuild.rebuild`).
 
@@ -63,13 +63,13 @@ async def rebuild_in_worker(
     await _run_worker(state, _REBUILD, *organisations, lock=lock, report=pass_on)
 
 
-async def _run_worker(*arguments: Path | str, lock: IO[str], report: Report | None = None) -> None:
+async def _run_worker(*arguments: Path | str, lock: StateLock, report: Report | None = None) -> None:
     worker = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", __name__, *map(str, arguments)),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
-        pass_fds=(lock.fileno(),),
+        pass_fds=lock.descriptors,
     )
     try:
         errors, _ = await asyncio.gather(_read(worker.stderr), _pass_on(worker.stdout, report))

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import errno
+import os
 import shutil
 import sqlite3
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from time import monotonic, sleep
-from typing import IO, Final, TypeVar
+from typing import Final, TypeVar
 from zlib import crc32
 
 import msgspec
@@ -19,7 +22,11 @@ from gamelens.errors import Refused
 
 READY_FILE = "ready.json"
 _PATIENCE_S: Final = 2.0
+_IN_USE: Final = "belongs to a running sandbox: stop that one, or name another --state"
+_LOCKS_NO_FOLDERS: Final = frozenset((errno.EBADF, errno.EINVAL, errno.EISDIR, errno.ENOLCK, errno.EOPNOTSUPP))
 _SPARE_BYTES: Final = 1 << 20
+READY_FILE_BYTES: Final = _SPARE_BYTES // 2
+"""Of the spare room, what the ready file may take."""
 _Value = TypeVar("_Value")
 
 
@@ -41,37 +48,80 @@ def explained_trouble(state: Path) -> Iterator[None]:
         raise Refused(f"{state} cannot be used: {error}. {advice}, and start again") from error
 
 
-def lock_state_directory(state: Path) -> IO[str]:
-    """Create *state* if necessary, see to its spare room and lock it for this process.
+class StateLock:
+    """The lock on a state directory, held while one of its descriptors is open, also by a process that inherits them.
 
-    Closing the returned file unlocks it. Waits up to 2 s for another process that is about to exit.
+    The folder itself is locked, which cannot be deleted while it has files. The file `lock` in it is locked as well,
+    for Windows, network file systems that lock no folders, and earlier versions; anybody may delete that one.
+
+    Attributes:
+        descriptors: of the folder, where it can be locked, and of the file.
+    """
+
+    def __init__(self, state: Path) -> None:
+        self.descriptors: list[int] = []
+        try:
+            deadline = monotonic() + _PATIENCE_S  # the worker of a killed sandbox may still be exiting
+            if sys.platform != "win32":
+                self._lock(state, os.O_RDONLY, deadline)
+            self._lock(state / "lock", os.O_RDWR | os.O_CREAT, deadline)
+        except BaseException:
+            self.close()
+            raise
+
+    def _lock(self, path: Path, flags: int, deadline: float) -> None:
+        descriptor = os.open(path, flags, 0o600)
+        self.descriptors.append(descriptor)
+        try:
+            while not lock_descriptor(descriptor, blocking=False):
+                if monotonic() > deadline:
+                    raise Refused(f"{path.parent if path.name == 'lock' else path} {_IN_USE}")
+                sleep(0.02)
+        except OSError as error:
+            if error.errno not in _LOCKS_NO_FOLDERS or not path.is_dir():
+                raise
+
+    def close(self) -> None:
+        """Unlock the state directory, unless another process has inherited the lock."""
+        while self.descriptors:
+            os.close(self.descriptors.pop())
+
+    def __enter__(self) -> StateLock:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def lock_state_directory(state: Path) -> StateLock:
+    """Create *state* if necessary, and lock it for this process.
+
+    Waits up to 2 s for another process that is about to exit.
 
     Raises:
         Refused: another process has locked it.
     """
     state.mkdir(parents=True, exist_ok=True, mode=0o700)
     state.chmod(0o700)
-    keep_spare_room(state)
-    lock = (state / "lock").open("w")
-    deadline = monotonic() + _PATIENCE_S  # the worker of a killed sandbox may still be exiting
-    while not lock_descriptor(lock.fileno(), blocking=False):
-        if monotonic() > deadline:
-            lock.close()
-            raise Refused(f"{state} belongs to a running sandbox: stop that one, or name another --state")
-        sleep(0.02)
-    return lock
+    return StateLock(state)
 
 
-def keep_spare_room(state: Path) -> None:
-    """Keep some of the disk for a start that finds it full, or make that room free now.
+@contextlib.contextmanager
+def spare_room(state: Path, *, held_back: int = 0) -> Iterator[None]:
+    """Inside the block, a full disk has the room that was kept aside for it, but for *held_back* bytes.
 
-    A start needs files of its own, such as SQLite's shared memory and the ready file.
+    A start needs files of its own, such as SQLite's shared memory and the ready file. SQLite would take all of it: to
+    move a long log into the store. Afterwards as much as is left is kept aside again, for the next start.
     """
-    spare, free = state / "spare", shutil.disk_usage(state).free
-    if free < _SPARE_BYTES:
-        spare.unlink(missing_ok=True)
-    elif free > 4 * _SPARE_BYTES and not spare.exists():
-        write_private(spare, bytes(_SPARE_BYTES))
+    spare = state / "spare"
+    if shutil.disk_usage(state).free < _SPARE_BYTES and spare.exists() and spare.stat().st_size > held_back:
+        os.truncate(spare, held_back)
+    try:
+        yield
+    finally:
+        if spare.exists() or shutil.disk_usage(state).free > 4 * _SPARE_BYTES:
+            with contextlib.suppress(OSError), spare.open("ab", buffering=0) as file:
+                file.write(bytes(max(0, _SPARE_BYTES - file.tell())))  # as much of it as fits
 
 
 def store_twice(path: Path, value: object) -> None:

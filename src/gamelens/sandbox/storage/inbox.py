@@ -310,6 +310,13 @@ def newest(connection: sqlite3.Connection, *, most: int = 2000) -> Iterator[Inbo
     return (batch for batch in _read(connection, "ORDER BY id DESC LIMIT ?", most) if batch.is_sound)
 
 
+def first_arrival_ms(connection: sqlite3.Connection, *, after: int, organisation: str) -> int | None:
+    """Return when the first batch of *organisation* after the one with id *after* arrived, None if there is none."""
+    first = "SELECT arrival_ms FROM batches WHERE id > ? AND organisation = ? ORDER BY id LIMIT 1"
+    row = connection.execute(first, (after, organisation)).fetchone()
+    return None if row is None else int(row[0])
+
+
 def mark_unreadable(connection: sqlite3.Connection, batches: Iterable[int | None], *, file: str | None) -> None:
     """Record that *batches* can no longer be read.
 

@@ -17,15 +17,17 @@ from itertools import count
 from pathlib import Path
 from typing import Any, Final
 
+from gamelens.errors import Refused
 from gamelens.sandbox.storage.acknowledged_batches import AcknowledgedBatches, acknowledged_file
 from gamelens.sandbox.storage.inbox import mark_unreadable, open_store, renew_edition
-from gamelens.sandbox.storage.manifest import MANIFEST_TABLES
+from gamelens.sandbox.storage.manifest import MANIFEST_TABLES, file_checksum
 from gamelens.sandbox.storage.write_ahead_log import repair_log
 
 _log = logging.getLogger(__name__)
 
 _IDS_AT_ONCE: Final = 512
 _SUFFIXES: Final = ("-wal", "-shm", "")  # the store itself last: while it is there, a start repeats the work
+_KEPT: Final = (".db", ".unread-wal", ".mended")  # in quarantine, under one number
 _PAGE_SIZES: Final = frozenset(1 << power for power in range(9, 16))
 _USUAL_PAGE_SIZE: Final = 4096
 _CORRUPT, _NO_DATABASE = 11, 26  # result codes of SQLite; after any other the disk may work at the next start
@@ -41,19 +43,50 @@ def recover_store(store: Path) -> None:
 
     Raises:
         sqlite3.Error: the disk fails in a way that damages nothing.
+        Refused: the store is missing, and a copy is there that may be another's.
     """
     copy = store.with_suffix(".mended")
+    kept_in = _set_aside_as(store, copy) if copy.exists() else None
+    if copy.exists() and kept_in is None:
+        if not store.exists():
+            reason = f"{store} is missing, and {copy} is not known to be its copy"
+            raise Refused(f"{reason}: rename it to {store.name} if it is, else move it away, and start again")
+        foreign = _quarantine_path(store).with_suffix(".mended")
+        copy.rename(foreign)
+        _log.warning("a copy that was not made of this store is kept: %s", foreign)
     if store.exists() and not copy.exists() and (reason := _find_damage(store)):
         missing = _copy_readable(store, copy)
         _log.warning("the store was damaged, batches that can no longer be read: %d (%s)", missing, reason)
     if copy.exists():
-        quarantined = _quarantine_path(store)
+        quarantined = kept_in or _quarantine_path(store)
         for suffix in _SUFFIXES:
             with contextlib.suppress(FileNotFoundError):
                 store.with_name(store.name + suffix).rename(quarantined.with_name(quarantined.name + suffix))
         copy.rename(store)
         _log.warning("the damaged file is kept: %s", quarantined)
     _record_missing(store)
+
+
+def _set_aside_as(store: Path, copy: Path) -> Path | None:
+    """Return the path in quarantine of the damaged store that *copy* was made of, None if it was made of another.
+
+    That store is at its own place still, or in quarantine already. A copy that 0.1 made has no checksum: it is taken
+    in place of a missing store if it names a damaged file that is in quarantine.
+    """
+    try:
+        with contextlib.closing(sqlite3.connect(f"{copy.absolute().as_uri()}?immutable=1", uri=True)) as connection:
+            if connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'mended'").fetchone():
+                mark = "SELECT kept_in, checksum FROM mended"
+            else:
+                mark = "SELECT kept_in, NULL FROM damaged WHERE kept_in LIKE '%.db' ORDER BY rowid DESC LIMIT 1"
+            ((kept_in, checksum),) = connection.execute(mark)
+            quarantined = store.parent / "quarantine" / Path(str(kept_in)).name
+    except (sqlite3.DatabaseError, ValueError):
+        return None
+    if checksum is None:
+        return quarantined if quarantined.exists() and not store.exists() else None
+    damaged = store if store.exists() else quarantined
+    return quarantined if damaged.exists() and file_checksum(damaged) == checksum else None
 
 
 def _find_damage(store: Path) -> str | None:
@@ -131,11 +164,14 @@ def _copy_readable(damaged: Path, copy: Path) -> int:
     for suffix in _SUFFIXES:
         unfinished.with_name(unfinished.name + suffix).unlink(missing_ok=True)
     quarantine_file = str(_quarantine_path(damaged).relative_to(damaged.parent))
-    with contextlib.closing(open_store(unfinished)) as new, contextlib.closing(sqlite3.connect(damaged)) as old:
-        new.execute("BEGIN")
-        missing = _copy_rows(old, new)
-        mark_unreadable(new, missing or [None], file=quarantine_file)
-        new.execute("COMMIT")
+    with contextlib.closing(open_store(unfinished)) as new:
+        with contextlib.closing(sqlite3.connect(damaged)) as old:
+            new.execute("BEGIN")
+            missing = _copy_rows(old, new)
+            mark_unreadable(new, missing or [None], file=quarantine_file)
+            new.execute("COMMIT")
+        new.execute("CREATE TABLE mended (kept_in TEXT NOT NULL, checksum INTEGER NOT NULL)")  # what it is a copy of
+        new.execute("INSERT INTO mended VALUES (?, ?)", (quarantine_file, file_checksum(damaged)))
         new.execute("PRAGMA journal_mode = DELETE")  # a single file, so that one rename puts it in place
     unfinished.rename(copy)
     return len(missing)
@@ -234,4 +270,4 @@ def _quarantine_path(store: Path) -> Path:
     folder = store.parent / "quarantine"
     folder.mkdir(exist_ok=True, mode=0o700)
     paths = (folder / f"{store.stem}-{number}{store.suffix}" for number in count(1))
-    return next(path for path in paths if not path.exists() and not path.with_suffix(".unread-wal").exists())
+    return next(path for path in paths if not any(path.with_suffix(kind).exists() for kind in _KEPT))

@@ -16,6 +16,7 @@ import contextlib
 import hashlib
 import logging
 import sqlite3
+import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from pathlib import Path
@@ -23,7 +24,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from gamelens.sandbox.storage import backlog
+from gamelens.sandbox.storage import backlog, inbox
 from gamelens.sandbox.storage.inbox import edition, scenario
 from gamelens.sandbox.storage.manifest import (
     WRITTEN,
@@ -176,10 +177,15 @@ class Lake:
 
         A run of the organisation that failed does not count.
 
-        Before the first run it ends at the hour of *now* (Wire 2.4, Available interval).
+        Before the first run it ends at the hour of *now* (Wire 2.4, Available interval). A run whose clock was ahead
+        knows nothing of what arrives after it: the interval ends at *now* then, or where the first of that arrived.
         """
-        processed_ms = self.last_run_of(organisation).processed_ms
-        end = now if processed_ms is None else datetime.fromtimestamp(processed_ms / 1000, UTC)
+        last = self.last_run_of(organisation)
+        end = now
+        if last.processed_ms is not None:
+            arrived_ms = inbox.first_arrival_ms(self.store, after=last.last_batch, organisation=organisation)
+            known_ms = last.processed_ms if arrived_ms is None else min(last.processed_ms, arrived_ms)
+            end = min(now, datetime.fromtimestamp(known_ms / 1000, UTC))
         end = end.replace(minute=0, second=0, microsecond=0)
         days = [part.first_day for part in self.snapshot(organisation).parts("events")]
         first = min((_start(day) for day in days if day), default=end)
@@ -298,6 +304,15 @@ class Lake:
     def scenario(self) -> str | None:
         """The scenario that the events are of (see `inbox.scenario`)."""
         return scenario(self.store)
+
+    def cannot_be_written(self) -> str | None:
+        """Return why no file can be added, None if one can: a file without a name is made and gone again."""
+        try:
+            tempfile.TemporaryFile(dir=self.root).close()
+        except OSError as error:
+            reason = f"{self.root} cannot be written: {error.strerror}. Nothing can be processed"
+            return f"{reason}: see that its disk and its permissions allow it"
+        return None
 
     def forget(self) -> None:
         """Delete every version from the manifest, inside the caller's transaction."""
