@@ -25,8 +25,8 @@ from gamelens.errors import BadQuery, GamelensError, Refused
 from gamelens.sandbox.engines.duckdb_engine import DuckDBWriter
 from gamelens.sandbox.imports.import_run import ImportOptions
 from gamelens.sandbox.processing.rebuild import rebuild
-from gamelens.sandbox.storage.lake_schema import COLUMNS
 from gamelens.sandbox.storage.keyed_runs import PREFIX
+from gamelens.sandbox.storage.lake_schema import COLUMNS
 from gamelens.simulator import ExportFormat, Ledger
 from gamelens.simulator.output.event_data_tables import TABLES
 from gamelens.wire.currencies import USD_PER_UNIT
