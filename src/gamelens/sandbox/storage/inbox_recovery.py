@@ -17,8 +17,11 @@ from itertools import count
 from pathlib import Path
 from typing import Any, Final
 
+from gamelens.errors import Refused
 from gamelens.sandbox.storage.acknowledged_batches import AcknowledgedBatches, acknowledged_file
-from gamelens.sandbox.storage.inbox import mark_unreadable, open_store, renew_edition
+from gamelens.sandbox.storage.inbox import give_identity, mark_unreadable, open_store, renew_edition
+from gamelens.sandbox.storage.backlog import SCHEMA as BACKLOG
+from gamelens.sandbox.storage.lake_record import read_record, record_file
 from gamelens.sandbox.storage.manifest import MANIFEST_TABLES
 from gamelens.sandbox.storage.write_ahead_log import repair_log
 
@@ -40,8 +43,10 @@ def recover_store(store: Path) -> None:
     """Make *store* usable: move a damaged one to quarantine and copy what can be read of it.
 
     Raises:
+        Refused: the store is that of another state directory.
         sqlite3.Error: the disk fails in a way that damages nothing.
     """
+    _refuse_foreign(store)
     copy = store.with_suffix(".mended")
     if store.exists() and not copy.exists() and (reason := _find_damage(store)):
         missing = _copy_readable(store, copy)
@@ -54,6 +59,24 @@ def recover_store(store: Path) -> None:
         copy.rename(store)
         _log.warning("the damaged file is kept: %s", quarantined)
     _record_missing(store)
+
+
+def _refuse_foreign(store: Path) -> None:
+    """Raise `Refused` if *store* belongs to another state directory. It is read without its log, and not changed."""
+    record = read_record(record_file(store))
+    if not store.exists() or record is None or not record.identity:
+        return
+    try:
+        address = f"{store.resolve().as_uri()}?mode=ro&immutable=1"
+        with contextlib.closing(sqlite3.connect(address, uri=True)) as connection:
+            ((found,),) = connection.execute("SELECT id FROM identity")
+    except (sqlite3.DatabaseError, ValueError):  # damaged, or the table is in the log still
+        return
+    if found != record.identity:
+        raise Refused(
+            f"{store} is the store of another state directory: put back the one that belongs beside {store.parent}/lake. "
+            "Nothing was changed"
+        )
 
 
 def _find_damage(store: Path) -> str | None:
@@ -136,6 +159,9 @@ def _copy_readable(damaged: Path, copy: Path) -> int:
         missing = _copy_rows(old, new)
         mark_unreadable(new, missing or [None], file=quarantine_file)
         new.execute("COMMIT")
+        record = read_record(record_file(damaged))
+        if record and record.identity:  # the store is its own, or the damage would not be that of this directory
+            give_identity(new, record.identity)
         new.execute("PRAGMA journal_mode = DELETE")  # a single file, so that one rename puts it in place
     unfinished.rename(copy)
     return len(missing)
@@ -143,10 +169,10 @@ def _copy_readable(damaged: Path, copy: Path) -> int:
 
 def _copy_rows(old: sqlite3.Connection, new: sqlite3.Connection) -> list[int]:
     """Copy every readable row and return the ids of the missing batches."""
-    _copy_manifest(old, new)
+    last = _last_number(old)
+    _copy_manifest(old, new, has_batches=last > 0)
     with contextlib.suppress(sqlite3.DatabaseError):  # the scenario's name is lost, and no event
         _insert(new, "population", _select(old, "SELECT * FROM population"))
-    last = _last_number(old)
     first = _read_number(old, "SELECT min(id) FROM batches") or 1
     for start in range(first, last + 1, _IDS_AT_ONCE):
         for rows in _readable_batches(old, start, min(start + _IDS_AT_ONCE - 1, last)):
@@ -156,20 +182,19 @@ def _copy_rows(old: sqlite3.Connection, new: sqlite3.Connection) -> list[int]:
     return [number for number in range(first, last + 1) if number not in copied]
 
 
-def _copy_manifest(old: sqlite3.Connection, new: sqlite3.Connection) -> None:
+def _copy_manifest(old: sqlite3.Connection, new: sqlite3.Connection, *, has_batches: bool) -> None:
     """Copy the readable tables of the lake's manifest.
 
-    Of each table and its copy one is enough (`manifest`).
+    Of each table and its copy one is enough (`manifest`). Without `behind` batches might be taken for processed: a
+    lake that lacks it is lost, unless there never was a batch.
     """
     with contextlib.suppress(sqlite3.DatabaseError):
         _insert(new, "damaged", _select(old, "SELECT * FROM damaged"))
-    try:
-        _copy_table(old, new, "behind")
-    except sqlite3.DatabaseError:
-        return  # without it, batches might be taken for processed: the lake is made again
-    for name in MANIFEST_TABLES:
-        with contextlib.suppress(sqlite3.DatabaseError):
+    for name in ("identity", "behind", *MANIFEST_TABLES):
+        with contextlib.suppress(sqlite3.DatabaseError, TypeError):  # there is no such table
             _copy_table(old, new, name)
+    if not has_batches:
+        new.execute(BACKLOG)
     with contextlib.suppress(sqlite3.DatabaseError):
         (lake_format,) = old.execute("PRAGMA user_version").fetchone()
         new.execute(f"PRAGMA user_version = {lake_format}")
