@@ -34,16 +34,19 @@ from support.fault_campaign import (
     ask_all,
     copied,
     count_wrong,
+    database_damages,
     flip,
     flip_log_header,
     flip_manifest,
     make_template,
     report_of,
+    try_database,
     try_start,
     try_store,
     try_tables,
 )
 from support.game_events import event
+from support.kinds_of_state import KINDS
 from support.killed_stage import lost_and_repeated, play_rounds
 from support.sandbox_stage import Stage, event_counts
 
@@ -55,7 +58,7 @@ SHOWN = 5
 MIB = 1 << 20
 HEADER = (
     f"{'fault':<30}{'tried':>7}{'starts':>8}{'noticed':>9}{'wrong':>7}"
-    f"{'unreported':>12}{'500s':>6}{'crashed':>9}{'healed':>11}{'s':>7}"
+    f"{'unreported':>12}{'deleted':>9}{'500s':>6}{'crashed':>9}{'healed':>11}{'s':>7}"
 )
 RECORDS = [*range(64), *range(4096, 4160)]
 """Bytes of `gamelens.acknowledged` that are not empty."""
@@ -91,16 +94,16 @@ def report(fault: str, trials: Sequence[Trial], took_s: float) -> None:
     print(
         f"{fault:<30}{len(trials):>7,}{sum(trial.outcome == 'starts' for trial in trials):>8,}"
         f"{sum(trial.is_noticed for trial in trials):>9,}{sum(trial.wrong for trial in trials):>7}"
-        f"{sum(trial.unreported for trial in trials):>12}{sum(trial.failed for trial in trials):>6}{crashed:>9}"
+        f"{sum(trial.unreported for trial in trials):>12}{sum(trial.deleted for trial in trials):>9}{sum(trial.failed for trial in trials):>6}{crashed:>9}"
         f"{f'{len(healed):,}/{len(tried_to_heal):,}':>11}{heal_s:>7.2f}   {len(trials) / took_s:.1f} a second"
     )
     bad = [trial for trial in trials if _is_bad(trial)]
     for trial in bad[:SHOWN]:
-        print(f"    {trial.outcome}, {trial.wrong} wrong, {trial.unreported} unreported: {trial.detail[:300]}")
+        print(f"    {trial.outcome}, {trial.wrong} wrong, {trial.unreported} unreported, {trial.deleted} deleted: {trial.detail[:300]}")
 
 
 def _is_bad(trial: Trial) -> bool:
-    return bool(trial.wrong or trial.unreported or trial.failed or trial.outcome == "crashed")
+    return bool(trial.wrong or trial.unreported or trial.deleted or trial.failed or trial.outcome == "crashed")
 
 
 def campaign(fault: str, trials: Iterator[Trial]) -> None:
@@ -118,6 +121,24 @@ def campaign(fault: str, trials: Iterator[Trial]) -> None:
 def test_flips_in_the_store(template: Template, tmp_path: Path, fault: str) -> None:
     """A flipped bit in the store, its log or what was acknowledged gives no wrong answer and no unreported loss."""
     campaign(fault, try_store(template, tmp_path, STORE[fault], count=FLIPS))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_damage_to_the_database(tmp_path: Path, kind: str) -> None:
+    """Each header byte, page, file and table of the store is damaged: no answer is wrong, and no file is deleted."""
+    template = make_template(tmp_path / "template", kind=kind, batches=3)
+    other = make_template(tmp_path / "other", kind=kind, batches=3, seed=6)
+    by_fault: dict[str, list[Damage]] = {}
+    for fault, damage in database_damages(template, other.state / "gamelens.db"):
+        by_fault.setdefault(fault, []).append(damage)
+    found = []
+    for fault, damages in by_fault.items():
+        began = time.monotonic()
+        trials = list(try_database(template, tmp_path, damages))
+        report(f"{kind}: {fault}"[:30], trials, time.monotonic() - began)
+        found += trials
+    report(f"{kind}: all", found, 1.0)
+    assert [trial.detail for trial in found if _is_bad(trial)] == []
 
 
 def test_flips_in_each_table(template: Template, tmp_path: Path) -> None:

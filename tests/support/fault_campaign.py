@@ -27,6 +27,7 @@ from gamelens.sandbox.storage.inbox_recovery import recover_store
 from gamelens.sandbox.storage.lake import TablePart
 from gamelens.sandbox.storage.manifest import LakeUnavailable, Manifest
 from support.game_events import event
+from support.kinds_of_state import deleted_files, lake_files, make_state, raise_layout
 from support.random_worlds import play
 from support.sandbox_stage import CONFIG, Stage
 
@@ -69,6 +70,7 @@ class Template(NamedTuple):
         before: answers before the pending events are processed.
         after: answers after that.
         tables: files of each table, relative to the directory.
+        files: files of the newest version, relative to `lake/`.
     """
 
     state: Path
@@ -77,6 +79,7 @@ class Template(NamedTuple):
     before: Answers
     after: Answers
     tables: dict[str, list[Path]]
+    files: frozenset[str] = frozenset()
 
 
 class Trial(NamedTuple):
@@ -87,6 +90,7 @@ class Trial(NamedTuple):
         wrong: number of answers with status 200 that differ from the truth, though no batch is reported as missing.
         unreported: number of acknowledged batches that are gone, while nothing is reported.
         failed: number of answers with status 500.
+        deleted: number of files that were in `lake/` and are neither there nor in quarantine.
         is_noticed: whether anything is reported, repaired or not answered.
         is_healed: whether everything is right again after a run; None where that was not tried.
         heal_s: seconds from the start until then.
@@ -101,17 +105,24 @@ class Trial(NamedTuple):
     is_healed: bool | None = None
     heal_s: float = 0.0
     detail: str = ""
+    deleted: int = 0
 
 
-def make_template(folder: Path, *, seed: int = 5) -> Template:
-    """Play events of two organisations, process most of them, and copy the state while it runs."""
+def make_template(folder: Path, *, seed: int = 5, kind: str = "collected", batches: int = 8) -> Template:
+    """Play events of two organisations, process most of them, and copy the state while it runs.
+
+    A state of the *kind* "mixed" has imported events as well, and one of "imported" no others.
+    """
     folder.mkdir(parents=True)
+    if kind != "collected":
+        make_state(folder / "running", "imported")
     stage = Stage(folder / "running", tenants=GENERATED)
     running, random = stage.sandbox.options.state, Random(seed)
-    for _ in range(2):
-        play(stage, random, batches=8)
+    for _ in range(2 if kind != "imported" else 0):
+        play(stage, random, batches=batches)
     stage.sandbox.store.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # only what follows is in the log
-    for number in range(40):
+    stage.sandbox.set_scenario("demo")
+    for number in range(40 if kind != "imported" else 0):
         stage.submit([event(user_id=f"waiting{number}", x="y" * random.randrange(2000))])
     state = Path(shutil.copytree(running, folder / "state"))
     before = ask_all(stage)
@@ -123,11 +134,12 @@ def make_template(folder: Path, *, seed: int = 5) -> Template:
     after = ask_all(stage)
     stage.sandbox.close()
     assert all(status == 200 for status, _ in before + after)
-    assert before != after
+    assert (before != after) == (kind != "imported")
     read = Path(shutil.copytree(state, folder / "read"))
     content, is_repaired = read_content(read)
     assert not is_repaired
-    return Template(state, content[0], content, before, after, tables)
+    live = frozenset(file.path for file in content[1][1])
+    return Template(state, content[0], content, before, after, tables, live)
 
 
 def read_content(state: Path) -> tuple[tuple[Any, ...], bool]:
@@ -249,6 +261,12 @@ def try_store(template: Template, folder: Path, damage: Damage, *, count: int) -
 
 def try_start(template: Template, state: Path, where: str) -> Trial:
     """Start a sandbox on the damaged *state*, ask, read the inbox, process and ask again."""
+    files = set(template.files) & lake_files(state)
+    trial = _try_start(template, state, where)
+    return trial._replace(deleted=len(deleted_files(state, files)))
+
+
+def _try_start(template: Template, state: Path, where: str) -> Trial:
     began = time.monotonic()
     try:
         stage = Stage(state, tenants=None)
@@ -372,3 +390,99 @@ def _readers(stage: Stage, paths: list[Path]) -> list[int]:
     stage.sandbox.health.check_all(stage.sandbox.lake.snapshot("acme"), pause=0)
     assert not stage.sandbox.cannot_answer()
     return refused
+
+
+def database_damages(template: Template, other: Path, *, seed: int = 7) -> Iterator[tuple[str, Damage]]:
+    """Yield damages to the store: each header byte, each page, log and shared memory, tables, and whole files.
+
+    *other* is the store of another state directory.
+    """
+    random = Random(seed)
+    pages = (template.state / "gamelens.db").stat().st_size // _PAGE
+
+    def changed(place: int, content: bytes) -> Damage:
+        def change(state: Path, _: Random) -> str:
+            path = state / "gamelens.db"
+            whole = bytearray(path.read_bytes())
+            whole[place : place + len(content)] = content
+            path.write_bytes(whole)
+            return f"bytes {place} to {place + len(content)}"
+
+        return change
+
+    whole = (template.state / "gamelens.db").read_bytes()
+    for place in range(108):
+        yield "header byte", changed(place, bytes([whole[place] ^ random.randrange(1, 256)]))
+    for page in range(pages):
+        yield "page of zeros", changed(page * _PAGE, bytes(_PAGE))
+        yield "page of noise", changed(page * _PAGE, random.randbytes(_PAGE))
+        place = page * _PAGE + random.randrange(_PAGE)
+        yield "byte of a page", changed(place, bytes([whole[place] ^ random.randrange(1, 256)]))
+    for length in (0, 1, 50, 100, _PAGE, *(random.randrange(len(whole)) for _ in range(10))):
+        yield "cut", lambda state, _, length=length: _cut(state / "gamelens.db", length)
+    for suffix in ("", "-wal", "-shm"):
+        yield f"gamelens.db{suffix} missing", lambda state, _, suffix=suffix: _remove(state / f"gamelens.db{suffix}")
+    yield "store, log and memory missing", lambda state, _: "; ".join(
+        _remove(state / f"gamelens.db{suffix}") for suffix in ("", "-wal", "-shm")
+    )
+    for with_log in (False, True):
+        yield "another state's store", lambda state, _, with_log=with_log: _swap(state, other, with_log=with_log)
+    log = template.state / "gamelens.db-wal"
+    for _ in range(20):
+        yield "log cut", lambda state, random: _cut(
+            state / log.name, random.randrange((state / log.name).stat().st_size)
+        )
+        yield "bit of the log", lambda state, random: flip(state / log.name, random)
+        yield "bit of the shared memory", lambda state, random: flip(state / "gamelens.db-shm", random)
+        yield "bit of the record", lambda state, random: flip(state / "gamelens.lake", random)
+    yield "record missing", lambda state, _: _remove(state / "gamelens.lake")
+    for table in ("runs", "files", "behind"):
+        for statement in ("DELETE FROM {}", "DROP TABLE {}", "ALTER TABLE {} RENAME TO other"):
+            names = [table] if table == "behind" else [table, f"{table}_copy"]
+            for damaged in (names[:1], names) if len(names) > 1 else (names,):
+                if table == "behind" and statement.startswith("DELETE"):
+                    continue  # it is empty
+                yield f"table {table}", lambda state, _, statement=statement, damaged=damaged: _execute(
+                    state, *(statement.format(name).replace("other", f"{name}_other") for name in damaged)
+                )
+    yield "other layout", lambda state, _: _raise_layout(state)
+
+
+def _cut(path: Path, length: int) -> str:
+    content = path.read_bytes()[:length]
+    path.write_bytes(content)
+    return f"{path.name} cut to {length} bytes"
+
+
+def _remove(path: Path) -> str:
+    path.unlink(missing_ok=True)
+    return f"{path.name} missing"
+
+
+def _swap(state: Path, other: Path, *, with_log: bool) -> str:
+    (state / "gamelens.db").unlink()
+    shutil.copyfile(other, state / "gamelens.db")
+    if not with_log:
+        _remove(state / "gamelens.db-wal")
+        _remove(state / "gamelens.db-shm")
+    return f"another state's store, with its own log: {with_log}"
+
+
+def _execute(state: Path, *statements: str) -> str:
+    with contextlib.closing(sqlite3.connect(state / "gamelens.db", isolation_level=None)) as store:
+        for statement in statements:
+            store.execute(statement)
+    return "; ".join(statements)
+
+
+def _raise_layout(state: Path) -> str:
+    raise_layout(state / "gamelens.db")
+    return "another layout"
+
+
+def try_database(template: Template, folder: Path, damages: list[Damage]) -> Iterator[Trial]:
+    """Yield what a start makes of each of *damages*, each on a copy of its own."""
+    for seed, damage in enumerate(damages):
+        with copied(template, folder) as state:
+            where = damage(state, Random(seed))
+            yield try_start(template, state, where)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import sqlite3
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
+from gamelens.sandbox.storage.lake_schema import FORMAT
 from support.game_events import NOW, event
 from support.raw_exports import take, wrapped, write_lines
 from support.sandbox_stage import Stage
@@ -43,6 +46,20 @@ def deleted_files(state: Path, before: set[str]) -> set[str]:
     """Return those of the files *before* that are neither in `lake/` nor in `quarantine/` of *state*."""
     quarantined = {str(path) for path in (state / "quarantine").rglob("*") if path.is_file()}
     return {name for name in before - lake_files(state) if not any(path.endswith(f"/{name}") for path in quarantined)}
+
+
+def raise_layout(path: Path) -> None:
+    """Give the lake of the store at *path* the layout of a later version, as that would write it."""
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as store:
+        store.execute(f"PRAGMA user_version = {FORMAT + 1}")
+        for table in ("runs", "runs_copy"):
+            for number, *values in store.execute(f"SELECT * FROM {table}").fetchall():  # noqa: S608
+                row = (number, *values[:-2], FORMAT + 1)
+                checksum = crc32(repr(row).encode())
+                store.execute(
+                    f"UPDATE {table} SET format = ?, checksum = ? WHERE number = ?",  # noqa: S608
+                    (FORMAT + 1, checksum, number),
+                )
 
 
 def _events(name: str, *, days_ago: int) -> list[dict[str, Any]]:

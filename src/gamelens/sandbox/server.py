@@ -138,9 +138,10 @@ class Sandbox:
         self.lake = Lake(state / "lake", self.store)
         self.lake.recover()
         if self.lake.other_layout is not None:
+            reason = self.lake.lost_because
             self.store.close()
             raise Refused(
-                f"{self.lake.lost_because}. Nothing was changed. Open it with the version of gamelens that wrote it; or "
+                f"{reason}. Nothing was changed. Open it with the version of gamelens that wrote it; or "
                 f"make its tables again with `gamelens sandbox rebuild --state {state}`, which takes every event from the "
                 "inbox; or import its files again into a new state directory"
             )
