@@ -99,7 +99,9 @@ def report(fault: str, trials: Sequence[Trial], took_s: float) -> None:
     )
     bad = [trial for trial in trials if _is_bad(trial)]
     for trial in bad[:SHOWN]:
-        print(f"    {trial.outcome}, {trial.wrong} wrong, {trial.unreported} unreported, {trial.deleted} deleted: {trial.detail[:300]}")
+        print(
+            f"    {trial.outcome}, {trial.wrong} wrong, {trial.unreported} unreported, {trial.deleted} deleted: {trial.detail[:300]}"
+        )
 
 
 def _is_bad(trial: Trial) -> bool:

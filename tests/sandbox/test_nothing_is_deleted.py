@@ -264,4 +264,3 @@ def test_a_state_of_the_last_release_is_opened_with_the_same_answers(tmp_path: P
         stage.process()
         assert metric_value(stage) == EVENTS[name] + 1
         assert event_counts(stage)["pending"] == 0
-

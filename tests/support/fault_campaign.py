@@ -422,15 +422,17 @@ def database_damages(template: Template, other: Path, *, seed: int = 7) -> Itera
         yield "cut", lambda state, _, length=length: _cut(state / "gamelens.db", length)
     for suffix in ("", "-wal", "-shm"):
         yield f"gamelens.db{suffix} missing", lambda state, _, suffix=suffix: _remove(state / f"gamelens.db{suffix}")
-    yield "store, log and memory missing", lambda state, _: "; ".join(
-        _remove(state / f"gamelens.db{suffix}") for suffix in ("", "-wal", "-shm")
+    yield (
+        "store, log and memory missing",
+        lambda state, _: "; ".join(_remove(state / f"gamelens.db{suffix}") for suffix in ("", "-wal", "-shm")),
     )
     for with_log in (False, True):
         yield "another state's store", lambda state, _, with_log=with_log: _swap(state, other, with_log=with_log)
     log = template.state / "gamelens.db-wal"
     for _ in range(20):
-        yield "log cut", lambda state, random: _cut(
-            state / log.name, random.randrange((state / log.name).stat().st_size)
+        yield (
+            "log cut",
+            lambda state, random: _cut(state / log.name, random.randrange((state / log.name).stat().st_size)),
         )
         yield "bit of the log", lambda state, random: flip(state / log.name, random)
         yield "bit of the shared memory", lambda state, random: flip(state / "gamelens.db-shm", random)
@@ -442,8 +444,11 @@ def database_damages(template: Template, other: Path, *, seed: int = 7) -> Itera
             for damaged in (names[:1], names) if len(names) > 1 else (names,):
                 if table == "behind" and statement.startswith("DELETE"):
                     continue  # it is empty
-                yield f"table {table}", lambda state, _, statement=statement, damaged=damaged: _execute(
-                    state, *(statement.format(name).replace("other", f"{name}_other") for name in damaged)
+                yield (
+                    f"table {table}",
+                    lambda state, _, statement=statement, damaged=damaged: _execute(
+                        state, *(statement.format(name).replace("other", f"{name}_other") for name in damaged)
+                    ),
                 )
     yield "other layout", lambda state, _: _raise_layout(state)
 

@@ -92,7 +92,9 @@ def verify(state: Path, *, days: int | None = DAYS, seed: int | None = None) -> 
         with read_only_store(state) as store:
             lake = Lake(state / "lake", store)
             if lake.last_run().is_written:
-                raise Refused(f"the lake of {state} was written, not received: it has no raw events to be compared with")
+                raise Refused(
+                    f"the lake of {state} was written, not received: it has no raw events to be compared with"
+                )
             received = {name for (name,) in store.execute("SELECT DISTINCT organisation FROM batches")}
             names = sorted(received.union(lake.organisations()))
             last_batches = {name: lake.last_run_of(name).last_batch for name in names}

@@ -131,9 +131,7 @@ class _Rebuild:
             raise Refused(f"the inbox lacks {missing} batches of their events. {_ACCEPT}")
         self._report(_STAGED)
         version = self._lake.unused_version()
-        files = [
-            file for name in names for file in self._build(name, staged.get(name, []), folder, version=version)
-        ]
+        files = [file for name in names for file in self._build(name, staged.get(name, []), folder, version=version)]
         processed_ms = last.arrival_ms if last_run.processed_ms is None else last_run.processed_ms
         run = msgspec.structs.replace(
             last_run, processed_ms=processed_ms, last_batch=last.id, duplicates=self.duplicates, is_written=False

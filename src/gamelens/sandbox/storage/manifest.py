@@ -211,9 +211,7 @@ class Manifest:
         """Return the number of the next version, which no row of a file names."""
         return self._version_after(self.files().values())
 
-    def add_run(
-        self, run: ProcessingRun, added: Iterable[StoredFile], retired: Collection[str]
-    ) -> int:
+    def add_run(self, run: ProcessingRun, added: Iterable[StoredFile], retired: Collection[str]) -> int:
         """Write the next version inside the caller's transaction, and return its number.
 
         Args:
