@@ -46,8 +46,8 @@ from support.fault_campaign import (
     try_tables,
 )
 from support.game_events import event
-from support.kinds_of_state import KINDS
 from support.killed_stage import lost_and_repeated, play_rounds
+from support.kinds_of_state import KINDS
 from support.sandbox_stage import Stage, event_counts
 
 FLIPS = int(os.environ.get("FAULT_FLIPS", "60"))

@@ -18,8 +18,8 @@ import msgspec
 from gamelens.errors import Refused
 from gamelens.sandbox.building.batch_builder import build_parts
 from gamelens.sandbox.processing.staging import stage
-from gamelens.sandbox.storage.inbox import accept_loss as accept_losses
 from gamelens.sandbox.storage.inbox import InboxBatch, newest, open_store, pending
+from gamelens.sandbox.storage.inbox import accept_loss as accept_losses
 from gamelens.sandbox.storage.lake import Lake, TablePart
 from gamelens.sandbox.storage.manifest import LakeFile, file_checksum
 

@@ -6,9 +6,9 @@ A call of `EventCounter.by_game` reads only the batches that arrived since the l
 from __future__ import annotations
 
 import sqlite3
-from typing import Final
 from collections import Counter
 from collections.abc import Collection
+from typing import Final
 
 import msgspec
 

@@ -19,8 +19,8 @@ from typing import Any, Final
 
 from gamelens.errors import Refused
 from gamelens.sandbox.storage.acknowledged_batches import AcknowledgedBatches, acknowledged_file
-from gamelens.sandbox.storage.inbox import give_identity, mark_unreadable, open_store, renew_edition
 from gamelens.sandbox.storage.backlog import SCHEMA as BACKLOG
+from gamelens.sandbox.storage.inbox import give_identity, mark_unreadable, open_store, renew_edition
 from gamelens.sandbox.storage.lake_record import read_record, record_file
 from gamelens.sandbox.storage.manifest import MANIFEST_TABLES
 from gamelens.sandbox.storage.write_ahead_log import repair_log
