@@ -15,6 +15,7 @@ from click.testing import CliRunner
 
 from gamelens.cli import cli
 from gamelens.errors import Refused
+from gamelens.sandbox.storage.acknowledged_batches import AcknowledgedBatches
 from gamelens.sandbox.storage.lake import Lake
 from support.game_events import event
 from support.kinds_of_state import KINDS, deleted_files, lake_files, make_state, raise_layout
@@ -128,7 +129,7 @@ def test_a_lake_of_another_layout_is_refused_and_not_changed(closed: Path, kind:
     raise_layout(closed / "gamelens.db")
     files = lake_files(closed)
     for _ in range(2):
-        with pytest.raises(Refused, match="has layout 9, and this version reads 8.*sandbox rebuild"):
+        with pytest.raises(Refused, match=r"has layout 9, and this version reads 8.*sandbox rebuild"):
             Stage(closed)
         assert lake_files(closed) == files
     result = CliRunner().invoke(cli, ["sandbox", "rebuild", "--state", str(closed)])
@@ -228,6 +229,67 @@ def test_a_lake_is_not_made_again_from_an_inbox_that_lacks_batches(make_stage: C
     stage = make_stage()
     assert metric_value(stage) == 1
     assert deleted_files(state, files) == set()
+
+
+def test_a_collected_lake_without_a_record_is_made_again_from_the_inbox(tmp_path: Path) -> None:
+    """A state that has no record yet, and no manifest, answers again: each event of it has the number of a batch."""
+    state = make_state(tmp_path / "state", "collected")
+    (state / "gamelens.lake").unlink()
+    files = lake_files(state)
+    execute(state, *(f"DROP TABLE {name}" for name in ("runs", "runs_copy", "files", "files_copy")))
+    stage = Stage(state)
+    with contextlib.closing(stage.sandbox):
+        asyncio.run(stage.sandbox.runs.check())
+        assert metric_value(stage) == EVENTS["collected"]
+    assert deleted_files(state, files) == set()
+
+
+@pytest.mark.parametrize("made", ["imported", "mixed"])
+def test_an_imported_lake_without_a_record_is_not_made_again(tmp_path: Path, made: str) -> None:
+    """A state that has no record yet, and no manifest, keeps its files if events of them were never received."""
+    state = make_state(tmp_path / "state", made)
+    (state / "gamelens.lake").unlink()
+    files = lake_files(state)
+    execute(state, *(f"DROP TABLE {name}" for name in ("runs", "runs_copy", "files", "files_copy")))
+    open_and_examine(state, made)
+    assert lake_files(state) == files
+
+
+def test_a_store_that_lost_a_reset_does_not_bring_events_back(make_stage: Callable[..., Stage]) -> None:
+    """A store that ends before a reset, because its log is gone, has no events, and takes new ones."""
+    stage = make_stage()
+    stage.submit([event(), event()])
+    stage.process()
+    state = stage.sandbox.options.state
+    stage.sandbox.store.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    before = (state / "gamelens.db").read_bytes()
+    asyncio.run(stage.sandbox.reset())
+    stage.sandbox.close()
+    (state / "gamelens.db").write_bytes(before)
+    stage = make_stage()
+    assert event_counts(stage)["accepted"] == 0
+    asyncio.run(stage.sandbox.runs.check())
+    stage.submit([event(user_id="new")])
+    stage.process()
+    assert metric_value(stage) == 1
+
+
+def test_a_reset_that_was_killed_before_its_commit_deletes_nothing(make_stage: Callable[..., Stage]) -> None:
+    """Batches that were noted as deleted, and are not, are in the lake that is made again of the inbox."""
+    stage = make_stage()
+    stage.submit([event(), event()])
+    stage.process()
+    stage.sandbox.inbox.forget(1)
+    stage.sandbox.close()
+    state = stage.sandbox.options.state
+    make_stage().sandbox.close()
+    execute(state, "DROP TABLE files", "DROP TABLE files_copy")
+    stage = make_stage()
+    asyncio.run(stage.sandbox.runs.check())
+    assert metric_value(stage) == 2
+    stage.sandbox.close()
+    with contextlib.closing(AcknowledgedBatches(state / "gamelens.db")) as acknowledged:
+        assert (acknowledged.deleted, acknowledged.last) == (0, 1)
 
 
 def test_a_reset_empties_lake_and_quarantine(make_stage: Callable[..., Stage]) -> None:

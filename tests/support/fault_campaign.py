@@ -22,9 +22,9 @@ import httpx
 
 from gamelens.errors import GamelensError
 from gamelens.sandbox.storage.backlog import backlogs
-from gamelens.sandbox.storage.inbox import InboxBatch, open_store, pending, scenario
+from gamelens.sandbox.storage.inbox import InboxBatch, lost_events, open_store, pending, scenario
 from gamelens.sandbox.storage.inbox_recovery import recover_store
-from gamelens.sandbox.storage.lake import TablePart
+from gamelens.sandbox.storage.lake import Lake, TablePart
 from gamelens.sandbox.storage.manifest import LakeUnavailable, Manifest
 from support.game_events import event
 from support.kinds_of_state import deleted_files, lake_files, make_state, raise_layout
@@ -36,6 +36,7 @@ GENERATED = CONFIG.replace('api_key = "key-of-rival"\n', "")
 
 _LOG_HEADER, _FRAME_HEADER, _PAGE = 32, 24, 4096
 _FULL_EVERY = 100  # of the trials whose store reads as it was, one in so many goes on
+_FULL_EVERY_DAMAGE = 20  # the same of those of `try_database`
 _MONTH = {"interval": "2026-10-01/2026-12-01", "granularity": "month"}
 _WEEKS = {"interval": "2026-11-01/P28D", "granularity": "week"}
 _DAYS = {"interval": "2026-11-01/P28D", "granularity": "day"}
@@ -142,6 +143,14 @@ def make_template(folder: Path, *, seed: int = 5, kind: str = "collected", batch
     return Template(state, content[0], content, before, after, tables, live)
 
 
+def without_log(template: Template, folder: Path) -> Template:
+    """Return *template* with all of the store in `gamelens.db`, as a sandbox that was stopped leaves it."""
+    state = Path(shutil.copytree(template.state, folder / "state"))
+    with contextlib.closing(sqlite3.connect(state / "gamelens.db")) as store:
+        store.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    return template._replace(state=state)
+
+
 def read_content(state: Path) -> tuple[tuple[Any, ...], bool]:
     """Recover the store of *state* as a start does, and return all that it then reads, and whether it was repaired.
 
@@ -151,10 +160,12 @@ def read_content(state: Path) -> tuple[tuple[Any, ...], bool]:
     recover_store(state / "gamelens.db")
     is_repaired = (state / "quarantine").exists() or (state / "gamelens.acknowledged").read_bytes() != numbers
     with contextlib.closing(open_store(state / "gamelens.db")) as store:
-        manifest = Manifest(store)
-        is_repaired |= manifest.repair()
+        manifest, lake = Manifest(store), Lake(state / "lake", store)
+        is_repaired |= bool(manifest.damaged_tables())
+        lake.recover()
         batches = {batch.id: batch for batch in pending(store, after=0, up_to=2**62)}
-        return (batches, manifest.read(), backlogs(store), scenario(store)), is_repaired
+        lost = lake.lost_because, lost_events(store)
+        return (batches, manifest.read(), backlogs(store), scenario(store), lost), is_repaired
 
 
 def ask_all(stage: Stage) -> Answers:
@@ -393,7 +404,7 @@ def _readers(stage: Stage, paths: list[Path]) -> list[int]:
 
 
 def database_damages(template: Template, other: Path, *, seed: int = 7) -> Iterator[tuple[str, Damage]]:
-    """Yield damages to the store: each header byte, each page, log and shared memory, tables, and whole files.
+    """Yield damages to a store without a log: each header byte twice, each page, tables, and the whole file.
 
     *other* is the store of another state directory.
     """
@@ -412,6 +423,7 @@ def database_damages(template: Template, other: Path, *, seed: int = 7) -> Itera
 
     whole = (template.state / "gamelens.db").read_bytes()
     for place in range(108):
+        yield "bit of a header byte", changed(place, bytes([whole[place] ^ 1 << random.randrange(8)]))
         yield "header byte", changed(place, bytes([whole[place] ^ random.randrange(1, 256)]))
     for page in range(pages):
         yield "page of zeros", changed(page * _PAGE, bytes(_PAGE))
@@ -420,23 +432,8 @@ def database_damages(template: Template, other: Path, *, seed: int = 7) -> Itera
         yield "byte of a page", changed(place, bytes([whole[place] ^ random.randrange(1, 256)]))
     for length in (0, 1, 50, 100, _PAGE, *(random.randrange(len(whole)) for _ in range(10))):
         yield "cut", lambda state, _, length=length: _cut(state / "gamelens.db", length)
-    for suffix in ("", "-wal", "-shm"):
-        yield f"gamelens.db{suffix} missing", lambda state, _, suffix=suffix: _remove(state / f"gamelens.db{suffix}")
-    yield (
-        "store, log and memory missing",
-        lambda state, _: "; ".join(_remove(state / f"gamelens.db{suffix}") for suffix in ("", "-wal", "-shm")),
-    )
-    for with_log in (False, True):
-        yield "another state's store", lambda state, _, with_log=with_log: _swap(state, other, with_log=with_log)
-    log = template.state / "gamelens.db-wal"
-    for _ in range(20):
-        yield (
-            "log cut",
-            lambda state, random: _cut(state / log.name, random.randrange((state / log.name).stat().st_size)),
-        )
-        yield "bit of the log", lambda state, random: flip(state / log.name, random)
-        yield "bit of the shared memory", lambda state, random: flip(state / "gamelens.db-shm", random)
-        yield "bit of the record", lambda state, random: flip(state / "gamelens.lake", random)
+    yield "gamelens.db missing", lambda state, _: _remove(state / "gamelens.db")
+    yield "another state's store", lambda state, _: _swap(state, other)
     yield "record missing", lambda state, _: _remove(state / "gamelens.lake")
     for table in ("runs", "files", "behind"):
         for statement in ("DELETE FROM {}", "DROP TABLE {}", "ALTER TABLE {} RENAME TO other"):
@@ -453,6 +450,22 @@ def database_damages(template: Template, other: Path, *, seed: int = 7) -> Itera
     yield "other layout", lambda state, _: _raise_layout(state)
 
 
+def log_damages() -> Iterator[tuple[str, Damage]]:
+    """Yield damages to log, shared memory and record of a sandbox that was killed."""
+    for suffix in ("", "-wal", "-shm"):
+        yield f"gamelens.db{suffix} missing", lambda state, _, suffix=suffix: _remove(state / f"gamelens.db{suffix}")
+    yield (
+        "store, log and memory missing",
+        lambda state, _: "; ".join(_remove(state / f"gamelens.db{suffix}") for suffix in ("", "-wal", "-shm")),
+    )
+    log = "gamelens.db-wal"
+    for _ in range(20):
+        yield "log cut", lambda state, random: _cut(state / log, random.randrange((state / log).stat().st_size))
+        yield "bit of the log", lambda state, random: flip(state / log, random)
+        yield "bit of the shared memory", lambda state, random: flip(state / "gamelens.db-shm", random)
+        yield "bit of the record", lambda state, random: flip(state / "gamelens.lake", random)
+
+
 def _cut(path: Path, length: int) -> str:
     content = path.read_bytes()[:length]
     path.write_bytes(content)
@@ -464,13 +477,9 @@ def _remove(path: Path) -> str:
     return f"{path.name} missing"
 
 
-def _swap(state: Path, other: Path, *, with_log: bool) -> str:
-    (state / "gamelens.db").unlink()
+def _swap(state: Path, other: Path) -> str:
     shutil.copyfile(other, state / "gamelens.db")
-    if not with_log:
-        _remove(state / "gamelens.db-wal")
-        _remove(state / "gamelens.db-shm")
-    return f"another state's store, with its own log: {with_log}"
+    return "another state's store"
 
 
 def _execute(state: Path, *statements: str) -> str:
@@ -486,8 +495,21 @@ def _raise_layout(state: Path) -> str:
 
 
 def try_database(template: Template, folder: Path, damages: list[Damage]) -> Iterator[Trial]:
-    """Yield what a start makes of each of *damages*, each on a copy of its own."""
+    """Yield what a start makes of each of *damages*, each on a copy of its own.
+
+    Where the start finds the whole store as it was, only some go on.
+    """
     for seed, damage in enumerate(damages):
         with copied(template, folder) as state:
             where = damage(state, Random(seed))
+            try:
+                content, is_repaired = read_content(state)
+            except Exception:  # the sandbox below says what it makes of it
+                content, is_repaired = (), False
+            deleted = len(deleted_files(state, set(template.files)))
+        if content == template.content and (seed + 1) % _FULL_EVERY_DAMAGE:
+            yield Trial("starts", is_noticed=is_repaired, deleted=deleted, detail=where)
+            continue
+        with copied(template, folder) as state:
+            damage(state, Random(seed))
             yield try_start(template, state, where)

@@ -53,11 +53,11 @@ def raise_layout(path: Path) -> None:
     with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as store:
         store.execute(f"PRAGMA user_version = {FORMAT + 1}")
         for table in ("runs", "runs_copy"):
-            for number, *values in store.execute(f"SELECT * FROM {table}").fetchall():  # noqa: S608
+            for number, *values in store.execute(f"SELECT * FROM {table}").fetchall():
                 row = (number, *values[:-2], FORMAT + 1)
                 checksum = crc32(repr(row).encode())
                 store.execute(
-                    f"UPDATE {table} SET format = ?, checksum = ? WHERE number = ?",  # noqa: S608
+                    f"UPDATE {table} SET format = ?, checksum = ? WHERE number = ?",
                     (FORMAT + 1, checksum, number),
                 )
 

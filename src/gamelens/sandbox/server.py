@@ -141,8 +141,8 @@ class Sandbox:
             reason = self.lake.lost_because
             self.store.close()
             raise Refused(
-                f"{reason}. Nothing was changed. Open it with the version of gamelens that wrote it; or "
-                f"make its tables again with `gamelens sandbox rebuild --state {state}`, which takes every event from the "
+                f"{reason}. Nothing was changed. Open it with the version of gamelens that wrote it; or make its "
+                f"tables again with `gamelens sandbox rebuild --state {state}`, which takes every event from the "
                 "inbox; or import its files again into a new state directory"
             )
         self.health = LakeHealth(self.lake, memory=state / "checked.json")

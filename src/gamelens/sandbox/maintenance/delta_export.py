@@ -161,7 +161,8 @@ def _open_lake(state: Path) -> Iterator[Lake]:
     try:
         if store.execute("PRAGMA user_version").fetchone() != (FORMAT,):
             raise Refused(
-                f"the lake in {state} is of another format: `gamelens sandbox rebuild --state {state}` makes it again from its inbox"
+                f"the lake in {state} is of another format: `gamelens sandbox rebuild --state {state}` makes it again "
+                "from its inbox"
             )
         lake = Lake(state / "lake", store)
         if lake.lost_because:

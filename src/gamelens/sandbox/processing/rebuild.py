@@ -17,18 +17,18 @@ import msgspec
 
 from gamelens.errors import Refused
 from gamelens.sandbox.building.batch_builder import build_parts
-from gamelens.sandbox.processing.staging import stage
+from gamelens.sandbox.processing.staging import EVENTS_PER_BATCH, stage
 from gamelens.sandbox.storage.inbox import InboxBatch, newest, open_store, pending
 from gamelens.sandbox.storage.inbox import accept_loss as accept_losses
-from gamelens.sandbox.storage.lake import Lake, TablePart
-from gamelens.sandbox.storage.manifest import LakeFile, file_checksum
+from gamelens.sandbox.storage.lake import Lake, TablePart, event_ranges
+from gamelens.sandbox.storage.manifest import LakeFile, ProcessingRun, file_checksum
 
 Progress = Callable[[float], None]
 """A function that is told how far a rebuild is, from 0 to 1."""
 
 _ACCEPT: Final = (
-    "`gamelens sandbox rebuild --accept-loss` on the stopped sandbox goes on with the events that the inbox has, and moves "
-    "the files to quarantine/"
+    "`gamelens sandbox rebuild --accept-loss` on the stopped sandbox goes on with the events that the inbox has, and "
+    "moves the files to quarantine/"
 )
 _STAGED: Final = 0.7  # share of the time that decoding takes
 
@@ -61,17 +61,18 @@ def rebuild(
         scratch.mkdir(parents=True)
         lake = Lake(state / "lake", store)
         work = _Rebuild(lake, scratch, report or (lambda _: None), accept_loss=accept_loss)
+        if lake.lost_because:
+            names = work.restore_lake()
+        else:
+            known = _received(store) | set(lake.organisations())
+            if unknown := sorted(set(organisations) - known):
+                raise Refused(f"{unknown[0]!r} has no events here: {', '.join(sorted(known)) or 'no organisation'} has")
+            names = sorted(organisations or known)
+            for name in names:
+                work.rebuild_organisation(name)
+            lake.sweep()
         if accept_loss:
             accept_losses(store)
-        if lake.lost_because:
-            return work.restore_lake()
-        known = _received(store) | set(lake.organisations())
-        if unknown := sorted(set(organisations) - known):
-            raise Refused(f"{unknown[0]!r} has no events here: {', '.join(sorted(known)) or 'no organisation'} has")
-        names = sorted(organisations or known)
-        for name in names:
-            work.rebuild_organisation(name)
-        lake.sweep()
         return names
     except (OSError, sqlite3.Error) as error:
         raise Refused(f"the tables were not made again, nothing was changed: {error}") from error
@@ -96,11 +97,18 @@ class _Rebuild:
         if not lost:
             staged = _linked(events, folder)
         elif self._lake.last_run().is_written:
-            raise Refused(_written_days(name, lost))
+            raise Refused(
+                f"events of {name} of these days were written, not received, and are lost: {_days(lost)}. What was "
+                "written before can be written again into a new state directory, with `gamelens lake import` or "
+                "`gamelens simulate --into`"
+            )
         else:
             staged = self._stage([name], self._lake.last_run_of(name).last_batch, folder).get(name, [])
             if missing := self._missing_batches(self._lake.last_run_of(name).last_batch):
-                raise Refused(f"{_lost_days(name, lost)}: the inbox lacks {missing} batches. {_ACCEPT}")
+                raise Refused(
+                    f"events of {name} of these days are damaged: {_days(lost)}: the inbox lacks {missing} batches. "
+                    f"{_ACCEPT}"
+                )
         self._report(_STAGED)
         files = self._build(name, staged, folder, stated=[] if lost else [part.path for part in stated])
         self._lake.compact(files, [part.path for parts in snapshot.tables.values() for part in parts])
@@ -113,16 +121,23 @@ class _Rebuild:
         """
         last_run, record = self._lake.last_run(), self._lake.record
         last = next(newest(self._lake.store, most=1), None)
-        is_written = last_run.is_written or (record.is_written if record else not last_run.version)
         if last is None:
+            if record and not record.days and not any(path.is_file() for path in self._lake.root.rglob("*")):
+                self._lake.restore(ProcessingRun(), [], version=self._lake.unused_version())  # as after a reset
+                return []
             raise Refused(
-                "its files stay in lake/, and the inbox has no event of them: put back the gamelens.db that lists them, or "
-                "write or import the events again into a new state directory"
+                "its files stay in lake/, and the inbox has no event of them: put back the gamelens.db that lists "
+                "them, or write or import the events again into a new state directory"
             )
+        if record and record.version >= last_run.version:
+            is_written = record.is_written
+        else:
+            is_written = last_run.is_written if last_run.version else not self._are_received(last.id)
         if is_written and not self._accept_loss:
             raise Refused(
-                "its files stay in lake/, and the inbox does not have all of their events, because some were imported or "
-                f"written: put back the gamelens.db that lists them, or import again into a new state directory. {_ACCEPT}"
+                "its files stay in lake/, and the inbox does not have all of their events, because some were imported "
+                "or written: put back the gamelens.db that lists them, or import again into a new state directory. "
+                f"{_ACCEPT}"
             )
         names = sorted(_received(self._lake.store))
         folder = self._new_folder()
@@ -139,6 +154,12 @@ class _Rebuild:
         self._lake.restore(run, files, version=version)
         self._report(1.0)
         return names
+
+    def _are_received(self, last_batch: int) -> bool:
+        """Return whether every file of events has only numbers of events in batches up to *last_batch*."""
+        ranges = event_ranges(self._lake.root, "seq").values()
+        below = (last_batch + 1) * EVENTS_PER_BATCH
+        return all(range_ is not None and EVENTS_PER_BATCH <= range_[0] <= range_[1] < below for range_ in ranges)
 
     def _stage(self, names: Sequence[str], up_to: int, folder: Path) -> dict[str, list[Path]]:
         """Decode all batches of *names* up to the one with id *up_to*."""
@@ -212,14 +233,5 @@ def _linked(parts: Sequence[TablePart], folder: Path) -> list[Path]:
     return links
 
 
-def _lost_days(name: str, lost: Sequence[TablePart]) -> str:
-    spans = ", ".join(sorted(f"{part.first_day} to {part.last_day}" for part in lost if part.first_day)) or "all"
-    return f"events of {name} of these days are damaged: {spans}"
-
-
-def _written_days(name: str, lost: Sequence[TablePart]) -> str:
-    spans = ", ".join(sorted(f"{part.first_day} to {part.last_day}" for part in lost if part.first_day)) or "all"
-    return (
-        f"events of {name} of these days were written, not received, and are lost: {spans}. What was written before "
-        "can be written again into a new state directory, with `gamelens lake import` or `gamelens simulate --into`"
-    )
+def _days(lost: Sequence[TablePart]) -> str:
+    return ", ".join(sorted(f"{part.first_day} to {part.last_day}" for part in lost if part.first_day)) or "all"

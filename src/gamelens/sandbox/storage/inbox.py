@@ -363,8 +363,11 @@ def lost_events(connection: sqlite3.Connection) -> str | None:
         "SELECT max(arrival_ms) FROM (SELECT arrival_ms FROM batches WHERE id > ? ORDER BY id LIMIT 1)",
     ]
     bounds = [connection.execute(query, (id_,)).fetchone()[0] for query, id_ in zip(around, (first, last), strict=True)]
-    start, end = (None if ms is None else datetime.fromtimestamp(ms / 1000, UTC).date() for ms in bounds)
-    when = " and ".join(filter(None, (start and f"on or after {start}", end and f"on or before {end}")))
+    when = " and ".join(
+        f"{side} {datetime.fromtimestamp(ms / 1000, UTC).date()}"
+        for side, ms in zip(("on or after", "on or before"), bounds, strict=True)
+        if ms is not None
+    )
     return (
         f"{count} acknowledged batches of events are damaged and were not processed: they arrived "
         f"{when or 'on days that cannot be told'}, and their events are lost. `gamelens sandbox rebuild --accept-loss` "

@@ -20,7 +20,7 @@ from typing import Any, Final
 from gamelens.errors import Refused
 from gamelens.sandbox.storage.acknowledged_batches import AcknowledgedBatches, acknowledged_file
 from gamelens.sandbox.storage.backlog import SCHEMA as BACKLOG
-from gamelens.sandbox.storage.inbox import give_identity, mark_unreadable, open_store, renew_edition
+from gamelens.sandbox.storage.inbox import give_identity, mark_unreadable, open_store, renew_edition, set_scenario
 from gamelens.sandbox.storage.lake_record import read_record, record_file
 from gamelens.sandbox.storage.manifest import MANIFEST_TABLES
 from gamelens.sandbox.storage.write_ahead_log import repair_log
@@ -74,8 +74,8 @@ def _refuse_foreign(store: Path) -> None:
         return
     if found != record.identity:
         raise Refused(
-            f"{store} is the store of another state directory: put back the one that belongs beside {store.parent}/lake. "
-            "Nothing was changed"
+            f"{store} is the store of another state directory: put back the one that belongs beside "
+            f"{store.parent}/lake. Nothing was changed"
         )
 
 
@@ -126,6 +126,8 @@ def _record_missing(store: Path) -> None:
             acknowledged.delete(first - 1 if first else last)
             if is_damaged:
                 _log.warning("the record of acknowledged batches was damaged and begins anew: %s", store)
+        elif 0 < first <= acknowledged.deleted:
+            _settle_reset(store, connection, acknowledged, first)
         if missing := _missing_batches(connection, acknowledged):
             connection.execute("BEGIN IMMEDIATE")
             mark_unreadable(connection, missing, file=None)
@@ -135,6 +137,21 @@ def _record_missing(store: Path) -> None:
             _log.warning("batches that were acknowledged and are missing: %d", len(missing))
         if last > acknowledged.last:
             acknowledged.acknowledge(last)
+
+
+def _settle_reset(store: Path, connection: sqlite3.Connection, acknowledged: AcknowledgedBatches, first: int) -> None:
+    """Finish or undo a reset that noted its batches as deleted, while the batches from *first* on are stored still."""
+    record = read_record(record_file(store))
+    if record is None or record.version <= _read_number(connection, "SELECT max(number) FROM runs"):
+        acknowledged.delete(first - 1)  # it was killed before its commit
+        return
+    connection.execute("BEGIN IMMEDIATE")  # it was committed, and the log that had it is gone
+    connection.execute("DELETE FROM batches WHERE id <= ?", (acknowledged.deleted,))
+    connection.execute("DELETE FROM damaged WHERE batch <= ?", (acknowledged.deleted,))
+    set_scenario(connection, None)
+    renew_edition(connection)
+    connection.execute("COMMIT")
+    _log.warning("the batches of a reset that the store had lost were deleted again, up to %d", acknowledged.deleted)
 
 
 def _missing_batches(connection: sqlite3.Connection, acknowledged: AcknowledgedBatches) -> list[int]:

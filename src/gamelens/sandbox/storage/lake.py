@@ -24,6 +24,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from itertools import count
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote, unquote
 
 import msgspec
@@ -475,23 +476,35 @@ class Lake:
 
 
 def days_in_files(root: Path) -> dict[str, tuple[str, str]]:
-    """Return first and last day of the events in the files below *root*, by the statistics of the files."""
+    """Return first and last day of the events in the files below *root*, by organisation."""
+    days: dict[str, tuple[str, str]] = {}
+    for path, range_ in event_ranges(root, "day").items():
+        if range_ is not None:
+            first, last = map(str, range_)
+            name = unquote(path.parent.name.removeprefix("org-"))
+            known = days.get(name, (first, last))
+            days[name] = min(first, known[0]), max(last, known[1])
+    return days
+
+
+def event_ranges(root: Path, column: str) -> dict[Path, tuple[Any, Any] | None]:
+    """Return the least and the greatest value of *column* in each file of events below *root*, by its statistics.
+
+    It is None for a file that is damaged or has none.
+    """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    days: dict[str, tuple[str, str]] = {}
+    ranges: dict[Path, tuple[Any, Any] | None] = {}
     for path in root.rglob("events-*.parquet"):
         try:
             metadata = pq.read_metadata(path)
-            place = metadata.schema.names.index("day")
+            place = metadata.schema.names.index(column)
             groups = [metadata.row_group(n).column(place).statistics for n in range(metadata.num_row_groups)]
-            first, last = min(str(group.min) for group in groups), max(str(group.max) for group in groups)
-        except (OSError, ValueError, AttributeError, pa.ArrowException):  # damaged as well
-            continue
-        name = unquote(path.parent.name.removeprefix("org-"))
-        known = days.get(name, (first, last))
-        days[name] = min(first, known[0]), max(last, known[1])
-    return days
+            ranges[path] = min(group.min for group in groups), max(group.max for group in groups)
+        except (OSError, ValueError, AttributeError, pa.ArrowException):
+            ranges[path] = None
+    return ranges
 
 
 def _remove_empty(folders: Iterable[Path]) -> None:

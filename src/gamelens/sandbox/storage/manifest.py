@@ -274,7 +274,8 @@ class Manifest:
     def repair(self) -> bool:
         """Write what is damaged anew from its copy, and return whether anything was."""
         with self.transaction():
-            return any([table.repair(self._store) for table in self._tables()])
+            repaired = [table.repair(self._store) for table in self._tables()]
+        return any(repaired)
 
     def damaged_tables(self) -> list[str]:
         """Return the tables of which a copy is damaged."""
