@@ -34,17 +34,22 @@ from support.fault_campaign import (
     ask_all,
     copied,
     count_wrong,
+    database_damages,
     flip,
     flip_log_header,
     flip_manifest,
+    log_damages,
     make_template,
     report_of,
+    try_database,
     try_start,
     try_store,
     try_tables,
+    without_log,
 )
 from support.game_events import event
 from support.killed_stage import lost_and_repeated, play_rounds
+from support.kinds_of_state import KINDS, make_state
 from support.sandbox_stage import Stage, event_counts
 
 FLIPS = int(os.environ.get("FAULT_FLIPS", "60"))
@@ -55,7 +60,7 @@ SHOWN = 5
 MIB = 1 << 20
 HEADER = (
     f"{'fault':<30}{'tried':>7}{'starts':>8}{'noticed':>9}{'wrong':>7}"
-    f"{'unreported':>12}{'500s':>6}{'crashed':>9}{'healed':>11}{'s':>7}"
+    f"{'unreported':>12}{'deleted':>9}{'500s':>6}{'crashed':>9}{'healed':>11}{'s':>7}"
 )
 RECORDS = [*range(64), *range(4096, 4160)]
 """Bytes of `gamelens.acknowledged` that are not empty."""
@@ -79,7 +84,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Template:
 @pytest.fixture(scope="module", autouse=True)
 def header() -> None:
     """Print the head of the table."""
-    print(f"\n{HEADER}")
+    print(f"\n{HEADER}", flush=True)
 
 
 def report(fault: str, trials: Sequence[Trial], took_s: float) -> None:
@@ -91,16 +96,21 @@ def report(fault: str, trials: Sequence[Trial], took_s: float) -> None:
     print(
         f"{fault:<30}{len(trials):>7,}{sum(trial.outcome == 'starts' for trial in trials):>8,}"
         f"{sum(trial.is_noticed for trial in trials):>9,}{sum(trial.wrong for trial in trials):>7}"
-        f"{sum(trial.unreported for trial in trials):>12}{sum(trial.failed for trial in trials):>6}{crashed:>9}"
-        f"{f'{len(healed):,}/{len(tried_to_heal):,}':>11}{heal_s:>7.2f}   {len(trials) / took_s:.1f} a second"
+        f"{sum(trial.unreported for trial in trials):>12}{sum(trial.deleted for trial in trials):>9}"
+        f"{sum(trial.failed for trial in trials):>6}{crashed:>9}"
+        f"{f'{len(healed):,}/{len(tried_to_heal):,}':>11}{heal_s:>7.2f}   {len(trials) / took_s:.1f} a second",
+        flush=True,
     )
     bad = [trial for trial in trials if _is_bad(trial)]
     for trial in bad[:SHOWN]:
-        print(f"    {trial.outcome}, {trial.wrong} wrong, {trial.unreported} unreported: {trial.detail[:300]}")
+        print(
+            f"    {trial.outcome}, {trial.wrong} wrong, {trial.unreported} unreported, {trial.deleted} deleted: "
+            f"{trial.detail[:300]}"
+        )
 
 
 def _is_bad(trial: Trial) -> bool:
-    return bool(trial.wrong or trial.unreported or trial.failed or trial.outcome == "crashed")
+    return bool(trial.wrong or trial.unreported or trial.deleted or trial.failed or trial.outcome == "crashed")
 
 
 def campaign(fault: str, trials: Iterator[Trial]) -> None:
@@ -118,6 +128,32 @@ def campaign(fault: str, trials: Iterator[Trial]) -> None:
 def test_flips_in_the_store(template: Template, tmp_path: Path, fault: str) -> None:
     """A flipped bit in the store, its log or what was acknowledged gives no wrong answer and no unreported loss."""
     campaign(fault, try_store(template, tmp_path, STORE[fault], count=FLIPS))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_damage_to_the_database(tmp_path: Path, kind: str) -> None:
+    """Each header byte, page, file and table of the store is damaged: no answer is wrong, and no file is deleted.
+
+    Header and pages are damaged in a store whose log is empty, where SQLite reads them.
+    """
+    killed = make_template(tmp_path / "template", kind=kind, batches=1)
+    stopped = without_log(killed, tmp_path / "without log")
+    other = make_state(tmp_path / "other" / "state", kind)
+    found, began = [], time.monotonic()
+    for template, damages in (
+        (stopped, database_damages(stopped, other / "gamelens.db")),
+        (killed, log_damages()),
+    ):
+        by_fault: dict[str, list[Damage]] = {}
+        for fault, damage in damages:
+            by_fault.setdefault(fault, []).append(damage)
+        for fault, of_fault in by_fault.items():
+            fault_began = time.monotonic()
+            trials = list(try_database(template, tmp_path, of_fault))
+            report(f"{kind}: {fault}"[:30], trials, time.monotonic() - fault_began)
+            found += trials
+    report(f"{kind}: all", found, time.monotonic() - began)
+    assert [trial.detail for trial in found if _is_bad(trial)] == []
 
 
 def test_flips_in_each_table(template: Template, tmp_path: Path) -> None:

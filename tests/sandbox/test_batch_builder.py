@@ -41,6 +41,7 @@ def test_batches_add_up_to_a_rebuild(tmp_path: Path, monkeypatch: pytest.MonkeyP
     batches = random_batches(random)
     (tmp_path / "lake").mkdir()
     lake = Lake(tmp_path / "lake", open_store(tmp_path / "gamelens.db"))
+    lake.create_if_new()
     steps = 0
     for number, batch in enumerate(batches, 1):
         add_batch(lake, batch, tmp_path / f"scratch{number}", number)
@@ -67,6 +68,7 @@ def test_joined_tables_give_the_parts_that_keyed_runs_give(tmp_path: Path, seed:
     for name in ("runs", "joined"):
         (tmp_path / name / "lake").mkdir(parents=True)
         lake = Lake(tmp_path / name / "lake", open_store(tmp_path / name / "gamelens.db"))
+        lake.create_if_new()
         for number, (batch, stated) in enumerate(batches, 1):
             scratch = tmp_path / name / f"scratch{number}"
             if name == "runs":
@@ -88,6 +90,7 @@ def test_engines_take_turns(tmp_path: Path, seed: int) -> None:
     batches = random_batches(random)
     (tmp_path / "lake").mkdir()
     lake = Lake(tmp_path / "lake", open_store(tmp_path / "gamelens.db"))
+    lake.create_if_new()
     for number, batch in enumerate(batches, 1):
         if random.random() < 0.5:
             engine = DuckDBWriter(tmp_path)
@@ -111,6 +114,7 @@ def test_an_event_of_another_day_leaves_a_part_of_each_table(tmp_path: Path) -> 
         row["day"] = row["ts"].date()
     (tmp_path / "lake").mkdir()
     lake = Lake(tmp_path / "lake", open_store(tmp_path / "gamelens.db"))
+    lake.create_if_new()
     add_batch(lake, batch, tmp_path / "scratch", 1)
     assert {len(parts) for parts in lake.snapshot("acme").tables.values()} == {1}
     (events,) = lake.snapshot("acme").parts("events")
@@ -128,6 +132,7 @@ def test_a_small_file_of_new_events_becomes_a_part_as_it_is(tmp_path: Path, repe
         batch[0]["event_uuid"] = str(UUID(int=0))
     (tmp_path / "lake").mkdir()
     lake = Lake(tmp_path / "lake", open_store(tmp_path / "gamelens.db"))
+    lake.create_if_new()
     add_batch(lake, batch, tmp_path / "scratch", 1)
     (events,) = lake.snapshot("acme").parts("events")
     assert events.rows == 50

@@ -131,12 +131,14 @@ def test_new_batches_are_numbered_after_the_damaged_ones(store: Path) -> None:
     """New batches get numbers after the processed ones, so that none is skipped."""
     with contextlib.closing(open_store(store)) as connection:
         ((last_page,),) = connection.execute("PRAGMA page_count")
-        Lake(store.parent, connection).commit(processed_ms=1, last_batch=300, duplicates=0, files=[], retired=())
+        lake = Lake(store.parent / "lake", connection)
+        lake.create_if_new()
+        lake.commit(processed_ms=1, last_batch=300, duplicates=0, files=[], retired=())
     for page in range(last_page // 2, last_page):
         overwrite(store, page * PAGE, bytes(PAGE))
     recover_store(store)
     with contextlib.closing(open_store(store)) as connection:
-        assert Lake(store.parent, connection).last_run().last_batch == 300
+        assert Lake(store.parent / "lake", connection).last_run().last_batch == 300
         insert_batches(connection, range(301, 302))
         assert [stored.id for stored in pending(connection, after=300, up_to=LAST)] == [301]
 

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 import shutil
-import sqlite3
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -121,8 +119,8 @@ def test_no_empty_folder_is_left(stage: Stage) -> None:
     assert folders == {folder for path in files(stage) for folder in path.parents[:2]}
 
 
-def test_orphaned_files_are_removed_at_the_next_start(make_stage: Callable[..., Stage]) -> None:
-    """Files that no version names, as a crash leaves them, are removed at the start."""
+def test_files_that_a_crash_left_go_to_quarantine_at_the_next_start(make_stage: Callable[..., Stage]) -> None:
+    """Files that no version names are moved to quarantine under their own names at the start."""
     stage = make_stage()
     stage.submit([event()])
     stage.process()
@@ -133,6 +131,7 @@ def test_orphaned_files_are_removed_at_the_next_start(make_stage: Callable[..., 
     stage.sandbox.close()
     restarted = make_stage()
     assert files(restarted) == named
+    assert (stage.sandbox.options.state / "quarantine/lake-1/2/org-acme/events-1.parquet").exists()
     assert metric_value(restarted) == 1
 
 
@@ -162,26 +161,3 @@ def test_an_empty_lake_has_an_empty_available_interval(stage: Stage, name: str) 
     """
     end = datetime(2026, 11, 20, 10, tzinfo=UTC)
     assert stage.sandbox.lake.available(name, now=NOW) == Interval(end, end)
-
-
-def test_a_lake_of_another_format_is_rebuilt_from_the_inbox(make_stage: Callable[..., Stage]) -> None:
-    """A lake that an older release wrote is dropped and answers nothing; the next run rebuilds it."""
-    stage = make_stage()
-    stage.submit([event(), event(user_id="bob")])
-    stage.process()
-    old_snapshot = files(stage)
-    state = stage.sandbox.options.state
-    stage.sandbox.close()
-    with sqlite3.connect(state / "gamelens.db") as store:
-        store.execute("PRAGMA user_version = 1")
-        for table in ("runs_copy", "files_copy"):
-            store.execute(f"DROP TABLE {table}")
-        store.execute("ALTER TABLE runs DROP COLUMN format")
-    store.close()
-    restarted = make_stage()
-    assert old_snapshot
-    assert not files(restarted)
-    query: dict[str, Any] = {"interval": "2026-11-01/2026-12-01", "granularity": "day", "query": {"type": "timeseries"}}
-    assert restarted.ask("event_count", **query).status_code == 503
-    restarted.process()
-    assert metric_value(restarted) == 2

@@ -91,6 +91,7 @@ def test_batches_on_spark_equal_those_with_keyed_runs(tmp_path: Path, cluster: s
     for name in ("runs", "spark"):
         (tmp_path / name / "lake").mkdir(parents=True)
         lake = Lake(tmp_path / name / "lake", open_store(tmp_path / name / "gamelens.db"))
+        lake.create_if_new()
         engine = SparkWriter(LakeLocation(lake.root), master=cluster) if name == "spark" else None
         for number, batch in enumerate(batches, 1):
             if engine and number != len(batches) - 1:

@@ -22,11 +22,12 @@ import httpx
 
 from gamelens.errors import GamelensError
 from gamelens.sandbox.storage.backlog import backlogs
-from gamelens.sandbox.storage.inbox import InboxBatch, open_store, pending, scenario
+from gamelens.sandbox.storage.inbox import InboxBatch, lost_events, open_store, pending, scenario
 from gamelens.sandbox.storage.inbox_recovery import recover_store
-from gamelens.sandbox.storage.lake import TablePart
+from gamelens.sandbox.storage.lake import Lake, TablePart
 from gamelens.sandbox.storage.manifest import LakeUnavailable, Manifest
 from support.game_events import event
+from support.kinds_of_state import deleted_files, lake_files, make_state, raise_layout
 from support.random_worlds import play
 from support.sandbox_stage import CONFIG, Stage
 
@@ -35,6 +36,7 @@ GENERATED = CONFIG.replace('api_key = "key-of-rival"\n', "")
 
 _LOG_HEADER, _FRAME_HEADER, _PAGE = 32, 24, 4096
 _FULL_EVERY = 100  # of the trials whose store reads as it was, one in so many goes on
+_FULL_EVERY_DAMAGE = 20  # the same of those of `try_database`
 _MONTH = {"interval": "2026-10-01/2026-12-01", "granularity": "month"}
 _WEEKS = {"interval": "2026-11-01/P28D", "granularity": "week"}
 _DAYS = {"interval": "2026-11-01/P28D", "granularity": "day"}
@@ -69,6 +71,7 @@ class Template(NamedTuple):
         before: answers before the pending events are processed.
         after: answers after that.
         tables: files of each table, relative to the directory.
+        files: files of the newest version, relative to `lake/`.
     """
 
     state: Path
@@ -77,6 +80,7 @@ class Template(NamedTuple):
     before: Answers
     after: Answers
     tables: dict[str, list[Path]]
+    files: frozenset[str] = frozenset()
 
 
 class Trial(NamedTuple):
@@ -87,6 +91,7 @@ class Trial(NamedTuple):
         wrong: number of answers with status 200 that differ from the truth, though no batch is reported as missing.
         unreported: number of acknowledged batches that are gone, while nothing is reported.
         failed: number of answers with status 500.
+        deleted: number of files that were in `lake/` and are neither there nor in quarantine.
         is_noticed: whether anything is reported, repaired or not answered.
         is_healed: whether everything is right again after a run; None where that was not tried.
         heal_s: seconds from the start until then.
@@ -101,17 +106,24 @@ class Trial(NamedTuple):
     is_healed: bool | None = None
     heal_s: float = 0.0
     detail: str = ""
+    deleted: int = 0
 
 
-def make_template(folder: Path, *, seed: int = 5) -> Template:
-    """Play events of two organisations, process most of them, and copy the state while it runs."""
+def make_template(folder: Path, *, seed: int = 5, kind: str = "collected", batches: int = 8) -> Template:
+    """Play events of two organisations, process most of them, and copy the state while it runs.
+
+    A state of the *kind* "mixed" has imported events as well, and one of "imported" no others.
+    """
     folder.mkdir(parents=True)
+    if kind != "collected":
+        make_state(folder / "running", "imported")
     stage = Stage(folder / "running", tenants=GENERATED)
     running, random = stage.sandbox.options.state, Random(seed)
-    for _ in range(2):
-        play(stage, random, batches=8)
+    for _ in range(2 if kind != "imported" else 0):
+        play(stage, random, batches=batches)
     stage.sandbox.store.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # only what follows is in the log
-    for number in range(40):
+    stage.sandbox.set_scenario("demo")
+    for number in range(40 if kind != "imported" else 0):
         stage.submit([event(user_id=f"waiting{number}", x="y" * random.randrange(2000))])
     state = Path(shutil.copytree(running, folder / "state"))
     before = ask_all(stage)
@@ -123,11 +135,20 @@ def make_template(folder: Path, *, seed: int = 5) -> Template:
     after = ask_all(stage)
     stage.sandbox.close()
     assert all(status == 200 for status, _ in before + after)
-    assert before != after
+    assert (before != after) == (kind != "imported")
     read = Path(shutil.copytree(state, folder / "read"))
     content, is_repaired = read_content(read)
     assert not is_repaired
-    return Template(state, content[0], content, before, after, tables)
+    live = frozenset(file.path for file in content[1][1])
+    return Template(state, content[0], content, before, after, tables, live)
+
+
+def without_log(template: Template, folder: Path) -> Template:
+    """Return *template* with all of the store in `gamelens.db`, as a sandbox that was stopped leaves it."""
+    state = Path(shutil.copytree(template.state, folder / "state"))
+    with contextlib.closing(sqlite3.connect(state / "gamelens.db")) as store:
+        store.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    return template._replace(state=state)
 
 
 def read_content(state: Path) -> tuple[tuple[Any, ...], bool]:
@@ -139,10 +160,12 @@ def read_content(state: Path) -> tuple[tuple[Any, ...], bool]:
     recover_store(state / "gamelens.db")
     is_repaired = (state / "quarantine").exists() or (state / "gamelens.acknowledged").read_bytes() != numbers
     with contextlib.closing(open_store(state / "gamelens.db")) as store:
-        manifest = Manifest(store)
-        is_repaired |= manifest.repair()
+        manifest, lake = Manifest(store), Lake(state / "lake", store)
+        is_repaired |= bool(manifest.damaged_tables())
+        lake.recover()
         batches = {batch.id: batch for batch in pending(store, after=0, up_to=2**62)}
-        return (batches, manifest.read(), backlogs(store), scenario(store)), is_repaired
+        lost = lake.lost_because, lost_events(store)
+        return (batches, manifest.read(), backlogs(store), scenario(store), lost), is_repaired
 
 
 def ask_all(stage: Stage) -> Answers:
@@ -249,6 +272,12 @@ def try_store(template: Template, folder: Path, damage: Damage, *, count: int) -
 
 def try_start(template: Template, state: Path, where: str) -> Trial:
     """Start a sandbox on the damaged *state*, ask, read the inbox, process and ask again."""
+    files = set(template.files) & lake_files(state)
+    trial = _try_start(template, state, where)
+    return trial._replace(deleted=len(deleted_files(state, files)))
+
+
+def _try_start(template: Template, state: Path, where: str) -> Trial:
     began = time.monotonic()
     try:
         stage = Stage(state, tenants=None)
@@ -372,3 +401,115 @@ def _readers(stage: Stage, paths: list[Path]) -> list[int]:
     stage.sandbox.health.check_all(stage.sandbox.lake.snapshot("acme"), pause=0)
     assert not stage.sandbox.cannot_answer()
     return refused
+
+
+def database_damages(template: Template, other: Path, *, seed: int = 7) -> Iterator[tuple[str, Damage]]:
+    """Yield damages to a store without a log: each header byte twice, each page, tables, and the whole file.
+
+    *other* is the store of another state directory.
+    """
+    random = Random(seed)
+    pages = (template.state / "gamelens.db").stat().st_size // _PAGE
+
+    def changed(place: int, content: bytes) -> Damage:
+        def change(state: Path, _: Random) -> str:
+            path = state / "gamelens.db"
+            whole = bytearray(path.read_bytes())
+            whole[place : place + len(content)] = content
+            path.write_bytes(whole)
+            return f"bytes {place} to {place + len(content)}"
+
+        return change
+
+    whole = (template.state / "gamelens.db").read_bytes()
+    for place in range(108):
+        yield "bit of a header byte", changed(place, bytes([whole[place] ^ 1 << random.randrange(8)]))
+        yield "header byte", changed(place, bytes([whole[place] ^ random.randrange(1, 256)]))
+    for page in range(pages):
+        yield "page of zeros", changed(page * _PAGE, bytes(_PAGE))
+        yield "page of noise", changed(page * _PAGE, random.randbytes(_PAGE))
+        place = page * _PAGE + random.randrange(_PAGE)
+        yield "byte of a page", changed(place, bytes([whole[place] ^ random.randrange(1, 256)]))
+    for length in (0, 1, 50, 100, _PAGE, *(random.randrange(len(whole)) for _ in range(10))):
+        yield "cut", lambda state, _, length=length: _cut(state / "gamelens.db", length)
+    yield "gamelens.db missing", lambda state, _: _remove(state / "gamelens.db")
+    yield "another state's store", lambda state, _: _swap(state, other)
+    yield "record missing", lambda state, _: _remove(state / "gamelens.lake")
+    for table in ("runs", "files", "behind"):
+        for statement in ("DELETE FROM {}", "DROP TABLE {}", "ALTER TABLE {} RENAME TO other"):
+            names = [table] if table == "behind" else [table, f"{table}_copy"]
+            for damaged in (names[:1], names) if len(names) > 1 else (names,):
+                if table == "behind" and statement.startswith("DELETE"):
+                    continue  # it is empty
+                yield (
+                    f"table {table}",
+                    lambda state, _, statement=statement, damaged=damaged: _execute(
+                        state, *(statement.format(name).replace("other", f"{name}_other") for name in damaged)
+                    ),
+                )
+    yield "other layout", lambda state, _: _raise_layout(state)
+
+
+def log_damages() -> Iterator[tuple[str, Damage]]:
+    """Yield damages to log, shared memory and record of a sandbox that was killed."""
+    for suffix in ("", "-wal", "-shm"):
+        yield f"gamelens.db{suffix} missing", lambda state, _, suffix=suffix: _remove(state / f"gamelens.db{suffix}")
+    yield (
+        "store, log and memory missing",
+        lambda state, _: "; ".join(_remove(state / f"gamelens.db{suffix}") for suffix in ("", "-wal", "-shm")),
+    )
+    log = "gamelens.db-wal"
+    for _ in range(20):
+        yield "log cut", lambda state, random: _cut(state / log, random.randrange((state / log).stat().st_size))
+        yield "bit of the log", lambda state, random: flip(state / log, random)
+        yield "bit of the shared memory", lambda state, random: flip(state / "gamelens.db-shm", random)
+        yield "bit of the record", lambda state, random: flip(state / "gamelens.lake", random)
+
+
+def _cut(path: Path, length: int) -> str:
+    content = path.read_bytes()[:length]
+    path.write_bytes(content)
+    return f"{path.name} cut to {length} bytes"
+
+
+def _remove(path: Path) -> str:
+    path.unlink(missing_ok=True)
+    return f"{path.name} missing"
+
+
+def _swap(state: Path, other: Path) -> str:
+    shutil.copyfile(other, state / "gamelens.db")
+    return "another state's store"
+
+
+def _execute(state: Path, *statements: str) -> str:
+    with contextlib.closing(sqlite3.connect(state / "gamelens.db", isolation_level=None)) as store:
+        for statement in statements:
+            store.execute(statement)
+    return "; ".join(statements)
+
+
+def _raise_layout(state: Path) -> str:
+    raise_layout(state / "gamelens.db")
+    return "another layout"
+
+
+def try_database(template: Template, folder: Path, damages: list[Damage]) -> Iterator[Trial]:
+    """Yield what a start makes of each of *damages*, each on a copy of its own.
+
+    Where the start finds the whole store as it was, only some go on.
+    """
+    for seed, damage in enumerate(damages):
+        with copied(template, folder) as state:
+            where = damage(state, Random(seed))
+            try:
+                content, is_repaired = read_content(state)
+            except Exception:  # the sandbox below says what it makes of it
+                content, is_repaired = (), False
+            deleted = len(deleted_files(state, set(template.files)))
+        if content == template.content and (seed + 1) % _FULL_EVERY_DAMAGE:
+            yield Trial("starts", is_noticed=is_repaired, deleted=deleted, detail=where)
+            continue
+        with copied(template, folder) as state:
+            damage(state, Random(seed))
+            yield try_start(template, state, where)

@@ -251,7 +251,10 @@ def _show_progress(progress: ProcessingProgress) -> None:
 @sandbox.command("rebuild")
 @click.option("--state", type=click.Path(path_type=Path, file_okay=False), required=True, help="State directory.")
 @click.option("--organisation", "organisations", multiple=True, metavar="NAME", help="Instead of all; repeatable.")
-def sandbox_rebuild(state: Path, organisations: tuple[str, ...]) -> None:
+@click.option(
+    "--accept-loss", is_flag=True, help="Go on without events that are lost; files of theirs go to quarantine/."
+)
+def sandbox_rebuild(state: Path, organisations: tuple[str, ...], accept_loss: bool) -> None:
     """Make the tables of a stopped sandbox again, and print the names of their organisations.
 
     \b
@@ -262,7 +265,7 @@ def sandbox_rebuild(state: Path, organisations: tuple[str, ...]) -> None:
     """
     from gamelens.sandbox.server import rebuild_stopped
 
-    for name in rebuild_stopped(state, organisations):
+    for name in rebuild_stopped(state, organisations, accept_loss=accept_loss):
         print_line(name)
 
 

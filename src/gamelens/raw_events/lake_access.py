@@ -101,6 +101,9 @@ def read_only(path: Path) -> sqlite3.Connection:
         raise Refused(f"{path} cannot be read: {error}. See that the folder is the state of a sandbox") from None
     if layout != FORMAT:
         store.close()
-        next_step = f"`gamelens sandbox process --state {path.parent}` makes it again from its events"
+        next_step = (
+            f"`gamelens sandbox rebuild --state {path.parent}` makes it again from its inbox; what was imported is "
+            "imported again"
+        )
         raise Refused(f"the lake in {path.parent} has layout {layout}, and this version reads {FORMAT}: {next_step}")
     return store

@@ -141,6 +141,7 @@ class LakeClient(Client):
         return self._executor.service.provenance
 
     def _views(self) -> LakeSql:
+        self._lake.require_events()
         return LakeSql(self._lake.snapshot(self._owner.name), self._owner, VIEWS)
 
     def close(self) -> None:

@@ -7,7 +7,6 @@ import contextlib
 import math
 import os
 import secrets
-import shutil
 import signal
 import socket
 import sqlite3
@@ -47,7 +46,6 @@ from gamelens.sandbox.state.state_directory import (
     spare_room,
 )
 from gamelens.sandbox.state.tenants import TenantDirectory, Titles, describe, load_tenants
-from gamelens.sandbox.storage.backlog import backlogs
 from gamelens.sandbox.storage.event_counts import EventCounter
 from gamelens.sandbox.storage.inbox import (
     RESERVED_BYTES,
@@ -149,6 +147,14 @@ class Sandbox:
         self.store = open_store(state / "gamelens.db")
         self.lake = Lake(state / "lake", self.store)
         self.lake.recover()
+        if self.lake.other_layout is not None:
+            reason = self.lake.lost_because
+            self.store.close()
+            raise Refused(
+                f"{reason}. Nothing was changed. Open it with the version of gamelens that wrote it; or make its "
+                f"tables again with `gamelens sandbox rebuild --state {state}`, which takes every event from the "
+                "inbox; or import its files again into a new state directory"
+            )
         self.health = LakeHealth(self.lake, memory=state / "checked.json")
         self.runs = Scheduler(state, self.lake, self.clock, lock=self._lock, health=self.health)
         self.inbox = Inbox(state / "gamelens.db", reserved_bytes=self.options.reserved_bytes)
@@ -208,7 +214,7 @@ class Sandbox:
                 "lake": self.health.reasons(),
             },
             "processing": self.runs.progress and self.runs.progress.to_json(),
-            "failing": {name: behind.to_json() for name, behind in backlogs(self.store).items() if behind.failures},
+            "failing": {name: behind.to_json() for name, behind in self.lake.backlogs().items() if behind.failures},
         }
 
     async def reset(self) -> None:
@@ -218,8 +224,7 @@ class Sandbox:
                 self.store.execute("BEGIN IMMEDIATE")
                 self.inbox.forget(delete_batches(self.store))
                 self.lake.forget()
-            for folder in self.lake.root.iterdir():
-                shutil.rmtree(folder)
+            self.lake.delete_files()
         self._totals.forget()
         self.live.forget(since_ts=int(self.clock.now_s()))
         self.metrics.forget_availability()
@@ -338,20 +343,21 @@ def process_stopped(state: Path, *, report: Report | None = None) -> dict[str, s
         sandbox.close()
 
 
-def rebuild_stopped(state: Path, organisations: Sequence[str] = ()) -> list[str]:
+def rebuild_stopped(state: Path, organisations: Sequence[str] = (), *, accept_loss: bool = False) -> list[str]:
     """Make the tables of a state directory that no sandbox serves again (`rebuild`).
 
-    Returns the names of the organisations.
+    With *accept_loss* it goes on without events that are lost. Returns the names of the organisations.
 
     Raises:
         Refused: *state* is not a state directory, another process has locked it, or events are lost.
     """
     check_state(state)
-    sandbox = Sandbox(SandboxOptions(state=state))
-    try:
-        return rebuild(state, organisations)
-    finally:
-        sandbox.close()
+    with explained_trouble(state), lock_state_directory(state):
+        (state / "lake").mkdir(exist_ok=True)
+        recover_store(state / "gamelens.db")
+        with contextlib.closing(open_store(state / "gamelens.db")) as store:
+            Lake(state / "lake", store).recover()
+        return rebuild(state, organisations, accept_loss=accept_loss)
 
 
 def serve(sandbox: Sandbox) -> None:

@@ -29,8 +29,9 @@ from gamelens.sandbox.maintenance.expected_tables import (
     sum_known,
     tables_of_day,
 )
+from gamelens.sandbox.maintenance.file_verification import read_only_store
 from gamelens.sandbox.state.state_directory import check_state
-from gamelens.sandbox.storage.inbox import open_store, pending
+from gamelens.sandbox.storage.inbox import pending
 from gamelens.sandbox.storage.lake import Lake, Snapshot, TablePart
 
 DAYS: Final = 7
@@ -87,32 +88,33 @@ def verify(state: Path, *, days: int | None = DAYS, seed: int | None = None) -> 
         Refused: there is no sandbox, its lake was filled without an inbox, or a batch or file cannot be read.
     """
     check_state(state)
-    store = open_store(state / "gamelens.db")
     try:
-        lake = Lake(state / "lake", store)
-        if lake.last_run().is_written:
-            raise Refused(f"the lake of {state} was written, not received: it has no raw events to be compared with")
-        received = {name for (name,) in store.execute("SELECT DISTINCT organisation FROM batches")}
-        names = sorted(received.union(lake.organisations()))
-        last_batches = {name: lake.last_run_of(name).last_batch for name in names}
-        snapshots = {name: lake.snapshot(name) for name in names}
-        events = players = 0
-        differences: list[Difference] = []
-        compared_days: list[str] = []
-        for name, snapshot in snapshots.items():
-            counted = _stored_days(snapshot)
-            wanted = len(counted) if days is None else min(days, len(counted))
-            sample = set(Random(seed).sample(sorted(counted), wanted))  # noqa: S311
-            expected = ExpectedTables(pending(store, after=0, up_to=last_batches[name], organisation=name), sample)
-            events += sum(expected.counts.values())
-            players += len(expected.installs)
-            compared_days += [f"{name} {day}" for day in sorted(sample)]
-            differences += _compare_tables(_Stored(name, snapshot), expected, counted, sample)
-        return VerificationResult(events, players, compared_days, differences)
+        with read_only_store(state) as store:
+            lake = Lake(state / "lake", store)
+            if lake.last_run().is_written:
+                raise Refused(
+                    f"the lake of {state} was written, not received: it has no raw events to be compared with"
+                )
+            received = {name for (name,) in store.execute("SELECT DISTINCT organisation FROM batches")}
+            names = sorted(received.union(lake.organisations()))
+            last_batches = {name: lake.last_run_of(name).last_batch for name in names}
+            snapshots = {name: lake.snapshot(name) for name in names}
+            events = players = 0
+            differences: list[Difference] = []
+            compared_days: list[str] = []
+            for name, snapshot in snapshots.items():
+                counted = _stored_days(snapshot)
+                wanted = len(counted) if days is None else min(days, len(counted))
+                sample = set(Random(seed).sample(sorted(counted), wanted))  # noqa: S311
+                expected = ExpectedTables(pending(store, after=0, up_to=last_batches[name], organisation=name), sample)
+                events += sum(expected.counts.values())
+                players += len(expected.installs)
+                compared_days += [f"{name} {day}" for day in sorted(sample)]
+                differences += _compare_tables(_Stored(name, snapshot), expected, counted, sample)
+            return VerificationResult(events, players, compared_days, differences)
     except (OSError, ValueError, sqlite3.Error, msgspec.DecodeError) as error:
-        raise Refused(f"cannot be verified: {error}") from error
-    finally:
-        store.close()
+        is_batch = getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_READONLY  # reading would note it
+        raise Refused(f"cannot be verified: {'a batch of the inbox is damaged' if is_batch else error}") from error
 
 
 class _Stored(NamedTuple):

@@ -156,6 +156,7 @@ class MetricsApp:
         # The age is negative after the clock was set back.
         is_fresh = 0 <= self._clock.now_s() - computed_at < self._refresh_s
         if available is None or not is_fresh:
+            self._lake.require_events()
             available = self._lake.available(organisation.name, now=self._clock.now())
             self._available[organisation.name] = self._clock.now_s(), available
         headers = {"X-Data-Edition": self._lake.edition}
@@ -174,6 +175,7 @@ class MetricsApp:
             show_as_sent(error, body)
             raise
         games = games_in_scope(organisation, games=query.games, studios=query.studios, game=query.game)
+        self._lake.require_events()
         check_event_data(metric, query, games, self._lake.event_data(organisation.name))
         snapshot = self._lake.snapshot(organisation.name)
 
@@ -225,6 +227,7 @@ class MetricsApp:
     ) -> list[str]:
         """Return the first *limit* values of *dimension* in events of *games* in *interval*."""
         compile_for = partial(compile_dimension_values, dimension, interval, limit=limit)
+        self._lake.require_events()
         snapshot = self._lake.snapshot(organisation.name)
         read = partial(self._read_rows, compile_for, organisation, games, snapshot)
         rows = await self._places.run(organisation.name, read)

@@ -49,7 +49,8 @@ class Healer:
             await asyncio.to_thread(self._health.check_changed, self._lake.snapshot(name))
         if self.is_due():
             await self.heal()
-        self.refuse_damaged(EVERY_ORGANISATION)
+        if self._lake.lost_because:
+            raise Refused(self._health.reason(EVERY_ORGANISATION))
 
     def refuse_damaged(self, organisation: str) -> None:
         """Raise `Refused` if files of *organisation* are damaged still."""

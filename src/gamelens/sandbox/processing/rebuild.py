@@ -17,18 +17,29 @@ import msgspec
 
 from gamelens.errors import Refused
 from gamelens.sandbox.building.batch_builder import build_parts
-from gamelens.sandbox.processing.staging import stage
+from gamelens.sandbox.processing.staging import EVENTS_PER_BATCH, stage
 from gamelens.sandbox.storage.inbox import InboxBatch, newest, open_store, pending
-from gamelens.sandbox.storage.lake import Lake, TablePart
-from gamelens.sandbox.storage.manifest import LakeFile, file_checksum
+from gamelens.sandbox.storage.inbox import accept_loss as accept_losses
+from gamelens.sandbox.storage.lake import Lake, TablePart, event_ranges
+from gamelens.sandbox.storage.manifest import LakeFile, ProcessingRun, file_checksum
 
 Progress = Callable[[float], None]
 """A function that is told how far a rebuild is, from 0 to 1."""
 
+_ACCEPT: Final = (
+    "`gamelens sandbox rebuild --accept-loss` on the stopped sandbox goes on with the events that the inbox has, and "
+    "moves the files to quarantine/"
+)
 _STAGED: Final = 0.7  # share of the time that decoding takes
 
 
-def rebuild(state: Path, organisations: Collection[str] = (), *, report: Progress | None = None) -> list[str]:
+def rebuild(
+    state: Path,
+    organisations: Collection[str] = (),
+    *,
+    accept_loss: bool = False,
+    report: Progress | None = None,
+) -> list[str]:
     """Make the tables of *organisations* again, and return their names.
 
     Without names these are all. A lake whose manifest is lost is made again as a whole, whatever the names.
@@ -36,6 +47,7 @@ def rebuild(state: Path, organisations: Collection[str] = (), *, report: Progres
     Args:
         state: state directory, of which no other process makes a run.
         organisations: names.
+        accept_loss: whether a person goes on without events that the inbox lacks.
         report: function that is told the progress.
 
     Raises:
@@ -48,16 +60,19 @@ def rebuild(state: Path, organisations: Collection[str] = (), *, report: Progres
     try:
         scratch.mkdir(parents=True)
         lake = Lake(state / "lake", store)
-        work = _Rebuild(lake, scratch, report or (lambda _: None))
+        work = _Rebuild(lake, scratch, report or (lambda _: None), accept_loss=accept_loss)
         if lake.lost_because:
-            return work.restore_lake()
-        known = _received(store) | set(lake.organisations())
-        if unknown := sorted(set(organisations) - known):
-            raise Refused(f"{unknown[0]!r} has no events here: {', '.join(sorted(known)) or 'no organisation'} has")
-        names = sorted(organisations or known)
-        for name in names:
-            work.rebuild_organisation(name)
-        lake.sweep()
+            names = work.restore_lake()
+        else:
+            known = _received(store) | set(lake.organisations())
+            if unknown := sorted(set(organisations) - known):
+                raise Refused(f"{unknown[0]!r} has no events here: {', '.join(sorted(known)) or 'no organisation'} has")
+            names = sorted(organisations or known)
+            for name in names:
+                work.rebuild_organisation(name)
+            lake.sweep()
+        if accept_loss:
+            accept_losses(store)
         return names
     except (OSError, sqlite3.Error) as error:
         raise Refused(f"the tables were not made again, nothing was changed: {error}") from error
@@ -69,8 +84,8 @@ def rebuild(state: Path, organisations: Collection[str] = (), *, report: Progres
 class _Rebuild:
     """Rebuilds in one lake, with temporary files in *scratch*."""
 
-    def __init__(self, lake: Lake, scratch: Path, report: Progress) -> None:
-        self._lake, self._scratch, self._report = lake, scratch, report
+    def __init__(self, lake: Lake, scratch: Path, report: Progress, *, accept_loss: bool) -> None:
+        self._lake, self._scratch, self._report, self._accept_loss = lake, scratch, report, accept_loss
         self.duplicates = 0
 
     def rebuild_organisation(self, name: str) -> None:
@@ -82,9 +97,18 @@ class _Rebuild:
         if not lost:
             staged = _linked(events, folder)
         elif self._lake.last_run().is_written:
-            raise Refused(_lost_days(name, lost))
+            raise Refused(
+                f"events of {name} of these days were written, not received, and are lost: {_days(lost)}. What was "
+                "written before can be written again into a new state directory, with `gamelens lake import` or "
+                "`gamelens simulate --into`"
+            )
         else:
             staged = self._stage([name], self._lake.last_run_of(name).last_batch, folder).get(name, [])
+            if missing := self._missing_batches(self._lake.last_run_of(name).last_batch):
+                raise Refused(
+                    f"events of {name} of these days are damaged: {_days(lost)}: the inbox lacks {missing} batches. "
+                    f"{_ACCEPT}"
+                )
         self._report(_STAGED)
         files = self._build(name, staged, folder, stated=[] if lost else [part.path for part in stated])
         self._lake.compact(files, [part.path for parts in snapshot.tables.values() for part in parts])
@@ -95,22 +119,47 @@ class _Rebuild:
 
         All organisations are one version.
         """
-        last_run = self._lake.last_run()
+        last_run, record = self._lake.last_run(), self._lake.record
         last = next(newest(self._lake.store, most=1), None)
-        if last_run.is_written or last is None:
-            raise Refused("the manifest of files that were written, not received, is lost, and with it their events")
+        if last is None:
+            if record and not record.days and not any(path.is_file() for path in self._lake.root.rglob("*")):
+                self._lake.restore(ProcessingRun(), [], version=self._lake.unused_version())  # as after a reset
+                return []
+            raise Refused(
+                "its files stay in lake/, and the inbox has no event of them: put back the gamelens.db that lists "
+                "them, or write or import the events again into a new state directory"
+            )
+        if record and record.version >= last_run.version:
+            is_written = record.is_written
+        else:
+            is_written = last_run.is_written if last_run.version else not self._are_received(last.id)
+        if is_written and not self._accept_loss:
+            raise Refused(
+                "its files stay in lake/, and the inbox does not have all of their events, because some were imported "
+                "or written: put back the gamelens.db that lists them, or import again into a new state directory. "
+                f"{_ACCEPT}"
+            )
         names = sorted(_received(self._lake.store))
         folder = self._new_folder()
         staged = self._stage(names, last.id, folder)
+        if missing := self._missing_batches(last.id):
+            raise Refused(f"the inbox lacks {missing} batches of their events. {_ACCEPT}")
         self._report(_STAGED)
-        files = [file for name in names for file in self._build(name, staged.get(name, []), folder)]
+        version = self._lake.unused_version()
+        files = [file for name in names for file in self._build(name, staged.get(name, []), folder, version=version)]
         processed_ms = last.arrival_ms if last_run.processed_ms is None else last_run.processed_ms
         run = msgspec.structs.replace(
-            last_run, processed_ms=processed_ms, last_batch=last.id, duplicates=self.duplicates
+            last_run, processed_ms=processed_ms, last_batch=last.id, duplicates=self.duplicates, is_written=False
         )
-        self._lake.restore(run, files)
+        self._lake.restore(run, files, version=version)
         self._report(1.0)
         return names
+
+    def _are_received(self, last_batch: int) -> bool:
+        """Return whether every file of events has only numbers of events in batches up to *last_batch*."""
+        ranges = event_ranges(self._lake.root, "seq").values()
+        below = (last_batch + 1) * EVENTS_PER_BATCH
+        return all(range_ is not None and EVENTS_PER_BATCH <= range_[0] <= range_[1] < below for range_ in ranges)
 
     def _stage(self, names: Sequence[str], up_to: int, folder: Path) -> dict[str, list[Path]]:
         """Decode all batches of *names* up to the one with id *up_to*."""
@@ -129,11 +178,25 @@ class _Rebuild:
 
         return stage(counted(), folder)
 
-    def _build(self, name: str, staged: Sequence[Path], folder: Path, *, stated: Sequence[Path] = ()) -> list[LakeFile]:
+    def _missing_batches(self, up_to: int) -> int:
+        """Return the number of batches up to *up_to* that the inbox lacks, 0 where a person has accepted that."""
+        query = "SELECT count(*) FROM damaged WHERE batch <= ?"
+        ((missing,),) = self._lake.store.execute(query, (up_to,))
+        return 0 if self._accept_loss else int(missing)
+
+    def _build(
+        self,
+        name: str,
+        staged: Sequence[Path],
+        folder: Path,
+        *,
+        stated: Sequence[Path] = (),
+        version: int | None = None,
+    ) -> list[LakeFile]:
         if not staged:
             return []
-        version = str(self._lake.next_version())
-        files, _, repeated = build_parts(name, staged, self._lake, folder, folder=version, is_anew=True, stated=stated)
+        own = str(self._lake.next_version() if version is None else version)
+        files, _, repeated = build_parts(name, staged, self._lake, folder, folder=own, is_anew=True, stated=stated)
         self.duplicates += repeated
         return files
 
@@ -170,9 +233,5 @@ def _linked(parts: Sequence[TablePart], folder: Path) -> list[Path]:
     return links
 
 
-def _lost_days(name: str, lost: Sequence[TablePart]) -> str:
-    spans = ", ".join(sorted(f"{part.first_day} to {part.last_day}" for part in lost if part.first_day)) or "all"
-    return (
-        f"events of {name} of these days were written, not received, and are lost: {spans}. What was written before "
-        "can be written again into a new state directory, with `gamelens lake import` or `gamelens simulate --into`"
-    )
+def _days(lost: Sequence[TablePart]) -> str:
+    return ", ".join(sorted(f"{part.first_day} to {part.last_day}" for part in lost if part.first_day)) or "all"

@@ -114,7 +114,7 @@ class Scheduler:
             await asyncio.sleep(1)
             hour = int(self._clock.now_s() // 3600)
             is_retry = hour == last
-            failed = [behind for behind in backlogs(self._lake.store).values() if behind.failures]
+            failed = [behind for behind in self._lake.backlogs().values() if behind.failures]
             if is_retry and all(behind.has_pause for behind in failed):
                 continue
             last = hour

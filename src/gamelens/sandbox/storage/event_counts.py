@@ -8,6 +8,7 @@ from __future__ import annotations
 import sqlite3
 from collections import Counter
 from collections.abc import Collection
+from typing import Final
 
 import msgspec
 
@@ -26,6 +27,9 @@ class EventCounts(msgspec.Struct):
     accepted: int = 0
     rejected: int = 0
     pending: int = 0
+
+
+_NOBODY: Final = "WITH behind AS (SELECT NULL AS organisation, NULL AS last_batch WHERE false) "
 
 
 class EventCounter:
@@ -72,6 +76,7 @@ class EventCounter:
     def _pending(self, after: int, up_to: int) -> list[tuple[_Owned, int]]:
         """Return the events that wait for a run, by organisation and game."""
         rows = self._store.execute(
+            f"{_NOBODY if self._lacks_backlog() else ''}"  # noqa: S608
             "SELECT organisation, game_id, sum(events) FROM batches LEFT JOIN behind USING (organisation) "
             "WHERE id > min(:after, coalesce((SELECT min(last_batch) FROM behind), :after)) AND id <= :up_to "
             "AND id > coalesce(behind.last_batch, :after) GROUP BY organisation, game_id",
@@ -87,3 +92,7 @@ class EventCounter:
             (after, up_to),
         )
         return [((organisation, game_id), accepted, rejected) for organisation, game_id, accepted, rejected in rows]
+
+    def _lacks_backlog(self) -> bool:
+        """Return whether the store has lost the list of organisations that are behind (`Lake.lost_because`)."""
+        return self._store.execute("SELECT 1 FROM sqlite_master WHERE name = 'behind'").fetchone() is None

@@ -15,6 +15,7 @@ import sqlite3
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, Literal
 from zlib import crc32
@@ -44,7 +45,8 @@ CREATE TABLE IF NOT EXISTS batches (
 );
 CREATE TABLE IF NOT EXISTS damaged (        -- batches that can no longer be read
     batch INTEGER UNIQUE,                   -- NULL where not even the number is known
-    kept_in TEXT                            -- the damaged file in quarantine, relative to the state directory
+    kept_in TEXT,                           -- the damaged file in quarantine, relative to the state directory
+    is_lost INTEGER NOT NULL DEFAULT 0      -- whether its events are not in the lake either, and nobody accepted that
 );
 CREATE TABLE IF NOT EXISTS edition (        -- random id of this collection of events: one row
     only INTEGER PRIMARY KEY CHECK (only = 1),
@@ -114,6 +116,8 @@ def open_store(path: Path) -> sqlite3.Connection:
     connection.executescript(_SCHEMA)
     if "checksum" not in {name for _, name, *_ in connection.execute("PRAGMA table_info(batches)")}:
         connection.execute("ALTER TABLE batches ADD COLUMN checksum INTEGER")
+    if "is_lost" not in {name for _, name, *_ in connection.execute("PRAGMA table_info(damaged)")}:
+        connection.execute("ALTER TABLE damaged ADD COLUMN is_lost INTEGER NOT NULL DEFAULT 0")
     if connection.execute("SELECT 1 FROM edition").fetchone() is None:
         renew_edition(connection, on_conflict="IGNORE")  # two connections may open a new store at once
     return connection
@@ -126,6 +130,24 @@ def edition(connection: sqlite3.Connection) -> str:
     """
     ((edition_id,),) = connection.execute("SELECT id FROM edition")
     return str(edition_id)
+
+
+def identity(connection: sqlite3.Connection) -> str:
+    """Return the random id of the state directory that a store belongs to, empty before it has one."""
+    try:
+        row = connection.execute("SELECT id FROM identity").fetchone()
+    except sqlite3.OperationalError:  # no such table
+        return ""
+    return str(row[0]) if row else ""
+
+
+def give_identity(connection: sqlite3.Connection, new: str) -> str:
+    """Give a store that has no identity the one called *new*, on disk without its log, and return what it has."""
+    if not identity(connection):
+        connection.execute("CREATE TABLE IF NOT EXISTS identity (only INTEGER PRIMARY KEY CHECK (only = 1), id TEXT)")
+        connection.execute("INSERT OR IGNORE INTO identity VALUES (1, ?)", (new,))
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    return identity(connection)
 
 
 def renew_edition(connection: sqlite3.Connection, *, on_conflict: Literal["IGNORE", "REPLACE"] = "REPLACE") -> None:
@@ -325,8 +347,56 @@ def mark_unreadable(connection: sqlite3.Connection, batches: Iterable[int | None
         batches: ids; None for batches whose id is not known either.
         file: the damaged file in quarantine, relative to the state directory; None without one.
     """
-    rows = [(batch, file) for batch in batches]
-    connection.executemany("INSERT OR IGNORE INTO damaged (batch, kept_in) VALUES (?, ?)", rows)
+    in_lake = _last_in_lake(connection)
+    rows = [(batch, file, batch is not None and batch > in_lake) for batch in batches]
+    connection.executemany("INSERT OR IGNORE INTO damaged (batch, kept_in, is_lost) VALUES (?, ?, ?)", rows)
+
+
+def lost_events(connection: sqlite3.Connection) -> str | None:
+    """Return a sentence about batches that were lost before they were processed, None without any.
+
+    It names the days on which they can have arrived, by the batches around them.
+    """
+    try:
+        count, first, last = connection.execute(
+            "SELECT count(*), min(batch), max(batch) FROM damaged WHERE is_lost"
+        ).fetchone()
+    except sqlite3.OperationalError:  # a store of an earlier version, which is only read
+        return None
+    if not count:
+        return None
+    around = [
+        "SELECT max(arrival_ms) FROM (SELECT arrival_ms FROM batches WHERE id < ? ORDER BY id DESC LIMIT 1)",
+        "SELECT max(arrival_ms) FROM (SELECT arrival_ms FROM batches WHERE id > ? ORDER BY id LIMIT 1)",
+    ]
+    bounds = [connection.execute(query, (id_,)).fetchone()[0] for query, id_ in zip(around, (first, last), strict=True)]
+    when = " and ".join(
+        f"{side} {datetime.fromtimestamp(ms / 1000, UTC).date()}"
+        for side, ms in zip(("on or after", "on or before"), bounds, strict=True)
+        if ms is not None
+    )
+    return (
+        f"{count} acknowledged batches of events are damaged and were not processed: they arrived "
+        f"{when or 'on days that cannot be told'}, and their events are lost. `gamelens sandbox rebuild --accept-loss` "
+        "on the stopped sandbox goes on without them"
+    )
+
+
+def accept_loss(connection: sqlite3.Connection) -> None:
+    """Note that a person goes on without the batches that are lost."""
+    connection.execute("UPDATE damaged SET is_lost = 0")
+
+
+def _last_in_lake(connection: sqlite3.Connection) -> int:
+    """Return the id up to which all batches are in the lake, 0 if that cannot be told."""
+    try:
+        ((last,),) = connection.execute(
+            "SELECT min(coalesce((SELECT last_batch FROM runs ORDER BY number DESC LIMIT 1), 0),"
+            " coalesce((SELECT min(last_batch) FROM behind), 9e18))"
+        )
+    except sqlite3.DatabaseError:
+        return 0
+    return int(last)
 
 
 def _read(connection: sqlite3.Connection, clause: str, *values: int | str | None) -> Iterator[InboxBatch]:

@@ -19,7 +19,9 @@ from typing import Any, Final
 
 from gamelens.errors import Refused
 from gamelens.sandbox.storage.acknowledged_batches import AcknowledgedBatches, acknowledged_file
-from gamelens.sandbox.storage.inbox import mark_unreadable, open_store, renew_edition
+from gamelens.sandbox.storage.backlog import SCHEMA as BACKLOG
+from gamelens.sandbox.storage.inbox import give_identity, mark_unreadable, open_store, renew_edition, set_scenario
+from gamelens.sandbox.storage.lake_record import read_record, record_file
 from gamelens.sandbox.storage.manifest import MANIFEST_TABLES, file_checksum
 from gamelens.sandbox.storage.write_ahead_log import repair_log
 
@@ -42,9 +44,11 @@ def recover_store(store: Path) -> None:
     """Make *store* usable: move a damaged one to quarantine and copy what can be read of it.
 
     Raises:
+        Refused: the store is that of another state directory.
         sqlite3.Error: the disk fails in a way that damages nothing.
         Refused: the store is missing, and a copy is there that may be another's.
     """
+    _refuse_foreign(store)
     copy = store.with_suffix(".mended")
     kept_in = _set_aside_as(store, copy) if copy.exists() else None
     if copy.exists() and kept_in is None:
@@ -87,6 +91,24 @@ def _set_aside_as(store: Path, copy: Path) -> Path | None:
         return quarantined if quarantined.exists() and not store.exists() else None
     damaged = store if store.exists() else quarantined
     return quarantined if damaged.exists() and file_checksum(damaged) == checksum else None
+
+
+def _refuse_foreign(store: Path) -> None:
+    """Raise `Refused` if *store* belongs to another state directory. It is read without its log, and not changed."""
+    record = read_record(record_file(store))
+    if not store.exists() or record is None or not record.identity:
+        return
+    try:
+        address = f"{store.resolve().as_uri()}?mode=ro&immutable=1"
+        with contextlib.closing(sqlite3.connect(address, uri=True)) as connection:
+            ((found,),) = connection.execute("SELECT id FROM identity")
+    except (sqlite3.DatabaseError, ValueError):  # damaged, or the table is in the log still
+        return
+    if found != record.identity:
+        raise Refused(
+            f"{store} is the store of another state directory: put back the one that belongs beside "
+            f"{store.parent}/lake. Nothing was changed"
+        )
 
 
 def _find_damage(store: Path) -> str | None:
@@ -136,6 +158,8 @@ def _record_missing(store: Path) -> None:
             acknowledged.delete(first - 1 if first else last)
             if is_damaged:
                 _log.warning("the record of acknowledged batches was damaged and begins anew: %s", store)
+        elif 0 < first <= acknowledged.deleted:
+            _settle_reset(store, connection, acknowledged, first)
         if missing := _missing_batches(connection, acknowledged):
             connection.execute("BEGIN IMMEDIATE")
             mark_unreadable(connection, missing, file=None)
@@ -145,6 +169,21 @@ def _record_missing(store: Path) -> None:
             _log.warning("batches that were acknowledged and are missing: %d", len(missing))
         if last > acknowledged.last:
             acknowledged.acknowledge(last)
+
+
+def _settle_reset(store: Path, connection: sqlite3.Connection, acknowledged: AcknowledgedBatches, first: int) -> None:
+    """Finish or undo a reset that noted its batches as deleted, while the batches from *first* on are stored still."""
+    record = read_record(record_file(store))
+    if record is None or record.version <= _read_number(connection, "SELECT max(number) FROM runs"):
+        acknowledged.delete(first - 1)  # it was killed before its commit
+        return
+    connection.execute("BEGIN IMMEDIATE")  # it was committed, and the log that had it is gone
+    connection.execute("DELETE FROM batches WHERE id <= ?", (acknowledged.deleted,))
+    connection.execute("DELETE FROM damaged WHERE batch <= ?", (acknowledged.deleted,))
+    set_scenario(connection, None)
+    renew_edition(connection)
+    connection.execute("COMMIT")
+    _log.warning("the batches of a reset that the store had lost were deleted again, up to %d", acknowledged.deleted)
 
 
 def _missing_batches(connection: sqlite3.Connection, acknowledged: AcknowledgedBatches) -> list[int]:
@@ -170,6 +209,9 @@ def _copy_readable(damaged: Path, copy: Path) -> int:
             missing = _copy_rows(old, new)
             mark_unreadable(new, missing or [None], file=quarantine_file)
             new.execute("COMMIT")
+        record = read_record(record_file(damaged))
+        if record and record.identity:  # the store is its own, or the damage would not be that of this directory
+            give_identity(new, record.identity)
         new.execute("CREATE TABLE mended (kept_in TEXT NOT NULL, checksum INTEGER NOT NULL)")  # what it is a copy of
         new.execute("INSERT INTO mended VALUES (?, ?)", (quarantine_file, file_checksum(damaged)))
         new.execute("PRAGMA journal_mode = DELETE")  # a single file, so that one rename puts it in place
@@ -179,10 +221,10 @@ def _copy_readable(damaged: Path, copy: Path) -> int:
 
 def _copy_rows(old: sqlite3.Connection, new: sqlite3.Connection) -> list[int]:
     """Copy every readable row and return the ids of the missing batches."""
-    _copy_manifest(old, new)
+    last = _last_number(old)
+    _copy_manifest(old, new, has_batches=last > 0)
     with contextlib.suppress(sqlite3.DatabaseError):  # the scenario's name is lost, and no event
         _insert(new, "population", _select(old, "SELECT * FROM population"))
-    last = _last_number(old)
     first = _read_number(old, "SELECT min(id) FROM batches") or 1
     for start in range(first, last + 1, _IDS_AT_ONCE):
         for rows in _readable_batches(old, start, min(start + _IDS_AT_ONCE - 1, last)):
@@ -192,20 +234,19 @@ def _copy_rows(old: sqlite3.Connection, new: sqlite3.Connection) -> list[int]:
     return [number for number in range(first, last + 1) if number not in copied]
 
 
-def _copy_manifest(old: sqlite3.Connection, new: sqlite3.Connection) -> None:
+def _copy_manifest(old: sqlite3.Connection, new: sqlite3.Connection, *, has_batches: bool) -> None:
     """Copy the readable tables of the lake's manifest.
 
-    Of each table and its copy one is enough (`manifest`).
+    Of each table and its copy one is enough (`manifest`). Without `behind` batches might be taken for processed: a
+    lake that lacks it is lost, unless there never was a batch.
     """
     with contextlib.suppress(sqlite3.DatabaseError):
         _insert(new, "damaged", _select(old, "SELECT * FROM damaged"))
-    try:
-        _copy_table(old, new, "behind")
-    except sqlite3.DatabaseError:
-        return  # without it, batches might be taken for processed: the lake is made again
-    for name in MANIFEST_TABLES:
-        with contextlib.suppress(sqlite3.DatabaseError):
+    for name in ("identity", "behind", *MANIFEST_TABLES):
+        with contextlib.suppress(sqlite3.DatabaseError, TypeError):  # there is no such table
             _copy_table(old, new, name)
+    if not has_batches:
+        new.execute(BACKLOG)
     with contextlib.suppress(sqlite3.DatabaseError):
         (lake_format,) = old.execute("PRAGMA user_version").fetchone()
         new.execute(f"PRAGMA user_version = {lake_format}")

@@ -20,6 +20,7 @@ from typing import Final
 import msgspec
 
 from gamelens._files import write_private
+from gamelens.sandbox.storage.inbox import lost_events
 from gamelens.sandbox.storage.lake import Lake, Snapshot, TablePart, folder_of
 from gamelens.sandbox.storage.manifest import LakeUnavailable, file_checksum
 
@@ -128,6 +129,8 @@ class LakeHealth:
         """Return why questions are not answered, by organisation."""
         if self._lake.lost_because:
             return {EVERY_ORGANISATION: self.reason(EVERY_ORGANISATION)}
+        if lost := lost_events(self._lake.store):
+            return {EVERY_ORGANISATION: lost}
         return {organisation: self.reason(organisation) for organisation in self.damaged_organisations()}
 
     def damage(self) -> dict[str, str]:

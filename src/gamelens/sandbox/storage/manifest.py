@@ -15,17 +15,13 @@ from zlib_ng import zlib_ng
 
 from gamelens.errors import Refused
 from gamelens.sandbox.storage import backlog
-from gamelens.sandbox.storage.inbox import newest
 from gamelens.sandbox.storage.lake_schema import FORMAT
 from gamelens.sandbox.storage.mirrored_table import MirroredTable, Values
 
 WRITTEN = -1
 """The `last_batch` of a run that took in files instead of batches (`bulk_load`)."""
-_LOST_FILES = -1
-"""Number of files of a run after which the lake is to be made again."""
 _MOST_RUNS = 8
 _BYTES_AT_ONCE: Final = 1 << 20
-_UNREADABLE = (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT)  # no such table or column; any other error may pass
 
 _RUNS = MirroredTable(  # the last processing runs: the versions of the lake, which are the numbers of the rows
     "runs",
@@ -178,13 +174,22 @@ class ProcessingRun(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Manifest:
-    """The manifest in *store*, created where it has another format."""
+    """The manifest in *store*. Only `create` and `restore` make tables, and only `restore` drops any."""
 
     def __init__(self, store: sqlite3.Connection) -> None:
         self._store = store
-        store.execute(backlog.SCHEMA)
-        if self._stored_format() != FORMAT:
-            self._create()
+
+    def is_absent(self) -> bool:
+        """Return whether the store has no table of a manifest."""
+        return not (_RUNS.exists(self._store) or _FILES.exists(self._store) or _TAKEN.exists(self._store))
+
+    def create(self) -> None:
+        """Create the manifest of a new lake, in a store that has none."""
+        with self.transaction():
+            self._store.execute(backlog.SCHEMA)
+            _RUNS.create(self._store)
+            _FILES.create(self._store)
+            self._store.execute(f"PRAGMA user_version = {FORMAT}")
 
     def last_run(self) -> ProcessingRun:
         """Return the newest version, or version 0 before the first run."""
@@ -199,27 +204,27 @@ class Manifest:
         """Return the newest version, its files, and the reason why they are lost, if they are."""
         with self.transaction("DEFERRED"):
             run, files = self.last_run(), self.files().values()
+            backlog.backlogs(self._store)  # without the list, batches might be taken for processed
         return run, [file for file in files if file.removed is None], _find_loss(run, files)
 
     def next_version(self) -> int:
         """Return the number of the next version, which no row of a file names."""
         return self._version_after(self.files().values())
 
-    def add_run(
-        self, run: ProcessingRun, added: Iterable[StoredFile], retired: Collection[str], *, is_whole: bool = False
-    ) -> int:
+    def add_run(self, run: ProcessingRun, added: Iterable[StoredFile], retired: Collection[str]) -> int:
         """Write the next version inside the caller's transaction, and return its number.
 
         Args:
             run: the facts of the version. Its number and its number of files are found here.
             added: new files.
             retired: paths of files that they replace.
-            is_whole: whether the new files are the whole lake. Without it, a lake that is lost stays so.
 
         Raises:
-            LakeUnavailable: one of the *retired* is not in the newest version.
+            LakeUnavailable: one of the *retired* is not in the newest version, or the manifest is damaged.
         """
         known = self.files()
+        if loss := _find_loss(self.last_run(), known.values()):
+            raise LakeUnavailable(loss)
         gone = {number: file for number, file in known.items() if file.path in retired and file.removed is None}
         if len(gone) != len(retired):
             raise LakeUnavailable("files that are to be replaced are not in the manifest: start the sandbox again")
@@ -229,9 +234,22 @@ class Manifest:
         rows |= {n: msgspec.structs.replace(file, added=version) for n, file in enumerate(added, first)}
         _FILES.write(self._store, {number: msgspec.structs.astuple(file) for number, file in rows.items()})
         live = sum(file.removed is None for file in (known | rows).values())
-        is_lost = not is_whole and _find_loss(self.last_run(), known.values()) is not None
-        self._write_run(msgspec.structs.replace(run, version=version, files=_LOST_FILES if is_lost else live))
+        self._write_run(msgspec.structs.replace(run, version=version, files=live))
         return version
+
+    def restore(self, run: ProcessingRun, files: Iterable[StoredFile], *, version: int) -> None:
+        """Make *run* with *files* the only version, in place of all others and of a manifest that is damaged.
+
+        Numbers of versions go on, so that no path and no snapshot is taken for an older one.
+        """
+        with self.transaction():
+            self._store.execute("DROP TABLE IF EXISTS behind")
+            for table in (_RUNS, _FILES, _TAKEN):
+                table.drop(self._store)
+            self.create()
+            rows = [msgspec.structs.replace(file, added=version) for file in files]
+            _FILES.write(self._store, {n: msgspec.structs.astuple(file) for n, file in enumerate(rows, 1)})
+            self._write_run(msgspec.structs.replace(run, version=version, files=len(rows), format=FORMAT))
 
     def taken_files(self) -> list[TakenFile]:
         """Return the files that imports have taken, in the order taken."""
@@ -253,30 +271,18 @@ class Manifest:
         with self.transaction():
             _FILES.delete(self._store, [number])
 
-    def forget(self) -> None:
-        """Delete every version, inside the caller's transaction.
-
-        Numbers of versions go on, so that no path and no snapshot is taken for an older one.
-        """
-        version = self.next_version()
-        _RUNS.create(self._store)
-        _FILES.create(self._store)
-        self._forget_taken()
-        if version > 1:
-            self._write_run(ProcessingRun(version=version))
-
     def repair(self) -> bool:
         """Write what is damaged anew from its copy, and return whether anything was."""
         with self.transaction():
-            has_mended = _RUNS.repair(self._store)
-            if _TAKEN.exists(self._store):
-                has_mended = _TAKEN.repair(self._store) or has_mended
-            try:
-                return _FILES.repair(self._store) or has_mended
-            except sqlite3.DatabaseError as error:
-                _raise_passing(error)
-                _FILES.create(self._store)  # the lake is lost, and its last run says so
-                return True
+            repaired = [table.repair(self._store) for table in self._tables()]
+        return any(repaired)
+
+    def damaged_tables(self) -> list[str]:
+        """Return the tables of which a copy is damaged."""
+        return [table.names[0] for table in self._tables() if not table.is_whole(self._store)]
+
+    def _tables(self) -> list[MirroredTable]:
+        return [_RUNS, _FILES, *([_TAKEN] if _TAKEN.exists(self._store) else [])]
 
     @contextlib.contextmanager
     def transaction(self, kind: str = "IMMEDIATE") -> Iterator[None]:
@@ -290,34 +296,6 @@ class Manifest:
 
     def _version_after(self, files: Iterable[StoredFile]) -> int:
         return max([self.last_run().version, *(max(file.added, file.removed or 0) for file in files)]) + 1
-
-    def _stored_format(self) -> int:
-        """Return the format of the lake, 0 if the manifest cannot be read."""
-        try:
-            run = self.last_run()
-        except sqlite3.DatabaseError as error:
-            _raise_passing(error)
-            return 0
-        ((user_version,),) = self._store.execute("PRAGMA user_version")
-        return run.format if run.version else int(user_version)
-
-    def _create(self) -> None:
-        """Create the manifest, empty. If there are events, a lake of them is to be made again."""
-        with self.transaction():
-            _RUNS.create(self._store)
-            _FILES.create(self._store)
-            self._forget_taken()
-            backlog.forget(self._store)
-            self._store.execute(f"PRAGMA user_version = {FORMAT}")
-            last = next(newest(self._store, most=1), None)
-            if last is not None:
-                self._write_run(
-                    ProcessingRun(version=1, processed_ms=last.arrival_ms, last_batch=last.id, files=_LOST_FILES)
-                )
-
-    def _forget_taken(self) -> None:
-        if _TAKEN.exists(self._store):
-            _TAKEN.create(self._store)
 
     def _write_run(self, run: ProcessingRun) -> None:
         version, *values = (int(value) if isinstance(value, bool) else value for value in msgspec.structs.astuple(run))
@@ -337,21 +315,12 @@ def _run(version: int, values: Values) -> ProcessingRun:
 
 def _find_loss(run: ProcessingRun, files: Collection[StoredFile]) -> str | None:
     """Return the reason why *files* are not those of the version *run*, or None."""
-    if run.files == _LOST_FILES:
-        return "the lake is of another format or its manifest could not be read"
+    if run.version and run.format != FORMAT:
+        return f"the lake has layout {run.format}, and this version reads {FORMAT}"
     newest_version = max((max(file.added, file.removed or 0) for file in files), default=0)
     if newest_version > run.version or run.files != sum(file.removed is None for file in files):
         return "both copies of the lake's manifest are damaged"
     return None
-
-
-def _raise_passing(error: sqlite3.DatabaseError) -> None:
-    """Raise *error* unless it says that a table is damaged.
-
-    Any other may be gone the next time.
-    """
-    if error.sqlite_errorcode & 0xFF not in _UNREADABLE:
-        raise error
 
 
 def file_checksum(path: Path, *, on_chunk: Callable[[], None] | None = None) -> int:

@@ -65,9 +65,19 @@ class MirroredTable:
     def create(self, store: sqlite3.Connection) -> None:
         """Create both copies empty, and drop earlier ones with their rows."""
         columns = ", ".join(f"{name} {kind}" for name, kind in self._columns.items())
+        self.drop(store)
+        for table in self.names:
+            store.execute(f"CREATE TABLE {table} (number INTEGER PRIMARY KEY, {columns}, checksum INTEGER)")
+
+    def drop(self, store: sqlite3.Connection) -> None:
+        """Drop both copies, if they exist."""
         for table in self.names:
             store.execute(f"DROP TABLE IF EXISTS {table}")
-            store.execute(f"CREATE TABLE {table} (number INTEGER PRIMARY KEY, {columns}, checksum INTEGER)")
+
+    def is_whole(self, store: sqlite3.Connection) -> bool:
+        """Return whether both copies have the same sound rows and no others."""
+        known = self.read(store)
+        return all(self._has_only(store, table, known) for table in self.names)
 
     def exists(self, store: sqlite3.Connection) -> bool:
         """Return whether the table was ever created."""
@@ -82,9 +92,9 @@ class MirroredTable:
         Raises:
             sqlite3.DatabaseError: neither copy can be read.
         """
-        known = self.read(store)
-        if all(self._has_only(store, table, known) for table in self.names):
+        if self.is_whole(store):
             return False
+        known = self.read(store)
         self.create(store)
         self.write(store, known)
         return True
