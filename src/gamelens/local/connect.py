@@ -16,7 +16,7 @@ from gamelens._text import terminal_line
 from gamelens.errors import BadQuery
 from gamelens.local.sandbox_info import SandboxInfo
 from gamelens.local.sandbox_population import ensure_populated
-from gamelens.local.sandbox_process import find_or_stop_sandbox, scenario_titles, start_detached
+from gamelens.local.sandbox_process import find_or_start_detached, scenario_titles
 
 if TYPE_CHECKING:
     from gamelens.client.base_client import Folder
@@ -127,7 +127,7 @@ def demo_sandbox(scenario: str = DEMO_SCENARIO, *, say: Callable[[str], object])
     """
     scenario_titles(scenario)  # a name that does not exist is refused before a sandbox is started for it
     state = demo_state(scenario)
-    ready = find_or_stop_sandbox(state, scenario) or start_detached(state, scenario=scenario)
+    ready = find_or_start_detached(state, scenario)
     ensure_populated(ready, state, scenario, say=say)
     return ready
 

@@ -100,8 +100,8 @@ def _at_once() -> int:
 def open_lab(*arguments: str) -> int:
     """Run JupyterLab in this process on a copy of the notebooks, and return its exit code.
 
-    The demo's sandbox runs meanwhile. *arguments* are passed to JupyterLab, which opens the tour unless they name
-    something else.
+    The demo's sandbox runs meanwhile, one for all JupyterLabs. *arguments* are passed to JupyterLab, which opens the
+    tour unless they name something else.
     """
     from gamelens.notebook.figures.iri_grammar import defer_iri_grammar
 

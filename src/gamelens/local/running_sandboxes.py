@@ -19,6 +19,8 @@ from gamelens.errors import Refused
 from gamelens.local.sandbox_info import SandboxInfo, read_sandbox_info
 
 IDLE_OPTION: Final = "--stop-after-idle"
+WITH_LAST_USER: Final = "0"
+"""The value of that option with which a sandbox stops when its last user has left."""
 _STOP_S: Final = 15.0
 
 
@@ -96,7 +98,7 @@ def _sandboxes_of(process: Any) -> Iterator[SandboxProcess]:
             state=lock.parent,
             pid=process.pid,
             since=datetime.fromtimestamp(process.create_time(), UTC),
-            stops_when_idle=IDLE_OPTION in words,
+            stops_when_idle=dict(pairwise(words)).get(IDLE_OPTION, WITH_LAST_USER) != WITH_LAST_USER,
             info=_info_of(lock.parent, process.pid),
             process=process,
         )

@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import msgspec
 
 from gamelens.errors import Refused, Unreachable
-from gamelens.local.running_sandboxes import IDLE_OPTION, stop_sandbox
+from gamelens.local.running_sandboxes import IDLE_OPTION, WITH_LAST_USER, stop_sandbox
 from gamelens.local.sandbox_info import SandboxInfo, read_sandbox_info
+from gamelens.sandbox.state.sandbox_users import SandboxUsers
 
 if TYPE_CHECKING:
     from gamelens.client.connection.control_api import ControlApi, ProcessingProgress
@@ -41,27 +42,36 @@ def running_sandbox(
     tls: bool = False,
     tls_names: Sequence[str] = (),
 ) -> Iterator[SandboxInfo]:
-    """Yield a sandbox over *state*: the running one, or a new one that stops at the end.
+    """Yield a sandbox over *state*: the running one, or a new one that stops when its last user has left.
 
+    Each such block is a user, in whatever process. Its end waits for the new sandbox's if no other user is left.
     With *scenario* it has the games of that scenario: a running sandbox with other games is stopped first. A new one
     gets the keys of *config* and, with *tls*, speaks HTTPS with its `ca_file` to trust, for *tls_names* too.
 
     Raises:
         Refused: it does not start.
     """
-    if ready := find_or_stop_sandbox(state, scenario):
-        yield ready
-        return
-    options = {"--config": config, "--scenario": scenario}
+    options = {IDLE_OPTION: WITH_LAST_USER, "--config": config, "--scenario": scenario}
     arguments = [str(word) for option in options.items() if option[1] for word in option]
     arguments += ["--tls"] if tls else []
     arguments += [word for name in tls_names for word in ("--tls-name", name)]
-    ready, process = _start(state, *arguments)
-    try:
-        yield ready
-    finally:
-        process.terminate()
-        process.wait()
+    users = SandboxUsers(state)
+    with contextlib.ExitStack() as at_the_end:
+        with users.lock:
+            own_file = at_the_end.enter_context(users.join())
+            ready, started = find_or_stop_sandbox(state, scenario), None
+            if ready is None:
+                ready, started = _start(state, *arguments)
+        try:
+            yield ready
+        finally:
+            with users.lock:
+                own_file.close()
+                if started and users.have_left():
+                    started.terminate()
+                    started.wait()
+                elif started:
+                    _leave_running(started)
 
 
 def find_sandbox(state: Path, *, within_s: float = 60.0) -> SandboxInfo | None:
@@ -86,6 +96,12 @@ def find_or_stop_sandbox(state: Path, scenario: str | None) -> SandboxInfo | Non
     return ready
 
 
+def find_or_start_detached(state: Path, scenario: str) -> SandboxInfo:
+    """Return the sandbox over *state* with the games of *scenario*, started as `start_detached` does if none runs."""
+    with SandboxUsers(state).lock:
+        return find_or_stop_sandbox(state, scenario) or start_detached(state, scenario=scenario)
+
+
 def start_detached(state: Path, *, scenario: str | None = None, idle_s: float = IDLE_S) -> SandboxInfo:
     """Start a sandbox that outlives this process and stops after *idle_s* without a request.
 
@@ -93,7 +109,7 @@ def start_detached(state: Path, *, scenario: str | None = None, idle_s: float = 
     """
     options = ["--scenario", scenario] if scenario else []
     ready, process = _start(state, IDLE_OPTION, str(idle_s), *options)
-    process.returncode = 0  # it is not waited for, and a Popen that is collected without a code warns
+    _leave_running(process)
     return ready
 
 
@@ -168,6 +184,11 @@ def _start(state: Path, *options: str) -> tuple[SandboxInfo, subprocess.Popen[by
             process.wait()
             raise Refused(f"the sandbox did not start: {_last_line(log)}. Its whole output is in {log}")
         return read_sandbox_info(ready), process
+
+
+def _leave_running(process: subprocess.Popen[bytes]) -> None:
+    """Let a sandbox go on without this process: a Popen that is collected without a return code warns."""
+    process.returncode = 0
 
 
 def scenario_titles(scenario: str) -> tuple[tuple[str, tuple[str, ...]], ...]:

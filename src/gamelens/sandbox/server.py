@@ -37,6 +37,7 @@ from gamelens.sandbox.processing.pipeline import Report
 from gamelens.sandbox.processing.rebuild import rebuild
 from gamelens.sandbox.processing.scheduler import Scheduler
 from gamelens.sandbox.state.clock import Clock
+from gamelens.sandbox.state.sandbox_users import SandboxUsers
 from gamelens.sandbox.state.state_directory import (
     READY_FILE,
     READY_FILE_BYTES,
@@ -77,7 +78,8 @@ class SandboxOptions(msgspec.Struct, frozen=True, kw_only=True):
         ready: second path of the ready file, beside the one in *state*.
         reply: body of a 200 for events (Wire 1.7, Submitting events).
         validation: rules for events (Wire 3.7, Strict validation).
-        stop_after_idle_s: seconds without a request after which the sandbox stops.
+        stop_after_idle_s: seconds without a request after which the sandbox stops, unless it has users
+            (`SandboxUsers`).
         refresh_s: seconds for which an available interval is cached (Wire 2.4, Available interval).
         rate: requests per second of an organisation on one node (Wire 2.3, Rate limits).
         at_once: simultaneous requests of an organisation on one node.
@@ -131,6 +133,7 @@ class Sandbox:
             raise Refused(f"--ready {options.ready} is not a regular file: name a new file, or one to replace")
         with explained_trouble(options.state), contextlib.ExitStack() as on_failure:
             self._lock = on_failure.enter_context(lock_state_directory(options.state))
+            self._users = SandboxUsers(options.state)
             with spare_room(options.state, held_back=READY_FILE_BYTES):
                 self.tenants, self._api_keys = load_tenants(options.state, options.config, options.titles)
                 self._certificate = load_certificate(options.state, options.tls_names) if options.tls else None
@@ -248,6 +251,7 @@ class Sandbox:
         self.store.close()
         self._countries.close()
         self._lock.close()
+        self._users.lock.release()
 
     async def run(self) -> None:
         """Serve until SIGINT or SIGTERM, then finish the requests under way."""
@@ -303,10 +307,13 @@ class Sandbox:
         return noted
 
     async def _stop_when_idle(self, stop: asyncio.Event) -> None:
-        """Stop after `stop_after_idle_s` seconds without a request."""
+        """Stop after `stop_after_idle_s` seconds without a request, once nobody uses the sandbox.
+
+        The lock of the users is then kept until `close`: who joins meanwhile waits, and starts another sandbox.
+        """
         while not stop.is_set():
             idle_s = monotonic() - self.last_request_s
-            if idle_s >= self.options.stop_after_idle_s:
+            if idle_s >= self.options.stop_after_idle_s and self._users.lock_if_left():
                 stop.set()
             await asyncio.sleep(1)
 
