@@ -626,7 +626,8 @@ def test_sdk_errors_need_no_player(tmp_path: Path) -> None:
 def test_missing_columns_of_a_table_are_said(tmp_path: Path) -> None:
     """Each documented column of its category, those of other categories not (Wire 5.7, Event Data)."""
     columns = ("event_dt", "player_id", "custom_01", "custom_02", "custom_fields", "event_id_03", "event_id_04")
-    file = event_data_file(tmp_path / "1.parquet", NOW, **dict.fromkeys((*columns, "event_id_05", "value"), "x"))
+    filled: dict[str, Any] = dict.fromkeys((*columns, "event_id_05", "value"), "x")
+    file = event_data_file(tmp_path / "1.parquet", NOW, **filled)
     assert take(tmp_path / "state", file).missing == {"custom_03": 1}
 
 
