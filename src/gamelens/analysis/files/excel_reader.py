@@ -59,7 +59,7 @@ def _sheet(source: str, book: Any, sheet: str | None) -> str:
     Raises:
         BadQuery: there is no such sheet, or there are several.
     """
-    names = [page.title for page in book.worksheets]
+    names: list[str] = [page.title for page in book.worksheets]
     if sheet is not None and sheet not in names:
         raise BadQuery("sheet", sheet, f"is not in {source}", names)
     if sheet is not None:

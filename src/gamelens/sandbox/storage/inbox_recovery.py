@@ -49,8 +49,8 @@ def recover_store(store: Path) -> None:
     kept_in = _set_aside_as(store, copy) if copy.exists() else None
     if copy.exists() and kept_in is None:
         if not store.exists():
-            reason = f"{store} is missing, and {copy} is not known to be its copy"
-            raise Refused(f"{reason}: rename it to {store.name} if it is, else move it away, and start again")
+            problem = f"{store} is missing, and {copy} is not known to be its copy"
+            raise Refused(f"{problem}: rename it to {store.name} if it is, else move it away, and start again")
         foreign = _quarantine_path(store).with_suffix(".mended")
         copy.rename(foreign)
         _log.warning("a copy that was not made of this store is kept: %s", foreign)
