@@ -16,7 +16,7 @@ from gamelens.sandbox.imports.import_run import ImportOptions, import_raw_events
 from gamelens.sandbox.processing.compaction import compact
 from gamelens.sandbox.processing.scheduler import Scheduler
 from gamelens.sandbox.state.clock import Clock
-from gamelens.sandbox.state.state_directory import StateLock
+from gamelens.sandbox.state.state_directory import lock_state_directory
 from gamelens.sandbox.storage.inbox import open_store
 from gamelens.sandbox.storage.lake import Lake
 from gamelens.sandbox.storage.lake_health import LakeHealth
@@ -78,7 +78,7 @@ def _run(order: str, state: Path, before: int, number: Synchronized[int]) -> Non
     clock.freeze(NOW)
     if order == "process":
         lake = Lake(state / "lake", open_store(state / "gamelens.db"))
-        with StateLock(state) as lock:
+        with lock_state_directory(state) as lock:
             asyncio.run(Scheduler(state, lake, clock, lock=lock, health=LakeHealth(lake)).process())
     elif order.startswith(IMPORT):
         import_raw_events(state, [order.removeprefix(IMPORT)], ImportOptions(group_events=800), clock=clock)
