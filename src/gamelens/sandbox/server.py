@@ -359,7 +359,7 @@ def rebuild_stopped(state: Path, organisations: Sequence[str] = (), *, accept_lo
         Refused: *state* is not a state directory, another process has locked it, or events are lost.
     """
     check_state(state)
-    with explained_trouble(state), lock_state_directory(state):
+    with explained_trouble(state), lock_state_directory(state), spare_room(state):
         (state / "lake").mkdir(exist_ok=True)
         recover_store(state / "gamelens.db")
         with contextlib.closing(open_store(state / "gamelens.db")) as store:
