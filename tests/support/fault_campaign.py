@@ -13,7 +13,8 @@ import shutil
 import sqlite3
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
@@ -431,65 +432,62 @@ def database_damages(template: Template, other: Path, *, seed: int = 7) -> Itera
         place = page * _PAGE + random.randrange(_PAGE)
         yield "byte of a page", changed(place, bytes([whole[place] ^ random.randrange(1, 256)]))
     for length in (0, 1, 50, 100, _PAGE, *(random.randrange(len(whole)) for _ in range(10))):
-        yield "cut", lambda state, _, length=length: _cut(state / "gamelens.db", length)
-    yield "gamelens.db missing", lambda state, _: _remove(state / "gamelens.db")
-    yield "another state's store", lambda state, _: _swap(state, other)
-    yield "record missing", lambda state, _: _remove(state / "gamelens.lake")
+        yield "cut", partial(_cut, length=length)
+    yield "missing: gamelens.db", partial(_remove, names=["gamelens.db"])
+    yield "another state's store", partial(_swap, other=other)
+    yield "missing: gamelens.lake", partial(_remove, names=["gamelens.lake"])
     for table in ("runs", "files", "behind"):
-        for statement in ("DELETE FROM {}", "DROP TABLE {}", "ALTER TABLE {} RENAME TO other"):
-            names = [table] if table == "behind" else [table, f"{table}_copy"]
-            for damaged in (names[:1], names) if len(names) > 1 else (names,):
-                if table == "behind" and statement.startswith("DELETE"):
-                    continue  # it is empty
-                yield (
-                    f"table {table}",
-                    lambda state, _, statement=statement, damaged=damaged: _execute(
-                        state, *(statement.format(name).replace("other", f"{name}_other") for name in damaged)
-                    ),
-                )
-    yield "other layout", lambda state, _: _raise_layout(state)
+        names = [table] if table == "behind" else [table, f"{table}_copy"]
+        for statement in ("DELETE FROM {0}", "DROP TABLE {0}", "ALTER TABLE {0} RENAME TO {0}_other"):
+            for damaged in dict.fromkeys((tuple(names[:1]), tuple(names))):
+                if table != "behind" or not statement.startswith("DELETE"):  # that is empty
+                    yield f"table {table}", partial(_execute, statements=[statement.format(name) for name in damaged])
+    yield "other layout", _raise_layout
 
 
 def log_damages() -> Iterator[tuple[str, Damage]]:
     """Yield damages to log, shared memory and record of a sandbox that was killed."""
-    for suffix in ("", "-wal", "-shm"):
-        yield f"gamelens.db{suffix} missing", lambda state, _, suffix=suffix: _remove(state / f"gamelens.db{suffix}")
-    yield (
-        "store, log and memory missing",
-        lambda state, _: "; ".join(_remove(state / f"gamelens.db{suffix}") for suffix in ("", "-wal", "-shm")),
-    )
+    names = [f"gamelens.db{suffix}" for suffix in ("", "-wal", "-shm")]
+    for missing in (*([name] for name in names), names):
+        yield f"missing: {', '.join(missing)}", partial(_remove, names=missing)
     log = "gamelens.db-wal"
     for _ in range(20):
-        yield "log cut", lambda state, random: _cut(state / log, random.randrange((state / log).stat().st_size))
+        yield "log cut", _cut_log
         yield "bit of the log", lambda state, random: flip(state / log, random)
         yield "bit of the shared memory", lambda state, random: flip(state / "gamelens.db-shm", random)
         yield "bit of the record", lambda state, random: flip(state / "gamelens.lake", random)
 
 
-def _cut(path: Path, length: int) -> str:
-    content = path.read_bytes()[:length]
-    path.write_bytes(content)
-    return f"{path.name} cut to {length} bytes"
+def _cut(state: Path, _: Random, *, length: int, name: str = "gamelens.db") -> str:
+    content = (state / name).read_bytes()[:length]
+    (state / name).write_bytes(content)
+    return f"{name} cut to {length} bytes"
 
 
-def _remove(path: Path) -> str:
-    path.unlink(missing_ok=True)
-    return f"{path.name} missing"
+def _cut_log(state: Path, random: Random) -> str:
+    log = state / "gamelens.db-wal"
+    return _cut(state, random, length=random.randrange(log.stat().st_size), name=log.name)
 
 
-def _swap(state: Path, other: Path) -> str:
+def _remove(state: Path, _: Random, *, names: Sequence[str]) -> str:
+    for name in names:
+        (state / name).unlink(missing_ok=True)
+    return f"missing: {', '.join(names)}"
+
+
+def _swap(state: Path, _: Random, *, other: Path) -> str:
     shutil.copyfile(other, state / "gamelens.db")
     return "another state's store"
 
 
-def _execute(state: Path, *statements: str) -> str:
+def _execute(state: Path, _: Random, *, statements: Sequence[str]) -> str:
     with contextlib.closing(sqlite3.connect(state / "gamelens.db", isolation_level=None)) as store:
         for statement in statements:
             store.execute(statement)
     return "; ".join(statements)
 
 
-def _raise_layout(state: Path) -> str:
+def _raise_layout(state: Path, _: Random) -> str:
     raise_layout(state / "gamelens.db")
     return "another layout"
 
