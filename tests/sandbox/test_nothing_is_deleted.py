@@ -234,7 +234,7 @@ def test_a_lake_is_not_made_again_from_an_inbox_that_lacks_batches(make_stage: C
 def test_a_collected_lake_without_a_record_is_made_again_from_the_inbox(tmp_path: Path) -> None:
     """A state that has no record yet, and no manifest, answers again: each event of it has the number of a batch."""
     state = make_state(tmp_path / "state", "collected")
-    (state / "gamelens.lake").unlink()
+    (state / "gamelens.lake").unlink(missing_ok=True)
     files = lake_files(state)
     execute(state, *(f"DROP TABLE {name}" for name in ("runs", "runs_copy", "files", "files_copy")))
     stage = Stage(state)
@@ -248,7 +248,7 @@ def test_a_collected_lake_without_a_record_is_made_again_from_the_inbox(tmp_path
 def test_an_imported_lake_without_a_record_is_not_made_again(tmp_path: Path, made: str) -> None:
     """A state that has no record yet, and no manifest, keeps its files if events of them were never received."""
     state = make_state(tmp_path / "state", made)
-    (state / "gamelens.lake").unlink()
+    (state / "gamelens.lake").unlink(missing_ok=True)
     files = lake_files(state)
     execute(state, *(f"DROP TABLE {name}" for name in ("runs", "runs_copy", "files", "files_copy")))
     open_and_examine(state, made)
