@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -87,5 +88,6 @@ def _made_lake(scenario: str, scratch: Path) -> Path:
     sandbox = Sandbox(SandboxOptions(state=state, titles=population.titles))
     sandbox.set_scenario(population.name)  # so that receipts say that the players are invented
     sandbox.close()
-    import_raw_events(state, [str(scratch / "export")])
+    with ThreadPoolExecutor(1) as thread:  # an import runs an event loop, and so does the kernel of a notebook
+        thread.submit(import_raw_events, state, [str(scratch / "export")]).result()
     return state
