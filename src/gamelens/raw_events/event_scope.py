@@ -57,7 +57,7 @@ def scope_of(
     if zone not in available_timezones():
         raise BadQuery("zone", zone, "is no time zone, such as America/Sao_Paulo", sorted(available_timezones()))
     available = lake.available()
-    interval = _in_zone(resolve_range(over, available), zone) if zone != "UTC" else resolve_range(over, available)
+    interval = resolve_in_zone(over, available, ZoneInfo(zone))
     clip_to_available(interval, available, "raise")
     known = lake.sql("SELECT game_id FROM games ORDER BY game_id")["game_id"].tolist()
     chosen = known if games is None else names_of(games)
@@ -113,7 +113,9 @@ def answer(
     return with_receipt(frame, scope.receipt)
 
 
-def _in_zone(interval: Interval, zone: str) -> Interval:
-    """Return the interval between the same clock times in *zone*."""
-    start, end = (moment.astimezone(UTC).replace(tzinfo=ZoneInfo(zone)) for moment in (interval.start, interval.end))
+def resolve_in_zone(over: TimeRange, available: Interval, zone: ZoneInfo) -> Interval:
+    """Return the interval of *over*, read by the clock of *zone*: a complete day has ended there."""
+    start, end = (moment.astimezone(zone).replace(tzinfo=UTC) for moment in (available.start, available.end))
+    there = resolve_range(over, Interval(start, end))
+    start, end = (moment.astimezone(UTC).replace(tzinfo=zone) for moment in (there.start, there.end))
     return Interval(start.astimezone(UTC), end.astimezone(UTC))
