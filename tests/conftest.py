@@ -41,6 +41,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return None
 
 
+@pytest.hookimpl(optionalhook=True)  # of a plugin that a run may leave out
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Scheduling:
     """Let tests that share dear fixtures run on one worker."""
     return FixtureScheduling(config, log)

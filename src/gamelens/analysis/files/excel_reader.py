@@ -91,7 +91,7 @@ def _rows(source: str, values: Any, formulas: Any) -> Rows:
     if width * len(rows) > MOST_CELLS:
         rule = f"has {len(rows):,} rows of {width:,} columns, over {MOST_CELLS:,} cells, the most that a join reads"
         raise BadQuery("other", source, f"{rule}: delete what is far outside the table, or save it as CSV")
-    return [row + (None,) * (width - len(row)) for row in rows]
+    return [(*row, *[None] * (width - len(row))) for row in rows]
 
 
 def _values(source: str, page: Any) -> Iterator[tuple[Any, ...]]:
