@@ -21,8 +21,10 @@ MADE = {
     "config.toml": "in the user's configuration folder",
     "log.txt": "in a state directory",
     "lake/": "in a state directory",
+    "lake-N/": "in quarantine",
     "quarantine/": "in a state directory",
     "scratch/": "in a state directory",
+    "users/": "in a state directory",
     "site/": "made by make docs",
     "NAME_command.py": "stands for any name",
 }

@@ -127,7 +127,7 @@ def test_the_spare_room_is_kept_again_after_each_use(small_disk: Path) -> None:
     with spare_room(small_disk):
         pass
     fill(small_disk)
-    with spare_room(small_disk, held_back=MIB // 2):
+    with spare_room(small_disk, reserved_bytes=MIB // 2):
         assert free_bytes(spare) == spare.stat().st_size == MIB // 2
     assert (free_bytes(spare), spare.stat().st_size) == (0, MIB)
     with contextlib.suppress(Refused), spare_room(small_disk):

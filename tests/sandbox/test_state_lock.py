@@ -6,6 +6,7 @@ import asyncio
 import os
 from pathlib import Path
 
+import psutil
 import pytest
 
 from gamelens.errors import Refused
@@ -46,7 +47,9 @@ def test_a_worker_inherits_the_lock(state: Path) -> None:
     async def look() -> None:
         with lock_state_directory(state) as lock:
             running = asyncio.create_task(compact_in_worker(state, lock=lock))
-            await asyncio.sleep(0.3)
+            while not (workers := psutil.Process().children()):  # noqa: ASYNC110 - processes have no event
+                await asyncio.sleep(0.01)
+            workers[0].suspend()  # or it may have ended before the lock is tried
             (state / "lock").unlink()
             lock.close()
             try:

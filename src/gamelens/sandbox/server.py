@@ -134,7 +134,7 @@ class Sandbox:
         with explained_trouble(options.state), contextlib.ExitStack() as on_failure:
             self._lock = on_failure.enter_context(lock_state_directory(options.state))
             self._users = SandboxUsers(options.state)
-            with spare_room(options.state, held_back=READY_FILE_BYTES):
+            with spare_room(options.state, reserved_bytes=READY_FILE_BYTES):
                 self.tenants, self._api_keys = load_tenants(options.state, options.config, options.titles)
                 self._certificate = load_certificate(options.state, options.tls_names) if options.tls else None
                 self._countries = GeoIp(options.geoip)

@@ -77,7 +77,7 @@ class BatchSender:
         clock, random: time and chance of the pauses after failures, which each batch key has alone.
 
     Attributes:
-        held: the players of whom nothing is sent until an init decides, and why. Their events are recorded.
+        blocked: the players of whom nothing is sent until an init decides, and why. Their events are recorded.
         disabled: the players who may send nothing in this session, and why. Their events are dropped.
         trouble: the error of the last attempt, if it failed.
     """
@@ -92,7 +92,7 @@ class BatchSender:
     ) -> None:
         self.collector = collector
         self.outbox = outbox
-        self.held = dict.fromkeys(outbox.file.disabled_players(), DISABLED_BEFORE)
+        self.blocked = dict.fromkeys(outbox.file.disabled_players(), DISABLED_BEFORE)
         self.disabled: dict[str, str] = {}
         self.trouble: str | None = None
         self._clock, self._random = clock, random
@@ -101,30 +101,30 @@ class BatchSender:
 
     def hold(self, user_id: str) -> None:
         """Send nothing of *user_id* until `release`, `enable` or `disable`."""
-        self.held.setdefault(user_id, UNDECIDED)
+        self.blocked.setdefault(user_id, UNDECIDED)
 
     def release(self, user_id: str) -> None:
         """Send the events of *user_id* again, unless an earlier version 2 init disabled the player.
 
         For an init without a usable answer (Wire 1.15, Client queue).
         """
-        if self.held.get(user_id) == UNDECIDED:
-            del self.held[user_id]
+        if self.blocked.get(user_id) == UNDECIDED:
+            del self.blocked[user_id]
 
     def enable(self, user_id: str) -> None:
         """Send the events of *user_id*: the version 2 init said so."""
-        if self.held.pop(user_id, None) == DISABLED_BEFORE:
+        if self.blocked.pop(user_id, None) == DISABLED_BEFORE:
             self.outbox.file.save_enabled(user_id, is_enabled=True)
 
-    def disable(self, user_id: str, because: str, *, is_kept: bool = False) -> None:
-        """Send nothing of *user_id* in this session, and if *is_kept* in later ones until `enable`.
+    def disable(self, user_id: str, because: str, *, is_permanent: bool = False) -> None:
+        """Send nothing of *user_id* in this session, and if *is_permanent* in later ones until `enable`.
 
         Waiting events stay in the queue.
         """
         self.disabled[user_id] = because
-        if is_kept:
+        if is_permanent:
             self.outbox.file.save_enabled(user_id, is_enabled=False)
-            self.held[user_id] = DISABLED_BEFORE
+            self.blocked[user_id] = DISABLED_BEFORE
         _log.warning("no events of the player are sent: %s", because)
 
     def new_backoff(self) -> Backoff:
@@ -176,7 +176,7 @@ class BatchSender:
             rejected=counts.pop("rejected", 0),
             dropped=counts,
             rejections=tuple(self._rejections),
-            disabled=next(reversed([*self.held.values(), *self.disabled.values()]), None),
+            disabled=next(reversed([*self.blocked.values(), *self.disabled.values()]), None),
             trouble=self.trouble,
         )
 
@@ -192,7 +192,7 @@ class BatchSender:
         for key in sorted(filter(is_wanted, keys), key=self._backoffs.__contains__):
             if failures == FAILURES_IN_A_ROW:
                 return False
-            if key.user_id in self.held or key.user_id in self.disabled:
+            if key.user_id in self.blocked or key.user_id in self.disabled:
                 continue
             try:
                 await self._send(self.outbox.batch(key), key.forwarded_for)

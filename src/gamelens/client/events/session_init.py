@@ -133,7 +133,7 @@ class SessionInit:
     async def _ask_v2(self) -> None:
         status = await self._sender.collector.init_v2(**self._fields)
         if status.enabled is False:
-            self._sender.disable(self._key.user_id, "the game is disabled (init: enabled = false)", is_kept=True)
+            self._sender.disable(self._key.user_id, "the game is disabled (init: enabled = false)", is_permanent=True)
         elif status.enabled:
             self._sender.enable(self._key.user_id)
         if status.server_ts is not None:

@@ -107,15 +107,15 @@ def lock_state_directory(state: Path) -> StateLock:
 
 
 @contextlib.contextmanager
-def spare_room(state: Path, *, held_back: int = 0) -> Iterator[None]:
-    """Inside the block, a full disk has the room that was kept aside for it, but for *held_back* bytes.
+def spare_room(state: Path, *, reserved_bytes: int = 0) -> Iterator[None]:
+    """Inside the block, a full disk has the room that was kept aside for it, but for *reserved_bytes* bytes.
 
     A start needs files of its own, such as SQLite's shared memory and the ready file. SQLite would take all of it: to
     move a long log into the store. Afterwards as much as is left is kept aside again, for the next start.
     """
     spare = state / "spare"
-    if shutil.disk_usage(state).free < _SPARE_BYTES and spare.exists() and spare.stat().st_size > held_back:
-        os.truncate(spare, held_back)
+    if shutil.disk_usage(state).free < _SPARE_BYTES and spare.exists() and spare.stat().st_size > reserved_bytes:
+        os.truncate(spare, reserved_bytes)
     try:
         yield
     finally:

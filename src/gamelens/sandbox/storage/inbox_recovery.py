@@ -29,7 +29,7 @@ _log = logging.getLogger(__name__)
 
 _IDS_AT_ONCE: Final = 512
 _SUFFIXES: Final = ("-wal", "-shm", "")  # the store itself last: while it is there, a start repeats the work
-_KEPT: Final = (".db", ".unread-wal", ".mended")  # in quarantine, under one number
+_QUARANTINED: Final = (".db", ".unread-wal", ".mended")  # in quarantine, under one number
 _PAGE_SIZES: Final = frozenset(1 << power for power in range(9, 16))
 _USUAL_PAGE_SIZE: Final = 4096
 _CORRUPT, _NO_DATABASE = 11, 26  # result codes of SQLite; after any other the disk may work at the next start
@@ -50,7 +50,7 @@ def recover_store(store: Path) -> None:
     """
     _refuse_foreign(store)
     copy = store.with_suffix(".mended")
-    kept_in = _set_aside_as(store, copy) if copy.exists() else None
+    kept_in = _quarantined_store(store, copy) if copy.exists() else None
     if copy.exists() and kept_in is None:
         if not store.exists():
             raise Refused(
@@ -73,7 +73,7 @@ def recover_store(store: Path) -> None:
     _record_missing(store)
 
 
-def _set_aside_as(store: Path, copy: Path) -> Path | None:
+def _quarantined_store(store: Path, copy: Path) -> Path | None:
     """Return the path in quarantine of the damaged store that *copy* was made of, None if it was made of another.
 
     That store is at its own place still, or in quarantine already. A copy that 0.1 made has no checksum: it is taken
@@ -313,4 +313,4 @@ def _quarantine_path(store: Path) -> Path:
     folder = store.parent / "quarantine"
     folder.mkdir(exist_ok=True, mode=0o700)
     paths = (folder / f"{store.stem}-{number}{store.suffix}" for number in count(1))
-    return next(path for path in paths if not any(path.with_suffix(kind).exists() for kind in _KEPT))
+    return next(path for path in paths if not any(path.with_suffix(kind).exists() for kind in _QUARANTINED))
