@@ -348,7 +348,7 @@ def by_first_build(state: Path) -> dict[tuple[str, str], int]:
     stage = Stage(state)
     try:
         frame = quick(stage.metrics_app, key="key-of-acme").query(
-            "user_unique", by="first_build", over="2026-11-15/2026-11-20"
+            "user_unique", by="first_build", over="2026-11-16/2026-11-19"
         )
     finally:
         stage.sandbox.close()
