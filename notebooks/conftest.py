@@ -8,6 +8,7 @@ does, fails, because its reader would see that text. So does one that shows a fr
 from __future__ import annotations
 
 import os
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
@@ -20,10 +21,22 @@ from gamelens.local.pytest_plugin import sandbox_for
 from support.notebook_files import silent_at_the_end
 
 
-def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Start the sandbox that every kernel finds through the environment."""
-    if "GAMELENS_REPLAY" not in os.environ:
-        sandbox_for(item.config, scenario="small")
+_of_kernels: dict[str, str] = {}
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Name the sandbox in the environment while a notebook runs, but not to the tests that this process runs after."""
+    before = dict(os.environ)
+    try:
+        if "GAMELENS_REPLAY" not in os.environ:
+            sandbox_for(item.config, scenario="small")  # the first call alone changes the environment
+            _of_kernels.update({name: value for name, value in os.environ.items() if before.get(name) != value})
+            os.environ.update(_of_kernels)
+        return (yield)
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
