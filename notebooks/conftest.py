@@ -7,8 +7,9 @@ does, fails, because its reader would see that text. So does one that shows a fr
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Generator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -20,20 +21,19 @@ from nbmake.pytest_items import NotebookFailedException, NotebookItem  # type: i
 from gamelens.local.pytest_plugin import sandbox_for
 from support.notebook_files import silent_at_the_end
 
-
 _of_kernels: dict[str, str] = {}
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    """Name the sandbox in the environment while a notebook runs, but not to the tests that this process runs after."""
+@contextlib.contextmanager
+def _kernel_environment(config: pytest.Config) -> Iterator[None]:
+    """Name the sandbox in the environment, but not to the tests that this process runs after."""
     before = dict(os.environ)
     try:
         if "GAMELENS_REPLAY" not in os.environ:
-            sandbox_for(item.config, scenario="small")  # the first call alone changes the environment
+            sandbox_for(config, scenario="small")  # the first call alone changes the environment
             _of_kernels.update({name: value for name, value in os.environ.items() if before.get(name) != value})
             os.environ.update(_of_kernels)
-        return (yield)
+        yield
     finally:
         os.environ.clear()
         os.environ.update(before)
@@ -50,7 +50,8 @@ class QuietNotebook(NotebookItem):  # type: ignore[misc]
     def runtest(self) -> None:
         """Execute the notebook as nbmake does and fail at the first complaint."""
         option = self.config.option
-        ran = NotebookRun(Path(self.filename), option.nbmake_timeout, kernel=option.nbmake_kernel).execute()
+        with _kernel_environment(self.config):
+            ran = NotebookRun(Path(self.filename), option.nbmake_timeout, kernel=option.nbmake_kernel).execute()
         if ran.error is None:
             ran.error = next(filter(None, map(_complaint, range(len(ran.nb.cells)), ran.nb.cells)), None)
         if ran.error is None and (silent := silent_at_the_end(ran.nb)) is not None:
