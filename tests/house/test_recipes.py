@@ -68,16 +68,6 @@ DIMENSION: Edits = {
         ("FORMAT: Final = 8", "FORMAT: Final = 9"),
         ('not in ("install_publisher", "ab_id"', 'not in ("os_version", "install_publisher", "ab_id"'),
     ],
-    "src/gamelens/sandbox/maintenance/expected_tables.py": [
-        (
-            '    *("event_id", "custom_01", "custom_02", "custom_03", "device", "os_version"),',
-            '    *("event_id", "custom_01", "custom_02", "custom_03", "device"),',
-        ),
-        (
-            '    *("install_publisher", "ab_id", "ab_variant_id"),\n)',
-            '    *("install_publisher", "ab_id", "ab_variant_id", "os_version"),\n)',
-        ),
-    ],
     "tests/support/random_worlds.py": [
         (
             '    "severity": ("info", "critical"),',

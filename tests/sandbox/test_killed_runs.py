@@ -48,7 +48,7 @@ def submit(stage: Stage, random: Random, games: Sequence[str]) -> None:
 
 def events_of(state: Path) -> dict[str, int]:
     """Return the events of each organisation in the lake of *state*, which must agree with its inbox."""
-    verified = verify(state, days=100)
+    verified = verify(state)
     assert verified.differences == []
     with contextlib.closing(open_store(state / "gamelens.db")) as store:
         lake = Lake(state / "lake", store)

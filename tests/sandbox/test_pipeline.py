@@ -305,23 +305,29 @@ def test_fields_of_other_categories_are_ignored(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize(
-    "data",
+    ("data", "dollars"),
     [
-        {},
-        {"revenue": "1.5", "publisher_revenue": [], "netPayout": None},
-        {"revenue": 10**40, "publisher_revenue": 1e300, "netPayout": -1},
-        {"revenue": 1, "publisher_revenue": 1, "netPayout": 1, "currency": []},
-        {"revenue": 1, "publisher_revenue": 1, "netPayout": True, "currency": {"x": 1}},
-        {"id": 5, "auction_id": [], "network_name": {}, "adunit_name": 1.5, "adunit_format": False},
+        ({}, 0),
+        ({"revenue": "1.5", "publisher_revenue": [], "netPayout": None}, 0),
+        ({"revenue": 10**40, "publisher_revenue": 1e300, "netPayout": -1}, 0),
+        ({"revenue": 1, "publisher_revenue": 1, "netPayout": 1, "currency": []}, 2),
+        ({"revenue": 1, "publisher_revenue": 1, "netPayout": True, "currency": {"x": 1}}, 2),
+        ({"id": 5, "auction_id": [], "network_name": {}, "adunit_name": 1.5, "adunit_format": False}, 0),
     ],
 )
-def test_any_impression_data_can_be_processed(stage: Stage, data: dict[str, Any]) -> None:
-    """An impression without usable revenue counts as an event with 0 (Wire 4.6, Impression)."""
+def test_any_impression_data_can_be_processed(stage: Stage, data: dict[str, Any], dollars: int) -> None:
+    """An impression without usable revenue counts as an event with 0 (Wire 4.6, Impression).
+
+    Of these vendors, max and ironsource name no currency, so that a wrong one changes nothing.
+    """
     impression = {"category": "impression", "ad_network_version": "", "impression_data": data}
     vendors = ("max", "admob", "mopub", "fyber", "ironsource", "aequus")
     assert stage.submit([event(ad_network_name=vendor, **impression) for vendor in vendors]).status_code == 200
     stage.process()
     assert metric_value(stage, "ilrd_id_unique") == len(vendors)
+    whole = {"interval": "2020-01-01/2030-01-01", "granularity": "all", "query": {"type": "timeseries"}}
+    (bucket,) = stage.ask("ilrd_revenue", **whole).json()["result"]
+    assert bucket["result"]["sum"] == dollars
 
 
 @settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

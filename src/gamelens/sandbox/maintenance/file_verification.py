@@ -67,7 +67,8 @@ def read_only_store(state: Path) -> Iterator[sqlite3.Connection]:
             log = original.with_name(f"{original.name}-wal")
             if log.exists():
                 shutil.copyfile(log, store.with_name(log.name))
-        with contextlib.closing(sqlite3.connect(f"{store.resolve().as_uri()}?mode=ro", uri=True, timeout=30)) as opened:
+        address = f"{store.resolve().as_uri()}?mode=ro"
+        with contextlib.closing(sqlite3.connect(address, uri=True, timeout=30, check_same_thread=False)) as opened:
             yield opened
 
 

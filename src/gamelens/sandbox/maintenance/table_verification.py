@@ -1,42 +1,36 @@
-"""Verification that the lake agrees with the inbox, by a second reading in plain Python.
+"""Verification that the lake is what its inbox makes of it: the tables are built again and compared row by row.
 
-It uses neither the engine nor the SQL of processing. Every event is read again, because an install may lie anywhere.
-Compared are the counts of all days, all players, the memberships of all sessions, weeks and months, and each row of
-the other tables on a sample of days. Rows of several parts are added up first.
+Sums of several parts are added up first. Players are compared by their ids, because their numbers follow the order of
+the runs.
 """
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
-from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from datetime import date
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
-from random import Random
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
-import pyarrow.parquet as pq
 
 from gamelens.errors import Refused
-from gamelens.sandbox.maintenance.expected_tables import (
-    KEYS_AND_SUMS,
-    OF_FIRST,
-    Cell,
-    ExpectedTables,
-    Player,
-    Rows,
-    sum_known,
-    tables_of_day,
-)
+from gamelens.sandbox.building.batch_builder import build_parts
+from gamelens.sandbox.engines.duckdb_engine import DuckDBWriter
 from gamelens.sandbox.maintenance.file_verification import read_only_store
+from gamelens.sandbox.processing.compaction import merged_sql
+from gamelens.sandbox.processing.staging import stage
 from gamelens.sandbox.state.state_directory import check_state
-from gamelens.sandbox.storage.inbox import pending
-from gamelens.sandbox.storage.lake import Lake, Snapshot, TablePart
+from gamelens.sandbox.storage.inbox import InboxBatch, pending
+from gamelens.sandbox.storage.lake import Lake, Snapshot
+from gamelens.sandbox.storage.lake_schema import COLUMNS, REPLACED
 
-DAYS: Final = 7
-"""Number of days of each organisation to compare row by row, by default."""
-_NOBODY: Final = (None, None)
+_FIRST_EVENTS: Final = ("installs", "payments")
+_COMPARED: Final = tuple(name for name in COLUMNS if name not in {*REPLACED, "stated_installs", "combinations"})
+
+Tables = dict[str, list[Path]]
+"""Files by table."""
 
 
 class Difference(NamedTuple):
@@ -64,170 +58,114 @@ class VerificationResult(msgspec.Struct, frozen=True):
     """The extent of a verification and the differences it found.
 
     Attributes:
-        events: number of events read from the inbox.
-        players: number of players.
-        days: organisations and days compared row by row.
+        events: number of events that the inbox makes, without repeated ones.
+        players: number of their players.
         differences: the differences, empty if lake and inbox agree.
     """
 
     events: int
     players: int
-    days: list[str]
     differences: list[Difference]
 
 
-def verify(state: Path, *, days: int | None = DAYS, seed: int | None = None) -> VerificationResult:
-    """Compare the lake of *state* with its inbox, while a sandbox may be running on it.
+def verify(state: Path) -> VerificationResult:
+    """Build the tables of *state* again from its inbox, in a temporary folder, and compare them with the lake.
 
-    Args:
-        state: state directory.
-        days: number of days of each organisation to compare row by row; None takes all.
-        seed: seed of the choice of days.
+    A sandbox may be running on it. Nothing of the state directory is changed.
 
     Raises:
         Refused: there is no sandbox, its lake was filled without an inbox, or a batch or file cannot be read.
     """
     check_state(state)
-    try:
-        with read_only_store(state) as store:
+    with contextlib.ExitStack() as stack:
+        try:
+            store = stack.enter_context(read_only_store(state))
             lake = Lake(state / "lake", store)
-            if lake.last_run().is_written:
-                raise Refused(
-                    f"the lake of {state} was written, not received: it has no raw events to be compared with"
-                )
+            is_written = lake.last_run().is_written
             received = {name for (name,) in store.execute("SELECT DISTINCT organisation FROM batches")}
-            names = sorted(received.union(lake.organisations()))
-            last_batches = {name: lake.last_run_of(name).last_batch for name in names}
-            snapshots = {name: lake.snapshot(name) for name in names}
-            events = players = 0
-            differences: list[Difference] = []
-            compared_days: list[str] = []
-            for name, snapshot in snapshots.items():
-                counted = _stored_days(snapshot)
-                wanted = len(counted) if days is None else min(days, len(counted))
-                sample = set(Random(seed).sample(sorted(counted), wanted))  # noqa: S311
-                expected = ExpectedTables(pending(store, after=0, up_to=last_batches[name], organisation=name), sample)
-                events += sum(expected.counts.values())
-                players += len(expected.installs)
-                compared_days += [f"{name} {day}" for day in sorted(sample)]
-                differences += _compare_tables(_Stored(name, snapshot), expected, counted, sample)
-            return VerificationResult(events, players, compared_days, differences)
-    except (OSError, ValueError, sqlite3.Error, msgspec.DecodeError) as error:
-        is_batch = getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_READONLY  # reading would note it
-        raise Refused(f"cannot be verified: {'a batch of the inbox is damaged' if is_batch else error}") from error
-
-
-class _Stored(NamedTuple):
-    """The tables of one organisation in the lake."""
-
-    organisation: str
-    snapshot: Snapshot
-
-    def rows(self, table: str, day: date | None = None) -> list[dict[str, Any]]:
-        """Return the rows of *table*, of one *day* or all."""
-        filters = [("day", "=", day)] if day else None
-        parts = [part for part in self.snapshot.parts(table) if not day or _has_day(part, day)]
-        return [row for part in parts for row in pq.read_table(part.path, filters=filters).to_pylist()]
-
-    def firsts(self, table: str) -> list[dict[str, Any]]:
-        """Return the rows of `installs` or `payments`, moved ones replaced."""
-        moved = self.rows(f"{table}_moved")
-        replaced = {row["player"] for row in moved}
-        return [*moved, *(row for row in self.rows(table) if row["player"] not in replaced)]
-
-    def difference(self, table: str, where: str, expected: Rows, found: Rows) -> Iterator[Difference]:
-        """Yield the difference of *expected* and *found* rows, if there is one."""
-        missing, surplus = expected - found, found - expected
-        if missing or surplus:
-            yield Difference(self.organisation, table, where, missing.total(), surplus.total())
-
-
-def _has_day(part: TablePart, day: date) -> bool:
-    return part.first_day is None or part.last_day is None or part.first_day <= day <= part.last_day
-
-
-def _stored_days(snapshot: Snapshot) -> Counter[date]:
-    """Return the number of stored events of each day."""
-    days: Counter[date] = Counter()
-    for path in snapshot.files("events"):
-        days.update(pq.read_table(path, columns=["day"])["day"].to_pylist())
-    return days
-
-
-def _compare_tables(
-    stored: _Stored, expected: ExpectedTables, counted: Counter[date], days: set[date]
-) -> Iterator[Difference]:
-    for day in sorted(expected.counts.keys() | counted.keys()):
-        more = counted[day] - expected.counts[day]
-        if more:
-            yield Difference(stored.organisation, "events", f"of {day}", max(0, -more), max(0, more))
-    for table, firsts in (("installs", expected.installs), ("payments", expected.purchases)):
-        rows = Counter((*player, *(event[name] for name in OF_FIRST)) for player, event in firsts.items())
-        yield from stored.difference(
-            table, "all", rows, _count_rows(stored.firsts(table), ["game_id", "user_id", *OF_FIRST])
-        )
-    installs = stored.firsts("installs")
-    numbers = {row["player"]: (row["game_id"], row["user_id"]) for row in installs}
-    wanted = Counter((number,) for number in range(1, len(expected.installs) + 1))
-    yield from stored.difference("installs", "by number", wanted, _count_rows(installs, ["player"]))
-    yield from _compare_memberships(stored, expected, numbers)
-    for day in sorted(days):
-        for table, rows in tables_of_day(day, expected).items():
-            found = stored.rows(table, day)
-            named = [row | {"user_id": numbers.get(row["player"], _NOBODY)[1]} for row in found if "player" in row]
-            yield from stored.difference(table, f"of {day}", rows, _added_up(table, named or found))
-
-
-def _compare_memberships(
-    stored: _Stored, expected: ExpectedTables, numbers: Mapping[int, Player]
-) -> Iterator[Difference]:
-    """Compare the cells of weeks, months and sessions, and the shared memberships.
-
-    The shared tables have every membership of the players and sessions that have several.
-    """
-    for table, members in expected.members.items():
-        cells = Counter(cell for own in members.values() for cell in own)
-        ended = Counter(cell for own in expected.ended.values() for cell in own)
-        keys, counts = KEYS_AND_SUMS[table]
-        rows = {cell: (count, ended[cell]) if table == "sessions" else (count,) for cell, count in cells.items()}
-        found = _sums(stored.rows(table), keys, counts)
-        yield from stored.difference(
-            table,
-            "all",
-            Counter((*cell, *row) for cell, row in rows.items()),
-            Counter((*k, *v) for k, v in found.items()),
-        )
-        shared: Rows = Counter()
-        for member, own in members.items():
-            if len(own) > 1:
-                has_ended = expected.ended.get(member, set())
-                shared.update(
-                    (*cell, member[-1], *((1, int(cell in has_ended)) if table == "sessions" else (1,))) for cell in own
+            versions = {
+                name: (lake.last_run_of(name).last_batch, lake.snapshot(name))
+                for name in sorted(received.union(lake.organisations()))
+            }
+        except (OSError, sqlite3.Error) as error:
+            raise Refused(f"cannot be verified: {error}") from error
+        if is_written:
+            raise Refused(f"the lake of {state} was written, not received: it has no raw events to be compared with")
+        events = players = 0
+        differences: list[Difference] = []
+        for name, (last_batch, snapshot) in versions.items():
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+            sql = stack.enter_context(contextlib.closing(DuckDBWriter(folder)))
+            try:
+                built = _built(name, store, last_batch, folder)
+                differences += _differences(name, built, snapshot, sql)
+                ((own_events, own_players),) = sql.run(
+                    "SELECT (SELECT count(*) FROM built_events), (SELECT count(*) FROM built_installs)"
                 )
-        name = f"{table}_shared"
-        stored_rows = stored.rows(name)
-        if table != "sessions":
-            stored_rows = [row | {"user_id": numbers.get(row["player"], _NOBODY)[1]} for row in stored_rows]
-        summed = _sums(stored_rows, *KEYS_AND_SUMS[name])
-        yield from stored.difference(name, "all", shared, Counter((*k, *v) for k, v in summed.items()))
+            except (OSError, sqlite3.Error, Refused) as error:
+                raise Refused(f"cannot be verified: {error}") from error
+            events, players = events + own_events, players + own_players
+        return VerificationResult(events, players, differences)
 
 
-def _count_rows(rows: list[dict[str, Any]], fields: Sequence[str]) -> Rows:
-    return Counter(tuple(row[field] for field in fields) for row in rows)
+def _built(organisation: str, store: sqlite3.Connection, last_batch: int, folder: Path) -> Tables:
+    """Make the tables of an organisation in *folder*, of its batches up to the one with id *last_batch*."""
+    is_damaged = False
+
+    def batches() -> Iterator[InboxBatch]:
+        nonlocal is_damaged
+        try:
+            yield from pending(store, after=0, up_to=last_batch, organisation=organisation)
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_READONLY:
+                raise
+            is_damaged = True  # reading would note it
+
+    staged = stage(batches(), folder)
+    if is_damaged:
+        raise Refused("a batch of the inbox is damaged")
+    tables: Tables = {}
+    if organisation in staged:
+        anew = Lake(folder / "lake", store)
+        parts = build_parts(organisation, staged[organisation], anew, folder, folder="1", is_anew=True)
+        for file in parts.files:
+            tables.setdefault(file.kind, []).append(anew.root / file.path)
+    return tables
 
 
-def _added_up(table: str, rows: list[dict[str, Any]]) -> Rows:
-    """Return the rows of a table of the sample, those of equal keys added up."""
-    keys, sums = KEYS_AND_SUMS[table]
-    if not sums:
-        return _count_rows(rows, keys)
-    summed = _sums(rows, keys, sums)
-    return Counter((*key, *values) for key, values in summed.items() if any(values))
+def _differences(organisation: str, built: Tables, snapshot: Snapshot, sql: DuckDBWriter) -> Iterator[Difference]:
+    """Yield the differences of the tables *built* from those of the lake."""
+    for table, columns in COLUMNS.items():
+        sql.view_files(f"built_{table}", built.get(table, ()), columns)
+        sql.view_files(f"found_{table}", snapshot.files(table), columns)
+    for table in (f"{side}_{name}" for side in ("built", "found") for name in _FIRST_EVENTS):
+        kept = f"SELECT * FROM {table} ANTI JOIN {table}_moved USING (player)"  # noqa: S608
+        sql.create_view(f"{table}_now", f"{kept} UNION ALL SELECT * FROM {table}_moved")  # noqa: S608
+    for table in _COMPARED:
+        expected, found = _rows_sql("built", table), _rows_sql("found", table)
+        day = "day" if "day" in COLUMNS[table] else "NULL"
+        rows = sql.run(f"""
+            SELECT day, sum(missing), sum(surplus) FROM (
+                SELECT {day} AS day, 1 AS missing, 0 AS surplus FROM ({expected} EXCEPT ALL {found})
+                UNION ALL SELECT {day}, 0, 1 FROM ({found} EXCEPT ALL {expected})
+            ) GROUP BY day ORDER BY day""")  # noqa: S608
+        for of_day, missing, surplus in rows:
+            yield Difference(organisation, table, "all" if of_day is None else f"of {of_day}", missing, surplus)
+    ((wrong,),) = sql.run(
+        "SELECT count(*) - count(DISTINCT player) FILTER (player BETWEEN 1 AND (SELECT count(*) FROM found_installs)) "
+        "FROM found_installs_now"
+    )
+    if wrong:
+        yield Difference(organisation, "installs", "by number", wrong, wrong)
 
 
-def _sums(rows: list[dict[str, Any]], keys: Sequence[str], sums: Sequence[str]) -> dict[Cell, Cell]:
-    """Return the sums of each key, null where no row has a number."""
-    groups: dict[Cell, list[dict[str, Any]]] = defaultdict(list)
-    for row in rows:
-        groups[tuple(row[name] for name in keys)].append(row)
-    return {key: tuple(sum_known(row[name] for row in members) for name in sums) for key, members in groups.items()}
+def _rows_sql(side: str, table: str) -> str:
+    """Return the rows of a table as they are compared: without numbers of players, those of equal keys added up."""
+    if table in _FIRST_EVENTS:
+        return f"SELECT * EXCLUDE (player) FROM {side}_{table}_now"  # noqa: S608
+    columns = list(COLUMNS[table])
+    rows = f"{side}_{table}"
+    if "player" in columns:
+        rows = f"(SELECT part.*, user_id FROM {rows} AS part LEFT JOIN {side}_installs_now USING (player))"  # noqa: S608
+        columns[columns.index("player")] = "user_id"
+    return merged_sql(table, rows, columns)

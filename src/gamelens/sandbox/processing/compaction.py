@@ -95,7 +95,7 @@ def take_step(step: Step, lake: Lake, scratch: Path) -> None:
             writer.add_run(kind, columns.pop("high"), columns.pop("low", None), columns, level=level)
         else:
             sql.view_files("parts", paths, COLUMNS[step.kind])
-            writer.add(step.kind, _merged_sql(step.kind), level=level)
+            writer.add(step.kind, merged_sql(step.kind, "parts", list(COLUMNS[step.kind])), level=level)
         writer.sync()
         lake.compact(writer.files, paths)
     finally:
@@ -134,13 +134,12 @@ def _oldest(parts: Sequence[TablePart], most_rows: int) -> tuple[TablePart, ...]
     return tuple(chosen)
 
 
-def _merged_sql(table: str) -> str:
-    """Return the rows of `parts`, summed up where rows of one key add up."""
-    columns = COLUMNS[table]
+def merged_sql(table: str, rows: str, columns: Sequence[str]) -> str:
+    """Return the *columns* of *rows*, summed up where rows of one key of *table* add up."""
     added = [name for name in columns if name in _ADDED and table != "events"]
     if not added:
-        return "FROM parts"
+        return f"SELECT {', '.join(columns)} FROM {rows}"  # noqa: S608
     keys = [name for name in columns if name not in added]
     sums = ", ".join(f"sum({name}) AS {name}" for name in added)
     some = " OR ".join(f"coalesce({name}, 0) <> 0" for name in added)
-    return f"SELECT * FROM (SELECT {', '.join(keys)}, {sums} FROM parts GROUP BY ALL) WHERE {some}"  # noqa: S608
+    return f"SELECT * FROM (SELECT {', '.join(keys)}, {sums} FROM {rows} GROUP BY ALL) WHERE {some}"  # noqa: S608

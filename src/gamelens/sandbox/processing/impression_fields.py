@@ -1,14 +1,11 @@
-"""Revenue, network and identity of an impression, read from each vendor's payload.
+"""SQL of the revenue, network and identity of an impression, read from each vendor's payload.
 
-There are two readers: `impression_sql` for the engine, which processing uses, and `read_impression` in plain Python,
-with which verification checks the result. Both are built from the same tables of field names, and tests compare them.
 Wire 3.6, Impression payloads; Wire 4.6, Impression.
 """
 
 from __future__ import annotations
 
-from decimal import ROUND_HALF_EVEN, Decimal
-from typing import Any, Final, NamedTuple
+from typing import Final
 
 import msgspec
 
@@ -17,26 +14,6 @@ from gamelens.wire.currencies import USD_PER_UNIT
 NANO: Final = 10**9
 MICRO: Final = 10**6
 _MOST_NANOS: Final = 2**62
-
-
-class Impression(NamedTuple):
-    """One impression as the lake stores it.
-
-    Attributes:
-        id: the vendor's id of the impression.
-        network: network that filled the ad.
-        unit: ad unit.
-        format: format of the ad.
-        nanos: revenue in billionths of one unit of *currency*.
-        currency: currency code.
-    """
-
-    id: str | None
-    network: str | None
-    unit: str | None
-    format: str | None
-    nanos: int
-    currency: str
 
 
 class _Revenue(msgspec.Struct, frozen=True):
@@ -142,35 +119,3 @@ def _first_sql(payload: str, names: tuple[str, ...]) -> str:
     """Return the SQL of the first of *names* that holds a string."""
     texts = [f"CASE WHEN starts_with({payload}.{name}, '\"') THEN {payload}.{name} ->> '$' END" for name in names]
     return f"coalesce({', '.join(texts)})"
-
-
-def read_impression(vendor: str, data: dict[str, Any]) -> Impression:
-    """Read the impression in *data*, with revenue 0 if the payload names no usable one."""
-    nanos, currency = _earned(_REVENUE.get(vendor), data)
-    return Impression(
-        id=_first(data, *_NAMES["ilrd_id"]),
-        network=_first(data, *_NAMES["ilrd_network_name"]),
-        unit=_first(data, *_NAMES["ilrd_adunit_name"]),
-        format=_first(data, *_NAMES["ilrd_adunit_format"]),
-        nanos=nanos,
-        currency=currency,
-    )
-
-
-def _earned(revenue: _Revenue | None, data: dict[str, Any]) -> tuple[int, str]:
-    amount = data.get(revenue.field) if revenue else None
-    currency = data.get("currency") if revenue and revenue.names_currency else None
-    currency = "USD" if currency is None else currency
-    if not isinstance(amount, int | float) or isinstance(amount, bool):
-        return 0, "USD"
-    if not isinstance(currency, str) or currency not in USD_PER_UNIT:
-        return 0, "USD"
-    # The shortest decimal that reads back as this float is what the client wrote.
-    nanos = int(
-        (Decimal(repr(amount)) * NANO / (revenue.per_unit if revenue else 1)).to_integral_value(ROUND_HALF_EVEN)
-    )
-    return (nanos, currency) if 0 <= nanos <= _MOST_NANOS else (0, "USD")
-
-
-def _first(data: dict[str, Any], *names: str) -> str | None:
-    return next((value for name in names if isinstance(value := data.get(name), str)), None)
