@@ -103,25 +103,29 @@ ALL = set(range(1, BATCHES + 1))
 
 
 @pytest.mark.parametrize("place", range(32))
-def test_a_changed_byte_in_the_header_of_the_log_loses_nothing(killed: Path, state: Path, place: int) -> None:
-    """Whichever byte of the log's header changes, every acknowledged batch is read."""
+def test_a_changed_byte_in_the_header_of_the_log_loses_nothing_unreported(
+    killed: Path, state: Path, place: int
+) -> None:
+    """Whichever byte of the log's header changes, every acknowledged batch is read or recorded as damaged."""
     store = copied(killed, state)
     change(state / "gamelens.db-wal", place, 0x41)
-    assert recovered(store) == (ALL, set())
+    sound, reported = recovered(store)
+    assert sound | reported == ALL
 
 
 @pytest.mark.parametrize("place", range(24))
 @pytest.mark.parametrize("frame", ["first", "second", "middle", "last"])
-def test_a_changed_byte_in_the_header_of_a_frame_loses_nothing(
+def test_a_changed_byte_in_the_header_of_a_frame_loses_nothing_unreported(
     killed: Path, state: Path, frame: str, place: int
 ) -> None:
-    """Whichever byte of a frame's header changes, every acknowledged batch is read."""
+    """Whichever byte of a frame's header changes, every acknowledged batch is read or recorded as damaged."""
     store = copied(killed, state)
     log = state / "gamelens.db-wal"
     frames = (log.stat().st_size - 32) // FRAME
     number = {"first": 0, "second": 1, "middle": frames // 2, "last": frames - 1}[frame]
     change(log, 32 + number * FRAME + place, 0x41)
-    assert recovered(store) == (ALL, set())
+    sound, reported = recovered(store)
+    assert sound | reported == ALL
 
 
 def test_the_damaged_log_is_kept(killed: Path, state: Path) -> None:
@@ -131,7 +135,7 @@ def test_the_damaged_log_is_kept(killed: Path, state: Path) -> None:
     damaged = (state / "gamelens.db-wal").read_bytes()
     recover_store(store)
     with contextlib.closing(open_store(store)) as connection:
-        ((kept_in,),) = connection.execute("SELECT kept_in FROM damaged")
+        ((kept_in,),) = connection.execute("SELECT DISTINCT kept_in FROM damaged")
     assert (state / kept_in).read_bytes() == damaged
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from gamelens.errors import Refused
+from gamelens.sandbox.storage.acknowledged_batches import AcknowledgedBatches
 from gamelens.sandbox.storage.inbox import InboxBatch, edition, open_store, pending
 from gamelens.sandbox.storage.inbox_recovery import recover_store
 from gamelens.sandbox.storage.lake import Lake
@@ -228,14 +229,18 @@ def test_an_undamaged_log_is_read_to_its_end(state: Path) -> None:
 
 
 def test_a_damaged_log_is_kept_and_reported(state: Path) -> None:
-    """A damaged log, which SQLite would cut silently, is kept, and the edition changes."""
+    """A damaged log, which SQLite cuts silently, is kept, its batches are reported, and the edition changes."""
     store = copy_of_running_store(state)
     log = state / "gamelens.db-wal"
+    with contextlib.closing(AcknowledgedBatches(store)) as acknowledged:
+        acknowledged.delete(0)
+        acknowledged.acknowledge(50)
     overwrite(log, log.stat().st_size // 2, b"damage")
     damaged_content = log.read_bytes()
     recover_store(store)
-    sound, _, (kept_in,) = read_store(store)
+    sound, damaged, (kept_in,) = read_store(store)
     assert 0 < len(sound) < 50
+    assert set(sound) | damaged == set(range(1, 51))
     assert (state / kept_in).read_bytes() == damaged_content
     assert edition_of(store) != edition_of(state / "running.db")
 

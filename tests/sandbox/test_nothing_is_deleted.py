@@ -61,10 +61,10 @@ def damage(state: Path, what: str) -> None:
     """Damage the store of *state*."""
     store = state / "gamelens.db"
     match what:
-        case "both tables of runs":
-            execute(state, "ALTER TABLE runs DROP COLUMN format", "ALTER TABLE runs_copy DROP COLUMN format")
-        case "both tables of files":
-            execute(state, "DROP TABLE files", "DROP TABLE files_copy")
+        case "the table of runs":
+            execute(state, "ALTER TABLE runs DROP COLUMN format")
+        case "the table of files":
+            execute(state, "DROP TABLE files")
         case "missing":
             store.unlink()
         case "cut":
@@ -75,7 +75,7 @@ def damage(state: Path, what: str) -> None:
             raise AssertionError(what)
 
 
-DAMAGES = ("both tables of runs", "both tables of files", "missing", "cut", "header")
+DAMAGES = ("the table of runs", "the table of files", "missing", "cut", "header")
 
 
 def open_and_examine(state: Path, kind: str) -> None:
@@ -182,7 +182,7 @@ def test_opening_a_lake_writes_nothing(closed: Path) -> None:
         sqlite3.connect(f"{(closed / 'gamelens.db').as_uri()}?mode=ro&immutable=1", uri=True)
     ) as store:
         assert Lake(closed / "lake", store).snapshot("acme").rows("events") > 0
-        execute(closed, "DROP TABLE runs", "DROP TABLE runs_copy")
+        execute(closed, "DROP TABLE runs")
     with contextlib.closing(sqlite3.connect(closed / "gamelens.db")) as store:
         assert Lake(closed / "lake", store).lost_because
         assert not store.execute("SELECT 1 FROM sqlite_master WHERE name = 'runs'").fetchall()
@@ -219,7 +219,7 @@ def test_a_lake_is_not_made_again_from_an_inbox_that_lacks_batches(make_stage: C
     stage.sandbox.close()
     state = stage.sandbox.options.state
     files = lake_files(state)
-    execute(state, "UPDATE batches SET body = x'00' WHERE id = 1", "DROP TABLE files", "DROP TABLE files_copy")
+    execute(state, "UPDATE batches SET body = x'00' WHERE id = 1", "DROP TABLE files")
     stage = make_stage()
     asyncio.run(stage.sandbox.runs.check())
     assert "the inbox lacks 1 batches" in stage.ask("event_count", **QUERY).json()["message"]
@@ -236,7 +236,7 @@ def test_a_collected_lake_without_a_record_is_made_again_from_the_inbox(tmp_path
     state = make_state(tmp_path / "state", "collected")
     (state / "gamelens.lake").unlink(missing_ok=True)
     files = lake_files(state)
-    execute(state, *(f"DROP TABLE {name}" for name in ("runs", "runs_copy", "files", "files_copy")))
+    execute(state, *(f"DROP TABLE {name}" for name in ("runs", "files")))
     stage = Stage(state)
     with contextlib.closing(stage.sandbox):
         asyncio.run(stage.sandbox.runs.check())
@@ -250,7 +250,7 @@ def test_an_imported_lake_without_a_record_is_not_made_again(tmp_path: Path, mad
     state = make_state(tmp_path / "state", made)
     (state / "gamelens.lake").unlink(missing_ok=True)
     files = lake_files(state)
-    execute(state, *(f"DROP TABLE {name}" for name in ("runs", "runs_copy", "files", "files_copy")))
+    execute(state, *(f"DROP TABLE {name}" for name in ("runs", "files")))
     open_and_examine(state, made)
     assert lake_files(state) == files
 
@@ -283,7 +283,7 @@ def test_a_reset_that_was_killed_before_its_commit_deletes_nothing(make_stage: C
     stage.sandbox.close()
     state = stage.sandbox.options.state
     make_stage().sandbox.close()
-    execute(state, "DROP TABLE files", "DROP TABLE files_copy")
+    execute(state, "DROP TABLE files")
     stage = make_stage()
     asyncio.run(stage.sandbox.runs.check())
     assert metric_value(stage) == 2

@@ -325,7 +325,7 @@ def test_any_impression_data_can_be_processed(stage: Stage, data: dict[str, Any]
     assert stage.submit([event(ad_network_name=vendor, **impression) for vendor in vendors]).status_code == 200
     stage.process()
     assert metric_value(stage, "ilrd_id_unique") == len(vendors)
-    whole = {"interval": "2020-01-01/2030-01-01", "granularity": "all", "query": {"type": "timeseries"}}
+    whole: dict[str, Any] = {"interval": "2020-01-01/2030-01-01", "granularity": "all", "query": {"type": "timeseries"}}
     (bucket,) = stage.ask("ilrd_revenue", **whole).json()["result"]
     assert bucket["result"]["sum"] == dollars
 

@@ -52,14 +52,9 @@ def raise_layout(path: Path) -> None:
     """Give the lake of the store at *path* the layout of a later version, as that would write it."""
     with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as store:
         store.execute(f"PRAGMA user_version = {FORMAT + 1}")
-        for table in ("runs", "runs_copy"):
-            for number, *values in store.execute(f"SELECT * FROM {table}").fetchall():
-                row = (number, *values[:-2], FORMAT + 1)
-                checksum = crc32(repr(row).encode())
-                store.execute(
-                    f"UPDATE {table} SET format = ?, checksum = ? WHERE number = ?",
-                    (FORMAT + 1, checksum, number),
-                )
+        for number, *values in store.execute("SELECT * FROM runs").fetchall():
+            checksum = crc32(repr((number, *values[:-2], FORMAT + 1)).encode())
+            store.execute("UPDATE runs SET format = ?, checksum = ? WHERE number = ?", (FORMAT + 1, checksum, number))
 
 
 def _events(name: str, *, days_ago: int) -> list[dict[str, Any]]:

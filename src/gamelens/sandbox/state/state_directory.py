@@ -124,51 +124,40 @@ def spare_room(state: Path, *, reserved_bytes: int = 0) -> Iterator[None]:
                 file.write(bytes(max(0, _SPARE_BYTES - file.tell())))  # as much of it as fits
 
 
-def store_twice(path: Path, value: object) -> None:
-    """Write *value* as JSON, with a checksum, to *path* and to a copy beside it.
+def store_checked(path: Path, value: object) -> None:
+    """Write *value* as JSON, with a checksum, to *path*.
 
     Nothing is written where it is there already: a full disk stops no later start.
     """
     content = msgspec.json.encode(value)
     file = msgspec.json.encode(_CheckedContent(crc32(content), msgspec.Raw(content)))
-    for each in (path, _copy_of(path)):
-        if not each.exists() or each.read_bytes() != file:
-            write_private(each, file)
+    if not path.exists() or path.read_bytes() != file:
+        write_private(path, file)
+    path.with_suffix(f".copy{path.suffix}").unlink(missing_ok=True)  # of 0.1: it has keys
 
 
 def read_stored(path: Path, kind: type[_Value], *, default: _Value) -> _Value:
     """Return what an earlier start stored at *path*, *default* if there is nothing.
 
-    If *path* is damaged or missing, its copy is read.
-
     Raises:
-        Refused: both are damaged.
+        Refused: it is damaged.
     """
-    errors = []
-    for each in (path, _copy_of(path)):
-        try:
-            return _read_checked(each.read_bytes(), kind)
-        except FileNotFoundError:
-            continue
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            errors.append(str(error))
-    if errors:
-        raise Refused(f"{path} is damaged: {errors[0]}. Restore it, or start on another --state")
-    return default
-
-
-def _read_checked(file: bytes, kind: type[_Value]) -> _Value:
     try:
-        stored = msgspec.json.decode(file, type=_CheckedContent)
-    except msgspec.ValidationError:  # as earlier versions wrote it, or damaged in a way that *kind* refuses as well
-        return msgspec.json.decode(file, type=kind)
-    if crc32(stored.content) != stored.checksum:
-        raise msgspec.DecodeError("its checksum is wrong")
-    return msgspec.json.decode(stored.content, type=kind)
-
-
-def _copy_of(path: Path) -> Path:
-    return path.with_suffix(f".copy{path.suffix}")
+        file = path.read_bytes()
+        try:
+            stored = msgspec.json.decode(file, type=_CheckedContent)
+        except msgspec.ValidationError:  # as earlier versions wrote it, or damaged in a way that *kind* refuses as well
+            return msgspec.json.decode(file, type=kind)
+        if crc32(stored.content) != stored.checksum:
+            raise msgspec.DecodeError("its checksum is wrong")
+        return msgspec.json.decode(stored.content, type=kind)
+    except FileNotFoundError:
+        return default
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise Refused(
+            f"{path} is damaged: {error}. Put back a copy of it, or start on another --state: new keys would lock out "
+            "the owners of the old ones"
+        ) from None
 
 
 def check_state(state: Path) -> None:

@@ -3,7 +3,7 @@
 The services know only the SHA-256 digest of an API key, in memory (`TenantDirectory`) and on disk (`tenants.json`).
 Keys that the sandbox generated are also in `keys.json`, because every start writes them into its ready file. Nothing
 else reads that file. A key from a configuration file is written to the ready file only. Game secrets are stored as
-they are, because a signature cannot be checked with less. Both files have a checksum and a copy.
+they are, because a signature cannot be checked with less. Both files have a checksum.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import msgspec
 
 from gamelens._text import printable
 from gamelens.errors import BadQuery, Refused
-from gamelens.sandbox.state.state_directory import read_stored, store_twice
+from gamelens.sandbox.state.state_directory import read_stored, store_checked
 
 Environment = Literal["sandbox", "production"]
 Titles = tuple[tuple[str, tuple[str, ...]], ...]
@@ -126,7 +126,7 @@ class _ConfiguredOrganisation(msgspec.Struct, frozen=True, kw_only=True):
     studios: tuple[TenantStudio, ...] = msgspec.field(default=(), name="studio")
 
     def __repr__(self) -> str:
-        return f"_Applicant({self.name!r})"
+        return f"_ConfiguredOrganisation({self.name!r})"
 
 
 class _Configuration(msgspec.Struct, frozen=True):
@@ -216,8 +216,8 @@ def load_tenants(state: Path, config: Path | None, titles: Titles = ()) -> tuple
     }
     api_keys = generated_keys | configured_keys
     tenants = TenantDirectory(tuple(_with_digest(org, api_keys) for org in organisations))
-    store_twice(state / "keys.json", generated_keys)
-    store_twice(state / "tenants.json", _StoredTenants(tenants.organisations))
+    store_checked(state / "keys.json", generated_keys)
+    store_checked(state / "tenants.json", _StoredTenants(tenants.organisations))
     return tenants, api_keys
 
 

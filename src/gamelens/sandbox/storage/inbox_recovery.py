@@ -2,8 +2,9 @@
 
 Every start checks the store (`recover_store`). A damaged one is copied row by row into a new file, which takes its
 place in steps that a crash may interrupt anywhere: only a complete copy is named `.mended`, and a start that finds
-one goes on from there. A damaged write-ahead log is repaired before SQLite reads it. Whatever was damaged, batches
-that were acknowledged and are missing afterwards are recorded. A store that was damaged gets a new edition: answers
+one goes on from there. SQLite reads a write-ahead log up to the first damaged frame without an error, so that a copy of
+the log is kept where anything is missing afterwards. Whatever was damaged, batches that were acknowledged and are
+missing are recorded. A store that was damaged gets a new edition: answers
 that a client has cached may count events that are gone.
 """
 
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import shutil
 import sqlite3
 from collections.abc import Iterator
 from itertools import count
@@ -23,15 +25,12 @@ from gamelens.sandbox.storage.backlog import SCHEMA as BACKLOG
 from gamelens.sandbox.storage.inbox import give_identity, mark_unreadable, open_store, renew_edition, set_scenario
 from gamelens.sandbox.storage.lake_record import read_record, record_file
 from gamelens.sandbox.storage.manifest import MANIFEST_TABLES, file_checksum
-from gamelens.sandbox.storage.write_ahead_log import repair_log
 
 _log = logging.getLogger(__name__)
 
 _IDS_AT_ONCE: Final = 512
 _SUFFIXES: Final = ("-wal", "-shm", "")  # the store itself last: while it is there, a start repeats the work
 _QUARANTINED: Final = (".db", ".unread-wal", ".mended")  # in quarantine, under one number
-_PAGE_SIZES: Final = frozenset(1 << power for power in range(9, 16))
-_USUAL_PAGE_SIZE: Final = 4096
 _CORRUPT, _NO_DATABASE = 11, 26  # result codes of SQLite; after any other the disk may work at the next start
 _LAST_NUMBERS: Final = (
     "SELECT max(last_batch) FROM runs",
@@ -49,6 +48,7 @@ def recover_store(store: Path) -> None:
         Refused: the store is missing, and a copy is there that may be another's.
     """
     _refuse_foreign(store)
+    log = _copy_log(store)
     copy = store.with_suffix(".mended")
     kept_in = _quarantined_store(store, copy) if copy.exists() else None
     if copy.exists() and kept_in is None:
@@ -70,7 +70,7 @@ def recover_store(store: Path) -> None:
                 store.with_name(store.name + suffix).rename(quarantined.with_name(quarantined.name + suffix))
         copy.rename(store)
         _log.warning("the damaged file is kept: %s", quarantined)
-    _record_missing(store)
+    _record_missing(store, log)
 
 
 def _quarantined_store(store: Path, copy: Path) -> Path | None:
@@ -114,13 +114,9 @@ def _refuse_foreign(store: Path) -> None:
 
 
 def _find_damage(store: Path) -> str | None:
-    """Repair the log of *store*, and return a description of other damage, None without any."""
-    kept_log = _repair_log(store)
+    """Return a description of the damage to *store*, None without any."""
     try:
         with contextlib.closing(open_store(store)) as connection:
-            if kept_log:
-                mark_unreadable(connection, [None], file=kept_log)
-                renew_edition(connection)
             ((check_result,),) = connection.execute("PRAGMA quick_check(1)")
     except sqlite3.DatabaseError as error:
         if error.sqlite_errorcode & 0xFF not in (_CORRUPT, _NO_DATABASE):
@@ -129,27 +125,25 @@ def _find_damage(store: Path) -> str | None:
     return None if check_result == "ok" else " ".join(str(check_result).split())
 
 
-def _repair_log(store: Path) -> str | None:
-    """Repair the log of *store* if it is damaged.
-
-    Returns:
-        The file that keeps the damaged log, relative to the state directory.
-    """
-    log, repaired = store.with_name(f"{store.name}-wal"), store.with_suffix(".repaired-wal")
-    with store.open("rb") as file:
-        page_size = int.from_bytes(file.read(18)[16:], "big")
-    lost = repair_log(log, repaired, page_size=page_size if page_size in _PAGE_SIZES else _USUAL_PAGE_SIZE)
-    if lost is None:
+def _copy_log(store: Path) -> Path | None:
+    """Return a copy of the log of a store that was not closed, None without one or where the disk has no room."""
+    log, copy = store.with_name(f"{store.name}-wal"), store.with_suffix(".unread-wal")
+    if not log.exists() or not log.stat().st_size:
+        copy.unlink(missing_ok=True)
         return None
-    kept = _quarantine_path(store).with_suffix(".unread-wal")
-    kept.hardlink_to(log)
-    repaired.rename(log)
-    _log.warning("the write-ahead log was damaged, pages that cannot be repaired: %d; it is kept: %s", lost, kept)
-    return str(kept.relative_to(store.parent))
+    try:
+        return Path(shutil.copyfile(log, copy))
+    except OSError as error:
+        copy.unlink(missing_ok=True)
+        _log.warning("the write-ahead log is read without a copy: %s", error)
+        return None
 
 
-def _record_missing(store: Path) -> None:
-    """Record as damaged every batch that was acknowledged and is not in *store*."""
+def _record_missing(store: Path, log: Path | None) -> None:
+    """Record as damaged every batch that was acknowledged and is not in *store*.
+
+    The copy of its *log* is kept if batches or a version of the lake are missing, and deleted if not.
+    """
     is_damaged = acknowledged_file(store).exists()
     with (
         contextlib.closing(AcknowledgedBatches(store)) as acknowledged,
@@ -162,9 +156,18 @@ def _record_missing(store: Path) -> None:
                 _log.warning("the record of acknowledged batches was damaged and begins anew: %s", store)
         elif 0 < first <= acknowledged.deleted:
             _settle_reset(store, connection, acknowledged, first)
-        if missing := _missing_batches(connection, acknowledged):
+        missing, kept_log = _missing_batches(connection, acknowledged), None
+        record = read_record(record_file(store))
+        lacks_version = record is not None and record.version > _read_number(connection, "SELECT max(number) FROM runs")
+        if log is not None and (missing or lacks_version):
+            kept = log.rename(_quarantine_path(store).with_suffix(".unread-wal"))
+            kept_log = str(kept.relative_to(store.parent))
+            _log.warning("the write-ahead log lacked what was committed; it is kept: %s", kept)
+        elif log is not None:
+            log.unlink()
+        if missing or kept_log:
             connection.execute("BEGIN IMMEDIATE")
-            mark_unreadable(connection, missing, file=None)
+            mark_unreadable(connection, missing or [None], file=kept_log)
             renew_edition(connection)
             _continue_after(connection, max(last, acknowledged.last))
             connection.execute("COMMIT")
@@ -239,7 +242,7 @@ def _copy_rows(old: sqlite3.Connection, new: sqlite3.Connection) -> list[int]:
 def _copy_manifest(old: sqlite3.Connection, new: sqlite3.Connection, *, has_batches: bool) -> None:
     """Copy the readable tables of the lake's manifest.
 
-    Of each table and its copy one is enough (`manifest`). Without `behind` batches might be taken for processed: a
+    Without `behind` batches might be taken for processed: a
     lake that lacks it is lost, unless there never was a batch.
     """
     with contextlib.suppress(sqlite3.DatabaseError):

@@ -6,8 +6,8 @@ complete. A writer adds files and retires others in one transaction. Retired fil
 readers of older snapshots. No other file is ever deleted: files that are in no version are left over from a crash and
 are moved to quarantine at the next start.
 
-The manifest has size and checksum of every file (`lake_health`), and is kept twice itself (`manifest`). If both copies
-of a row are damaged, the number of files is not that of the newest run; if commits are missing, the record beside the
+The manifest has size and checksum of every file (`lake_health`), and a checksum of each of its own rows (`manifest`).
+If a row is damaged, the number of files is not that of the newest run; if commits are missing, the record beside the
 store is ahead (`lake_record`). The lake is then *lost*: it answers nothing and nothing of it is changed, until it is
 made again from the inbox, where that has every event (`processing/rebuild`).
 """
@@ -408,7 +408,7 @@ class Lake:
             _remove_empty(path.parents[:2])
 
     def recover(self) -> None:
-        """Create the manifest of a new lake, mend one that is intact, and set aside files that it does not explain.
+        """Create the manifest of a new lake, and set aside files that an intact one does not explain.
 
         Of a lake that is lost nothing is changed.
         """
@@ -416,8 +416,6 @@ class Lake:
         if self.lost_because:
             _log.error("the lake is lost, its files stay as they are: %s", self.lost_because)
             return
-        if self._manifest.repair():
-            _log.warning("the lake's manifest was damaged, and mended from its copy")
         self._note_committed()
         self._quarantine_unexplained()
 
@@ -432,7 +430,7 @@ class Lake:
         """Return sentences about the manifest, and about files that it does not list."""
         if self.lost_because:
             return [self.lost_because]
-        found = [f"one copy of the table {name} is damaged" for name in self._manifest.damaged_tables()]
+        found = [f"rows of the table {name} are damaged" for name in self._manifest.damaged_tables()]
         if unexplained := self._unexplained():
             names = ", ".join(str(path.relative_to(self.root)) for path in unexplained[:3])
             found.append(f"{len(unexplained)} files are in no version: {names}")

@@ -1,4 +1,4 @@
-"""The manifest of the lake: its last runs and its files, in mirrored tables of SQLite."""
+"""The manifest of the lake: its last runs and its files, in tables of SQLite whose rows have checksums."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from zlib_ng import zlib_ng
 
 from gamelens.errors import Refused
 from gamelens.sandbox.storage import backlog
+from gamelens.sandbox.storage.checked_table import CheckedTable, Values
 from gamelens.sandbox.storage.lake_schema import FORMAT
-from gamelens.sandbox.storage.mirrored_table import MirroredTable, Values
 
 WRITTEN = -1
 """The `last_batch` of a run that took in files instead of batches (`bulk_load`)."""
 _MOST_RUNS = 8
 _BYTES_AT_ONCE: Final = 1 << 20
 
-_RUNS = MirroredTable(  # the last processing runs: the versions of the lake, which are the numbers of the rows
+_RUNS = CheckedTable(  # the last processing runs: the versions of the lake, which are the numbers of the rows
     "runs",
     {
         "processed_ms": "INTEGER",
@@ -34,7 +34,7 @@ _RUNS = MirroredTable(  # the last processing runs: the versions of the lake, wh
         "format": "INTEGER",
     },
 )
-_FILES = MirroredTable(  # the parts of the newest version, and those that it has replaced lately
+_FILES = CheckedTable(  # the parts of the newest version, and those that it has replaced lately
     "files",
     {
         "path": "TEXT",
@@ -52,7 +52,7 @@ _FILES = MirroredTable(  # the parts of the newest version, and those that it ha
     },
 )
 
-_TAKEN = MirroredTable(  # the files that imports have taken; a lake that never had an import lacks the table
+_TAKEN = CheckedTable(  # the files that imports have taken; a lake that never had an import lacks the table
     "taken_files",
     {
         "organisation": "TEXT",
@@ -68,7 +68,7 @@ _TAKEN = MirroredTable(  # the files that imports have taken; a lake that never 
     },
 )
 
-MANIFEST_TABLES = (*_RUNS.names, *_FILES.names, *_TAKEN.names)
+MANIFEST_TABLES = (_RUNS.name, _FILES.name, _TAKEN.name)
 """Names of the SQLite tables of the manifest."""
 
 
@@ -271,18 +271,10 @@ class Manifest:
         with self.transaction():
             _FILES.delete(self._store, [number])
 
-    def repair(self) -> bool:
-        """Write what is damaged anew from its copy, and return whether anything was."""
-        with self.transaction():
-            repaired = [table.repair(self._store) for table in self._tables()]
-        return any(repaired)
-
     def damaged_tables(self) -> list[str]:
-        """Return the tables of which a copy is damaged."""
-        return [table.names[0] for table in self._tables() if not table.is_whole(self._store)]
-
-    def _tables(self) -> list[MirroredTable]:
-        return [_RUNS, _FILES, *([_TAKEN] if _TAKEN.exists(self._store) else [])]
+        """Return the names of the tables that have damaged rows."""
+        tables = [_RUNS, _FILES, *([_TAKEN] if _TAKEN.exists(self._store) else [])]
+        return [table.name for table in tables if table.damaged_rows(self._store)]
 
     @contextlib.contextmanager
     def transaction(self, kind: str = "IMMEDIATE") -> Iterator[None]:
@@ -319,7 +311,7 @@ def _find_loss(run: ProcessingRun, files: Collection[StoredFile]) -> str | None:
         return f"the lake has layout {run.format}, and this version reads {FORMAT}"
     newest_version = max((max(file.added, file.removed or 0) for file in files), default=0)
     if newest_version > run.version or run.files != sum(file.removed is None for file in files):
-        return "both copies of the lake's manifest are damaged"
+        return "rows of the lake's manifest are damaged"
     return None
 
 
