@@ -22,6 +22,7 @@ from gamelens.sandbox.control.control_app import control_app
 from gamelens.sandbox.engines.checked_engine import CheckedEngine
 from gamelens.sandbox.engines.engine import QueryBounds
 from gamelens.sandbox.engines.sql_query import SqlQuery, SqlStatement
+from gamelens.sandbox.maintenance.bulk_load import open_bulk_load
 from gamelens.sandbox.processing.compaction import Step, take_step
 from gamelens.sandbox.processing.pipeline import commit_staged
 from gamelens.sandbox.processing.rebuild import rebuild
@@ -31,9 +32,11 @@ from gamelens.sandbox.storage.inbox import pending
 from gamelens.sandbox.storage.lake import Lake, Snapshot, TablePart
 from gamelens.sandbox.storage.lake_health import LakeHealth
 from gamelens.sandbox.storage.manifest import WRITTEN, LakeUnavailable, file_checksum
+from gamelens.simulator import load_scenario, play_columns
 from support.app_requests import call
 from support.damaged_lake import flip_bit
 from support.game_events import NOW, event
+from support.kinds_of_state import make_state
 from support.sandbox_stage import Stage, event_counts, metric_value
 
 S = int(NOW.timestamp())
@@ -283,6 +286,30 @@ def test_a_run_after_a_start_reads_what_has_changed(
         assert set(read) == ({touched} if memory == "as it was" else files)
         heal(stage)
         assert len(read) == len(set(read) | files)
+
+
+@pytest.mark.parametrize("kind", ["imported", "written"])
+def test_a_run_after_an_import_or_a_bulk_load_reads_no_file_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """What was just read for its checksum is known to the next process, so that its first run does not wait for it."""
+    state = tmp_path / "state"
+    if kind == "imported":
+        make_state(state, kind)
+    else:
+        Stage(state).sandbox.close()  # which gives it its games
+        with open_bulk_load(state) as lake:
+            scenario = load_scenario("small", players=20, days=3)
+            lake.take(play_columns(scenario, lake.folder, ends_on=NOW.date(), game_ids=lake.game_ids))
+
+    def unwanted(path: Path, **_: Any) -> int:
+        raise AssertionError(f"{path} is read again")
+
+    stage = Stage(state)
+    with contextlib.closing(stage.sandbox):
+        assert stage.sandbox.lake.snapshot("acme").rows("events") > 0
+        monkeypatch.setattr(lake_health, "file_checksum", unwanted)
+        stage.sandbox.health.check_changed(stage.sandbox.lake.snapshot("acme"))
 
 
 def test_damage_behind_the_back_of_the_file_system_is_found_after_a_start(opened: Stage, state_copy: Path) -> None:

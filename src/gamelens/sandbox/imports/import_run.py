@@ -148,6 +148,7 @@ def import_raw_events(
             compact(state)
         else:
             _take_on_cluster(sandbox, organisation, options, counts, files)
+        sandbox.health.note_written()
         repeated = sandbox.lake.last_run().duplicates - repeated
         available = available_intervals(sandbox.tenants, sandbox.lake, sandbox.clock)[organisation.name]
         return _result(organisation.name, counts, repeated=repeated, available=available)

@@ -53,6 +53,7 @@ class BulkLoad:
             commit_staged(staged, lake, self.folder, processed_ms=round(clock.now_s() * 1000), last_batch=WRITTEN)
         except OSError as error:
             raise Refused(f"the lake could not be filled: {error}") from error
+        self._sandbox.health.note_written()
         return available_intervals(self._sandbox.tenants, lake, clock)
 
 
