@@ -15,8 +15,9 @@ from gamelens.sandbox.processing.compaction import FAN_IN, compact, due_in, due_
 from gamelens.sandbox.processing.worker import compact_in_worker
 from gamelens.sandbox.state.state_directory import lock_state_directory
 from gamelens.sandbox.storage.keyed_runs import PAYLOADS, PREFIX
-from gamelens.sandbox.storage.lake import Snapshot, TablePart
+from gamelens.sandbox.storage.lake import Snapshot
 from gamelens.sandbox.storage.lake_schema import COLUMNS, REPLACED
+from gamelens.sandbox.storage.manifest import Part
 from support.game_events import NOW, event
 from support.sandbox_stage import Stage, metric_value
 
@@ -96,23 +97,18 @@ def test_a_run_does_not_wait_for_a_compaction(stage: Stage, monkeypatch: pytest.
 
 def test_a_year_of_hourly_runs_leaves_few_parts() -> None:
     """A year of 10,000 events an hour never makes more than 800 files, nor 32 unsettled parts of a table."""
-    parts: dict[str, list[TablePart]] = {kind: [] for kind in KINDS}
+    parts: dict[str, list[Part]] = {kind: [] for kind in KINDS}
+    nothing: dict[str, Any] = {"organisation": "acme", "first_day": None, "last_day": None, "bytes": 0, "content": 0}
     most_files = most_unsettled = 0
     for hour in range(HOURS_A_YEAR):
         for kind, own in parts.items():
             rows = ROWS_A_RUN.get(kind, 300)
-            own.append(
-                TablePart(
-                    path=Path(f"{kind}-{hour}"), first_day=None, last_day=None, rows=rows, level=0, bytes=0, content=0
-                )
-            )
+            own.append(Part(path=Path(f"{kind}-{hour}"), kind=kind, rows=rows, level=0, **nothing))
         most_files = max(most_files, sum(map(len, parts.values())))
         while step := next(due_in("acme", Snapshot(parts)), None):
             level = max(part.level for part in step.parts) + 1
             rows = sum(part.rows for part in step.parts)
-            merged = TablePart(
-                path=step.parts[0].path, first_day=None, last_day=None, rows=rows, level=level, bytes=0, content=0
-            )
+            merged = Part(path=step.parts[0].path, kind=step.kind, rows=rows, level=level, **nothing)
             parts[step.kind] = [merged, *(part for part in parts[step.kind] if part not in step.parts)]
         unsettled = (sum(part.rows < settled_rows(kind) for part in own) for kind, own in parts.items())
         most_unsettled = max(most_unsettled, *unsettled)

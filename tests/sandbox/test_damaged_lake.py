@@ -29,9 +29,9 @@ from gamelens.sandbox.processing.rebuild import rebuild
 from gamelens.sandbox.processing.staging import stage as stage_batches
 from gamelens.sandbox.storage import lake_health
 from gamelens.sandbox.storage.inbox import pending
-from gamelens.sandbox.storage.lake import Lake, Snapshot, TablePart
+from gamelens.sandbox.storage.lake import Lake, Snapshot
 from gamelens.sandbox.storage.lake_health import LakeHealth
-from gamelens.sandbox.storage.manifest import WRITTEN, LakeUnavailable, file_checksum
+from gamelens.sandbox.storage.manifest import WRITTEN, LakeUnavailable, Part, file_checksum
 from gamelens.simulator import load_scenario, play_columns
 from support.app_requests import call
 from support.damaged_lake import flip_bit
@@ -110,7 +110,7 @@ def heal(stage: Stage) -> None:
     asyncio.run(stage.sandbox.runs.check())
 
 
-def parts(stage: Stage, table: str) -> list[TablePart]:
+def parts(stage: Stage, table: str) -> list[Part]:
     """Return the parts of *table*."""
     return list(stage.sandbox.lake.snapshot("acme").parts(table))
 

@@ -25,8 +25,8 @@ from gamelens.errors import GamelensError
 from gamelens.sandbox.storage.backlog import backlogs
 from gamelens.sandbox.storage.inbox import InboxBatch, lost_events, open_store, pending, scenario
 from gamelens.sandbox.storage.inbox_recovery import recover_store
-from gamelens.sandbox.storage.lake import Lake, TablePart
-from gamelens.sandbox.storage.manifest import LakeUnavailable, Manifest
+from gamelens.sandbox.storage.lake import Lake
+from gamelens.sandbox.storage.manifest import LakeUnavailable, Manifest, Part
 from support.game_events import event
 from support.kinds_of_state import deleted_files, lake_files, make_state, raise_layout
 from support.random_worlds import play
@@ -161,7 +161,7 @@ def read_content(state: Path) -> tuple[tuple[Any, ...], bool]:
     recover_store(state / "gamelens.db")
     is_repaired = (state / "quarantine").exists() or (state / "gamelens.acknowledged").read_bytes() != numbers
     with contextlib.closing(open_store(state / "gamelens.db")) as store:
-        manifest, lake = Manifest(store), Lake(state / "lake", store)
+        manifest, lake = Manifest(store, state / "lake"), Lake(state / "lake", store)
         is_repaired |= bool(manifest.damaged_tables())
         lake.recover()
         batches = {batch.id: batch for batch in pending(store, after=0, up_to=2**62)}
@@ -365,7 +365,7 @@ def try_tables(template: Template, folder: Path, table: str, *, count: int) -> I
             yield try_start(template, state, flip(state / files[seed % len(files)], Random(seed)))
 
 
-def _try_flip(template: Template, stage: Stage, part: TablePart, readers: list[int], random: Random) -> Trial:
+def _try_flip(template: Template, stage: Stage, part: Part, readers: list[int], random: Random) -> Trial:
     whole = part.path.read_bytes()
     where = flip(part.path, random)
     numbers = [*random.sample(readers, min(1, len(readers))), random.randrange(len(QUESTIONS))]
@@ -384,7 +384,7 @@ def _try_flip(template: Template, stage: Stage, part: TablePart, readers: list[i
     )
 
 
-def _is_whole(stage: Stage, part: TablePart) -> bool:
+def _is_whole(stage: Stage, part: Part) -> bool:
     try:
         stage.sandbox.health.require("acme", [part])
     except LakeUnavailable:

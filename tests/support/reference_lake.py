@@ -30,7 +30,7 @@ from gamelens.sandbox.storage.lake_schema import (
     SLIM_DIMENSIONS,
     UNDATED,
 )
-from gamelens.sandbox.storage.manifest import LakeFile
+from gamelens.sandbox.storage.manifest import Part
 
 TABLES: Final = tuple(name for name in COLUMNS if name != "combinations")
 """Names of the tables that are rebuilt."""
@@ -111,7 +111,7 @@ def different_rows(one: Mapping[str, pa.Table], other: Mapping[str, pa.Table]) -
 
 def write_parts(
     events: pa.Table, root: Path, organisation: str, version: int, *, random: Random | None = None
-) -> list[LakeFile]:
+) -> list[Part]:
     """Write a lake of *events* below *root* and return its files.
 
     With *random*, the events come in batches that are no sequence in time, each batch adds parts with what it changes,
@@ -172,7 +172,7 @@ class _PartWriter:
         self._root = root
         self._folder = folder
         self._organisation = organisation
-        self.files: list[LakeFile] = []
+        self.files: list[Part] = []
         (root / folder).mkdir(parents=True)
 
     def write(self, name: str, rows: str) -> None:
@@ -185,9 +185,8 @@ class _PartWriter:
         columns = ", ".join(f"CAST({column} AS {kind}) AS {column}" for column, kind in COLUMNS[name].items())
         target = str(self._root / path).replace("'", "''")
         self._connection.execute(f"COPY (SELECT {columns} FROM ({rows})) TO '{target}' (FORMAT parquet)")
-        self.files.append(
-            LakeFile(path=path, organisation=self._organisation, kind=name, first_day=first, last_day=last, rows=count)
-        )
+        days = {"first_day": first, "last_day": last}
+        self.files.append(Part.of_file(self._root / path, self._organisation, name, rows=count, **days))
 
 
 def _tables(connection: duckdb.DuckDBPyConnection) -> dict[str, pa.Table]:

@@ -38,7 +38,7 @@ from gamelens.sandbox.storage.lake_schema import (
     SECONDS,
     SLIM_DIMENSIONS,
 )
-from gamelens.sandbox.storage.manifest import LakeFile
+from gamelens.sandbox.storage.manifest import Part
 
 MOST_EVENTS: Final = 2_000_000
 """Events that are taken at once. More are split, but for those of an empty lake."""
@@ -57,7 +57,7 @@ class BuiltParts(NamedTuple):
         repeated: number of repeated events, which were dropped (Wire 4.8, Repeated events).
     """
 
-    files: list[LakeFile]
+    files: list[Part]
     retired: list[Path]
     repeated: int
 

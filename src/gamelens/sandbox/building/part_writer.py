@@ -15,7 +15,7 @@ from gamelens.sandbox.engines.engine import BuildEngine
 from gamelens.sandbox.storage.keyed_runs import PREFIX, Columns, KeyedRuns, Keys, UInts, write_run
 from gamelens.sandbox.storage.lake import Lake, Snapshot, folder_of
 from gamelens.sandbox.storage.lake_schema import COLUMNS, UNDATED
-from gamelens.sandbox.storage.manifest import LakeFile
+from gamelens.sandbox.storage.manifest import Part
 
 GROUP_ROWS: Final = 122_880
 """Most rows in a row group of a part."""
@@ -47,7 +47,7 @@ class PartWriter:
     def __init__(self, organisation: str, lake: Lake, sql: BuildEngine, folder: str, *, is_anew: bool = False) -> None:
         self.snapshot = Snapshot({}, organisation) if is_anew else lake.snapshot(organisation)
         self.sql = sql
-        self.files: list[LakeFile] = []
+        self.files: list[Part] = []
         self.retired: list[Path] = []
         self._organisation = organisation
         self._root = lake.root
@@ -123,17 +123,8 @@ class PartWriter:
     def _list(self, kind: str, path: Path, first: date | None, last: date | None, rows: int, level: int) -> None:
         with path.open("rb") as file:
             os.fsync(file.fileno())
-        self.files.append(
-            LakeFile(
-                path=str(path.relative_to(self._root)),
-                organisation=self._organisation,
-                kind=kind,
-                first_day=first,
-                last_day=last,
-                rows=rows,
-                level=level,
-            )
-        )
+        days = {"first_day": first, "last_day": last}
+        self.files.append(Part.of_file(path, self._organisation, kind, rows=rows, level=level, **days))
 
 
 def _days(metadata: pq.FileMetaData) -> tuple[date, date]:

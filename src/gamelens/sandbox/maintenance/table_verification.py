@@ -129,7 +129,7 @@ def _built(organisation: str, store: sqlite3.Connection, last_batch: int, folder
         anew = Lake(folder / "lake", store)
         parts = build_parts(organisation, staged[organisation], anew, folder, folder="1", is_anew=True)
         for file in parts.files:
-            tables.setdefault(file.kind, []).append(anew.root / file.path)
+            tables.setdefault(file.kind, []).append(file.path)
     return tables
 
 

@@ -21,9 +21,9 @@ from gamelens.sandbox.building.part_writer import PartWriter
 from gamelens.sandbox.engines.duckdb_engine import DuckDBWriter
 from gamelens.sandbox.storage.inbox import open_store
 from gamelens.sandbox.storage.keyed_runs import PREFIX, SETTLED_KEYS, merge_columns
-from gamelens.sandbox.storage.lake import Lake, Snapshot, TablePart
+from gamelens.sandbox.storage.lake import Lake, Snapshot
 from gamelens.sandbox.storage.lake_schema import COLUMNS, MEASURES
-from gamelens.sandbox.storage.manifest import file_checksum
+from gamelens.sandbox.storage.manifest import Part, file_checksum
 
 FAN_IN: Final = 8
 """Parts of one level that are merged at once."""
@@ -45,7 +45,7 @@ class Step(msgspec.Struct, frozen=True):
 
     organisation: str
     kind: str
-    parts: tuple[TablePart, ...]
+    parts: tuple[Part, ...]
 
 
 def due_steps(lake: Lake) -> Iterator[Step]:
@@ -106,7 +106,7 @@ def take_step(step: Step, lake: Lake, scratch: Path) -> None:
 def due_in(organisation: str, snapshot: Snapshot) -> Iterator[Step]:
     """Yield the steps that are due in *snapshot*."""
     for kind, parts in snapshot.tables.items():
-        levels: dict[int, list[TablePart]] = defaultdict(list)
+        levels: dict[int, list[Part]] = defaultdict(list)
         for part in parts:
             if part.rows < settled_rows(kind):
                 levels[part.level].append(part)
@@ -122,9 +122,9 @@ def settled_rows(kind: str) -> int:
     return SETTLED_EVENTS if kind == "events" else SETTLED_ROWS
 
 
-def _oldest(parts: Sequence[TablePart], most_rows: int) -> tuple[TablePart, ...]:
+def _oldest(parts: Sequence[Part], most_rows: int) -> tuple[Part, ...]:
     """Return the first parts, as many as make one that is not too large."""
-    chosen: list[TablePart] = []
+    chosen: list[Part] = []
     rows = 0
     for part in parts[:FAN_IN]:
         if rows >= most_rows:

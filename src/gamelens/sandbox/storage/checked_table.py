@@ -23,7 +23,7 @@ class CheckedTable:
 
     def __init__(self, name: str, columns: Mapping[str, str]) -> None:
         self.name = name
-        self._columns = columns
+        self.columns = columns
 
     def read(self, store: sqlite3.Connection, *, newest: int = -1) -> dict[int, Values]:
         """Return the values of each row that is sound, by number.
@@ -34,7 +34,7 @@ class CheckedTable:
             sqlite3.DatabaseError: the table cannot be read.
         """
         # As a blob, because text that is not UTF-8 would be an error of the whole statement.
-        names = [f"CAST({name} AS BLOB)" if "TEXT" in kind else name for name, kind in self._columns.items()]
+        names = [f"CAST({name} AS BLOB)" if "TEXT" in kind else name for name, kind in self.columns.items()]
         query = f"SELECT number, {', '.join(names)}, checksum FROM {self.name} ORDER BY number DESC LIMIT ?"  # noqa: S608
         rows = {}
         for number, *stored, checksum in store.execute(query, (newest,)):
@@ -45,8 +45,8 @@ class CheckedTable:
 
     def write(self, store: sqlite3.Connection, rows: Mapping[int, Values]) -> None:
         """Add *rows*, or replace those of the same numbers, inside the caller's transaction."""
-        names = ", ".join(("number", *self._columns, "checksum"))
-        places = ", ".join("?" * (len(self._columns) + 2))
+        names = ", ".join(("number", *self.columns, "checksum"))
+        places = ", ".join("?" * (len(self.columns) + 2))
         store.executemany(
             f"INSERT OR REPLACE INTO {self.name} ({names}) VALUES ({places})",  # noqa: S608
             [(number, *values, _checksum(number, values)) for number, values in rows.items()],
@@ -58,7 +58,7 @@ class CheckedTable:
 
     def create(self, store: sqlite3.Connection) -> None:
         """Create the table empty, and drop an earlier one with its rows."""
-        columns = ", ".join(f"{name} {kind}" for name, kind in self._columns.items())
+        columns = ", ".join(f"{name} {kind}" for name, kind in self.columns.items())
         self.drop(store)
         store.execute(f"CREATE TABLE {self.name} (number INTEGER PRIMARY KEY, {columns}, checksum INTEGER)")
 

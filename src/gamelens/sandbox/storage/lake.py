@@ -37,13 +37,11 @@ from gamelens.sandbox.storage.lake_record import LakeRecord, read_record, record
 from gamelens.sandbox.storage.lake_schema import FORMAT
 from gamelens.sandbox.storage.manifest import (
     WRITTEN,
-    LakeFile,
     LakeUnavailable,
     Manifest,
+    Part,
     ProcessingRun,
-    StoredFile,
     TakenFile,
-    file_checksum,
     real_ms,
 )
 from gamelens.wire.intervals import Interval
@@ -57,38 +55,20 @@ _UNREADABLE = (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT)  # no such table, o
 _FOLDER_LETTERS = 120  # encrypted file systems take 143 in a name, others 255
 
 
-class TablePart(msgspec.Struct, frozen=True, kw_only=True):
-    """A file of a table in a snapshot, with an absolute path (`LakeFile`)."""
-
-    path: Path
-    first_day: date | None
-    last_day: date | None
-    rows: int
-    level: int
-    bytes: int
-    content: int
-
-    def overlaps(self, interval: Interval) -> bool:
-        """Return whether rows of the part may lie in *interval*."""
-        if self.first_day is None or self.last_day is None:
-            return True
-        return bool(Interval(_start(self.first_day), _start(self.last_day) + _DAY) & interval)
-
-
 class Snapshot(msgspec.Struct, frozen=True):
     """Parts of one organisation in one version of the lake, by table.
 
     They are in the order in which they were added.
     """
 
-    tables: Mapping[str, Sequence[TablePart]]
+    tables: Mapping[str, Sequence[Part]]
     organisation: str = ""
 
-    def parts(self, table: str) -> Sequence[TablePart]:
+    def parts(self, table: str) -> Sequence[Part]:
         """Return all parts of *table*."""
         return self.tables.get(table, ())
 
-    def parts_in(self, table: str, *intervals: Interval) -> list[TablePart]:
+    def parts_in(self, table: str, *intervals: Interval) -> list[Part]:
         """Return the parts of *table* that may have rows in one of *intervals*.
 
         Without intervals these are all parts.
@@ -110,7 +90,7 @@ class Lake:
     def __init__(self, root: Path, store: sqlite3.Connection) -> None:
         self.root = root
         self.store = store
-        self._manifest = Manifest(store)
+        self._manifest = Manifest(store, root)
         self.explain_loss: Callable[[], str] | None = None
         """Function that returns what becomes of a lake that is lost."""
         self._newest: tuple[int, dict[str, Snapshot], str | None] | None = None
@@ -218,19 +198,10 @@ class Lake:
         spans = ", ".join(f"{name} from {first} to {last}" for name, (first, last) in sorted(days.items()))
         return f"events of these days cannot be answered: {spans or 'the days cannot be told, so of all'}"
 
-    def _snapshots(self, files: Iterable[StoredFile]) -> dict[str, Snapshot]:
-        tables: dict[str, dict[str, list[TablePart]]] = {}
+    def _snapshots(self, files: Iterable[Part]) -> dict[str, Snapshot]:
+        tables: dict[str, dict[str, list[Part]]] = {}
         for file in sorted(files, key=lambda file: (file.added, file.path)):
-            part = TablePart(
-                path=self.root / file.path,
-                first_day=_day(file.first_day),
-                last_day=_day(file.last_day),
-                rows=file.rows,
-                level=file.level,
-                bytes=file.bytes,
-                content=file.content,
-            )
-            tables.setdefault(file.organisation, {}).setdefault(file.kind, []).append(part)
+            tables.setdefault(file.organisation, {}).setdefault(file.kind, []).append(file)
         return {organisation: Snapshot(parts, organisation) for organisation, parts in tables.items()}
 
     def available(self, organisation: str, *, now: datetime) -> Interval:
@@ -258,7 +229,7 @@ class Lake:
         processed_ms: int,
         last_batch: int,
         duplicates: int = 0,
-        files: Iterable[LakeFile] = (),
+        files: Iterable[Part] = (),
         retired: Iterable[Path] = (),
         reached: tuple[str, int] | None = None,
         taken: Sequence[TakenFile] = (),
@@ -269,12 +240,11 @@ class Lake:
             processed_ms: time of the run, epoch milliseconds on the sandbox's clock.
             last_batch: id of the last batch that is in the lake, but for organisations that are behind.
             duplicates: repeated events that the run left out.
-            files: the new parts, relative to the root.
-            retired: parts that *files* replace.
+            files: the new parts.
+            retired: paths of parts that *files* replace.
             reached: an organisation that was behind, and the id of its last batch that is now in the lake.
             taken: files of raw events that are in the lake with this version.
         """
-        added = self._described(files)
         with self._manifest.transaction():
             last = self.last_run()
             run = msgspec.structs.replace(
@@ -287,7 +257,7 @@ class Lake:
             if reached is not None:
                 organisation, up_to = reached
                 backlog.note_committed(self.store, organisation, up_to=up_to, last_batch=last_batch)
-            version = self._manifest.add_run(run, added, self._names(retired))
+            version = self._manifest.add_run(run, files, set(retired))
             if taken:
                 self._manifest.add_taken(taken, version=version)
         self._note_committed()
@@ -314,20 +284,18 @@ class Lake:
             self._event_data = version, known
         return self._event_data[1].get(organisation, {})
 
-    def compact(self, files: Iterable[LakeFile], retired: Iterable[Path]) -> None:
+    def compact(self, files: Iterable[Part], retired: Iterable[Path]) -> None:
         """Replace parts by others with the same rows or sums.
 
         This is one more version, made in one transaction.
         """
-        added = self._described(files)
         with self._manifest.transaction():
-            self._manifest.add_run(self.last_run(), added, self._names(retired))
+            self._manifest.add_run(self.last_run(), files, set(retired))
         self._note_committed()
 
-    def restore(self, run: ProcessingRun, files: Iterable[LakeFile], *, version: int) -> None:
+    def restore(self, run: ProcessingRun, files: Iterable[Part], *, version: int) -> None:
         """Make *files* the whole lake in place of one that is lost, as *version*. All other files go to quarantine."""
-        added = self._described(files)
-        self._manifest.restore(run, added, version=version)
+        self._manifest.restore(run, files, version=version)
         self._newest = None
         self._note_committed()
         self._quarantine_unexplained()
@@ -340,29 +308,6 @@ class Lake:
         with contextlib.suppress(sqlite3.DatabaseError):
             known.append(self._manifest.next_version() - 1)
         return max(known) + 1
-
-    def _names(self, paths: Iterable[Path]) -> set[str]:
-        return {str(path.relative_to(self.root)) for path in paths}
-
-    def _described(self, files: Iterable[LakeFile]) -> list[StoredFile]:
-        """Return the rows of new files.
-
-        They are read for their checksums while they are still in memory.
-        """
-        return [
-            StoredFile(
-                path=file.path,
-                organisation=file.organisation,
-                kind=file.kind,
-                first_day=_text(file.first_day),
-                last_day=_text(file.last_day),
-                rows=file.rows,
-                level=file.level,
-                bytes=(self.root / file.path).stat().st_size,
-                content=file_checksum(self.root / file.path),
-            )
-            for file in files
-        ]
 
     @property
     def edition(self) -> str:
@@ -402,10 +347,9 @@ class Lake:
         for number, file in self._manifest.files().items():
             if file.removed_ms is None or file.removed_ms > before_ms:
                 continue
-            path = self.root / file.path
-            path.unlink(missing_ok=True)
+            file.path.unlink(missing_ok=True)
             self._manifest.delete(number)
-            _remove_empty(path.parents[:2])
+            _remove_empty(file.path.parents[:2])
 
     def recover(self) -> None:
         """Create the manifest of a new lake, and set aside files that an intact one does not explain.
@@ -450,8 +394,9 @@ class Lake:
         days: dict[str, tuple[str, str]] = {}
         for file in files:
             if file.kind == "events" and file.first_day and file.last_day:
-                first, last = days.get(file.organisation, (file.first_day, file.last_day))
-                days[file.organisation] = min(first, file.first_day), max(last, file.last_day)
+                own = file.first_day.isoformat(), file.last_day.isoformat()
+                first, last = days.get(file.organisation, own)
+                days[file.organisation] = min(first, own[0]), max(last, own[1])
         now = LakeRecord(
             identity=give_identity(self.store, (before.identity if before else "") or secrets.token_hex(16)),
             version=run.version,
@@ -465,8 +410,7 @@ class Lake:
     def _unexplained(self) -> list[Path]:
         """Return the files below the root that no row of the manifest names."""
         named = {file.path for file in self._manifest.files().values()}
-        files = (path for path in self.root.rglob("*") if path.is_file())
-        return sorted(path for path in files if str(path.relative_to(self.root)) not in named)
+        return sorted(path for path in self.root.rglob("*") if path.is_file() and path not in named)
 
     def _quarantine_unexplained(self) -> None:
         """Move files that are in no version to quarantine, where a person may delete them: a crash left them."""
@@ -534,14 +478,6 @@ def folder_of(organisation: str) -> str:
     quoted = quote(organisation, safe="")
     is_short = len(quoted) <= _FOLDER_LETTERS
     return f"org-{quoted if is_short else hashlib.sha256(organisation.encode()).hexdigest()}"
-
-
-def _day(text: str | None) -> date | None:
-    return date.fromisoformat(text) if text else None
-
-
-def _text(day: date | None) -> str | None:
-    return day.isoformat() if day else None
 
 
 def _start(day: date) -> datetime:

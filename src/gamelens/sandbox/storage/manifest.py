@@ -5,10 +5,10 @@ from __future__ import annotations
 import contextlib
 import sqlite3
 import time as real_time
-from collections.abc import Callable, Collection, Iterable, Iterator
-from datetime import date
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from datetime import UTC, date, datetime, time, timedelta
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 from zlib_ng import zlib_ng
@@ -17,6 +17,7 @@ from gamelens.errors import Refused
 from gamelens.sandbox.storage import backlog
 from gamelens.sandbox.storage.checked_table import CheckedTable, Values
 from gamelens.sandbox.storage.lake_schema import FORMAT
+from gamelens.wire.intervals import Interval
 
 WRITTEN = -1
 """The `last_batch` of a run that took in files instead of batches (`bulk_load`)."""
@@ -76,51 +77,50 @@ class LakeUnavailable(Refused):
     """The lake cannot answer, because something of it is damaged or not checked yet."""
 
 
-class LakeFile(msgspec.Struct, frozen=True, kw_only=True):
+class Part(msgspec.Struct, frozen=True, kw_only=True):
     """One file of a table.
 
     Attributes:
-        path: relative to the lake's root.
+        path: absolute.
         organisation: name of its organisation.
         kind: the table that it belongs to, one of `lake_schema.COLUMNS` or a keyed run (`keyed_runs`).
         first_day: first day of its rows, None where readers take every part.
         last_day: last day of its rows.
         rows: number of rows.
-        level: 0 for a part that a run wrote, more for one that compaction made of several.
-    """
-
-    path: str
-    organisation: str
-    kind: str
-    first_day: date | None
-    last_day: date | None
-    rows: int
-    level: int = 0
-
-
-class StoredFile(msgspec.Struct, frozen=True):
-    """One row of the manifest, in the order of its columns (`LakeFile`).
-
-    Attributes:
         bytes: size of the file.
         content: checksum of the file.
+        level: 0 for a part that a run wrote, more for one that compaction made of several.
         added: version that added it.
         removed: version that replaced it, None in the newest one.
         removed_ms: real time of that, epoch milliseconds.
     """
 
-    path: str
+    path: Path
     organisation: str
     kind: str
-    first_day: str | None
-    last_day: str | None
+    first_day: date | None
+    last_day: date | None
     rows: int
-    level: int
     bytes: int
     content: int
+    level: int = 0
     added: int = 0
     removed: int | None = None
     removed_ms: int | None = None
+
+    @classmethod
+    def of_file(cls, path: Path, organisation: str, kind: str, *, rows: int, **others: Any) -> Part:
+        """Return the part at *path*, which is read for its checksum: just written, it is in memory still."""
+        size, content = path.stat().st_size, file_checksum(path)
+        others = {"first_day": None, "last_day": None} | others
+        return cls(path=path, organisation=organisation, kind=kind, rows=rows, bytes=size, content=content, **others)
+
+    def overlaps(self, interval: Interval) -> bool:
+        """Return whether rows of the part may lie in *interval*."""
+        if self.first_day is None or self.last_day is None:
+            return True
+        start, end = (datetime.combine(day, time(), tzinfo=UTC) for day in (self.first_day, self.last_day))
+        return bool(Interval(start, end + timedelta(days=1)) & interval)
 
 
 class TakenFile(msgspec.Struct, frozen=True, kw_only=True):
@@ -174,10 +174,13 @@ class ProcessingRun(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Manifest:
-    """The manifest in *store*. Only `create` and `restore` make tables, and only `restore` drops any."""
+    """The manifest in *store* of the files below *root*.
 
-    def __init__(self, store: sqlite3.Connection) -> None:
-        self._store = store
+    Only `create` and `restore` make tables, and only `restore` drops any.
+    """
+
+    def __init__(self, store: sqlite3.Connection, root: Path) -> None:
+        self._store, self._root = store, root
 
     def is_absent(self) -> bool:
         """Return whether the store has no table of a manifest."""
@@ -196,28 +199,41 @@ class Manifest:
         runs = _RUNS.read(self._store, newest=2)
         return _run(*list(runs.items())[-1]) if runs else ProcessingRun()
 
-    def files(self) -> dict[int, StoredFile]:
-        """Return the rows of files by number, those of replaced files included."""
-        return {number: StoredFile(*values) for number, values in _FILES.read(self._store).items()}
+    def files(self) -> dict[int, Part]:
+        """Return the files by number, replaced ones included."""
+        return {number: self._part(values) for number, values in _FILES.read(self._store).items()}
 
-    def read(self) -> tuple[ProcessingRun, list[StoredFile], str | None]:
+    def read(self) -> tuple[ProcessingRun, list[Part], str | None]:
         """Return the newest version, its files, and the reason why they are lost, if they are."""
         with self.transaction("DEFERRED"):
             run, files = self.last_run(), self.files().values()
             backlog.backlogs(self._store)  # without the list, batches might be taken for processed
         return run, [file for file in files if file.removed is None], _find_loss(run, files)
 
+    def _part(self, row: Values) -> Part:
+        values = dict(zip(_FILES.columns, row, strict=True))
+        days = {name: date.fromisoformat(values[name]) if values[name] else None for name in ("first_day", "last_day")}
+        return Part(**values | days | {"path": self._root / values["path"]})
+
+    def _write_files(self, files: Mapping[int, Part]) -> None:
+        rows = {}
+        for number, file in files.items():
+            values = msgspec.structs.asdict(file) | {"path": str(file.path.relative_to(self._root))}
+            days = {name: day.isoformat() if (day := values[name]) else None for name in ("first_day", "last_day")}
+            rows[number] = tuple((values | days)[name] for name in _FILES.columns)
+        _FILES.write(self._store, rows)
+
     def next_version(self) -> int:
         """Return the number of the next version, which no row of a file names."""
         return self._version_after(self.files().values())
 
-    def add_run(self, run: ProcessingRun, added: Iterable[StoredFile], retired: Collection[str]) -> int:
+    def add_run(self, run: ProcessingRun, added: Iterable[Part], retired: Collection[Path]) -> int:
         """Write the next version inside the caller's transaction, and return its number.
 
         Args:
             run: the facts of the version. Its number and its number of files are found here.
             added: new files.
-            retired: paths of files that they replace.
+            retired: files that they replace.
 
         Raises:
             LakeUnavailable: one of the *retired* is not in the newest version, or the manifest is damaged.
@@ -232,12 +248,12 @@ class Manifest:
         rows = {n: msgspec.structs.replace(file, removed=version, removed_ms=now_ms) for n, file in gone.items()}
         first = max(known, default=0) + 1
         rows |= {n: msgspec.structs.replace(file, added=version) for n, file in enumerate(added, first)}
-        _FILES.write(self._store, {number: msgspec.structs.astuple(file) for number, file in rows.items()})
+        self._write_files(rows)
         live = sum(file.removed is None for file in (known | rows).values())
         self._write_run(msgspec.structs.replace(run, version=version, files=live))
         return version
 
-    def restore(self, run: ProcessingRun, files: Iterable[StoredFile], *, version: int) -> None:
+    def restore(self, run: ProcessingRun, files: Iterable[Part], *, version: int) -> None:
         """Make *run* with *files* the only version, in place of all others and of a manifest that is damaged.
 
         Numbers of versions go on, so that no path and no snapshot is taken for an older one.
@@ -247,8 +263,8 @@ class Manifest:
             for table in (_RUNS, _FILES, _TAKEN):
                 table.drop(self._store)
             self.create()
-            rows = [msgspec.structs.replace(file, added=version) for file in files]
-            _FILES.write(self._store, {n: msgspec.structs.astuple(file) for n, file in enumerate(rows, 1)})
+            rows = {n: msgspec.structs.replace(file, added=version) for n, file in enumerate(files, 1)}
+            self._write_files(rows)
             self._write_run(msgspec.structs.replace(run, version=version, files=len(rows), format=FORMAT))
 
     def taken_files(self) -> list[TakenFile]:
@@ -286,7 +302,7 @@ class Manifest:
             self._store.execute(f"BEGIN {kind}")
             yield
 
-    def _version_after(self, files: Iterable[StoredFile]) -> int:
+    def _version_after(self, files: Iterable[Part]) -> int:
         return max([self.last_run().version, *(max(file.added, file.removed or 0) for file in files)]) + 1
 
     def _write_run(self, run: ProcessingRun) -> None:
@@ -305,7 +321,7 @@ def _run(version: int, values: Values) -> ProcessingRun:
     return msgspec.structs.replace(run, is_written=bool(run.is_written))
 
 
-def _find_loss(run: ProcessingRun, files: Collection[StoredFile]) -> str | None:
+def _find_loss(run: ProcessingRun, files: Collection[Part]) -> str | None:
     """Return the reason why *files* are not those of the version *run*, or None."""
     if run.version and run.format != FORMAT:
         return f"the lake has layout {run.format}, and this version reads {FORMAT}"
