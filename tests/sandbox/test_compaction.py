@@ -104,12 +104,14 @@ def test_a_year_of_hourly_runs_leaves_few_parts() -> None:
         unsettled = (sum(part.rows < settled_rows(kind) for part in own) for kind, own in parts.items())
         most_unsettled = max(most_unsettled, *unsettled)
         most_files = max(most_files, sum(map(len, parts.values())))
-        while step := next(due_in("acme", Snapshot(parts)), None):
-            level = max(part.level for part in step.parts) + 1
-            rows = sum(part.rows for part in step.parts)
-            merged = TablePart(
-                path=step.parts[0].path, first_day=None, last_day=None, rows=rows, level=level, bytes=0, content=0
-            )
-            parts[step.kind] = [merged, *(part for part in parts[step.kind] if part not in step.parts)]
+        while steps := list(due_in("acme", Snapshot(parts))):
+            for step in steps:
+                level = max(part.level for part in step.parts) + 1
+                rows = sum(part.rows for part in step.parts)
+                merged = TablePart(
+                    path=step.parts[0].path, first_day=None, last_day=None, rows=rows, level=level, bytes=0, content=0
+                )
+                replaced = set(map(id, step.parts))
+                parts[step.kind] = [merged, *(part for part in parts[step.kind] if id(part) not in replaced)]
     assert most_unsettled <= 32
     assert most_files <= 800
