@@ -144,9 +144,11 @@ def test_a_game_removed_from_the_configuration_is_in_no_answer(
 
 
 @pytest.mark.parametrize("scope", [{"games": ["1001"]}, {"studios": ["s1"]}, {"games": ["1001", "1002", "2002"]}])
-def test_games_and_studios_narrow_a_query(two_games: Stage, one_game: Stage, scope: dict[str, Any]) -> None:
+def test_games_and_studios_narrow_a_query(
+    two_games: Stage, answers_of_one: list[tuple[Any, ...]], scope: dict[str, Any]
+) -> None:
     """`games` and `studios` select the events of these games alone (Wire 2.13, Scope)."""
-    assert answers(two_games.metrics_app, **scope) == answers(one_game.metrics_app, **scope)
+    assert answers(two_games.metrics_app, **scope) == answers_of_one[: -len(LISTS)]
 
 
 def test_an_empty_list_of_games_selects_no_event(two_games: Stage) -> None:
