@@ -21,8 +21,8 @@ BUILT := tests/journey/test_wheel.py tests/browser/test_site.py
 WHOLE := $(BIN)/pytest --nbmake --nbmake-timeout 300 --dist loadfile --no-loadscope-reorder -n 3 \
 	$(addprefix --ignore ,$(BUILT)) --junit-xml .cache/tests.xml notebooks tests
 
-# Tests over random worlds, of which `make bench` tries ten times as many.
-RANDOM_WORLDS := table_sources metrics_against_brute_force batch_builder
+# Tests over random worlds: one in `make test`, tens of them in `make bench`.
+RANDOM_WORLDS := table_sources metrics_against_brute_force batch_builder verification
 
 PIP := python -m pip install --quiet --disable-pip-version-check
 

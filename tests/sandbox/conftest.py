@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,9 @@ import httpx
 import pytest
 
 from gamelens.sandbox.control.control_app import control_app
+from gamelens.sandbox.processing.compaction import FAN_IN
 from support.app_requests import Call, call
+from support.game_events import NOW, event
 from support.reference_stage import ReferenceStage
 from support.sandbox_stage import Stage
 
@@ -46,6 +49,25 @@ def control_api(stage: Stage) -> Call:
         return call(app, method, f"/token{path}", **arguments)
 
     return send
+
+
+@pytest.fixture(scope="session")
+def uncompacted_state(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a state directory with as many runs as make compaction due, each of two days, to be copied."""
+    stage = Stage(tmp_path_factory.mktemp("uncompacted") / "state")
+    day_before = int(NOW.timestamp()) - 86_400
+    for number in range(FAN_IN):
+        stage.submit([event(user_id=f"u{number}"), event(user_id="ann", client_ts=day_before)])
+        stage.process()
+    stage.sandbox.close()
+    return stage.sandbox.options.state
+
+
+@pytest.fixture
+def uncompacted(uncompacted_state: Path, tmp_path: Path, make_stage: Callable[..., Stage]) -> Stage:
+    """Return a sandbox with `2 * FAN_IN` events, in which compaction is due."""
+    shutil.copytree(uncompacted_state, tmp_path / "state")
+    return make_stage()
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from gamelens.sandbox.processing import compaction
 from gamelens.sandbox.storage.inbox import open_store
 from gamelens.sandbox.storage.keyed_runs import PAYLOADS, PREFIX
 from gamelens.sandbox.storage.lake import Lake
-from support.hypothesis_profiles import examples
+from support.hypothesis_profiles import tries
 from support.random_batches import (
     add_batch,
     first_of_each_name,
@@ -33,7 +33,7 @@ from support.reference_lake import differences, different_rows, lake_tables, reb
 pytestmark = pytest.mark.slow
 
 
-@pytest.mark.parametrize("seed", range(examples(4)))
+@pytest.mark.parametrize("seed", range(tries(in_test=1, in_bench=40)))
 def test_batches_add_up_to_a_rebuild(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
     """Every table has the rows of a rebuild, whatever the batches and the steps of compaction between them."""
     random = Random(seed)
@@ -56,7 +56,7 @@ def test_batches_add_up_to_a_rebuild(tmp_path: Path, monkeypatch: pytest.MonkeyP
     lake.store.close()
 
 
-@pytest.mark.parametrize("seed", range(examples(4)))
+@pytest.mark.parametrize("seed", range(tries(in_test=1, in_bench=40)))
 def test_joined_tables_give_the_parts_that_keyed_runs_give(tmp_path: Path, seed: int) -> None:
     """An engine that joins tables writes the same rows, with the same numbers of players, as one with keyed runs.
 
@@ -83,7 +83,7 @@ def test_joined_tables_give_the_parts_that_keyed_runs_give(tmp_path: Path, seed:
     assert different_rows(*map(lake_tables, snapshots)) == {}
 
 
-@pytest.mark.parametrize("seed", range(examples(4)))
+@pytest.mark.parametrize("seed", range(tries(in_test=1, in_bench=40)))
 def test_engines_take_turns(tmp_path: Path, seed: int) -> None:
     """Batches with keyed runs and batches that join tables follow each other and add up to a rebuild."""
     random = Random(seed)

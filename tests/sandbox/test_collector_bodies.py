@@ -193,18 +193,18 @@ def test_too_many_gzip_members_are_413(shared: Stage) -> None:
     assert (answer.status_code, set(answer.json())) == (413, {"message"})
 
 
-@pytest.mark.parametrize(
-    "value",
-    [b"9" * 400, b"-" + b"9" * 400, b"1e400", b"0." + b"9" * 400, b"-0", b'"\\ud83d\\ude00"', b'"\\u0000"', b'""'],
-)
-def test_an_unknown_field_may_have_any_json_value(stage: Stage, value: bytes) -> None:
+def test_an_unknown_field_may_have_any_json_value(stage: Stage) -> None:
     """Numbers beyond any float and NUL are accepted, processed and shown.
 
     Wire 3.3, Common fields.
     """
-    assert send_signed(stage, event_with("x", value)).status_code == 200
+    nines = b"9" * 400
+    values = (nines, b"-" + nines, b"1e400", b"0." + nines, b"-0", b'"\\ud83d\\ude00"', b'"\\u0000"', b'""')
+    for number, value in enumerate(values, 1):
+        assert send_signed(stage, event_with("x", value)).status_code == 200, value
+        assert len(stage.sandbox.live.newest(FeedFilter())) == number, value
     stage.process()
-    assert event_counts(stage)["processed"] == len(stage.sandbox.live.newest(FeedFilter())) == 1
+    assert event_counts(stage)["processed"] == len(values)
 
 
 @pytest.mark.parametrize("value", [b"1e400", b"-1e400", b"1.5", b"9" * 400 + b"e-400"])

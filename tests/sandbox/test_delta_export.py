@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
@@ -38,13 +40,22 @@ def rows_of_table(exported: ExportedTable, version: int | None = None) -> list[d
     return rows(deltalake.DeltaTable(exported.table, version=version).to_pyarrow_table())
 
 
-@pytest.fixture
-def played(stage: Stage) -> Stage:
-    """Return a sandbox with three days of one organisation and one of another."""
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a state directory with three days of one organisation and one of another, to be copied."""
+    stage = Stage(tmp_path_factory.mktemp("played") / "state")
     stage.submit([event(client_ts=int(NOW.timestamp()) - days * 86_400, user_id=f"zoë{days}") for days in range(3)])
     stage.submit([event(build=None)], game_id="9001")
     stage.process()
-    return stage
+    stage.sandbox.close()
+    return stage.sandbox.options.state
+
+
+@pytest.fixture
+def played(template: Path, tmp_path: Path, make_stage: Callable[..., Stage]) -> Stage:
+    """Return a sandbox with three days of one organisation and one of another."""
+    shutil.copytree(template, tmp_path / "state")
+    return make_stage()
 
 
 def test_each_organisation_has_a_table_of_its_events(played: Stage, tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from support.killed_runs import kill, writes
 from support.sandbox_stage import Stage
 
 pytestmark = pytest.mark.slow
-KILLS = int(os.environ.get("KILLS", "3"))
+KILLS = int(os.environ.get("KILLS", "2"))
 
 
 def submit(stage: Stage, random: Random, games: Sequence[str]) -> None:

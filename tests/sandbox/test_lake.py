@@ -24,29 +24,41 @@ def files(stage: Stage) -> set[Path]:
 
 
 def compact_once(stage: Stage) -> tuple[set[Path], set[Path]]:
-    """Process as often as makes a step of compaction due, take one, and return the files before and the new ones."""
-    for _ in range(FAN_IN):
-        stage.submit([event()])
-        stage.process()
+    """Take a step of compaction, and return the files before and the new ones."""
     before = files(stage)
     take_step(next(due_steps(stage.sandbox.lake)), stage.sandbox.lake, stage.sandbox.options.state / "scratch")
     return before, files(stage) - before
 
 
-@pytest.mark.parametrize("name", ["x" * 100, "游" * 24, "𠀀" * 24, "游" * 100, "../..", "a/b", "..", "%"])
-def test_no_name_of_an_organisation_stops_the_processing(make_stage: Callable[..., Stage], name: str) -> None:
+NAMES = ("x" * 100, "游" * 24, "𠀀" * 24, "游" * 100, "../..", "a/b", "..", "%")
+ORGANISATION = """
+[[organisation]]
+name = "{name}"
+api_key = "key-of-{number}"
+  [[organisation.studio]]
+    [[organisation.studio.game]]
+    id = "{number}"
+"""
+
+
+def test_no_name_of_an_organisation_stops_the_processing(make_stage: Callable[..., Stage]) -> None:
     """Whatever an organisation is called, its events and those of the others are processed.
 
     Its files lie in one folder, whose name is short enough for every file system. Wire 5.4, Sandbox configuration.
     """
-    stage = make_stage(tenants=CONFIG.replace('name = "rival"', f'name = "{name}"'))
-    for game_id in ("1001", "9001"):
-        stage.submit([event()], game_id=game_id)
-    assert set(stage.process()) == {"acme", name}
-    assert [metric_value(stage, api_key=f"key-of-{each}") for each in ("acme", "rival")] == [1, 1]
+    numbers = {name: str(7000 + place) for place, name in enumerate(NAMES)}
+    hostile = "".join(ORGANISATION.format(name=name, number=number) for name, number in numbers.items())
+    stage = make_stage(tenants=CONFIG + hostile)
+    for game_id in ("1001", *numbers.values()):
+        assert stage.submit([event()], game_id=game_id).status_code == 200
+    assert set(stage.process()) == {"acme", "rival", *NAMES}
+    assert metric_value(stage) == 1
+    assert {name: metric_value(stage, api_key=f"key-of-{number}") for name, number in numbers.items()} == dict.fromkeys(
+        NAMES, 1
+    )
     folders = {path.parent for path in files(stage)}
     assert {folder.parent.parent for folder in folders} == {stage.sandbox.lake.root}
-    assert len(folders) == 2
+    assert len(folders) == 1 + len(NAMES)
     assert max(len(folder.name.encode()) for folder in folders) <= 143
 
 
@@ -91,32 +103,31 @@ def test_a_run_adds_parts_and_changes_none(stage: Stage) -> None:
     assert len(stage.sandbox.lake.snapshot("acme").parts("events")) == 2
 
 
-def test_replaced_files_are_kept_for_a_while(stage: Stage) -> None:
+def test_replaced_files_are_kept_for_a_while(uncompacted: Stage) -> None:
     """Replaced files stay during the grace period, for readers of old snapshots."""
-    before, new = compact_once(stage)
-    stage.sandbox.lake.sweep(grace_s=60)
-    assert files(stage) == before | new
+    before, new = compact_once(uncompacted)
+    uncompacted.sandbox.lake.sweep(grace_s=60)
+    assert files(uncompacted) == before | new
 
 
-def test_replaced_files_are_removed_after_the_grace_period(stage: Stage) -> None:
+def test_replaced_files_are_removed_after_the_grace_period(uncompacted: Stage) -> None:
     """Replaced files are removed after the grace period, and answers do not change."""
-    before, new = compact_once(stage)
-    stage.sandbox.lake.sweep(grace_s=0)
+    before, new = compact_once(uncompacted)
+    uncompacted.sandbox.lake.sweep(grace_s=0)
     assert len(new) == 1
-    assert files(stage) & new == new
-    assert len(before - files(stage)) == FAN_IN
-    assert metric_value(stage) == FAN_IN
+    assert files(uncompacted) & new == new
+    assert len(before - files(uncompacted)) == FAN_IN
+    assert metric_value(uncompacted) == 2 * FAN_IN
 
 
-def test_no_empty_folder_is_left(stage: Stage) -> None:
+def test_no_empty_folder_is_left(uncompacted: Stage) -> None:
     """The folder of a version goes with its last file: a sandbox that runs for a year has thousands of versions."""
-    compact_once(stage)
-    lake = stage.sandbox.lake
+    lake = uncompacted.sandbox.lake
     while (step := next(due_steps(lake), None)) is not None:
-        take_step(step, lake, stage.sandbox.options.state / "scratch")
+        take_step(step, lake, uncompacted.sandbox.options.state / "scratch")
     lake.sweep(grace_s=0)
     folders = {path for path in lake.root.rglob("*") if path.is_dir()}
-    assert folders == {folder for path in files(stage) for folder in path.parents[:2]}
+    assert folders == {folder for path in files(uncompacted) for folder in path.parents[:2]}
 
 
 def test_files_that_a_crash_left_go_to_quarantine_at_the_next_start(make_stage: Callable[..., Stage]) -> None:

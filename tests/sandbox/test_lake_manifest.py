@@ -55,15 +55,21 @@ def read_lake(state: Path) -> tuple[ProcessingRun, Snapshot, str | None]:
         return lake.last_run(), lake.snapshot("acme"), lake.lost_because
 
 
-@pytest.fixture
-def closed(make_stage: Callable[..., Stage]) -> Path:
-    """Return a state directory with a lake of two runs, which nobody uses."""
-    stage = make_stage()
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a state directory with a lake of two runs, to be copied."""
+    stage = Stage(tmp_path_factory.mktemp("two-runs") / "state")
     for number in range(2):
         stage.submit([event(event_uuid="e"), event(user_id=f"u{number}")])
         stage.process()
     stage.sandbox.close()
     return stage.sandbox.options.state
+
+
+@pytest.fixture
+def closed(template: Path, tmp_path: Path) -> Path:
+    """Return the state directory of `make_stage` with a lake of two runs, which nobody uses."""
+    return Path(shutil.copytree(template, tmp_path / "state"))
 
 
 def test_no_flipped_bit_of_a_manifest_row_changes_the_lake(closed: Path) -> None:

@@ -9,16 +9,16 @@ import pytest
 
 from support.brute_force import ReferenceMetrics
 from support.differential_test import assert_equal_answers
-from support.hypothesis_profiles import examples
+from support.hypothesis_profiles import tries
 from support.random_worlds import GAMES, POOLS, play, random_query
 from support.sandbox_stage import Stage
 
 pytestmark = pytest.mark.slow
 
-QUERIES = 100  # in each world
+QUERIES = tries(in_test=60, in_bench=100)  # in each world
 
 
-@pytest.mark.parametrize("seed", range(examples(5)))
+@pytest.mark.parametrize("seed", range(tries(in_test=1, in_bench=50)))
 def test_every_answer_is_the_one_plain_python_gives(make_stage: Callable[..., Stage], seed: int) -> None:
     """Random queries of random worlds get the rows of the reference implementation, in its order.
 
@@ -27,7 +27,7 @@ def test_every_answer_is_the_one_plain_python_gives(make_stage: Callable[..., St
     assert_equal_answers(make_stage(), seed, queries=QUERIES)
 
 
-@pytest.mark.parametrize("seed", range(100, 100 + examples(2)))
+@pytest.mark.parametrize("seed", range(100, 100 + tries(in_test=1, in_bench=20)))
 def test_every_answer_over_parts_that_add_up(make_reference_stage: Callable[..., Stage], seed: int) -> None:
     """The same for lakes whose parts are batches in random order, cut at random.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import shutil
 import sqlite3
 import tarfile
 from collections.abc import Callable
@@ -32,10 +33,22 @@ def kind(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
+@pytest.fixture(scope="module")
+def templates(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Return a state directory of each kind, to be copied."""
+    return {kind: make_state(tmp_path_factory.mktemp(kind) / "state", kind) for kind in KINDS}
+
+
 @pytest.fixture
-def closed(tmp_path: Path, kind: str) -> Path:
+def copy_of(tmp_path: Path, templates: dict[str, Path]) -> Callable[[str], Path]:
+    """Return a function from a kind to a state directory of it, which nobody uses."""
+    return lambda kind: shutil.copytree(templates[kind], tmp_path / kind / "state")
+
+
+@pytest.fixture
+def closed(copy_of: Callable[[str], Path], kind: str) -> Path:
     """Return a state directory of the kind, which nobody uses."""
-    return make_state(tmp_path / "made" / "state", kind)
+    return copy_of(kind)
 
 
 def execute(state: Path, *statements: str) -> None:
@@ -103,9 +116,9 @@ def test_a_damaged_manifest_deletes_nothing_and_answers_nothing_wrong(closed: Pa
 
 
 @pytest.mark.parametrize("place", [0, 16, 17, 21, 28, 100, 103, 104, 108])
-def test_a_changed_byte_of_the_header_deletes_nothing(tmp_path: Path, place: int) -> None:
+def test_a_changed_byte_of_the_header_deletes_nothing(copy_of: Callable[[str], Path], place: int) -> None:
     """One changed byte in the header of `gamelens.db` costs an imported lake no file."""
-    state = make_state(tmp_path / "state", "imported")
+    state = copy_of("imported")
     flip(state / "gamelens.db", place)
     open_and_examine(state, "imported")
 
@@ -166,9 +179,9 @@ def test_verifying_a_sound_state_changes_no_byte(closed: Path) -> None:
     assert content(closed) == before
 
 
-def test_a_store_of_another_state_is_refused(closed: Path, tmp_path: Path, kind: str) -> None:
+def test_a_store_of_another_state_is_refused(closed: Path, templates: dict[str, Path], kind: str) -> None:
     """`gamelens.db` of another state directory is refused before anything is changed."""
-    other = make_state(tmp_path / "other" / "state", kind)
+    other = templates[KINDS[KINDS.index(kind) - 1]]
     (closed / "gamelens.db").write_bytes((other / "gamelens.db").read_bytes())
     before = {name: file for name, file in content(closed).items() if name not in ("lock", "spare")}
     with pytest.raises(Refused, match="is the store of another state directory"):
@@ -231,9 +244,9 @@ def test_a_lake_is_not_made_again_from_an_inbox_that_lacks_batches(make_stage: C
     assert deleted_files(state, files) == set()
 
 
-def test_a_collected_lake_without_a_record_is_made_again_from_the_inbox(tmp_path: Path) -> None:
+def test_a_collected_lake_without_a_record_is_made_again_from_the_inbox(copy_of: Callable[[str], Path]) -> None:
     """A state that has no record yet, and no manifest, answers again: each event of it has the number of a batch."""
-    state = make_state(tmp_path / "state", "collected")
+    state = copy_of("collected")
     (state / "gamelens.lake").unlink(missing_ok=True)
     files = lake_files(state)
     execute(state, *(f"DROP TABLE {name}" for name in ("runs", "files")))
@@ -245,9 +258,9 @@ def test_a_collected_lake_without_a_record_is_made_again_from_the_inbox(tmp_path
 
 
 @pytest.mark.parametrize("made", ["imported", "mixed"])
-def test_an_imported_lake_without_a_record_is_not_made_again(tmp_path: Path, made: str) -> None:
+def test_an_imported_lake_without_a_record_is_not_made_again(copy_of: Callable[[str], Path], made: str) -> None:
     """A state that has no record yet, and no manifest, keeps its files if events of them were never received."""
-    state = make_state(tmp_path / "state", made)
+    state = copy_of(made)
     (state / "gamelens.lake").unlink(missing_ok=True)
     files = lake_files(state)
     execute(state, *(f"DROP TABLE {name}" for name in ("runs", "files")))

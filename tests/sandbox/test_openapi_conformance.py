@@ -18,14 +18,14 @@ from gamelens.sandbox.http.openapi import DESCRIPTIONS
 from gamelens.wire.signing import sign
 from support.described_transport import JSON, schema_validator
 from support.game_events import event
-from support.hypothesis_profiles import examples
+from support.hypothesis_profiles import tries
 from support.sandbox_stage import Stage
 
 pytestmark = pytest.mark.slow
 
 KEY = {"X-API-Key": "key-of-acme"}
 MANY = settings(
-    max_examples=examples(25),
+    max_examples=tries(in_test=5, in_bench=50),
     phases=[Phase.explicit, Phase.generate],
     deadline=None,
     suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow, HealthCheck.function_scoped_fixture],

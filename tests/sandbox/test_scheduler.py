@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import shutil
 import time
 from collections.abc import Callable
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -43,9 +45,10 @@ def failing(stage: Stage) -> dict[str, Any]:
     return found
 
 
-@pytest.fixture
-def half(stage: Stage) -> Stage:
-    """Return a sandbox in which the events of acme cannot be processed and those of rival are."""
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a state directory, to be copied: of the events that wait, those of acme cannot be processed."""
+    stage = Stage(tmp_path_factory.mktemp("waiting") / "state")
     stage.submit([event(user_id="before")])
     stage.process()
     stage.clock.advance(timedelta(hours=2))
@@ -53,6 +56,16 @@ def half(stage: Stage) -> Stage:
     spoil_newest_batch(stage)
     for number in range(3):
         stage.submit([event(user_id=f"theirs{number}")], game_id="9001")
+    stage.sandbox.close()
+    return stage.sandbox.options.state
+
+
+@pytest.fixture
+def half(template: Path, tmp_path: Path, make_stage: Callable[..., Stage]) -> Stage:
+    """Return a sandbox in which the events of acme cannot be processed and those of rival are."""
+    shutil.copytree(template, tmp_path / "state")
+    stage = make_stage()
+    stage.clock.advance(timedelta(hours=2))
     with pytest.raises(Refused, match=r"^acme: "):
         stage.process()
     return stage

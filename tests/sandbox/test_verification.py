@@ -7,6 +7,7 @@ import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -18,29 +19,34 @@ from gamelens.errors import Refused
 from gamelens.sandbox.maintenance.table_verification import verify
 from support.damaged_lake import flip_bit
 from support.game_events import event
+from support.hypothesis_profiles import tries
 from support.random_worlds import play
 from support.sandbox_stage import Stage
 
 pytestmark = pytest.mark.slow
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_late_batches_leave_no_difference(make_stage: Callable[..., Stage], seed: int) -> None:
-    """After several runs with late batches every table equals the raw events."""
-    stage = make_stage()
-    arrived = play(stage, Random(50 + seed))
-    result = verify(stage.sandbox.options.state)
-    assert result.differences == []
-    assert 0 < result.events <= sum(map(len, arrived.values()))
+class Played(NamedTuple):
+    """The state directory of a closed sandbox with a random world, and the number of events that it received."""
+
+    state: Path
+    events: int
 
 
-@pytest.fixture(scope="module")
-def played_state(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The state directory of a closed sandbox with a random world."""
+@pytest.fixture(scope="module", params=range(60, 60 + tries(in_test=1, in_bench=30)))
+def played(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Played:
+    """Return each random world in turn."""
     stage = Stage(tmp_path_factory.mktemp("played") / "state")
-    play(stage, Random(60))
+    received = play(stage, Random(request.param))
     stage.sandbox.close()
-    return stage.sandbox.options.state
+    return Played(stage.sandbox.options.state, sum(map(len, received.values())))
+
+
+def test_late_batches_leave_no_difference(played: Played) -> None:
+    """After several runs with late batches every table equals the raw events."""
+    result = verify(played.state)
+    assert result.differences == []
+    assert 0 < result.events <= played.events
 
 
 @pytest.mark.parametrize(
@@ -56,10 +62,10 @@ def played_state(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ids=["events", "tables"],
 )
 def test_a_missing_row_is_found(
-    played_state: Path, make_stage: Callable[..., Stage], tmp_path: Path, tables: tuple[str, ...]
+    played: Played, make_stage: Callable[..., Stage], tmp_path: Path, tables: tuple[str, ...]
 ) -> None:
     """A row missing from any table is reported, with table and organisation."""
-    shutil.copytree(played_state, tmp_path / "state")
+    shutil.copytree(played.state, tmp_path / "state")
     stage = make_stage()
     for table in tables:
         path = max(stage.sandbox.lake.snapshot("acme").parts(table), key=lambda part: part.rows).path
