@@ -88,7 +88,9 @@ class Killer:
 def _scenario_with_all_defects() -> Scenario:
     """Return the scenario with fewer players, each with more of every rare defect."""
     dirt = DirtProfile(malformed=0.1, odd=0.03, duplicates=0.02, broken_bodies=0.02, bad_requests=0.02, bots=0.02)
-    return msgspec.structs.replace(load_scenario("dirty", players=80), dirt=dirt)
+    scenario = load_scenario("dirty", players=80)
+    delivery = msgspec.structs.replace(scenario.delivery, uncorrected=0.6)
+    return msgspec.structs.replace(scenario, delivery=delivery, dirt=dirt)
 
 
 @pytest.fixture(scope="module")
@@ -232,7 +234,7 @@ def test_events_without_event_uuid_are_not_sent_twice(tmp_path: Path) -> None:
     Wire 4.8, Repeated events.
     """
     service = Service(tmp_path)
-    scenario = load_scenario("dirty", players=50)
+    scenario = load_scenario("dirty", players=150)
     scenario = msgspec.structs.replace(scenario, delivery=DeliveryProfile(old_sdk=1.0), dirt=None)
     ledger, before = Ledger(), httpx.get(f"{service.ready.console_url}/summary").json()
     try:
