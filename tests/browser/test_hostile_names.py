@@ -65,12 +65,13 @@ def test_a_figure_under_the_pointer_shows_names(served: World, watched: Page, tm
     assert page.locator("img, iframe, [onload], [onerror], a[href^=javascript]").count() == 0
 
 
-def test_a_report_shows_names(served: World, watched: Page, tmp_path: Path) -> None:
-    """A report shows hostile names as text in table, figure and sentence."""
+def test_a_report_shows_names_and_not_the_key(served: World, watched: Page, tmp_path: Path) -> None:
+    """A report shows hostile names as text in table, figure and sentence. The key it asked with is not in the file."""
     notebook = write_notebook(notebook_of(*CELLS), tmp_path / "names.ipynb")
     environment = {"GAMELENS_API_KEY": KEY, "GAMELENS_METRICS_URL": served.address}
-    page = opened(watched, write_report(notebook, tmp_path / "out", environment=environment))
+    page = opened(watched, report := write_report(notebook, tmp_path / "out", environment=environment))
     assert page.locator("figure .wide text", has_text="Purchase revenue by game").count() == 1
     assert page.locator("img[src=x], iframe, svg[onload], [onerror], [onload], a[href^=javascript]").count() == 0
     shown = page.inner_text("body")
     assert all(shown.count(NAMES[kind]) >= 2 for kind in ("tag", "end of script", "markdown", "template"))
+    assert KEY not in report.read_text(encoding="utf-8")

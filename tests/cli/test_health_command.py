@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -64,10 +66,11 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, 
         yield environment_of(ready) | own
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def health(environment: dict[str, str]) -> RunCommand:
-    """A function that runs `gamelens health` in this process."""
+    """A function that runs `gamelens health` in this process, once for each set of arguments."""
 
+    @cache
     def invoke(*arguments: object) -> Result:
         """Run `gamelens health` with *arguments*."""
         return CliRunner(env=environment).invoke(cli, ["health", *map(str, arguments)])
@@ -146,7 +149,7 @@ def test_two_kinds_of_output_in_one_place_are_wrong_usage(health: RunCommand) ->
 
 def test_a_file_that_cannot_be_written_is_one_line(health: RunCommand, tmp_path: Path) -> None:
     """A file that cannot be written has exit code 1 and one line on standard error."""
-    result = health("--markdown", tmp_path)
+    result = health("--markdown", tmp_path, "--metrics", "revenue")
     assert result.exit_code == 1
     assert result.stderr.count("\n") == 1
 
@@ -176,9 +179,14 @@ def test_a_board_costs_what_was_planned(environment: dict[str, str]) -> None:
     address, key = (environment[f"GAMELENS_{name}"] for name in ("METRICS_URL", "API_KEY"))
     with Client(metrics_url=address, api_key=key, cache=False, progress=False) as lens:
         over = "last 35 complete days"
-        lens.studios(over=over)
-        planned = planned_requests(lens, over=over)
-        assert check_health(lens, over=over, drills=0).requests == planned
+        for _ in range(2):
+            hour = time.time() // 3600
+            lens.studios(over=over)
+            planned = planned_requests(lens, over=over)
+            sent = check_health(lens, over=over, drills=0).requests
+            if time.time() // 3600 == hour:  # with the next hour the service has more, and lists are asked for anew
+                break
+        assert sent == planned
 
 
 def test_an_entry_that_is_about_no_row_is_named(health: RunCommand, tmp_path: Path) -> None:

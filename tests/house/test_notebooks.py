@@ -15,6 +15,7 @@ import nbformat
 import pytest
 
 from gamelens import analysis
+from gamelens.notebook.reports.html_page import CONCLUSIONS, REMOVED, SILENT
 from gamelens.notebook.reports.notebook_parameters import parameters_of
 from support.notebook_claims import COUNTED
 
@@ -117,6 +118,26 @@ def test_a_notebook_ends_in_conclusions(path: Path) -> None:
         place for place, cell in enumerate(end) if cell.cell_type == "markdown" and cell.source.startswith("## ")
     )
     assert any("say(" in cell.source for cell in end[last + 1 :] if cell.cell_type == "code")
+
+
+@every_notebook
+def test_a_report_of_it_begins_with_the_conclusions(path: Path) -> None:
+    """The last heading is "What to take away" and has the tag that puts its section first in a report."""
+    headings = [cell for cell in cells(path, "markdown") if cell.source.startswith("## ")]
+    assert headings[-1].source.splitlines()[0] == "## What to take away"
+    assert [CONCLUSIONS in cell.metadata.get("tags", []) for cell in headings].index(True) == len(headings) - 1
+
+
+@every_notebook
+def test_a_report_of_it_shows_nothing_for_a_kernel(path: Path) -> None:
+    """Intervals, which are Python values, and widgets are tagged as not for a page, and so is "Look further"."""
+    for cell in cells(path):
+        last = cell.source.rstrip().rpartition("\n")[2]
+        tags = {*cell.metadata.get("tags", [])}
+        if cell.cell_type == "code" and (last.endswith(".available()") or last.startswith("widgets.explorer(")):
+            assert tags & {REMOVED, SILENT}, f"a report would show {last}"
+        if cell.cell_type == "markdown" and cell.source.startswith("## Look further"):
+            assert REMOVED in tags
 
 
 @every_notebook

@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 
 import pytest
@@ -161,9 +162,22 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def _bytecode(folder: Path) -> Path:
+    """Return a place for bytecode in *folder* that has what is compiled of Python and of the libraries."""
+    place = folder / "bytecode"
+    if sys.pycache_prefix is not None:
+        for home in {Path(sysconfig.get_path(name)) for name in ("stdlib", "purelib", "platlib")}:
+            link, compiled = (Path(f"{prefix}{home}") for prefix in (place, sys.pycache_prefix))
+            if compiled.is_dir() and not link.exists():
+                link.parent.mkdir(parents=True, exist_ok=True)
+                link.symlink_to(compiled)
+    return place
+
+
 def run_tests(folder: Path, *tests: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run *tests* of the copy, which import the copy of the source."""
-    own = {"PYTHONPATH": str(folder / "src"), "PYTHONPYCACHEPREFIX": str(folder / "bytecode")}
+    # Bytecode of libraries is taken from where it is. That of the copy must not outlive it, and lies in its folder.
+    own = {"PYTHONPATH": str(folder / "src"), "PYTHONPYCACHEPREFIX": str(_bytecode(folder))}
     command = [sys.executable, "-m", "pytest", "-p", "no:nbmake", "-p", "no:xdist", "-p", "no:cacheprovider"]
     command += ["--durations=5", "--hypothesis-profile", "quick", *tests]
     return subprocess.run(

@@ -88,7 +88,10 @@ class Killer:
 def _scenario_with_all_defects() -> Scenario:
     """Return the scenario with fewer players, each with more of every rare defect."""
     dirt = DirtProfile(malformed=0.1, odd=0.03, duplicates=0.02, broken_bodies=0.02, bad_requests=0.02, bots=0.02)
-    return msgspec.structs.replace(load_scenario("dirty", players=150), dirt=dirt)
+    scenario = load_scenario("dirty", players=80)
+    assert scenario.delivery is not None
+    delivery = msgspec.structs.replace(scenario.delivery, uncorrected=0.6)
+    return msgspec.structs.replace(scenario, delivery=delivery, dirt=dirt)
 
 
 @pytest.fixture(scope="module")
@@ -98,7 +101,7 @@ def dirty_run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DirtyRun]:
     service.keep_ports()
     ledger = Ledger()
     rejected: list[tuple[str, RejectedEvent]] = []
-    killer = Killer(service, at_events=[2_000, 5_000])
+    killer = Killer(service, at_events=[1_000, 2_500])
     try:
         played = populate(
             service.ready,

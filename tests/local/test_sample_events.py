@@ -16,9 +16,26 @@ from gamelens.local.population_record import today
 pytestmark = pytest.mark.slow
 
 
-def test_it_has_the_events_of_the_scenario_with_their_arrival(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder that GAMELENS_STATE_DIR names, with the lake of another day."""
+    folder = tmp_path_factory.mktemp("home")
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("GAMELENS_STATE_DIR", str(folder))
+        (demo_state() / "lakes" / "small-2020-01-01").mkdir(parents=True)
+    return folder
+
+
+@pytest.fixture
+def state(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The lake of today, made by the first test that asks for it."""
+    monkeypatch.setenv("GAMELENS_STATE_DIR", str(home))
+    return sample_lake()
+
+
+def test_it_has_the_events_of_the_scenario_with_their_arrival(state: Path) -> None:
     """Some arrived on a later day, which only an export tells."""
-    with gl.open_lake(sample_lake(tmp_path / "lake"), progress=False) as lake:
+    with gl.open_lake(state, progress=False) as lake:
         counted = lake.sql("SELECT count(*) AS n, count(arrived_at) AS known, max(day) AS last FROM events")
         assert lake.provenance.badge == "demo data"
         late = lake.sql("SELECT count(*) AS n FROM events WHERE CAST(arrived_at AS DATE) > day")
@@ -28,16 +45,21 @@ def test_it_has_the_events_of_the_scenario_with_their_arrival(tmp_path: Path) ->
     assert late["n"][0] > 100
 
 
-def test_it_is_made_once_a_day(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_is_made_once_a_day(state: Path) -> None:
     """The lake of another day is removed, and nothing else is left behind."""
-    monkeypatch.setenv("GAMELENS_STATE_DIR", str(tmp_path))
-    yesterday = demo_state() / "lakes" / "small-2020-01-01"
-    yesterday.mkdir(parents=True)
-    state = sample_lake()
     made = os.stat(state / "gamelens.db").st_ino
     assert sample_lake() == state
     assert os.stat(state / "gamelens.db").st_ino == made
     assert [*state.parent.iterdir()] == [state]
+
+
+def test_it_is_made_in_a_folder_of_ones_own(tmp_path: Path) -> None:
+    """A folder that is named is used, with a scenario of a file, and taken as it is afterwards."""
+    (tmp_path / "few.toml").write_text('extends = "small"\nname = "few"\nplayers = 40\ndays = 3\n')
+    folder = sample_lake(tmp_path / "lake", scenario=str(tmp_path / "few.toml"))
+    assert folder == tmp_path / "lake" == sample_lake(folder)
+    with gl.open_lake(folder, progress=False) as lake:
+        assert lake.sql("SELECT count(*) AS n FROM events")["n"][0] > 0
 
 
 def test_an_unknown_scenario_makes_nothing(tmp_path: Path) -> None:
