@@ -324,7 +324,7 @@ def test_any_impression_data_can_be_processed(stage: Stage) -> None:
     stage.process()
     span: dict[str, Any] = {"interval": "2020-01-01/2030-01-01", "granularity": "all", "query": {"type": "timeseries"}}
     for place, (data, dollars) in enumerate(IMPRESSIONS):
-        of_data = {"filter": {"build": str(place)}}
+        of_data: dict[str, Any] = {"filter": {"build": str(place)}}
         assert metric_value(stage, "ilrd_id_unique", **of_data) == len(vendors), data
         (bucket,) = stage.ask("ilrd_revenue", **span, **of_data).json()["result"]
         assert bucket["result"]["sum"] == dollars, data
