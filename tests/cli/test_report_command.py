@@ -7,13 +7,14 @@ from pathlib import Path
 import pytest
 
 from gamelens.local import demo
-from support.command_process import RunCommand
+from support.command_process import PlayedSandbox, RunCommand
 from support.notebook_files import code_cell, notebook_of, write_notebook
 
 CELLS = (
     "over = 'last 2 complete days'\ngames = None",
     "import gamelens as gl",
     "days = gl.connect().query('user_unique', over=over, games=games)\nprint(len(days), 'days of', games)",
+    "days.lens.plot()",
 )
 
 
@@ -53,14 +54,18 @@ def test_a_parameter_needs_name_and_value(run_command: RunCommand, notebook: Pat
 
 
 @pytest.mark.slow
-def test_a_report_answers_from_the_configured_service(run_command: RunCommand, notebook: Path, tmp_path: Path) -> None:
-    """A report queries the configured service, and its path is printed."""
-    over = ("-p", "over", "last 3 complete days")
-    result = run_command("report", notebook, *over, "-p", "games", "1001", "--out", tmp_path / "page" / "a.html")
+def test_a_report_answers_from_the_configured_service(
+    run_command: RunCommand, sandbox: PlayedSandbox, notebook: Path, tmp_path: Path
+) -> None:
+    """A report queries the configured service, and its path is printed. The key it asked with is not on the page."""
+    parameters = ("-p", "over", "last 3 complete days", "-p", "games", "1001", "--interactive")
+    result = run_command("report", notebook, *parameters, "--out", tmp_path / "page" / "a.html")
     assert (result.exit_code, result.stdout) == (0, f"{tmp_path / 'page' / 'a.html'}\n"), result.stderr
     page = (tmp_path / "page" / "a.html").read_text()
     assert "3 days of 1001" in page
     assert "over = &#x27;last 3 complete days&#x27;, games = &#x27;1001&#x27;" in page
+    assert "plotly" in page
+    assert sandbox.environment["GAMELENS_API_KEY"] not in page
 
 
 @pytest.mark.slow
