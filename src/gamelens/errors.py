@@ -223,7 +223,7 @@ class PartialResult(Refused):
         self.frame = frame
         self.gaps = list(gaps)
         pieces = f"{len(gaps)} pieces are missing" if len(gaps) > 1 else "1 piece is missing"
-        came = "What came is in .frame" if len(frame) else "Nothing came"
+        came = "The rest of the answer is in .frame" if len(frame) else "Nothing came"
         super().__init__(f"{pieces}: {_gaps_text(self.gaps)}. {came}; client.resume(error.frame) asks for the rest")
 
 
@@ -328,7 +328,7 @@ def _source_at(lines: list[str], place: tuple[int | None, ...] | None) -> str:
 
 
 def with_argument(call: str, argument: str) -> str:
-    """Return *call* with *argument* as its last, or "" if that is no valid source."""
+    """Return *call* with *argument* as its last, or "" if that is not a valid source."""
     inside = call.rstrip().removesuffix(")").rstrip().removesuffix(",")
     valid = f"{inside}{'' if inside.endswith('(') else ', '}{argument})"
     return valid if call.rstrip().endswith(")") and _is_expression(valid) else ""

@@ -214,7 +214,7 @@ def test_one_rate_for_two_currencies_is_refused() -> None:
 
 
 def test_spend_in_another_currency_is_refused(bought: DataFrame, earned: DataFrame) -> None:
-    """Euros are no dollars: neither the cost of an install nor the return is computed from them."""
+    """Euros are not dollars: neither the cost of an install nor the return is computed from them."""
     euros = bought.assign(spend_currency="EUR")
     with pytest.raises(BadQuery, match="not in US dollars: convert it with"):
         outside_data.cost_per_install(euros)

@@ -107,7 +107,7 @@ def test_loads_are_a_step_where_sdks_report_them() -> None:
 
 
 def test_loads_that_some_sdks_do_not_report_are_no_step(actions: DataFrame) -> None:
-    """Fewer loads than shown ads mean that not every SDK reports loads, so they are no step.
+    """Fewer loads than shown ads mean that not every SDK reports loads, so they are not steps.
 
     The group has 25 shown ads and 20 loads.
     """

@@ -95,7 +95,7 @@ def test_the_raw_names_stay_beside_the_canonical_ones() -> None:
 
 
 def test_an_unlisted_name_stays_as_it_is_and_is_reported() -> None:
-    """A part of a class path is no name: an unlisted adapter of Google's mediation is not Google."""
+    """A part of a class path is not a name: an unlisted adapter of Google's mediation is not Google."""
     raw = ["NewNet", "com.google.ads.mediation.newnet.NewNetAdapter", "Unity Ads"]
     assert named("ilrd_network_name", *raw)["network"].tolist() == raw
     assert ads.unlisted_names(tidy_frame(ilrd_network_name=raw)) == sorted(raw[:2])
@@ -183,7 +183,7 @@ def test_concentration_counts_networks_and_not_spellings() -> None:
 
 
 def test_health_watches_the_share_of_a_network_under_one_name() -> None:
-    """A change of the adapter's name is no fall of its network."""
+    """A change of the adapter's name is not a fall of its network."""
     days = [f"2026-11-{day:02}" for day in range(1, 11)]
     frame = tidy_frame(
         "ilrd_revenue",

@@ -89,7 +89,7 @@ def test_days_are_days(export: Export) -> None:
 
 
 def test_times_are_iso(export: Export) -> None:
-    """In a column with one time that is no day, all are ISO 8601 in UTC."""
+    """In a column with one time that is not a day, all are ISO 8601 in UTC."""
     moments = pd.to_datetime(pd.Series(["2026-11-01T00:00Z", "2026-11-01T13:30+01:00"]), utc=True, format="ISO8601")
     assert export(t=moments) == '"t"\n"2026-11-01T00:00:00Z"\n"2026-11-01T12:30:00Z"\n'
 

@@ -103,8 +103,8 @@ def test_equal_day_and_month_leave_nothing_open() -> None:
 
 
 def test_a_value_that_contradicts_day_first_is_refused() -> None:
-    """A value that is no date in the order that `day_first` states is refused."""
-    with pytest.raises(BadQuery, match="is no day"):
+    """A value that is not a date in the order that `day_first` states is refused."""
+    with pytest.raises(BadQuery, match="is not a day"):
         read("11/13/2026", day_first=True)
 
 

@@ -356,7 +356,7 @@ def test_a_declaration_names_real_arguments_metrics_and_dimensions() -> None:
 
 
 def test_a_result_of_another_analysis_names_its_source() -> None:
-    """A frame that is no result of the analysis before has another meaning, or fails in its middle."""
+    """A frame that is not a result of the analysis before has another meaning, or fails in its middle."""
     with pytest.raises(
         BadQuery, match=r"payback_ages\(roas\) has no age, money, roas: use outside_data.return_on_spend\("
     ):

@@ -132,7 +132,7 @@ def test_an_accepted_level_of_another_row_changes_nothing() -> None:
     frame = players(broken)[:HEALED]
     daily = health.measured(frame, {"user_unique": "Active players"})
     assert bool(health.score_days(daily, notes=notes)["is_flagged"].iloc[-1])
-    assert health.unmatched_notes(daily, notes) == ["accept: revenue of Tile is no row of this board"]
+    assert health.unmatched_notes(daily, notes) == ["accept: revenue of Tile is not on this board"]
 
 
 @pytest.mark.parametrize("is_exempt", [True, False])
@@ -148,7 +148,7 @@ def test_a_campaign_explains_or_exempts(is_exempt: bool) -> None:
 
 
 def test_the_days_after_an_exempt_campaign_are_judged_by_those_before_it() -> None:
-    """Exempt days are no part of the baseline."""
+    """Exempt days are not part of the baseline."""
     campaign = Annotation(kind="campaign", name="Long", begins=day(40).date(), ends=day(67).date(), is_exempt=True)
     scores = scores_of(players(lambda number: 2.0 if 40 <= number <= 67 else 1.0), BoardNotes(annotations=(campaign,)))
     assert open_days(scores) == []

@@ -472,7 +472,7 @@ def test_a_column_that_is_almost_numbers_is_said(revenue: DataFrame, file: Write
     """
     text = "geo,n\nUS,12\nNA,n/a\n"
     report = gl.join(revenue, file(text), on={"country_code": "geo"}).report
-    assert any("n stays text: 'n/a' in row 3 is no number" in warning for warning in report.warnings)
+    assert any("n stays text: 'n/a' in row 3 is not a number" in warning for warning in report.warnings)
     assert gl.join(revenue, file(text), on={"country_code": "geo"}, missing=["n/a"]).frame["n"].dtype == "Int64"
 
 

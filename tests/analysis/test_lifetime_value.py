@@ -262,7 +262,7 @@ WEEKLY = tidy_frame(
         (lambda money: money.drop(columns="user_unique"), "has no user_unique"),
         (lambda money: money.drop(columns=["revenue_sum", "ilrd_revenue_sum"]), "neither revenue nor ilrd_revenue"),
         (lambda money: WEEKLY, 'needs one row a day, .* every="day"'),
-        (lambda money: 0.1, "is no frame: query revenue, ilrd_revenue and user_unique by installed_on"),
+        (lambda money: 0.1, "is not a frame: query revenue, ilrd_revenue and user_unique by installed_on"),
     ],
     ids=["no game", "no install day", "no players", "no money", "weeks", "a number"],
 )

@@ -101,7 +101,7 @@ def test_decimal_settles_an_ambiguous_number(decimal: str, value: float) -> None
 
 def test_a_number_that_contradicts_decimal_is_refused() -> None:
     """A number that cannot be written with the stated decimal mark is refused."""
-    with pytest.raises(BadQuery, match=r"is no number with decimal=','"):
+    with pytest.raises(BadQuery, match=r"is not a number with decimal=','"):
         read("1,234.50", decimal=",")
 
 
@@ -186,7 +186,7 @@ def test_the_text_that_keeps_a_column_from_being_numbers_is_named() -> None:
 
 
 def test_nothing_is_no_number() -> None:
-    """A column without values is no column of numbers."""
+    """A column without values is not a column of numbers."""
     assert read(None, "") is None
 
 

@@ -83,7 +83,7 @@ def test_a_damaged_gzip_is_refused(csv: ReadCsv) -> None:
 
 
 def test_rows_are_numbered_as_in_a_spreadsheet(csv: ReadCsv) -> None:
-    """Rows have the numbers of a spreadsheet, in which a quoted line end is no new row."""
+    """Rows have the numbers of a spreadsheet, in which a quoted line end is not a new row."""
     table = csv('a,b\n1,"x\ny"\n\n2,z\n')
     assert table.rows.tolist() == [2, 4]
 

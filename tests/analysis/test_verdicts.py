@@ -40,7 +40,7 @@ def test_a_difference_is_a_claim_with_its_interval() -> None:
 
 
 def test_a_difference_that_chance_explains_has_no_direction() -> None:
-    """Equal arms are no clear difference, and the sentence gives the interval instead of "none"."""
+    """Equal arms are not a clear difference, and the sentence gives the interval instead of "none"."""
     claim = experiments.difference_claims(experiments.compare(ramp()))[0]
     assert claim.direction == "no clear difference"
     assert "no clear difference, 95% interval" in str(claim)

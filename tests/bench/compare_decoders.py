@@ -101,7 +101,7 @@ def with_pydruid(text: str) -> pd.DataFrame:
 
 
 def to_structs(body: bytes) -> list[Event]:
-    """Decode to typed structs, which are no frame yet."""
+    """Decode to typed structs, which are not frames yet."""
     return STRUCTS.decode(body).result
 
 

@@ -1,6 +1,6 @@
 """Decoding of an answer of 360,000 rows, beside other libraries that read such JSON.
 
-Run by `make bench`. The floor is `msgspec.json.decode` of the same bytes into typed structs, which are no frame yet.
+Run by `make bench`. The floor is `msgspec.json.decode` of the same bytes into typed structs, which are not frames yet.
 Structs that the garbage collector does not track decode faster still, and are printed beside it.
 """
 

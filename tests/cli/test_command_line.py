@@ -196,7 +196,7 @@ def test_the_lake_of_a_running_sandbox_is_exported(sandbox: PlayedSandbox) -> No
 def test_an_unknown_engine_is_refused(tmp_path: Path) -> None:
     """An unknown --engine has exit code 1 and is named."""
     result = run_here("sandbox", "up", "--state", tmp_path / "s", "--engine", "sqlite")
-    assert (result.returncode, "is no engine" in result.stderr) == (1, True)
+    assert (result.returncode, "is not an engine" in result.stderr) == (1, True)
 
 
 def test_a_second_sandbox_on_the_same_state_is_refused(sandbox: PlayedSandbox) -> None:

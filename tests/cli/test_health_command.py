@@ -194,7 +194,7 @@ def test_an_entry_that_is_about_no_row_is_named(health: RunCommand, tmp_path: Pa
     notes = "game='X'\nmetric='revenue'\nsince=2026-01-01\nby='A'\non=2026-01-02\nwhy='w'"
     (tmp_path / "health.toml").write_text(f"[[accept]]\n{notes}")
     result = health("--accept", tmp_path / "health.toml", "--json")
-    assert json.loads(result.stdout)["unmatched"] == ["accept: revenue of X is no row of this board"]
+    assert json.loads(result.stdout)["unmatched"] == ["accept: revenue of X is not on this board"]
     assert json.loads(result.stdout)["headline"].startswith("1 critical on ")
 
 

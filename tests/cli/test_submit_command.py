@@ -89,7 +89,7 @@ def test_a_file_that_cannot_be_read_is_not_sent_in_part(
     result = run_command("submit", file)
     assert (result.exit_code, result.stderr) == (
         1,
-        f"{file}:2: event 2: is no JSON, at column 1: Expecting value\n",
+        f"{file}:2: event 2: is not JSON, at column 1: Expecting value\n",
     )
     assert accepted(sandbox) == before
 

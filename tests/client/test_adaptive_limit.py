@@ -94,7 +94,7 @@ def test_that_several_nodes_serve_is_forgotten_after_a_while() -> None:
 
 
 def test_a_late_answer_does_not_make_one_node_look_like_several() -> None:
-    """Six answers in a second are no evidence if their requests were sent far apart."""
+    """Six answers in a second are not evidence if their requests were sent far apart."""
     probe = after_answers(5, at=10.0, every_s=0.2)
     probe.mark_answered(3.0, 10.9, is_wanted=True)
     probe.mark_answered(11.0, 11.0, is_wanted=True)

@@ -164,7 +164,7 @@ def test_any_byte_of_any_file_may_flip(written: Path, which: int, place: int, bi
 
 
 def test_an_index_that_is_no_database_is_set_aside(cache: AnswerCache) -> None:
-    """An index file that is no database is kept as `damaged.sqlite`, and a new one is made."""
+    """An index file that is not a database is kept as `damaged.sqlite`, and a new one is made."""
     answers_folder(cache).mkdir(parents=True)
     (answers_folder(cache) / "index.sqlite").write_bytes(b"my diary, and long enough to be looked at" * 100)
     assert_works(cache)

@@ -481,7 +481,7 @@ def test_a_game_that_was_not_queried_is_refused(asked: dict[str, Any]) -> None:
 
 
 def test_a_game_of_a_studio_that_was_not_queried_is_refused() -> None:
-    """Where the studio of the game is known; that of another game is no fault."""
+    """Where the studio of the game is known; that of another game is not a fault."""
     query = MetricQuery(interval=WEEK, query=Group("game_id"), studios=("7",))
     own, other, unlisted = ({"user_unique": 3, "game_id": game} for game in ("1001", "1002", "1003"))
     body = [json.dumps({"result": entry("group", *rows_)}).encode() for rows_ in ([own, unlisted], [own, other])]

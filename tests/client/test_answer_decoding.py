@@ -147,7 +147,7 @@ def test_timestamps_are_utc_to_the_microsecond(stamp: str, moment: datetime, mor
 @pytest.mark.parametrize("stamp", ["", "yesterday", "2026-11-01", "2026-13-01T00:00:00Z", "2026-11-01T00:00:00Z\x00"])
 @pytest.mark.parametrize("more", [{}, {"surprise": 1}])
 def test_an_invalid_timestamp_is_a_service_error(stamp: str, more: Row) -> None:
-    """A timestamp that is no date and time is a `ServiceError`."""
+    """A timestamp that is not a date and time is a `ServiceError`."""
     with pytest.raises(ServiceError, match="not the promised JSON"):
         stamped(stamp, **more)
 
@@ -155,7 +155,7 @@ def test_an_invalid_timestamp_is_a_service_error(stamp: str, more: Row) -> None:
 @pytest.mark.parametrize("stamp", ["0001-01-01T00:00:00+23:59", "9999-12-31T23:59:59-23:59"])
 def test_a_timestamp_beyond_the_calendar_is_a_service_error(stamp: str) -> None:
     """A timestamp outside the years 1 to 9999 in UTC is a `ServiceError`."""
-    with pytest.raises(ServiceError, match="is no timestamp"):
+    with pytest.raises(ServiceError, match="is not a timestamp"):
         stamped(stamp)
 
 
@@ -170,7 +170,7 @@ def test_counts_keep_every_digit(count: int, more: Row) -> None:
 @pytest.mark.parametrize("more", [{}, {"surprise": 1}])
 def test_an_invalid_count_is_a_service_error(count: object, more: Row) -> None:
     """A count that is no 64-bit integer is a `ServiceError` that names the field."""
-    with pytest.raises(ServiceError, match="event_count holds what is no count"):
+    with pytest.raises(ServiceError, match="event_count holds what is not a count"):
         series({"event_count": count, **more})
 
 
@@ -178,7 +178,7 @@ def test_an_invalid_count_is_a_service_error(count: object, more: Row) -> None:
 @pytest.mark.parametrize("more", [{}, {"surprise": 1}])
 def test_an_invalid_number_is_a_service_error(number: object, more: Row) -> None:
     """A number that is text, a list, an object, a boolean or endless is a `ServiceError`."""
-    with pytest.raises(ServiceError, match="sum holds what is no number"):
+    with pytest.raises(ServiceError, match="sum holds what is not a number"):
         series({"sum": number, **more})
 
 
@@ -186,7 +186,7 @@ def test_an_invalid_number_is_a_service_error(number: object, more: Row) -> None
 @pytest.mark.parametrize("more", [{}, {"surprise": 1}])
 def test_a_dimension_that_is_no_text_is_a_service_error(value: object, more: Row) -> None:
     """A dimension value is text or null (Wire 4.10, Dimensions)."""
-    with pytest.raises(ServiceError, match="platform holds what is no dimension"):
+    with pytest.raises(ServiceError, match="platform holds what is not a dimension"):
         group({"platform": value, "event_count": 1, **more})
 
 

@@ -77,7 +77,7 @@ def test_rejected_events_come_back_with_their_violations(stage: Stage) -> None:
 
 
 def test_an_unreadable_body_is_rejected_as_a_whole(stage: Stage) -> None:
-    """A body that is no JSON is one rejection without an event (Wire 1.8, Rejected events)."""
+    """A body that is not JSON is one rejection without an event (Wire 1.8, Rejected events)."""
     answer = with_client(stage.sandbox.collector, lambda client: client.submit(b"[{"))
     assert (answer.status, answer.rejected[0].event) == (400, None)
 
@@ -194,7 +194,7 @@ def test_the_metrics_key_is_not_sent_to_the_collector() -> None:
 
 
 def test_a_400_of_another_shape_is_a_service_error() -> None:
-    """A 400 whose body is no array of rejected events is a `ServiceError`."""
+    """A 400 whose body is not an array of rejected events is a `ServiceError`."""
     with pytest.raises(ServiceError, match="rejected events"):
         with_client(Recorder(400, b'{"no": 1}'), lambda client: client.submit(b"[]"))
 

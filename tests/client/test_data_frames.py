@@ -110,7 +110,7 @@ def test_texts_that_look_like_null_stay_texts(name: str) -> None:
 
 
 def test_a_null_value_stays_null_and_is_no_category() -> None:
-    """A null dimension value stays null and is no category (Wire 4.10, Dimensions)."""
+    """A null dimension value stays null and is not a category (Wire 4.10, Dimensions)."""
     column = frame(row(None), row("NA"))["country_code"]
     assert (column.isna().tolist(), column.cat.categories.tolist()) == ([True, False], ["NA"])
 

@@ -88,15 +88,15 @@ def test_both_forms_hold_the_same_events(events: list[dict[str, Any]], indent: i
 @pytest.mark.parametrize(
     ("data", "expected"),
     [
-        (b'{"a":1}\n{"a" 2}\n[1]', [(2, 2, "is no JSON, at column 6: Expecting ':' delimiter")]),
-        (b'[{"a":1},\n {"a":}]', [(2, None, "is no JSON, at column 7: Expecting value")]),
-        (b'[{"a":1}', [(1, None, "is no JSON, at column 9: Expecting ',' delimiter")]),
+        (b'{"a":1}\n{"a" 2}\n[1]', [(2, 2, "is not JSON, at column 6: Expecting ':' delimiter")]),
+        (b'[{"a":1},\n {"a":}]', [(2, None, "is not JSON, at column 7: Expecting value")]),
+        (b'[{"a":1}', [(1, None, "is not JSON, at column 9: Expecting ',' delimiter")]),
         (b'[{"a":1},\n\n7, null]', [(3, 2, "is a number and no event"), (3, 3, "is null and no event")]),
         (b'{"a":1}\n"b"', [(2, 2, "is a string and no event: an event is a JSON object")]),
-        (b'{"a":1}\n{"a":NaN}', [(2, 2, "is no JSON: JSON is malformed: invalid character")]),
-        (b'{"a":1}\n{"a":"\xff"}', [(2, None, "is no UTF-8 text: save it as UTF-8")]),
+        (b'{"a":1}\n{"a":NaN}', [(2, 2, "is not JSON: JSON is malformed: invalid character")]),
+        (b'{"a":1}\n{"a":"\xff"}', [(2, None, "is not UTF-8 text: save it as UTF-8")]),
         (gzip.compress(LINES, mtime=0)[:-9], [(None, None, "is not whole: the gzip cannot be unpacked")]),
-        (b"[" * 100_000, [(1, None, "is no event: nested too deeply")]),
+        (b"[" * 100_000, [(1, None, "is not an event: nested too deeply")]),
     ],
 )
 def test_a_fault_has_line_and_event_and_words(data: bytes, expected: list[tuple[int, int, str]]) -> None:
@@ -123,7 +123,7 @@ def test_a_fault_has_line_and_event_and_words(data: bytes, expected: list[tuple[
             "connection_type = '5g' is not one of the values it may have: wwan, wifi, lan, offline",
         ),
         ({"build": "x" * 33}, "build = 'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx' must have 1 to 32 characters"),
-        ({"level": 7}, "level = 7 is no documented field of such an event"),
+        ({"level": 7}, "level = 7 is not a documented field of such an event"),
         ({"custom_fields": {"a/b": 1}}, "custom_fields/a/b = 1 has a form, or a name, that is not allowed"),
         ({"category": "health", "fps_data_table": [1]}, "fps_data_table = [1] must have 121 entries"),
         (

@@ -223,7 +223,7 @@ def test_rows_beyond_top_are_not_filled(world: World) -> None:
 
 @pytest.mark.slow
 def test_refresh_does_not_restate_what_was_filled(world: World) -> None:
-    """Rows of 0 that the service does not have are no difference."""
+    """Rows of 0 that the service does not have are not differences."""
     lens = quick(world.watch())
     frame = lens.query(["revenue", "new_users"], by="country_code", over=OVER)
     assert lens.refresh(frame).attrs["gamelens"]["restated"] == []

@@ -129,7 +129,7 @@ def test_a_list_as_long_as_the_limit_is_truncated(make_lens: Make) -> None:
 
 
 def test_a_value_list_of_the_wrong_shape_is_a_service_error(make_lens: Make) -> None:
-    """A value that is no text is a `ServiceError`."""
+    """A value that is not text is a `ServiceError`."""
     with pytest.raises(ServiceError):
         make_lens(values_app([], [1])).dimension_values("build", over=WEEK)
 
@@ -148,7 +148,7 @@ def test_lists_outside_the_available_interval_are_refused(lens: Client) -> None:
 
 
 def test_an_invalid_available_interval_is_a_service_error(lens: Client, script: Script) -> None:
-    """A text that is no interval is a `ServiceError` (Wire 2.4, Available interval)."""
+    """A text that is not an interval is a `ServiceError` (Wire 2.4, Available interval)."""
     script.available = "yesterday"
     with pytest.raises(ServiceError, match="not the promised interval"):
         lens.available()

@@ -308,7 +308,7 @@ def test_a_file_of_another_game_is_refused(path: Path) -> None:
 
 
 def test_a_file_that_is_no_queue_is_refused_and_left_alone(path: Path) -> None:
-    """A file that is no database is refused and not changed."""
+    """A file that is not a database is refused and not changed."""
     path.write_text("my diary, not a database, and long enough to look at")
     with pytest.raises(BadQuery, match="not a database"):
         outbox(path)

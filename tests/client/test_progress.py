@@ -201,7 +201,7 @@ def test_ci_shows_no_bar_by_default() -> None:
 
 
 def test_a_pipe_shows_no_bar_by_default() -> None:
-    """By default no bar is drawn where standard error is no terminal."""
+    """By default no bar is drawn where standard error is not a terminal."""
     environment = {name: value for name, value in os.environ.items() if name != "CI"}
     done = subprocess.run([sys.executable, "-c", LONG], capture_output=True, check=True, env=environment)
     assert (done.stdout, done.stderr) == (b"", b"")

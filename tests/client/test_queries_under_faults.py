@@ -204,7 +204,7 @@ BROKEN: dict[str, bytes] = {
     "two answers": b'{"result": []}{"result": []}',
     "too deep": b"[" * 200_000,
     "deep inside": STAMPED % (b'[{"platform": ' + b"[" * 200_000),
-    "bytes that are no text": STAMPED % b'[{"platform": "\xff", "event_count": 1}]',
+    "bytes that are not text": STAMPED % b'[{"platform": "\xff", "event_count": 1}]',
     "a timestamp in words": b'{"result": [{"timestamp": "yesterday", "result": [{"event_count": 1}]}]}',
     "a timestamp before time": b'{"result": [{"timestamp": "0001-01-01T00:00:00+23:00", "result": [{}]}]}',
     "a bucket without a timestamp": b'{"result": [{"result": [{"event_count": 1}]}]}',

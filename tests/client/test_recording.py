@@ -171,7 +171,7 @@ def test_a_replayed_refusal_has_all_its_details(folder: Path) -> None:
 
 @pytest.mark.parametrize("status", [400, 404, 413, 422])
 def test_a_refusal_in_plain_text_is_recorded_as_text(folder: Path, status: int) -> None:
-    """A refusal whose body is no JSON is recorded as text."""
+    """A refusal whose body is not JSON is recorded as text."""
     file = recorded(folder, PlainTextResponse("no “such” thing", status))
     assert json.loads(file.read_text("utf-8"))["answer"] == {"status": status, "text": "no “such” thing"}
     assert outcome(ReplaySender(folder), metric(a="b"))[0] in (BadQuery, ServiceError)
@@ -202,7 +202,7 @@ def test_temporary_failures_are_not_recorded(folder: Path, answer: Response, err
 
 @pytest.mark.parametrize("body", [b"", b"{", b"<html>", b"[NaN]", b'["\xff"]', b"[" * 100_000])
 def test_a_broken_answer_is_not_recorded(folder: Path, body: bytes) -> None:
-    """A 200 whose body is no JSON is passed on and not recorded."""
+    """A 200 whose body is not JSON is passed on and not recorded."""
     assert send(recording(folder, Response(body)), metric()).body == body
     assert list(folder.iterdir()) == []
 
@@ -423,7 +423,7 @@ def test_a_damaged_file_is_named(folder: Path, damage: Callable[[str], str], nam
 
 
 def test_a_file_that_is_no_utf_8_is_named(folder: Path) -> None:
-    """A recording that is no UTF-8 is a `BadQuery` with its name."""
+    """A recording that is not UTF-8 is a `BadQuery` with its name."""
     file = recorded(folder, ["x"])
     file.write_bytes(file.read_bytes().replace(b'"x"', b'"\xff"'))
     with pytest.raises(BadQuery, match=re.escape(file.name)):

@@ -107,7 +107,7 @@ def test_a_field_that_was_named_after_its_metric_gets_its_name_back() -> None:
 
 
 def test_a_row_of_the_other_metric_only_is_left_out() -> None:
-    """A row whose fields of a metric are all null is no row of that metric."""
+    """A row whose fields of a metric are all null is not a row of that metric."""
     table = columns("platform", platform=["a", "b", None], event_count=[1, None, 4], user_unique=[None, 2, 3])
     both = ("event_count", "user_unique")
     assert rows_of_metric(table, "event_count", ("platform",), both)["platform"].to_pylist() == ["a", None]
@@ -199,7 +199,7 @@ def test_a_restatement_becomes_one_record_per_field() -> None:
 
 
 def test_retention_whose_day_has_come_is_not_restated() -> None:
-    """Retention that was NA and is now known is no restatement, a changed share is."""
+    """Retention that was NA and is now known is not a restatement, a changed share is."""
     question = QuerySpec(metrics=("retention",), by=("platform",))
     old_receipt = receipt(question, days=(1, 7))
     rows: dict[str, Any] = {"platform": ["ios", "ios"], "age": [1, 7], "retention": [0.5, None], "installs": [10, 10]}

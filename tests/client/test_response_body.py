@@ -88,7 +88,7 @@ def test_a_plain_body_is_read_as_it_is(encoding: str) -> None:
 
 
 def test_padding_after_gzip_is_ignored() -> None:
-    """Zeros after the last member are no content, as for the gzip tool."""
+    """Zeros after the last member are not content, as for the gzip tool."""
     assert read([gzip.compress(b"abc") + bytes(512)]) == b"abc"
 
 

@@ -117,7 +117,7 @@ def test_merged_rows_are_compared_too(cache: AnswerCache) -> None:
     ],
 )
 def test_equal_rows_are_no_restatement(cache: AnswerCache, old: pa.Table, new: pa.Table) -> None:
-    """Order, the tenth digit, another number type and added fields are no changes."""
+    """Order, the tenth digit, another number type and added fields are not changes."""
     assert restatements_of(cache, old, new) == []
 
 

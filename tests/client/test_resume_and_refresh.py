@@ -352,7 +352,7 @@ def test_a_clipped_frame_resumes_to_the_clipped_interval(world: World) -> None:
 
 
 def test_a_refresh_of_retention_fills_gaps_and_does_not_call_that_a_restatement(world: World) -> None:
-    """Retention that was missing and is now known is no restatement."""
+    """Retention that was missing and is now known is not a restatement."""
     watch = world.watch()
     lens = quick(watch)
     watch.fails = both(late, for_metric("retention_retro"))
@@ -363,7 +363,7 @@ def test_a_refresh_of_retention_fills_gaps_and_does_not_call_that_a_restatement(
 
 
 def test_a_refresh_fills_gaps_and_does_not_call_that_a_restatement(world: World) -> None:
-    """Rows that were missing and are now known are no restatement."""
+    """Rows that were missing and are now known are not restatementss."""
     watch = world.watch()
     lens = quick(watch)
     whole = lens.query("revenue", by="platform", over=OVER)

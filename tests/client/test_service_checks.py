@@ -178,7 +178,7 @@ def test_any_other_status_is_a_problem(check: Check, script: Script, status: int
 
 @pytest.mark.parametrize("body", ["<html>hello</html>", '"yesterday"', "[]", ""])
 def test_an_answer_that_is_no_interval_is_a_problem(check: Check, body: str) -> None:
-    """A body that is no interval is a problem (Wire 2.4, Available interval)."""
+    """A body that is not an interval is a problem (Wire 2.4, Available interval)."""
     checks = check(PlainTextResponse(body))
     assert checks["available"].mark == "problem"
     assert {checks["metrics"].mark, checks["dimensions"].mark} == {"warning"}

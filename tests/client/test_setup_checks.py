@@ -61,7 +61,7 @@ def test_a_key_that_others_can_read_is_a_warning(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("environ", "file", "message"),
     [
-        ({}, 'apikey = "k"', "names that mean nothing: apikey"),
+        ({}, 'apikey = "k"', "settings that gamelens does not know: apikey"),
         ({"GAMELENS_APIKEY": "k"}, "", "GAMELENS_APIKEY in the environment means nothing"),
         ({"GAMELENS_METRICS_URL": "https://a.example"}, "", "metrics_url is set and no api_key"),
         ({"GAMELENS_REPLAY": "answers"}, "", "answers from the recording in answers"),
@@ -87,7 +87,7 @@ def test_settings_with_an_effect_are_no_warning(tmp_path: Path) -> None:
 
 
 def test_a_file_that_cannot_be_read_is_a_problem(tmp_path: Path) -> None:
-    """A config file that is no TOML is a problem that names the file."""
+    """A config file that is not TOML is a problem that names the file."""
     problems = checks_of(tmp_path, {}, "api_key = ")
     assert has_problem(problems)
     assert problems[0].next_step == f"correct {tmp_path}/config.toml"
@@ -97,7 +97,7 @@ def test_a_broken_keyring_is_a_warning(tmp_path: Path, use: Use) -> None:
     """A keyring that raises is a warning with the error type and without its message."""
     use(MemoryKeyring({}, failing(RuntimeError("sesame"))))
     assert checks_of(tmp_path, {})[-1] == Finding.warning(
-        "keyring", "is of no use: RuntimeError", "see what `keyring diagnose` says, or put the key somewhere else"
+        "keyring", "cannot be used: RuntimeError", "see what `keyring diagnose` says, or put the key somewhere else"
     )
 
 

@@ -210,7 +210,7 @@ CHECKED: list[tuple[str, Names]] = [
 @pytest.mark.parametrize(("metric", "by"), CHECKED)
 @pytest.mark.parametrize("every", ["day", "all"])
 def test_a_check_is_silent_if_the_rows_add_up(world: World, metric: str, by: Names, every: Granularity) -> None:
-    """Cents rounded in each row are no difference (Wire 4.13, Numbers)."""
+    """Cents rounded in each row are not a difference (Wire 4.13, Numbers)."""
     lens = quick(world.watch())
     plain = lens.query(metric, by=by, over=OVER, every=every)
     with warnings.catch_warnings():

@@ -124,7 +124,7 @@ def test_retry_after_as_a_date_is_obeyed() -> None:
 
 
 def test_retry_after_in_the_past_is_no_wait() -> None:
-    """`Retry-After` with a past date is no wait."""
+    """`Retry-After` with a past date is not a wait."""
     stand = TransportUnderTest(refused(429, {"Retry-After": formatdate(NOW - 9, usegmt=True)}), GOOD)
     stand.send()
     assert stand.sleeps == [0.0]

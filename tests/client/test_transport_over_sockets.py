@@ -79,7 +79,7 @@ def test_a_connection_that_breaks_is_unreachable_after_six_attempts() -> None:
 
 
 def test_a_server_of_another_protocol_is_an_error() -> None:
-    """An answer that is no HTTP is a `GamelensError`."""
+    """An answer that is not HTTP is a `GamelensError`."""
     with server(b"SSH-2.0-OpenSSH_9.6\r\n") as address, pytest.raises(GamelensError):
         send(address)
 

@@ -260,7 +260,7 @@ def test_a_notebook_shows_sentence_valid_call_and_line() -> None:
     """An error is three lines; the second is a call that can be copied, also for a call over several lines."""
     lines = shown("x = 1\ny = 'ä', describe(\n    'revenu')", describe=describe)
     assert lines == [
-        "BadQuery: name = 'revenu' is no metric, alias or dimension. Did you mean `revenue`?",
+        "BadQuery: name = 'revenu' is not a metric, alias or dimension. Did you mean `revenue`?",
         "Try: describe(",
         "    'revenue')",
         "(line 2 of this cell; gl.errors.full_traceback() shows all)",

@@ -70,7 +70,7 @@ def test_an_unknown_scenario_makes_nothing(tmp_path: Path) -> None:
 
 
 def test_a_folder_with_other_files_is_left_alone(tmp_path: Path) -> None:
-    """It is no lake, and not ours."""
+    """It is not a lake, and not ours."""
     (tmp_path / "mine.txt").write_text("mine")
     with pytest.raises(gl.Refused, match="other files"):
         sample_lake(tmp_path)

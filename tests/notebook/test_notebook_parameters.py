@@ -89,7 +89,7 @@ def test_one_value_is_not_given_twice() -> None:
 
 def test_an_unknown_name_is_refused_with_the_nearest() -> None:
     """An unknown parameter raises `BadQuery` with the notebook and the nearest name."""
-    with pytest.raises(BadQuery, match=r"ovr = 'x' is no parameter of a\.ipynb\. Did you mean `over`\?"):
+    with pytest.raises(BadQuery, match=r"ovr = 'x' is not a parameter of a\.ipynb\. Did you mean `over`\?"):
         typed([("ovr", "x")], DEFAULTS, of="a.ipynb")
 
 

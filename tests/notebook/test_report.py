@@ -130,14 +130,14 @@ def test_without_a_browser_figures_move_and_it_is_said(tmp_path: Path, monkeypat
     messages: list[str] = []
     page = write_report(notebook(tmp_path, FIGURE), tmp_path, say=messages.append).read_text()
     assert "Plotly.newPlot" in page
-    why = f"BROWSER_PATH names {browser}, which is no program: correct it"
+    why = f"BROWSER_PATH names {browser}, which is not a program: correct it"
     assert messages == [f"the figures are interactive, and the page larger: {why}"]
 
 
 def test_a_file_that_is_no_notebook_is_refused(tmp_path: Path) -> None:
     """A damaged or missing notebook raises `Refused` that names the file."""
     (tmp_path / "a.ipynb").write_text("{]")
-    with pytest.raises(Refused, match=r"a\.ipynb is no notebook"):
+    with pytest.raises(Refused, match=r"a\.ipynb is not a notebook"):
         write_report(tmp_path / "a.ipynb", tmp_path)
     with pytest.raises(Refused, match=r"cannot read .*b\.ipynb: No such file"):
         write_report(tmp_path / "b.ipynb", tmp_path)

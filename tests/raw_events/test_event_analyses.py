@@ -293,7 +293,7 @@ def test_money_by_player_equals_python(lake: LakeClient, events: list[Played], d
 
 def test_what_is_not_in_the_lake_is_refused(lake: LakeClient) -> None:
     """Each error names the value and what is allowed."""
-    with pytest.raises(BadQuery, match="zone = 'Sao_Paulo' is no time zone"):
+    with pytest.raises(BadQuery, match="zone = 'Sao_Paulo' is not a time zone"):
         raw_events.count_events(lake, OVER, zone="Sao_Paulo")
     with pytest.raises(BadQuery, match="by = 'mood'"):
         raw_events.count_events(lake, OVER, by="mood")
@@ -305,7 +305,7 @@ def test_what_is_not_in_the_lake_is_refused(lake: LakeClient) -> None:
         raw_events.active_players(lake, OVER, games=["7"])
     with pytest.raises(BadQuery, match="away = 0"):
         raw_events.active_players(lake, OVER, away=0)
-    with pytest.raises(BadQuery, match="of = 'ts' is no column of text"):
+    with pytest.raises(BadQuery, match="of = 'ts' is not a column of text"):
         raw_events.session_paths(lake, OVER, of="ts")
     with pytest.raises(BadQuery, match="top = 0"):
         raw_events.session_paths(lake, OVER, top=0)

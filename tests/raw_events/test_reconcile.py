@@ -280,10 +280,10 @@ def test_what_cannot_be_compared_is_refused(world: World, arguments: dict[str, A
 @pytest.mark.parametrize(
     ("query", "message"),
     [
-        ({"metric": "event_count", "by": "platform"}, "is no column"),
+        ({"metric": "event_count", "by": "platform"}, "is not a column"),
         ({"metric": "event_count", "by": ["country_code", "platform"]}, "by country_code"),
         ({"metric": "event_count", "by": "country_code", "where": 'platform == "ios"'}, "whole answer"),
-        ({"metric": "user_unique", "by": "country_code"}, "is no column"),
+        ({"metric": "user_unique", "by": "country_code"}, "is not a column"),
     ],
 )
 def test_a_frame_of_another_query_is_refused(world: World, query: dict[str, Any], message: str) -> None:

@@ -229,7 +229,7 @@ def test_a_record_that_was_cut_short_leaves_the_one_before(state: Path) -> None:
 
 
 def test_a_reset_that_is_rolled_back_reports_nothing(state: Path) -> None:
-    """The record of a reset goes ahead of it, so a crash between both is no damage."""
+    """The record of a reset goes ahead of it, so a crash between both is not damage."""
     store = state / "gamelens.db"
     inbox = Inbox(store)
     asyncio.run(commit(inbox, range(1, 4)))

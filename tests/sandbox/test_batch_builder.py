@@ -1,7 +1,7 @@
 """Parts that batches add one after the other, against a rebuild of all events from scratch.
 
 Batches are random: events come late and in any order, repeat within a batch and across batches, have one name in two
-games, names that are no UUIDs, no user or session, lie at the edges of days and of time, and whole batches come twice.
+games, names that are not UUIDs, no user or session, lie at the edges of days and of time, and whole batches come twice.
 Between batches, parts are compacted at random.
 """
 

@@ -113,7 +113,7 @@ UNREADABLE = {
 
 @pytest.mark.parametrize("case", UNREADABLE)
 def test_an_unreadable_body_is_400(shared: Stage, case: str) -> None:
-    """A body that is no JSON array, after at most one gzip, is refused with 400.
+    """A body that is not JSON array, after at most one gzip, is refused with 400.
 
     Wire 1.8, Rejected events.
     """
@@ -209,7 +209,7 @@ def test_an_unknown_field_may_have_any_json_value(stage: Stage) -> None:
 
 @pytest.mark.parametrize("value", [b"1e400", b"-1e400", b"1.5", b"9" * 400 + b"e-400"])
 def test_a_number_that_is_no_integer_is_no_client_ts(stage: Stage, value: bytes) -> None:
-    """A `client_ts` that is no integer is a violation, even beyond any float.
+    """A `client_ts` that is not an integer is a violation, even beyond any float.
 
     Wire 3.3, Common fields.
     """
@@ -218,7 +218,7 @@ def test_a_number_that_is_no_integer_is_no_client_ts(stage: Stage, value: bytes)
 
 
 def test_32_levels_are_not_too_deep(stage: Stage) -> None:
-    """An event may nest 32 levels, and brackets inside strings are no level.
+    """An event may nest 32 levels, and brackets inside strings are not levels.
 
     Wire 1.6, Body limits.
     """

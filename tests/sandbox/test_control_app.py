@@ -149,7 +149,7 @@ def test_the_clock_resumes_to_real_time(control_api: Call) -> None:
     ],
 )
 def test_an_unreadable_order_does_not_change_the_clock(control_api: Call, stage: Stage, order: Any) -> None:
-    """An order that is no freeze, advance or resume gets 422 and changes nothing.
+    """An order that is not a freeze, advance or resume gets 422 and changes nothing.
 
     Wire 5.1, Control API.
     """
@@ -266,7 +266,7 @@ def test_reset_deletes_events_and_keeps_keys(control_api: Call, stage: Stage) ->
 
 
 def test_after_a_reset_all_counts_start_at_zero(control_api: Call, stage: Stage) -> None:
-    """An `event_uuid` from before a reset is no duplicate, and its player is new.
+    """An `event_uuid` from before a reset is not a duplicate, and its player is new.
 
     Wire 5.1, Control API.
     """

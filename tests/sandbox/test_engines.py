@@ -94,7 +94,7 @@ def test_a_url_of_an_unknown_filesystem_is_refused(stage: Stage) -> None:
 
 def test_an_unknown_engine_is_refused(stage: Stage) -> None:
     """An unknown engine is refused with the list of engines."""
-    with pytest.raises(Refused, match="is no engine: duckdb, spark"):
+    with pytest.raises(Refused, match="is not an engine: duckdb, spark"):
         open_engine("sqlite", LakeLocation(stage.sandbox.lake.root))
 
 
@@ -149,6 +149,6 @@ def test_missing_spark_says_how_to_install_it(stage: Stage) -> None:
 
 def test_an_unknown_engine_is_refused_before_the_start(tmp_path: Path) -> None:
     """An unknown engine is refused before anything is served, and the state is unlocked."""
-    with pytest.raises(Refused, match="is no engine"):
+    with pytest.raises(Refused, match="is not an engine"):
         Stage(tmp_path / "state", engine="sqlite")
     Stage(tmp_path / "state").sandbox.close()

@@ -226,7 +226,7 @@ def post(stage: Stage, body: bytes) -> httpx.Response:
 
 @pytest.mark.parametrize("body", [b"", b"{", b"{} {}", b"\xff", b"[" * 100_000, b'{"a": 1e999}', b"NaN"])
 def test_an_unreadable_body_is_400(stage: Stage, body: bytes) -> None:
-    """A body that is no JSON, or no strict JSON, gets 400 for the field "body".
+    """A body that is not JSON, or no strict JSON, gets 400 for the field "body".
 
     Wire 2.12, Refusals.
     """
@@ -236,7 +236,7 @@ def test_an_unreadable_body_is_400(stage: Stage, body: bytes) -> None:
 
 @pytest.mark.parametrize("body", [b"[]", b"null", b"7", b'"event_count"', b"true"])
 def test_json_that_is_no_object_is_422(stage: Stage, body: bytes) -> None:
-    """A JSON body that is no object gets 422 for the field "body" (Wire 2.12, Refusals)."""
+    """A JSON body that is not an object gets 422 for the field "body" (Wire 2.12, Refusals)."""
     answer = post(stage, body)
     assert (answer.status_code, answer.json()["field"]) == (422, "body")
 

@@ -624,7 +624,7 @@ def test_an_import_without_spark_says_how_to_install_it(tmp_path: Path) -> None:
 def test_an_unknown_engine_is_refused_before_a_file_is_taken(tmp_path: Path) -> None:
     """The error has the engines that there are."""
     path = write_lines(tmp_path / "a.gz", wrapped(event(client_ts=int(NOW.timestamp()))))
-    with pytest.raises(Refused, match="'yarm' is no engine: duckdb, spark, or the address of a Spark master"):
+    with pytest.raises(Refused, match="'yarm' is not an engine: duckdb, spark, or the address of a Spark master"):
         take(tmp_path / "state", path, options=ImportOptions(engine="yarm"))
 
 

@@ -227,6 +227,6 @@ def children(pid: int) -> list[int]:
 
 
 def is_running(pid: int) -> bool:
-    """Return whether a process runs and is no zombie."""
+    """Return whether a process runs and is not a zombie."""
     status = Path(f"/proc/{pid}/stat")
     return status.exists() and status.read_text().rpartition(")")[2].split()[0] != "Z"

@@ -278,7 +278,7 @@ def test_organisation_names_differ_by_more_than_case(state: Path) -> None:
 
 
 def test_a_file_that_is_no_text_is_refused(state: Path) -> None:
-    """A configuration that is no UTF-8 is refused with the option's name."""
+    """A configuration that is not UTF-8 is refused with the option's name."""
     (state / "sandbox.toml").write_bytes(b"\xff\xfe")
     with pytest.raises(BadQuery, match="--config"):
         load_tenants(state, state / "sandbox.toml")

@@ -394,7 +394,7 @@ def test_a_ledger_read_back_is_the_same(played: PlayedScenario, tmp_path: Path) 
 def test_a_file_that_is_no_ledger_is_refused(tmp_path: Path) -> None:
     """A file of another kind raises `BadQuery` instead of an error of the Parquet reader."""
     (tmp_path / "x.parquet").write_text("no")
-    with pytest.raises(BadQuery, match="is no ledger"):
+    with pytest.raises(BadQuery, match="is not a ledger"):
         Ledger.read(tmp_path / "x.parquet")
 
 

@@ -358,7 +358,7 @@ def _earned(fact: Fact) -> Fraction:
         return Fraction(0)
     written = Fraction(repr(amount)) / (10**6 if vendor == "admob" else 1)
     nanos = round(written * 10**9)
-    usable = nanos if nanos <= 2**62 else 0  # more than four billions for one impression is no revenue
+    usable = nanos if nanos <= 2**62 else 0  # more than four billions for one impression is not revenue
     return Fraction(usable, 10**9) * Fraction(USD_PER_UNIT[currency])
 
 

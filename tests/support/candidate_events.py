@@ -52,7 +52,7 @@ FIELDS = sorted({name for category in CATEGORIES for name in LENIENT.rule(catego
 def near_events(draw: st.DrawFn) -> Any:
     """Draw a good event with a few fields changed, added or removed.
 
-    One draw in eleven is JSON that is no event at all.
+    One draw in eleven is JSON that is not an event at all.
     """
     candidate: dict[str, Any] = good(draw(st.sampled_from(CATEGORIES)))
     for name in draw(st.lists(st.sampled_from(sorted({*candidate, *FIELDS, "category"})), max_size=4)):

@@ -106,7 +106,7 @@ class Seen:
 
 @dataclass(frozen=True)
 class RefusalError(Exception):
-    """An answer that is no success: its status, body, headers and media type."""
+    """An answer that is not a success: its status, body, headers and media type."""
 
     status: int
     body: bytes = b""
@@ -459,7 +459,7 @@ def parsed(text: object) -> Moments:
         end = datetime.fromisoformat(right)
         return start, end.replace(tzinfo=UTC) if end.tzinfo is None else end
     except ValueError:
-        raise refused(400, f"{text} is no interval") from None
+        raise refused(400, f"{text} is not an interval") from None
 
 
 def _scope(names: Row) -> set[str]:
@@ -487,7 +487,7 @@ def _condition(node: Any, *, nests: bool, is_inside: bool = False) -> Callable[[
         member = _condition(value, nests=nests, is_inside=True)
         return lambda fact: not member(fact)
     if name not in DIMENSIONS:
-        raise refused(422, f"{name} is no dimension")
+        raise refused(422, f"{name} is not a dimension")
     values = value if isinstance(value, list) else [value]
     return lambda fact: fact.value(name) in values
 

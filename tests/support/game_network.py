@@ -68,7 +68,7 @@ class Wire:
         takes_bytes: the largest body that is not answered 413.
         takes_events: the largest batch that is not answered 413.
         retry_after_s: the `Retry-After` header of scripted responses.
-        script: statuses and bodies to answer next, by route. Status 0 is no answer.
+        script: statuses and bodies to answer next, by route. Status 0 is not an answer.
         sent: all requests so far.
     """
 

@@ -175,7 +175,7 @@ def test_all_violations_of_an_event_are_listed() -> None:
 
 @pytest.mark.parametrize("member", [None, 1, "user", [], [good()], True])
 def test_a_member_that_is_no_object_is_wrong_at_the_root(member: Any) -> None:
-    """A member of the array that is no object is `wrong_type` at `/`.
+    """A member of the array that is not an object is `wrong_type` at `/`.
 
     Wire 1.8, Rejected events.
     """

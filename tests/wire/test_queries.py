@@ -83,7 +83,7 @@ def test_a_refusal_names_its_field(change: dict[str, Any], field: str) -> None:
 
 @pytest.mark.parametrize("interval", ["", "P7D", "2026-11-01/P0D", "2026-11-02/2026-11-01", "2026-11-01/2026-11-01"])
 def test_an_unreadable_interval_is_malformed(interval: str) -> None:
-    """A text that is no interval, or an empty one, raises `MalformedInterval`.
+    """A text that is not an interval, or an empty one, raises `MalformedInterval`.
 
     Wire 2.8, Intervals and buckets.
     """

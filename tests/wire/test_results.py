@@ -68,7 +68,7 @@ def test_integers_of_any_size_travel() -> None:
 @pytest.mark.parametrize("body", [b"", b"[]", b'{"result":{}}', b'{"result":[{"timestamp":"x"}]}', b"<html>", b"\xff"])
 @pytest.mark.parametrize("query", [GROUP, SPLIT, SERIES, BY_GAME])
 def test_any_other_body_is_a_service_error(query: MetricQuery, body: bytes) -> None:
-    """A body that is no answer of the query's kind raises `ServiceError`.
+    """A body that is not an answer of the query's kind raises `ServiceError`.
 
     Wire 2.9, Answer shapes.
     """

@@ -1,7 +1,7 @@
 """Building blocks of tests: p-values, corrections for many, intervals from days and looks.
 
-scipy computes distributions, from the extra `analysis`; NaN is no test. False discovery rates and Holm's correction are
-our own: importing `scipy.stats` for the former takes longer than a board takes to judge, and `multipletests` of
+scipy computes distributions, from the extra `analysis`; NaN means no test. False discovery rates and Holm's correction
+are our own: importing `scipy.stats` for the former takes longer than a board takes to judge, and `multipletests` of
 statsmodels collects garbage at each call, which takes a quarter of a second in a notebook.
 """
 
@@ -50,7 +50,7 @@ def holm(p_values: Series[Any]) -> Series[Any]:
 def false_discovery(p_values: Floats) -> Floats:
     """Return the q-values of Benjamini and Hochberg for each column of p-values.
 
-    A q-value is the expected share of false discoveries among the findings with at most this p-value. NaN is no test
+    A q-value is the expected share of false discoveries among the findings with at most this p-value. NaN means no test
     and stays NaN.
     """
     order = np.argsort(p_values, axis=0)  # NaN last

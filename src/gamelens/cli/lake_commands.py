@@ -115,7 +115,7 @@ def _mapped_games(games: Iterable[str]) -> dict[str, str]:
     pairs = [game.partition("=") for game in games]
     for exported, sign, own in pairs:
         if not (exported and sign and own):
-            raise click.UsageError(f"--game {exported}{sign}{own} is no pair: write --game EXPORTED=OWN")
+            raise click.UsageError(f"--game {exported}{sign}{own} is not a pair: write --game EXPORTED=OWN")
     return {exported: own for exported, _, own in pairs}
 
 

@@ -216,7 +216,7 @@ def sandbox_stop(state: Path | None) -> None:
     if stopped is not None:
         print_line(f"stopped the sandbox over {stopped.state}, which ran since {_since(stopped)} as {stopped.pid}")
     elif find_sandbox(state, within_s=_ANSWER_S):
-        raise click.ClickException(f"the sandbox over {state} answers, but is no process of yours on this machine")
+        raise click.ClickException(f"the sandbox over {state} answers, but is not a process of yours on this machine")
     else:
         print_line(f"no sandbox runs over {state}")
 

@@ -55,7 +55,7 @@ class BaseClient:
             pace=pace,
         )
         if record is not None and replay is not None:
-            raise BadQuery("replay", str(replay), "cannot stand beside record: record first, replay then")
+            raise BadQuery("replay", str(replay), "cannot be combined with record: record first, then replay")
         self._loop = shared_loop()
         self._progress = progress
         answers: AnswerCache | None = None

@@ -169,7 +169,7 @@ def _sandbox_client(scenario: str, settings: DemoSettings) -> Client:
 
 
 def _check_names(settings: Iterable[str], allowed: Collection[str]) -> None:
-    """Refuse a name that is no setting. Its value is not quoted: it may be a key.
+    """Refuse a name that is not a setting. Its value is not quoted: it may be a key.
 
     Raises:
         BadQuery: such a name, with the nearest setting.

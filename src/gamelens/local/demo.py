@@ -147,7 +147,7 @@ def copy_notebooks(source: Path, folder: Path) -> list[str]:
             target = copy
         else:
             target = folder / f"{ours.stem}.new.ipynb"
-            said.append(f"{copy.name} is yours and stays; our newer one is {target.name}")
+            said.append(f"{copy.name} has your changes and is kept; the newer version is {target.name}")
         with replace_file(target) as draft:
             draft.write_bytes(content)
         copied[ours.name] = newest

@@ -98,7 +98,7 @@ def read_sandbox_info(path: Path) -> SandboxInfo:
     except OSError as error:
         raise Refused(f"cannot read {path}: {error.strerror}. `gamelens sandbox up --ready {path}` writes it") from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise Refused(f"{path} is no ready file: {error}") from None
+        raise Refused(f"{path} is not a ready file: {error}") from None
 
 
 def environment_of(ready: SandboxInfo) -> dict[str, str]:

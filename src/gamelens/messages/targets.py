@@ -72,16 +72,16 @@ def target_of(text: str, environ: Mapping[str, str] = os.environ) -> Target:
         return _step_summary(environ)
     try:
         url = urlsplit(text)
-        url.port  # noqa: B018  (raises where it is no number)
+        url.port  # noqa: B018  (raises where it is not a number)
     except ValueError:
-        _refuse("is no address: its host or port cannot be read")
+        _refuse("is not an address: its host or port cannot be read")
     if url.scheme in _PORTS:
         return _mail(url)
     shape, _, scheme = url.scheme.rpartition("+")
     if scheme in ("http", "https") and url.hostname:
         return _webhook(url, scheme, shape)
     if "://" not in text:
-        _refuse("is no address with :// and not github or env:NAME")
+        _refuse("is not an address with :// and not github or env:NAME")
     return _apprise(text, url.scheme)
 
 

@@ -138,7 +138,7 @@ class Lens:
             value: the column to draw, when the frame has several numbers.
 
         Raises:
-            BadQuery: the frame has no `timestamp`, or *value* is no number of it.
+            BadQuery: the frame has no `timestamp`, or *value* is not a number of it.
         """
         from gamelens.notebook import charts
 

@@ -193,7 +193,7 @@ def check_health(
     watched = [watch for watch in health.watches(metrics) if {name for name, _ in watch.where} <= known]
     notes = health.BoardNotes.read(accept) if isinstance(accept, str | Path) else accept or health.BoardNotes()
     try:
-        with warnings.catch_warnings():  # a game without ads or errors is no mistake in these filters
+        with warnings.catch_warnings():  # a game without ads or errors is not a mistake in these filters
             warnings.filterwarnings("ignore", message=".* in where matches nothing")
             answers = [
                 lens.query(over=over, when_unavailable="clip", **_for_games(query, games).arguments)

@@ -51,11 +51,11 @@ def scope_of(
     """Return the events of *over*, whose midnights are those of *zone*.
 
     Raises:
-        BadQuery: *over* is no time range; a game or the zone is unknown.
+        BadQuery: *over* is not a time range; a game or the zone is unknown.
         NotYetAvailable: a part of it is not in the lake.
     """
     if zone not in available_timezones():
-        raise BadQuery("zone", zone, "is no time zone, such as America/Sao_Paulo", sorted(available_timezones()))
+        raise BadQuery("zone", zone, "is not a time zone, such as America/Sao_Paulo", sorted(available_timezones()))
     available = lake.available()
     interval = resolve_in_zone(over, available, ZoneInfo(zone))
     clip_to_available(interval, available, "raise")

@@ -66,13 +66,13 @@ def count_events(
     """
     columns = names_of(by)
     if every not in _STARTS:
-        raise BadQuery("every", every, "is no bucket", list(_STARTS))
+        raise BadQuery("every", every, "is not a bucket", list(_STARTS))
     described = lake.views()
     of_events = described.loc[described["view"] == "events", "column"].astype("str").tolist()
     known = [name for name in of_events if name not in _NEVER]
     for name in columns:
         if name not in known:
-            raise BadQuery("by", name, "is no column to split by", known)
+            raise BadQuery("by", name, "is not a column to split by", known)
     scope = scope_of(lake, over, games=games, zone=zone, by=columns)
     split = "".join(f", {name}" for name in columns)
     statement = f"""

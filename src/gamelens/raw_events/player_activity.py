@@ -66,7 +66,7 @@ def session_paths(
         session_paths(lake, "last 7 complete days", of="event_id_01")
 
     A sequence has the first *steps* different values of *of* in the order of the session's events: the same value again
-    is no step, and an event without one is left out. Sessions are those whose first event lies in *over*.
+    is not a step, and an event without one is left out. Sessions are those whose first event lies in *over*.
 
     Args:
         lake: the lake.
@@ -87,7 +87,7 @@ def session_paths(
     described = lake.views()
     texts = described.loc[(described["view"] == "events") & (described["type"] == "VARCHAR"), "column"].tolist()
     if of not in texts:
-        raise BadQuery("of", of, "is no column of text of the events", texts)
+        raise BadQuery("of", of, "is not a column of text of the events", texts)
     for field, value in (("steps", steps), ("top", top)):
         if value < 1:
             raise BadQuery(field, value, "must be at least 1")

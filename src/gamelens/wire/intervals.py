@@ -29,7 +29,7 @@ WireInterval = Annotated[
 
 
 class MalformedInterval(BadQuery):
-    """A value that is no interval at all, as opposed to one that a query may not use."""
+    """A value that is not an interval at all, as opposed to one that a query may not use."""
 
     def __init__(self, value: object) -> None:
         super().__init__(
@@ -46,7 +46,7 @@ class Interval(msgspec.Struct, frozen=True, repr_omit_defaults=True):
     It is empty if both are equal.
 
     Raises:
-        BadQuery: start or end is no datetime.
+        BadQuery: start or end is not a datetime.
         MalformedInterval: end lies before start.
     """
 
@@ -143,7 +143,7 @@ def read_moment(text: str) -> datetime:
     """Return the moment that *text* spells in any form of ISO 8601, in UTC without a zone.
 
     Raises:
-        ValueError: it is no moment.
+        ValueError: it is not a moment.
     """
     if not text.isprintable():  # fromisoformat takes a NUL after the zone
         raise ValueError(f"{text!r} is not a moment")

@@ -147,7 +147,7 @@ def decode_answer(query: MetricQuery, body: bytes) -> list[Rows]:
             series = decode_json(body, SeriesAnswer[Any]).result
             buckets = list(_group_rows((row.timestamp, row.result) for row in series))
     if any(type(row) is not dict for bucket in buckets for row in bucket.rows):
-        raise ServiceError(200, "not the promised JSON: a row is no object")
+        raise ServiceError(200, "not the promised JSON: a row is not an object")
     return buckets
 
 
@@ -210,12 +210,12 @@ def read_timestamp(text: str) -> datetime:
     """Return the timestamp of a bucket, in any form of ISO 8601 (Wire 2.9, Answer shapes).
 
     Raises:
-        ServiceError: *text* is no timestamp.
+        ServiceError: *text* is not a timestamp.
     """
     with suppress(ValueError, OverflowError):
-        if len(text) > len("2026-11-20") and text.isprintable():  # a date alone is no moment
+        if len(text) > len("2026-11-20") and text.isprintable():  # a date alone is not a moment
             return read_moment(text)
-    raise ServiceError(200, f"not the promised JSON: {shown(text)} is no timestamp")
+    raise ServiceError(200, f"not the promised JSON: {shown(text)} is not a timestamp")
 
 
 def encode_answer(query: MetricQuery, buckets: Iterable[Rows]) -> bytes:

@@ -107,6 +107,6 @@ def test_lists_need_no_time_range(calm: Client) -> None:
 
 @pytest.mark.parametrize("source", ['print("rev', 'other.read("rev', 'lens.query("revenue", top="rev', '"rev', "rev"])
 def test_other_texts_are_not_ours(source: str) -> None:
-    """A text that is no argument of a query is left to IPython."""
+    """A text that is not an argument of a query is left to IPython."""
     opened = tab_completion.open_text(source)
     assert opened is None or opened.argument == "top"

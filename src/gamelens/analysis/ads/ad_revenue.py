@@ -102,7 +102,7 @@ def concentration(frame: DataFrame, by: str) -> DataFrame:
     """Return in one row how far ad revenue depends on few values of *by*.
 
     Networks and formats are counted under their canonical names, also if *by* is the column of raw ones: two spellings
-    of one network are no two networks. The null group counts as one more value.
+    of one network are not two networks. The null group counts as one more value.
 
     Columns: dimension (str, what is counted), values (Int64, those with revenue), hhi (float64, 0 to 1: the sum of the
     squared revenue shares), equal_to (float64, 1 / hhi: the number of equal shares that would be as concentrated),

@@ -48,7 +48,7 @@ def with_canonical_names(frame: DataFrame, *, networks: Names | None = None, for
 
     Args:
         frame: a frame by ilrd_network_name, ad_sdk_name, ilrd_adunit_format or ad_type, or by several of them.
-        networks: your own names by the spellings of the data, which win over the table. None is no name.
+        networks: your own names by the spellings of the data, which win over the table. None means no name.
         formats: the same for formats.
 
     Columns: those of *frame*; network (category) and network_unknown (category: "undisclosed" where the network gave no

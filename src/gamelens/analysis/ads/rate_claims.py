@@ -77,7 +77,7 @@ def day_rates(frame: DataFrame, by: str | None, part: str, whole: str, kind: Num
     """Return *part* / *whole* for each value of *by*, highest first.
 
     Values without a denominator are left out, and so are those without an interval where others have one: a network
-    with five requests is no leader.
+    with five requests is not a leader.
     """
     keys = with_ids(frame, by)
     numbers = {_PART: frame[part].astype("float64"), _WHOLE: frame[whole].astype("float64")}

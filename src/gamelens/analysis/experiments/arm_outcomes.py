@@ -96,7 +96,7 @@ def outcomes_of(
 def groups(frame: DataFrame, keys: Sequence[str]) -> Iterator[DataFrame]:
     """Yield the rows of each value of *keys*, in the frame's order.
 
-    Keys that are no column are ignored; without any, all rows are one group.
+    Keys that are not columns are ignored; without any, all rows are one group.
     """
     present = [name for name in keys if name in frame]
     if not len(frame):
@@ -225,7 +225,7 @@ def _with_period(frame: DataFrame, since: Any) -> DataFrame:
     """Return the frame with the column period: before and after the start of the day *since*.
 
     Raises:
-        BadQuery: the frame has no days, or *since* is no date.
+        BadQuery: the frame has no days, or *since* is not a date.
     """
     if "timestamp" not in frame:
         raise BadQuery("since", since, "needs a frame by day: it has no column timestamp")

@@ -97,12 +97,12 @@ def probability_best(
     on average by choosing this arm although another is better).
 
     Raises:
-        BadQuery: a number is unknown; a measure is no share of players; no install day has players of all arms.
+        BadQuery: a number is unknown; a measure is not a share of players; no install day has players of all arms.
     """
     outcomes, _ = outcomes_of(frames, arm=arm, by=by)
     if not outcomes["is_counted"].all():
         other = outcomes.loc[~outcomes["is_counted"].astype("bool"), MEASURE].iloc[0]
-        raise BadQuery("measure", other, "is no share of players: compare() takes it")
+        raise BadQuery("measure", other, "is not a share of players: compare() takes it")
     keys, rng = [*key_columns(outcomes, arm), arm], np.random.default_rng(seed)
     blocks = []
     for rows in groups(outcomes, keys[:-1]):

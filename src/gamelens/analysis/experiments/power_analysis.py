@@ -109,7 +109,7 @@ def detectable_effects(
 ) -> DataFrame:
     """Return the smallest effect that each comparison can show, and how long a *lift* takes.
 
-    *frames*, *arm*, *control* and *by* are those of `experiments.compare`; measures that are no shares of players have
+    *frames*, *arm*, *control* and *by* are those of `experiments.compare`; measures that are not shares of players have
     no row, but count as comparisons. The arms are as unequal as they are, and the level is divided by the number of
     comparisons, as a correction for all of them would in the worst case.
 

@@ -64,7 +64,7 @@ def _cells(name: str, column: Series[Any]) -> Any:
         texts = pa.array([None if value is None else str(value) for value in values], pa.string())
         return pc.if_else(pa.array([isinstance(value, str) for value in values]), guarded(texts), texts)
     except UnicodeEncodeError as error:
-        raise BadQuery(name, error.object[:40], "holds half a character, which UTF-8 cannot say") from None
+        raise BadQuery(name, error.object[:40], "holds half of a surrogate pair, which UTF-8 cannot encode") from None
 
 
 def _time_texts(moments: np.ndarray[Any, Any], is_days: bool) -> Any:

@@ -147,7 +147,7 @@ def _top(text: str, separator: str, header_row: int | None) -> tuple[int, list[l
             lines.append(reader.line_num)
     except csv.Error as error:
         if not rows:
-            raise BadQuery("other", text[:40], f"is no header: {error}") from None
+            raise BadQuery("other", text[:40], f"is not a header: {error}") from None
     place = header_place(rows) if header_row is None else header_row - 1
     if place and place >= len(rows):
         raise BadQuery("header_row", header_row, f"is below the last of {len(rows)} rows")

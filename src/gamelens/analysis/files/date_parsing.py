@@ -161,7 +161,7 @@ def _parse_text(text: str, is_day_first: bool, field: str) -> tuple[datetime, Pr
         moment, precision = _parse_form(text.strip(), is_day_first)
         return (moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)), precision
     except (ValueError, OverflowError):
-        rule = "is no day, week or month: write 2026-11-01, 2026-W45, 2026-11 or 2026-11-01T13:00Z"
+        rule = "is not a day, week or month: write 2026-11-01, 2026-W45, 2026-11 or 2026-11-01T13:00Z"
         raise BadQuery(field, text, rule) from None
 
 

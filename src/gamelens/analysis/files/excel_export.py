@@ -102,7 +102,7 @@ def _check_names(frames: object) -> None:
     for name in frames:
         if not isinstance(name, str) or not name or len(name) > _MOST_LETTERS or _FORBIDDEN.search(name):
             rule = rf"must be 1 to {_MOST_LETTERS} letters without [ ] : * ? / \ and no apostrophe at its ends"
-            raise BadQuery("frames", name, f"is no name of a sheet: it {rule}")
+            raise BadQuery("frames", name, f"is not a name of a sheet: it {rule}")
         if name.casefold() in seen:
             raise BadQuery("frames", name, "is taken: names of sheets differ in more than capitals")
         seen.add(name.casefold())
@@ -115,7 +115,9 @@ def _columns(sheet: str, frame: DataFrame) -> list[_SheetColumn]:
         BadQuery: the frame does not fit on a sheet.
     """
     if len(frame) >= _MOST_ROWS or len(frame.columns) > _MOST_COLUMNS:
-        rule = f"does not fit on a sheet of {_MOST_ROWS:,} rows and {_MOST_COLUMNS:,} columns: gl.export_csv has no end"
+        rule = (
+            f"does not fit on a sheet of {_MOST_ROWS:,} rows and {_MOST_COLUMNS:,} columns: gl.export_csv has no limit"
+        )
         raise BadQuery("frames", sheet, rule)
     titles = _texts(sheet, [column_title(column) for column in frame.columns])
     return [_column(title, frame.iloc[:, place]) for place, title in enumerate(titles)]
@@ -166,7 +168,7 @@ def _texts(field: str, values: Sequence[Any]) -> list[Any]:
     try:
         safe = numbered(pa.array(plain, pa.string())).to_pylist()
     except UnicodeEncodeError as error:
-        raise BadQuery(field, error.object[:40], "holds half a character, which UTF-8 cannot say") from None
+        raise BadQuery(field, error.object[:40], "holds half of a surrogate pair, which UTF-8 cannot encode") from None
     for text in safe:
         if text is not None and len(text) > _LONGEST_TEXT:
             raise BadQuery(field, f"{text[:40]}...", f"is longer than the {_LONGEST_TEXT:,} letters of a cell")

@@ -20,7 +20,7 @@ def target_of(path: object, *, is_excel: bool = False) -> Path:
     """Return *path* as a file that an export can write.
 
     Raises:
-        BadQuery: it is no file name, its folder is missing, or its ending is that of another format.
+        BadQuery: it is not a file name, its folder is missing, or its ending is that of another format.
     """
     if not isinstance(path, str | os.PathLike):
         raise BadQuery("path", path, "is not a file name")

@@ -217,7 +217,7 @@ def _decimal_mark(
     misfits = {mark: [f.text for f in number_texts if not _is_written_with(f.body, mark)] for mark in _BODIES}
     if decimal is not None:
         if misfits[decimal]:
-            raise BadQuery(field, misfits[decimal][0], f"is no number with decimal={decimal!r}")
+            raise BadQuery(field, misfits[decimal][0], f"is not a number with decimal={decimal!r}")
         return decimal, None
     fitting = [mark for mark, unlike in misfits.items() if not unlike]
     if not fitting:

@@ -66,7 +66,7 @@ def total_rows(cells: pa.Table, keys: Collection[str]) -> NDArray[np.bool_]:
 def _adds_up(cells: pa.Table) -> bool:
     """Return whether a number of the last row is the sum of those above it.
 
-    Columns that are 0 above it are no evidence.
+    Columns that are 0 above it are not evidence.
     """
     numbers = [column for column in map(_numbers, cells.columns) if column is not None and np.any(column[:-1])]
     return any(abs(np.nansum(column[:-1]) - column[-1]) <= _ROUNDING * abs(column[-1]) for column in numbers)

@@ -112,7 +112,7 @@ class BoardNotes(msgspec.Struct, frozen=True):
             raise BadQuery("accept", str(path), f"is not TOML ({error}): correct that line") from None
         for name in tables:
             if name not in _TABLES:
-                raise BadQuery("accept", name, f"is no table of {path}: write [[accept]] or [[annotation]]", _TABLES)
+                raise BadQuery("accept", name, f"is not a table of {path}: write [[accept]] or [[annotation]]", _TABLES)
         accepted = (_accepted(entry) for entry in _entries(tables, "accept"))
         return cls(tuple(accepted), tuple(_annotation(entry) for entry in _entries(tables, "annotation")))
 
@@ -163,7 +163,7 @@ def unmatched_notes(daily: DataFrame, notes: BoardNotes) -> list[str]:
     """Return a sentence for each note that is about no series of *daily*."""
     series = series_grid(daily)
     sentences = [
-        f"accept: {entry.metric} of {entry.game}{f', {entry.segment}' if entry.segment else ''} is no row of this board"
+        f"accept: {entry.metric} of {entry.game}{f', {entry.segment}' if entry.segment else ''} is not on this board"
         for entry in notes.accepted
         if not (_rows_about(series, entry) & _is_segment(series, entry.segment)).any()
     ]
@@ -218,7 +218,7 @@ def _accepted(entry: dict[str, Any]) -> Accepted:
 def _annotation(entry: dict[str, Any]) -> Annotation:
     _check("annotation", entry, ("kind", "name"), ("from", "to"), ("game", "metric", "segment", "exempt"))
     if entry["kind"] not in get_args(Kind):
-        raise BadQuery("annotation.kind", entry["kind"], "is no kind of annotation", get_args(Kind))
+        raise BadQuery("annotation.kind", entry["kind"], "is not a kind of annotation", get_args(Kind))
     if not isinstance(entry.get("exempt", False), bool):
         raise BadQuery("annotation.exempt", entry["exempt"], "must be true or false, without quotes")
     if entry["to"] < entry["from"]:
@@ -231,7 +231,7 @@ def _check(table: str, entry: dict[str, Any], texts: Iterable[str], days: Iterab
     """Check the keys and types of one entry.
 
     Raises:
-        BadQuery: a key is unknown or missing, or a value is no text or no day.
+        BadQuery: a key is unknown or missing, or a value is not text or not a day.
     """
     texts, days, more = tuple(texts), tuple(days), tuple(more)
     for name in entry:

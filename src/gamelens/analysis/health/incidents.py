@@ -49,7 +49,7 @@ class Incidents:
             side: the sign of the finding, which may be about several days.
             codes: the severity of the finding.
             is_flagged: whether it is one that opens an incident.
-            is_silent: whether the game sends nothing, which is no return, whatever the deviation.
+            is_silent: whether the game sends nothing, which is not a return, whatever the deviation.
         """
         self._z[:, day] = z
         self._close(day, ~is_silent)

@@ -196,7 +196,7 @@ class Scores:
         """Replace the score of the day where the last weeks show a clearer deviation."""
         is_usual = self._incidents.is_usual[rows, : day + 1]
         level_part, level_whole = self._level_numbers(rows, day)
-        # the history that a new segment has from its game is no part of its own level
+        # the history that a new segment has from its game is not part of its own level
         is_earlier = np.isnan(self.series.value[rows, : day + 1]) & np.isfinite(level_part)
         for days in LEVEL_DAYS:
             part = np.where(is_earlier & (np.arange(day + 1) > day - days), np.nan, level_part)

@@ -100,7 +100,7 @@ def join(
     if not isinstance(df, DataFrame):
         raise BadQuery("df", f"a {type(df).__name__}", 'is not a pandas frame: query with to="pandas"')
     if header_row is not None and (not isinstance(header_row, int) or header_row < 1):
-        raise BadQuery("header_row", header_row, "is no row: 1 is the first")
+        raise BadQuery("header_row", header_row, "is not a row: 1 is the first")
     table = read_table(other, sheet=sheet, encoding=encoding, missing=missing, header_row=header_row)
     pairs = pairs_of(on, df, table)
     table = without_totals(table, [*pairs.values()]) if totals == "skip" else table

@@ -101,7 +101,7 @@ def right_numbers(table: ExternalTable, column: str) -> Series[Any]:
 
 
 def right_key(table: ExternalTable, column: str, left: Series[Any]) -> Series[Any]:
-    """Return a column of the external table in the type of *left*, a key that is no time."""
+    """Return a column of the external table in the type of *left*, a key that is not a time."""
     return right_numbers(table, column) if is_integer_dtype(left) else right_texts(table, column)
 
 

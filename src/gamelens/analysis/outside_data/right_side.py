@@ -110,7 +110,7 @@ def _time_key(df: DataFrame, table: ExternalTable, column: str, *, is_summed: bo
     is_left_out = Series(False, index=start.index)
     notes = [moments.note] if moments.note else []
     if every is None:
-        notes.append(f"the frame has no receipt, so nobody knows its buckets: {column} is compared exactly")
+        notes.append(f"the frame has no receipt, so the length of its buckets is unknown: {column} is compared exactly")
     if always := time_buckets.suspicious_starts(moments, every):
         notes.append(f"{column} is always {always}: a table by week or month would match one day of each")
     if (moments.at.dropna() != start.dropna()).any():

@@ -93,7 +93,7 @@ class ValueColumns:
         if isinstance(parsed, str):
             row = self._table.rows[(texts == parsed).to_numpy().argmax()]
             self.notes.append(
-                f"{name} stays text: {parsed!r} in row {row} is no number; missing=[{parsed!r}] reads it as empty"
+                f"{name} stays text: {parsed!r} in row {row} is not a number; missing=[{parsed!r}] reads it as empty"
             )
         if not isinstance(parsed, ParsedNumbers):
             return texts

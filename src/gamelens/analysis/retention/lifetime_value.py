@@ -83,7 +83,7 @@ def ltv(
         BadQuery: as `project_retention`, *to* is below 1, or *money* is another frame.
     """
     if not isinstance(money, DataFrame):
-        rule = "is no frame: query revenue, ilrd_revenue and user_unique by installed_on"
+        rule = "is not a frame: query revenue, ilrd_revenue and user_unique by installed_on"
         raise BadQuery("money", type(money).__name__, rule)
     if to < 1:
         raise BadQuery("to", to, "must be 1 or more: it is the last age in days")

@@ -127,6 +127,6 @@ def _check(model: str | None, confidence: float, ages: Sequence[int], draws: int
     if not 0 < confidence < 1:
         raise BadQuery("confidence", confidence, "must lie between 0 and 1")
     if any(age < 1 for age in ages):
-        raise BadQuery("ages", min(ages), "must be 1 or more: on the install day everybody plays")
+        raise BadQuery("ages", min(ages), "must be 1 or more: retention on the install day is 100 % by definition")
     if draws < 1:
         raise BadQuery("draws", draws, "must be 1 or more; a band worth looking at takes hundreds")

@@ -104,7 +104,7 @@ def requires(
     Args:
         equal_periods: two arguments whose frames must cover equally many days.
         since: two arguments; the first frame must begin no later than the first row of the second.
-        frames: the requirements on each argument. An argument that is no frame, such as a number instead, is ignored;
+        frames: the requirements on each argument. An argument that is not a frame, such as a number, is ignored;
             of several frames each is judged.
     """
 
@@ -207,7 +207,7 @@ class _Case:
 
     @property
     def missing(self) -> list[str]:
-        """The required dimensions that are no column."""
+        """The required dimensions that are not columnss."""
         names = [*self.requirements.splits, *(self.by or () if self.requirements.is_split_by else ())]
         return [name for name in dict.fromkeys(names) if name not in self.frame]
 

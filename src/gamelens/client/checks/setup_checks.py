@@ -96,7 +96,7 @@ def settings_findings(settings: Settings, environ: Mapping[str, str]) -> Iterato
     yield Finding.ok("settings", says)
     yield from _environment_findings(environ)
     if settings.unknown_names:
-        says = f"{settings.file} has names that mean nothing: {', '.join(settings.unknown_names)}"
+        says = f"{settings.file} has settings that gamelens does not know: {', '.join(settings.unknown_names)}"
         step = f"the names are {', '.join((*ADDRESSES, *KEYS, ALLOW_HTTP))}"
         yield Finding.warning("settings", says, step)
     if "config file" in [sources[name] for name in KEYS] and _is_readable_by_others(settings.file):
@@ -153,7 +153,7 @@ def _keyring_finding(settings: Settings, names: Sequence[str]) -> Finding:
     keyring = settings.keyring
     if keyring.error is not None:
         step = "see what `keyring diagnose` says, or put the key somewhere else"
-        return Finding.warning("keyring", f"is of no use: {keyring.error}", step)
+        return Finding.warning("keyring", f"cannot be used: {keyring.error}", step)
     if not keyring.is_installed:
         return Finding.ok("keyring", "not installed")
     if not keyring.was_queried:

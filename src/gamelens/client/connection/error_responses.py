@@ -304,7 +304,7 @@ def _masked(content: Any, mask: Mask) -> Any:
 def _decoded(body: bytes, content_type: str) -> str:
     """Return *body* as text, in the charset of *content_type* or as UTF-8.
 
-    Bytes that are no text become the replacement character.
+    Bytes that are not text become the replacement character.
     """
     found = _CHARSET.search(content_type)
     try:

@@ -173,7 +173,7 @@ class ReplaySender:
         self._by_request: Mapping[bytes, tuple[RecordedRequest, Path]] | None = None
         self.provenance = Provenance(kind="replay", url=self._folder.resolve().name)
         if next(_files(self._folder), None) is None:
-            rule = "holds no recorded answers" if self._folder.is_dir() else "is no folder"
+            rule = "holds no recorded answers" if self._folder.is_dir() else "is not a folder"
             raise BadQuery("replay", str(self._folder), f"{rule}: Client(record=DIR) records what the service answers")
 
     def __repr__(self) -> str:

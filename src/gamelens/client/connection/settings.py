@@ -56,7 +56,7 @@ class Secret:
     def __init__(self, value: str, source: Source = "argument") -> None:
         self._value = value.strip()
         self.source: Source = source
-        # A value that is no valid header would be quoted in the error message of a library.
+        # A value that is not a valid header would be quoted in the error message of a library.
         if not self._value or not all("!" <= letter <= "~" for letter in self._value):
             raise AuthError("the key is empty or holds characters that no key has: copy it again")
 

@@ -323,7 +323,7 @@ class _TolerantAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _known_config(value: Any) -> RemoteConfig | None:
-    """Return *value* as a config, or None if its type is unknown. A null bound is no bound."""
+    """Return *value* as a config, or None if its type is unknown. A null bound means no bound."""
     if not isinstance(value, dict):
         return None
     try:
@@ -343,7 +343,7 @@ def _decoded(response: HttpResponse) -> _TolerantAnswer:
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise ServiceError(response.status, f"not the promised JSON: {error}") from None
     if decoded.server_ts <= 0:
-        raise ServiceError(response.status, f"server_ts = {decoded.server_ts} is no time: it must be above 0")
+        raise ServiceError(response.status, f"server_ts = {decoded.server_ts} is not a time: it must be above 0")
     return decoded
 
 

@@ -103,7 +103,7 @@ def read_events(data: bytes) -> EventFile:
         text.decode()
     except UnicodeDecodeError as error:
         line = text.count(b"\n", 0, error.start) + 1
-        return _unreadable("is no UTF-8 text: save it as UTF-8", line=line)
+        return _unreadable("is not UTF-8 text: save it as UTF-8", line=line)
     return _array_events(text) if text.lstrip().startswith(b"[") else _line_events(text)
 
 
@@ -208,16 +208,16 @@ def _unreadable(text: str, line: int | None = None) -> EventFile:
 
 
 def _syntax_error(text: bytes, error: Exception) -> tuple[str, int]:
-    """Return in words why *text* is no JSON, and on which of its lines."""
+    """Return in words why *text* is not JSON, and on which of its lines."""
     try:
         json.loads(text)
     except json.JSONDecodeError as standard:  # it knows the line, and says more
-        return f"is no JSON, at column {standard.colno}: {standard.msg}", standard.lineno
+        return f"is not JSON, at column {standard.colno}: {standard.msg}", standard.lineno
     except RecursionError:
-        return "is no event: nested too deeply", 1
+        return "is not an event: nested too deeply", 1
     position = _POSITION.search(str(error))
     line = text.count(b"\n", 0, int(position[1])) + 1 if position else 1
-    return f"is no JSON: {error}", line
+    return f"is not JSON: {error}", line
 
 
 def _batches(events: Sequence[FileEvent]) -> Iterator[list[FileEvent]]:

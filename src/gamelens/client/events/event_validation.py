@@ -31,7 +31,7 @@ _GENERAL_TEXTS: Final = {
     "wrong_length": "is too short or too long",
     "not_in_range": "is too small or too large",
     "wrong_size": "has too few or too many entries",
-    "no_extra_properties_allowed": "is no documented field of such an event",
+    "no_extra_properties_allowed": "is not a documented field of such an event",
     "wrong_format": "cannot be read",
 }
 _SESSION_FIELDS: Final = frozenset(
@@ -130,7 +130,7 @@ def violation_text(event: object, violation: Violation) -> str:
     """
     names = [name.replace("~1", "/").replace("~0", "~") for name in violation.path.split("/")[1:] if name]
     if not names:
-        return "is no event: an event is a JSON object" if violation.error_type == "wrong_type" else "cannot be read"
+        return "is not an event, which is a JSON object" if violation.error_type == "wrong_type" else "cannot be read"
     if violation.error_type == "missing_required_property":
         return f"{'/'.join(names)} is missing"
     value, rule = _at(event, names), _broken_rule(event, names, violation)
@@ -174,7 +174,7 @@ def _bad_query(event: Mapping[str, Any], violation: Violation) -> BadQuery:
     """Return the error for one violation."""
     name, category = violation.path[1:], event.get("category")
     if name == "category":
-        return BadQuery(name, category, "is no category of events", CATEGORIES)
+        return BadQuery(name, category, "is not a category of events", CATEGORIES)
     rule = LENIENT.rule(category).members[name]
     return BadQuery(name, event.get(name), _rule_text(violation, rule), rule.enum)
 

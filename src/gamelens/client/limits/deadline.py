@@ -16,7 +16,7 @@ class Deadline:
     """The time limit of one query.
 
     Args:
-        deadline_s: seconds from now; None is no limit.
+        deadline_s: seconds from now; None means no limit.
         clock: a monotonic clock.
     """
 
@@ -29,7 +29,7 @@ class Deadline:
     def left_s(self) -> float | None:
         """The seconds left.
 
-        None is no limit.
+        None means no limit.
         """
         return None if self._ends_at is None else max(0.0, self._ends_at - self._clock())
 

@@ -116,7 +116,7 @@ class ExecutionOptions(msgspec.Struct, frozen=True, kw_only=True):
         over: the time range.
         when_unavailable: "raise", "clip" or "wait" where part of *over* is not available.
         on_error: "raise" or "gaps" where a request fails for good.
-        deadline_s: seconds for everything; None is no limit.
+        deadline_s: seconds for everything; None means no limit.
         to: the kind of frame.
         whole_buckets: the granularity of which only whole buckets are asked for; None for cut ones too.
     """

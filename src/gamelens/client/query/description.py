@@ -117,7 +117,7 @@ def describe(name: str) -> Description:
     metric = find_metric(name)
     if metric is None:
         raise BadQuery(
-            "name", name, "is no metric, alias or dimension", [*METRICS, *ALIASES, *DIMENSIONS, *TITLE_DIMENSIONS]
+            "name", name, "is not a metric, alias or dimension", [*METRICS, *ALIASES, *DIMENSIONS, *TITLE_DIMENSIONS]
         )
     return _metric(metric)
 

@@ -108,7 +108,7 @@ def draw_bands(scores: DataFrame, *, title: str | None = None) -> Figure:
     words += f"diamonds: {counted(len(flagged), 'flagged day')}" if len(flagged) else "no day is flagged"
     words += "" if is_whole else f"; the {MOST_PANELS} most surprising of {len(surprise)}"
     alt = _in_words(flagged, len(chosen))
-    return finish(grid.figure, scores, title or "As usual, or not", words, alt=alt, above=grid.head_px)
+    return finish(grid.figure, scores, title or "Latest day and usual range", words, alt=alt, above=grid.head_px)
 
 
 def _row_names(scores: DataFrame) -> Series[str]:

@@ -122,7 +122,7 @@ def _browser() -> str:
         ) from None
     named = os.environ.get("BROWSER_PATH")
     if named and not os.access(named, os.X_OK):
-        raise DrawingError(f"BROWSER_PATH names {named}, which is no program: correct it")
+        raise DrawingError(f"BROWSER_PATH names {named}, which is not a program: correct it")
     browser = named or next(filter(None, map(shutil.which, (*_BROWSERS, *_PLACES))), None)
     if browser is None:
         raise DrawingError(

@@ -186,5 +186,5 @@ def _theme_name(field: str, name: str) -> str:
         BadQuery: it is neither. The error names *field*.
     """
     if name != "auto" and name not in THEMES:
-        raise BadQuery(field, name, "is no theme", [*THEMES, "auto"])
+        raise BadQuery(field, name, "is not a theme", [*THEMES, "auto"])
     return name

@@ -38,7 +38,7 @@ class _Notebook(msgspec.Struct):
 
 
 def parameters_of(document: Any) -> dict[str, Any]:
-    """Return names and defaults of a notebook's parameters, None for one that is no literal."""
+    """Return names and defaults of a notebook's parameters, None for one that is not a literal."""
     cell = next((cell for cell in document.cells if TAG in _tags(cell)), None)
     if cell is None:
         return {}
@@ -51,14 +51,14 @@ def read_parameters(notebook: Path) -> dict[str, Any]:
     nbformat, which takes seconds to import, is not needed for it.
 
     Raises:
-        Refused: it cannot be read, or is no notebook.
+        Refused: it cannot be read, or is not a notebook.
     """
     try:
         return parameters_of(msgspec.json.decode(notebook.read_bytes(), type=_Notebook))
     except OSError as error:
         raise Refused(f"cannot read {notebook}: {error.strerror}") from None
     except msgspec.DecodeError as error:
-        raise Refused(f"{notebook} is no notebook: {error}") from None
+        raise Refused(f"{notebook} is not a notebook: {error}") from None
 
 
 def typed(given: Iterable[tuple[str, str]], defaults: Mapping[str, Any], *, of: str) -> dict[str, Any]:
@@ -77,7 +77,7 @@ def typed(given: Iterable[tuple[str, str]], defaults: Mapping[str, Any], *, of: 
     texts: dict[str, list[str]] = {}
     for name, text in given:
         if name not in defaults:
-            rule = f"is no parameter of {of}" if defaults else f"is not for {of}: no cell of it is tagged `{TAG}`"
+            rule = f"is not a parameter of {of}" if defaults else f"is not for {of}: no cell of it is tagged `{TAG}`"
             raise BadQuery(name, text, rule, defaults, name=name)
         texts.setdefault(name, []).append(text)
     return {name: _as_default(name, all_of, defaults[name]) for name, all_of in texts.items()}

@@ -77,14 +77,14 @@ def _read(notebook: Path) -> Any:
     """Return the notebook as nbformat has it.
 
     Raises:
-        Refused: it cannot be read, or is no notebook.
+        Refused: it cannot be read, or is not a notebook.
     """
     try:
         return nbformat.read(notebook, as_version=4)  # type: ignore[no-untyped-call]
     except OSError as error:
         raise Refused(f"cannot read {notebook}: {error.strerror}") from None
     except (nbformat.reader.NotJSONError, nbformat.ValidationError, AttributeError, KeyError) as error:
-        raise Refused(f"{notebook} is no notebook: {str(error).splitlines()[0]}") from None
+        raise Refused(f"{notebook} is not a notebook: {str(error).splitlines()[0]}") from None
 
 
 def _run(

@@ -14,7 +14,7 @@ _COLOURS: Final = ("var(--gamelens-bar, #4477aa)", "var(--gamelens-bar-below, #c
 
 
 def svg_bars(values: Sequence[Any]) -> list[str]:
-    """Return a bar for each of *values*, empty for one that is no number.
+    """Return a bar for each of *values*, empty for one that is not a number.
 
     Bars start at zero and have one scale. Where some values are negative, zero lies within.
     """

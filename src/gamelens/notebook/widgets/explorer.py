@@ -208,7 +208,7 @@ def explorer(
         name: name of the client in the notebook, for the code.
 
     Raises:
-        BadQuery: *lens* is no client, there are more than two dimensions, or the pickers cannot show the filter.
+        BadQuery: *lens* is not a client, there are more than two dimensions, or the pickers cannot show the filter.
     """
     if not isinstance(lens, BaseClient):
         raise BadQuery("lens", type(lens).__name__, "must be a client: gl.connect() gives one")

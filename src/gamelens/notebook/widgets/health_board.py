@@ -226,7 +226,7 @@ def health_board(
         accept: accepted levels and annotations, as in `check_health`.
 
     Raises:
-        BadQuery: *lens* is no client.
+        BadQuery: *lens* is not a client.
     """
     if not isinstance(lens, BaseClient):
         raise BadQuery("lens", type(lens).__name__, "must be a client: gl.connect() gives one")

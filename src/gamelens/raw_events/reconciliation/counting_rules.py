@@ -29,7 +29,7 @@ CAUSES: Final = (LATE, ARRIVAL_DAY, DUPLICATES, SKEW, ZONE, NETWORKS, BOTS, APPR
 """The causes that are judged, by name."""
 
 OF_ARRIVALS: Final = (LATE, ARRIVAL_DAY, SKEW)
-"""Causes that only the times of arrival tell."""
+"""Causes that can be seen only in the times of arrival."""
 
 _CLOSED_AFTER_H: Final = (0, 1, 3, 6, 12, 24, 48, 72)
 _ZONE_MINUTES: Final = (*(60 * hours for hours in range(-12, 15) if hours), -210, 210, 270, 330, 345, 390, 570, 630)

@@ -83,7 +83,7 @@ def reconcile(
         every: day, week, month or all; for a frame it is that of the frame.
 
     Raises:
-        BadQuery: the metric cannot be recounted, *by* is no dimension of events, or a frame has no receipt of it.
+        BadQuery: the metric cannot be recounted, *by* is not a dimension of events, or a frame has no receipt of it.
         NotYetAvailable: part of *over* is not in the lake, or not in the API.
     """
     counted = counted_metric(metric)
@@ -177,7 +177,7 @@ def _check_frame(frame: DataFrame, counted: CountedMetric, by: str | None) -> Gr
     receipt = Receipt.of(frame.attrs)
     needed = {"timestamp", counted.field, *([by] if by else [])}
     if missing := sorted(needed - set(map(str, frame.columns))):
-        raise BadQuery("api", missing[0], "is no column of the frame: query it with the same metric and `by`")
+        raise BadQuery("api", missing[0], "is not a column of the frame: query it with the same metric and `by`")
     if counted.name not in receipt.asked.metrics or set(receipt.asked.by) != ({by} if by else set()):
         raise BadQuery("api", receipt.asked.metric, f"is not {counted.name} by {by}: query the frame with both")
     if receipt.asked.where or receipt.asked.games or receipt.asked.studios or not receipt.is_complete:

@@ -96,7 +96,7 @@ def retention_gap(
     """
     for field, name in (("first", first), ("second", second)):
         if name not in DEFINITIONS:
-            raise BadQuery(field, name, "is no definition of retention", DEFINITIONS)
+            raise BadQuery(field, name, "is not a definition of retention", DEFINITIONS)
     request = retention_request(lake, ages, over, zone)
     places = (DEFINITIONS.index(first), DEFINITIONS.index(second))
     rows = [row for age in request.ages for row in _gap_parts(counted_players(lake, request, age), places, age)]

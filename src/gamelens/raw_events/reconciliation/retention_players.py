@@ -71,7 +71,7 @@ def retention_request(lake: LakeClient, ages: Sequence[int], over: TimeRange, zo
     try:
         ZoneInfo(zone)
     except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise BadQuery("zone", zone, "is no time zone: write it as Europe/Berlin") from None
+        raise BadQuery("zone", zone, "is not a time zone: write it as Europe/Berlin") from None
     receipt = Receipt.of(lake.query("new_users", over=over).attrs)
     interval = receipt.interval
     if (

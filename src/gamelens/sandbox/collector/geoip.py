@@ -50,7 +50,7 @@ def _open(database: Path) -> maxminddb.Reader:
     except OSError as error:
         raise Refused(f"cannot read {database}: {error.strerror}") from None
     except (maxminddb.InvalidDatabaseError, ValueError):
-        raise Refused(f"{database} is no database of addresses: it must be in MaxMind's format (.mmdb)") from None
+        raise Refused(f"{database} is not a database of addresses: it must be in MaxMind's format (.mmdb)") from None
 
 
 def _read_address(text: str) -> IPv4Address | IPv6Address | None:

@@ -93,7 +93,7 @@ class FeedRequest(msgspec.Struct, frozen=True, kw_only=True):
         return len(self.body) + sum(len(memoryview(rejected.event)) for rejected in self.rejected)
 
     def feed_events(self) -> Iterator[FeedEvent]:
-        """Yield its events, the last one of the request first."""
+        """Yield the events of the request, newest first."""
         for event, errors in self._stored_events():
             yield FeedEvent(
                 arrival_ts=self.arrival_ms // 1000,
@@ -159,7 +159,7 @@ def parse_feed_filter(query: Mapping[str, str], *, game_keys: Iterable[str], lim
             raise BadQuery(name, value, "is not asked for here", FeedFilter.__struct_fields__, name=name)
     for name, allowed in (("status", STATUSES), ("game_key", tuple(game_keys))):
         if name in parameters and parameters[name] not in allowed:
-            raise BadQuery(name, parameters[name], "is none of this sandbox", allowed)
+            raise BadQuery(name, parameters[name], "is not known to this sandbox", allowed)
     limit_text = parameters.pop("limit", str(limit))
     if not (limit_text.isascii() and limit_text.isdigit() and len(limit_text) < 9 and int(limit_text) <= _MAX_LIMIT):
         raise BadQuery("limit", limit_text, f"must be a whole number, 0 to {_MAX_LIMIT}")
@@ -335,7 +335,7 @@ class LiveFeed:
             Refused: there are `MAX_SUBSCRIBERS` already.
         """
         if len(self._subscribers) >= MAX_SUBSCRIBERS:
-            raise Refused(f"{MAX_SUBSCRIBERS} listen already: close a page first")
+            raise Refused(f"the live feed has its {MAX_SUBSCRIBERS} listeners already: close a page first")
 
     def listen(self, subscriber: FeedSubscriber) -> None:
         """Offer every request from now on to *subscriber*."""

@@ -75,7 +75,7 @@ class LakeSql:
             BadQuery: there is no such view.
         """
         if view not in self._names:
-            raise BadQuery("view", view, "is no view of the lake", self._names)
+            raise BadQuery("view", view, "is not a view of the lake", self._names)
         return self._connected().table(view)
 
     def columns(self) -> list[tuple[str, str, str]]:
@@ -123,7 +123,7 @@ class LakeSql:
         try:
             connection.execute(f"SET memory_limit = {literal(bounds.memory)}")
         except duckdb.Error as error:
-            raise BadQuery("memory", bounds.memory, f"is no amount of memory: {_first_line(error)}") from None
+            raise BadQuery("memory", bounds.memory, f"is not an amount of memory: {_first_line(error)}") from None
         for setting in (
             "SET temp_directory = ''",
             "SET python_enable_replacements = false",

@@ -49,4 +49,4 @@ def _master(name: str) -> str:
         return "local[*]"
     if name.startswith(MASTERS):
         return name
-    raise Refused(f"{name!r} is no engine: duckdb, spark, or the address of a Spark master: {'…, '.join(MASTERS)}…")
+    raise Refused(f"{name!r} is not an engine: duckdb, spark, or the address of a Spark master: {'…, '.join(MASTERS)}…")

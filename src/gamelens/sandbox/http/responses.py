@@ -67,7 +67,7 @@ async def on_http_error(_: Request, error: Exception) -> Response:
     """Answer Starlette's own errors, 404 and 405 among them, in the common shape."""
     status = error.status_code if isinstance(error, HTTPException) else 500
     headers = error.headers if isinstance(error, HTTPException) else None
-    return refuse(status, "no such address" if status == 404 else "not that way", headers)
+    return refuse(status, "no such address" if status == 404 else "this address does not take the method", headers)
 
 
 def on_wrong_address(addresses: Collection[str]) -> Callable[[Request, Exception], Awaitable[Response]]:
@@ -81,7 +81,7 @@ def on_wrong_address(addresses: Collection[str]) -> Callable[[Request, Exception
             return refuse_query(BadQuery("method", request.method, "is not for this address", methods), 405, headers)
         if status == 404:
             path = request.scope["path"]
-            return refuse_query(BadQuery("path", path, "is no address of this service", addresses), 404)
+            return refuse_query(BadQuery("path", path, "is not an address of this service", addresses), 404)
         return await on_http_error(request, error)
 
     return refused

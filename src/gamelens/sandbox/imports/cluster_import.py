@@ -209,7 +209,7 @@ class ClusterImport:
         return taken
 
     def _count_refused(self, taken: Sequence[ReadFile]) -> None:
-        """Count the rows that are no events, and the days on which the events of tables arrived."""
+        """Count the rows that are not events, and the days on which the events of tables arrived."""
         refused = self._engine.run(f"""
             SELECT file, fault, number, seq FROM (
                 SELECT file, fault, seq, count(*) OVER (PARTITION BY file, fault) AS number,

@@ -104,7 +104,7 @@ class DecodedGroup:
         """Take the rows of the Parquet file at *path*, which has *columns* (`table_columns`).
 
         Raises:
-            DamagedFileError: it cannot be read, or is no table of Event Data.
+            DamagedFileError: it cannot be read, or is not a table of Event Data.
         """
         each.rows = pq.read_metadata(path).num_rows
         rows = table_rows_sql(str(path), columns, first_seq=each.first_seq, game_sql=self._games.sql)

@@ -18,7 +18,7 @@ from gamelens.sandbox.storage.manifest import TakenFile
 
 _REPORT_EVERY_S: Final = 0.25
 EXAMPLES: Final = 3
-"""Rows of a file that are named for each reason for which it has rows that are no events."""
+"""Rows of a file that are named for each reason for which it has rows that are not events."""
 
 
 class ImportProgress(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,7 +60,7 @@ class ReadFile:
         first_seq: number of its first row.
         rows: number of its rows.
         content: SHA-256 of it.
-        refused: number of rows that are no events, by reason.
+        refused: number of rows that are not events, by reason.
         examples: numbers of the first of them, from 1, by reason.
         arrived: first and last day on which its events arrived, by game; only of Event Data.
     """

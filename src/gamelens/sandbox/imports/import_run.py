@@ -55,7 +55,7 @@ class ImportResult(msgspec.Struct, frozen=True, kw_only=True):
         damaged: reasons of the files that were not taken, by name.
         events: number of events in the files taken.
         repeated: number of those that the lake had already, by their `event_uuid`.
-        refused: number of rows that are no events, by reason.
+        refused: number of rows that are not events, by reason.
         refused_at: where the first of them are.
         tables: number of the files taken that are Event Data, which does not know everything (Wire 5.7, Event Data).
         undisclosed: impressions without a network, because the service had no permission to show it.

@@ -81,7 +81,7 @@ class LineFields:
         Values are skipped. Only a line with a field that was never seen before is read as a whole.
         """
         for line in text.split(b"\n"):
-            with suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):  # decoding counts what is no JSON
+            with suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):  # decoding counts what is not JSON
                 self._note_line(line)
 
     def _note_line(self, line: bytes) -> None:
@@ -230,7 +230,7 @@ def line_rows_sql(lines: str, game_sql: str) -> str:
     """Return the SQL of one row for each line of *lines*.
 
     The rows have the columns of the events table, `installed` (the install that the service states, epoch seconds),
-    `first_build` (the build of it) and `fault`, the reason why a line is no event, or null.
+    `first_build` (the build of it) and `fault`, the reason why a line is not an event, or null.
 
     Args:
         lines: a table of `LINES_SCHEMA`.

@@ -31,7 +31,7 @@ PREFIX: Final = "run_"
 """First letters of the kind of a run in the manifest."""
 
 SETTLED_KEYS: Final = 4_000_000
-"""Rows of a run that is merged no more: rows are small, and every run is searched."""
+"""Rows from which a run is not merged again: rows are small, and every run is searched."""
 
 PAYLOADS: Final[dict[str, dict[str, str]]] = {
     "names": {},  # (game, event_uuid) of every event that has one

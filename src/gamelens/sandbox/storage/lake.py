@@ -168,7 +168,7 @@ class Lake:
         try:
             version = self._manifest.last_run().version
             if self._newest is None or self._newest[0] != version:
-                record = self.record  # before the manifest: a commit between them is no loss
+                record = self.record  # before the manifest: a commit between them is not a loss
                 run, files, lost_because = self._manifest.read()
                 lost_because = lost_because or self._find_loss(run, record)
                 snapshots = {} if lost_because else self._snapshots(files)

@@ -169,7 +169,7 @@ class BodyDefect(msgspec.Struct, frozen=True, kw_only=True):
 
 BODY_DEFECTS: Final = (
     BodyDefect(name="body cut short", error_type="wrong_format", apply=lambda body: body[: len(body) * 2 // 3]),
-    BodyDefect(name="body is no array", error_type="wrong_type", apply=lambda body: b'{"events":%b}' % body),
+    BodyDefect(name="body is not an array", error_type="wrong_type", apply=lambda body: b'{"events":%b}' % body),
     BodyDefect(name="body is not UTF-8", error_type="wrong_format", apply=lambda body: body[:-1] + b',"\xff"]'),
     BodyDefect(name="body is too deep", error_type="wrong_format", apply=lambda body: b"[" * 40 + body + b"]" * 40),
     BodyDefect(name="body has two arrays", error_type="wrong_format", apply=lambda body: body + body),

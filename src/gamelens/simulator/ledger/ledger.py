@@ -61,7 +61,7 @@ class Ledger:
             table = pq.read_table(path)
             table = table.select(SCHEMA.names).cast(SCHEMA)
         except (OSError, KeyError, pa.ArrowException) as error:
-            raise BadQuery("ledger", str(path), f"is no ledger: {error}") from None
+            raise BadQuery("ledger", str(path), f"is not a ledger: {error}") from None
         ledger = cls()
         ledger.record(table)
         return ledger

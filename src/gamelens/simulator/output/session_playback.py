@@ -89,10 +89,10 @@ def play_sessions(
     *ledger*, and so are variants of the scenario's experiments, because the service assigns clients to variants.
 
     Raises:
-        BadQuery: as `play` does, or the scenario has delivery or dirt, which a client has of its own or not at all.
+        BadQuery: as `play` does, or the scenario has delivery or dirt: a client has its own delivery, no dirt.
     """
     if not scenario.is_clean:
-        raise BadQuery("scenario", scenario.name, f"has delivery or dirt, which no client of ours has: {_ADVICE}")
+        raise BadQuery("scenario", scenario.name, f"has delivery or dirt, which a client cannot play: {_ADVICE}")
     begins, ids_of_games = first_day(scenario, ends_on), checked_ids(scenario, game_ids)
     for task in block_tasks(scenario):
         game, game_id = scenario.games[task.game], ids_of_games[task.game]

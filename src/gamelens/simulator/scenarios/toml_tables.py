@@ -110,7 +110,7 @@ def _fill_games(read: LocatedTable, base: LocatedTable) -> None:
             location, title = game.locations["like"], game.pop("like")
             if title not in games_by_title:
                 names = [name for name in games_by_title if isinstance(name, str)]
-                raise InvalidScenario(location, "studio.game.like", title, "is no game above it", names)
+                raise InvalidScenario(location, "studio.game.like", title, "is not a game above it", names)
             _fill(game, games_by_title[title])
         games_by_title[game.get("title")] = game
 
