@@ -11,15 +11,10 @@ from typing import Any, TypeVar
 
 import uvloop
 
-from gamelens.sandbox.collector.collector_app import SERVICE_HEADERS
-from gamelens.sandbox.http.http_connection import Deadlines
 from gamelens.sandbox.http.http_server import http_server
 from gamelens.wire.signing import sign
 from support.collector_requests import EVENTS_PATH, SECRET_KEY
-from support.sandbox_stage import Stage
 
-SHORT_DEADLINES = Deadlines(head_s=0.3, body_s=0.3, answer_s=0.6)
-"""Deadlines short enough for a test to wait until they have passed."""
 _TIMEOUT_S = 5.0
 
 T = TypeVar("T")
@@ -91,10 +86,10 @@ async def _read_all(reader: asyncio.StreamReader, content: bytearray) -> None:
 
 
 @asynccontextmanager
-async def served(app: Any, *, deadlines: Deadlines = SHORT_DEADLINES) -> AsyncIterator[Port]:
+async def served(app: Any) -> AsyncIterator[Port]:
     """Serve *app* on a free port inside the context."""
     listener = socket.create_server(("127.0.0.1", 0))
-    server = http_server(app, headers=SERVICE_HEADERS, deadlines=deadlines)
+    server = http_server(app)
     serving = asyncio.create_task(server.serve(sockets=[listener]))
     try:
         while not server.started:  # noqa: ASYNC110 - uvicorn has no event for it
@@ -105,24 +100,15 @@ async def served(app: Any, *, deadlines: Deadlines = SHORT_DEADLINES) -> AsyncIt
         await serving
 
 
-def run_served(
-    app: Any, conversation: Callable[[Port], Coroutine[Any, Any, T]], *, deadlines: Deadlines = SHORT_DEADLINES
-) -> T:
+def run_served(app: Any, conversation: Callable[[Port], Coroutine[Any, Any, T]]) -> T:
     """Serve *app* on a free port, run *conversation* with it, and return the result."""
 
     async def run() -> T:
-        async with served(app, deadlines=deadlines) as port:
+        async with served(app) as port:
             return await conversation(port)
 
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(run())
-
-
-def send_to_collector(
-    stage: Stage, *parts: bytes | float, settles_s: float | None = None, deadlines: Deadlines = SHORT_DEADLINES
-) -> RawResponses:
-    """Send *parts* over one connection to the collector of *stage*, as `Port.send` does."""
-    return run_served(stage.sandbox.collector, lambda port: port.send(*parts, settles_s=settles_s), deadlines=deadlines)
 
 
 def raw_request(

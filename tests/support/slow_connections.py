@@ -2,8 +2,8 @@
 
     python slow_connections.py PORT CONNECTIONS GAME_KEY
 
-Half of them send the headers of a request that slowly, the others its body. Prints a line when all are open, and JSON
-when all are closed: how many were answered 408, and the seconds until the first and the last was closed.
+The bytes belong to the body of a request. Prints a line when all are open, and JSON when all are closed: how many were
+answered 408, and the seconds until the first and the last was closed.
 """
 
 from __future__ import annotations
@@ -39,10 +39,11 @@ async def send_slowly(port: int, start: bytes, opened: asyncio.Semaphore) -> tup
 
 async def hold_open(port: int, connections: int, game_key: str) -> dict[str, object]:
     """Open the connections, wait until all are closed, and return the measurements."""
-    line = f"POST /v2/{game_key}/events HTTP/1.1\r\nHost: localhost\r\n".encode()
-    starts = [line + b"X-Slow: ", line + b"Authorization: x\r\nContent-Length: 1000000\r\n\r\n"]
+    head = (
+        f"POST /v2/{game_key}/events HTTP/1.1\r\nHost: localhost\r\nAuthorization: x\r\nContent-Length: 1000000\r\n\r\n"
+    )
     opened = asyncio.Semaphore(0)
-    tasks = [asyncio.create_task(send_slowly(port, starts[number % 2], opened)) for number in range(connections)]
+    tasks = [asyncio.create_task(send_slowly(port, head.encode(), opened)) for _ in range(connections)]
     for _ in tasks:
         await opened.acquire()
     print("open", flush=True)

@@ -19,8 +19,8 @@ Our choices, where the public documentation of the services is silent:
   (Wire 1.6, Body limits).
 - A body may be gzipped once (`gzip` or `x-gzip`), in up to 512 members. Any other coding is undecodable
   (Wire 1.6, Body limits).
-- Headers may take 10 s and 64 KB, a body 15 s (408 and 431, then the connection is closed). A response of which
-  nothing is read for 60 s is dropped (Wire 1.2, Connections).
+- A body may take 15 s (408, then the connection is closed). An offer to change to HTTP/2 is ignored
+  (Wire 1.2, Connections).
 - `Connection: keep-alive` is sent, as documented, where the connection stays open. A preflight allows two headers more
   than other responses name (Wire 1.5, Response headers).
 - The body of a 200 for events is empty for custom integrations and `{}` for others: official clients read an empty

@@ -14,13 +14,13 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from time import monotonic
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
 from gamelens._files import write_private
 from gamelens.errors import Refused
-from gamelens.sandbox.collector.collector_app import SERVICE_HEADERS, CollectorApp, Reply
+from gamelens.sandbox.collector.collector_app import CollectorApp, Reply
 from gamelens.sandbox.collector.geoip import GeoIp
 from gamelens.sandbox.collector.live_feed import LiveFeed
 from gamelens.sandbox.control.control_app import control_app
@@ -61,9 +61,10 @@ from gamelens.sandbox.storage.inbox_recovery import recover_store
 from gamelens.sandbox.storage.lake import Lake
 from gamelens.sandbox.storage.lake_health import LakeHealth
 from gamelens.wire.event_validator import Validation
-from gamelens.wire.limits import QUERY_S, REFRESH_S, REQUESTS_AT_ONCE, REQUESTS_PER_SECOND
+from gamelens.wire.limits import KIB, QUERY_S, REFRESH_S, REQUESTS_AT_ONCE, REQUESTS_PER_SECOND
 
 LOOPBACK = "127.0.0.1"
+_RECEIVE_BYTES: Final = 64 * KIB  # of each connection; with the system's 6 MB uvloop reads up to 256 kB at once
 
 
 class SandboxOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -260,11 +261,11 @@ class Sandbox:
         control = _listen(0)
         certificate = self._certificate.server_file if self._certificate else None
         servers = [
-            (http_server(self._note_requests(app), headers=headers, certificate=file), listener)
-            for app, headers, file, listener in (
-                (self.faults.around("collector", self.collector), SERVICE_HEADERS, certificate, collector),
-                (self.faults.around("metrics", self.metrics.app()), (), certificate, metrics),
-                (control_app(self, token=self.token), (), None, control),
+            (http_server(self._note_requests(app), certificate=file), listener)
+            for app, file, listener in (
+                (self.faults.around("collector", self.collector), certificate, collector),
+                (self.faults.around("metrics", self.metrics.app()), certificate, metrics),
+                (control_app(self, token=self.token), None, control),
             )
         ]
         stop = asyncio.Event()
@@ -412,6 +413,7 @@ def _address(listener: socket.socket, scheme: str) -> str:
 def _listen(port: int) -> socket.socket:
     listener = socket.socket()
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVE_BYTES)
     try:
         listener.bind((LOOPBACK, port))
     except OSError as error:

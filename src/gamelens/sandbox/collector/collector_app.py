@@ -19,9 +19,10 @@ from gamelens.sandbox.collector.event_admission import AdmissionResult, BadInit,
 from gamelens.sandbox.collector.experiment_assignment import answer_init
 from gamelens.sandbox.collector.geoip import GeoIp
 from gamelens.sandbox.collector.live_feed import LiveFeed
-from gamelens.sandbox.http.http_connection import is_keep_alive
 from gamelens.sandbox.http.request_body import (
+    BODY_DEADLINE_S,
     BodyTooLarge,
+    BodyTooSlow,
     ClientDisconnected,
     UndecodableBody,
     Unpacked,
@@ -45,15 +46,11 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 _log = logging.getLogger(__name__)
 
 _REMOTE_INIT: Final = "/remote_configs/v1/init"
-SERVICE_HEADERS: Final = [
+_JSON: Final = [  # of every response (Wire 1.5, Response headers)
     (b"access-control-allow-origin", b"*"),
     (b"x-svc-service", b"collect"),
+    (b"content-type", b"application/json"),
 ]
-"""Headers of every response, also to input that is not a request.
-
-Wire 1.5, Response headers.
-"""
-_JSON: Final = [*SERVICE_HEADERS, (b"content-type", b"application/json")]
 _HEADERS: Final = [*_JSON, (b"access-control-allow-headers", b"Authorization, X-Requested-With")]
 _PREFLIGHT: Final = [  # everything a browser game will send; the browser caches it (Wire 1.5, Response headers)
     *_JSON,
@@ -90,6 +87,7 @@ class CollectorApp:
             and ``{}`` for others, because official clients read an empty body as no connection.
         validation: rules for requests, `lenient` or `strict`.
         countries: countries by address.
+        body_deadline_s: seconds in which a body must be complete.
     """
 
     def __init__(
@@ -102,6 +100,7 @@ class CollectorApp:
         reply: Reply = "auto",
         validation: Validation = "lenient",
         countries: GeoIp | None = None,
+        body_deadline_s: float = BODY_DEADLINE_S,
     ) -> None:
         self._tenants = tenants
         self._inbox = inbox
@@ -112,6 +111,7 @@ class CollectorApp:
         self._rules = VALIDATORS[validation]
         self._init_rules = INIT_VALIDATORS[validation]
         self._countries = countries or GeoIp()
+        self._body_deadline_s = body_deadline_s
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one HTTP request (ASGI 3)."""
@@ -130,7 +130,7 @@ class CollectorApp:
         payload = body if isinstance(body, bytes) else msgspec.json.encode(body)
         if status != 204:
             headers = [*headers, (b"content-length", str(len(payload)).encode())]
-        if _CLOSE not in headers and is_keep_alive(scope):
+        if _CLOSE not in headers and _is_keep_alive(scope):
             headers = [*headers, _KEEP_ALIVE]
         common = _PREFLIGHT if scope["method"] == "OPTIONS" else _HEADERS
         await send({"type": "http.response.start", "status": status, "headers": [*common, *headers]})
@@ -145,7 +145,7 @@ class CollectorApp:
                 405, {"message": f"{scope['method']} is not for this address: use POST"}, [(b"allow", b"POST, OPTIONS")]
             )
         headers = _headers(scope)
-        body = await _read_bounded_body(receive, headers)
+        body = await _read_bounded_body(receive, headers, deadline_s=self._body_deadline_s)
         organisation, game = self._authorise(game_key, body, headers.get(b"authorization", b"").decode("latin-1"))
         if self._is_strict:
             _check_content_type(headers.get(b"content-type"))
@@ -241,6 +241,13 @@ def _route(scope: Scope) -> tuple[str, str]:
     )
 
 
+def _is_keep_alive(scope: Scope) -> bool:
+    """Return whether the client lets the connection stay open after the response (RFC 9112 9.3)."""
+    return scope["http_version"] == "1.1" and not any(
+        name == b"connection" and b"close" in value.lower() for name, value in scope["headers"]
+    )
+
+
 def _query(scope: Scope) -> dict[str, str]:
     return {name: values[0] for name, values in parse_qs(scope["query_string"].decode("latin-1")).items()}
 
@@ -256,13 +263,13 @@ def _headers(scope: Scope) -> dict[bytes, bytes]:
     return headers
 
 
-async def _read_bounded_body(receive: Receive, headers: dict[bytes, bytes]) -> bytes:
+async def _read_bounded_body(receive: Receive, headers: dict[bytes, bytes], *, deadline_s: float) -> bytes:
     """Return the whole body, or end the request with 408 or 503."""
     try:
         if b"expect" in headers and headers.get(b"content-length", b"").isdigit():
             check_size(int(headers[b"content-length"]))  # the client waits for this answer before it sends the body
-        return await read_body(receive)
-    except ClientDisconnected as error:
+        return await read_body(receive, deadline_s=deadline_s)
+    except (BodyTooSlow, ClientDisconnected) as error:
         raise _EarlyResponse(408, {"message": str(error)}, [_CLOSE]) from None
     except OSError:
         raise _EarlyResponse(503, {"message": "there is no room for the body: send it again"}, [_RETRY]) from None

@@ -16,7 +16,7 @@ from typing import Any, Final, Literal
 import msgspec
 
 from gamelens.errors import BadQuery
-from gamelens.sandbox.http.http_connection import hang_up
+from gamelens.sandbox.http.http_server import hang_up
 from gamelens.sandbox.http.responses import refuse
 
 Service = Literal["metrics", "collector"]

@@ -1,51 +1,38 @@
-"""HTTP servers of the sandbox: several in one process, each reading in small portions."""
+"""HTTP servers of the sandbox: uvicorn with its public settings, several servers in one process.
+
+Limits of body size and body time are in `request_body`. Slow request heads are left to uvicorn, because the sandbox
+listens on loopback only (Wire 1.2, Connections).
+"""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, MutableMapping
 from pathlib import Path
 from typing import Any, Final
 
 import uvicorn
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from gamelens.sandbox.http.http_connection import Connection, Deadlines, Headers
-from gamelens.wire.limits import KIB
-
-_PORTION_BYTES: Final = 32 * KIB
+_CLOSE: Final = "gamelens.close"
+_H2C_OFFER: Final = b"\r\nUpgrade: h2c\r\n"
 
 
-class _PortionReader(asyncio.BufferedProtocol):
-    """Reads for a connection in small portions, into one *buffer* that all connections share.
+class _Connection(HttpToolsProtocol):
+    """A connection that applications can close, and that ignores the offer to change to HTTP/2."""
 
-    By default the event loop reads up to 256 kB at once for each connection, which adds up when many clients send.
-    """
+    def connection_made(self, transport: Any) -> None:
+        """Put the function that closes the connection into the state of every request."""
+        self.app_state = {**self.app_state, _CLOSE: transport.close}
+        super().connection_made(transport)
 
-    def __init__(self, connection: Connection, buffer: memoryview) -> None:
-        self._connection = connection
-        self._buffer = buffer
+    def data_received(self, data: bytes) -> None:
+        """Remove the offer of Java's own client and `curl --http2`, after which httptools parses no body.
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._connection.connection_made(transport)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._connection.connection_lost(exc)
-
-    def get_buffer(self, sizehint: int) -> memoryview:
-        return self._buffer
-
-    def buffer_updated(self, nbytes: int) -> None:
-        self._connection.data_received(self._buffer[:nbytes])
-
-    def eof_received(self) -> bool:
-        return self._connection.eof_received()
-
-    def pause_writing(self) -> None:
-        self._connection.pause_writing()
-
-    def resume_writing(self) -> None:
-        self._connection.resume_writing()
+        RFC 9110 7.8 allows a server to ignore it. Neither JSON nor gzip in a request body contains this line.
+        """
+        super().data_received(data.replace(_H2C_OFFER, b"\r\n"))
 
 
 class _QuietServer(uvicorn.Server):
@@ -56,33 +43,20 @@ class _QuietServer(uvicorn.Server):
         yield
 
 
-def http_server(
-    app: Any,
-    *,
-    headers: Headers = (),
-    deadlines: Deadlines = Deadlines(),  # noqa: B008
-    certificate: Path | None = None,
-) -> uvicorn.Server:
-    """Build a server for *app* that reads in small portions and keeps deadlines.
+def http_server(app: Any, *, certificate: Path | None = None) -> uvicorn.Server:
+    """Build a server for *app*.
 
     Args:
         app: an ASGI application.
-        headers: go with responses to input that never reaches *app*.
-        deadlines: how long clients may take.
         certificate: PEM file with chain and key, for HTTPS; None for plain HTTP.
     """
-    buffer = memoryview(bytearray(_PORTION_BYTES))
-
-    def connection(**kwargs: Any) -> _PortionReader:
-        return _PortionReader(Connection(deadlines=deadlines, headers=headers, **kwargs), buffer)
-
     return _QuietServer(
         uvicorn.Config(
             app,
-            http=connection,  # type: ignore[arg-type]
+            http=_Connection,
             ws="none",
             ssl_certfile=certificate,
-            log_level="warning",
+            log_level="error",  # input that is not HTTP is a warning, and could fill the log
             access_log=False,
             lifespan="off",
             server_header=False,
@@ -90,6 +64,20 @@ def http_server(
             proxy_headers=False,
         )
     )
+
+
+async def hang_up(scope: MutableMapping[str, Any], receive: Callable[[], Awaitable[MutableMapping[str, Any]]]) -> None:
+    """Close the connection of a request after all written bytes are out, and wait for that.
+
+    Raises:
+        ConnectionAbortedError: there is no connection, as when an application is called in process.
+    """
+    close = scope.get("state", {}).get(_CLOSE)
+    if close is None:
+        raise ConnectionAbortedError("hung up")
+    close()
+    while (await receive())["type"] != "http.disconnect":
+        pass
 
 
 def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:

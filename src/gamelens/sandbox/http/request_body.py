@@ -7,6 +7,7 @@ which a fixed number of buffers in memory could not guarantee.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Iterator, MutableMapping
 from io import BytesIO
 from tempfile import SpooledTemporaryFile
@@ -18,6 +19,8 @@ from zlib_ng import zlib_ng
 from gamelens.errors import Refused
 from gamelens.wire.limits import BODY_BYTES, KIB, MIB, UNPACKED_BYTES
 
+BODY_DEADLINE_S: Final = 15.0
+"""Seconds in which a body must be complete (Wire 1.2, Connections)."""
 MEMBERS: Final = 512
 """Most gzip members of one body (Wire 1.6, Body limits).
 
@@ -47,8 +50,12 @@ class BodyTooLarge(Refused):
         super().__init__(f"{message}: send fewer events at a time")
 
 
+class BodyTooSlow(Refused):
+    """A body that was not complete in time."""
+
+
 class ClientDisconnected(Refused):
-    """A body whose sender disconnected, or was disconnected, before it was complete."""
+    """A body whose sender disconnected before it was complete."""
 
 
 class Unpacked(msgspec.Struct, frozen=True):
@@ -61,14 +68,25 @@ class Unpacked(msgspec.Struct, frozen=True):
     is_one_member: bool
 
 
-async def read_body(receive: Callable[[], Awaitable[MutableMapping[str, Any]]]) -> bytes:
-    """Return the whole body of a request (ASGI 3). Deadlines are kept by `http_connection`.
+async def read_body(
+    receive: Callable[[], Awaitable[MutableMapping[str, Any]]], *, deadline_s: float = BODY_DEADLINE_S
+) -> bytes:
+    """Return the whole body of a request (ASGI 3).
 
     Raises:
         BodyTooLarge: more than 1 MB as sent.
+        BodyTooSlow: the body was not complete within *deadline_s* seconds.
         ClientDisconnected: the body was never complete.
         OSError: the disk does not take it.
     """
+    try:
+        async with asyncio.timeout(deadline_s):
+            return await _read_body(receive)
+    except TimeoutError:
+        raise BodyTooSlow(f"the body did not come within {deadline_s:g} s") from None
+
+
+async def _read_body(receive: Callable[[], Awaitable[MutableMapping[str, Any]]]) -> bytes:
     message = await receive()
     if message["type"] == "http.request" and not message.get("more_body") and len(message["body"]) <= BODY_BYTES:
         return bytes(message["body"])

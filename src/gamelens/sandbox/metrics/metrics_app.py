@@ -24,13 +24,13 @@ from gamelens.sandbox.engines.engine import Engine, QueryStopped
 from gamelens.sandbox.engines.sql_query import SqlQuery
 from gamelens.sandbox.http.openapi import METRICS_ADDRESS, metrics_description
 from gamelens.sandbox.http.rate_limiter import NodeLimiters, RateLimits
+from gamelens.sandbox.http.request_body import BODY_DEADLINE_S
 from gamelens.sandbox.http.responses import answer_json, on_bad_query, on_failure, on_wrong_address, refuse
 from gamelens.sandbox.metrics.event_data_limits import check_event_data
 from gamelens.sandbox.metrics.game_scope import GameScope, games_in_scope
 from gamelens.sandbox.metrics.metric_sql import row_of
 from gamelens.sandbox.metrics.query_places import QueryPlaces
 from gamelens.sandbox.metrics.request_parsing import (
-    BODY_DEADLINE_S,
     UnreadableBody,
     check_buckets,
     ids_parameter,
@@ -136,7 +136,8 @@ class MetricsApp:
                 with limiter.permit(organisation.name):
                     return await handler(request, organisation)
             except UnreadableBody as error:
-                return refuse(error.status, str(error), field="body", value=None, allowed=[], did_you_mean=None)
+                close = {"Connection": "close"} if error.status == 408 else None
+                return refuse(error.status, str(error), close, field="body", value=None, allowed=[], did_you_mean=None)
             except QueryStopped as error:
                 return refuse(503, str(error), field="query", value=None, allowed=[], did_you_mean=None)
             except RateLimited as error:

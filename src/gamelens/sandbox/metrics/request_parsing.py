@@ -6,22 +6,18 @@ Wire 2.11, Lists).
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 from itertools import islice
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 from starlette.requests import Request
 
 from gamelens.errors import BadQuery, Refused
-from gamelens.sandbox.http.request_body import BodyTooLarge, ClientDisconnected, read_body
+from gamelens.sandbox.http.request_body import BODY_DEADLINE_S, BodyTooLarge, BodyTooSlow, ClientDisconnected, read_body
 from gamelens.wire.intervals import Interval, MalformedInterval
 from gamelens.wire.limits import BODY_BYTES, DEFAULT_LIMIT, MAX_BUCKETS, MAX_LIMIT
 from gamelens.wire.queries import MetricQuery
-
-BODY_DEADLINE_S: Final = 15.0
-"""Seconds in which a body must be complete."""
 
 
 class UnreadableBody(Refused):
@@ -118,13 +114,12 @@ def _single_parameter(request: Request, name: str) -> str | None:
 
 async def _read_bytes(request: Request, *, deadline_s: float) -> bytes:
     try:
-        async with asyncio.timeout(deadline_s):
-            return await read_body(request.receive)
+        return await read_body(request.receive, deadline_s=deadline_s)
     except BodyTooLarge:
         raise UnreadableBody(413, f"the body is larger than {BODY_BYTES} bytes: ask for less at a time") from None
     except ClientDisconnected:
         raise UnreadableBody(400, "the body was cut short") from None
-    except TimeoutError:
-        raise UnreadableBody(408, f"the body did not come within {deadline_s:g} s") from None
+    except BodyTooSlow as error:
+        raise UnreadableBody(408, str(error)) from None
     except OSError:
         raise UnreadableBody(503, "there is no room for the body on the disk: send it again") from None
