@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from random import Random
 from typing import Any
 
 import pytest
+from sqlglot import parse_one
+from sqlglot.expressions import CTE
 
 from gamelens.catalog import METRICS
 from gamelens.sandbox.engines.sql_query import SqlQuery
@@ -122,6 +125,31 @@ def test_a_longer_list_makes_no_longer_statement() -> None:
         texts.add(plan.statement.text)
         assert some_values in plan.parameters.values()
     assert len(texts) == 1
+
+
+OF_CATEGORY = {
+    "ad_impressions_count": "ads",
+    "arppu": "business",
+    "converting_users": "business",
+    "ilrd_id_unique": "impression",
+    "ilrd_revenue": "impression",
+    "paying_users": "business",
+    "revenue": "business",
+    "session_length": "session_end",
+}
+"""Metrics that only events of one category add to."""
+
+
+@pytest.mark.parametrize("metric", sorted(METRICS.keys() - {"retention_retro"}))
+def test_a_metric_of_one_category_skips_the_rows_of_others(metric: str) -> None:
+    """Events are filtered by the only category that adds to a metric, so that an engine skips row groups."""
+    body = {"interval": "2026-11-01/P5D", "granularity": "day", "query": {"type": "timeseries"}}
+    plan = compile_query(METRICS[metric], decode_query(body), games=None, tables=())
+    (source,) = [
+        part.this for part in parse_one(plan.statement.text, read="duckdb").find_all(CTE) if part.alias == "source"
+    ]
+    conditions = re.findall(r"category = '(\w+)'", source.args["where"].sql())
+    assert conditions == ([OF_CATEGORY[metric]] if metric in OF_CATEGORY else [])
 
 
 INSTALLS = {"installs", "installs_moved"}

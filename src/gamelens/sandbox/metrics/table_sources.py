@@ -49,7 +49,8 @@ _HAS_RETURNED_AFTER: Final = "date_diff('day', install_day, day) = {since}"
 _HAS_PAID: Final = "currency IS NOT NULL"
 _USD: Final = "CAST(money AS HUGEINT) * scaled"
 _CONDITIONS: Final = {
-    **dict.fromkeys(("purchases", "paid", "payer"), "category = 'business'"),
+    "shown": "category = 'ads'",
+    **dict.fromkeys(("purchases", "paid", "payer", "converted"), "category = 'business'"),
     **dict.fromkeys(("impressions", "earned", "impression"), "category = 'impression'"),
     **dict.fromkeys(("ended", "seconds", "ended_session"), "category = 'session_end'"),
 }
