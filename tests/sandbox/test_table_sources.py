@@ -13,8 +13,11 @@ from sqlglot.expressions import CTE
 
 from gamelens.catalog import METRICS
 from gamelens.sandbox.engines.sql_query import SqlQuery
-from gamelens.sandbox.metrics.sql_planner import TABLES, compile_dimension_values, compile_query
+from gamelens.sandbox.metrics.sql_planner import TABLES, Branch, compile_dimension_values, compile_query
+from gamelens.sandbox.metrics.table_sources import EVENTS
+from gamelens.sandbox.storage.atoms import Read
 from gamelens.sandbox.storage.lake_schema import COLUMNS
+from gamelens.wire.intervals import Interval
 from gamelens.wire.queries import MetricQuery, decode_query
 from support.hypothesis_profiles import examples
 from support.random_worlds import GAMES, POOLS, UNUSED_VALUES, play, random_query
@@ -150,6 +153,15 @@ def test_a_metric_of_one_category_skips_the_rows_of_others(metric: str) -> None:
     ]
     conditions = re.findall(r"category = '(\w+)'", source.args["where"].sql())
     assert conditions == ([OF_CATEGORY[metric]] if metric in OF_CATEGORY else [])
+
+
+def test_a_table_is_joined_with_what_is_declared_and_nothing_else() -> None:
+    """An atom that reads `install_publisher`, a column of events, joins no installs."""
+    moment = Interval.parse("2026-11-01/P1D")
+    publisher = Branch(EVENTS, moment, {"publisher": Read("install_publisher")})
+    assert EVENTS.rows(publisher.joins, by_number=False).tables == {"events"}
+    installed = Branch(EVENTS, moment, {"publisher": Read("install_day", ("installs",))})
+    assert EVENTS.rows(installed.joins, by_number=False).tables == {"events"} | INSTALLS
 
 
 INSTALLS = {"installs", "installs_moved"}

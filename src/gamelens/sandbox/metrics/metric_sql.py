@@ -2,7 +2,7 @@
 
 A statement returns integers, the *parts* of a metric. Means, ratios and money are computed from them in Python, so that
 every engine gives the same digits (Wire 4.13, Numbers). Each part sums one *atom* or counts its different values: a
-column that `table_sources` can derive from the rows of each table.
+number or key that `storage.atoms` defines over the rows of each table.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class MetricSql(msgspec.Struct, frozen=True):
 
     @property
     def atoms(self) -> tuple[str, ...]:
-        """The columns that the parts are made of, as `table_sources` defines them."""
+        """The atoms that the parts are made of."""
         return tuple(dict.fromkeys(part.atom for part in self.parts.values()))
 
 

@@ -1,7 +1,7 @@
 """Schema of the lake: events, what is summed and counted from them, and players.
 
 Every table only grows: a processing run adds rows and changes none. Sums of measures add up over the rows of all runs.
-Measures are defined over event rows here and nowhere else: processing computes the sums, the planner reads them.
+Measures are defined over event rows in `atoms` and nowhere else: processing computes the sums, the planner reads them.
 
 Distinct counts are kept in two tables that add up as well. A *cell* is a period with the values of some dimensions, and
 a *membership* is one player or session in one cell. The table of cells has the number of memberships of each; the
@@ -19,11 +19,10 @@ from __future__ import annotations
 
 from typing import Final
 
+from gamelens.sandbox.storage.atoms import ATOMS, BIG
+
 FORMAT: Final = 8
 """Version of the lake's layout. A lake of another version is rebuilt from the inbox."""
-
-BIG: Final = "DECIMAL(38, 0)"
-"""Type of sums of amounts. They exceed 64 bits, and Parquet has no exact 128-bit integers."""
 
 EVENT_DIMENSIONS: Final = (
     *("game_id", "country_code", "platform", "build", "category"),
@@ -53,17 +52,11 @@ EVENT_COLUMNS: Final = {
 OF_EVENT: Final = tuple(name for name in EVENT_DIMENSIONS if name != "game_id")
 """Dimensions of an event that `installs` and `payments` repeat."""
 
-MEASURES: Final = {
-    "events": "1",
-    "shown": "CASE WHEN category = 'ads' AND ad_action = 'show' THEN 1 ELSE 0 END",
-    "purchases": "CASE WHEN category = 'business' THEN 1 ELSE 0 END",
-    "impressions": "CASE WHEN category = 'impression' THEN 1 ELSE 0 END",
-    "ended": "CASE WHEN category = 'session_end' THEN 1 ELSE 0 END",
-}
+MEASURES: Final = {atom.name: atom.event.sql for atom in ATOMS.values() if atom.event and atom.stored}
 """Additive whole numbers of one event, as SQL over its row."""
 
-SECONDS: Final = "CASE WHEN category = 'session_end' THEN length END"
-"""Length of a session that ended, as SQL over an event row."""
+SUMS: Final = {**{name: ATOMS[name].stored for name in MEASURES}, "money": BIG}
+"""Types of the sums of events, by column."""
 
 PURCHASE_CURRENCY: Final = "CASE WHEN category = 'business' THEN currency END"
 """Currency of a purchase, as SQL over an event row.
@@ -82,7 +75,6 @@ PLAYER_DIMENSIONS: Final = (
 RETURN_DIMENSIONS: Final = ("game_id", "country_code", "platform", "build")
 """Dimensions of returns, as the install event had them."""
 
-_SUMS: Final = {**dict.fromkeys(MEASURES, "BIGINT"), "seconds": BIG, "money": BIG}
 _MEMBER_CELL: Final = {"day": "DATE", **dict.fromkeys(PLAYER_DIMENSIONS, "VARCHAR"), "currency": "VARCHAR"}
 _SESSION_CELL: Final = {"day": "DATE", **dict.fromkeys(PLAYER_DIMENSIONS, "VARCHAR")}
 _FIRST_EVENTS: Final = {
@@ -102,11 +94,11 @@ Their `day` is the first day of the period (Monday, the first).
 
 COLUMNS: Final[dict[str, dict[str, str]]] = {
     "events": EVENT_COLUMNS,
-    "slim": {"day": "DATE", **dict.fromkeys(SLIM_DIMENSIONS, "VARCHAR"), "currency": "VARCHAR", **_SUMS},
-    "cube": {"day": "DATE", **dict.fromkeys(CUBE_DIMENSIONS, "VARCHAR"), "currency": "VARCHAR", **_SUMS},
+    "slim": {"day": "DATE", **dict.fromkeys(SLIM_DIMENSIONS, "VARCHAR"), "currency": "VARCHAR", **SUMS},
+    "cube": {"day": "DATE", **dict.fromkeys(CUBE_DIMENSIONS, "VARCHAR"), "currency": "VARCHAR", **SUMS},
     # each player's events of a day; `player` is null for events without a user
-    "active": {**_MEMBER_CELL, "player": "BIGINT", **_SUMS, "counts": "BIGINT"},
-    "daily_players": {**_MEMBER_CELL, **_SUMS, "players": "BIGINT", "returners": "BIGINT"},
+    "active": {**_MEMBER_CELL, "player": "BIGINT", **SUMS, "counts": "BIGINT"},
+    "daily_players": {**_MEMBER_CELL, **SUMS, "players": "BIGINT", "returners": "BIGINT"},
     "daily_players_shared": {**_MEMBER_CELL, "player": "BIGINT", "counts": "BIGINT", "returners": "BIGINT"},
     "weekly_players": {**_MEMBER_CELL, "players": "BIGINT"},
     "weekly_players_shared": {**_MEMBER_CELL, "player": "BIGINT", "counts": "BIGINT"},
@@ -130,6 +122,9 @@ COLUMNS: Final[dict[str, dict[str, str]]] = {
     "combinations": {"combination": "BIGINT", **dict.fromkeys(PLAYER_DIMENSIONS, "VARCHAR"), "currency": "VARCHAR"},
 }
 """Columns of every table with their types, by table name."""
+
+ADDED_UP: Final = frozenset((*SUMS, "players", "returners", "sessions", "ended_sessions", "counts", "ended_counts"))
+"""Columns that are added up over rows of the same key, in all tables but events."""
 
 ADDED_COLUMNS: Final = frozenset(("first_build",))
 """Columns that parts of an earlier release may lack, and that are null then."""
