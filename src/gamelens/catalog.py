@@ -11,8 +11,8 @@ from typing import Any, Final, Literal
 import msgspec
 
 from gamelens.errors import BadQuery
-from gamelens.wire.filters import DIMENSIONS as DIMENSIONS
-from gamelens.wire.filters import Dimension as Dimension
+from gamelens.wire.dimensions import DIMENSIONS as DIMENSIONS
+from gamelens.wire.dimensions import Dimension as Dimension
 from gamelens.wire.filters import dimensions_in
 from gamelens.wire.intervals import Granularity
 from gamelens.wire.queries import MetricQuery

@@ -23,6 +23,7 @@ from starlette.routing import Mount, Route
 
 from gamelens.sandbox.control.control_app import control_app
 from gamelens.sandbox.http.openapi import DESCRIPTIONS
+from gamelens.sandbox.storage.lake_schema import COLUMNS, FORMAT
 from house.source import TOP, exported, modules
 
 COMMAND = "SNAPSHOTS=write .venv/bin/pytest tests/house/test_snapshots.py"
@@ -119,6 +120,16 @@ def routes(app: Starlette) -> Iterator[str]:
     for route in mount.routes:
         assert isinstance(route, Route)
         yield f"{route.path} {' '.join(sorted(route.methods or ()))}"
+
+
+def test_the_tables_of_a_lake_are_the_same() -> None:
+    """Columns and their types, under the version of the layout: other columns need another `FORMAT`."""
+    today = [f"format {FORMAT}"]
+    for table, columns in COLUMNS.items():
+        today += [table, *(f"  {name} {kind}" for name, kind in columns.items())]
+    before = (FOLDER / "lake.txt").read_text(encoding="utf-8").splitlines()
+    assert today == before or today[0] != before[0], "the columns are others: add 1 to FORMAT in lake_schema"
+    compare("lake.txt", iter(today))
 
 
 @pytest.mark.parametrize("service", ["collector", "metrics"])

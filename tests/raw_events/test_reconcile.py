@@ -24,8 +24,8 @@ from gamelens.raw_events.reconciliation.reconciliation_result import Reconciliat
 from gamelens.raw_events.reconciliation.recount import Recount
 from gamelens.sandbox.maintenance.bulk_load import open_bulk_load
 from gamelens.sandbox.state.clock import Clock
-from gamelens.sandbox.storage.lake_schema import EVENT_COLUMNS
 from gamelens.simulator import load_scenario, play_columns
+from gamelens.wire.dimensions import EVENT_COLUMNS
 from gamelens.wire.intervals import Interval
 from gamelens.wire.receipts import Receipt
 from support.two_answers import (

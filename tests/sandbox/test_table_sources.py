@@ -11,7 +11,7 @@ import pytest
 from sqlglot import parse_one
 from sqlglot.expressions import CTE
 
-from gamelens.catalog import METRICS
+from gamelens.catalog import DIMENSIONS, METRICS
 from gamelens.sandbox.engines.sql_query import SqlQuery
 from gamelens.sandbox.metrics.sql_planner import TABLES, Branch, compile_dimension_values, compile_query
 from gamelens.sandbox.metrics.table_sources import EVENTS
@@ -65,6 +65,11 @@ def test_every_table_that_can_answer_gives_the_same_answer(make_any_stage: Calla
             plan = compile_query(METRICS[metric], query, games=GAMES["acme"], tables=tables)
             assert rows(stage, plan) == expected, (metric, query, tables)
         assert rows(stage, compile_query(METRICS[metric], query, games=None)) == expected, (metric, query)
+
+
+def test_random_worlds_have_values_of_every_dimension() -> None:
+    """A dimension that no event of a random world has is not tested by it."""
+    assert POOLS.keys() == DIMENSIONS.keys()
 
 
 def test_every_table_answers_some_query() -> None:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from gamelens.raw_events.reconciliation.counted_metrics import EVENT_SPLITS, CountedMetric
 from gamelens.raw_events.reconciliation.counting_rules import margin
-from gamelens.sandbox.storage.lake_schema import EVENT_COLUMNS
+from gamelens.wire.dimensions import EVENT_COLUMNS
 from gamelens.wire.intervals import Interval
 
 if TYPE_CHECKING:

@@ -13,13 +13,13 @@ from gamelens.catalog import Metric
 from gamelens.errors import BadQuery
 from gamelens.sandbox.metrics.metric_sql import METRIC_SQL
 from gamelens.sandbox.storage.atoms import ATOMS
+from gamelens.wire.dimensions import DIMENSIONS, OfPlayer
 from gamelens.wire.filters import dimensions_in
 from gamelens.wire.intervals import Interval
 from gamelens.wire.queries import MetricQuery
 
 _LACKING: Final = {"business": "purchases", "session_end": "session ends"}
 """Events that Event Data lacks, by category."""
-_OF_PURCHASES: Final = ("is_paying", "is_converting")
 
 
 def check_event_data(
@@ -54,5 +54,5 @@ def _needs(metric: Metric, query: MetricQuery) -> Iterable[tuple[str, str, str]]
         if (category := ATOMS[name].of) in _LACKING:
             yield "metric", metric.name, _LACKING[category]
     for name in (*query.dimensions, *(dimensions_in(query.filter) if query.filter is not None else ())):
-        if name in _OF_PURCHASES:
+        if DIMENSIONS[name].source == OfPlayer("purchase"):
             yield "dimension", name, _LACKING["business"]

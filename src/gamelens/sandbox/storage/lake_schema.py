@@ -20,34 +20,15 @@ from __future__ import annotations
 from typing import Final
 
 from gamelens.sandbox.storage.atoms import ATOMS, BIG
+from gamelens.wire import dimensions
+from gamelens.wire.dimensions import EVENT_DIMENSIONS as EVENT_DIMENSIONS
+from gamelens.wire.dimensions import dimensions_kept_in
 
 FORMAT: Final = 8
 """Version of the lake's layout. A lake of another version is rebuilt from the inbox."""
 
-EVENT_DIMENSIONS: Final = (
-    *("game_id", "country_code", "platform", "build", "category"),
-    *("ad_sdk_name", "ad_type", "ad_action", "severity"),
-    *("ilrd_sdk_vendor", "ilrd_adunit_name", "ilrd_network_name", "ilrd_adunit_format"),
-    *("install_publisher", "ab_id", "ab_variant_id"),
-)
-"""Dimensions that are columns of an event."""
-
-EVENT_DETAILS: Final = ("event_id", "custom_01", "custom_02", "custom_03", "device", "os_version")
-"""Columns of an event that no metric reads, only SQL over events."""
-
-EVENT_COLUMNS: Final = {
-    "seq": "BIGINT",  # the order of arrival
-    "ts": "TIMESTAMP",  # event time, UTC
-    "day": "DATE",
-    **dict.fromkeys(EVENT_DIMENSIONS, "VARCHAR"),
-    **dict.fromkeys(("user_id", "session_id", "event_uuid"), "VARCHAR"),
-    "ilrd_id": "VARCHAR",  # identity of an impression: i + the vendor's id, else u + event_uuid, else s + seq
-    "length": "BIGINT",  # seconds, of a session that ended
-    "money": "BIGINT",  # hundredths of a purchase, billionths of an impression, in `currency`
-    "currency": "VARCHAR",
-    "arrived_at": "TIMESTAMP",  # UTC; null where it is not known
-    **dict.fromkeys(EVENT_DETAILS, "VARCHAR"),
-}
+_TYPES: Final = {"whole": "BIGINT", "text": "VARCHAR", "time": "TIMESTAMP", "date": "DATE"}
+EVENT_COLUMNS: Final = {name: _TYPES[kind] for name, kind in dimensions.EVENT_COLUMNS.items()}
 
 OF_EVENT: Final = tuple(name for name in EVENT_DIMENSIONS if name != "game_id")
 """Dimensions of an event that `installs` and `payments` repeat."""
@@ -64,15 +45,11 @@ PURCHASE_CURRENCY: Final = "CASE WHEN category = 'business' THEN currency END"
 It is null for any other event, so that it tells payers.
 """
 
-SLIM_DIMENSIONS: Final = ("game_id", "country_code", "platform", "build", "category")
-CUBE_DIMENSIONS: Final = tuple(
-    name for name in EVENT_DIMENSIONS if name not in ("install_publisher", "ab_id", "ab_variant_id")
-)
-PLAYER_DIMENSIONS: Final = (
-    *("game_id", "country_code", "platform", "build", "install_publisher", "ab_id", "ab_variant_id"),
-)
+SLIM_DIMENSIONS: Final = dimensions_kept_in("slim")
+CUBE_DIMENSIONS: Final = dimensions_kept_in("cube")
+PLAYER_DIMENSIONS: Final = dimensions_kept_in("member")
 """Dimensions of memberships. A player has one set of values for most of a day."""
-RETURN_DIMENSIONS: Final = ("game_id", "country_code", "platform", "build")
+RETURN_DIMENSIONS: Final = dimensions_kept_in("return")
 """Dimensions of returns, as the install event had them."""
 
 _MEMBER_CELL: Final = {"day": "DATE", **dict.fromkeys(PLAYER_DIMENSIONS, "VARCHAR"), "currency": "VARCHAR"}
