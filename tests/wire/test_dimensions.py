@@ -9,8 +9,8 @@ from gamelens.wire.dimensions import (
     EVENT_COLUMNS,
     EVENT_DIMENSIONS,
     OfPlayer,
-    dimensions_kept_in,
-    dimensions_of,
+    dimensions_in_table,
+    dimensions_of_category,
 )
 
 
@@ -36,11 +36,11 @@ def test_a_dimension_is_a_column_of_events_or_follows_from_a_player() -> None:
     for name, dimension in DIMENSIONS.items():
         is_column = not isinstance(dimension.source, OfPlayer)
         assert (name in EVENT_DIMENSIONS, name in EVENT_COLUMNS) == (is_column, is_column)
-        assert is_column or (not dimension.kept_in and dimension.event_data is None)
+        assert is_column or (not dimension.tables and dimension.event_data is None)
 
 
 def test_smaller_tables_have_dimensions_that_larger_ones_have() -> None:
     """A query of small sums can take the cube instead, and returns have the dimensions of memberships."""
-    assert {*dimensions_kept_in("slim")} < {*dimensions_kept_in("cube")} < {*EVENT_DIMENSIONS}
-    assert {*dimensions_kept_in("return")} < {*dimensions_kept_in("member")}
-    assert dimensions_of("ads") == ("ad_sdk_name", "ad_type", "ad_action")
+    assert {*dimensions_in_table("slim")} < {*dimensions_in_table("cube")} < {*EVENT_DIMENSIONS}
+    assert {*dimensions_in_table("return")} < {*dimensions_in_table("member")}
+    assert dimensions_of_category("ads") == ("ad_sdk_name", "ad_type", "ad_action")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from gamelens.wire.dimensions import Category, dimensions_of
+from gamelens.wire.dimensions import Category, dimensions_of_category
 
 _PARTS: Final = ", ".join(
     f"nullif(split_part(event_id, ':', {part}), '') AS event_id_{part:02d}" for part in range(1, 6)
@@ -20,7 +20,7 @@ _NETWORKS: Final = ("ilrd_sdk_vendor", "ilrd_network_name")  # come first, in th
 
 def _of_category(category: Category, *others: str) -> str:
     """Return the statement of the events of *category*: common columns, its dimensions, *others*."""
-    own = dimensions_of(category)
+    own = dimensions_of_category(category)
     own = (*(name for name in _NETWORKS if name in own), *(name for name in own if name not in _NETWORKS))
     rates = " LEFT JOIN rates USING (currency)" if "currency" in others else ""
     columns = ", ".join((*_COMMON, *own, *others))

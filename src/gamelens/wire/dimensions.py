@@ -49,7 +49,7 @@ class Dimension(msgspec.Struct, frozen=True):
     Attributes:
         name: name on the wire.
         source: where its value comes from.
-        kept_in: tables that have it as a column, besides the events.
+        tables: tables that have it as a column, besides the events.
         typical: usual number of values, for estimates.
         meaning: definition in a few words.
         event_data: its column in Event Data; None if that lacks it.
@@ -57,7 +57,7 @@ class Dimension(msgspec.Struct, frozen=True):
 
     name: str
     source: Sent | Payload | Own | OfPlayer
-    kept_in: frozenset[Table]
+    tables: frozenset[Table]
     typical: int
     meaning: str
     event_data: str | None = None
@@ -75,7 +75,7 @@ class Dimension(msgspec.Struct, frozen=True):
         return "ad" if self.only == "ads" else "ilrd" if self.only == "impression" else "event"
 
 
-_NOWHERE: Final[frozenset[Table]] = frozenset()
+_NONE: Final[frozenset[Table]] = frozenset()
 _CUBE: Final[frozenset[Table]] = frozenset(("cube",))
 _SUMS: Final[frozenset[Table]] = frozenset(("slim", "cube"))
 _MEMBER: Final[frozenset[Table]] = frozenset(("member",))
@@ -86,14 +86,14 @@ DIMENSIONS: Final[dict[str, Dimension]] = {
     for dimension in (
         Dimension("game_id", Own(), _ALL, 10, "id of the game"),
         Dimension("build", Sent(), _ALL, 20, "build that sent the event"),
-        Dimension("first_build", OfPlayer("install"), _NOWHERE, 20, "build of the install event"),
+        Dimension("first_build", OfPlayer("install"), _NONE, 20, "build of the install event"),
         Dimension("category", Sent(), _SUMS, 10, "category of the event"),
         Dimension("country_code", Own(), _ALL, 150, "two letters; decided for each event"),
         Dimension("platform", Sent(), _ALL, 4, "platform that sent the event"),
-        Dimension("installed_on", OfPlayer("install"), _NOWHERE, 365, "install day, YYYY-MM-DD"),
-        Dimension("is_paying", OfPlayer("purchase"), _NOWHERE, 2, '"true" from the first purchase on, else "false"'),
+        Dimension("installed_on", OfPlayer("install"), _NONE, 365, "install day, YYYY-MM-DD"),
+        Dimension("is_paying", OfPlayer("purchase"), _NONE, 2, '"true" from the first purchase on, else "false"'),
         Dimension(
-            "is_converting", OfPlayer("purchase"), _NOWHERE, 2, '"true" on the day of the first purchase, else "false"'
+            "is_converting", OfPlayer("purchase"), _NONE, 2, '"true" on the day of the first purchase, else "false"'
         ),
         Dimension("ad_sdk_name", Sent("ads"), _CUBE, 5, "ad SDK that showed the ad", "ad_sdk_name"),
         Dimension("ad_type", Sent("ads"), _CUBE, 6, "format of the ad", "ad_type"),
@@ -170,11 +170,11 @@ EVENT_COLUMNS: Final[dict[str, Kind]] = {
 """Columns of a stored event with the kinds of their values, in the order of the lake."""
 
 
-def dimensions_kept_in(table: Table) -> tuple[str, ...]:
+def dimensions_in_table(table: Table) -> tuple[str, ...]:
     """Return the dimensions that are columns of *table*, in the order of the lake."""
-    return tuple(name for name in EVENT_DIMENSIONS if table in DIMENSIONS[name].kept_in)
+    return tuple(name for name in EVENT_DIMENSIONS if table in DIMENSIONS[name].tables)
 
 
-def dimensions_of(category: Category) -> tuple[str, ...]:
+def dimensions_of_category(category: Category) -> tuple[str, ...]:
     """Return the dimensions that only events of *category* have, in the order of the lake."""
     return tuple(name for name in EVENT_DIMENSIONS if DIMENSIONS[name].only == category)

@@ -13,6 +13,7 @@ from typing import Final, Literal
 
 import msgspec
 
+from gamelens.wire.currencies import RATE_SCALE
 from gamelens.wire.intervals import Granularity
 
 BIG: Final = "DECIMAL(38, 0)"
@@ -58,6 +59,7 @@ class Atom(msgspec.Struct, frozen=True):
         stored: type of its sums; empty if tables of sums do not have it.
         is_player: whether it is the key of a player.
         others: how other tables have it, by table.
+        per_usd: what makes one US dollar in sums of money.
     """
 
     name: str
@@ -66,6 +68,7 @@ class Atom(msgspec.Struct, frozen=True):
     stored: str = ""
     is_player: bool = False
     others: dict[str, Read] = {}
+    per_usd: int = 0
 
     def reads(self) -> dict[str, Read]:
         """Return how each table has it, by table."""
@@ -140,12 +143,14 @@ ATOMS: Final[dict[str, Atom]] = {
                 **dict.fromkeys(("slim", "cube"), Read(_in("business", _USD), ("rates",))),
                 **dict.fromkeys(("active", "daily_players"), Read(_USD, ("rates",))),
             },
+            per_usd=100 * RATE_SCALE,
         ),
         Atom(
             "earned",
             Read(_in("impression", _USD), ("rates",)),
             of="impression",
             others=dict.fromkeys(("slim", "cube"), Read(_in("impression", _USD), ("rates",))),
+            per_usd=10**9 * RATE_SCALE,
         ),
         Atom(
             "installed",

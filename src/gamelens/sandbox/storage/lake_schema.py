@@ -22,7 +22,7 @@ from typing import Final
 from gamelens.sandbox.storage.atoms import ATOMS, BIG
 from gamelens.wire import dimensions
 from gamelens.wire.dimensions import EVENT_DIMENSIONS as EVENT_DIMENSIONS
-from gamelens.wire.dimensions import dimensions_kept_in
+from gamelens.wire.dimensions import dimensions_in_table
 
 FORMAT: Final = 8
 """Version of the lake's layout. A lake of another version is rebuilt from the inbox."""
@@ -45,11 +45,11 @@ PURCHASE_CURRENCY: Final = "CASE WHEN category = 'business' THEN currency END"
 It is null for any other event, so that it tells payers.
 """
 
-SLIM_DIMENSIONS: Final = dimensions_kept_in("slim")
-CUBE_DIMENSIONS: Final = dimensions_kept_in("cube")
-PLAYER_DIMENSIONS: Final = dimensions_kept_in("member")
+SLIM_DIMENSIONS: Final = dimensions_in_table("slim")
+CUBE_DIMENSIONS: Final = dimensions_in_table("cube")
+PLAYER_DIMENSIONS: Final = dimensions_in_table("member")
 """Dimensions of memberships. A player has one set of values for most of a day."""
-RETURN_DIMENSIONS: Final = dimensions_kept_in("return")
+RETURN_DIMENSIONS: Final = dimensions_in_table("return")
 """Dimensions of returns, as the install event had them."""
 
 _MEMBER_CELL: Final = {"day": "DATE", **dict.fromkeys(PLAYER_DIMENSIONS, "VARCHAR"), "currency": "VARCHAR"}
