@@ -1,6 +1,6 @@
 """The catalog: every metric and alias with its fields and rules, and every dimension.
 
-The README of the sandbox room says what else a new metric or dimension takes.
+CONTRIBUTING says what else a new metric or dimension takes.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from typing import Any, Final, Literal
 import msgspec
 
 from gamelens.errors import BadQuery
-from gamelens.wire.filters import DIMENSIONS as DIMENSIONS
-from gamelens.wire.filters import Dimension as Dimension
+from gamelens.wire.dimensions import DIMENSIONS as DIMENSIONS
+from gamelens.wire.dimensions import Dimension as Dimension
 from gamelens.wire.filters import dimensions_in
 from gamelens.wire.intervals import Granularity
 from gamelens.wire.queries import MetricQuery
@@ -22,6 +22,9 @@ MONEY_DIGITS: Final = 6
 """Digits to which a sum of cents is rounded before it is rounded to whole ones: half a cent is then exactly that."""
 Kinds = Literal["plain", "per game", "retention"]
 Adds = Literal["everywhere", "over time and games", "over games", "never"]
+Recipe = Literal["sum", "distinct", "money", "share", "revenue per", "its own"]
+"""How a metric is computed: an atom summed, or its different values counted; money of events; one metric / another one;
+revenue / players; or in a way that no other metric has."""
 
 
 class Quotient(msgspec.Struct, frozen=True):
@@ -66,26 +69,34 @@ class Field(msgspec.Struct, frozen=True):
     combines: Literal["sum"] | Quotient | None = "sum"
 
 
-class Metric(msgspec.Struct, frozen=True, kw_only=True):
+class Metric(msgspec.Struct, frozen=True):
     """One metric.
 
     Attributes:
         name: name on the wire.
         meaning: definition in a few words.
-        fields: fields of its rows, without the dimensions.
-        sorts_by: field that orders the rows of an answer; by default the one called as the metric.
+        recipe: how it is computed.
+        made_of: names of what it is computed from: the atom (`sandbox.storage.atoms`) of a sum or a distinct count; of
+            money, the atoms of its events and their amounts; of a share, the metrics part and whole; of revenue, the
+            metric that counts the players.
+        unit: unit of its own field, for people.
         kinds: forms of query it takes: plain, per game (one game or by game), or retention (Wire 2.6, Query kinds).
-        adds: what its values may be summed over: everywhere is buckets and dimensions (Wire 4.14, Adding up).
         takes_since_days_ago: whether a query may have `since_days_ago`.
+        adds: what its values may be summed over: everywhere is buckets and dimensions (Wire 4.14, Adding up).
+        fields: fields of its rows, without the dimensions; those of its recipe, if it has one.
+        sorts_by: field that orders the rows of an answer; by default the one called as the metric.
     """
 
     name: str
     meaning: str
-    fields: tuple[Field, ...]
-    sorts_by: str = ""
+    recipe: Recipe = "its own"
+    made_of: tuple[str, ...] = ()
+    unit: str = ""
     kinds: Kinds = "plain"
-    adds: Adds = "everywhere"
     takes_since_days_ago: bool = False
+    adds: Adds = "everywhere"
+    fields: tuple[Field, ...] = ()
+    sorts_by: str = ""
 
     def __post_init__(self) -> None:
         if not self.sorts_by:
@@ -110,151 +121,100 @@ def _number(name: str, unit: str, combines: Literal["sum"] | Quotient | None = "
     return Field(name, "number", unit, combines)
 
 
-_USERS: Final = _count("user_unique", "players")
-_SESSIONS: Final = _count("session_unique", "sessions")
-_PAYERS: Final = _count("paying_users", "players")
-_TOTAL_CENTS: Final = _count("total_revenue", "US cents")
 _MONEY: Final = (
     _count("event_count", "events"),
     _number("mean", "USD", Quotient("sum", "event_count")),
     _number("sum", "USD"),
     _number("sum_cents", "US cents"),
 )
-METRICS: Final[dict[str, Metric]] = {
-    metric.name: metric
-    for metric in (
-        Metric(
-            name="ad_impressions_count",
-            meaning="ads shown",
-            fields=(_count("ad_impressions_count", "ads"),),
+
+
+def _catalog(*rows: Metric) -> dict[str, Metric]:
+    """Return the metrics by name, with what follows from their recipes."""
+    counts = {row.name: _count(row.name, row.unit) for row in rows if row.recipe in ("sum", "distinct")}
+    return {row.name: _completed(row, counts) for row in rows}
+
+
+def _completed(row: Metric, counts: Mapping[str, Field]) -> Metric:
+    """Return *row* with the fields of its recipe, their order and what they add up over."""
+    match row.recipe, row.made_of:
+        case "sum", _:
+            return msgspec.structs.replace(row, fields=(counts[row.name],))
+        case "distinct", _:
+            return msgspec.structs.replace(row, fields=(counts[row.name],), adds="over games")
+        case "money", _:
+            return msgspec.structs.replace(row, fields=_MONEY, sorts_by="sum")
+        case "share", (part, whole):
+            fields = (_number(row.name, row.unit, Quotient(part, whole)), counts[part], counts[whole])
+            by_name = tuple(sorted(fields, key=lambda field: field.name))
+            return msgspec.structs.replace(row, fields=by_name, adds="over games")
+        case "revenue per", (players,):
+            ratio = _number(row.name, row.unit, Quotient("total_revenue", players, 0.01))
+            fields = (ratio, counts[players], _count("total_revenue", "US cents"))
+            return msgspec.structs.replace(row, fields=fields, adds="over games")
+    return row
+
+
+METRICS: Final = _catalog(
+    Metric("ad_impressions_count", "ads shown", "sum", ("shown",), "ads"),
+    Metric(
+        "ad_impressions_per_session",
+        "ads shown / sessions",
+        "share",
+        ("ad_impressions_count", "session_unique"),
+        "ads per session",
+    ),
+    Metric("arppu", "revenue / paying users", "revenue per", ("paying_users",), "USD per payer"),
+    Metric("arpu", "revenue / active users", "revenue per", ("user_unique",), "USD per player"),
+    Metric("conversion", "paying users / active users", "share", ("paying_users", "user_unique"), "share", "per game"),
+    Metric(
+        "conversion_ft",
+        "converting users / active users",
+        "share",
+        ("converting_users", "user_unique"),
+        "share",
+        "per game",
+    ),
+    Metric("converting_users", "players whose first purchase falls in the bucket", "sum", ("converted",), "players"),
+    Metric("event_count", "events of any category", "sum", ("events",), "events"),
+    Metric("ilrd_id_unique", "distinct ad impressions", "distinct", ("impression",), "impressions"),
+    Metric("ilrd_revenue", "ad impression revenue", "money", ("impressions", "earned")),
+    Metric("installs_ratio", "new users / active users", "share", ("new_users", "user_unique"), "share", "per game"),
+    Metric("new_users", "players whose install falls in the bucket", "sum", ("installed",), "players"),
+    Metric("paying_users", "distinct players with a purchase", "distinct", ("payer",), "players"),
+    Metric(
+        "retention_retro",
+        "of the players installed N days before a day, the share active on it",
+        kinds="retention",
+        takes_since_days_ago=True,
+        adds="never",
+        fields=(_number("retention", "share", None),),
+        sorts_by="retention",
+    ),
+    Metric(
+        "returning_users",
+        "distinct players active on a day after their install day",
+        "distinct",
+        ("returner",),
+        "players",
+        "per game",
+        takes_since_days_ago=True,
+    ),
+    Metric("revenue", "purchases", "money", ("purchases", "paid")),
+    Metric(
+        "session_length",
+        "mean length of the sessions that ended",
+        adds="over games",
+        fields=(
+            _number("session_length", "seconds", None),
+            _count("session_unique", "sessions"),
+            _count("total_session_length", "seconds"),
         ),
-        Metric(
-            name="ad_impressions_per_session",
-            meaning="ads shown / sessions",
-            fields=(
-                _count("ad_impressions_count", "ads"),
-                _number(
-                    "ad_impressions_per_session", "ads per session", Quotient("ad_impressions_count", "session_unique")
-                ),
-                _SESSIONS,
-            ),
-            adds="over games",
-        ),
-        Metric(
-            name="arppu",
-            meaning="revenue / paying users",
-            fields=(
-                _number("arppu", "USD per payer", Quotient("total_revenue", "paying_users", 0.01)),
-                _PAYERS,
-                _TOTAL_CENTS,
-            ),
-            adds="over games",
-        ),
-        Metric(
-            name="arpu",
-            meaning="revenue / active users",
-            fields=(
-                _number("arpu", "USD per player", Quotient("total_revenue", "user_unique", 0.01)),
-                _USERS,
-                _TOTAL_CENTS,
-            ),
-            adds="over games",
-        ),
-        Metric(
-            name="conversion",
-            meaning="paying users / active users",
-            fields=(_number("conversion", "share", Quotient("paying_users", "user_unique")), _PAYERS, _USERS),
-            kinds="per game",
-            adds="over games",
-        ),
-        Metric(
-            name="conversion_ft",
-            meaning="converting users / active users",
-            fields=(
-                _number("conversion_ft", "share", Quotient("converting_users", "user_unique")),
-                _count("converting_users", "players"),
-                _USERS,
-            ),
-            kinds="per game",
-            adds="over games",
-        ),
-        Metric(
-            name="converting_users",
-            meaning="players whose first purchase falls in the bucket",
-            fields=(_count("converting_users", "players"),),
-        ),
-        Metric(
-            name="event_count",
-            meaning="events of any category",
-            fields=(_count("event_count", "events"),),
-        ),
-        Metric(
-            name="ilrd_id_unique",
-            meaning="distinct ad impressions",
-            fields=(_count("ilrd_id_unique", "impressions"),),
-            adds="over games",
-        ),
-        Metric(name="ilrd_revenue", meaning="ad impression revenue", fields=_MONEY, sorts_by="sum"),
-        Metric(
-            name="installs_ratio",
-            meaning="new users / active users",
-            fields=(
-                _number("installs_ratio", "share", Quotient("new_users", "user_unique")),
-                _count("new_users", "players"),
-                _USERS,
-            ),
-            kinds="per game",
-            adds="over games",
-        ),
-        Metric(
-            name="new_users",
-            meaning="players whose install falls in the bucket",
-            fields=(_count("new_users", "players"),),
-        ),
-        Metric(
-            name="paying_users",
-            meaning="distinct players with a purchase",
-            fields=(_PAYERS,),
-            adds="over games",
-        ),
-        Metric(
-            name="retention_retro",
-            meaning="of the players installed N days before a day, the share active on it",
-            fields=(_number("retention", "share", None),),
-            sorts_by="retention",
-            kinds="retention",
-            adds="never",
-            takes_since_days_ago=True,
-        ),
-        Metric(
-            name="returning_users",
-            meaning="distinct players active on a day after their install day",
-            fields=(_count("returning_users", "players"),),
-            kinds="per game",
-            adds="over games",
-            takes_since_days_ago=True,
-        ),
-        Metric(name="revenue", meaning="purchases", fields=_MONEY, sorts_by="sum"),
-        Metric(
-            name="session_length",
-            meaning="mean length of the sessions that ended",
-            fields=(_number("session_length", "seconds", None), _SESSIONS, _count("total_session_length", "seconds")),
-            adds="over games",
-        ),
-        Metric(
-            name="session_unique",
-            meaning="distinct sessions with an event",
-            fields=(_SESSIONS,),
-            adds="over games",
-        ),
-        Metric(
-            name="user_unique",
-            meaning="distinct players with an event",
-            fields=(_USERS,),
-            adds="over games",
-        ),
-    )
-}
+    ),
+    Metric("session_unique", "distinct sessions with an event", "distinct", ("session",), "sessions"),
+    Metric("user_unique", "distinct players with an event", "distinct", ("player",), "players"),
+)
+"""All metrics of the service, by name."""
 
 
 class AliasPart(msgspec.Struct, frozen=True):

@@ -2,24 +2,37 @@
 
 from __future__ import annotations
 
-import re
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-import gamelens
 from gamelens.catalog import ALIASES, DIMENSIONS, METRICS, Quotient, check_query, find_metric, metric_named
 from gamelens.errors import BadQuery
+from gamelens.sandbox.storage.atoms import ATOMS
 from gamelens.wire.queries import decode_query
 
-WIRE = Path(gamelens.__file__).parent / "wire" / "README.md"
-ROW = re.compile(r"^\| `(\w+)` \|.*\| ([^|]+) \|$", re.MULTILINE)
 FIELDS = {
-    name: re.findall(r"`(\w+)`", fields)
-    for name, fields in ROW.findall(WIRE.read_text(encoding="utf-8").split("## 4.11 Metrics")[1].split("\n## ")[0])
+    "ad_impressions_count": "ad_impressions_count",
+    "ad_impressions_per_session": "ad_impressions_count ad_impressions_per_session session_unique",
+    "arppu": "arppu paying_users total_revenue",
+    "arpu": "arpu user_unique total_revenue",
+    "conversion": "conversion paying_users user_unique",
+    "conversion_ft": "conversion_ft converting_users user_unique",
+    "converting_users": "converting_users",
+    "event_count": "event_count",
+    "ilrd_id_unique": "ilrd_id_unique",
+    "ilrd_revenue": "event_count mean sum sum_cents",
+    "installs_ratio": "installs_ratio new_users user_unique",
+    "new_users": "new_users",
+    "paying_users": "paying_users",
+    "retention_retro": "retention",
+    "returning_users": "returning_users",
+    "revenue": "event_count mean sum sum_cents",
+    "session_length": "session_length session_unique total_session_length",
+    "session_unique": "session_unique",
+    "user_unique": "user_unique",
 }
-"""Row fields of each metric as Wire 4.11, Metrics, has them."""
+"""Row fields of each metric (Wire 4.11, Metrics)."""
 PER_GAME = ("returning_users", "installs_ratio", "conversion", "conversion_ft")
 PLAIN = [name for name in FIELDS if name not in (*PER_GAME, "retention_retro")]
 WEEK = {"interval": "2026-11-01/P7D", "granularity": "day"}
@@ -43,8 +56,8 @@ def test_the_metrics_are_these_and_no_more() -> None:
 
 @pytest.mark.parametrize("name", FIELDS)
 def test_a_metric_has_its_row_fields(name: str) -> None:
-    """The rows of a metric have the fields of its table row (Wire 4.11, Metrics)."""
-    assert [field.name for field in METRICS[name].fields] == FIELDS[name]
+    """The rows of a metric have these fields and no others (Wire 4.11, Metrics)."""
+    assert [field.name for field in METRICS[name].fields] == FIELDS[name].split()
 
 
 @pytest.mark.parametrize("name", FIELDS)
@@ -52,6 +65,16 @@ def test_a_metric_sorts_by_a_field_of_its_own(name: str) -> None:
     """A metric sorts by its own field, or `sum` for revenue (Wire 2.10, Row order)."""
     expected = {"revenue": "sum", "ilrd_revenue": "sum", "retention_retro": "retention"}.get(name, name)
     assert METRICS[name].sorts_by == expected
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_a_metric_is_made_of_atoms_or_of_counting_metrics(name: str) -> None:
+    """What a recipe names exists, so that a misspelt row fails here and not in a query."""
+    metric = METRICS[name]
+    if metric.recipe in ("sum", "distinct", "money"):
+        assert {*metric.made_of} <= ATOMS.keys()
+    else:
+        assert {METRICS[each].recipe for each in metric.made_of} <= {"sum", "distinct"}
 
 
 def test_dimensions_come_in_the_order_of_the_service() -> None:

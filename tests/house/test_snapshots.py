@@ -21,12 +21,16 @@ import pytest
 from starlette.applications import Starlette
 from starlette.routing import Mount, Route
 
+from gamelens.catalog import DIMENSIONS, METRICS
 from gamelens.sandbox.control.control_app import control_app
 from gamelens.sandbox.http.openapi import DESCRIPTIONS
-from house.source import TOP, exported, modules
+from gamelens.sandbox.storage.lake_schema import COLUMNS, FORMAT
+from gamelens.wire.dimensions import Payload, Sent
+from house.source import PACKAGE, TOP, exported, modules
 
 COMMAND = "SNAPSHOTS=write .venv/bin/pytest tests/house/test_snapshots.py"
 FOLDER = Path(__file__).with_name("snapshots")
+WIRE = PACKAGE / "wire" / "README.md"
 REFERENCE = "#/components/schemas/"
 LEFT_OUT = {"description", "summary", "title", "examples", "discriminator"}
 """Keywords for people, whose texts come from docstrings and class names; and one that repeats what `anyOf` says."""
@@ -119,6 +123,53 @@ def routes(app: Starlette) -> Iterator[str]:
     for route in mount.routes:
         assert isinstance(route, Route)
         yield f"{route.path} {' '.join(sorted(route.methods or ()))}"
+
+
+def test_the_tables_of_a_lake_are_the_same() -> None:
+    """Columns and their types, under the version of the layout: other columns need another `FORMAT`."""
+    today = [f"format {FORMAT}"]
+    for table, columns in COLUMNS.items():
+        today += [table, *(f"  {name} {kind}" for name, kind in columns.items())]
+    before = (FOLDER / "lake.txt").read_text(encoding="utf-8").splitlines()
+    assert today == before or today[0] != before[0], "the columns are others: add 1 to FORMAT in lake_schema"
+    compare("lake.txt", iter(today))
+
+
+@pytest.mark.parametrize("section", ["4.10 Dimensions", "4.11 Metrics"])
+def test_the_tables_of_the_wire_have_the_rows_of_the_catalog(section: str) -> None:
+    """Each dimension and each metric is described as the catalog has it."""
+    text = WIRE.read_text(encoding="utf-8")
+    start = text.index("|---", text.index(f"\n## {section}\n"))
+    start = text.index("\n", start) + 1
+    end = text.index("\n\n", start) + 1
+    rows = dimension_rows() if section == "4.10 Dimensions" else metric_rows()
+    today = "".join(f"| {' | '.join(row)} |\n" for row in rows)
+    if os.environ.get("SNAPSHOTS") == "write":
+        WIRE.write_text(text[:start] + today + text[end:], encoding="utf-8")
+        return
+    if changes := [*unified_diff(text[start:end].splitlines(), today.splitlines(), "before", "now", lineterm="", n=0)]:
+        pytest.fail("\n".join([*changes, f"If this is meant: {COMMAND}"]), pytrace=False)
+
+
+def dimension_rows() -> Iterator[tuple[str, str, str]]:
+    """Yield name, owner and value of each dimension."""
+    for name, it in DIMENSIONS.items():
+        of = "player" if it.level == "player" else f"`{it.only}` events" if it.only else "event"
+        match it.source:
+            case Sent(field=field):
+                value = f"{it.meaning}; `{field}` as sent" if field else f"{it.meaning}; as sent"
+            case Payload():
+                value = f"{it.meaning} (3.6)"
+            case _:
+                value = it.meaning
+        yield f"`{name}`", of, value
+
+
+def metric_rows() -> Iterator[tuple[str, str, str]]:
+    """Yield name, number and row fields of each metric, with fields that are numbers in bold."""
+    for name, metric in METRICS.items():
+        fields = (f"**`{it.name}`**" if it.kind == "number" else f"`{it.name}`" for it in metric.fields)
+        yield f"`{name}`", metric.meaning, ", ".join(fields)
 
 
 @pytest.mark.parametrize("service", ["collector", "metrics"])

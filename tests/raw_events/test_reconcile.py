@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, cast
 import pandas as pd
 import pytest
 
+from gamelens.catalog import DIMENSIONS
 from gamelens.client.async_client import AsyncClient
 from gamelens.client.sync_client import Client
 from gamelens.errors import BadQuery
@@ -24,10 +25,12 @@ from gamelens.raw_events.reconciliation.recount import Recount
 from gamelens.sandbox.maintenance.bulk_load import open_bulk_load
 from gamelens.sandbox.state.clock import Clock
 from gamelens.simulator import load_scenario, play_columns
+from gamelens.wire.dimensions import EVENT_COLUMNS
 from gamelens.wire.intervals import Interval
 from gamelens.wire.receipts import Receipt
 from support.two_answers import (
     DAY_S,
+    FIRST,
     LEAST,
     NAMES,
     OVER,
@@ -36,7 +39,9 @@ from support.two_answers import (
     assert_shares_of,
     happened_events,
     lake_of,
+    lake_of_lines,
     planted_shares,
+    raw_line,
     shares,
 )
 
@@ -248,6 +253,45 @@ def test_a_lake_without_arrivals_does_not_judge_them(tmp_path: Path) -> None:
         found = reconcile(lake, lake, "event_count", over=lake.available())
     unjudged = found.causes[found.causes["reason"] == "the lake does not know when its events arrived"]
     assert [*unjudged["cause"]] == ["late arrivals", "client time against arrival day", "clock skew"]
+
+
+CONTENT = {
+    "event_id": ("tutorial:start", "tutorial:end"),
+    "custom_01": ("ninja", "wizard"),
+    "device": ("iPhone15,2", "iPhone15,3"),
+    "os_version": ("ios 17.0", "ios 17.1"),
+    "build": ("1.0", "1.1"),
+    "id": ("impression 1", "impression 2"),
+}
+"""Two values of fields of an event, or of the payload of an impression."""
+
+
+@pytest.mark.parametrize("field", CONTENT)
+def test_events_of_one_second_that_differ_are_not_repeated(tmp_path: Path, field: str) -> None:
+    """Of three events without `event_uuid`, only the one that is just like another is repeated."""
+    at_s = int(FIRST.timestamp()) + 4 * DAY_S
+    category = "impression" if field == "id" else "design"
+    happened = Happened("ann", "6e1a", category, at_s, at_s, at_s + 9, "US", "one", True, 0, None, False, False)
+    lines = []
+    for value in (*CONTENT[field], CONTENT[field][0]):
+        line = raw_line(happened)
+        (line["data"]["impression_data"] if field == "id" else line["data"])[field] = value
+        lines.append(line)
+    with lake_of_lines(lines, tmp_path) as lake:
+        found = read_event_rows(lake, COUNTED_METRICS["event_count"], None, Interval.parse(OVER), [])
+    assert found.events[found.is_repeated].sum() == 1
+    assert found.events[~found.is_repeated].sum() == 2
+
+
+def test_every_column_of_events_that_is_a_dimension_splits(world: World) -> None:
+    """A dimension that events have can split a comparison, and one of their players cannot."""
+    allowed = {name for name in DIMENSIONS if name in EVENT_COLUMNS}
+    for name in DIMENSIONS:
+        if name in allowed:
+            reconcile(world.lake, world.lake, "event_count", by=name, over=OVER)
+        else:
+            with pytest.raises(BadQuery, match="one dimension of events"):
+                reconcile(world.lake, world.lake, "event_count", by=name, over=OVER)
 
 
 def test_the_claim_says_how_much_is_explained(world: World) -> None:

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from random import Random
 from typing import Any
 
 import pytest
+from sqlglot import parse_one
+from sqlglot.expressions import CTE
 
-from gamelens.catalog import METRICS
+from gamelens.catalog import DIMENSIONS, METRICS
 from gamelens.sandbox.engines.sql_query import SqlQuery
-from gamelens.sandbox.metrics.sql_planner import TABLES, compile_dimension_values, compile_query
+from gamelens.sandbox.metrics.sql_planner import TABLES, Branch, compile_dimension_values, compile_query
+from gamelens.sandbox.metrics.table_sources import EVENTS
+from gamelens.sandbox.storage.atoms import Read
 from gamelens.sandbox.storage.lake_schema import COLUMNS
+from gamelens.wire.intervals import Interval
 from gamelens.wire.queries import MetricQuery, decode_query
 from support.hypothesis_profiles import tries
 from support.random_worlds import GAMES, POOLS, UNUSED_VALUES, play, random_query
@@ -87,6 +93,11 @@ def test_every_table_that_can_answer_gives_the_same_answer(make_any_stage: Calla
     assert compared > queries
 
 
+def test_random_worlds_have_values_of_every_dimension() -> None:
+    """A dimension that no event of a random world has is not tested by it."""
+    assert POOLS.keys() == DIMENSIONS.keys()
+
+
 def test_every_table_answers_some_query() -> None:
     """No table is kept that no query reads, but those that processing needs."""
     random, used = Random(5), set[str]()
@@ -145,6 +156,40 @@ def test_a_longer_list_makes_no_longer_statement() -> None:
         texts.add(plan.statement.text)
         assert some_values in plan.parameters.values()
     assert len(texts) == 1
+
+
+OF_CATEGORY = {
+    "ad_impressions_count": "ads",
+    "arppu": "business",
+    "converting_users": "business",
+    "ilrd_id_unique": "impression",
+    "ilrd_revenue": "impression",
+    "paying_users": "business",
+    "revenue": "business",
+    "session_length": "session_end",
+}
+"""Metrics that only events of one category add to."""
+
+
+@pytest.mark.parametrize("metric", sorted(METRICS.keys() - {"retention_retro"}))
+def test_a_metric_of_one_category_skips_the_rows_of_others(metric: str) -> None:
+    """Events are filtered by the only category that adds to a metric, so that an engine skips row groups."""
+    body = {"interval": "2026-11-01/P5D", "granularity": "day", "query": {"type": "timeseries"}}
+    plan = compile_query(METRICS[metric], decode_query(body), games=None, tables=())
+    (source,) = [
+        part.this for part in parse_one(plan.statement.text, read="duckdb").find_all(CTE) if part.alias == "source"
+    ]
+    conditions = re.findall(r"category = '(\w+)'", source.args["where"].sql())
+    assert conditions == ([OF_CATEGORY[metric]] if metric in OF_CATEGORY else [])
+
+
+def test_a_table_is_joined_with_what_is_declared_and_nothing_else() -> None:
+    """An atom that reads `install_publisher`, a column of events, joins no installs."""
+    moment = Interval.parse("2026-11-01/P1D")
+    publisher = Branch(EVENTS, moment, {"publisher": Read("install_publisher")})
+    assert EVENTS.rows(publisher.joins, by_number=False).tables == {"events"}
+    installed = Branch(EVENTS, moment, {"publisher": Read("install_day", ("installs",))})
+    assert EVENTS.rows(installed.joins, by_number=False).tables == {"events"} | INSTALLS
 
 
 INSTALLS = {"installs", "installs_moved"}

@@ -19,7 +19,7 @@ from gamelens.sandbox.maintenance.table_verification import verify
 from gamelens.sandbox.state.clock import Clock
 from gamelens.sandbox.storage.lake_schema import EVENT_COLUMNS
 from gamelens.simulator import Ledger, RequestBatch, load_scenario, play, play_columns
-from gamelens.simulator.output.row_groups import SCHEMA
+from gamelens.simulator.output.row_groups import SCHEMA, UNFILLED
 from gamelens.wire.signing import sign
 from support.game_events import NOW
 from support.sandbox_stage import Stage
@@ -94,7 +94,7 @@ def written_bytes(folder: Path, **given: Any) -> dict[date, bytes]:
 
 
 def test_columns_are_those_of_a_lake() -> None:
-    """Names and types equal those of the sandbox, which shares no code with the simulator."""
+    """Names and types equal those of the sandbox."""
     kinds = {"BIGINT": pa.int64(), "TIMESTAMP": pa.timestamp("us"), "DATE": pa.date32(), "VARCHAR": pa.string()}
     assert pa.schema({name: kinds[kind] for name, kind in EVENT_COLUMNS.items()}).equals(PLAIN)
 
@@ -103,6 +103,12 @@ def test_files_have_the_types_of_a_lake(written: Stage) -> None:
     """Written files hold plain strings, no Arrow dictionaries, so any engine can read them."""
     path = written.sandbox.lake.snapshot("acme").files("events")[0]
     assert {str(kind) for kind in pq.read_schema(path).types} == {"int64", "timestamp[us]", "date32[day]", "string"}
+
+
+def test_columns_without_values_are_listed(written: Stage) -> None:
+    """A dimension that the simulation gives no event a value of would look like one that players do not have."""
+    days = pa.concat_tables([pq.read_table(path) for path in written.sandbox.lake.snapshot("acme").files("events")])
+    assert {name for name in days.column_names if days[name].null_count == days.num_rows} == {*UNFILLED}
 
 
 def test_the_lake_has_the_events_that_are_sent(sent: Stage, written: Stage) -> None:

@@ -7,7 +7,7 @@ any tables up, so that those of two lakes with the same events are equal, whatev
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from random import Random
 from typing import Final
@@ -26,7 +26,6 @@ from gamelens.sandbox.storage.lake_schema import (
     PLAYER_DIMENSIONS,
     PURCHASE_CURRENCY,
     RETURN_DIMENSIONS,
-    SECONDS,
     SLIM_DIMENSIONS,
     UNDATED,
 )
@@ -38,7 +37,7 @@ TABLES: Final = tuple(name for name in COLUMNS if name != "combinations")
 _CELL: Final = ", ".join(PLAYER_DIMENSIONS)
 _PERIODS: Final = {"weekly": "week", "monthly": "month"}
 _SUMMED: Final = (
-    *(*MEASURES, "seconds", "money", "players", "sessions", "ended_sessions"),
+    *(*MEASURES, "money", "players", "sessions", "ended_sessions"),
     *("counts", "ended_counts", "returners"),
 )
 _SCOPES: Final = {  # what has several memberships, in each shared table
@@ -290,12 +289,11 @@ def _keys_and_sums(columns: Mapping[str, str]) -> tuple[tuple[str, ...], tuple[s
 
 def _sums(money: str) -> str:
     """Return the columns of the measures, summed over event rows."""
-    measures: Sequence[tuple[str, str]] = (*MEASURES.items(), ("seconds", SECONDS), ("money", money))
-    return ", ".join(f"sum({sql}) AS {name}" for name, sql in measures)
+    return ", ".join(f"sum({sql}) AS {name}" for name, sql in (MEASURES | {"money": money}).items())
 
 
 def _added_up() -> str:
-    return ", ".join(f"sum({name}) AS {name}" for name in (*MEASURES, "seconds", "money"))
+    return ", ".join(f"sum({name}) AS {name}" for name in (*MEASURES, "money"))
 
 
 def _empty(name: str) -> str:

@@ -204,9 +204,15 @@ def raw_line(event: Happened) -> dict[str, Any]:
 @contextmanager
 def lake_of(events: list[Happened], folder: Path) -> Iterator[LakeClient]:
     """Yield a lake with *events*, imported in the order of their arrival."""
-    lines = [json.dumps(raw_line(event)) for event in sorted(events, key=lambda it: it.arrival_s)]
+    with lake_of_lines([raw_line(event) for event in sorted(events, key=lambda it: it.arrival_s)], folder) as lake:
+        yield lake
+
+
+@contextmanager
+def lake_of_lines(lines: list[dict[str, Any]], folder: Path) -> Iterator[LakeClient]:
+    """Yield a lake with the events of the *lines* of an export."""
     source = folder / "export.json.gz"
-    source.write_bytes(gzip.compress("\n".join(lines).encode() + b"\n"))
+    source.write_bytes(gzip.compress("\n".join(map(json.dumps, lines)).encode() + b"\n"))
     Stage(folder / "state").sandbox.close()
     clock = Clock()
     clock.freeze(datetime(2026, 11, 1, tzinfo=UTC))

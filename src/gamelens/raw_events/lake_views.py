@@ -8,9 +8,24 @@ from __future__ import annotations
 
 from typing import Final
 
+from gamelens.wire.dimensions import Category, dimensions_of_category
+
 _PARTS: Final = ", ".join(
     f"nullif(split_part(event_id, ':', {part}), '') AS event_id_{part:02d}" for part in range(1, 6)
 )
+
+_COMMON: Final = ("game_id", "ts", "day", "user_id", "session_id", "country_code", "platform", "build")
+_NETWORKS: Final = ("ilrd_sdk_vendor", "ilrd_network_name")  # come first, in this order
+
+
+def _of_category(category: Category, *others: str) -> str:
+    """Return the statement of the events of *category*: common columns, its dimensions, *others*."""
+    own = dimensions_of_category(category)
+    own = (*(name for name in _NETWORKS if name in own), *(name for name in own if name not in _NETWORKS))
+    rates = " LEFT JOIN rates USING (currency)" if "currency" in others else ""
+    columns = ", ".join((*_COMMON, *own, *others))
+    return f"SELECT {columns} FROM lake_events{rates} WHERE category = '{category}'"  # noqa: S608
+
 
 VIEWS: Final[dict[str, str]] = {
     "events": f"""
@@ -38,24 +53,11 @@ VIEWS: Final[dict[str, str]] = {
                max(length) AS length, arg_min(country_code, ts) AS country_code, arg_min(platform, ts) AS platform,
                arg_min(build, ts) AS build
         FROM lake_events WHERE session_id IS NOT NULL GROUP BY game_id, user_id, session_id""",
-    "purchases": """
-        SELECT game_id, ts, day, user_id, session_id, country_code, platform, build, currency, money / 100 AS amount,
-               money * scaled / 100 / 1e9 AS usd
-        FROM lake_events LEFT JOIN rates USING (currency) WHERE category = 'business'""",
-    "ads": """
-        SELECT game_id, ts, day, user_id, session_id, country_code, platform, build, ad_sdk_name, ad_type, ad_action
-        FROM lake_events WHERE category = 'ads'""",
-    "impressions": """
-        SELECT game_id, ts, day, user_id, session_id, country_code, platform, build, ilrd_sdk_vendor,
-               ilrd_network_name, ilrd_adunit_name, ilrd_adunit_format, currency, money / 1e9 AS amount,
-               money / 1e9 * scaled / 1e9 AS usd
-        FROM lake_events LEFT JOIN rates USING (currency) WHERE category = 'impression'""",
-    "session_ends": """
-        SELECT game_id, ts, day, user_id, session_id, country_code, platform, build, length
-        FROM lake_events WHERE category = 'session_end'""",
-    "errors": """
-        SELECT game_id, ts, day, user_id, session_id, country_code, platform, build, severity
-        FROM lake_events WHERE category = 'error'""",
+    "purchases": _of_category("business", "currency", "money / 100 AS amount", "money * scaled / 100 / 1e9 AS usd"),
+    "ads": _of_category("ads"),
+    "impressions": _of_category("impression", "currency", "money / 1e9 AS amount", "money / 1e9 * scaled / 1e9 AS usd"),
+    "session_ends": _of_category("session_end", "length"),
+    "errors": _of_category("error"),
 }
 """The statement of each view, by name."""
 

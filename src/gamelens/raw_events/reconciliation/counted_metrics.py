@@ -7,14 +7,13 @@ from typing import Final, Literal
 import msgspec
 
 from gamelens.errors import BadQuery
+from gamelens.wire.dimensions import DIMENSIONS, EVENT_DIMENSIONS
 
-PLAYER_SPLITS: Final = ("country_code", "platform", "build", "install_publisher", "ab_id", "ab_variant_id")
-"""Dimensions of an event that usually stay the same for a player."""
-EVENT_SPLITS: Final = (
-    *("game_id", "category", "ad_sdk_name", "ad_type", "ad_action", "severity"),
-    *("ilrd_sdk_vendor", "ilrd_network_name", "ilrd_adunit_name", "ilrd_adunit_format"),
-)
+_OF_GAMES: Final = ("game_id", "category")
+EVENT_SPLITS: Final = tuple(name for name in EVENT_DIMENSIONS if name in _OF_GAMES or DIMENSIONS[name].only)
 """Dimensions that are the event's own."""
+PLAYER_SPLITS: Final = tuple(name for name in EVENT_DIMENSIONS if name not in EVENT_SPLITS)
+"""Dimensions of an event that usually stay the same for a player."""
 NETWORK: Final = "ilrd_network_name"
 
 _NAMED: Final = "user_id IS NOT NULL"

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from gamelens.raw_events.reconciliation.counted_metrics import EVENT_SPLITS, CountedMetric
 from gamelens.raw_events.reconciliation.counting_rules import margin
+from gamelens.wire.dimensions import EVENT_COLUMNS
 from gamelens.wire.intervals import Interval
 
 if TYPE_CHECKING:
@@ -30,11 +31,12 @@ _QUARTER_US: Final = QUARTER_S * 1_000_000
 _MOST_ROWS: Final = 20_000_000
 _SECONDS: Final = 600.0
 _MEMORY: Final = "4GB"
+_VENDOR_ID: Final = "CASE WHEN starts_with(ilrd_id, 'i') THEN ilrd_id END"  # the other ids are the event's own
 _CONTENT: Final = (
-    *("game_id", "user_id", "session_id", "ts", "country_code", "platform", "build", "category"),
-    *("ad_sdk_name", "ad_type", "ad_action", "severity", "ilrd_sdk_vendor", "ilrd_adunit_name", "ilrd_network_name"),
-    *("ilrd_adunit_format", "install_publisher", "ab_id", "ab_variant_id", "length", "money", "currency"),
+    *(name for name in EVENT_COLUMNS if name not in ("seq", "day", "event_uuid", "arrived_at", "ilrd_id")),
+    _VENDOR_ID,
 )
+"""What two events have in common if one repeats the other."""
 
 BOT_EVENTS: Final = 500
 """Events of a UTC day from which a player's activity may be implausible."""

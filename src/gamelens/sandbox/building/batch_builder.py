@@ -27,7 +27,6 @@ from gamelens.sandbox.engines.engine import BuildEngine
 from gamelens.sandbox.storage.keyed_runs import LAST_DAY, PREFIX
 from gamelens.sandbox.storage.lake import Lake
 from gamelens.sandbox.storage.lake_schema import (
-    BIG,
     COLUMNS,
     CUBE_DIMENSIONS,
     EVENT_COLUMNS,
@@ -35,8 +34,8 @@ from gamelens.sandbox.storage.lake_schema import (
     PLAYER_DIMENSIONS,
     PURCHASE_CURRENCY,
     RETURN_DIMENSIONS,
-    SECONDS,
     SLIM_DIMENSIONS,
+    SUMS,
 )
 from gamelens.sandbox.storage.manifest import Part
 
@@ -179,7 +178,7 @@ def _group(writer: PartWriter) -> None:
 def _join_numbers(writer: PartWriter, facts: FactSource) -> None:
     """Create `active_rows`, `session_ids` and `session_rows` (see `memberships`)."""
     sql = writer.sql
-    measures = ", ".join((*MEASURES, "seconds", "money"))
+    measures = ", ".join(SUMS)
     cell = ", ".join(f"users.{name}" for name in (*PLAYER_DIMENSIONS, "currency"))
     sql.create(
         "active_rows",
@@ -259,5 +258,5 @@ def _write_sums(writer: PartWriter) -> None:
 
 
 def _sums(money: str) -> str:
-    sums = [f"CAST(sum({sql}) AS BIGINT) AS {measure}" for measure, sql in MEASURES.items()]
-    return ", ".join([*sums, f"CAST(sum({SECONDS}) AS {BIG}) AS seconds", f"CAST(sum({money}) AS {BIG}) AS money"])
+    summed = MEASURES | {"money": money}
+    return ", ".join(f"CAST(sum({sql}) AS {SUMS[name]}) AS {name}" for name, sql in summed.items())

@@ -11,7 +11,7 @@ from typing import Final
 from gamelens.sandbox.building.fact_source import DAY_NUMBER, FactSource
 from gamelens.sandbox.building.first_events import DAY_US, USERS_WITH_STATED
 from gamelens.sandbox.building.part_writer import PartWriter
-from gamelens.sandbox.storage.lake_schema import EVENT_COLUMNS, MEASURES, PLAYER_DIMENSIONS
+from gamelens.sandbox.storage.lake_schema import EVENT_COLUMNS, PLAYER_DIMENSIONS, SUMS
 
 PERIODS: Final = {
     "daily": "day",
@@ -122,21 +122,20 @@ def _write_shared_players(writer: PartWriter, period: str, first_day: str) -> No
 
 def _write_active(writer: PartWriter) -> None:
     """Write `active` and the cells of days, from `active_rows` and `new_daily`."""
-    measures = (*MEASURES, "seconds", "money")
-    sums = ", ".join(f"sum({name}) AS {name}" for name in measures)
+    sums = ", ".join(f"sum({name}) AS {name}" for name in SUMS)
     members = f"new_daily JOIN {_INSTALLS} USING (player)"
     counted = f"(SELECT day, player, combination, 1 AS counts, {_RETURNERS} FROM {members}) AS counted"  # noqa: S608
     rows = f"active_rows LEFT JOIN {counted} USING (day, player, combination)"
     cell = f"day, {_DIMENSIONS}, currency"
     writer.add(
         "active",
-        f"SELECT {cell}, player, {', '.join(measures)}, coalesce(counts, 0) AS counts FROM {rows}",  # noqa: S608
+        f"SELECT {cell}, player, {', '.join(SUMS)}, coalesce(counts, 0) AS counts FROM {rows}",  # noqa: S608
     )
-    nulls = ", ".join(f"NULL AS {name}" for name in measures)
+    nulls = ", ".join(f"NULL AS {name}" for name in SUMS)
     writer.add(
         "daily_players",
         f"SELECT {cell}, {sums}, coalesce(sum(counts), 0) AS players, coalesce(sum(returners), 0) AS returners FROM ("  # noqa: S608
-        f"SELECT {cell}, {', '.join(measures)}, counts, returners FROM {rows} UNION ALL "
+        f"SELECT {cell}, {', '.join(SUMS)}, counts, returners FROM {rows} UNION ALL "
         f"SELECT {cell}, {nulls}, NULL AS counts, 1 AS returners FROM later_returns JOIN combined USING (combination)"
         f") AS members GROUP BY {cell}",
     )

@@ -12,6 +12,7 @@ from typing import Final
 from gamelens.sandbox.engines.duckdb_engine import literal
 from gamelens.sandbox.imports.source_files import DamagedFileError
 from gamelens.sandbox.storage.lake_schema import EVENT_COLUMNS
+from gamelens.wire.dimensions import DIMENSIONS
 from gamelens.wire.limits import FUTURE_S
 
 _NANOS_PER_CENT: Final = 10**7
@@ -114,7 +115,8 @@ def _values(columns: Mapping[str, str]) -> dict[str, str]:
         return f'CAST("{name}" AS VARCHAR)' if name in columns else "CAST(NULL AS VARCHAR)"
 
     cents = 'TRY_CAST("publisher_revenue_usd_cents" AS DOUBLE)' if "publisher_revenue_usd_cents" in columns else "NULL"
-    is_impression, is_ad = "category = 'impression'", "category = 'ads'"
+    is_impression = "category = 'impression'"
+    sent = ((it.name, it.only, it.event_data) for it in DIMENSIONS.values() if it.event_data)
     return {
         "ts": "make_timestamp(CASE WHEN client_us BETWEEN 0 "
         f"AND least({_LATEST_US}, arrival_us + {FUTURE_S * 10**6}) THEN client_us ELSE arrival_us END)",
@@ -122,11 +124,10 @@ def _values(columns: Mapping[str, str]) -> dict[str, str]:
         "category": "category",
         "user_id": text("user_id"),
         "session_id": text("session_id"),
-        **{name: f"CASE WHEN {is_ad} THEN {text(name)} END" for name in ("ad_sdk_name", "ad_type", "ad_action")},
-        "severity": f"CASE WHEN category = 'error' THEN {text('severity')} END",
-        "ilrd_network_name": f"CASE WHEN {is_impression} THEN {text('ad_network_name')} END",
-        "ilrd_adunit_name": f"CASE WHEN {is_impression} THEN {text('adunit_name')} END",
-        "ilrd_adunit_format": f"CASE WHEN {is_impression} THEN {text('adunit_format')} END",
+        **{
+            name: f"CASE WHEN category = '{only}' THEN {text(column)} END" if only else text(column)
+            for name, only, column in sent
+        },
         "ilrd_id": f"CASE WHEN {is_impression} THEN 's' || seq END",
         "money": f"CASE WHEN {is_impression} THEN CAST(CASE WHEN {cents} BETWEEN 0 AND {_MOST_CENTS} "
         f"THEN round({cents} * {_NANOS_PER_CENT}) ELSE 0 END AS BIGINT) END",

@@ -12,16 +12,14 @@ from typing import Final
 from gamelens.catalog import Metric
 from gamelens.errors import BadQuery
 from gamelens.sandbox.metrics.metric_sql import METRIC_SQL
+from gamelens.sandbox.storage.atoms import ATOMS
+from gamelens.wire.dimensions import DIMENSIONS, OfPlayer
 from gamelens.wire.filters import dimensions_in
 from gamelens.wire.intervals import Interval
 from gamelens.wire.queries import MetricQuery
 
-_LACKS: Final = {
-    **dict.fromkeys(("purchases", "paid", "payer", "converted"), "purchases"),
-    **dict.fromkeys(("seconds", "ended", "ended_session"), "session ends"),
-    **dict.fromkeys(("is_paying", "is_converting"), "purchases"),
-}
-"""Events that Event Data lacks, by the atom of a metric or the dimension that needs them."""
+_LACKING: Final = {"business": "purchases", "session_end": "session ends"}
+"""Events that Event Data lacks, by category."""
 
 
 def check_event_data(
@@ -52,10 +50,9 @@ def check_event_data(
 
 def _needs(metric: Metric, query: MetricQuery) -> Iterable[tuple[str, str, str]]:
     """Yield each field and value of *query* that needs what Event Data lacks, and what."""
-    for atom in METRIC_SQL[metric.name].atoms:
-        if atom in _LACKS:
-            yield "metric", metric.name, _LACKS[atom]
-    names = (*query.dimensions, *(dimensions_in(query.filter) if query.filter is not None else ()))
-    for name in names:
-        if name in _LACKS:
-            yield "dimension", name, _LACKS[name]
+    for name in METRIC_SQL[metric.name].atoms:
+        if (category := ATOMS[name].of) in _LACKING:
+            yield "metric", metric.name, _LACKING[category]
+    for name in (*query.dimensions, *(dimensions_in(query.filter) if query.filter is not None else ())):
+        if DIMENSIONS[name].source == OfPlayer("purchase"):
+            yield "dimension", name, _LACKING["business"]

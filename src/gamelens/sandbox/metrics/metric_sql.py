@@ -2,7 +2,7 @@
 
 A statement returns integers, the *parts* of a metric. Means, ratios and money are computed from them in Python, so that
 every engine gives the same digits (Wire 4.13, Numbers). Each part sums one *atom* or counts its different values: a
-column that `table_sources` can derive from the rows of each table.
+number or key that `storage.atoms` defines over the rows of each table.
 """
 
 from __future__ import annotations
@@ -13,16 +13,12 @@ from typing import Final
 
 import msgspec
 
-from gamelens.catalog import Metric
-from gamelens.sandbox.processing.impression_fields import NANO
-from gamelens.wire.currencies import RATE_SCALE
+from gamelens.catalog import METRICS, Metric
+from gamelens.sandbox.storage.atoms import ATOMS
 from gamelens.wire.results import Row
 
 Parts = dict[str, int]
 """Integers that a statement returns for one row, by name."""
-
-_CENT_SCALE: Final = 100 * RATE_SCALE  # of purchase sums per US dollar
-_NANO_SCALE: Final = NANO * RATE_SCALE  # of impression sums per US dollar
 
 
 class Sum(msgspec.Struct, frozen=True):
@@ -52,7 +48,7 @@ class MetricSql(msgspec.Struct, frozen=True):
 
     @property
     def atoms(self) -> tuple[str, ...]:
-        """The columns that the parts are made of, as `table_sources` defines them."""
+        """The atoms that the parts are made of."""
         return tuple(dict.fromkeys(part.atom for part in self.parts.values()))
 
 
@@ -60,12 +56,8 @@ def _ratio(numerator: int, denominator: int) -> float | None:
     return numerator / denominator if denominator else None
 
 
-def _summed(name: str, atom: str) -> MetricSql:
-    return MetricSql({name: Sum(atom)}, (name,), lambda parts: {name: parts[name]})
-
-
-def _distinct(name: str, atom: str) -> MetricSql:
-    return MetricSql({name: Distinct(atom)}, (name,), lambda parts: {name: parts[name]})
+def _one(name: str, part: Sum | Distinct) -> MetricSql:
+    return MetricSql({name: part}, (name,), lambda parts: {name: parts[name]})
 
 
 def _order_by_quotient(numerator: str, denominator: str) -> tuple[str, ...]:
@@ -79,7 +71,7 @@ def _order_by_quotient(numerator: str, denominator: str) -> tuple[str, ...]:
 def _share(name: str, numerator: str, denominator: str) -> MetricSql:
     """Return the ratio of two counting metrics."""
     return MetricSql(
-        {**METRIC_SQL[numerator].parts, **METRIC_SQL[denominator].parts},
+        {**sql_of(METRICS[numerator]).parts, **sql_of(METRICS[denominator]).parts},
         _order_by_quotient(numerator, denominator),
         lambda parts: {
             name: _ratio(parts[numerator], parts[denominator]),
@@ -89,11 +81,9 @@ def _share(name: str, numerator: str, denominator: str) -> MetricSql:
     )
 
 
-def _money(count: str, earned: str, scale: int) -> MetricSql:
-    """Return the money of one category in US dollars.
-
-    *count* is the atom of its events, *earned* that of their amounts in US dollars times *scale*.
-    """
+def _money(count: str, earned: str) -> MetricSql:
+    """Return the money of one category in US dollars, from the atoms of its events and of their amounts."""
+    scale = ATOMS[earned].per_usd
     return MetricSql(
         {"event_count": Sum(count), "usd": Sum(earned)},
         ("usd",),
@@ -108,29 +98,19 @@ def _money(count: str, earned: str, scale: int) -> MetricSql:
 
 def _revenue_per(name: str, players: str) -> MetricSql:
     """Return the revenue per counted player, with the revenue in US cents."""
+    scale = ATOMS["paid"].per_usd
     return MetricSql(
-        {"usd": METRIC_SQL["revenue"].parts["usd"], **METRIC_SQL[players].parts},
+        {"usd": Sum("paid"), **sql_of(METRICS[players]).parts},
         _order_by_quotient("usd", players),
         lambda parts: {
-            name: _ratio(parts["usd"], _CENT_SCALE * parts[players]),
+            name: _ratio(parts["usd"], scale * parts[players]),
             players: parts[players],
-            "total_revenue": round(Fraction(parts["usd"], RATE_SCALE)),  # US cents, half to even, once
+            "total_revenue": round(Fraction(100 * parts["usd"], scale)),  # US cents, half to even, once
         },
     )
 
 
-METRIC_SQL: dict[str, MetricSql] = {
-    "event_count": _summed("event_count", "events"),
-    "user_unique": _distinct("user_unique", "player"),
-    "session_unique": _distinct("session_unique", "session"),
-    "new_users": _summed("new_users", "installed"),
-    "converting_users": _summed("converting_users", "converted"),
-    "paying_users": _distinct("paying_users", "payer"),
-    "ad_impressions_count": _summed("ad_impressions_count", "shown"),
-    "ilrd_id_unique": _distinct("ilrd_id_unique", "impression"),
-    "returning_users": _distinct("returning_users", "returner"),
-    "revenue": _money("purchases", "paid", _CENT_SCALE),
-    "ilrd_revenue": _money("impressions", "earned", _NANO_SCALE),
+_WITHOUT_RECIPE: Final = {
     "session_length": MetricSql(
         {
             "total_session_length": Sum("seconds"),
@@ -144,23 +124,33 @@ METRIC_SQL: dict[str, MetricSql] = {
             "total_session_length": parts["total_session_length"],
         },
     ),
-}
-METRIC_SQL |= {
-    "installs_ratio": _share("installs_ratio", "new_users", "user_unique"),
-    "conversion": _share("conversion", "paying_users", "user_unique"),
-    "conversion_ft": _share("conversion_ft", "converting_users", "user_unique"),
-    "ad_impressions_per_session": _share("ad_impressions_per_session", "ad_impressions_count", "session_unique"),
-    "arpu": _revenue_per("arpu", "user_unique"),
-    "arppu": _revenue_per("arppu", "paying_users"),
     "retention_retro": MetricSql(
         {"installed": Sum("cohort"), "returned": Sum("returned")},
         _order_by_quotient("returned", "installed"),
         lambda parts: {"retention": parts["returned"] / parts["installed"]},
     ),
 }
+"""The metrics whose recipe is their own."""
 
 
-RETURNING_AFTER: Final = _distinct("returning_users", "returner_after")
+def sql_of(metric: Metric) -> MetricSql:
+    """Return *metric* in SQL, by its recipe."""
+    match metric.recipe, metric.made_of:
+        case "sum", (atom,):
+            return _one(metric.name, Sum(atom))
+        case "distinct", (atom,):
+            return _one(metric.name, Distinct(atom))
+        case "money", (count, earned):
+            return _money(count, earned)
+        case "share", (part, whole):
+            return _share(metric.name, part, whole)
+        case "revenue per", (players,):
+            return _revenue_per(metric.name, players)
+    return _WITHOUT_RECIPE[metric.name]
+
+
+METRIC_SQL: Final = {name: sql_of(metric) for name, metric in METRICS.items()}
+RETURNING_AFTER: Final = _one("returning_users", Distinct("returner_after"))
 """Returning players of one age."""
 
 

@@ -37,11 +37,6 @@ def when(condition: str, value: str, otherwise: str | None = None) -> str:
     return f"CASE WHEN {condition} THEN {value} {'' if otherwise is None else f'ELSE {otherwise} '}END"
 
 
-def in_category(category: str, value: str) -> str:
-    """Return the expression that is *value* for events of *category* and null for others."""
-    return when(f"category = {quoted(category)}", value)
-
-
 def all_of(conditions: Iterable[str]) -> str:
     """Return the condition that all *conditions* are true, of which there is at least one."""
     return " AND ".join(conditions)

@@ -1,12 +1,13 @@
 """Compiler from a metric query to one SQL statement over the smallest exact tables.
 
 Names come from the catalog, and values are always bound as parameters. `metric_sql` says what a metric is in SQL,
-`table_sources` what each table can answer, and `sql_builder` writes statements; this module combines the three.
+`storage.atoms` what an atom is over the rows of each table, `table_sources` what else a table has, and `sql_builder`
+writes statements; this module combines them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -22,10 +23,11 @@ from gamelens.sandbox.metrics.table_sources import (
     EVENTS,
     INSTALLS,
     RETURNS,
-    SHARED_SOURCES,
+    SHARED,
     SOURCES,
-    TableSource,
+    Table,
 )
+from gamelens.sandbox.storage.atoms import ATOMS, Join, Read
 from gamelens.wire.filters import Filter, dimensions_in
 from gamelens.wire.intervals import Granularity, Interval, bucket_start
 from gamelens.wire.queries import Group, MetricQuery
@@ -65,12 +67,13 @@ def compile_query(
     if query.split_by is not None and query.split_by != "game_id":
         names = (query.split_by, "game_id")
     builder = _QueryBuilder(query.interval, games, query.filter, names, tables)
+    in_cells: Collection[str] = ()
     if metric.kinds == "retention":
         rows = builder.cohort_tables(since)
     else:
-        rows = builder.event_tables(metric_sql.atoms, query.granularity, since)
+        rows, in_cells = builder.event_tables(metric_sql.atoms, query.granularity, since)
     by = ("bucket", *map(column, names))
-    parts = {name: builder.part_sql(part) for name, part in metric_sql.parts.items()}
+    parts = {name: _part_sql(part, in_cells) for name, part in metric_sql.parts.items()}
     shown = ["returned"] if metric.kinds == "retention" else list(parts)
     every_group = Select(columns=named(*by) | parts, source="source", by=by)
     rows["grouped"] = Select(
@@ -95,7 +98,7 @@ def compile_dimension_values(
     The rows have one column, `value`, ascending and without null (Wire 2.11, Lists).
     """
     builder = _QueryBuilder(interval, games, None, (dimension,), tables)
-    rows = builder.event_tables(("events",), "all", 0)
+    rows, _ = builder.event_tables(("events",), "all", 0)
     name = column(dimension)
     values = Select(
         columns={"value": name},
@@ -108,27 +111,107 @@ def compile_dimension_values(
     return builder.build(rows, values)
 
 
-class _Branch(msgspec.Struct, frozen=True):
-    """One SELECT of a statement: rows of one source in one interval, with some of the atoms."""
+class Branch(msgspec.Struct, frozen=True):
+    """One SELECT of a statement: rows of one table in one interval.
 
-    source: TableSource
-    interval: Interval
-    atoms: frozenset[str]
-
-
-class _Names(dict[str, str]):
-    """Names in the SQL of atoms: a player's key, and the days since the install.
-
-    The days are bound as a parameter when they are used.
+    Attributes:
+        table: the table.
+        interval: the interval.
+        atoms: how it has each atom that it adds, by atom.
+        values: how it has each dimension of the query, by dimension.
     """
 
-    def __init__(self, player_key: str, since: int, parameters: Parameters) -> None:
-        super().__init__(player_key=player_key)
-        self._since = since
-        self._parameters = parameters
+    table: Table
+    interval: Interval
+    atoms: dict[str, Read]
+    values: dict[str, Read] = {}
 
-    def __missing__(self, name: str) -> str:
-        return self._parameters.bind(self._since, name)
+    @property
+    def joins(self) -> frozenset[Join]:
+        """What the table is joined with."""
+        return frozenset(join for read in (*self.atoms.values(), *self.values.values()) for join in read.joins)
+
+    @property
+    def counts_players(self) -> bool:
+        """Whether it adds keys of players."""
+        return bool(self.table.player) and any(ATOMS[name].is_player for name in self.atoms)
+
+    @property
+    def condition(self) -> str:
+        """The condition of the rows that add to its atoms; empty if any row may."""
+        conditions = {read.where for read in self.atoms.values()}
+        return conditions.pop() if len(conditions) == 1 else ""
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """The branches that together answer a query."""
+
+    branches: tuple[Branch, ...]
+
+    @property
+    def by_number(self) -> bool:
+        """Whether players are numbers: all branches must count the same keys."""
+        return any(it.counts_players and it.table.numbers_players(it.joins) for it in self.branches)
+
+    @property
+    def in_cells(self) -> frozenset[str]:
+        """The atoms that some branch counts by cells."""
+        return frozenset(name for branch in self.branches for name, read in branch.atoms.items() if read.cells)
+
+
+def plan_branches(
+    atoms: Iterable[str],
+    dimensions: Collection[str],
+    interval: Interval,
+    granularity: Granularity,
+    tables: Collection[str] = TABLES,
+) -> Plan:
+    """Return the smallest tables that have *atoms* and *dimensions* exactly, each with its interval.
+
+    Atoms that need events anyway take those of daily tables with them. Edges of *interval* that are no whole day are
+    read from events, whole days that are no whole week or month from `active`.
+    """
+    period, whole = _period_of(interval, granularity), _whole_buckets(interval, "day")
+    usable = [it for it in SOURCES if it.name in tables and it.has(dimensions) and (whole or not it.is_by_day)]
+    chosen = {atom: next((it for it in usable if atom in it.reads(period)), EVENTS) for atom in atoms}
+    if EVENTS in chosen.values():
+        chosen = {atom: EVENTS if table.is_by_day else table for atom, table in chosen.items()}
+    rest = ACTIVE if ACTIVE.name in tables else EVENTS
+    places: dict[tuple[str, Interval], Branch] = {}
+
+    def add(table: Table, atom: str, *intervals: Interval) -> None:
+        for inside in intervals:
+            branch = Branch(table, inside, {}, {name: table.value(name) for name in dimensions})
+            places.setdefault((table.name, inside), branch).atoms[atom] = table.reads(period)[atom]
+
+    for table in SOURCES:
+        for atom in (atom for atom, its_table in chosen.items() if its_table is table):
+            if not table.is_by_day or whole is None:
+                add(table, atom, interval)
+                continue
+            read = table.reads(period)[atom]
+            inside = _whole_buckets(whole, read.period) if read.period in ("week", "month") else whole
+            if inside:
+                add(table, atom, inside)
+                if read.cells:
+                    add(SHARED[read.shared], atom, inside)
+            add(rest, atom, *(_edges(whole, inside) if inside else [whole]))
+            add(EVENTS, atom, *_edges(interval, whole))
+    return Plan(tuple(places.values()))
+
+
+def _period_of(interval: Interval, granularity: Granularity) -> Granularity:
+    """Return the bucket in which the query counts.
+
+    It is a finer one than that of the query if the interval is one such bucket. That needs no other table than the
+    finer bucket does.
+    """
+    finer = _PERIODS[: _PERIODS.index(granularity)] if granularity in _PERIODS else _PERIODS
+    for period in finer:
+        only = next(interval.buckets(period), None)
+        if only == interval:
+            return period if granularity == "all" or period == "day" else granularity
+    return granularity
 
 
 class _QueryBuilder:
@@ -151,17 +234,12 @@ class _QueryBuilder:
         tables: Collection[str],
     ) -> None:
         self._interval = interval
-        self._whole = _whole_buckets(interval, "day")
         self._where = where
         self._names = tuple(dict.fromkeys(map(column, names)))
         self._dimensions = frozenset(names) | frozenset(dimensions_in(where) if where is not None else ())
         self._tables = tables
         self._reads: dict[str, tuple[Interval, ...]] = {}
         self._games = games
-        self._period: Granularity = "all"
-        self._in_cells: frozenset[str] = frozenset()
-        self._by_number = False
-        self._since = 0
         self.parameters = Parameters()
         self._filters = FilterSql(where, self.parameters)
 
@@ -169,26 +247,18 @@ class _QueryBuilder:
         """Return the statement *select* over *tables*, its parameters and its reads."""
         return SqlQuery(SqlStatement(with_tables(tables, select)), self.parameters.values, self._reads)
 
-    def event_tables(self, atoms: Sequence[str], granularity: Granularity, since: int) -> dict[str, str | Select]:
-        """Return the table `source`: rows of the interval with their bucket and *atoms*."""
-        self._since = min(since, _FOREVER_DAYS)
-        self._period = self._period_of(granularity)
+    def event_tables(
+        self, atoms: Sequence[str], granularity: Granularity, since: int
+    ) -> tuple[dict[str, str | Select], frozenset[str]]:
+        """Return the table `source`, rows of the interval with their bucket and *atoms*, and those counted by cells."""
+        if since:
+            self.parameters.bind(min(since, _FOREVER_DAYS), "since")
+        plan = plan_branches(atoms, self._dimensions, self._interval, granularity, self._tables)
         bucket = _BUCKETS.get(granularity)
         if bucket is None:
             bucket = f"CAST({self.parameters.bind(_naive(self._interval.start), 'start')} AS TIMESTAMP)"
-        branches = self._branches(atoms)
-        self._by_number = any(branch.source.numbers_players(branch.atoms) for branch in branches)
-        self._in_cells = frozenset(
-            atom for branch in branches for atom in branch.atoms if self._counts_cells(branch.source, atom)
-        )
-        return {"source": union_all(self._select(branch, bucket, atoms) for branch in branches)}
-
-    def part_sql(self, part: Sum | Distinct) -> str:
-        """Return the SQL of *part* over the table `source`."""
-        if isinstance(part, Sum):
-            return f"COALESCE(SUM({part.atom}), 0)"
-        distinct = f"COUNT(DISTINCT {part.atom})"
-        return f"{distinct} + COALESCE(SUM({_cells(part.atom)}), 0)" if part.atom in self._in_cells else distinct
+        rows = union_all(self._select(branch, plan, bucket, atoms) for branch in plan.branches)
+        return {"source": rows}, plan.in_cells
 
     def cohort_tables(self, since: int) -> dict[str, str | Select]:
         """Return the table `source`: cohorts of *since* days earlier and their returns.
@@ -201,23 +271,25 @@ class _QueryBuilder:
             installed = Interval(days[0].start - timedelta(days=since), days[-1].end - timedelta(days=since))
         except OverflowError:  # the cohort days lie before the first year of the calendar
             since, installed = 0, Interval(days[0].start, days[0].start)
-        self._since = since
         returns = f"CAST(day + CAST({self.parameters.bind(since, 'since')} AS INTEGER) AS TIMESTAMP)"
-        if since and self._can_use_returns():
-            cohort = self._select(_Branch(RETURNS, installed, frozenset(("cohort",))), returns, _RETENTION)
-            returned = _Branch(RETURNS, self._interval, frozenset(("returned",)))
-            return {"source": union_all((cohort, self._select(returned, _BUCKETS["day"], _RETENTION)))}
-        self._by_number = True
-        whole = self._whole if ACTIVE.name in self._tables else None
-        active = [
-            _Branch(EVENTS, interval, frozenset(("player_key",)))
-            for interval in (_edges(self._interval, whole) if whole else [self._interval])
-        ]
-        active += [_Branch(ACTIVE, whole, frozenset(("player_key",)))] if whole else []
+        whole = _whole_buckets(self._interval, "day")
+        if since and whole == self._interval and RETURNS.name in self._tables and RETURNS.has(self._dimensions):
+            cohort, returned = self._branch(RETURNS, installed, "cohort"), self._branch(RETURNS, whole, "returned")
+            plan = Plan((cohort, returned))
+            rows = (
+                self._select(branch, plan, bucket, _RETENTION)
+                for branch, bucket in ((cohort, returns), (returned, _BUCKETS["day"]))
+            )
+            return {"source": union_all(rows)}
+        cohort = self._branch(INSTALLS, installed, "player_key")
+        whole = whole if ACTIVE.name in self._tables else None
+        edges = _edges(self._interval, whole) if whole else [self._interval]
+        active = [Branch(EVENTS, edge, {"player_key": EVENTS.atoms["player_key"]}) for edge in edges]
+        active += [Branch(ACTIVE, whole, {"player_key": ACTIVE.atoms["player_key"]})] if whole else []
         joined = "present JOIN cohort ON cohort.player_key = present.player_key AND cohort.bucket = present.moment"
         back = "returned ON returned.returner = cohort.player_key AND returned.returned_on = cohort.bucket"
         return {
-            "cohort": self._select(_Branch(INSTALLS, installed, frozenset(("player_key",))), returns, ("player_key",)),
+            "cohort": self._select(cohort, Plan((cohort,)), returns, ("player_key",)),
             "present": union_all(map(self._players_of_days, active)),
             "returned": Select(
                 columns={"returner": "cohort.player_key", "returned_on": "cohort.bucket"},
@@ -234,114 +306,60 @@ class _QueryBuilder:
             ),
         }
 
-    def _can_use_returns(self) -> bool:
-        """Return whether the table of returns can answer: whole days, and its dimensions only."""
-        is_whole = self._whole == self._interval
-        return is_whole and RETURNS.name in self._tables and self._dimensions <= RETURNS.dimensions
+    def _branch(self, table: Table, interval: Interval, atom: str) -> Branch:
+        """Return a branch with one atom and all dimensions of the query."""
+        values = {name: table.value(name) for name in self._dimensions}
+        return Branch(table, interval, {atom: table.atoms[atom]}, values)
 
-    def _players_of_days(self, branch: _Branch) -> Select:
-        """Return the players with an event, once or more per day."""
-        rows = branch.source.rows(branch.atoms, frozenset(), by_number=True)
+    def _players_of_days(self, branch: Branch) -> Select:
+        """Return the numbers of the players with an event, once or more per day."""
+        rows = branch.table.rows(branch.joins, by_number=True)
         self._add_reads(branch, rows.tables)
-        columns = {"player_key": rows.player_key, "moment": _BUCKETS["day"]}
+        columns = {"player_key": rows.player, "moment": _BUCKETS["day"]}
         return Select(columns=columns, source=rows.sql, where=self._inside(branch))
 
-    def _period_of(self, granularity: Granularity) -> Granularity:
-        """Return the bucket in which the query counts.
-
-        It is a finer one than that of the query if the interval is one such bucket. That needs no other table than
-        the finer bucket does.
-        """
-        finer = _PERIODS[: _PERIODS.index(granularity)] if granularity in _PERIODS else _PERIODS
-        for period in finer:
-            only = next(self._interval.buckets(period), None)
-            if only == self._interval:
-                return period if granularity == "all" or period == "day" else granularity
-        return granularity
-
-    def _counts_cells(self, source: TableSource, atom: str) -> bool:
-        return source.counts_by_cells(atom, self._period)
-
-    def _branches(self, atoms: Sequence[str]) -> list[_Branch]:
-        """Choose the tables that answer, each with its interval and its atoms."""
-        chosen: dict[str, list[str]] = {}
-        for atom in dict.fromkeys(atoms):
-            chosen.setdefault(self._smallest_source(atom).name, []).append(atom)
-        if EVENTS.name in chosen:  # events are read anyway and hold all that daily tables do
-            for source in SOURCES:
-                if source.is_by_day and source.name in chosen:
-                    chosen[EVENTS.name] += chosen.pop(source.name)
-        places: dict[tuple[str, Interval], tuple[TableSource, list[str]]] = {}
-        for source in SOURCES:
-            for atom in chosen.get(source.name, ()):
-                for table, interval in self._reads_of(source, atom):
-                    places.setdefault((table.name, interval), (table, []))[1].append(atom)
-        return [_Branch(table, place[1], frozenset(some)) for place, (table, some) in places.items()]
-
-    def _reads_of(self, source: TableSource, atom: str) -> list[tuple[TableSource, Interval]]:
-        """Return the sources that together have *atom* in the whole interval.
-
-        Each comes with the part of the interval that it reads.
-        """
-        whole = self._whole
-        if not source.is_by_day or whole is None:
-            return [(source, self._interval)]
-        inside: Interval | None = whole
-        if atom not in source.atoms and source.period(atom) in ("week", "month"):
-            inside = _whole_buckets(whole, source.period(atom))
-        reads = [(source, inside)] if inside else []
-        if inside and self._counts_cells(source, atom):
-            reads.append((SHARED_SOURCES[source.shared[atom]], inside))
-        rest = ACTIVE if ACTIVE.name in self._tables else EVENTS
-        reads += [(rest, edge) for edge in (_edges(whole, inside) if inside else [whole])]
-        return reads + [(EVENTS, edge) for edge in _edges(self._interval, whole)]
-
-    def _smallest_source(self, atom: str) -> TableSource:
-        """Return the first table that has *atom* and every dimension of the query."""
-        for source in SOURCES:
-            is_exact = self._whole is not None or not source.is_by_day
-            if source.name in self._tables and is_exact and source.has(atom, self._dimensions, self._period):
-                return source
-        return EVENTS
-
-    def _select(self, branch: _Branch, bucket: str, atoms: Sequence[str]) -> Select:
+    def _select(self, branch: Branch, plan: Plan, bucket: str, atoms: Sequence[str]) -> Select:
         """Return the SELECT of *branch*, with null for the atoms of other branches."""
-        source = branch.source
-        rows = source.rows(branch.atoms, self._dimensions, by_number=self._by_number)
+        rows = branch.table.rows(branch.joins, by_number=plan.by_number and branch.counts_players)
         self._add_reads(branch, rows.tables)
-        names = _Names(rows.player_key, self._since, self.parameters)
-        columns = {"bucket": bucket, **{name: source.values.get(name, name) for name in self._names}}
+        columns = {"bucket": bucket, **{name: branch.values[name].sql for name in self._names}}
         for atom in atoms:
-            is_there = atom in branch.atoms
-            in_cells = is_there and self._counts_cells(source, atom)
-            has_key = is_there and not (in_cells and atom in source.shared)
-            columns[atom] = source.atoms[atom].format_map(names) if has_key else "NULL"
-            if atom in self._in_cells:
-                columns[_cells(atom)] = source.cells[atom].format_map(names) if in_cells else "NULL"
+            read = branch.atoms.get(atom, Read())
+            columns[atom] = read.sql.format(player=rows.player)
+            if atom in plan.in_cells:
+                columns[_cells(atom)] = read.cells or "NULL"
         conditions = self._inside(branch)
         if self._games is not None:
             conditions.append(self._filters.one_of("game_id", self._games))
-        if (condition := source.condition(branch.atoms)) is not None:
-            conditions.append(condition.format_map(names))
+        if branch.condition:
+            conditions.append(branch.condition)
         if self._where is not None:
-            conditions += self._filters.conditions(self._where, source.values)
+            conditions += self._filters.conditions(self._where, {name: it.sql for name, it in branch.values.items()})
         return Select(columns=columns, source=rows.sql, where=conditions)
 
-    def _inside(self, branch: _Branch) -> list[str]:
+    def _inside(self, branch: Branch) -> list[str]:
         """Return the conditions that a row lies in the interval of *branch*."""
         first, last = (self.parameters.bind(_naive(edge)) for edge in (branch.interval.start, branch.interval.end))
-        if not branch.source.is_by_day:
+        if not branch.table.is_by_day:
             return [f"ts >= {first}", f"ts < {last}"]
         return [f"day >= CAST({first} AS DATE)", f"day < CAST({last} AS DATE)"]
 
-    def _add_reads(self, branch: _Branch, tables: Collection[str]) -> None:
+    def _add_reads(self, branch: Branch, tables: Collection[str]) -> None:
         """Add the files of *tables* to the reads.
 
         Of the table of *branch* these are the files of its interval, of a joined table all.
         """
         for table in sorted(tables):
-            inside = (branch.interval,) if table == branch.source.table else ()
+            inside = (branch.interval,) if table == branch.table.name else ()
             self._reads[table] = (*self._reads.get(table, ()), *inside)
+
+
+def _part_sql(part: Sum | Distinct, in_cells: Collection[str]) -> str:
+    """Return the SQL of *part* over the table `source`."""
+    if isinstance(part, Sum):
+        return f"COALESCE(SUM({part.atom}), 0)"
+    distinct = f"COUNT(DISTINCT {part.atom})"
+    return f"{distinct} + COALESCE(SUM({_cells(part.atom)}), 0)" if part.atom in in_cells else distinct
 
 
 def _cells(atom: str) -> str:

@@ -22,7 +22,7 @@ from gamelens.sandbox.engines.duckdb_engine import DuckDBWriter
 from gamelens.sandbox.storage.inbox import open_store
 from gamelens.sandbox.storage.keyed_runs import PREFIX, SETTLED_KEYS, merge_columns
 from gamelens.sandbox.storage.lake import Lake, Snapshot
-from gamelens.sandbox.storage.lake_schema import COLUMNS, MEASURES
+from gamelens.sandbox.storage.lake_schema import ADDED_UP, COLUMNS
 from gamelens.sandbox.storage.manifest import Part, file_checksum
 
 FAN_IN: Final = 8
@@ -34,10 +34,6 @@ SETTLED_EVENTS: Final = 600_000
 
 They are wide, and a step is to take less than two seconds.
 """
-
-_ADDED: Final = frozenset(
-    (*MEASURES, "seconds", "money", "players", "sessions", "ended_sessions", "counts", "ended_counts", "returners")
-)
 
 
 class Step(msgspec.Struct, frozen=True):
@@ -136,7 +132,7 @@ def _oldest(parts: Sequence[Part], most_rows: int) -> tuple[Part, ...]:
 
 def merged_sql(table: str, rows: str, columns: Sequence[str]) -> str:
     """Return the *columns* of *rows*, summed up where rows of one key of *table* add up."""
-    added = [name for name in columns if name in _ADDED and table != "events"]
+    added = [name for name in columns if name in ADDED_UP and table != "events"]
     if not added:
         return f"SELECT {', '.join(columns)} FROM {rows}"  # noqa: S608
     keys = [name for name in columns if name not in added]

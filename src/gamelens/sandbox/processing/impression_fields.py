@@ -10,6 +10,7 @@ from typing import Final
 import msgspec
 
 from gamelens.wire.currencies import USD_PER_UNIT
+from gamelens.wire.dimensions import DIMENSIONS, Payload
 
 NANO: Final = 10**9
 MICRO: Final = 10**6
@@ -39,21 +40,15 @@ _REVENUE: Final = {
     "hyperbid": _Revenue("publisher_revenue"),
     "fyber": _Revenue("netPayout"),
 }
-
-
-_NAMES: Final = {
-    "ilrd_id": ("id", "auction_id", "impressionId"),
-    "ilrd_network_name": ("network_name", "ad_network", "demandSource", "network_class_name"),
-    "ilrd_adunit_name": ("adunit_name", "adunit_id", "instance_name"),
-    "ilrd_adunit_format": ("adunit_format", "ad_unit", "placementType"),
-}
+_IDS: Final = ("id", "auction_id", "impressionId")
+_NAMES: Final = {it.name: it.source.fields for it in DIMENSIONS.values() if isinstance(it.source, Payload)}
 
 
 def payload_sql(event: str) -> str:
     """Return the SQL of the payload's fields to read, each as JSON, and null for other events."""
-    read = [name for names in _NAMES.values() for name in names]
-    read += [*dict.fromkeys(revenue.field for revenue in _REVENUE.values()), "currency"]
-    shape = ", ".join(f'"{name}": "JSON"' for name in read)
+    read = [*_IDS, *(name for names in _NAMES.values() for name in names)]
+    read += [*(revenue.field for revenue in _REVENUE.values()), "currency"]
+    shape = ", ".join(f'"{name}": "JSON"' for name in dict.fromkeys(read))
     return f"CASE WHEN {event}.category = 'impression' THEN from_json({event}.impression_data, '{{{shape}}}') END"
 
 
@@ -70,7 +65,7 @@ def earned_sql(vendor: str, payload: str) -> str:
 
 
 def impression_sql(vendor: str, payload: str, earned: str, fallback_id: str) -> dict[str, str]:
-    """Return the SQL of the columns of an impression.
+    """Return the SQL of the columns of an impression that its payload tells.
 
     Args:
         vendor: SQL of the mediation SDK.
@@ -81,9 +76,8 @@ def impression_sql(vendor: str, payload: str, earned: str, fallback_id: str) -> 
     currency = _currency_sql(vendor, payload)
     usable = f"{earned} BETWEEN 0 AND {_MOST_NANOS} AND {currency} IS NOT NULL"
     return {
-        "ilrd_sdk_vendor": vendor,
         **{column: _first_sql(payload, names) for column, names in _NAMES.items()},
-        "ilrd_id": f"coalesce('i' || {_first_sql(payload, _NAMES['ilrd_id'])}, {fallback_id})",
+        "ilrd_id": f"coalesce('i' || {_first_sql(payload, _IDS)}, {fallback_id})",
         "money": f"CASE WHEN {usable} THEN CAST({earned} AS BIGINT) ELSE 0 END",
         "currency": f"CASE WHEN {usable} THEN {currency} ELSE 'USD' END",
     }

@@ -18,6 +18,7 @@ from gamelens.sandbox.engines.duckdb_engine import DuckDBWriter, literal
 from gamelens.sandbox.processing.impression_fields import earned_sql, impression_sql, payload_sql
 from gamelens.sandbox.storage.inbox import InboxBatch
 from gamelens.sandbox.storage.lake_schema import EVENT_COLUMNS
+from gamelens.wire.dimensions import DIMENSIONS, Sent
 from gamelens.wire.limits import FUTURE_S
 
 StagedFiles = dict[str, list[Path]]
@@ -27,25 +28,16 @@ EVENTS_PER_BATCH: Final = 1 << 20
 """More events than the largest body holds, so that batch id and position order them."""
 
 _LATEST_TS: Final = 99_999_999_999
-_COPIED: Final = (
-    *("category", "user_id", "session_id", "event_uuid", "platform", "build"),
-    *("install_publisher", "ab_id", "ab_variant_id"),
-    *("custom_01", "custom_02", "custom_03", "device", "os_version"),
-)
+_COPIED: Final = ("user_id", "session_id", "event_uuid", "custom_01", "custom_02", "custom_03", "device", "os_version")
 _NAMED: Final = ("business", "design", "progression", "resource")  # categories whose events have an event_id
-_ONE_CATEGORY: Final = {"ad_sdk_name": "ads", "ad_type": "ads", "ad_action": "ads", "severity": "error"}
+_SENT: Final = {it.name: it.source for it in DIMENSIONS.values() if isinstance(it.source, Sent)}
 _FIELDS: Final = (
     *_COPIED,
-    *_ONE_CATEGORY,
-    "country_code",
-    "ad_network_name",
-    "client_ts",
-    "length",
-    "amount",
-    "currency",
-    "event_id",
+    *(source.field or name for name, source in _SENT.items()),
+    *("country_code", "ad_network_name", "client_ts", "length", "amount", "currency", "event_id"),
 )
-EVENT_SHAPE: Final = f"""{{{", ".join(f'"{name}": "VARCHAR"' for name in _FIELDS)}, "impression_data": "JSON"}}"""
+_TEXTS: Final = ", ".join(f'"{name}": "VARCHAR"' for name in dict.fromkeys(_FIELDS))
+EVENT_SHAPE: Final = f"""{{{_TEXTS}, "impression_data": "JSON"}}"""
 """The fields of an event that are read, as `from_json` takes them."""
 _BYTES_AT_ONCE: Final = 1 << 20  # what fits into the processor's cache is decoded faster
 _BODIES_AT_ONCE: Final = 2048
@@ -166,7 +158,7 @@ def _columns() -> dict[str, str]:
         "length": "CASE WHEN event.category = 'session_end' THEN TRY_CAST(event.length AS BIGINT) END",
         "event_id": f"CASE WHEN event.category IN {_NAMED} THEN event.event_id END",
         **{name: f"event.{name}" for name in _COPIED},
-        **{name: f"CASE WHEN event.category = '{only}' THEN event.{name} END" for name, only in _ONE_CATEGORY.items()},
+        **{name: _sent_sql(source, name) for name, source in _SENT.items()},
     }
     fallback_id = f"'u' || event.event_uuid, 's' || ({columns['seq']})"
     impression = impression_sql("event.ad_network_name", "payload", "earned", fallback_id)
@@ -175,3 +167,9 @@ def _columns() -> dict[str, str]:
         of_purchase = f"WHEN event.category = 'business' THEN {money[name]} " if name in money else ""
         columns[name] = f"CASE {of_purchase}WHEN event.category = 'impression' THEN {of_impression} END"
     return {name: columns[name] for name in EVENT_COLUMNS}
+
+
+def _sent_sql(source: Sent, name: str) -> str:
+    """Return the SQL of the dimension *name*, which is as it was sent."""
+    field = f"event.{source.field or name}"
+    return field if source.only is None else f"CASE WHEN event.category = '{source.only}' THEN {field} END"

@@ -1,7 +1,7 @@
 """Schema of the lake: events, what is summed and counted from them, and players.
 
 Every table only grows: a processing run adds rows and changes none. Sums of measures add up over the rows of all runs.
-Measures are defined over event rows here and nowhere else: processing computes the sums, the planner reads them.
+Measures are defined over event rows in `atoms` and nowhere else: processing computes the sums, the planner reads them.
 
 Distinct counts are kept in two tables that add up as well. A *cell* is a period with the values of some dimensions, and
 a *membership* is one player or session in one cell. The table of cells has the number of memberships of each; the
@@ -19,51 +19,25 @@ from __future__ import annotations
 
 from typing import Final
 
+from gamelens.sandbox.storage.atoms import ATOMS, BIG
+from gamelens.wire import dimensions
+from gamelens.wire.dimensions import EVENT_DIMENSIONS as EVENT_DIMENSIONS
+from gamelens.wire.dimensions import dimensions_in_table
+
 FORMAT: Final = 8
 """Version of the lake's layout. A lake of another version is rebuilt from the inbox."""
 
-BIG: Final = "DECIMAL(38, 0)"
-"""Type of sums of amounts. They exceed 64 bits, and Parquet has no exact 128-bit integers."""
-
-EVENT_DIMENSIONS: Final = (
-    *("game_id", "country_code", "platform", "build", "category"),
-    *("ad_sdk_name", "ad_type", "ad_action", "severity"),
-    *("ilrd_sdk_vendor", "ilrd_adunit_name", "ilrd_network_name", "ilrd_adunit_format"),
-    *("install_publisher", "ab_id", "ab_variant_id"),
-)
-"""Dimensions that are columns of an event."""
-
-EVENT_DETAILS: Final = ("event_id", "custom_01", "custom_02", "custom_03", "device", "os_version")
-"""Columns of an event that no metric reads, only SQL over events."""
-
-EVENT_COLUMNS: Final = {
-    "seq": "BIGINT",  # the order of arrival
-    "ts": "TIMESTAMP",  # event time, UTC
-    "day": "DATE",
-    **dict.fromkeys(EVENT_DIMENSIONS, "VARCHAR"),
-    **dict.fromkeys(("user_id", "session_id", "event_uuid"), "VARCHAR"),
-    "ilrd_id": "VARCHAR",  # identity of an impression: i + the vendor's id, else u + event_uuid, else s + seq
-    "length": "BIGINT",  # seconds, of a session that ended
-    "money": "BIGINT",  # hundredths of a purchase, billionths of an impression, in `currency`
-    "currency": "VARCHAR",
-    "arrived_at": "TIMESTAMP",  # UTC; null where it is not known
-    **dict.fromkeys(EVENT_DETAILS, "VARCHAR"),
-}
+_TYPES: Final = {"whole": "BIGINT", "text": "VARCHAR", "time": "TIMESTAMP", "date": "DATE"}
+EVENT_COLUMNS: Final = {name: _TYPES[kind] for name, kind in dimensions.EVENT_COLUMNS.items()}
 
 OF_EVENT: Final = tuple(name for name in EVENT_DIMENSIONS if name != "game_id")
 """Dimensions of an event that `installs` and `payments` repeat."""
 
-MEASURES: Final = {
-    "events": "1",
-    "shown": "CASE WHEN category = 'ads' AND ad_action = 'show' THEN 1 ELSE 0 END",
-    "purchases": "CASE WHEN category = 'business' THEN 1 ELSE 0 END",
-    "impressions": "CASE WHEN category = 'impression' THEN 1 ELSE 0 END",
-    "ended": "CASE WHEN category = 'session_end' THEN 1 ELSE 0 END",
-}
+MEASURES: Final = {atom.name: atom.event.sql for atom in ATOMS.values() if atom.event and atom.stored}
 """Additive whole numbers of one event, as SQL over its row."""
 
-SECONDS: Final = "CASE WHEN category = 'session_end' THEN length END"
-"""Length of a session that ended, as SQL over an event row."""
+SUMS: Final = {**{name: ATOMS[name].stored for name in MEASURES}, "money": BIG}
+"""Types of the sums of events, by column."""
 
 PURCHASE_CURRENCY: Final = "CASE WHEN category = 'business' THEN currency END"
 """Currency of a purchase, as SQL over an event row.
@@ -71,18 +45,13 @@ PURCHASE_CURRENCY: Final = "CASE WHEN category = 'business' THEN currency END"
 It is null for any other event, so that it tells payers.
 """
 
-SLIM_DIMENSIONS: Final = ("game_id", "country_code", "platform", "build", "category")
-CUBE_DIMENSIONS: Final = tuple(
-    name for name in EVENT_DIMENSIONS if name not in ("install_publisher", "ab_id", "ab_variant_id")
-)
-PLAYER_DIMENSIONS: Final = (
-    *("game_id", "country_code", "platform", "build", "install_publisher", "ab_id", "ab_variant_id"),
-)
+SLIM_DIMENSIONS: Final = dimensions_in_table("slim")
+CUBE_DIMENSIONS: Final = dimensions_in_table("cube")
+PLAYER_DIMENSIONS: Final = dimensions_in_table("member")
 """Dimensions of memberships. A player has one set of values for most of a day."""
-RETURN_DIMENSIONS: Final = ("game_id", "country_code", "platform", "build")
+RETURN_DIMENSIONS: Final = dimensions_in_table("return")
 """Dimensions of returns, as the install event had them."""
 
-_SUMS: Final = {**dict.fromkeys(MEASURES, "BIGINT"), "seconds": BIG, "money": BIG}
 _MEMBER_CELL: Final = {"day": "DATE", **dict.fromkeys(PLAYER_DIMENSIONS, "VARCHAR"), "currency": "VARCHAR"}
 _SESSION_CELL: Final = {"day": "DATE", **dict.fromkeys(PLAYER_DIMENSIONS, "VARCHAR")}
 _FIRST_EVENTS: Final = {
@@ -102,11 +71,11 @@ Their `day` is the first day of the period (Monday, the first).
 
 COLUMNS: Final[dict[str, dict[str, str]]] = {
     "events": EVENT_COLUMNS,
-    "slim": {"day": "DATE", **dict.fromkeys(SLIM_DIMENSIONS, "VARCHAR"), "currency": "VARCHAR", **_SUMS},
-    "cube": {"day": "DATE", **dict.fromkeys(CUBE_DIMENSIONS, "VARCHAR"), "currency": "VARCHAR", **_SUMS},
+    "slim": {"day": "DATE", **dict.fromkeys(SLIM_DIMENSIONS, "VARCHAR"), "currency": "VARCHAR", **SUMS},
+    "cube": {"day": "DATE", **dict.fromkeys(CUBE_DIMENSIONS, "VARCHAR"), "currency": "VARCHAR", **SUMS},
     # each player's events of a day; `player` is null for events without a user
-    "active": {**_MEMBER_CELL, "player": "BIGINT", **_SUMS, "counts": "BIGINT"},
-    "daily_players": {**_MEMBER_CELL, **_SUMS, "players": "BIGINT", "returners": "BIGINT"},
+    "active": {**_MEMBER_CELL, "player": "BIGINT", **SUMS, "counts": "BIGINT"},
+    "daily_players": {**_MEMBER_CELL, **SUMS, "players": "BIGINT", "returners": "BIGINT"},
     "daily_players_shared": {**_MEMBER_CELL, "player": "BIGINT", "counts": "BIGINT", "returners": "BIGINT"},
     "weekly_players": {**_MEMBER_CELL, "players": "BIGINT"},
     "weekly_players_shared": {**_MEMBER_CELL, "player": "BIGINT", "counts": "BIGINT"},
@@ -130,6 +99,9 @@ COLUMNS: Final[dict[str, dict[str, str]]] = {
     "combinations": {"combination": "BIGINT", **dict.fromkeys(PLAYER_DIMENSIONS, "VARCHAR"), "currency": "VARCHAR"},
 }
 """Columns of every table with their types, by table name."""
+
+ADDED_UP: Final = frozenset((*SUMS, "players", "returners", "sessions", "ended_sessions", "counts", "ended_counts"))
+"""Columns that are added up over rows of the same key, in all tables but events."""
 
 ADDED_COLUMNS: Final = frozenset(("first_build",))
 """Columns that parts of an earlier release may lack, and that are null then."""

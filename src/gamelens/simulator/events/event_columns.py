@@ -22,6 +22,7 @@ from gamelens.simulator.population.installs import publishers_of
 from gamelens.simulator.population.players import DEVICES
 from gamelens.simulator.scenarios.game_profile import GameProfile
 from gamelens.simulator.scenarios.scenario import Scenario
+from gamelens.wire.dimensions import EVENT_DIMENSIONS
 
 _NAME: Final = pa.dictionary(pa.int32(), pa.string())
 
@@ -32,27 +33,13 @@ SCHEMA: Final = pa.schema(
         "session_id": _NAME,
         "event_uuid": pa.string(),
         "client_ts": pa.int64(),  # epoch seconds
-        "category": _NAME,
-        "country_code": _NAME,
-        "platform": _NAME,
-        "build": _NAME,
-        "ad_sdk_name": _NAME,
-        "ad_type": _NAME,
-        "ad_action": _NAME,
-        "ilrd_sdk_vendor": _NAME,
-        "ilrd_adunit_name": _NAME,
-        "ilrd_network_name": _NAME,
-        "ilrd_adunit_format": _NAME,
+        **dict.fromkeys(EVENT_DIMENSIONS, _NAME),
         "ilrd_id": pa.string(),  # the vendor's id of the impression, if it gives one
         "ilrd_nano": pa.int64(),  # impression revenue in 1e-9 of ilrd_currency
         "ilrd_currency": _NAME,
         "amount": pa.int64(),  # purchase, hundredths of currency
         "currency": _NAME,
         "length": pa.int64(),  # of a finished session, in seconds
-        "severity": _NAME,
-        "ab_id": _NAME,
-        "ab_variant_id": _NAME,
-        "install_publisher": _NAME,
         "sent_as": _NAME,  # the defect, quirk or delivery problem that was simulated
         "verdict": _NAME,  # why it does not count
         "errors": pa.string(),  # due from the collector: "error_type path", separated by semicolons; or a status

@@ -1,6 +1,6 @@
 """Every metric, in plain numpy over the ledger's columns.
 
-Nothing here is shared with the sandbox.
+Nothing here is shared with the sandbox but the rows of the catalog.
 
 A metric is a recipe: exact whole numbers for each bucket and group, and the fields of a row computed from them. Money
 stays in whole numbers (hundredths, or 1e-9, of a unit times the scaled rate of its currency) until the row is built.
@@ -16,6 +16,7 @@ from typing import Any, Final
 import msgspec
 import numpy as np
 
+from gamelens.catalog import METRICS, Metric
 from gamelens.simulator.ledger.ledger_columns import LedgerColumns
 from gamelens.simulator.ledger.ledger_query import LedgerQuery, LedgerSelection, Totals, count_by, distinct_by
 from gamelens.simulator.population.arrays import Ints
@@ -198,26 +199,15 @@ def _money_fields(scale: int) -> Callable[..., Row]:
     return fields
 
 
-def _single(name: str, total: Callable[[LedgerSelection], Totals]) -> MetricRecipe:
-    """Build a metric that is one whole number."""
-    return MetricRecipe({name: total}, lambda **totals: totals)
-
-
-def _ratio(
-    name: str,
-    numerator: str,
-    denominator: str,
-    numerator_total: Callable[[LedgerSelection], Totals],
-    denominator_total: Callable[[LedgerSelection], Totals],
-) -> MetricRecipe:
-    """Build a metric that is one whole number over another, with both in the row."""
+def _ratio(name: str, numerator: str, denominator: str) -> MetricRecipe:
+    """Build a metric that is one counting metric over another, with both in the row."""
     return MetricRecipe(
-        {numerator: numerator_total, denominator: denominator_total},
+        {each: _TOTALS[METRICS[each].made_of[0]] for each in (numerator, denominator)},
         lambda **n: {name: _share(n[numerator], n[denominator]), **n},
     )
 
 
-def _revenue_per(name: str, players_name: str, total: Callable[[LedgerSelection], Totals]) -> MetricRecipe:
+def _revenue_per(name: str, players_name: str) -> MetricRecipe:
     """Build a metric of revenue by player.
 
     The row has exact dollars per player, and the total in cents, rounded half to even.
@@ -227,7 +217,7 @@ def _revenue_per(name: str, players_name: str, total: Callable[[LedgerSelection]
         cents = round(Fraction(money, REVENUE_SCALE // 100))
         return {name: _share(money, players[players_name] * REVENUE_SCALE), **players, "total_revenue": cents}
 
-    return MetricRecipe({players_name: total, "money": _revenue}, fields)
+    return MetricRecipe({players_name: _TOTALS[METRICS[players_name].made_of[0]], "money": _revenue}, fields)
 
 
 def _session_length() -> MetricRecipe:
@@ -254,34 +244,37 @@ def _retention() -> MetricRecipe:
     )
 
 
-_RECIPES: Final[dict[str, MetricRecipe]] = {
-    "ad_impressions_count": _single("ad_impressions_count", _shown),
-    "ad_impressions_per_session": _ratio(
-        "ad_impressions_per_session", "ad_impressions_count", "session_unique", _shown, _sessions
-    ),
-    "arppu": _revenue_per("arppu", "paying_users", _paying_users),
-    "arpu": _revenue_per("arpu", "user_unique", _users),
-    "conversion": _ratio("conversion", "paying_users", "user_unique", _paying_users, _users),
-    "conversion_ft": _ratio("conversion_ft", "converting_users", "user_unique", _converting_users, _users),
-    "converting_users": _single("converting_users", _converting_users),
-    "event_count": _single("event_count", _events),
-    "ilrd_id_unique": _single(
-        "ilrd_id_unique", lambda selection: selection.distinct(_impressions(selection), selection.columns.impression)
-    ),
-    "ilrd_revenue": MetricRecipe(
-        {"event_count": lambda selection: selection.count(_impressions(selection)), "money": _ad_revenue},
-        _money_fields(AD_REVENUE_SCALE),
-    ),
-    "installs_ratio": _ratio("installs_ratio", "new_users", "user_unique", _new_users, _users),
-    "new_users": _single("new_users", _new_users),
-    "paying_users": _single("paying_users", _paying_users),
-    "retention_retro": _retention(),
-    "returning_users": _single("returning_users", _returning_users),
-    "revenue": MetricRecipe(
-        {"event_count": lambda selection: selection.count(_purchases(selection)), "money": _revenue},
-        _money_fields(REVENUE_SCALE),
-    ),
-    "session_length": _session_length(),
-    "session_unique": _single("session_unique", _sessions),
-    "user_unique": _single("user_unique", _users),
+_TOTALS: Final[dict[str, Callable[[LedgerSelection], Totals]]] = {
+    "converted": _converting_users,
+    "earned": _ad_revenue,
+    "events": _events,
+    "impression": lambda selection: selection.distinct(_impressions(selection), selection.columns.impression),
+    "impressions": lambda selection: selection.count(_impressions(selection)),
+    "installed": _new_users,
+    "paid": _revenue,
+    "payer": _paying_users,
+    "player": _users,
+    "purchases": lambda selection: selection.count(_purchases(selection)),
+    "returner": _returning_users,
+    "session": _sessions,
+    "shown": _shown,
 }
+"""The whole number of each atom, by its name."""
+
+
+def _recipe(metric: Metric) -> MetricRecipe:
+    """Return how *metric* is computed from the totals of its atoms."""
+    match metric.recipe, metric.made_of:
+        case "sum" | "distinct", (atom,):
+            return MetricRecipe({metric.name: _TOTALS[atom]}, lambda **totals: totals)
+        case "money", (count, money):
+            scale = AD_REVENUE_SCALE if money == "earned" else REVENUE_SCALE
+            return MetricRecipe({"event_count": _TOTALS[count], "money": _TOTALS[money]}, _money_fields(scale))
+        case "share", (part, whole):
+            return _ratio(metric.name, part, whole)
+        case "revenue per", (players,):
+            return _revenue_per(metric.name, players)
+    return {"session_length": _session_length, "retention_retro": _retention}[metric.name]()
+
+
+_RECIPES: Final = {name: _recipe(metric) for name, metric in METRICS.items()}

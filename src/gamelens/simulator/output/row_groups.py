@@ -21,43 +21,24 @@ from gamelens.simulator.events.event_columns import EventColumns, Names, Numbers
 from gamelens.simulator.events.event_json import Texts
 from gamelens.simulator.population.arrays import Flags, Ints
 from gamelens.simulator.population.session_times import DAY_S
+from gamelens.wire.dimensions import EVENT_COLUMNS
 
 _TEXT: Final = pa.string()
 _NAME: Final = pa.dictionary(pa.int16(), _TEXT)
 _ID: Final = pa.dictionary(pa.int32(), _TEXT)
 
-SCHEMA: Final = pa.schema(
-    {
-        "seq": pa.int64(),  # the order sent
-        "ts": pa.timestamp("us"),  # UTC
-        "day": pa.date32(),
-        **dict.fromkeys(("game_id", "country_code", "platform", "build", "category"), _NAME),
-        **dict.fromkeys(("ad_sdk_name", "ad_type", "ad_action", "severity"), _NAME),
-        **dict.fromkeys(("ilrd_sdk_vendor", "ilrd_adunit_name", "ilrd_network_name", "ilrd_adunit_format"), _NAME),
-        **dict.fromkeys(("install_publisher", "ab_id", "ab_variant_id"), _NAME),
-        **dict.fromkeys(("user_id", "session_id"), _ID),
-        "event_uuid": _TEXT,
-        "ilrd_id": _TEXT,  # of an impression: "i" and the vendor's id, else "u" and event_uuid
-        "length": pa.int64(),  # seconds, of a session that ended
-        "money": pa.int64(),  # hundredths of a purchase, billionths of an impression, in `currency`
-        "currency": _NAME,
-        "arrived_at": pa.timestamp("us"),  # null: nothing is sent
-        **dict.fromkeys(("event_id", "custom_01", "custom_02", "custom_03", "device", "os_version"), _NAME),
-    }
-)
+_TYPES: Final = {"whole": pa.int64(), "text": _NAME, "time": pa.timestamp("us"), "date": pa.date32()}
+_IDS: Final = {"user_id": _ID, "session_id": _ID, "event_uuid": _TEXT, "ilrd_id": _TEXT}
+
+SCHEMA: Final = pa.schema({name: _IDS.get(name, _TYPES[kind]) for name, kind in EVENT_COLUMNS.items()})
 """The columns of a lake, in its order.
 
 They are those of the ledger, with the amounts of purchases and impressions in one column.
 """
 
-_OF_SESSIONS: Final = (
-    *("game_id", "country_code", "platform", "build", "install_publisher", "ab_id", "ab_variant_id"),
-    *("device", "os_version"),
-)
-_CUSTOM: Final = ("custom_01", "custom_02", "custom_03")  # which the games of scenarios do not send
-_OF_EVENTS: Final = tuple(
-    field.name for field in SCHEMA if field.type == _NAME and field.name not in (*_OF_SESSIONS, *_CUSTOM)
-)
+_NAMES: Final = frozenset(field.name for field in SCHEMA if field.type == _NAME)
+UNFILLED: Final = ("arrived_at", "custom_01", "custom_02", "custom_03")
+"""Columns without values: nothing is sent, and the games of scenarios have no fields of their own."""
 _NUMBERS: Final = ("length", "money")
 _NO_VALUE: Final = np.iinfo(np.int64).min
 _MAX_NAMES: Final = np.iinfo(np.int16).max
@@ -106,14 +87,14 @@ def events_by_day(columns: EventColumns) -> BlockEvents:
     day = (columns.ts_s // DAY_S).astype(np.uint16)  # 16 bits, which numpy sorts by radix
     order = np.argsort(day, kind="stable")
     ends = np.flatnonzero(np.append(np.diff(day[order]), 1)) + 1 if len(day) else order
-    names = columns.names | columns.session_names | {"currency": _money_currency(columns.names)}
+    names = columns.names | {"currency": _money_currency(columns.names)}
     events: Arrays = {
         "ts_s": columns.ts_s,
         "session": columns.session.astype(np.int32),
         "event_uuid": columns.ids.event,
         "length": _values(columns.numbers["length"]),
         "money": _values(columns.numbers["amount"], columns.numbers["ilrd_nano"]),
-        **{name: _codes(names[name]) for name in _OF_EVENTS},
+        **{name: _codes(each) for name, each in names.items() if name in _NAMES},
     }
     is_shown = names["ilrd_sdk_vendor"].has
     shown = np.flatnonzero(is_shown[order])
@@ -123,11 +104,11 @@ def events_by_day(columns: EventColumns) -> BlockEvents:
         sessions={
             "session_id": columns.ids.session,
             "player": columns.player.astype(np.int32),
-            **{name: _codes(names[name]) for name in _OF_SESSIONS},
+            **{name: _codes(each) for name, each in columns.session_names.items()},
         },
         users=columns.ids.user,
         impressions=_impression_ids(columns, is_shown)[(np.cumsum(is_shown) - 1)[order[shown]]],
-        names={name: names[name].names for name in (*_OF_EVENTS, *_OF_SESSIONS)},
+        names={name: each.names for name, each in (names | columns.session_names).items() if name in _NAMES},
     )
 
 
@@ -139,7 +120,7 @@ class RowGroup:
     """
 
     def __init__(self, blocks: Sequence[BlockEvents], *, seq: int) -> None:
-        self._names = {name: _all_names(blocks, name) for name in (*_OF_EVENTS, *_OF_SESSIONS)}
+        self._names = {name: _all_names(blocks, name) for name in blocks[0].names}
         self._users = np.concatenate([block.users for block in blocks])
         self._impressions = [block.impressions for block in blocks]
         self._events: list[Arrays] = []
@@ -181,12 +162,15 @@ class RowGroup:
             "user_id": _repeat_runs(self._users[user], played),
             "session_id": _repeat_runs(self._sessions["session_id"][session], length),
             "event_uuid": texts_of(events["event_uuid"]),
-            "arrived_at": pa.nulls(count, SCHEMA.field("arrived_at").type),
             "ilrd_id": _place_texts(shown, events["ilrd_sdk_vendor"] >= 0),
             **{name: pa.array(events[name], mask=_null_mask(events[name], _NO_VALUE)) for name in _NUMBERS},
-            **{name: pa.nulls(count, SCHEMA.field(name).type) for name in _CUSTOM},
-            **{name: self._named(name, events[name]) for name in _OF_EVENTS},
-            **{name: self._named(name, np.repeat(self._sessions[name][session], length)) for name in _OF_SESSIONS},
+            **{name: pa.nulls(count, SCHEMA.field(name).type) for name in UNFILLED},
+            **{name: self._named(name, codes) for name, codes in events.items() if name in self._names},
+            **{
+                name: self._named(name, np.repeat(codes[session], length))
+                for name, codes in self._sessions.items()
+                if name in self._names
+            },
         }
         return pa.table({name: columns[name] for name in SCHEMA.names}, schema=SCHEMA)
 

@@ -1,0 +1,234 @@
+"""The atoms of metrics, one row each: what a part of a metric sums or counts, over events and over the other tables.
+
+An atom is a number of each row, which is summed, or a key, of which each value is counted once. It is defined over the
+rows of events, and has the same meaning in every table that offers it, so the planner may choose any of them.
+
+A key may also be counted by *cells*: rows of one table add the number of memberships in them, and rows of the table
+beside it add the keys that have several and take their memberships off again (`lake_schema`).
+"""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+import msgspec
+
+from gamelens.wire.currencies import RATE_SCALE
+from gamelens.wire.intervals import Granularity
+
+BIG: Final = "DECIMAL(38, 0)"
+"""Type of sums of amounts. They exceed 64 bits, and Parquet has no exact 128-bit integers."""
+
+Join = Literal["installs", "payments", "rates"]
+"""What a table is joined with: each player's install or first purchase, or the rate of each currency."""
+
+
+class Read(msgspec.Struct, frozen=True):
+    """One way to read an atom, or a dimension, from the rows of a table.
+
+    Attributes:
+        sql: number to sum, or key to count once. It may name `{player}`, a player's key, and the parameter `:since`.
+        joins: what the table is joined with.
+        where: condition without which a row adds nothing.
+        cells: memberships that a row adds instead of the key, ...
+        shared: ... and the table that has the keys with several, if it is another one.
+        period: bucket in which cells count, or `all` for any.
+    """
+
+    sql: str = "NULL"
+    joins: tuple[Join, ...] = ()
+    where: str = ""
+    cells: str = ""
+    shared: str = ""
+    period: Granularity = "all"
+
+    def within(self, period: Granularity) -> Read | None:
+        """Return how buckets of *period* are counted: by cells or by keys, or None if by neither."""
+        if self.cells and self.period in ("all", period):
+            return msgspec.structs.replace(self, sql="NULL") if self.shared else self
+        return None if self.sql == "NULL" else msgspec.structs.replace(self, cells="", shared="")
+
+
+class Atom(msgspec.Struct, frozen=True):
+    """One atom.
+
+    Attributes:
+        name: name of the atom.
+        event: its definition, over a row of events; None for an atom of cohorts, which are no events.
+        of: the only category of events that add to it.
+        stored: type of its sums; empty if tables of sums do not have it.
+        is_player: whether it is the key of a player.
+        others: how other tables have it, by table.
+        per_usd: what makes one US dollar in sums of money.
+    """
+
+    name: str
+    event: Read | None
+    of: Literal["ads", "business", "impression", "session_end"] | None = None
+    stored: str = ""
+    is_player: bool = False
+    others: dict[str, Read] = {}
+    per_usd: int = 0
+
+    def reads(self) -> dict[str, Read]:
+        """Return how each table has it, by table."""
+        reads = {"events": self.event} if self.event else {}
+        reads |= dict.fromkeys(_WITH_SUMS, Read(self.name)) if self.stored else {}
+        reads |= self.others
+        where = f"category = '{self.of}'"
+        return {
+            table: msgspec.structs.replace(read, where=where) if self.of and table in _WITH_CATEGORY else read
+            for table, read in reads.items()
+        }
+
+
+_WITH_SUMS: Final = ("slim", "cube", "active", "daily_players")
+_WITH_CATEGORY: Final = ("events", "slim", "cube")
+_USD: Final = "CAST(money AS HUGEINT) * scaled"
+_SESSION: Final = "ROW(game_id, session_id)"
+_IMPRESSION: Final = "ROW(game_id, ilrd_id)"
+_PAID: Final = "currency IS NOT NULL"  # of a membership
+_BACK: Final = "day > install_day"
+_BACK_AFTER: Final = "date_diff('day', install_day, day) = :since"
+
+
+def _when(condition: str, value: str, otherwise: str | None = None) -> str:
+    return f"CASE WHEN {condition} THEN {value} {'' if otherwise is None else f'ELSE {otherwise} '}END"
+
+
+def _in(category: str, value: str, otherwise: str | None = None) -> str:
+    return _when(f"category = '{category}'", value, otherwise)
+
+
+def _memberships(condition: str = "") -> dict[str, Read]:
+    """Return how tables of memberships count players with a membership of which *condition* is true."""
+
+    def only(value: str) -> str:
+        return _when(condition, value) if condition else value
+
+    periods: tuple[tuple[str, Granularity], ...] = (("daily", "day"), ("weekly", "week"), ("monthly", "month"))
+    reads = {"active": Read(only("player"), cells=only("counts"), shared="daily_players_shared", period="day")}
+    for name, period in periods:
+        shared = f"{name}_players_shared"
+        reads[f"{name}_players"] = Read(cells=only("players"), shared=shared, period=period)
+        reads[shared] = Read(only("player"), cells=only("-counts"))
+    return reads
+
+
+def _returners(condition: str) -> Read:
+    """Return how players of `active` are counted who have a day of which *condition* is true."""
+    player, counts = _when(condition, "player"), _when(condition, "counts")
+    return Read(player, ("installs",), cells=counts, shared="daily_players_shared", period="day")
+
+
+ATOMS: Final[dict[str, Atom]] = {
+    atom.name: atom
+    for atom in (
+        Atom("events", Read("1"), stored="BIGINT"),
+        Atom(
+            "shown",
+            Read(_when("category = 'ads' AND ad_action = 'show'", "1", "0")),
+            of="ads",
+            stored="BIGINT",
+        ),
+        Atom("purchases", Read(_in("business", "1", "0")), of="business", stored="BIGINT"),
+        Atom("impressions", Read(_in("impression", "1", "0")), of="impression", stored="BIGINT"),
+        Atom("ended", Read(_in("session_end", "1", "0")), of="session_end", stored="BIGINT"),
+        Atom("seconds", Read(_in("session_end", "length")), of="session_end", stored=BIG),
+        Atom(
+            "paid",
+            Read(_in("business", _USD), ("rates",)),
+            of="business",
+            others={
+                **dict.fromkeys(("slim", "cube"), Read(_in("business", _USD), ("rates",))),
+                **dict.fromkeys(("active", "daily_players"), Read(_USD, ("rates",))),
+            },
+            per_usd=100 * RATE_SCALE,
+        ),
+        Atom(
+            "earned",
+            Read(_in("impression", _USD), ("rates",)),
+            of="impression",
+            others=dict.fromkeys(("slim", "cube"), Read(_in("impression", _USD), ("rates",))),
+            per_usd=10**9 * RATE_SCALE,
+        ),
+        Atom(
+            "installed",
+            Read(_when("seq = install_seq", "1", "0"), ("installs",)),
+            others={"installs": Read("1")},
+        ),
+        Atom(
+            "converted",
+            Read(_when("seq = paid_seq", "1", "0"), ("payments",)),
+            of="business",
+            others={"payments": Read("1")},
+        ),
+        Atom(
+            "player_key",
+            Read("{player}"),
+            is_player=True,
+            others=dict.fromkeys(("active", "installs"), Read("player")),
+        ),
+        Atom("player", Read("{player}"), is_player=True, others=_memberships()),
+        Atom("payer", Read(_in("business", "{player}")), of="business", is_player=True, others=_memberships(_PAID)),
+        Atom(
+            "returner",
+            Read(_when(_BACK, "{player}"), ("installs",)),
+            is_player=True,
+            others={
+                "active": _returners(_BACK),
+                "daily_players": Read(cells="returners", shared="daily_players_shared", period="day"),
+                "daily_players_shared": Read(_when("returners > 0", "player"), cells="-returners"),
+            },
+        ),
+        Atom(
+            "returner_after",
+            Read(_when(_BACK_AFTER, "{player}"), ("installs",)),
+            is_player=True,
+            others={
+                "active": _returners(_BACK_AFTER),
+                "daily_players_shared": Read(
+                    _when(_BACK_AFTER, "player"), ("installs",), cells=_when(_BACK_AFTER, "-counts")
+                ),
+            },
+        ),
+        Atom(
+            "session",
+            Read(_when("session_id IS NOT NULL", _SESSION)),
+            others={
+                "sessions": Read(cells="sessions", shared="sessions_shared"),
+                "sessions_shared": Read(_when("session_id IS NOT NULL", _SESSION), cells="-counts"),
+            },
+        ),
+        Atom(
+            "ended_session",
+            Read(_in("session_end", _when("session_id IS NOT NULL", _SESSION))),
+            of="session_end",
+            others={
+                "sessions": Read(cells="ended_sessions", shared="sessions_shared"),
+                "sessions_shared": Read(
+                    _when("ended_counts > 0", _when("session_id IS NOT NULL", _SESSION)), cells="-ended_counts"
+                ),
+            },
+        ),
+        Atom(
+            "impression",
+            Read(_in("impression", _IMPRESSION)),
+            of="impression",
+            others={
+                **dict.fromkeys(
+                    ("slim", "cube", "daily_players"), Read(cells="impressions", shared="impressions_shared")
+                ),
+                "impressions_shared": Read(_IMPRESSION, cells="-1"),
+            },
+        ),
+        Atom("cohort", None, others={"returns": Read("players", where="age = 0")}),
+        Atom("returned", None, others={"returns": Read("players", where="age = :since")}),
+    )
+}
+"""All atoms, by name."""
+
+
+def reads_of(table: str) -> dict[str, Read]:
+    """Return how *table* has each atom that it offers, by atom."""
+    return {atom.name: reads[table] for atom in ATOMS.values() if table in (reads := atom.reads())}
