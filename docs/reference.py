@@ -12,7 +12,7 @@ import gamelens.sandbox
 from gamelens._text import escape_markdown
 from gamelens.catalog import ALIASES, METRICS, Alias, Field, Metric, Quotient
 from gamelens.cli import cli
-from gamelens.wire.filters import DIMENSIONS, Dimension
+from gamelens.wire.dimensions import DIMENSIONS, Dimension
 
 WIRE = "../rooms/wire.md"
 _ADDS = {

@@ -20,7 +20,7 @@ from docs.reference import commands_page, dimensions_page, metrics_page
 from gamelens import errors
 from gamelens.catalog import ALIASES, METRICS
 from gamelens.cli import cli
-from gamelens.wire.filters import DIMENSIONS
+from gamelens.wire.dimensions import DIMENSIONS
 from house.source import ROOT, TOP, modules
 from house.violations import Violation, hold
 

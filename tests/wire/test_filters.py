@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gamelens.errors import BadQuery
+from gamelens.wire.dimensions import DIMENSIONS
 from gamelens.wire.filters import (
-    DIMENSIONS,
     And,
     Filter,
     Match,

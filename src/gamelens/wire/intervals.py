@@ -15,7 +15,7 @@ import msgspec
 from gamelens.errors import BadQuery
 
 Granularity = Literal["day", "week", "month", "all"]
-GRANULARITIES: tuple[str, ...] = get_args(Granularity)
+GRANULARITIES: tuple[Granularity, ...] = get_args(Granularity)
 SETTLE_DAYS: Final = 2
 """Days after its end until a bucket is settled: late events seldom change it afterwards."""
 WireInterval = Annotated[

@@ -27,7 +27,7 @@ from gamelens.analysis.tidy_frames.frame_periods import days_text, part_of_lengt
 from gamelens.analysis.tidy_frames.query_text import interval_text, query_text
 from gamelens.catalog import METRICS
 from gamelens.errors import BadQuery
-from gamelens.wire.filters import DIMENSIONS
+from gamelens.wire.dimensions import DIMENSIONS
 from gamelens.wire.intervals import Granularity, Interval
 from gamelens.wire.receipts import QueryRecord, Receipt
 
@@ -38,8 +38,6 @@ REST: Final = "(other)"
 """Value of the row with everything that `top` leaves out."""
 _DECLARED: Final = "frame_requirements"
 _TITLES: Final = frozenset({"game", "studio"})
-_EVENT_LEVEL: Final = frozenset({"ad", "ilrd"})
-_EVENT_DIMENSIONS: Final = frozenset({"category", "severity"})
 _EXTRA: Final = frozenset({"scipy", "statsmodels"})  # imported where they are used, by analyses that need them
 _ROWS: Final[dict[str, str]] = {
     "hour": "several rows a day",
@@ -215,7 +213,7 @@ class _Case:
     def repeating(self) -> list[str]:
         """The dimensions in which one player has several values within a bucket."""
         names = [name for name in self.frame.columns if name in DIMENSIONS]
-        return [name for name in names if DIMENSIONS[name].level in _EVENT_LEVEL or name in _EVENT_DIMENSIONS]
+        return [name for name in names if DIMENSIONS[name].only or name == "category"]
 
     @property
     def has_rest(self) -> bool:

@@ -168,12 +168,12 @@ def plan_branches(
 ) -> Plan:
     """Return the smallest tables that have *atoms* and *dimensions* exactly, each with its interval.
 
-    Atoms that need events anyway take those of daily tables with them. Edges of *interval* that are no whole day are
-    read from events, whole days that are no whole week or month from `active`.
+    Atoms that need events anyway take those of daily tables with them. Edges of *interval* that are not whole days
+    are read from events, whole days outside whole weeks or months from `active`.
     """
     period, whole = _period_of(interval, granularity), _whole_buckets(interval, "day")
     usable = [it for it in SOURCES if it.name in tables and it.has(dimensions) and (whole or not it.is_by_day)]
-    chosen = {atom: next((it for it in usable if atom in it.reads(period)), EVENTS) for atom in atoms}
+    chosen = {atom: next((it for it in usable if atom in it.reads[period]), EVENTS) for atom in atoms}
     if EVENTS in chosen.values():
         chosen = {atom: EVENTS if table.is_by_day else table for atom, table in chosen.items()}
     rest = ACTIVE if ACTIVE.name in tables else EVENTS
@@ -181,15 +181,16 @@ def plan_branches(
 
     def add(table: Table, atom: str, *intervals: Interval) -> None:
         for inside in intervals:
-            branch = Branch(table, inside, {}, {name: table.value(name) for name in dimensions})
-            places.setdefault((table.name, inside), branch).atoms[atom] = table.reads(period)[atom]
+            if (place := (table.name, inside)) not in places:
+                places[place] = Branch(table, inside, {}, {name: table.value(name) for name in dimensions})
+            places[place].atoms[atom] = table.reads[period][atom]
 
     for table in SOURCES:
         for atom in (atom for atom, its_table in chosen.items() if its_table is table):
             if not table.is_by_day or whole is None:
                 add(table, atom, interval)
                 continue
-            read = table.reads(period)[atom]
+            read = table.reads[period][atom]
             inside = _whole_buckets(whole, read.period) if read.period in ("week", "month") else whole
             if inside:
                 add(table, atom, inside)
@@ -284,8 +285,8 @@ class _QueryBuilder:
         cohort = self._branch(INSTALLS, installed, "player_key")
         whole = whole if ACTIVE.name in self._tables else None
         edges = _edges(self._interval, whole) if whole else [self._interval]
-        active = [Branch(EVENTS, edge, {"player_key": EVENTS.atoms["player_key"]}) for edge in edges]
-        active += [Branch(ACTIVE, whole, {"player_key": ACTIVE.atoms["player_key"]})] if whole else []
+        active = [Branch(EVENTS, edge, {"player_key": EVENTS.reads["all"]["player_key"]}) for edge in edges]
+        active += [Branch(ACTIVE, whole, {"player_key": ACTIVE.reads["all"]["player_key"]})] if whole else []
         joined = "present JOIN cohort ON cohort.player_key = present.player_key AND cohort.bucket = present.moment"
         back = "returned ON returned.returner = cohort.player_key AND returned.returned_on = cohort.bucket"
         return {
@@ -309,7 +310,7 @@ class _QueryBuilder:
     def _branch(self, table: Table, interval: Interval, atom: str) -> Branch:
         """Return a branch with one atom and all dimensions of the query."""
         values = {name: table.value(name) for name in self._dimensions}
-        return Branch(table, interval, {atom: table.atoms[atom]}, values)
+        return Branch(table, interval, {atom: table.reads["all"][atom]}, values)
 
     def _players_of_days(self, branch: Branch) -> Select:
         """Return the numbers of the players with an event, once or more per day."""

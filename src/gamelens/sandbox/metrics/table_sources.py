@@ -21,7 +21,7 @@ from gamelens.sandbox.storage.lake_schema import (
     RETURN_DIMENSIONS,
     SLIM_DIMENSIONS,
 )
-from gamelens.wire.intervals import Granularity
+from gamelens.wire.intervals import GRANULARITIES, Granularity
 
 
 class TableRows(msgspec.Struct, frozen=True):
@@ -48,7 +48,7 @@ class Table(msgspec.Struct, frozen=True, kw_only=True):
         is_by_day: whether its rows have a day and no moment.
         player: columns that identify a player: none, a number, or game and user.
         has_moved: whether its rows are one event of each player, some of which the table beside it replaces.
-        atoms: how it has each atom that it offers.
+        reads: how it has the atoms that it can count in buckets of a period, by period; `all` is any other interval.
     """
 
     name: str
@@ -57,10 +57,14 @@ class Table(msgspec.Struct, frozen=True, kw_only=True):
     is_by_day: bool = True
     player: tuple[str, ...] = ()
     has_moved: bool = False
-    atoms: dict[str, Read] = {}
+    reads: dict[Granularity, dict[str, Read]] = {}
 
     def __post_init__(self) -> None:
-        msgspec.structs.force_setattr(self, "atoms", reads_of(self.name))
+        reads = {
+            period: {atom: read for atom, each in reads_of(self.name).items() if (read := each.within(period))}
+            for period in GRANULARITIES
+        }
+        msgspec.structs.force_setattr(self, "reads", reads)
 
     def has(self, dimensions: Collection[str]) -> bool:
         """Return whether it has all of *dimensions*."""
@@ -69,10 +73,6 @@ class Table(msgspec.Struct, frozen=True, kw_only=True):
     def value(self, dimension: str) -> Read:
         """Return how it has *dimension*."""
         return self.values.get(dimension, Read(dimension))
-
-    def reads(self, period: Granularity) -> dict[str, Read]:
-        """Return how it has the atoms that it can count in buckets of *period*."""
-        return {atom: read for atom, each in self.atoms.items() if (read := each.within(period))}
 
     def numbers_players(self, joins: Collection[Join]) -> bool:
         """Return whether players are numbers in its rows when it has *joins*."""
