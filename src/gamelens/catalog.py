@@ -239,7 +239,7 @@ class Alias(Metric, frozen=True, kw_only=True):
     Fields of the same name mean the same in all aliases, and no field of the service is called so.
 
     Attributes:
-        parts: source of each field that is no quotient.
+        parts: source of each field that is not a quotient.
         every: the only bucket it is counted in; None for any.
     """
 

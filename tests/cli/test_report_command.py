@@ -45,7 +45,7 @@ def test_an_unknown_notebook_is_refused_with_the_nearest(run_command: RunCommand
 def test_an_unknown_parameter_is_refused_with_the_nearest(run_command: RunCommand, notebook: Path) -> None:
     """An unknown parameter has exit code 1 and the nearest name."""
     result = run_command("report", notebook, "-p", "ovr", "x")
-    assert (result.exit_code, "no parameter of ours.ipynb. Did you mean `over`?" in result.stderr) == (1, True)
+    assert (result.exit_code, "not a parameter of ours.ipynb. Did you mean `over`?" in result.stderr) == (1, True)
 
 
 def test_a_parameter_needs_name_and_value(run_command: RunCommand, notebook: Path) -> None:

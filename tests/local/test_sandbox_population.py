@@ -54,7 +54,7 @@ def test_players_are_there_after_an_upgrade(service: Service, tmp_path: Path) ->
     events = count_events(service)
     service.stop()
     with contextlib.closing(open_store(state / "gamelens.db")) as store:
-        for table in ("files", "files_copy", "runs", "runs_copy"):
+        for table in ("files", "runs"):
             store.execute(f"DROP TABLE {table}")
         store.execute("PRAGMA user_version = 1")
     service.start()

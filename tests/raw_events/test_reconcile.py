@@ -185,7 +185,7 @@ def without_some(events: list[Happened]) -> list[Happened]:
 
 @pytest.mark.parametrize("by", [None, "country_code"])
 def test_what_no_rule_gives_is_unexplained(world: World, by: str | None) -> None:
-    """Events that one answer simply does not have are no cause's, although any rule that drops some comes closer."""
+    """Events that one answer lacks are not due to a cause, although any rule that drops some comes closer."""
     api = cast(Client, OtherService(without_some(world.events), ()))
     found = reconcile(api, world.lake, "event_count", by=by, over=OVER)
     assert shares(found) == {"unexplained": 1.0}
@@ -339,7 +339,7 @@ def test_a_frame_of_another_query_is_refused(world: World, query: dict[str, Any]
 
 @pytest.mark.parametrize("api", [AsyncClient.__new__(AsyncClient), "https://example.com", None])
 def test_what_cannot_answer_is_refused(world: World, api: Any) -> None:
-    """An asynchronous client answers later, and an address is no client."""
+    """An asynchronous client answers later, and an address is not a client."""
     with pytest.raises(BadQuery, match="must be a client of `connect`"):
         reconcile(api, world.lake, "event_count", over=OVER)
 

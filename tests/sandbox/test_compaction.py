@@ -17,7 +17,7 @@ from gamelens.sandbox.state.state_directory import lock_state_directory
 from gamelens.sandbox.storage.keyed_runs import PAYLOADS, PREFIX
 from gamelens.sandbox.storage.lake import Snapshot
 from gamelens.sandbox.storage.lake_schema import COLUMNS, REPLACED
-from gamelens.sandbox.storage.manifest import Part
+from gamelens.sandbox.storage.manifest import LakePart
 from support.game_events import event
 from support.sandbox_stage import Stage, metric_value
 
@@ -90,13 +90,13 @@ def test_a_year_of_hourly_runs_leaves_few_parts() -> None:
 
     Compaction is simulated every `FAN_IN` hours, which leaves no fewer files than after each run.
     """
-    parts: dict[str, list[Part]] = {kind: [] for kind in KINDS}
+    parts: dict[str, list[LakePart]] = {kind: [] for kind in KINDS}
     nothing: dict[str, Any] = {"organisation": "acme", "first_day": None, "last_day": None, "bytes": 0, "content": 0}
     most_files = most_unsettled = 0
     for hour in range(HOURS_A_YEAR):
         for kind, own in parts.items():
             rows = ROWS_A_RUN.get(kind, 300)
-            own.append(Part(path=Path(f"{kind}-{hour}"), kind=kind, rows=rows, level=0, **nothing))
+            own.append(LakePart(path=Path(f"{kind}-{hour}"), kind=kind, rows=rows, level=0, **nothing))
         if hour % FAN_IN:
             continue
         unsettled = (sum(part.rows < settled_rows(kind) for part in own) for kind, own in parts.items())
@@ -106,7 +106,7 @@ def test_a_year_of_hourly_runs_leaves_few_parts() -> None:
             for step in steps:
                 level = max(part.level for part in step.parts) + 1
                 rows = sum(part.rows for part in step.parts)
-                merged = Part(path=step.parts[0].path, kind=step.kind, rows=rows, level=level, **nothing)
+                merged = LakePart(path=step.parts[0].path, kind=step.kind, rows=rows, level=level, **nothing)
                 replaced = set(map(id, step.parts))
                 parts[step.kind] = [merged, *(part for part in parts[step.kind] if id(part) not in replaced)]
     assert most_unsettled <= 32

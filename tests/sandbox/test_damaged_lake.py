@@ -31,7 +31,7 @@ from gamelens.sandbox.storage import lake_health
 from gamelens.sandbox.storage.inbox import pending
 from gamelens.sandbox.storage.lake import Lake, Snapshot
 from gamelens.sandbox.storage.lake_health import LakeHealth
-from gamelens.sandbox.storage.manifest import WRITTEN, LakeUnavailable, Part, file_checksum
+from gamelens.sandbox.storage.manifest import WRITTEN, LakePart, LakeUnavailable, file_checksum
 from gamelens.simulator import load_scenario, play_columns
 from support.app_requests import call
 from support.damaged_lake import flip_bit
@@ -110,7 +110,7 @@ def heal(stage: Stage) -> None:
     asyncio.run(stage.sandbox.runs.check())
 
 
-def parts(stage: Stage, table: str) -> list[Part]:
+def parts(stage: Stage, table: str) -> list[LakePart]:
     """Return the parts of *table*."""
     return list(stage.sandbox.lake.snapshot("acme").parts(table))
 

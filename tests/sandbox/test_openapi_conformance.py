@@ -25,7 +25,7 @@ pytestmark = pytest.mark.slow
 
 KEY = {"X-API-Key": "key-of-acme"}
 MANY = settings(
-    max_examples=tries(in_test=5, in_bench=50),
+    max_examples=tries(in_test=12, in_bench=50),
     phases=[Phase.explicit, Phase.generate],
     deadline=None,
     suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow, HealthCheck.function_scoped_fixture],

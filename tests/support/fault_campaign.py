@@ -26,7 +26,7 @@ from gamelens.sandbox.storage.backlog import backlogs
 from gamelens.sandbox.storage.inbox import InboxBatch, lost_events, open_store, pending, scenario
 from gamelens.sandbox.storage.inbox_recovery import recover_store
 from gamelens.sandbox.storage.lake import Lake
-from gamelens.sandbox.storage.manifest import LakeUnavailable, Manifest, Part
+from gamelens.sandbox.storage.manifest import LakePart, LakeUnavailable, Manifest
 from support.game_events import event
 from support.kinds_of_state import deleted_files, lake_files, make_state, raise_layout
 from support.random_worlds import play
@@ -365,7 +365,7 @@ def try_tables(template: Template, folder: Path, table: str, *, count: int) -> I
             yield try_start(template, state, flip(state / files[seed % len(files)], Random(seed)))
 
 
-def _try_flip(template: Template, stage: Stage, part: Part, readers: list[int], random: Random) -> Trial:
+def _try_flip(template: Template, stage: Stage, part: LakePart, readers: list[int], random: Random) -> Trial:
     whole = part.path.read_bytes()
     where = flip(part.path, random)
     numbers = [*random.sample(readers, min(1, len(readers))), random.randrange(len(QUESTIONS))]
@@ -384,7 +384,7 @@ def _try_flip(template: Template, stage: Stage, part: Part, readers: list[int], 
     )
 
 
-def _is_whole(stage: Stage, part: Part) -> bool:
+def _is_whole(stage: Stage, part: LakePart) -> bool:
     try:
         stage.sandbox.health.require("acme", [part])
     except LakeUnavailable:

@@ -29,7 +29,7 @@ from gamelens.sandbox.storage.lake_schema import (
     SLIM_DIMENSIONS,
     UNDATED,
 )
-from gamelens.sandbox.storage.manifest import Part
+from gamelens.sandbox.storage.manifest import LakePart
 
 TABLES: Final = tuple(name for name in COLUMNS if name != "combinations")
 """Names of the tables that are rebuilt."""
@@ -110,10 +110,10 @@ def different_rows(one: Mapping[str, pa.Table], other: Mapping[str, pa.Table]) -
 
 def write_parts(
     events: pa.Table, root: Path, organisation: str, version: int, *, random: Random | None = None
-) -> list[Part]:
+) -> list[LakePart]:
     """Write a lake of *events* below *root* and return its files.
 
-    With *random*, the events come in batches that are no sequence in time, each batch adds parts with what it changes,
+    With *random*, the events come in batches that are not in sequence, each batch adds parts with what it changes,
     and some parts are cut in two.
     """
     with duckdb.connect(config={"threads": 1}) as connection:
@@ -171,7 +171,7 @@ class _PartWriter:
         self._root = root
         self._folder = folder
         self._organisation = organisation
-        self.files: list[Part] = []
+        self.files: list[LakePart] = []
         (root / folder).mkdir(parents=True)
 
     def write(self, name: str, rows: str) -> None:
@@ -185,7 +185,7 @@ class _PartWriter:
         target = str(self._root / path).replace("'", "''")
         self._connection.execute(f"COPY (SELECT {columns} FROM ({rows})) TO '{target}' (FORMAT parquet)")
         days = {"first_day": first, "last_day": last}
-        self.files.append(Part.of_file(self._root / path, self._organisation, name, rows=count, **days))
+        self.files.append(LakePart.of_file(self._root / path, self._organisation, name, rows=count, **days))
 
 
 def _tables(connection: duckdb.DuckDBPyConnection) -> dict[str, pa.Table]:

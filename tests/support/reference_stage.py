@@ -14,7 +14,7 @@ from gamelens.sandbox.processing.staging import stage
 from gamelens.sandbox.server import available_intervals
 from gamelens.sandbox.storage.inbox import pending
 from gamelens.sandbox.storage.lake_schema import EVENT_COLUMNS
-from gamelens.sandbox.storage.manifest import Part
+from gamelens.sandbox.storage.manifest import LakePart
 from support.reference_lake import write_parts
 from support.sandbox_stage import Stage
 
@@ -37,7 +37,7 @@ class ReferenceStage(Stage):
     def process(self) -> dict[str, str]:
         """Make the next version of the lake of all events, and return the available intervals."""
         lake = self.sandbox.lake
-        files: list[Part] = []
+        files: list[LakePart] = []
         duplicates = 0
         version = lake.last_run().version + 1
         ((last,),) = self.sandbox.store.execute("SELECT coalesce(max(id), 0) FROM batches")

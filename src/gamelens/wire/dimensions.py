@@ -38,7 +38,7 @@ class Own(msgspec.Struct, frozen=True):
 
 
 class OfPlayer(msgspec.Struct, frozen=True):
-    """The value follows from the player's install or first purchase, and is no column of an event."""
+    """The value follows from the player's install or first purchase, and is not a column of an event."""
 
     first: Literal["install", "purchase"]
 

@@ -83,7 +83,7 @@ class FilterDimension:
         """Return the filter for events whose value is one of *values*.
 
         Raises:
-            BadQuery: *values* is a single string, is empty, or holds something that is no string.
+            BadQuery: *values* is a single string, is empty, or holds something that is not a string.
         """
         if isinstance(values, str):
             raise BadQuery(f"filter.{self.name}", values, "is one value: put it into a list, or compare with ==")
@@ -98,7 +98,7 @@ class FilterDimension:
 
     def __eq__(self, value: object) -> Filter:  # type: ignore[override]
         if value is None:
-            raise BadQuery(f"filter.{self.name}", None, f"is no value: write dim.{self.name}.is_null()")
+            raise BadQuery(f"filter.{self.name}", None, f"is not a value: write dim.{self.name}.is_null()")
         return Match(self.name, _values(self.name, value))
 
     def __ne__(self, value: object) -> Filter:  # type: ignore[override]
@@ -147,8 +147,8 @@ def parse_filter(wire: object, *, with_nulls: bool = False) -> Filter:
     *with_nulls* it may also compare with null, as `wire_filter` writes it: `{"country_code": None}`.
 
     Raises:
-        BadQuery: an object has not exactly one key, a list is empty, a value is no string, or there are more than 500
-            objects or 16 levels of them.
+        BadQuery: an object has not exactly one key, a list is empty, a value is not a string, or there are more than
+            500 objects or 16 levels of them.
     """
     node = _parse(wire, depth=1, with_nulls=with_nulls)
     if _object_count(node) > FILTER_OBJECTS:

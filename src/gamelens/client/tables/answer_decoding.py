@@ -233,7 +233,7 @@ def _converted_value(value: Any, python_type: type[Any]) -> Any:
 
 
 def _wrong_type_error(name: str, type_: pa.DataType) -> ServiceError:
-    return ServiceError(200, f"the field {name} holds what is no {_TYPE_LABELS[type_]}")
+    return ServiceError(200, f"the field {name} holds what is not a {_TYPE_LABELS[type_]}")
 
 
 def _inferred_column(values: Sequence[Any]) -> pa.Array:

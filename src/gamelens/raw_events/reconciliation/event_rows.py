@@ -53,7 +53,7 @@ AGREE_S: Final = 900
 
 @dataclass(frozen=True, eq=False, slots=True)
 class EventRows:
-    """Events in rows, each of those that no rule tells apart.
+    """Events in rows: one row for all events that every rule treats alike.
 
     Attributes:
         player, key: codes of players, and of what a distinct count counts.

@@ -37,7 +37,7 @@ from gamelens.sandbox.storage.lake_schema import (
     SLIM_DIMENSIONS,
     SUMS,
 )
-from gamelens.sandbox.storage.manifest import Part
+from gamelens.sandbox.storage.manifest import LakePart
 
 MOST_EVENTS: Final = 2_000_000
 """Events that are taken at once. More are split, but for those of an empty lake."""
@@ -56,7 +56,7 @@ class BuiltParts(NamedTuple):
         repeated: number of repeated events, which were dropped (Wire 4.8, Repeated events).
     """
 
-    files: list[Part]
+    files: list[LakePart]
     retired: list[Path]
     repeated: int
 

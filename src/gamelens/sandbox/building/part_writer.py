@@ -15,7 +15,7 @@ from gamelens.sandbox.engines.engine import BuildEngine
 from gamelens.sandbox.storage.keyed_runs import PREFIX, Columns, KeyedRuns, Keys, UInts, write_run
 from gamelens.sandbox.storage.lake import Lake, Snapshot, folder_of
 from gamelens.sandbox.storage.lake_schema import COLUMNS, UNDATED
-from gamelens.sandbox.storage.manifest import Part
+from gamelens.sandbox.storage.manifest import LakePart
 
 GROUP_ROWS: Final = 122_880
 """Most rows in a row group of a part."""
@@ -47,7 +47,7 @@ class PartWriter:
     def __init__(self, organisation: str, lake: Lake, sql: BuildEngine, folder: str, *, is_anew: bool = False) -> None:
         self.snapshot = Snapshot({}, organisation) if is_anew else lake.snapshot(organisation)
         self.sql = sql
-        self.files: list[Part] = []
+        self.files: list[LakePart] = []
         self.retired: list[Path] = []
         self._organisation = organisation
         self._root = lake.root
@@ -124,7 +124,7 @@ class PartWriter:
         with path.open("rb") as file:
             os.fsync(file.fileno())
         days = {"first_day": first, "last_day": last}
-        self.files.append(Part.of_file(path, self._organisation, kind, rows=rows, level=level, **days))
+        self.files.append(LakePart.of_file(path, self._organisation, kind, rows=rows, level=level, **days))
 
 
 def _days(metadata: pq.FileMetaData) -> tuple[date, date]:

@@ -70,7 +70,7 @@ def read_rule(order: Mapping[str, Any]) -> FaultRule:
         if not is_allowed(value):
             raise BadQuery(name, value, must, _SERVICES if name == "service" else ())
     if "service" not in fields:
-        raise BadQuery("service", msgspec.UNSET, "must say whose fault it is", _SERVICES)
+        raise BadQuery("service", msgspec.UNSET, "must name the service that fails", _SERVICES)
     rule = msgspec.convert(fields, FaultRule)
     if rule.status is None and not rule.latency_s and not rule.cut_body:
         raise BadQuery("status", msgspec.UNSET, "must be given, or latency_s, or cut_body: this rule would do nothing")

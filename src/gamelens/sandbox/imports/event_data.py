@@ -66,7 +66,7 @@ def table_rows_sql(path: str, columns: Mapping[str, str], *, first_seq: int, gam
     """Return the SQL of the rows of the Parquet file at *path*.
 
     The rows have the columns of the events table, `installed` and `first_build`, which are null, `arrived`, the day of
-    arrival, and `fault`, the reason why a row is no event, or null.
+    arrival, and `fault`, the reason why a row is not an event, or null.
 
     Args:
         path: path of the file.

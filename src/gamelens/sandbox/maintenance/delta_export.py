@@ -25,7 +25,7 @@ from gamelens.errors import Refused
 from gamelens.sandbox.state.state_directory import check_state
 from gamelens.sandbox.storage.lake import Lake, folder_of
 from gamelens.sandbox.storage.lake_schema import EVENT_COLUMNS, FORMAT
-from gamelens.sandbox.storage.manifest import Part, file_checksum
+from gamelens.sandbox.storage.manifest import LakePart, file_checksum
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
@@ -105,7 +105,7 @@ class _TargetFolder:
             shutil.copyfile(path, target)
 
 
-def _update_table(target: _TargetFolder, parts: Sequence[Part]) -> ExportedTable:
+def _update_table(target: _TargetFolder, parts: Sequence[LakePart]) -> ExportedTable:
     """Commit a version of the table in *target* that consists of *parts*."""
     from deltalake import CommitProperties, DeltaTable
     from deltalake.transaction import RemoveAction
@@ -143,7 +143,7 @@ def _unique_name(path: Path) -> str:
     return f"{path.stem}-{path.stat().st_mtime_ns:x}.parquet"
 
 
-def _add_action(name: str, part: Part) -> AddAction:
+def _add_action(name: str, part: LakePart) -> AddAction:
     from deltalake.transaction import AddAction
 
     status = part.path.stat()

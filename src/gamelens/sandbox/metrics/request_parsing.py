@@ -55,7 +55,7 @@ def interval_parameter(request: Request) -> Interval:
 
     Raises:
         BadQuery: it is missing or given twice.
-        MalformedInterval: it is no interval, or an empty one.
+        MalformedInterval: it is not an interval, or an empty one.
     """
     text = _single_parameter(request, "interval")
     if text is None:

@@ -44,7 +44,7 @@ class Table(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         name: name of the table.
         dimensions: the dimensions that are its columns.
-        values: how it has dimensions that are no column, by dimension.
+        values: how it has dimensions that are not columns, by dimension.
         is_by_day: whether its rows have a day and no moment.
         player: columns that identify a player: none, a number, or game and user.
         has_moved: whether its rows are one event of each player, some of which the table beside it replaces.

@@ -23,14 +23,14 @@ from gamelens.sandbox.storage.inbox import open_store
 from gamelens.sandbox.storage.keyed_runs import PREFIX, SETTLED_KEYS, merge_columns
 from gamelens.sandbox.storage.lake import Lake, Snapshot
 from gamelens.sandbox.storage.lake_schema import ADDED_UP, COLUMNS
-from gamelens.sandbox.storage.manifest import Part, file_checksum
+from gamelens.sandbox.storage.manifest import LakePart, file_checksum
 
 FAN_IN: Final = 8
 """Parts of one level that are merged at once."""
 SETTLED_ROWS: Final = 1_000_000
-"""Rows of a part that is merged no more. What a step makes has at most twice as many."""
+"""Rows from which a part is left as it is. The result of a step has at most twice as many."""
 SETTLED_EVENTS: Final = 600_000
-"""Rows of a part of events that is merged no more.
+"""Rows from which a part of events is left as it is.
 
 They are wide, and a step is to take less than two seconds.
 """
@@ -41,7 +41,7 @@ class Step(msgspec.Struct, frozen=True):
 
     organisation: str
     kind: str
-    parts: tuple[Part, ...]
+    parts: tuple[LakePart, ...]
 
 
 def due_steps(lake: Lake) -> Iterator[Step]:
@@ -102,7 +102,7 @@ def take_step(step: Step, lake: Lake, scratch: Path) -> None:
 def due_in(organisation: str, snapshot: Snapshot) -> Iterator[Step]:
     """Yield the steps that are due in *snapshot*."""
     for kind, parts in snapshot.tables.items():
-        levels: dict[int, list[Part]] = defaultdict(list)
+        levels: dict[int, list[LakePart]] = defaultdict(list)
         for part in parts:
             if part.rows < settled_rows(kind):
                 levels[part.level].append(part)
@@ -112,15 +112,15 @@ def due_in(organisation: str, snapshot: Snapshot) -> Iterator[Step]:
 
 
 def settled_rows(kind: str) -> int:
-    """Return the rows of a part of *kind* that is merged no more."""
+    """Return the number of rows from which a part of *kind* is not merged again."""
     if kind.startswith(PREFIX):
         return SETTLED_KEYS
     return SETTLED_EVENTS if kind == "events" else SETTLED_ROWS
 
 
-def _oldest(parts: Sequence[Part], most_rows: int) -> tuple[Part, ...]:
+def _oldest(parts: Sequence[LakePart], most_rows: int) -> tuple[LakePart, ...]:
     """Return the first parts, as many as make one that is not too large."""
-    chosen: list[Part] = []
+    chosen: list[LakePart] = []
     rows = 0
     for part in parts[:FAN_IN]:
         if rows >= most_rows:

@@ -97,8 +97,8 @@ def _currency_sql(vendor: str, payload: str) -> str:
 def _nanos_sql(number: str, *, per_unit: int) -> str:
     """Return the SQL of *number*, JSON text, in nano-units, rounded half to even.
 
-    Null where it is no number or far too large. A decimal of 38 digits holds every amount up to the limit with all the
-    digits that a float can have, so nothing is rounded twice.
+    Null where it is not a number or far too large. A decimal of 38 digits holds every amount up to the limit with all
+    the digits that a float can have, so nothing is rounded twice.
     """
     places = len(str(NANO // per_unit)) - 1
     # Cast by way of text, because DuckDB casts the JSON string "1" to a number.

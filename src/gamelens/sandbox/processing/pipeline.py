@@ -23,7 +23,7 @@ from gamelens.sandbox.building.restored_runs import restore_runs
 from gamelens.sandbox.processing.staging import StagedFiles, stage
 from gamelens.sandbox.storage.inbox import InboxBatch, open_store, pending
 from gamelens.sandbox.storage.lake import Lake
-from gamelens.sandbox.storage.manifest import Part, TakenFile
+from gamelens.sandbox.storage.manifest import LakePart, TakenFile
 
 _REPORT_EVERY_S: Final = 0.25
 
@@ -174,7 +174,7 @@ def commit_staged(
     for organisation in staged:
         restore_runs(organisation, lake, scratch)
     folder = str(lake.next_version())
-    files: list[Part] = []
+    files: list[LakePart] = []
     retired: list[Path] = []
     duplicates = 0
     for organisation, paths in staged.items():

@@ -21,7 +21,7 @@ from gamelens.sandbox.processing.staging import EVENTS_PER_BATCH, stage
 from gamelens.sandbox.storage.inbox import InboxBatch, newest, open_store, pending
 from gamelens.sandbox.storage.inbox import accept_loss as accept_losses
 from gamelens.sandbox.storage.lake import Lake, event_ranges
-from gamelens.sandbox.storage.manifest import Part, ProcessingRun, file_checksum
+from gamelens.sandbox.storage.manifest import LakePart, ProcessingRun, file_checksum
 
 Progress = Callable[[float], None]
 """A function that is told how far a rebuild is, from 0 to 1."""
@@ -192,7 +192,7 @@ class _Rebuild:
         *,
         stated: Sequence[Path] = (),
         version: int | None = None,
-    ) -> list[Part]:
+    ) -> list[LakePart]:
         if not staged:
             return []
         own = str(self._lake.next_version() if version is None else version)
@@ -210,14 +210,14 @@ def _received(store: sqlite3.Connection) -> set[str]:
     return {name for (name,) in store.execute("SELECT DISTINCT organisation FROM batches")}
 
 
-def _is_whole(part: Part) -> bool:
+def _is_whole(part: LakePart) -> bool:
     try:
         return file_checksum(part.path) == part.content
     except OSError:
         return False
 
 
-def _linked(parts: Sequence[Part], folder: Path) -> list[Path]:
+def _linked(parts: Sequence[LakePart], folder: Path) -> list[Path]:
     """Return links to *parts* in *folder*, which may be moved.
 
     These are copies where the disk has no links.
@@ -233,5 +233,5 @@ def _linked(parts: Sequence[Part], folder: Path) -> list[Path]:
     return links
 
 
-def _days(lost: Sequence[Part]) -> str:
+def _days(lost: Sequence[LakePart]) -> str:
     return ", ".join(sorted(f"{part.first_day} to {part.last_day}" for part in lost if part.first_day)) or "all"

@@ -54,7 +54,7 @@ class Atom(msgspec.Struct, frozen=True):
 
     Attributes:
         name: name of the atom.
-        event: its definition, over a row of events; None for an atom of cohorts, which are no events.
+        event: its definition, over a row of events; None for an atom of cohorts, which are not events.
         of: the only category of events that add to it.
         stored: type of its sums; empty if tables of sums do not have it.
         is_player: whether it is the key of a player.

@@ -12,7 +12,7 @@ from zlib import crc32
 
 Values = tuple[Any, ...]
 
-_TWIN: Final = "_copy"  # of a table of 0.1, which kept each of them twice
+_COPY: Final = "_copy"  # of a table of 0.1, which kept each of them twice
 
 
 class CheckedTable:
@@ -64,12 +64,12 @@ class CheckedTable:
 
     def drop(self, store: sqlite3.Connection) -> None:
         """Drop the table, if it exists."""
-        for name in (self.name, self.name + _TWIN):
+        for name in (self.name, self.name + _COPY):
             store.execute(f"DROP TABLE IF EXISTS {name}")
 
     def exists(self, store: sqlite3.Connection) -> bool:
         """Return whether the table was ever created."""
-        found = store.execute("SELECT 1 FROM sqlite_master WHERE name IN (?, ?)", (self.name, self.name + _TWIN))
+        found = store.execute("SELECT 1 FROM sqlite_master WHERE name IN (?, ?)", (self.name, self.name + _COPY))
         return found.fetchone() is not None
 
     def damaged_rows(self, store: sqlite3.Connection) -> int:

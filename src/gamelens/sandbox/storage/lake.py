@@ -37,9 +37,9 @@ from gamelens.sandbox.storage.lake_record import LakeRecord, read_record, record
 from gamelens.sandbox.storage.lake_schema import FORMAT
 from gamelens.sandbox.storage.manifest import (
     WRITTEN,
+    LakePart,
     LakeUnavailable,
     Manifest,
-    Part,
     ProcessingRun,
     TakenFile,
     real_ms,
@@ -61,14 +61,14 @@ class Snapshot(msgspec.Struct, frozen=True):
     They are in the order in which they were added.
     """
 
-    tables: Mapping[str, Sequence[Part]]
+    tables: Mapping[str, Sequence[LakePart]]
     organisation: str = ""
 
-    def parts(self, table: str) -> Sequence[Part]:
+    def parts(self, table: str) -> Sequence[LakePart]:
         """Return all parts of *table*."""
         return self.tables.get(table, ())
 
-    def parts_in(self, table: str, *intervals: Interval) -> list[Part]:
+    def parts_in(self, table: str, *intervals: Interval) -> list[LakePart]:
         """Return the parts of *table* that may have rows in one of *intervals*.
 
         Without intervals these are all parts.
@@ -198,8 +198,8 @@ class Lake:
         spans = ", ".join(f"{name} from {first} to {last}" for name, (first, last) in sorted(days.items()))
         return f"events of these days cannot be answered: {spans or 'the days cannot be told, so of all'}"
 
-    def _snapshots(self, files: Iterable[Part]) -> dict[str, Snapshot]:
-        tables: dict[str, dict[str, list[Part]]] = {}
+    def _snapshots(self, files: Iterable[LakePart]) -> dict[str, Snapshot]:
+        tables: dict[str, dict[str, list[LakePart]]] = {}
         for file in sorted(files, key=lambda file: (file.added, file.path)):
             tables.setdefault(file.organisation, {}).setdefault(file.kind, []).append(file)
         return {organisation: Snapshot(parts, organisation) for organisation, parts in tables.items()}
@@ -229,7 +229,7 @@ class Lake:
         processed_ms: int,
         last_batch: int,
         duplicates: int = 0,
-        files: Iterable[Part] = (),
+        files: Iterable[LakePart] = (),
         retired: Iterable[Path] = (),
         reached: tuple[str, int] | None = None,
         taken: Sequence[TakenFile] = (),
@@ -284,7 +284,7 @@ class Lake:
             self._event_data = version, known
         return self._event_data[1].get(organisation, {})
 
-    def compact(self, files: Iterable[Part], retired: Iterable[Path]) -> None:
+    def compact(self, files: Iterable[LakePart], retired: Iterable[Path]) -> None:
         """Replace parts by others with the same rows or sums.
 
         This is one more version, made in one transaction.
@@ -293,7 +293,7 @@ class Lake:
             self._manifest.add_run(self.last_run(), files, set(retired))
         self._note_committed()
 
-    def restore(self, run: ProcessingRun, files: Iterable[Part], *, version: int) -> None:
+    def restore(self, run: ProcessingRun, files: Iterable[LakePart], *, version: int) -> None:
         """Make *files* the whole lake in place of one that is lost, as *version*. All other files go to quarantine."""
         self._manifest.restore(run, files, version=version)
         self._newest = None

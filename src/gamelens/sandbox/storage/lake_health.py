@@ -22,7 +22,7 @@ import msgspec
 from gamelens._files import write_private
 from gamelens.sandbox.storage.inbox import lost_events
 from gamelens.sandbox.storage.lake import Lake, Snapshot, folder_of
-from gamelens.sandbox.storage.manifest import LakeUnavailable, Part, file_checksum
+from gamelens.sandbox.storage.manifest import LakePart, LakeUnavailable, file_checksum
 
 EVERY_ORGANISATION: Final = ""
 """Name under which the loss of the whole lake is noted."""
@@ -58,7 +58,7 @@ class LakeHealth:
         self.rebuilds: dict[str, float] = {}
         self.losses: dict[str, str] = {}
 
-    def require(self, organisation: str, parts: Sequence[Part]) -> None:
+    def require(self, organisation: str, parts: Sequence[LakePart]) -> None:
         """Return if *parts* are whole.
 
         Raises:
@@ -109,7 +109,7 @@ class LakeHealth:
         self._is_news = True
         self._remember()
 
-    def _check_each(self, snapshot: Snapshot, parts: Sequence[Part], pause: float = 0.0) -> None:
+    def _check_each(self, snapshot: Snapshot, parts: Sequence[LakePart], pause: float = 0.0) -> None:
         paths = {part.path for part in _parts(snapshot)}
         for part in parts:
             _, reason = _look_at(part)
@@ -122,7 +122,7 @@ class LakeHealth:
         self._forget_others(snapshot.organisation, paths)
         self._remember()
 
-    def recheck(self, organisation: str, parts: Sequence[Part]) -> None:
+    def recheck(self, organisation: str, parts: Sequence[LakePart]) -> None:
         """Read *parts* again after an engine has failed over them.
 
         Raises:
@@ -166,7 +166,7 @@ class LakeHealth:
             return f"{what}: its tables are being made again, {self.rebuilds[organisation]:.0%} done. Ask again later"
         return f"{what}: its tables will be made again. Ask again later"
 
-    def _check(self, organisation: str, part: Part, on_chunk: Callable[[], None] | None = None) -> None:
+    def _check(self, organisation: str, part: LakePart, on_chunk: Callable[[], None] | None = None) -> None:
         stamp, reason = _look_at(part)
         if reason is None and self._sound.get(part.path, stamp[:0])[:3] == stamp[:3]:  # a link may be made to it
             return
@@ -184,7 +184,7 @@ class LakeHealth:
         else:
             self._note(organisation, part, reason)
 
-    def _note(self, organisation: str, part: Part, reason: str) -> None:
+    def _note(self, organisation: str, part: LakePart, reason: str) -> None:
         with self._lock:
             of_organisation = self._damaged.setdefault(organisation, {})
             if part.path not in of_organisation:
@@ -222,7 +222,7 @@ class LakeHealth:
                 _log.warning("the next start will read all files again: %s cannot be written: %s", self._memory, error)
 
 
-def _parts(snapshot: Snapshot) -> list[Part]:
+def _parts(snapshot: Snapshot) -> list[LakePart]:
     return [part for of_table in snapshot.tables.values() for part in of_table]
 
 
@@ -235,7 +235,7 @@ def _read_memory(memory: Path | None, root: Path) -> dict[Path, _Stamp]:
     return {root / path: stamp for path, stamp in stamps.items()}
 
 
-def _look_at(part: Part) -> tuple[_Stamp, str | None]:
+def _look_at(part: LakePart) -> tuple[_Stamp, str | None]:
     """Return what tells whether a file has changed, and the reason if it is not whole.
 
     Its size is wrong, or it is missing.

@@ -11,7 +11,7 @@ several. Then
     distinct = sum of cells + (COUNT(DISTINCT x) - memberships) over the shared table
 
 under the same filter and grouping: a player with one membership counts through the cells, one with several through
-the distinct values. `counts` is 1 for a new membership and 0 for a row that adds something else to an old one.
+the distinct values. `counts` is 1 in the first row of a membership, and 0 in later rows that only add to its measures.
 Returning players are counted in the same way: `returners` are the memberships on a day after the player's install.
 """
 

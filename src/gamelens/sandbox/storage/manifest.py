@@ -77,7 +77,7 @@ class LakeUnavailable(Refused):
     """The lake cannot answer, because something of it is damaged or not checked yet."""
 
 
-class Part(msgspec.Struct, frozen=True, kw_only=True):
+class LakePart(msgspec.Struct, frozen=True, kw_only=True):
     """One file of a table.
 
     Attributes:
@@ -109,7 +109,7 @@ class Part(msgspec.Struct, frozen=True, kw_only=True):
     removed_ms: int | None = None
 
     @classmethod
-    def of_file(cls, path: Path, organisation: str, kind: str, *, rows: int, **others: Any) -> Part:
+    def of_file(cls, path: Path, organisation: str, kind: str, *, rows: int, **others: Any) -> LakePart:
         """Return the part at *path*, which is read for its checksum: just written, it is in memory still."""
         size, content = path.stat().st_size, file_checksum(path)
         others = {"first_day": None, "last_day": None} | others
@@ -199,23 +199,23 @@ class Manifest:
         runs = _RUNS.read(self._store, newest=2)
         return _run(*list(runs.items())[-1]) if runs else ProcessingRun()
 
-    def files(self) -> dict[int, Part]:
+    def files(self) -> dict[int, LakePart]:
         """Return the files by number, replaced ones included."""
         return {number: self._part(values) for number, values in _FILES.read(self._store).items()}
 
-    def read(self) -> tuple[ProcessingRun, list[Part], str | None]:
+    def read(self) -> tuple[ProcessingRun, list[LakePart], str | None]:
         """Return the newest version, its files, and the reason why they are lost, if they are."""
         with self.transaction("DEFERRED"):
             run, files = self.last_run(), self.files().values()
             backlog.backlogs(self._store)  # without the list, batches might be taken for processed
         return run, [file for file in files if file.removed is None], _find_loss(run, files)
 
-    def _part(self, row: Values) -> Part:
+    def _part(self, row: Values) -> LakePart:
         values = dict(zip(_FILES.columns, row, strict=True))
         days = {name: date.fromisoformat(values[name]) if values[name] else None for name in ("first_day", "last_day")}
-        return Part(**values | days | {"path": self._root / values["path"]})
+        return LakePart(**values | days | {"path": self._root / values["path"]})
 
-    def _write_files(self, files: Mapping[int, Part]) -> None:
+    def _write_files(self, files: Mapping[int, LakePart]) -> None:
         rows = {}
         for number, file in files.items():
             values = msgspec.structs.asdict(file) | {"path": str(file.path.relative_to(self._root))}
@@ -227,7 +227,7 @@ class Manifest:
         """Return the number of the next version, which no row of a file names."""
         return self._version_after(self.files().values())
 
-    def add_run(self, run: ProcessingRun, added: Iterable[Part], retired: Collection[Path]) -> int:
+    def add_run(self, run: ProcessingRun, added: Iterable[LakePart], retired: Collection[Path]) -> int:
         """Write the next version inside the caller's transaction, and return its number.
 
         Args:
@@ -253,7 +253,7 @@ class Manifest:
         self._write_run(msgspec.structs.replace(run, version=version, files=live))
         return version
 
-    def restore(self, run: ProcessingRun, files: Iterable[Part], *, version: int) -> None:
+    def restore(self, run: ProcessingRun, files: Iterable[LakePart], *, version: int) -> None:
         """Make *run* with *files* the only version, in place of all others and of a manifest that is damaged.
 
         Numbers of versions go on, so that no path and no snapshot is taken for an older one.
@@ -302,7 +302,7 @@ class Manifest:
             self._store.execute(f"BEGIN {kind}")
             yield
 
-    def _version_after(self, files: Iterable[Part]) -> int:
+    def _version_after(self, files: Iterable[LakePart]) -> int:
         return max([self.last_run().version, *(max(file.added, file.removed or 0) for file in files)]) + 1
 
     def _write_run(self, run: ProcessingRun) -> None:
@@ -321,7 +321,7 @@ def _run(version: int, values: Values) -> ProcessingRun:
     return msgspec.structs.replace(run, is_written=bool(run.is_written))
 
 
-def _find_loss(run: ProcessingRun, files: Collection[Part]) -> str | None:
+def _find_loss(run: ProcessingRun, files: Collection[LakePart]) -> str | None:
     """Return the reason why *files* are not those of the version *run*, or None."""
     if run.version and run.format != FORMAT:
         return f"the lake has layout {run.format}, and this version reads {FORMAT}"
