@@ -121,7 +121,7 @@ def segment_claims(moved: DataFrame) -> list[Claim]:
 
     *moved* has the segments that a health report has queried. kind "segments of" the metric; the subject is the game,
     and the segment if one of them explains the change; size is its share of the change. Changes are counted, so there
-    is no interval: whether a segment moved beyond chance is judged before it is named.
+    is not an interval: whether a segment moved beyond chance is judged before it is named.
     """
     rows = moved[moved["says"] != ""]
     keys = ["game_id", "watch", "timestamp", "of_segment", "dimension"]

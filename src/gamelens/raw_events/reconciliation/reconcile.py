@@ -50,7 +50,7 @@ _WITHOUT_RULE: Final = {
     causes.NETWORKS: "the same events under another name",
     causes.APPROXIMATE: f"the same events, and a count within {MOST_ERROR:.0%}",
 }
-"""Causes that are no other rule of counting events, and what they say."""
+"""Causes that are not rules of counting events, and what they say."""
 
 
 def reconcile(
