@@ -257,7 +257,7 @@ def test_a_name_that_is_no_text_is_refused(given: object) -> None:
 
 @pytest.mark.parametrize("where", [True, [dim.platform == "ios"], dim.platform])
 def test_a_where_that_is_no_filter_is_refused(where: object) -> None:
-    """A `where` that is not an expression and no object is a `BadQuery` with an example."""
+    """A `where` that is neither an expression nor an object is a `BadQuery` with an example."""
     with pytest.raises(BadQuery, match=r"where = .* must be an expression such as dim.platform"):
         as_filter(where)  # type: ignore[arg-type]
 

@@ -363,7 +363,7 @@ def test_a_refresh_of_retention_fills_gaps_and_does_not_call_that_a_restatement(
 
 
 def test_a_refresh_fills_gaps_and_does_not_call_that_a_restatement(world: World) -> None:
-    """Rows that were missing and are now known are not restatementss."""
+    """Rows that were missing and are now known are not restatements."""
     watch = world.watch()
     lens = quick(watch)
     whole = lens.query("revenue", by="platform", over=OVER)

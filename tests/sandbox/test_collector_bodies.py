@@ -113,7 +113,7 @@ UNREADABLE = {
 
 @pytest.mark.parametrize("case", UNREADABLE)
 def test_an_unreadable_body_is_400(shared: Stage, case: str) -> None:
-    """A body that is not JSON array, after at most one gzip, is refused with 400.
+    """A body that is not a JSON array, after at most one gzip, is refused with 400.
 
     Wire 1.8, Rejected events.
     """

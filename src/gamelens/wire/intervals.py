@@ -6,7 +6,7 @@ isodate reads durations and the standard library reads moments; this module adds
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import UTC, datetime, time, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from typing import Annotated, Final, Literal, get_args
 
 import isodate
@@ -107,6 +107,12 @@ class Interval(msgspec.Struct, frozen=True, repr_omit_defaults=True):
     def length(self) -> timedelta:
         """End minus start."""
         return self.end - self.start
+
+    @classmethod
+    def of_days(cls, first: date, last: date) -> Interval:
+        """Return the UTC days from *first* to *last*, both included."""
+        start, end = (datetime.combine(day, time(), tzinfo=UTC) for day in (first, last))
+        return cls(start, end + timedelta(days=1))
 
     def buckets(self, granularity: Granularity) -> Iterator[Interval]:
         """Yield the whole buckets that the interval touches, in order.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, date, datetime, timedelta
 from difflib import get_close_matches
 from typing import Final, Literal, cast, get_args
 
@@ -209,9 +209,9 @@ def _read(over: TimeRange, available: Interval) -> Interval:
             meant = f"last {number} {_UNITS[unit]}{'' if number == '1' else 's'}"
             raise BadQuery("over", over, _RULE, meant=meant)
         case str() | date():
-            return Interval(_midnight(over), _midnight(over) + _DAY)
+            return Interval.of_days(_day(over), _day(over))
         case (first, last_day):
-            return Interval(_midnight(first), _midnight(last_day) + _DAY)
+            return Interval.of_days(_day(first), _day(last_day))
     raise BadQuery("over", over, _RULE)
 
 
@@ -268,8 +268,8 @@ def _month_number(name: str | None, digits: str | None) -> int | None:
     return next((place for place, month in enumerate(_MONTHS, 1) if month.startswith(name)), None)
 
 
-def _midnight(day: object) -> datetime:
-    """Return the start of a day in UTC."""
+def _day(day: object) -> date:
+    """Return the day that a user named."""
     if isinstance(day, str):
         text = day.strip()
         try:
@@ -281,4 +281,4 @@ def _midnight(day: object) -> datetime:
         raise BadQuery("over", day, "is a moment, not a day: pass its .date(), or an Interval")
     if not isinstance(day, date):
         raise BadQuery("over", day, _RULE)
-    return datetime.combine(day, time(), tzinfo=UTC)
+    return day

@@ -33,7 +33,7 @@ class FilterSql:
     def conditions(self, node: Filter, values: Mapping[str, str]) -> list[str]:
         """Return conditions that must all be true.
 
-        *values* is the SQL of the dimensions that are not columnss.
+        *values* is the SQL of the dimensions that are not columns.
         Outside any negation null may stand for false, which is faster: with plain comparisons an engine skips
         row groups that cannot match.
         """

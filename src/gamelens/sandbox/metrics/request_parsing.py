@@ -21,7 +21,7 @@ from gamelens.wire.queries import MetricQuery
 
 
 class UnreadableBody(Refused):
-    """A body that is incomplete, too large, too slow or no JSON, with the answer's *status*."""
+    """A body that is incomplete, too large, too slow or not JSON, with the answer's *status*."""
 
     def __init__(self, status: int, message: str) -> None:
         self.status = status
@@ -32,7 +32,7 @@ async def read_json_object(request: Request, *, deadline_s: float = BODY_DEADLIN
     """Read the JSON object in the body of *request*.
 
     Raises:
-        UnreadableBody: the body is too large, too slow or no JSON, or the disk has no room for it.
+        UnreadableBody: the body is too large, too slow or not JSON, or the disk has no room for it.
         BadQuery: the body is JSON, but not an object.
     """
     try:

@@ -48,7 +48,6 @@ def recover_store(store: Path) -> None:
         Refused: the store is missing, and a copy is there that may be another's.
     """
     _refuse_foreign(store)
-    log = _copy_log(store)
     copy = store.with_suffix(".mended")
     kept_in = _quarantined_store(store, copy) if copy.exists() else None
     if copy.exists() and kept_in is None:
@@ -60,6 +59,7 @@ def recover_store(store: Path) -> None:
         foreign = _quarantine_path(store).with_suffix(".mended")
         copy.rename(foreign)
         _log.warning("a copy that was not made of this store is kept: %s", foreign)
+    log = _copy_log(store)
     if store.exists() and not copy.exists() and (reason := _find_damage(store)):
         missing = _copy_readable(store, copy)
         _log.warning("the store was damaged, batches that can no longer be read: %d (%s)", missing, reason)
@@ -157,9 +157,7 @@ def _record_missing(store: Path, log: Path | None) -> None:
         elif 0 < first <= acknowledged.deleted:
             _settle_reset(store, connection, acknowledged, first)
         missing, kept_log = _missing_batches(connection, acknowledged), None
-        record = read_record(record_file(store))
-        lacks_version = record is not None and record.version > _read_number(connection, "SELECT max(number) FROM runs")
-        if log is not None and (missing or lacks_version):
+        if log is not None and (missing or _lacks_version(store, connection)):
             kept = log.rename(_quarantine_path(store).with_suffix(".unread-wal"))
             kept_log = str(kept.relative_to(store.parent))
             _log.warning("the write-ahead log lacked what was committed; it is kept: %s", kept)
@@ -178,8 +176,7 @@ def _record_missing(store: Path, log: Path | None) -> None:
 
 def _settle_reset(store: Path, connection: sqlite3.Connection, acknowledged: AcknowledgedBatches, first: int) -> None:
     """Finish or undo a reset that noted its batches as deleted, while the batches from *first* on are stored still."""
-    record = read_record(record_file(store))
-    if record is None or record.version <= _read_number(connection, "SELECT max(number) FROM runs"):
+    if not _lacks_version(store, connection):
         acknowledged.delete(first - 1)  # it was killed before its commit
         return
     connection.execute("BEGIN IMMEDIATE")  # it was committed, and the log that had it is gone
@@ -189,6 +186,12 @@ def _settle_reset(store: Path, connection: sqlite3.Connection, acknowledged: Ack
     renew_edition(connection)
     connection.execute("COMMIT")
     _log.warning("the batches of a reset that the store had lost were deleted again, up to %d", acknowledged.deleted)
+
+
+def _lacks_version(store: Path, connection: sqlite3.Connection) -> bool:
+    """Return whether the lake had a version that the manifest in *store* does not have."""
+    record = read_record(record_file(store))
+    return record is not None and record.version > _read_number(connection, "SELECT max(number) FROM runs")
 
 
 def _missing_batches(connection: sqlite3.Connection, acknowledged: AcknowledgedBatches) -> list[int]:

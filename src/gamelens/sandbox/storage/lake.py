@@ -22,7 +22,7 @@ import shutil
 import sqlite3
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, date, datetime
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -50,7 +50,6 @@ _log = logging.getLogger(__name__)
 
 GRACE_S = 120
 """Seconds for which a replaced file stays on disk."""
-_DAY = timedelta(days=1)
 _UNREADABLE = (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT)  # no such table, or damaged; others may pass
 _FOLDER_LETTERS = 120  # encrypted file systems take 143 in a name, others 255
 
@@ -220,7 +219,7 @@ class Lake:
             end = min(now, datetime.fromtimestamp(known_ms / 1000, UTC))
         end = end.replace(minute=0, second=0, microsecond=0)
         days = [part.first_day for part in self.snapshot(organisation).parts("events")]
-        first = min((_start(day) for day in days if day), default=end)
+        first = min((Interval.of_days(day, day).start for day in days if day), default=end)
         return Interval(min(first, end), end)
 
     def commit(
@@ -278,7 +277,7 @@ class Lake:
             for file in self.taken_files():
                 arrived = msgspec.json.decode(file.arrived, type=dict[str, tuple[date, date]])
                 for game, (first, last) in arrived.items():
-                    span = Interval(_start(first), _start(last) + _DAY)
+                    span = Interval.of_days(first, last)
                     days.setdefault(file.organisation, {}).setdefault(game, {})[span] = None
             known = {name: {game: tuple(spans) for game, spans in games.items()} for name, games in days.items()}
             self._event_data = version, known
@@ -478,7 +477,3 @@ def folder_of(organisation: str) -> str:
     quoted = quote(organisation, safe="")
     is_short = len(quoted) <= _FOLDER_LETTERS
     return f"org-{quoted if is_short else hashlib.sha256(organisation.encode()).hexdigest()}"
-
-
-def _start(day: date) -> datetime:
-    return datetime.combine(day, time(), tzinfo=UTC)

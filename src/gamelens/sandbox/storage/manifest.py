@@ -6,7 +6,7 @@ import contextlib
 import sqlite3
 import time as real_time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import date
 from pathlib import Path
 from typing import Any, Final
 
@@ -98,8 +98,8 @@ class LakePart(msgspec.Struct, frozen=True, kw_only=True):
     path: Path
     organisation: str
     kind: str
-    first_day: date | None
-    last_day: date | None
+    first_day: date | None = None
+    last_day: date | None = None
     rows: int
     bytes: int
     content: int
@@ -112,15 +112,13 @@ class LakePart(msgspec.Struct, frozen=True, kw_only=True):
     def of_file(cls, path: Path, organisation: str, kind: str, *, rows: int, **others: Any) -> LakePart:
         """Return the part at *path*, which is read for its checksum: just written, it is in memory still."""
         size, content = path.stat().st_size, file_checksum(path)
-        others = {"first_day": None, "last_day": None} | others
         return cls(path=path, organisation=organisation, kind=kind, rows=rows, bytes=size, content=content, **others)
 
     def overlaps(self, interval: Interval) -> bool:
         """Return whether rows of the part may lie in *interval*."""
         if self.first_day is None or self.last_day is None:
             return True
-        start, end = (datetime.combine(day, time(), tzinfo=UTC) for day in (self.first_day, self.last_day))
-        return bool(Interval(start, end + timedelta(days=1)) & interval)
+        return bool(Interval.of_days(self.first_day, self.last_day) & interval)
 
 
 class TakenFile(msgspec.Struct, frozen=True, kw_only=True):
