@@ -138,7 +138,7 @@ check-newest: $(UV)
 
 define LIBRARY_CHECK
 $(UV) venv --quiet --clear --no-python-downloads --python $(PYTHON_OF) .cache/$@ && \
-$(UV) pip compile --quiet --python .cache/$@/bin/python --resolution $(RESOLUTION) --no-annotate --no-header \
+$(UV) pip compile --quiet --python .cache/$@/bin/python --upgrade --resolution $(RESOLUTION) --no-annotate --no-header \
 	--no-emit-index-url $(addprefix --extra ,$(LIBRARY_EXTRAS)) pyproject.toml --output-file .cache/$@.txt && \
 $(UV) pip install --quiet --python .cache/$@/bin/python --requirement .cache/$@.txt hatchling editables $(LIBRARY_TOOLS) && \
 $(UV) pip install --quiet --python .cache/$@/bin/python --no-deps --no-build-isolation --editable . && \

@@ -167,7 +167,7 @@ class Transport:
             timeout=httpx.Timeout(timeout_s, connect=min(timeout_s, CONNECT_S), pool=None),
             transport=cast("httpx.AsyncBaseTransport | None", pool),
             trust_env=not is_loopback(urlsplit(address).hostname),  # a proxy cannot reach this machine's loopback
-            verify=pool is None and _certificate_authorities(ca_file or os.environ.get("SSL_CERT_FILE"), address),
+            verify=pool is None and _certificate_authorities(ca_file, address),
         )
 
     def __repr__(self) -> str:
@@ -378,14 +378,17 @@ def _last_outcome(state: RetryCallState) -> HttpResponse | FailedAttempt:
 def _certificate_authorities(ca_file: str | None, address: str) -> ssl.SSLContext | bool:
     """Return the trusted certificate authorities as httpx takes them.
 
-    httpx reads SSL_CERT_FILE only if it also looks for proxies. Loading the system's authorities takes 20 ms, which
-    plain HTTP to a local sandbox does without.
+    httpx reads SSL_CERT_FILE only if it also looks for proxies. Loading authorities takes 20 ms, which plain HTTP to a
+    local sandbox does without.
 
     Raises:
         BadQuery: the file cannot be read.
     """
+    if not ca_file and address.startswith("http://"):
+        return False
+    ca_file = ca_file or os.environ.get("SSL_CERT_FILE")
     try:
-        return ssl.create_default_context(cafile=ca_file) if ca_file else not address.startswith("http://")
+        return ssl.create_default_context(cafile=ca_file) if ca_file else True
     except OSError as error:
         raise BadQuery("ca_file", ca_file, f"holds no certificates: {error.strerror or error}") from None
 
