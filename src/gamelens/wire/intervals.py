@@ -108,12 +108,6 @@ class Interval(msgspec.Struct, frozen=True, repr_omit_defaults=True):
         """End minus start."""
         return self.end - self.start
 
-    @classmethod
-    def of_days(cls, first: date, last: date) -> Interval:
-        """Return the UTC days from *first* to *last*, both included."""
-        start, end = (datetime.combine(day, time(), tzinfo=UTC) for day in (first, last))
-        return cls(start, end + timedelta(days=1))
-
     def buckets(self, granularity: Granularity) -> Iterator[Interval]:
         """Yield the whole buckets that the interval touches, in order.
 
@@ -127,6 +121,12 @@ class Interval(msgspec.Struct, frozen=True, repr_omit_defaults=True):
             end = _next_bucket(start, granularity)
             yield Interval(start, end)
             start = end
+
+
+def interval_of_days(first: date, last: date) -> Interval:
+    """Return the interval of the UTC days from *first* to *last*, both included."""
+    start, end = (datetime.combine(day, time(), tzinfo=UTC) for day in (first, last))
+    return Interval(start, end + timedelta(days=1))
 
 
 def bucket_start(moment: datetime, granularity: Granularity) -> datetime:

@@ -11,7 +11,7 @@ from typing import Final, Literal, cast, get_args
 import msgspec
 
 from gamelens.errors import BadQuery, NotYetAvailable
-from gamelens.wire.intervals import Granularity, Interval, MalformedInterval, bucket_start
+from gamelens.wire.intervals import Granularity, Interval, MalformedInterval, bucket_start, interval_of_days
 from gamelens.wire.limits import MAX_DAYS
 
 TimeRange = str | date | tuple[date | str, date | str] | list[date | str] | Interval
@@ -209,9 +209,9 @@ def _read(over: TimeRange, available: Interval) -> Interval:
             meant = f"last {number} {_UNITS[unit]}{'' if number == '1' else 's'}"
             raise BadQuery("over", over, _RULE, meant=meant)
         case str() | date():
-            return Interval.of_days(_day(over), _day(over))
+            return interval_of_days(_day(over), _day(over))
         case (first, last_day):
-            return Interval.of_days(_day(first), _day(last_day))
+            return interval_of_days(_day(first), _day(last_day))
     raise BadQuery("over", over, _RULE)
 
 

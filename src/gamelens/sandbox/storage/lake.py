@@ -44,7 +44,7 @@ from gamelens.sandbox.storage.manifest import (
     TakenFile,
     real_ms,
 )
-from gamelens.wire.intervals import Interval
+from gamelens.wire.intervals import Interval, interval_of_days
 
 _log = logging.getLogger(__name__)
 
@@ -219,7 +219,7 @@ class Lake:
             end = min(now, datetime.fromtimestamp(known_ms / 1000, UTC))
         end = end.replace(minute=0, second=0, microsecond=0)
         days = [part.first_day for part in self.snapshot(organisation).parts("events")]
-        first = min((Interval.of_days(day, day).start for day in days if day), default=end)
+        first = min((interval_of_days(day, day).start for day in days if day), default=end)
         return Interval(min(first, end), end)
 
     def commit(
@@ -277,7 +277,7 @@ class Lake:
             for file in self.taken_files():
                 arrived = msgspec.json.decode(file.arrived, type=dict[str, tuple[date, date]])
                 for game, (first, last) in arrived.items():
-                    span = Interval.of_days(first, last)
+                    span = interval_of_days(first, last)
                     days.setdefault(file.organisation, {}).setdefault(game, {})[span] = None
             known = {name: {game: tuple(spans) for game, spans in games.items()} for name, games in days.items()}
             self._event_data = version, known

@@ -17,7 +17,7 @@ from gamelens.errors import Refused
 from gamelens.sandbox.storage import backlog
 from gamelens.sandbox.storage.checked_table import CheckedTable, Values
 from gamelens.sandbox.storage.lake_schema import FORMAT
-from gamelens.wire.intervals import Interval
+from gamelens.wire.intervals import Interval, interval_of_days
 
 WRITTEN = -1
 """The `last_batch` of a run that took in files instead of batches (`bulk_load`)."""
@@ -118,7 +118,7 @@ class LakePart(msgspec.Struct, frozen=True, kw_only=True):
         """Return whether rows of the part may lie in *interval*."""
         if self.first_day is None or self.last_day is None:
             return True
-        return bool(Interval.of_days(self.first_day, self.last_day) & interval)
+        return bool(interval_of_days(self.first_day, self.last_day) & interval)
 
 
 class TakenFile(msgspec.Struct, frozen=True, kw_only=True):
