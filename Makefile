@@ -136,6 +136,7 @@ check-newest: $(UV)
 	@if $(UV) python find --quiet --no-python-downloads 3.13 > /dev/null 2>&1; then $(LIBRARY_CHECK); \
 	else echo "check-newest skipped: there is no Python 3.13"; fi
 
+# Without --upgrade uv would keep the versions that its output file has from the run before.
 define LIBRARY_CHECK
 $(UV) venv --quiet --clear --no-python-downloads --python $(PYTHON_OF) .cache/$@ && \
 $(UV) pip compile --quiet --python .cache/$@/bin/python --upgrade --resolution $(RESOLUTION) --no-annotate --no-header \

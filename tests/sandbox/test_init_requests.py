@@ -66,7 +66,7 @@ def test_init_is_an_object_or_an_array_of_one(shared: Stage, body: Any, path: st
 @pytest.mark.parametrize("body", UNREADABLE_INITS)
 @BOTH
 def test_an_unreadable_init_is_400(shared: Stage, body: bytes, path: str) -> None:
-    """A body that is not an object, or not strict JSON, gets 400 as JSON.
+    """A body that is not strict JSON, or not an object, is refused with 400 and a JSON answer.
 
     Wire 1.8, Rejected events; Wire 1.11, Version 2 init.
     """

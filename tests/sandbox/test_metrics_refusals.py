@@ -226,7 +226,7 @@ def post(stage: Stage, body: bytes) -> httpx.Response:
 
 @pytest.mark.parametrize("body", [b"", b"{", b"{} {}", b"\xff", b"[" * 100_000, b'{"a": 1e999}', b"NaN"])
 def test_an_unreadable_body_is_400(stage: Stage, body: bytes) -> None:
-    """A body that is not JSON, or not strict JSON, gets 400 for the field "body".
+    """A body that is not strict JSON is refused with 400, which names the field "body".
 
     Wire 2.12, Refusals.
     """

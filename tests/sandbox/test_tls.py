@@ -89,6 +89,12 @@ def test_a_missing_ca_file_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path:
         Client(api_key="k", metrics_url="https://127.0.0.1:1")
 
 
+def test_plain_http_reads_no_certificates(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A client of a plain HTTP address does not read the file that `SSL_CERT_FILE` names."""
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "nowhere.pem"))
+    Client(api_key="k", metrics_url="http://127.0.0.1:1").close()
+
+
 def test_the_certificate_is_kept(state: Path) -> None:
     """The certificate of the first start is used again, so that clients trust it still.
 

@@ -45,7 +45,7 @@ def test_another_secret_invalidates_the_signature() -> None:
 
 @given(signature=st.text())
 def test_any_text_may_be_checked_as_a_signature(signature: str) -> None:
-    """A text that is neither Base64 nor ASCII is a wrong signature, not an error.
+    """A text that is not Base64, or not even ASCII, is a wrong signature and not an error.
 
     Wire 1.4, Signature.
     """

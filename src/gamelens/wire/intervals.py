@@ -123,10 +123,14 @@ class Interval(msgspec.Struct, frozen=True, repr_omit_defaults=True):
             start = end
 
 
+def start_of_day(day: date) -> datetime:
+    """Return the midnight with which *day* begins in UTC."""
+    return datetime.combine(day, time(), tzinfo=UTC)
+
+
 def interval_of_days(first: date, last: date) -> Interval:
     """Return the interval of the UTC days from *first* to *last*, both included."""
-    start, end = (datetime.combine(day, time(), tzinfo=UTC) for day in (first, last))
-    return Interval(start, end + timedelta(days=1))
+    return Interval(start_of_day(first), start_of_day(last) + timedelta(days=1))
 
 
 def bucket_start(moment: datetime, granularity: Granularity) -> datetime:
@@ -134,7 +138,7 @@ def bucket_start(moment: datetime, granularity: Granularity) -> datetime:
 
     Weeks start on Monday (Wire 2.8, Intervals and buckets).
     """
-    midnight = datetime.combine(_utc(moment).date(), time(), tzinfo=UTC)
+    midnight = start_of_day(_utc(moment).date())
     if granularity == "week":
         return midnight - timedelta(days=midnight.weekday())
     return midnight.replace(day=1) if granularity == "month" else midnight

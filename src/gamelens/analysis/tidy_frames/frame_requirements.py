@@ -205,7 +205,7 @@ class _Case:
 
     @property
     def missing(self) -> list[str]:
-        """The required dimensions that are not columns."""
+        """The required dimensions for which the frame has no column."""
         names = [*self.requirements.splits, *(self.by or () if self.requirements.is_split_by else ())]
         return [name for name in dict.fromkeys(names) if name not in self.frame]
 

@@ -209,7 +209,8 @@ def _read(over: TimeRange, available: Interval) -> Interval:
             meant = f"last {number} {_UNITS[unit]}{'' if number == '1' else 's'}"
             raise BadQuery("over", over, _RULE, meant=meant)
         case str() | date():
-            return interval_of_days(_day(over), _day(over))
+            day = _day(over)
+            return interval_of_days(day, day)
         case (first, last_day):
             return interval_of_days(_day(first), _day(last_day))
     raise BadQuery("over", over, _RULE)
@@ -269,7 +270,11 @@ def _month_number(name: str | None, digits: str | None) -> int | None:
 
 
 def _day(day: object) -> date:
-    """Return the day that a user named."""
+    """Return *day*, a date or its ISO 8601 text, as a date.
+
+    Raises:
+        BadQuery: it is a moment, or neither of them.
+    """
     if isinstance(day, str):
         text = day.strip()
         try:

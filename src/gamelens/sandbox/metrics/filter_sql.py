@@ -33,7 +33,7 @@ class FilterSql:
     def conditions(self, node: Filter, values: Mapping[str, str]) -> list[str]:
         """Return conditions that must all be true.
 
-        *values* is the SQL of the dimensions that are not columns.
+        *values* has the SQL of each dimension that is not a column of the table.
         Outside any negation null may stand for false, which is faster: with plain comparisons an engine skips
         row groups that cannot match.
         """

@@ -21,7 +21,7 @@ from gamelens.wire.queries import MetricQuery
 
 
 class UnreadableBody(Refused):
-    """A body that is incomplete, too large, too slow or not JSON, with the answer's *status*."""
+    """The body of a request is incomplete, too large, too slow or not JSON; the answer has this *status*."""
 
     def __init__(self, status: int, message: str) -> None:
         self.status = status

@@ -43,9 +43,9 @@ def recover_store(store: Path) -> None:
     """Make *store* usable: move a damaged one to quarantine and copy what can be read of it.
 
     Raises:
-        Refused: the store is that of another state directory.
+        Refused: the store belongs to another state directory, or is missing while a copy is there that may be
+            another store's.
         sqlite3.Error: the disk fails in a way that damages nothing.
-        Refused: the store is missing, and a copy is there that may be another's.
     """
     _refuse_foreign(store)
     copy = store.with_suffix(".mended")
@@ -189,7 +189,7 @@ def _settle_reset(store: Path, connection: sqlite3.Connection, acknowledged: Ack
 
 
 def _lacks_version(store: Path, connection: sqlite3.Connection) -> bool:
-    """Return whether the lake had a version that the manifest in *store* does not have."""
+    """Return whether a version of the lake was committed that the manifest in *store* lacks."""
     record = read_record(record_file(store))
     return record is not None and record.version > _read_number(connection, "SELECT max(number) FROM runs")
 

@@ -44,7 +44,7 @@ from gamelens.sandbox.storage.manifest import (
     TakenFile,
     real_ms,
 )
-from gamelens.wire.intervals import Interval, interval_of_days
+from gamelens.wire.intervals import Interval, interval_of_days, start_of_day
 
 _log = logging.getLogger(__name__)
 
@@ -219,7 +219,7 @@ class Lake:
             end = min(now, datetime.fromtimestamp(known_ms / 1000, UTC))
         end = end.replace(minute=0, second=0, microsecond=0)
         days = [part.first_day for part in self.snapshot(organisation).parts("events")]
-        first = min((interval_of_days(day, day).start for day in days if day), default=end)
+        first = min((start_of_day(day) for day in days if day), default=end)
         return Interval(min(first, end), end)
 
     def commit(
