@@ -57,9 +57,9 @@ def _free_port() -> int:
 
 
 def _alive(page: str) -> int:
-    """Return the number of workers that the master knows, 0 while it does not answer."""
+    """Return the number of workers that the master knows, 0 while it does not answer or its page is not ready."""
     try:
         with urllib.request.urlopen(page, timeout=5) as answer:
             return int(json.load(answer)["aliveworkers"])
-    except OSError:
+    except (OSError, json.JSONDecodeError):
         return 0
