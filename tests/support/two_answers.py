@@ -299,9 +299,10 @@ class OtherService:
     def _is_taken(self, day: date, event: Happened) -> bool:
         if "as of" in self._causes and event.arrival_s >= CUT_S:
             return False
-        ends_s = datetime.combine(day + timedelta(days=1), datetime.min.time(), self._zone).timestamp()
-        if "closed" in self._causes and event.arrival_s >= ends_s + 12 * 3600:
-            return False
+        if "closed" in self._causes:
+            ends_s = datetime.combine(day + timedelta(days=1), datetime.min.time(), self._zone).timestamp()
+            if event.arrival_s >= ends_s + 12 * 3600:
+                return False
         return not ("bots" in self._causes and event.is_bot) and not ("duplicates" in self._causes and event.is_copy)
 
     def _split(self, event: Happened, by: str | None) -> str | None:
