@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from gamelens.client.cache.answer_cache import CachedRows
+from gamelens.client.answer_cache import CachedRows
 from gamelens.client.plans.metric_plan import FanOutValues
 from gamelens.client.plans.planner import plan_requests
 from gamelens.client.plans.query_spec import QuerySpec, query_record

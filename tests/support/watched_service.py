@@ -24,7 +24,7 @@ import httpx
 import pandas as pd
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from gamelens.client.cache.answer_cache import AnswerCache
+from gamelens.client.answer_cache import AnswerCache
 from gamelens.client.connection.metrics_api import MetricsApi
 from gamelens.client.connection.settings import Secret
 from gamelens.client.connection.transport import Transport

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, cast
 import msgspec
 
 from gamelens.catalog import ALIASES, DIMENSIONS, METRICS
-from gamelens.client.cache.answer_cache import AnswerCache
+from gamelens.client.answer_cache import AnswerCache
 from gamelens.client.connection.metrics_api import MetricsApi, unknown_name_error
 from gamelens.client.connection.name_lookup import NameLookup
 from gamelens.client.limits.deadline import Deadline

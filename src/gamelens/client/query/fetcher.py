@@ -14,7 +14,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from gamelens.client.cache.answer_cache import CachedRows
+from gamelens.client.answer_cache import CachedRows
 from gamelens.client.connection.metrics_api import MetricsApi
 from gamelens.client.limits.deadline import Deadline
 from gamelens.client.plans.metric_plan import MetricPlan

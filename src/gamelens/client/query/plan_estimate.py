@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
-from gamelens.client.cache.answer_cache import AnswerCache
+from gamelens.client.answer_cache import AnswerCache
 from gamelens.client.connection.metrics_api import GameListing, MetricsApi, games_key, studios_key, values_key
 from gamelens.client.connection.name_lookup import has_titles, ids_of
 from gamelens.client.plans.metric_plan import FanOutValues, MetricPlan, RequestTemplate

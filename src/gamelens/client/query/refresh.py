@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gamelens.catalog import ALIASES, find_metric
-from gamelens.client.cache.answer_cache import CachedRows
+from gamelens.client.answer_cache import CachedRows
 from gamelens.client.plans.metric_plan import MetricPlan, RequestTemplate
 from gamelens.client.plans.query_spec import QuerySpec, RetentionSpec, split_top
 from gamelens.client.query.arguments import as_filter

@@ -12,7 +12,7 @@ import msgspec
 import pyarrow as pa
 
 from gamelens.catalog import METRICS
-from gamelens.client.cache.answer_cache import AnswerCache, CachedRows, CacheKey
+from gamelens.client.answer_cache import AnswerCache, CachedRows, CacheKey
 from gamelens.client.connection.metrics_api import MetricsApi
 from gamelens.client.plans.metric_plan import MetricPlan, RequestTemplate
 from gamelens.client.tables.table_operations import bucket_starts, concatenate
