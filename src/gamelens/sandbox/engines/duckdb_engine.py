@@ -175,6 +175,10 @@ class DuckDBWriter:
         """Make *rows* readable as *name*: a table, or batches that can be read once."""
         self._connection.register(name, rows)
 
+    def hide(self, name: str) -> None:
+        """Release the rows that `view` made readable as *name*, if it did."""
+        self._connection.unregister(name)
+
     def view_files(self, name: str, paths: Sequence[Path], columns: Mapping[str, str]) -> None:
         """Make the files *paths* readable as *name*, an empty table of *columns* without them."""
         names = [str(path.resolve()) for path in paths]
