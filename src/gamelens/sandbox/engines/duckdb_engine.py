@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from threading import Condition, Thread
+from time import monotonic
+from typing import Any
 
 import duckdb
 import pyarrow as pa
 from pyarrow import RecordBatchReader
 
 from gamelens.errors import Refused
-from gamelens.sandbox.engines.engine import LOCAL_SCHEME, LakeLocation, QueryBounds, QueryStopped, filesystem_of
-from gamelens.sandbox.engines.time_limit import TimeLimit
+from gamelens.sandbox.engines.engine import (
+    LOCAL_SCHEME,
+    LakeLocation,
+    QueryBounds,
+    QueryStopped,
+    SqlQuery,
+    filesystem_of,
+)
 from gamelens.sandbox.storage.lake import Snapshot
 from gamelens.sandbox.storage.lake_schema import ADDED_COLUMNS, COLUMNS
 from gamelens.wire.currencies import SCALED_RATES
-
-if TYPE_CHECKING:
-    from gamelens.sandbox.engines.sql_query import SqlQuery
 
 MEMORY_LIMIT = "1GB"
 """Memory limit of each connection of processing."""
@@ -36,15 +41,19 @@ class DuckDBReader:
     """
 
     def __init__(self, location: LakeLocation, bounds: QueryBounds = QueryBounds()) -> None:  # noqa: B008
-        self._location = location
         self.bounds = bounds
         self._time_limit = TimeLimit(bounds.seconds)
         self._connection = duckdb.connect()
         create_rates(self._connection)
+        if not location.folder.startswith(LOCAL_SCHEME):  # read through fsspec, which must be known before the lock
+            filesystem, folder = filesystem_of(location.folder, called=f"the lake at {location.url}")
+            self._connection.register_filesystem(filesystem)
+            location = LakeLocation(location.root, filesystem.unstrip_protocol(folder))  # as DuckDB compares it
+        self._location = location
         for setting in (
             f"SET memory_limit = '{bounds.memory}'",
             "SET GLOBAL parquet_metadata_cache = true",  # files never change under one name
-            f"SET allowed_directories = [{literal(self._allowed_folder(location))}]",
+            f"SET allowed_directories = [{literal(location.folder.removeprefix(LOCAL_SCHEME))}]",
             "SET autoinstall_known_extensions = false",
             "SET autoload_known_extensions = false",
             "SET enable_external_access = false",
@@ -65,7 +74,7 @@ class DuckDBReader:
                 urls = self._location.urls_of(snapshot.files(table, *intervals))
                 files = [url.removeprefix(LOCAL_SCHEME) for url in urls]
                 cursor.execute(f"CREATE TEMP VIEW {table} AS {select_sql(files, COLUMNS[table])}")
-            cursor.execute(query.statement.sql("duckdb"), query.parameters)
+            cursor.execute(query.sql, query.parameters)
             names = [column[0] for column in cursor.description or ()]
             rows: list[dict[str, Any]] = []
             while more := cursor.fetchmany(min(_ROWS_AT_ONCE, self.bounds.rows + 1 - len(rows))):
@@ -91,17 +100,53 @@ class DuckDBReader:
                 "ask for a shorter interval, fewer dimensions, or one query at a time"
             ) from None
 
-    def _allowed_folder(self, location: LakeLocation) -> str:
-        """Return the folder to allow, and register the file system of a remote one.
 
-        A remote folder is read through fsspec, which must be registered before the configuration is locked.
-        """
-        if location.folder.startswith(LOCAL_SCHEME):
-            return location.folder.removeprefix(LOCAL_SCHEME)
-        filesystem, folder = filesystem_of(location.folder, called=f"the lake at {location.url}")
-        self._connection.register_filesystem(filesystem)
-        self._location = LakeLocation(location.root, filesystem.unstrip_protocol(folder))  # as DuckDB compares it
-        return self._location.folder
+class TimeLimit:
+    """A limit of *seconds* for each query: one thread stops those that take longer.
+
+    A `threading.Timer` would start a thread for each query, which takes longer than many a query.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._changed = Condition()
+        self._running: dict[object, tuple[float, Callable[[], None]]] = {}  # in the order of their ends
+        self._is_idle = self._is_closed = False
+        self._thread: Thread | None = None
+
+    @contextlib.contextmanager
+    def over(self, stop: Callable[[], None]) -> Iterator[None]:
+        """Call *stop* if the block takes too long, and never after it has ended."""
+        query = object()
+        with self._changed:
+            self._running[query] = monotonic() + self._seconds, stop
+            if self._thread is None:
+                self._thread = Thread(target=self._watch, name="query-time-limit", daemon=True)
+                self._thread.start()
+            elif self._is_idle:
+                self._changed.notify()
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._running.pop(query, None)
+
+    def close(self) -> None:
+        """End the thread. No block may be running."""
+        with self._changed:
+            self._is_closed = True
+            self._changed.notify()
+
+    def _watch(self) -> None:
+        with self._changed:
+            while not self._is_closed:
+                query, (ends_at, stop) = next(iter(self._running.items()), (None, (float("inf"), None)))
+                if stop is None or ends_at > monotonic():
+                    self._is_idle = stop is None
+                    self._changed.wait(None if stop is None else ends_at - monotonic())
+                else:
+                    del self._running[query]
+                    stop()
 
 
 class DuckDBWriter:
