@@ -102,12 +102,10 @@ class Batch:
         )
         self.events = events - self.repeats
         self.fresh = "fresh"
-        columns, unrepeated = (
-            ", ".join(EVENT_COLUMNS),
-            f" ANTI JOIN {self.repeated} USING (seq)" if self.repeats else "",
-        )
-        make = self.sql.create if events <= MOST_EVENTS else self.sql.create_view
-        make(self.fresh, f"SELECT {columns} FROM staged{unrepeated}")
+        rows = f"SELECT {', '.join(EVENT_COLUMNS)} FROM staged"
+        if self.repeats:
+            rows += f" ANTI JOIN {self.repeated} USING (seq)"
+        (self.sql.create if events <= MOST_EVENTS else self.sql.create_view)(self.fresh, rows)
 
     @relation
     def repeated(self) -> str:
@@ -200,15 +198,15 @@ class Batch:
 
     @relation
     def known_players(self) -> str:
-        """game_id, user_id, player and the columns of `found` but `earliest`: the same of earlier events."""
+        """game_id, user_id, player, installed_us, install_seq, combination, paid_us, paid_seq: as known before."""
         return self.facts.known_players(self.found, self.combined)
 
     @relation
     def numbers(self) -> str:
-        """All players of the batch, with their numbers, of which new players get the next.
+        """game_id, user_id, player and more: players of the batch by number. New players get the next.
 
-        game_id, user_id, player; install_change, payment_change (`SAME`, `NEW`, `MOVED`); installed_us, install_seq,
-        combination, paid_us, paid_seq after the batch; old_us, old_seq, old_combination of the install before it.
+        install_change and payment_change are `SAME`, `NEW` or `MOVED`; installed_us, install_seq, combination, paid_us
+        and paid_seq are as known with the batch; old_us, old_seq and old_combination are those of the install before.
         """
         of_install, of_payment = ("installed_us", "install_seq", "combination"), ("paid_us", "paid_seq")
         known = ", ".join(f"known.{name} AS known_{name}" for name in ("player", *of_install, *of_payment))

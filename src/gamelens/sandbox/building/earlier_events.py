@@ -36,13 +36,13 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 NEVER: Final = (1 << 63) - 1
-"""Time and number of an event that there is not."""
+"""Stands for time and `seq` of a first purchase, of a player who has none."""
 
 STATED: Final = 1 << 61
-"""Least `install_seq` of an install that an import states, and that no event of the lake is.
+"""Least `install_seq` of an install that an import states, at a time before every event of its player.
 
-Such an install has the number of the player's first event to arrive, plus `STATED_BY`: so it is above the numbers of
-all events, and where an event has the time of a stated install, the event comes first.
+It is the `seq` of the player's first event to arrive plus `STATED_BY`, which is above those of all events: a stated
+install at the time of an event comes after it, and so is not the first.
 """
 STATED_BY: Final = 3 << 61
 

@@ -62,13 +62,7 @@ class DuckDBReader:
             self._connection.execute(setting)
 
     def rows(self, query: SqlQuery, snapshot: Snapshot) -> list[dict[str, Any]]:
-        """Return the rows of *query* over *snapshot*, in the order of its statement.
-
-        Safe to call from several threads at once. Rows beyond the bound and one more are left out.
-
-        Raises:
-            QueryStopped: it takes more time or memory than a query may take.
-        """
+        """Return the rows of *query* over *snapshot* (`Engine`)."""
         with self._connection.cursor() as cursor, self._stopped_in_time(cursor):
             for table, intervals in query.reads.items():
                 urls = self._location.urls_of(snapshot.files(table, *intervals))
@@ -161,39 +155,23 @@ class DuckDBWriter:
         self._connection.execute(f"SET temp_directory = {literal(str(scratch))}")
         self._connection.execute("SET preserve_insertion_order = false")
 
-    def run(self, sql: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        """Run one statement and return its rows.
-
-        Raises:
-            Refused: the statement failed.
-        """
+    def run(self, sql: str) -> list[tuple[Any, ...]]:
+        """Run one statement, which need not be a query, and return its rows (`BuildEngine`)."""
         try:
-            return self._connection.execute(sql, list(parameters)).fetchall()
+            return self._connection.execute(sql).fetchall()
         except duckdb.Error as error:
             raise _stopped(error) from error
 
     def create(self, name: str, sql: str) -> None:
-        """Make the rows of a query readable as *name*. They are computed once.
-
-        Raises:
-            Refused: the query failed.
-        """
+        """Make the rows of a query a table (`BuildEngine`)."""
         self.run(f"CREATE OR REPLACE TEMP TABLE {name} AS {sql}")
 
     def create_view(self, name: str, sql: str) -> None:
-        """Make the rows of a query readable as *name*. They are computed each time.
-
-        Raises:
-            Refused: the query failed.
-        """
+        """Make a query a view (`BuildEngine`)."""
         self.run(f"CREATE OR REPLACE TEMP VIEW {name} AS {sql}")
 
     def write(self, sql: str, path: Path, *, group_rows: int) -> list[Path]:
-        """Write the rows of a query as Parquet at *path*, and return it.
-
-        Raises:
-            Refused: the query failed.
-        """
+        """Write the rows of a query as Parquet at *path* (`BuildEngine`)."""
         options = f"FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE {group_rows}"
         self.run(f"COPY ({sql}) TO {literal(str(path))} ({options})")
         return [path]
@@ -225,7 +203,7 @@ class DuckDBWriter:
         self._connection.unregister(name)
 
     def view_files(self, name: str, paths: Sequence[Path], columns: Mapping[str, str]) -> None:
-        """Make the files *paths* readable as *name*, an empty table of *columns* without them."""
+        """Make files a view (`BuildEngine`)."""
         names = [str(path.resolve()) for path in paths]
         self._connection.execute(f"CREATE OR REPLACE TEMP VIEW {name} AS {select_sql(names, columns)}")
 

@@ -1,8 +1,8 @@
 """The interface of the query engines: a query, its bounds, and the place of the files of the lake.
 
-DuckDB has two connections with different rights. A `DuckDBReader` answers queries: after its start it can read the
-lake's folder and nothing else, loads no extension and cannot be reconfigured. A `DuckDBWriter` writes files for
-processing, and no text of a request ever reaches it. A `SparkReader` and a `SparkWriter` do the same on a cluster.
+A reader answers queries: after its start a `DuckDBReader` can read the lake's folder and nothing else, loads no
+extension and cannot be reconfigured. A `DuckDBWriter` writes files for processing, and no text of a request ever
+reaches it. A `SparkReader` and a `SparkWriter` do the same on a cluster.
 """
 
 from __future__ import annotations
@@ -110,7 +110,8 @@ def filesystem_of(url: str, *, called: str) -> tuple[Any, str]:
 class BuildEngine(Protocol):
     """An engine that makes tables of the lake.
 
-    Statements are queries in the words of DuckDB, and their rows are the same on every engine.
+    Statements are queries in the words of DuckDB, and their rows are the same on every engine. One that fails raises
+    `Refused`.
     """
 
     def run(self, sql: str) -> list[tuple[Any, ...]]:

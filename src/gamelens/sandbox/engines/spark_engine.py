@@ -87,13 +87,7 @@ class SparkReader:
         self._spark = _started(master)
 
     def rows(self, query: SqlQuery, snapshot: Snapshot) -> list[dict[str, Any]]:
-        """Return the rows of *query* over *snapshot*, in the order of its statement.
-
-        Safe to call from several threads at once. Rows beyond the bound and one more are left out.
-
-        Raises:
-            QueryStopped: it takes more time than a query may take.
-        """
+        """Return the rows of *query* over *snapshot* (`Engine`)."""
         session = self._spark.newSession()
         session.sql(_RATES, {"rates": json.dumps(SCALED_RATES)}).createTempView("rates")
         for table, intervals in query.reads.items():
@@ -173,44 +167,26 @@ class SparkWriter:
         self._most_tasks = _TASKS_OF_PART * parts
 
     def run(self, sql: str) -> list[tuple[Any, ...]]:
-        """Return the rows of a query, of which there are few.
-
-        Raises:
-            Refused: the query failed.
-        """
+        """Return the rows of a query (`BuildEngine`)."""
         with self._job("count"):
             return [tuple(map(_as_integer, row)) for row in self._frame(sql).collect()]
 
     def create(self, name: str, sql: str) -> None:
-        """Make the rows of a query readable as *name*. They are computed once.
-
-        Raises:
-            Refused: the query failed.
-        """
+        """Make the rows of a query a table, in files (`BuildEngine`)."""
         with self._job(name):
             self._keep(name, self._frame(sql))
 
     def create_view(self, name: str, sql: str) -> None:
-        """Make the rows of a query readable as *name*. They are computed each time.
-
-        Raises:
-            Refused: the query failed.
-        """
+        """Make a query a view (`BuildEngine`)."""
         with self._job(name):
             self._frame(sql).createOrReplaceTempView(name)
 
     def view_files(self, name: str, paths: Sequence[Path], columns: Mapping[str, str]) -> None:
-        """Make the files *paths* readable as *name*, an empty table of *columns* without them."""
+        """Make files a view (`BuildEngine`)."""
         _read_files(self._session, self._location.urls_of(paths), columns).createOrReplaceTempView(name)
 
     def write(self, sql: str, path: Path, *, group_rows: int) -> list[Path]:  # a task writes one group
-        """Write the sorted rows of a query as Parquet, and return the files in order.
-
-        They lie beside *path*.
-
-        Raises:
-            Refused: the query failed.
-        """
+        """Write the sorted rows of a query as Parquet, in several files beside *path*, in order (`BuildEngine`)."""
         folder = path.with_suffix("")
         with self._job(path.stem):
             self._frame(sql).write.option("compression", "zstd").parquet(*self._location.urls_of([folder]))
