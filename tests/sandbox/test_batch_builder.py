@@ -7,20 +7,29 @@ Between batches, parts are compacted at random.
 
 from __future__ import annotations
 
+import re
 from datetime import date, datetime, timedelta
+from functools import cached_property
 from pathlib import Path
 from random import Random
 from uuid import UUID
 
+import pyarrow as pa
 import pytest
 
+from gamelens.sandbox.building.batch import Batch
+from gamelens.sandbox.building.earlier_events import RunFacts, TableFacts
+from gamelens.sandbox.building.part_writer import PartWriter
 from gamelens.sandbox.engines.duckdb_engine import DuckDBWriter
 from gamelens.sandbox.processing import compaction
 from gamelens.sandbox.storage.inbox import open_store
 from gamelens.sandbox.storage.keyed_runs import PAYLOADS, PREFIX
 from gamelens.sandbox.storage.lake import Lake
+from gamelens.sandbox.storage.lake_schema import PLAYER_DIMENSIONS, SUMS
 from support.hypothesis_profiles import tries
 from support.random_batches import (
+    EVENTS,
+    INSTALLS,
     add_batch,
     first_of_each_name,
     join_batch,
@@ -137,4 +146,34 @@ def test_a_small_file_of_new_events_becomes_a_part_as_it_is(tmp_path: Path, repe
     (events,) = lake.snapshot("acme").parts("events")
     assert events.rows == 50
     assert (tmp_path / "scratch" / "events.parquet").exists() is repeats
+    lake.store.close()
+
+
+@pytest.mark.parametrize("is_joined", [False, True])
+def test_relations_have_the_columns_that_they_name(tmp_path: Path, is_joined: bool) -> None:
+    """The description of a relation names each of its columns, those of members and sums together.
+
+    A relation is made when it is first named, whatever else is there.
+    """
+    random = Random(4)
+    batch = [random_event(random, seq, [str(UUID(int=seq))]) for seq in range(50)]
+    (tmp_path / "lake").mkdir()
+    lake = Lake(tmp_path / "lake", open_store(tmp_path / "gamelens.db"))
+    lake.create_if_new()
+    relations = {
+        name: each for name, each in vars(Batch).items() if isinstance(each, cached_property) and name[0] != "_"
+    }
+    assert len(relations) > 20
+    together = dict.fromkeys(PLAYER_DIMENSIONS, "member") | dict.fromkeys(SUMS, "sums")
+    for name, of_batch in relations.items():
+        sql = DuckDBWriter(tmp_path)
+        sql.view("staged", pa.Table.from_pylist(batch, schema=EVENTS))
+        sql.view("stated_rows", pa.Table.from_pylist(random_stated(random, batch), schema=INSTALLS))
+        writer = PartWriter("acme", lake, sql, "1")
+        facts = TableFacts(writer) if is_joined else RunFacts(writer, sql, tmp_path)
+        table = getattr(Batch(writer, facts, "stated_rows"), name)
+        columns = [column for column, *_ in sql.run(f"DESCRIBE {table}")]
+        named = set(re.findall(r"\w+", of_batch.__doc__ or ""))
+        assert [column for column in columns if column not in named and together.get(column) not in named] == [], name
+        sql.close()
     lake.store.close()

@@ -19,9 +19,8 @@ from click.testing import CliRunner
 from gamelens.cli import cli
 from gamelens.errors import Refused
 from gamelens.sandbox.control.control_app import control_app
-from gamelens.sandbox.engines.checked_engine import CheckedEngine
-from gamelens.sandbox.engines.engine import QueryBounds
-from gamelens.sandbox.engines.sql_query import SqlQuery, SqlStatement
+from gamelens.sandbox.engines.engine import QueryBounds, SqlQuery
+from gamelens.sandbox.engines.open_engine import CheckedEngine
 from gamelens.sandbox.maintenance.bulk_load import open_bulk_load
 from gamelens.sandbox.processing.compaction import Step, take_step
 from gamelens.sandbox.processing.pipeline import commit_staged
@@ -344,7 +343,7 @@ def test_a_file_that_vanishes_under_a_query_is_no_defect_of_the_sandbox(opened: 
             raise AssertionError
 
     engine = CheckedEngine(FailingEngine(), opened.sandbox.health)
-    query = SqlQuery(SqlStatement("SELECT 1"), {}, {"slim": ()})
+    query = SqlQuery("SELECT 1", {}, {"slim": ()})
     snapshot = opened.sandbox.lake.snapshot("acme")
     with pytest.raises(ZeroDivisionError):
         engine.rows(query, snapshot)

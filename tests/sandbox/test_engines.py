@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -19,7 +21,7 @@ from gamelens.errors import Refused
 from gamelens.sandbox.engines.duckdb_engine import DuckDBReader
 from gamelens.sandbox.engines.engine import LakeLocation
 from gamelens.sandbox.engines.open_engine import open_engine
-from gamelens.sandbox.engines.sql_dialects import render
+from gamelens.sandbox.engines.sql_dialects import spark_sql
 from gamelens.sandbox.metrics.sql_planner import TABLES, compile_query
 from gamelens.sandbox.storage.lake import Snapshot
 from gamelens.wire.queries import decode_query
@@ -104,12 +106,12 @@ def test_an_unknown_engine_is_refused(stage: Stage) -> None:
         ("CAST(money AS HUGEINT)", "CAST(money AS DECIMAL(38, 0))"),
         ("ROW(game_id, user_id)", "STRUCT(game_id, user_id)"),
         ("a / b", "CAST(a AS DOUBLE) / CAST(b AS DOUBLE)"),
-        ("ts >= :start", "ts >= :start"),
+        ("ts >= $start", "ts >= :start"),
     ],
 )
 def test_sql_is_translated_for_spark(written: str, in_spark: str) -> None:
     """Types, rows and quotients of DuckDB are written as Spark has them."""
-    assert render(f"SELECT {written}", "spark") == f"SELECT {in_spark}"
+    assert spark_sql(f"SELECT {written}") == f"SELECT {in_spark}"
 
 
 @pytest.fixture(scope="module")
@@ -122,7 +124,7 @@ def spark_statements() -> dict[str, set[str]]:
         if len(texts[name]) < 12:
             query = decode_query(reference.body, granularity="day" if name == "retention_retro" else None)
             plan = compile_query(METRICS[name], query, games=["1001"], tables=random.choice((TABLES, TABLES, ())))
-            texts[name].add(plan.statement.sql("spark"))
+            texts[name].add(spark_sql(plan.sql))
     return texts
 
 
@@ -137,7 +139,7 @@ def test_every_statement_is_one_of_spark(spark_statements: dict[str, set[str]], 
 
 def test_whole_quotients_in_spark_avoid_div() -> None:
     """A whole quotient does not use Spark's DIV, which wraps around at 64 bits."""
-    assert " DIV " not in render("SELECT a // b", "spark")
+    assert " DIV " not in spark_sql("SELECT a // b")
 
 
 @pytest.mark.skipif(find_spec("pyspark") is not None, reason="it is not missing")
@@ -152,3 +154,9 @@ def test_an_unknown_engine_is_refused_before_the_start(tmp_path: Path) -> None:
     with pytest.raises(Refused, match="is not an engine"):
         Stage(tmp_path / "state", engine="sqlite")
     Stage(tmp_path / "state").sandbox.close()
+
+
+def test_a_sandbox_on_duckdb_does_not_import_sqlglot() -> None:
+    """It takes longer to import than a question to answer: only Spark's statements are translated."""
+    code = "import sys, gamelens.sandbox.server, gamelens.sandbox.engines.open_engine; print('sqlglot' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "False\n"

@@ -14,7 +14,7 @@ import pytest
 
 from gamelens.errors import Refused
 from gamelens.sandbox.engines.engine import LakeLocation
-from gamelens.sandbox.engines.spark_writer import SCRATCH, SparkWriter
+from gamelens.sandbox.engines.spark_engine import SCRATCH, SparkWriter
 from gamelens.sandbox.imports.import_run import ImportOptions
 from gamelens.sandbox.storage.inbox import open_store
 from gamelens.sandbox.storage.keyed_runs import PREFIX

@@ -21,9 +21,8 @@ import pytest
 from gamelens.catalog import METRICS, Metric
 from gamelens.errors import Refused
 from gamelens.local.sandbox_info import read_sandbox_info
-from gamelens.sandbox.engines.engine import LakeLocation, QueryBounds, QueryStopped
+from gamelens.sandbox.engines.engine import LakeLocation, QueryBounds, QueryStopped, SqlQuery
 from gamelens.sandbox.engines.spark_engine import SparkReader
-from gamelens.sandbox.engines.sql_query import SqlQuery, SqlStatement
 from gamelens.sandbox.metrics.sql_planner import TABLES, compile_dimension_values, compile_query
 from gamelens.sandbox.storage.lake import Snapshot
 from gamelens.wire.currencies import SCALED_RATES
@@ -64,7 +63,7 @@ def spark_reader(spark_stage: Stage, tmp_path_factory: pytest.TempPathFactory) -
 
 def test_a_long_query_is_stopped(spark_reader: SparkReader) -> None:
     """A query that takes too long ends soon after its time, and one of too many rows is cut off."""
-    currencies = SqlQuery(SqlStatement("SELECT currency FROM rates ORDER BY currency"), {}, {})
+    currencies = SqlQuery("SELECT currency FROM rates ORDER BY currency", {}, {})
     bounds, spark_reader.bounds = spark_reader.bounds, QueryBounds(seconds=2, rows=3)
     try:
         began = time.monotonic()
@@ -152,9 +151,7 @@ def test_every_list_of_values_is_the_same(spark_stage: Stage, spark_reader: Spar
 def test_whole_quotients_may_exceed_64_bits(spark_stage: Stage, spark_reader: SparkReader) -> None:
     """Quotients that sort the rows of a ratio are exact beyond 64 bits (Wire 4.13, Numbers)."""
     big, by = "CAST('123456789012345678901234567896' AS HUGEINT)", "CAST(7 AS HUGEINT)"
-    statement = SqlStatement(
-        f"SELECT {big} // {by} AS whole, ({big} % {by}) / {by} AS rest, {big} // NULLIF(0, 0) AS none"
-    )
+    statement = f"SELECT {big} // {by} AS whole, ({big} % {by}) / {by} AS rest, {big} // NULLIF(0, 0) AS none"
     duckdb_rows, spark_rows = rows_of_both(spark_stage, spark_reader, SqlQuery(statement, {}, {}))
     assert spark_rows == duckdb_rows
     assert duckdb_rows[0]["whole"] == 123456789012345678901234567896 // 7

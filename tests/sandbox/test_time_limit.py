@@ -6,7 +6,7 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-from gamelens.sandbox.engines.time_limit import TimeLimit
+from gamelens.sandbox.engines.duckdb_engine import TimeLimit
 
 
 def test_what_takes_too_long_is_stopped_once() -> None:

@@ -6,8 +6,7 @@ from typing import Any
 
 import httpx
 
-from gamelens.sandbox.engines.engine import Engine
-from gamelens.sandbox.engines.sql_query import SqlQuery, SqlStatement
+from gamelens.sandbox.engines.engine import Engine, SqlQuery
 from gamelens.sandbox.metrics.metrics_app import MetricsApp
 from gamelens.sandbox.storage.lake import Snapshot
 from support.app_requests import call
@@ -22,7 +21,7 @@ def joined(columns: str, tables: int) -> SqlQuery:
     """Return a query over the product of the table of rates with itself."""
     names = [f"r{number}" for number in range(tables)]
     source = " CROSS JOIN ".join(f"rates AS {name}" for name in names)
-    return SqlQuery(SqlStatement(f"SELECT {columns} FROM {source}"), {}, {})
+    return SqlQuery(f"SELECT {columns} FROM {source}", {}, {})
 
 
 ENDLESS = joined("SUM(r0.scaled % 7 + r4.scaled % 5) AS n", 5)

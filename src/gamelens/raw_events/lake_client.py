@@ -19,10 +19,9 @@ from gamelens.client.query.arguments import check_seconds
 from gamelens.client.sync_client import Client
 from gamelens.raw_events.lake_access import AT_ONCE, QUERY_S, LakeTransport, chosen, read_only
 from gamelens.raw_events.lake_views import MEANINGS, VIEWS
-from gamelens.sandbox.engines.checked_engine import CheckedEngine
 from gamelens.sandbox.engines.engine import LakeLocation, QueryBounds
-from gamelens.sandbox.engines.lake_sql import LakeSql, Relation, SqlBounds
-from gamelens.sandbox.engines.open_engine import open_engine
+from gamelens.sandbox.engines.lake_sql import LakeSql, Relation
+from gamelens.sandbox.engines.open_engine import CheckedEngine, open_engine
 from gamelens.sandbox.http.rate_limiter import RateLimits
 from gamelens.sandbox.metrics.metrics_app import MetricsApp
 from gamelens.sandbox.state.clock import Clock
@@ -111,7 +110,7 @@ class LakeClient(Client):
             Refused: it takes more time or memory, or needs what is locked.
         """
         check_seconds("seconds", seconds)
-        bounds = SqlBounds(seconds=seconds, memory=memory, rows=rows)
+        bounds = QueryBounds(seconds=seconds, memory=memory, rows=rows)
         frame: DataFrame = self._views().run(statement, parameters or {}, bounds).to_pandas()
         return frame
 

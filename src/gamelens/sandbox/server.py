@@ -25,9 +25,8 @@ from gamelens.sandbox.collector.geoip import GeoIp
 from gamelens.sandbox.collector.live_feed import LiveFeed
 from gamelens.sandbox.control.control_app import control_app
 from gamelens.sandbox.control.fault_injection import FaultInjector
-from gamelens.sandbox.engines.checked_engine import CheckedEngine
 from gamelens.sandbox.engines.engine import LakeLocation, QueryBounds
-from gamelens.sandbox.engines.open_engine import open_engine
+from gamelens.sandbox.engines.open_engine import CheckedEngine, open_engine
 from gamelens.sandbox.http.certificates import load_certificate
 from gamelens.sandbox.http.http_server import http_server, loop_factory
 from gamelens.sandbox.http.rate_limiter import RateLimits

@@ -10,41 +10,40 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from gamelens.sandbox.building.fact_source import (
+from gamelens.sandbox.building.batch import MOST_EVENTS as MOST_EVENTS
+from gamelens.sandbox.building.batch import MOVED, NEW, Batch, sums_sql
+from gamelens.sandbox.building.earlier_events import (
     DAY_NUMBER,
+    DAY_US,
     EPOCH_DAY,
-    SAME_CELL,
-    SAME_WITHOUT_MONEY,
-    FactSource,
+    NEVER,
+    STATED,
+    STATED_BY,
+    RunFacts,
+    TableFacts,
 )
-from gamelens.sandbox.building.first_events import DAY_US, MOMENT, STATED, number_players, write_stated_installs
-from gamelens.sandbox.building.memberships import create_combined, write_impressions, write_players, write_sessions
 from gamelens.sandbox.building.part_writer import GROUP_ROWS, PartWriter
-from gamelens.sandbox.building.run_facts import RunFacts
-from gamelens.sandbox.building.table_facts import TableFacts
 from gamelens.sandbox.engines.duckdb_engine import DuckDBWriter
 from gamelens.sandbox.engines.engine import BuildEngine
-from gamelens.sandbox.storage.keyed_runs import LAST_DAY, PREFIX
+from gamelens.sandbox.storage.keyed_runs import PREFIX
 from gamelens.sandbox.storage.lake import Lake
 from gamelens.sandbox.storage.lake_schema import (
     COLUMNS,
     CUBE_DIMENSIONS,
     EVENT_COLUMNS,
-    MEASURES,
+    OF_EVENT,
     PLAYER_DIMENSIONS,
-    PURCHASE_CURRENCY,
     RETURN_DIMENSIONS,
     SLIM_DIMENSIONS,
     SUMS,
 )
 from gamelens.sandbox.storage.manifest import LakePart
 
-MOST_EVENTS: Final = 2_000_000
-"""Events that are taken at once. More are split, but for those of an empty lake."""
-
 _MANY_EVENTS: Final = 500_000  # so many are not sorted: in the order of arrival a row group has few days
-_COLUMNS: Final = ", ".join(EVENT_COLUMNS)
-_DIMENSIONS: Final = ", ".join(PLAYER_DIMENSIONS)
+_EVENT: Final = ", ".join(EVENT_COLUMNS)
+_MEMBER: Final = ", ".join(PLAYER_DIMENSIONS)
+_RETURN: Final = ", ".join(RETURN_DIMENSIONS)
+_SUMS: Final = ", ".join(SUMS)
 
 
 class BuiltParts(NamedTuple):
@@ -86,9 +85,9 @@ def build_parts(
     try:
         writer = PartWriter(organisation, lake, sql, folder, is_anew=is_anew)
         sql.view_files("staged", staged, EVENT_COLUMNS)
-        if stated:
-            sql.view_files("stated_rows", stated, COLUMNS["stated_installs"])
-        return _build(writer, RunFacts(writer, sql, scratch), adopted=staged, has_stated=bool(stated))
+        sql.view_files("stated_rows", stated, COLUMNS["stated_installs"])
+        batch = Batch(writer, RunFacts(writer, sql, scratch), "stated_rows" if stated else None)
+        return _write(batch, writer, adopted=staged)
     finally:
         sql.close()
 
@@ -115,148 +114,226 @@ def join_parts(
     engine.create_view("staged", staged)
     if stated:
         engine.create_view("stated_rows", stated)
-    return _build(writer, TableFacts(writer), has_stated=bool(stated))
+    return _write(Batch(writer, TableFacts(writer), "stated_rows" if stated else None), writer)
 
 
-def _build(writer: PartWriter, facts: FactSource, *, adopted: Sequence[Path] = (), has_stated: bool) -> BuiltParts:
-    """Write the parts that the events of `staged` add.
+def _write(batch: Batch, writer: PartWriter, *, adopted: Sequence[Path] = ()) -> BuiltParts:
+    """Write what *batch* adds to each table, one subject after the other.
 
-    With *has_stated*, `stated_rows` has installs that an import names. The files *adopted* become parts as they are
-    where they need no sorting: many, and one of a single row group.
+    The files *adopted* are all of its events. They become parts as they are where they need no sorting: many, and one
+    of a single row group.
     """
-    sql = writer.sql
-    facts.create_repeated()
-    ((events, repeated),) = sql.run(
-        "SELECT * FROM (SELECT count(*) AS events FROM staged), (SELECT count(*) AS repeated FROM repeated)"
-    )
-    rows = f"SELECT {_COLUMNS} FROM staged" + (" ANTI JOIN repeated USING (seq)" if repeated else "")  # noqa: S608
-    (sql.create if events <= MOST_EVENTS else sql.create_view)("fresh", rows)
-    fresh = events - repeated
-    if fresh:
-        _group(writer)
-        if has_stated:
-            write_stated_installs(writer)
-        create_combined(writer, has_stated=has_stated)
-        writer.add("combinations", "SELECT * FROM added_combinations")
-        number_players(writer, facts, has_stated=has_stated)
-        _join_numbers(writer, facts)
-        write_players(writer, facts)
-        write_sessions(writer, facts)
-        write_impressions(writer, facts)
-        _write_returns(writer, facts)
-        _write_sums(writer)
-        needs_no_sorting = (len(adopted) == 1 and fresh <= GROUP_ROWS) or fresh >= _MANY_EVENTS
-        if adopted and not repeated and needs_no_sorting:
+    if batch.events:
+        _write_first_events(batch, writer)
+        _write_players(batch, writer)
+        _write_sessions(batch, writer)
+        _write_impressions(batch, writer)
+        _write_returns(batch, writer)
+        for table, dimensions in (("slim", SLIM_DIMENSIONS), ("cube", CUBE_DIMENSIONS)):
+            columns = f"day, {', '.join(dimensions)}, currency, {sums_sql('money')}"
+            writer.add(table, f"SELECT {columns} FROM {batch.fresh} GROUP BY ALL")
+        needs_no_sorting = (len(adopted) == 1 and batch.events <= GROUP_ROWS) or batch.events >= _MANY_EVENTS
+        if adopted and not batch.repeats and needs_no_sorting:
             for path in adopted:
                 writer.adopt("events", path)
         else:
-            writer.add("events", f"SELECT {_COLUMNS} FROM fresh")  # noqa: S608
+            writer.add("events", f"SELECT {_EVENT} FROM {batch.fresh}")
     writer.sync()
-    return BuiltParts(writer.files, writer.retired, repeated)
+    return BuiltParts(writer.files, writer.retired, batch.repeats)
 
 
-def _group(writer: PartWriter) -> None:
-    """Create `users` and `visits`.
+def _write_first_events(batch: Batch, writer: PartWriter) -> None:
+    """Write combinations, and the first event and the first purchase of each new player.
 
-    They have the events of each user, and of each session, by day and dimensions. `first` is the earliest of them.
+    A player whose event comes late may have an earlier first event than was known: its row in `installs_moved` then
+    replaces that of `installs` (Wire 4.9, Late events), and so for purchases.
     """
-    writer.sql.create(
-        "users",
-        f"""
-        SELECT day, {_DIMENSIONS}, user_id, {PURCHASE_CURRENCY} AS currency,
-            {_sums("CASE WHEN category = 'business' THEN money END")}, min({MOMENT}) AS first, min(seq) AS first_seq
-        FROM fresh GROUP BY ALL""",  # noqa: S608
+    if batch.has_stated:
+        writer.add(
+            "stated_installs",
+            f"SELECT game_id, user_id, make_timestamp(stated_us) AS ts, first_build FROM {batch.stated} AS stated "
+            f"ANTI JOIN {writer.known('stated_installs')} AS known ON stated.game_id = known.game_id "
+            "AND stated.user_id = known.user_id AND epoch_us(known.ts) <= stated_us",
+        )
+    writer.add("combinations", f"SELECT * FROM {batch.added_combinations}")
+    of_event = [f"fresh.{name}" for name in ("game_id", "user_id", "seq", *OF_EVENT)]
+    event_of_install = (
+        f"CASE WHEN install_seq BETWEEN {STATED} AND {NEVER - 1} THEN install_seq - {STATED_BY} ELSE install_seq END"
     )
-    writer.sql.create(
-        "visits",
+    # the build of an install is that of its combination, because an import may state another than the event has
+    of_install = [*(name for name in of_event if name != "fresh.build"), "combined.build AS build"]
+    combined = f"JOIN {batch.combined} AS combined ON numbers.combination = combined.combination"
+    for table, change, us, event, columns, joined in (
+        ("installs", "install_change", "installed_us", event_of_install, of_install, combined),
+        ("payments", "payment_change", "paid_us", "paid_seq", of_event, ""),
+    ):
+        rows = f"""
+            SELECT player, {", ".join(columns)}, make_timestamp({us}) AS ts
+            FROM {batch.fresh} AS fresh JOIN {batch.numbers} AS numbers ON fresh.seq = {event} {joined}
+            WHERE {change} = {{}}"""
+        writer.add(table, rows.format(NEW))
+        moved = f"FROM {batch.numbers} WHERE {change} = {MOVED}"
+        if writer.sql.run(f"SELECT count(*) {moved}") != [(0,)]:
+            order = ", ".join(COLUMNS[table])
+            old = writer.known(f"{table}_moved")
+            writer.retire(writer.snapshot.files(f"{table}_moved"))
+            writer.add(
+                f"{table}_moved",
+                f"SELECT {order} FROM ({rows.format(MOVED)}) AS moved UNION ALL "
+                f"SELECT {order} FROM {old} WHERE player NOT IN (SELECT player {moved})",
+            )
+    batch.facts.note_players(batch.numbers)
+
+
+def _write_players(batch: Batch, writer: PartWriter) -> None:
+    """Write the shared players of days, weeks and months, then `active` and the cells."""
+    cell = f"day, {_MEMBER}, currency"
+    installs = f"(SELECT player, installed_us FROM {batch.numbers})"
+    returners = f"CAST({DAY_NUMBER.format('day')} > installed_us // {DAY_US} AS BIGINT) AS returners"
+    for period, new, old in (
+        ("daily", batch.new_daily, batch.known_days),
+        ("weekly", batch.new_weekly, batch.old_weekly),
+        ("monthly", batch.new_monthly, batch.old_monthly),
+    ):
+        columns = "player, counts"
+        members = "SELECT day, player, combination, 1 AS counts FROM {}"
+        shared = _shared(members.format(new), members.format(old), "day, player")
+        if period == "daily":
+            columns += ", returners"
+            shared = f"""
+                SELECT day, player, combination, counts, {returners} FROM ({shared}) AS members
+                JOIN {installs} AS installs USING (player)
+                UNION ALL SELECT day, player, combination, 0 AS counts, 1 AS returners
+                FROM {batch.later_returns} WHERE is_shared"""
+        writer.add(
+            f"{period}_players_shared",
+            f"SELECT {cell}, {columns} FROM ({shared}) AS shared JOIN {batch.combined} USING (combination)",
+        )
+    counted = f"""(
+        SELECT day, player, combination, 1 AS counts, {returners} FROM {batch.new_daily}
+        JOIN {installs} AS installs USING (player)) AS counted"""
+    rows = f"{batch.active_rows} LEFT JOIN {counted} USING (day, player, combination)"
+    writer.add("active", f"SELECT {cell}, player, {_SUMS}, coalesce(counts, 0) AS counts FROM {rows}")
+    sums = ", ".join(f"sum({name}) AS {name}" for name in SUMS)
+    nulls = ", ".join(f"NULL AS {name}" for name in SUMS)
+    writer.add(
+        "daily_players",
         f"""
-        SELECT day, {_DIMENSIONS}, session_id, bool_or(category = 'session_end') AS ended
-        FROM fresh WHERE session_id IS NOT NULL GROUP BY ALL""",  # noqa: S608
+        SELECT {cell}, {sums}, coalesce(sum(counts), 0) AS players, coalesce(sum(returners), 0) AS returners FROM (
+            SELECT {cell}, {_SUMS}, counts, returners FROM {rows}
+            UNION ALL SELECT {cell}, {nulls}, NULL AS counts, 1 AS returners
+            FROM {batch.later_returns} JOIN {batch.combined} USING (combination)
+        ) AS members GROUP BY {cell}""",
+    )
+    for period, new in (("weekly", batch.new_weekly), ("monthly", batch.new_monthly)):
+        cells = f"SELECT day, combination, count(*) AS players FROM {new} GROUP BY day, combination"
+        writer.add(
+            f"{period}_players",
+            f"SELECT {cell}, players FROM ({cells}) AS cells JOIN {batch.combined} USING (combination)",
+        )
+    batch.facts.note_days(batch.new_daily)
+
+
+def _write_sessions(batch: Batch, writer: PartWriter) -> None:
+    """Write the cells of sessions, and the sessions of several cells."""
+    writer.add(
+        "sessions",
+        f"""
+        SELECT day, {_MEMBER}, sessions, ended_sessions FROM (
+            SELECT day, combination, sum(counts) AS sessions, sum(ended_counts) AS ended_sessions
+            FROM {batch.session_changes} GROUP BY day, combination
+        ) AS cells JOIN {batch.combined} USING (combination)""",
+    )
+    shared = _shared(
+        f"SELECT sid, day, combination, counts, ended_counts FROM {batch.session_changes}",
+        f"SELECT sid, day, combination, 1 AS counts, CAST(ended AS INTEGER) AS ended_counts FROM {batch.old_sessions}",
+        "sid",
+    )
+    writer.add(
+        "sessions_shared",
+        f"""
+        SELECT day, {_MEMBER}, session_id, counts, ended_counts FROM ({shared}) AS shared
+        JOIN {batch.combined} USING (combination)
+        JOIN (SELECT sid, session_id FROM {batch.session_ids}) AS ids USING (sid)""",
+    )
+    batch.facts.note_sessions(batch.session_changes)
+
+
+def _shared(new: str, old: str, key: str) -> str:
+    """Return the rows of a shared table that memberships add: *new* and *old* ones, with `counts`, by *key*.
+
+    These are the new memberships of each key that has several now, and the old one of a key that had a single one: the
+    table lacks it. A new row whose `counts` is 0 changes a membership that is there.
+    """
+    return f"""
+        WITH members AS (
+            SELECT *, 0 AS is_old FROM ({new}) AS new
+            UNION ALL SELECT *, 1 AS is_old FROM ({old}) AS old SEMI JOIN ({new}) AS new USING ({key})
+        ), several AS (
+            SELECT {key}, sum(is_old) AS had FROM members GROUP BY {key} HAVING sum(counts) >= 2
+        )
+        SELECT members.* FROM members JOIN several USING ({key}) WHERE is_old = 0 OR had = 1"""
+
+
+def _write_impressions(batch: Batch, writer: PartWriter) -> None:
+    """Write the impressions whose vendor's id is repeated.
+
+    If exactly one earlier impression has the id, it is written too, because the table does not have it yet.
+    """
+    ids = batch.repeated_impressions
+    ((repeated, single),) = writer.sql.run(
+        f"SELECT count(*), coalesce(sum(CASE WHEN had = 1 THEN 1 END), 0) FROM {ids}"
+    )
+    if repeated:
+        rows = f"""
+            SELECT {_EVENT} FROM {batch.fresh} SEMI JOIN {ids} USING (game_id, ilrd_id)
+            WHERE category = 'impression'"""
+        if single:
+            rows += f"""
+                UNION ALL SELECT {_EVENT} FROM {writer.known("events")}
+                SEMI JOIN (SELECT * FROM {ids} WHERE had = 1) AS single USING (game_id, ilrd_id, day)
+                WHERE category = 'impression' AND day IN (SELECT day FROM {ids} WHERE had = 1)"""
+        writer.add("impressions_shared", rows)
+    batch.facts.note_impressions(
+        f"(SELECT iid, day FROM {batch.fresh} JOIN {batch.impression_ids} USING (game_id, ilrd_id) "
+        "WHERE category = 'impression') AS impressions"
     )
 
 
-def _join_numbers(writer: PartWriter, facts: FactSource) -> None:
-    """Create `active_rows`, `session_ids` and `session_rows` (see `memberships`)."""
-    sql = writer.sql
-    measures = ", ".join(SUMS)
-    cell = ", ".join(f"users.{name}" for name in (*PLAYER_DIMENSIONS, "currency"))
-    sql.create(
-        "active_rows",
-        f"""
-        SELECT day, {cell}, {measures}, player, combination FROM users
-        LEFT JOIN (SELECT game_id, user_id, player FROM numbers) AS known
-        ON users.game_id = known.game_id AND users.user_id = known.user_id
-        JOIN combined ON {SAME_CELL.format("users")}""",  # noqa: S608
-    )
-    sql.create(
-        "session_ids",
-        f"""
-        SELECT {facts.key_sql("game_id", "session_id")} AS sid, game_id, session_id
-        FROM (SELECT DISTINCT game_id, session_id FROM visits) AS ids""",  # noqa: S608
-    )
-    sql.create(
-        "session_rows",
-        f"""
-        SELECT sid, day, combination, ended FROM visits
-        JOIN session_ids ON visits.game_id = session_ids.game_id AND visits.session_id = session_ids.session_id
-        JOIN combined ON {SAME_WITHOUT_MONEY.format("visits")}""",  # noqa: S608
-    )
-
-
-def _write_returns(writer: PartWriter, facts: FactSource) -> None:
+def _write_returns(batch: Batch, writer: PartWriter) -> None:
     """Write the new returns, and move those of players whose install has moved.
 
     A return moves from the age by the old install to that by the new one. The players of age 0 are all installs of the
     day: the day of a stated install counts whether or not it has an event.
     """
-    sql = writer.sql
-    sql.create_view(
-        "moved_spans",
-        f"SELECT player, 0 AS first, {LAST_DAY} AS last FROM numbers WHERE install_change = 2",  # noqa: S608
-    )
-    facts.create_known_days("moved_days", "moved_spans")
-    old = f"""
-        SELECT player, CAST(floor(old_us / {DAY_US}) AS BIGINT) AS install_number, old_combination AS combination,
-            -1 AS n, old_seq >= {STATED} AS is_stated
-        FROM numbers WHERE install_change = 2"""  # noqa: S608
     columns = "player, install_number, combination, n, is_stated"
-    new = f"""
-        SELECT player, CAST(floor(installed_us / {DAY_US}) AS BIGINT) AS install_number, combination, 1 AS n,
-            install_seq >= {STATED} AS is_stated, install_change AS change
-        FROM numbers"""  # noqa: S608
     install_day = EPOCH_DAY.format("install_number")
     seen = f"NOT (is_stated AND {install_day} = day)"
-    rows = f"""
-        WITH new AS ({new}),
-        changed AS ({old} UNION ALL SELECT {columns} FROM new WHERE change = 2),
-        placed AS (
-            SELECT day, install_number, combination, n FROM new_days JOIN new USING (player) WHERE {seen}
-            UNION ALL
-            SELECT day, install_number, combination, n
-            FROM (SELECT DISTINCT player, day FROM moved_days) AS moved JOIN changed USING (player) WHERE {seen}
-            UNION ALL
-            SELECT {install_day} AS day, install_number, combination, n
-            FROM (SELECT {columns} FROM changed UNION ALL SELECT {columns} FROM new WHERE change = 1) AS installed
-            WHERE is_stated
-        )
-        SELECT {DAY_NUMBER.format("day")} - install_number AS age, placed.*, {{dimensions}}
-        FROM placed JOIN combined USING (combination)"""  # noqa: S608
-    dimensions = ", ".join(RETURN_DIMENSIONS)
-    sql.create_view("return_rows", rows.format(dimensions=dimensions))
     writer.add(
         "returns",
-        f"SELECT day, age, {dimensions}, sum(n) AS players FROM return_rows "  # noqa: S608
-        f"GROUP BY day, age, {dimensions} HAVING sum(n) <> 0",
+        f"""
+        WITH new AS (
+            SELECT player, CAST(floor(installed_us / {DAY_US}) AS BIGINT) AS install_number, combination, 1 AS n,
+                install_seq >= {STATED} AS is_stated, install_change AS change
+            FROM {batch.numbers}
+        ), changed AS (
+            SELECT player, CAST(floor(old_us / {DAY_US}) AS BIGINT) AS install_number, old_combination AS combination,
+                -1 AS n, old_seq >= {STATED} AS is_stated
+            FROM {batch.numbers} WHERE install_change = {MOVED}
+            UNION ALL SELECT {columns} FROM new WHERE change = {MOVED}
+        ), placed AS (
+            SELECT day, install_number, combination, n FROM {batch.new_days} JOIN new USING (player) WHERE {seen}
+            UNION ALL
+            SELECT day, install_number, combination, n
+            FROM (SELECT DISTINCT player, day FROM {batch.moved_days}) AS moved JOIN changed USING (player)
+            WHERE {seen}
+            UNION ALL
+            SELECT {install_day} AS day, install_number, combination, n
+            FROM (SELECT {columns} FROM changed UNION ALL SELECT {columns} FROM new WHERE change = {NEW}) AS installed
+            WHERE is_stated
+        )
+        SELECT day, age, {_RETURN}, sum(n) AS players FROM (
+            SELECT {DAY_NUMBER.format("day")} - install_number AS age, day, n, {_RETURN}
+            FROM placed JOIN {batch.combined} USING (combination)
+        ) AS returns GROUP BY day, age, {_RETURN} HAVING sum(n) <> 0""",
     )
-
-
-def _write_sums(writer: PartWriter) -> None:
-    """Write the tables that are sums of the events."""
-    for name, dimensions in (("slim", SLIM_DIMENSIONS), ("cube", CUBE_DIMENSIONS)):
-        grouped = f"SELECT day, {', '.join(dimensions)}, currency, {_sums('money')} FROM fresh GROUP BY ALL"  # noqa: S608
-        writer.add(name, grouped)
-
-
-def _sums(money: str) -> str:
-    summed = MEASURES | {"money": money}
-    return ", ".join(f"CAST(sum({sql}) AS {SUMS[name]}) AS {name}" for name, sql in summed.items())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from datetime import date
 from pathlib import Path
 from typing import Final
@@ -12,7 +12,7 @@ from typing import Final
 import pyarrow.parquet as pq
 
 from gamelens.sandbox.engines.engine import BuildEngine
-from gamelens.sandbox.storage.keyed_runs import PREFIX, Columns, KeyedRuns, Keys, UInts, write_run
+from gamelens.sandbox.storage.keyed_runs import PREFIX, Columns, KeyedRuns, UInts, write_run
 from gamelens.sandbox.storage.lake import Lake, Snapshot, folder_of
 from gamelens.sandbox.storage.lake_schema import COLUMNS, UNDATED
 from gamelens.sandbox.storage.manifest import LakePart
@@ -54,10 +54,14 @@ class PartWriter:
         self._folder = lake.root / folder / folder_of(organisation)
         shutil.rmtree(self._folder, ignore_errors=True)  # what a run that was killed has left there
         self._count = 0
+        self._known: set[str] = set()
 
-    def view(self, name: str, table: str) -> None:
-        """Make the rows of *table* in the last version readable as *name*."""
-        self.sql.view_files(name, self.snapshot.files(table), COLUMNS[table])
+    def known(self, table: str) -> str:
+        """Return the name under which the rows of *table* in the last version can be read."""
+        if table not in self._known:
+            self._known.add(table)
+            self.sql.view_files(f"known_{table}", self.snapshot.files(table), COLUMNS[table])
+        return f"known_{table}"
 
     def runs(self, kind: str) -> KeyedRuns:
         """Return the runs of *kind* of the last version."""
@@ -69,7 +73,7 @@ class PartWriter:
         A cluster writes several parts.
         """
         columns = ", ".join(f"CAST({name} AS {kind}) AS {name}" for name, kind in COLUMNS[table].items())
-        rows = f"SELECT {columns} FROM ({select}) AS part ORDER BY {_ORDER.get(table, 'day')}"  # noqa: S608
+        rows = f"SELECT {columns} FROM ({select}) AS part ORDER BY {_ORDER.get(table, 'day')}"
         group_rows = _SMALL_GROUP_ROWS if table in _SMALL_GROUPS else GROUP_ROWS
         for path in self.sql.write(rows, self._new_path(table, "parquet"), group_rows=group_rows):
             self._list_part(table, path, level)
@@ -80,18 +84,12 @@ class PartWriter:
         path.rename(own)
         self._list_part(table, own, 0)
 
-    def add_run(self, kind: str, high: UInts, low: UInts | None, columns: Columns, *, level: int = 0) -> Path | None:
-        """Write a keyed run of *kind* and return its path, if it has rows."""
-        if not len(high):
-            return None
-        path = self._new_path(PREFIX + kind, "arrow")
-        write_run(path, kind, high, low, columns)
-        self._list(PREFIX + kind, path, None, None, len(high), level)
-        return path
-
-    def add_keys(self, kind: str, keys: Keys, columns: Columns) -> Path | None:
-        """Write a keyed run of keys of 128 bits and return its path, if it has rows."""
-        return self.add_run(kind, keys.high, keys.low, columns)
+    def add_run(self, kind: str, high: UInts, low: UInts | None, columns: Columns, *, level: int = 0) -> None:
+        """Write a keyed run of *kind*, if it has rows. The keys are *high* alone, or 128 bits."""
+        if len(high):
+            path = self._new_path(PREFIX + kind, "arrow")
+            write_run(path, kind, high, low, columns)
+            self._list(path, PREFIX + kind, len(high), level)
 
     def retire(self, paths: Iterable[Path]) -> None:
         """Leave the files *paths* of the last version out of the new one."""
@@ -114,22 +112,17 @@ class PartWriter:
 
     def _list_part(self, table: str, path: Path, level: int) -> None:
         metadata = pq.read_metadata(path)
+        days: dict[str, date] = {}
         if not metadata.num_rows:
             path.unlink()
             return
-        first, last = (None, None) if table in UNDATED else _days(metadata)
-        self._list(table, path, first, last, metadata.num_rows, level)
+        if table not in UNDATED:
+            place = metadata.schema.names.index("day")
+            groups = [metadata.row_group(number).column(place).statistics for number in range(metadata.num_row_groups)]
+            days = {"first_day": min(each.min for each in groups), "last_day": max(each.max for each in groups)}
+        self._list(path, table, metadata.num_rows, level, **days)
 
-    def _list(self, kind: str, path: Path, first: date | None, last: date | None, rows: int, level: int) -> None:
+    def _list(self, path: Path, kind: str, rows: int, level: int, **days: date) -> None:
         with path.open("rb") as file:
             os.fsync(file.fileno())
-        days = {"first_day": first, "last_day": last}
         self.files.append(LakePart.of_file(path, self._organisation, kind, rows=rows, level=level, **days))
-
-
-def _days(metadata: pq.FileMetaData) -> tuple[date, date]:
-    """Return the first and the last day in a file, by the statistics of its row groups."""
-    place = metadata.schema.names.index("day")
-    groups: Sequence[pq.RowGroupMetaData] = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
-    statistics = [group.column(place).statistics for group in groups]
-    return min(each.min for each in statistics), max(each.max for each in statistics)

@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from threading import Condition, Thread
+from time import monotonic
+from typing import Any
 
 import duckdb
 import pyarrow as pa
 from pyarrow import RecordBatchReader
 
 from gamelens.errors import Refused
-from gamelens.sandbox.engines.engine import LOCAL_SCHEME, LakeLocation, QueryBounds, QueryStopped, filesystem_of
-from gamelens.sandbox.engines.time_limit import TimeLimit
+from gamelens.sandbox.engines.engine import (
+    LOCAL_SCHEME,
+    LakeLocation,
+    QueryBounds,
+    QueryStopped,
+    SqlQuery,
+    filesystem_of,
+)
 from gamelens.sandbox.storage.lake import Snapshot
 from gamelens.sandbox.storage.lake_schema import ADDED_COLUMNS, COLUMNS
 from gamelens.wire.currencies import SCALED_RATES
-
-if TYPE_CHECKING:
-    from gamelens.sandbox.engines.sql_query import SqlQuery
 
 MEMORY_LIMIT = "1GB"
 """Memory limit of each connection of processing."""
@@ -36,15 +41,19 @@ class DuckDBReader:
     """
 
     def __init__(self, location: LakeLocation, bounds: QueryBounds = QueryBounds()) -> None:  # noqa: B008
-        self._location = location
         self.bounds = bounds
         self._time_limit = TimeLimit(bounds.seconds)
         self._connection = duckdb.connect()
         create_rates(self._connection)
+        if not location.folder.startswith(LOCAL_SCHEME):  # read through fsspec, which must be known before the lock
+            filesystem, folder = filesystem_of(location.folder, called=f"the lake at {location.url}")
+            self._connection.register_filesystem(filesystem)
+            location = LakeLocation(location.root, filesystem.unstrip_protocol(folder))  # as DuckDB compares it
+        self._location = location
         for setting in (
             f"SET memory_limit = '{bounds.memory}'",
             "SET GLOBAL parquet_metadata_cache = true",  # files never change under one name
-            f"SET allowed_directories = [{literal(self._allowed_folder(location))}]",
+            f"SET allowed_directories = [{literal(location.folder.removeprefix(LOCAL_SCHEME))}]",
             "SET autoinstall_known_extensions = false",
             "SET autoload_known_extensions = false",
             "SET enable_external_access = false",
@@ -53,19 +62,13 @@ class DuckDBReader:
             self._connection.execute(setting)
 
     def rows(self, query: SqlQuery, snapshot: Snapshot) -> list[dict[str, Any]]:
-        """Return the rows of *query* over *snapshot*, in the order of its statement.
-
-        Safe to call from several threads at once. Rows beyond the bound and one more are left out.
-
-        Raises:
-            QueryStopped: it takes more time or memory than a query may take.
-        """
+        """Return the rows of *query* over *snapshot* (`Engine`)."""
         with self._connection.cursor() as cursor, self._stopped_in_time(cursor):
             for table, intervals in query.reads.items():
                 urls = self._location.urls_of(snapshot.files(table, *intervals))
                 files = [url.removeprefix(LOCAL_SCHEME) for url in urls]
                 cursor.execute(f"CREATE TEMP VIEW {table} AS {select_sql(files, COLUMNS[table])}")
-            cursor.execute(query.statement.sql("duckdb"), query.parameters)
+            cursor.execute(query.sql, query.parameters)
             names = [column[0] for column in cursor.description or ()]
             rows: list[dict[str, Any]] = []
             while more := cursor.fetchmany(min(_ROWS_AT_ONCE, self.bounds.rows + 1 - len(rows))):
@@ -91,17 +94,53 @@ class DuckDBReader:
                 "ask for a shorter interval, fewer dimensions, or one query at a time"
             ) from None
 
-    def _allowed_folder(self, location: LakeLocation) -> str:
-        """Return the folder to allow, and register the file system of a remote one.
 
-        A remote folder is read through fsspec, which must be registered before the configuration is locked.
-        """
-        if location.folder.startswith(LOCAL_SCHEME):
-            return location.folder.removeprefix(LOCAL_SCHEME)
-        filesystem, folder = filesystem_of(location.folder, called=f"the lake at {location.url}")
-        self._connection.register_filesystem(filesystem)
-        self._location = LakeLocation(location.root, filesystem.unstrip_protocol(folder))  # as DuckDB compares it
-        return self._location.folder
+class TimeLimit:
+    """A limit of *seconds* for each query: one thread stops those that take longer.
+
+    A `threading.Timer` would start a thread for each query, which takes longer than many a query.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._changed = Condition()
+        self._running: dict[object, tuple[float, Callable[[], None]]] = {}  # in the order of their ends
+        self._is_idle = self._is_closed = False
+        self._thread: Thread | None = None
+
+    @contextlib.contextmanager
+    def over(self, stop: Callable[[], None]) -> Iterator[None]:
+        """Call *stop* if the block takes too long, and never after it has ended."""
+        query = object()
+        with self._changed:
+            self._running[query] = monotonic() + self._seconds, stop
+            if self._thread is None:
+                self._thread = Thread(target=self._watch, name="query-time-limit", daemon=True)
+                self._thread.start()
+            elif self._is_idle:
+                self._changed.notify()
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._running.pop(query, None)
+
+    def close(self) -> None:
+        """End the thread. No block may be running."""
+        with self._changed:
+            self._is_closed = True
+            self._changed.notify()
+
+    def _watch(self) -> None:
+        with self._changed:
+            while not self._is_closed:
+                query, (ends_at, stop) = next(iter(self._running.items()), (None, (float("inf"), None)))
+                if stop is None or ends_at > monotonic():
+                    self._is_idle = stop is None
+                    self._changed.wait(None if stop is None else ends_at - monotonic())
+                else:
+                    del self._running[query]
+                    stop()
 
 
 class DuckDBWriter:
@@ -116,39 +155,23 @@ class DuckDBWriter:
         self._connection.execute(f"SET temp_directory = {literal(str(scratch))}")
         self._connection.execute("SET preserve_insertion_order = false")
 
-    def run(self, sql: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        """Run one statement and return its rows.
-
-        Raises:
-            Refused: the statement failed.
-        """
+    def run(self, sql: str) -> list[tuple[Any, ...]]:
+        """Run one statement, which need not be a query, and return its rows (`BuildEngine`)."""
         try:
-            return self._connection.execute(sql, list(parameters)).fetchall()
+            return self._connection.execute(sql).fetchall()
         except duckdb.Error as error:
             raise _stopped(error) from error
 
     def create(self, name: str, sql: str) -> None:
-        """Make the rows of a query readable as *name*. They are computed once.
-
-        Raises:
-            Refused: the query failed.
-        """
+        """Make the rows of a query a table (`BuildEngine`)."""
         self.run(f"CREATE OR REPLACE TEMP TABLE {name} AS {sql}")
 
     def create_view(self, name: str, sql: str) -> None:
-        """Make the rows of a query readable as *name*. They are computed each time.
-
-        Raises:
-            Refused: the query failed.
-        """
+        """Make a query a view (`BuildEngine`)."""
         self.run(f"CREATE OR REPLACE TEMP VIEW {name} AS {sql}")
 
     def write(self, sql: str, path: Path, *, group_rows: int) -> list[Path]:
-        """Write the rows of a query as Parquet at *path*, and return it.
-
-        Raises:
-            Refused: the query failed.
-        """
+        """Write the rows of a query as Parquet at *path* (`BuildEngine`)."""
         options = f"FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE {group_rows}"
         self.run(f"COPY ({sql}) TO {literal(str(path))} ({options})")
         return [path]
@@ -175,8 +198,12 @@ class DuckDBWriter:
         """Make *rows* readable as *name*: a table, or batches that can be read once."""
         self._connection.register(name, rows)
 
+    def hide(self, name: str) -> None:
+        """Release the rows that `view` made readable as *name*, if it did."""
+        self._connection.unregister(name)
+
     def view_files(self, name: str, paths: Sequence[Path], columns: Mapping[str, str]) -> None:
-        """Make the files *paths* readable as *name*, an empty table of *columns* without them."""
+        """Make files a view (`BuildEngine`)."""
         names = [str(path.resolve()) for path in paths]
         self._connection.execute(f"CREATE OR REPLACE TEMP VIEW {name} AS {select_sql(names, columns)}")
 

@@ -1,28 +1,40 @@
-"""The interface of the query engines, and the place where they find the files of the lake.
+"""The interface of the query engines: a query, its bounds, and the place of the files of the lake.
 
-DuckDB has two connections with different rights. A `DuckDBReader` answers queries: after its start it can read the
-lake's folder and nothing else, loads no extension and cannot be reconfigured. A `DuckDBWriter` writes files for
-processing, and no text of a request ever reaches it. A `SparkReader` and a `SparkWriter` do the same on a cluster.
+A reader answers queries: after its start a `DuckDBReader` can read the lake's folder and nothing else, loads no
+extension and cannot be reconfigured. A `DuckDBWriter` writes files for processing, and no text of a request ever
+reaches it. A `SparkReader` and a `SparkWriter` do the same on a cluster.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 from urllib.parse import unquote, urlsplit
 
 import msgspec
 
 from gamelens.errors import Refused
 from gamelens.sandbox.storage.lake import Snapshot
+from gamelens.wire.intervals import Interval
 from gamelens.wire.limits import MAX_ROWS, QUERY_S
-
-if TYPE_CHECKING:
-    from gamelens.sandbox.engines.sql_query import SqlQuery
 
 LOCAL_SCHEME = "file://"
 """Start of the URL of a local file."""
+
+
+class SqlQuery(msgspec.Struct, frozen=True):
+    """One query for every engine.
+
+    Attributes:
+        sql: the statement, in the words of DuckDB, with parameters as `$name`.
+        parameters: the bound values, by name.
+        reads: for each table that the statement reads, the intervals of event time it needs.
+    """
+
+    sql: str
+    parameters: dict[str, Any]
+    reads: dict[str, tuple[Interval, ...]]
 
 
 class QueryStopped(Refused):
@@ -98,7 +110,8 @@ def filesystem_of(url: str, *, called: str) -> tuple[Any, str]:
 class BuildEngine(Protocol):
     """An engine that makes tables of the lake.
 
-    Statements are queries in the words of DuckDB, and their rows are the same on every engine.
+    Statements are queries in the words of DuckDB, and their rows are the same on every engine. One that fails raises
+    `Refused`.
     """
 
     def run(self, sql: str) -> list[tuple[Any, ...]]:

@@ -10,8 +10,8 @@ import msgspec
 import pyarrow as pa
 
 from gamelens.errors import BadQuery, Refused
-from gamelens.sandbox.engines.duckdb_engine import create_rates, literal, select_sql
-from gamelens.sandbox.engines.time_limit import TimeLimit
+from gamelens.sandbox.engines.duckdb_engine import TimeLimit, create_rates, literal, select_sql
+from gamelens.sandbox.engines.engine import QueryBounds
 from gamelens.sandbox.state.tenants import Organisation
 from gamelens.sandbox.storage.lake import Snapshot
 from gamelens.sandbox.storage.lake_schema import COLUMNS
@@ -20,14 +20,6 @@ Relation = duckdb.DuckDBPyRelation
 _TABLES: Final = ("events", "installs", "installs_moved", "payments", "payments_moved", "stated_installs")
 _ROWS_AT_ONCE: Final = 100_000
 _READS: Final = frozenset({"SELECT", "EXPLAIN"})
-
-
-class SqlBounds(msgspec.Struct, frozen=True, kw_only=True):
-    """Bounds of one statement: *seconds*, *memory* as DuckDB writes it, *rows* of its result."""
-
-    seconds: float
-    memory: str
-    rows: int
 
 
 class LakeSql:
@@ -40,9 +32,11 @@ class LakeSql:
     """
 
     def __init__(self, snapshot: Snapshot, organisation: Organisation, views: Mapping[str, str]) -> None:
-        self._snapshot, self._organisation, self._views = snapshot, organisation, views
+        self._organisation, self._views = organisation, views
+        self._files = {table: [str(path.resolve()) for path in snapshot.files(table)] for table in _TABLES}
+        self._names = ["games", *views]
 
-    def run(self, statement: str, parameters: Mapping[str, Any], bounds: SqlBounds) -> pa.Table:
+    def run(self, statement: str, parameters: Mapping[str, Any], bounds: QueryBounds) -> pa.Table:
         """Return the rows of one SELECT.
 
         Raises:
@@ -52,10 +46,20 @@ class LakeSql:
         connection = self._connected()
         limit = TimeLimit(bounds.seconds)
         try:
-            self._lock(connection, bounds)
-            _check_statement(statement, connection)
+            self._lock(connection, bounds.memory)
+            kinds = [str(each.type).rpartition(".")[2] for each in connection.extract_statements(statement)]
+            if len(kinds) != 1 or kinds[0] not in _READS:
+                came = ", ".join(kinds) or "nothing"
+                raise BadQuery("statement", msgspec.UNSET, f"must be one SELECT, and is {came}")
+            batches: list[pa.RecordBatch] = []
             with limit.over(connection.interrupt):
-                return _at_most(connection.sql(statement, params=dict(parameters)), bounds.rows)
+                reader = connection.sql(statement, params=dict(parameters)).to_arrow_reader(_ROWS_AT_ONCE)
+                for batch in reader:
+                    batches.append(batch)
+                    if sum(map(len, batches)) > bounds.rows:
+                        rule = f"has more than {bounds.rows:,} rows: aggregate, LIMIT, or pass rows="
+                        raise BadQuery("statement", msgspec.UNSET, rule)
+            return pa.Table.from_batches(batches, reader.schema)
         except duckdb.InterruptException:
             raise Refused(f"the statement took more than {bounds.seconds:g} s and was stopped: narrow it") from None
         except duckdb.OutOfMemoryException:
@@ -90,10 +94,6 @@ class LakeSql:
         finally:
             connection.close()
 
-    @property
-    def _names(self) -> list[str]:
-        return ["games", *self._views]
-
     def _connected(self) -> duckdb.DuckDBPyConnection:
         """Return a connection with the views."""
         connection = duckdb.connect()
@@ -101,66 +101,35 @@ class LakeSql:
         connection.execute("CREATE TABLE games (game_id VARCHAR, game VARCHAR, studio_id VARCHAR, studio VARCHAR)")
         for studio in self._organisation.studios:
             for game in studio.games:
-                connection.execute(
-                    "INSERT INTO games VALUES (?, ?, ?, ?)", [game.id, game.title, studio.id, studio.name]
-                )
-        for table in _TABLES:
-            connection.execute(f"CREATE VIEW lake_{table} AS {select_sql(self._files(table), COLUMNS[table])}")
+                row = [game.id, game.title, studio.id, studio.name]
+                connection.execute("INSERT INTO games VALUES (?, ?, ?, ?)", row)
+        for table, files in self._files.items():
+            connection.execute(f"CREATE VIEW lake_{table} AS {select_sql(files, COLUMNS[table])}")
         for view, body in self._views.items():
             connection.execute(f"CREATE VIEW {view} AS {body}")
         return connection
 
-    def _files(self, table: str) -> list[str]:
-        return [str(path.resolve()) for path in self._snapshot.files(table)]
-
-    def _lock(self, connection: duckdb.DuckDBPyConnection, bounds: SqlBounds) -> None:
+    def _lock(self, connection: duckdb.DuckDBPyConnection, memory: str) -> None:
         """Let the connection read the files of the views and do nothing else.
 
         Raises:
             BadQuery: DuckDB cannot read the bound of memory.
         """
-        files = [file for table in _TABLES for file in self._files(table)]
         try:
-            connection.execute(f"SET memory_limit = {literal(bounds.memory)}")
+            connection.execute(f"SET memory_limit = {literal(memory)}")
         except duckdb.Error as error:
-            raise BadQuery("memory", bounds.memory, f"is not an amount of memory: {_first_line(error)}") from None
+            raise BadQuery("memory", memory, f"is not an amount of memory: {_first_line(error)}") from None
+        files = [literal(path) for paths in self._files.values() for path in paths]
         for setting in (
             "SET temp_directory = ''",
             "SET python_enable_replacements = false",
             "SET autoinstall_known_extensions = false",
             "SET autoload_known_extensions = false",
-            f"SET allowed_paths = [{', '.join(map(literal, files))}]",
+            f"SET allowed_paths = [{', '.join(files)}]",
             "SET enable_external_access = false",
             "SET lock_configuration = true",
         ):
             connection.execute(setting)
-
-
-def _check_statement(statement: str, connection: duckdb.DuckDBPyConnection) -> None:
-    """Check that *statement* is one that only reads.
-
-    Raises:
-        BadQuery: it is something else, or several.
-    """
-    kinds = [str(each.type).rpartition(".")[2] for each in connection.extract_statements(statement)]
-    if len(kinds) != 1 or kinds[0] not in _READS:
-        came = ", ".join(kinds) or "nothing"
-        raise BadQuery("statement", msgspec.UNSET, f"must be one SELECT, and is {came}")
-
-
-def _at_most(rows: Relation, most: int) -> pa.Table:
-    """Return *rows* as a table.
-
-    Raises:
-        BadQuery: there are more than *most*.
-    """
-    reader: pa.RecordBatchReader = rows.to_arrow_reader(_ROWS_AT_ONCE)
-    batches: list[pa.RecordBatch] = []
-    for batch in reader:
-        batches.append(batch)
-        if sum(map(len, batches)) > most:
-            raise BadQuery("statement", msgspec.UNSET, f"has more than {most:,} rows: aggregate, LIMIT, or pass rows=")
-    return pa.Table.from_batches(batches, reader.schema)
 
 
 def _first_line(error: Exception) -> str:

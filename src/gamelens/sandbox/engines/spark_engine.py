@@ -1,8 +1,9 @@
-"""Spark as a query engine, for lakes too large for one machine.
+"""Spark as the engine that reads the lake and the one that makes it, past what one machine takes.
 
-It runs the same queries over the same files as `duckdb_engine.DuckDBReader`. Each query has a Spark session of its
-own, with views over the files of one snapshot. The driver is a child process of the sandbox and ends with it. Spark is
-imported only when the engine starts.
+Statements are those of `duckdb_engine`, translated. Each query of a `SparkReader` has a Spark session of its own, with
+views over the files of one snapshot. Intermediate tables of a `SparkWriter` are files below a folder of the lake, which
+the driver and all workers see, so that a worker that is lost takes none of them with it. The driver is a child process
+and ends with this one. Spark is imported only when an engine starts.
 """
 
 from __future__ import annotations
@@ -10,18 +11,23 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import shutil
+import sys
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
 from threading import Event, Timer
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 from uuid import uuid4
 
+import pyarrow as pa
+
 from gamelens.errors import Refused
-from gamelens.sandbox.engines.engine import LakeLocation, QueryBounds
+from gamelens.sandbox.engines.engine import LakeLocation, QueryBounds, SqlQuery
+from gamelens.sandbox.engines.sql_dialects import spark_sql
 from gamelens.sandbox.storage.lake import Snapshot
 from gamelens.sandbox.storage.lake_schema import COLUMNS
 from gamelens.wire.currencies import SCALED_RATES
@@ -29,11 +35,17 @@ from gamelens.wire.currencies import SCALED_RATES
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from gamelens.sandbox.engines.sql_query import SqlQuery
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
-MASTERS: Final = ("local", "spark://", "yarn", "k8s://")
-"""Beginnings of the address of a Spark master."""
+SCRATCH: Final = "cluster-scratch"
+"""Folder of the lake for intermediate tables.
 
+What a killed run leaves there is removed at the next start.
+"""
+_MASTERS: Final = ("local", "spark://", "yarn", "k8s://")  # beginnings of the address of a master
+_TASKS_OF_PART: Final = 4  # so that none has to wait long for the last task, whatever the sizes of files
+_BYTES_OF_PART: Final = 1 << 23  # of source files, which are compressed and become several times as much
 _LOG_CONFIGURATION: Final = Path(__file__).with_name("spark-log4j2.properties")
 _SETTINGS: Final = {
     "spark.app.name": "gamelens",
@@ -68,30 +80,27 @@ class SparkReader:
         location: LakeLocation,
         bounds: QueryBounds = QueryBounds(),  # noqa: B008
         *,
-        master: str = "local[*]",
+        master: str = "spark",
     ) -> None:
         self._location = location
         self.bounds = bounds
-        self._spark = start_session(master)
+        self._spark = _started(master)
 
     def rows(self, query: SqlQuery, snapshot: Snapshot) -> list[dict[str, Any]]:
-        """Return the rows of *query* over *snapshot*, in the order of its statement.
-
-        Safe to call from several threads at once. Rows beyond the bound and one more are left out.
-
-        Raises:
-            QueryStopped: it takes more time than a query may take.
-        """
+        """Return the rows of *query* over *snapshot* (`Engine`)."""
         session = self._spark.newSession()
         session.sql(_RATES, {"rates": json.dumps(SCALED_RATES)}).createTempView("rates")
         for table, intervals in query.reads.items():
             urls = self._location.urls_of(snapshot.files(table, *intervals))
-            read_files(session, urls, COLUMNS[table]).createTempView(table)
-        parameters = {name: _as_parameter(value) for name, value in query.parameters.items()}
+            _read_files(session, urls, COLUMNS[table]).createTempView(table)
+        parameters = {  # Spark reads the text of a time as UTC without a zone; its type for a Python datetime has one
+            name: value.isoformat(sep=" ") if isinstance(value, datetime) else value
+            for name, value in query.parameters.items()
+        }
         with self._stopped_in_time():
-            frame = session.sql(query.statement.sql("spark"), parameters).limit(self.bounds.rows + 1)
+            frame = session.sql(spark_sql(query.sql), parameters).limit(self.bounds.rows + 1)
             names = frame.columns
-            return [dict(zip(names, map(as_integer, row), strict=True)) for row in frame.collect()]
+            return [dict(zip(names, map(_as_integer, row), strict=True)) for row in frame.collect()]
 
     def close(self) -> None:
         """Stop the driver and its work on the cluster, unless it was killed before."""
@@ -133,12 +142,138 @@ class SparkReader:
             context.removeJobTag(tag)
 
 
-def start_session(master: str) -> SparkSession:
-    """Start a Spark driver that is connected to the master at *master*.
+class SparkWriter:
+    """A Spark driver that writes files of a lake (`BuildEngine`).
+
+    The lake is at *location*, and the driver is connected to the master at *master*.
 
     Raises:
         Refused: Spark or Java is missing, the master does not answer, or this process already runs Spark.
     """
+
+    def __init__(self, location: LakeLocation, *, master: str = "spark") -> None:
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # tasks run the code of this version
+        self._location = location
+        self._session = _started(master)
+        self._scratch = location.root / SCRATCH
+        shutil.rmtree(self._scratch, ignore_errors=True)
+        self._count = 0
+        self._most_tasks = _TASKS_OF_PART
+
+    def prepare_for(self, source_bytes: int) -> None:
+        """Set how many parts tables have and how many tasks read files, of so many bytes in all."""
+        parts = max(self._session.sparkContext.defaultParallelism, source_bytes // _BYTES_OF_PART)
+        self._session.conf.set("spark.sql.shuffle.partitions", str(parts))
+        self._most_tasks = _TASKS_OF_PART * parts
+
+    def run(self, sql: str) -> list[tuple[Any, ...]]:
+        """Return the rows of a query (`BuildEngine`)."""
+        with self._job("count"):
+            return [tuple(map(_as_integer, row)) for row in self._frame(sql).collect()]
+
+    def create(self, name: str, sql: str) -> None:
+        """Make the rows of a query a table, in files (`BuildEngine`)."""
+        with self._job(name):
+            self._keep(name, self._frame(sql))
+
+    def create_view(self, name: str, sql: str) -> None:
+        """Make a query a view (`BuildEngine`)."""
+        with self._job(name):
+            self._frame(sql).createOrReplaceTempView(name)
+
+    def view_files(self, name: str, paths: Sequence[Path], columns: Mapping[str, str]) -> None:
+        """Make files a view (`BuildEngine`)."""
+        _read_files(self._session, self._location.urls_of(paths), columns).createOrReplaceTempView(name)
+
+    def write(self, sql: str, path: Path, *, group_rows: int) -> list[Path]:  # a task writes one group
+        """Write the sorted rows of a query as Parquet, in several files beside *path*, in order (`BuildEngine`)."""
+        folder = path.with_suffix("")
+        with self._job(path.stem):
+            self._frame(sql).write.option("compression", "zstd").parquet(*self._location.urls_of([folder]))
+        files = []
+        for number, part in enumerate(sorted(folder.glob("part-*.parquet"))):
+            files.append(path.with_name(f"{path.stem}-{number}{path.suffix}"))
+            part.rename(files[-1])
+        shutil.rmtree(folder)
+        return files
+
+    def each(self, function: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
+        """Return *function* of each item, in order.
+
+        Raises:
+            Refused: a task failed.
+        """
+        if not items:
+            return []
+        with self._job(function.__name__):
+            tasks = self._session.sparkContext.parallelize(items, min(len(items), self._most_tasks))
+            return list(tasks.map(function).collect())
+
+    def create_rows(
+        self,
+        name: str,
+        function: Callable[[int], Iterator[pa.RecordBatch]],
+        calls: int,
+        columns: Mapping[str, str],
+    ) -> None:
+        """Make the rows of *function* readable as *name*. They are computed once.
+
+        It is called with each number below *calls*, and returns rows with *columns*.
+
+        Raises:
+            Refused: a task failed.
+        """
+
+        def rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            for batch in batches:
+                for number in batch.column(0).to_pylist():
+                    yield from function(number)
+
+        with self._job(name):
+            numbers = self._session.range(0, calls, 1, numPartitions=min(calls, self._most_tasks))
+            self._keep(name, numbers.mapInArrow(rows, _schema_of(columns)))
+
+    def close(self) -> None:
+        """Stop the driver and its work on the cluster, and delete the intermediate tables."""
+        self._session.stop()
+        shutil.rmtree(self._scratch, ignore_errors=True)
+
+    @contextlib.contextmanager
+    def _job(self, name: str) -> Iterator[None]:
+        """Call the jobs inside *name* on the cluster's pages, and refuse with what Spark says."""
+        from py4j.protocol import Py4JError
+        from pyspark.errors import PySparkException
+
+        self._session.sparkContext.setJobDescription(f"gamelens: {name}")
+        try:
+            yield
+        except (Py4JError, PySparkException) as error:
+            reason = str(error).strip().partition("\n")[0]
+            raise Refused(f"processing stopped, nothing was changed: {reason}") from error
+
+    def _frame(self, sql: str) -> DataFrame:
+        return self._session.sql(spark_sql(sql))
+
+    def _keep(self, name: str, frame: DataFrame) -> None:
+        """Write the rows of *frame*, and make them readable as *name*."""
+        self._count += 1
+        (url,) = self._location.urls_of([self._scratch / f"{name}-{self._count}"])
+        frame.write.parquet(url)
+        self._session.read.schema(frame.schema).parquet(url).createOrReplaceTempView(name)
+
+
+def _started(master: str) -> SparkSession:
+    """Start a Spark driver that is connected to the master at *master*, or on this machine if that is `spark`.
+
+    Raises:
+        Refused: it is not the address of a master, Spark or Java is missing, the master does not answer, or this
+            process already runs Spark.
+    """
+    if master == "spark":
+        master = "local[*]"
+    elif not master.startswith(_MASTERS):
+        known = "…, ".join(_MASTERS)
+        raise Refused(f"{master!r} is not an engine: duckdb, spark, or the address of a Spark master: {known}…")
     try:
         from py4j.protocol import Py4JError, Py4JJavaError
         from pyspark import SparkConf, SparkContext
@@ -161,32 +296,20 @@ def start_session(master: str) -> SparkSession:
         raise Refused(f"Spark did not start on {master}: {error}") from None
 
 
-def schema_of(columns: Mapping[str, str]) -> str:
+def _schema_of(columns: Mapping[str, str]) -> str:
     """Return *columns*, whose types are those of DuckDB, as a schema of Spark."""
     return ", ".join(f"`{name}` {_TYPES.get(kind, kind)}" for name, kind in columns.items())
 
 
-def read_files(session: SparkSession, urls: Sequence[str], columns: Mapping[str, str]) -> DataFrame:
+def _read_files(session: SparkSession, urls: Sequence[str], columns: Mapping[str, str]) -> DataFrame:
     """Return the rows of the Parquet files at *urls*, no rows without them."""
     if not urls:
         nulls = ", ".join(f"CAST(NULL AS {_TYPES.get(kind, kind)}) AS `{name}`" for name, kind in columns.items())
         return session.sql(f"SELECT {nulls} LIMIT 0")
-    return session.read.schema(schema_of(columns)).parquet(*map(_escape_wildcards, urls))
+    escaped = (re.sub(r"[][{}*?\\]", r"\\\g<0>", url) for url in urls)  # Spark reads these as wildcards
+    return session.read.schema(_schema_of(columns)).parquet(*escaped)
 
 
-def _as_parameter(value: Any) -> Any:
-    """Return *value* as a bound parameter, a datetime as text.
-
-    Spark reads such text as UTC without a zone, while its own type for Python datetimes would have one.
-    """
-    return value.isoformat(sep=" ") if isinstance(value, datetime) else value
-
-
-def as_integer(value: Any) -> Any:
+def _as_integer(value: Any) -> Any:
     """Return decimals as integers: statements return whole numbers, however wide the sums are."""
     return int(value) if isinstance(value, Decimal) else value
-
-
-def _escape_wildcards(url: str) -> str:
-    """Escape the characters of *url* that Spark reads as wildcards."""
-    return "".join(f"\\{character}" if character in "[]{}*?\\" else character for character in url)

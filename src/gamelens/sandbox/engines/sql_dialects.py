@@ -1,15 +1,15 @@
-"""One statement in the dialect of each engine.
+"""Statements for DuckDB in the dialect of Spark.
 
 Statements are written once, for DuckDB, and translated by sqlglot. Where sqlglot leaves DuckDB's syntax or translates
-to an expression of another value, the translation is corrected here, so that each engine returns the same integers in
-the same order.
+to an expression of another value, the translation is corrected here, so that both engines return the same integers in
+the same order. DuckDB takes statements as they are, so that a sandbox without Spark does not import sqlglot.
 """
 
 from __future__ import annotations
 
 from typing import Any, ClassVar, Final
 
-from sqlglot import Dialect, exp, parse_one
+from sqlglot import exp, parse_one
 from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.dialects.spark import Spark
 from sqlglot.generators.spark import SparkGenerator
@@ -18,9 +18,13 @@ _BIG: Final = "DECIMAL(38, 0)"
 """Whole numbers past 64 bits, where there is no wider integer."""
 
 
-def render(text: str, dialect: str) -> str:
-    """Translate *text*, a statement for DuckDB, into *dialect*."""
-    return parse_one(text, dialect=DuckDB).sql(_DIALECTS[dialect])
+def spark_sql(text: str) -> str:
+    """Translate *text*, a statement for DuckDB, into one for Spark. A parameter `$name` becomes `:name`.
+
+    Dialects are named by their classes: one that sqlglot loads by its name at first use is seen half made by other
+    threads.
+    """
+    return parse_one(text, dialect=DuckDB).sql(_Spark)
 
 
 class _Spark(Spark):
@@ -57,7 +61,3 @@ class _Spark(Spark):
             """Write a quotient as a float, of decimals too, so that rows are ordered as in DuckDB."""
             numerator, denominator = self.sql(expression, "this"), self.sql(expression, "expression")
             return f"CAST({numerator} AS DOUBLE) / CAST({denominator} AS DOUBLE)"
-
-
-# As classes: a dialect that sqlglot loads by its name at first use is seen half made by other threads.
-_DIALECTS: Final[dict[str, type[Dialect]]] = {"duckdb": DuckDB, "spark": _Spark}

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 from gamelens.sandbox.building.batch_builder import join_parts
 from gamelens.sandbox.engines.duckdb_engine import DuckDBWriter
-from gamelens.sandbox.engines.spark_writer import SparkWriter
+from gamelens.sandbox.engines.spark_engine import SparkWriter
 from gamelens.sandbox.imports.decoded_group import (
     STAGED_COLUMNS,
     STATED_SQL,

@@ -19,7 +19,7 @@ import msgspec
 
 from gamelens.errors import BadQuery, Refused
 from gamelens.sandbox.engines.engine import LakeLocation
-from gamelens.sandbox.engines.open_engine import open_cluster
+from gamelens.sandbox.engines.spark_engine import SparkWriter
 from gamelens.sandbox.imports.cluster_import import ClusterImport
 from gamelens.sandbox.imports.decoded_group import CHUNK_ROWS, DecodedGroup, GameIds, table_columns
 from gamelens.sandbox.imports.event_data import missing_columns, unknown_columns
@@ -176,7 +176,7 @@ def _take_on_cluster(
     files: Sequence[SourceFile],
 ) -> None:
     lake = sandbox.lake
-    engine = open_cluster(options.engine, LakeLocation(lake.root, options.lake_url))
+    engine = SparkWriter(LakeLocation(lake.root, options.lake_url), master=options.engine)
     try:
         cluster = ClusterImport(lake, organisation.name, _games(organisation, options), engine, counts)
         cluster.take(files, first_seq=_next_seq(lake), processed_ms=round(sandbox.clock.now_s() * 1000))

@@ -20,8 +20,7 @@ from starlette.routing import Route
 
 from gamelens.catalog import DIMENSIONS, METRICS, Metric, check_query, metric_named
 from gamelens.errors import BadQuery, RateLimited
-from gamelens.sandbox.engines.engine import Engine, QueryStopped
-from gamelens.sandbox.engines.sql_query import SqlQuery
+from gamelens.sandbox.engines.engine import Engine, QueryStopped, SqlQuery
 from gamelens.sandbox.http.openapi import METRICS_ADDRESS, metrics_description
 from gamelens.sandbox.http.rate_limiter import NodeLimiters, RateLimits
 from gamelens.sandbox.http.request_body import BODY_DEADLINE_S

@@ -2,7 +2,7 @@
 
 Names are written as they are and must be plain identifiers of the lake, texts that the code itself compares with are
 quoted by one rule, and every value of a request is bound as a parameter. A condition or a column is an expression in
-DuckDB's dialect; `engines.sql_dialects` translates whole statements.
+DuckDB's dialect; `engines.sql_dialects` translates whole statements for Spark.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Parameters:
         """
         key = identifier(name or f"p{len(self.values)}")
         self.values[key] = value
-        return f":{key}"
+        return f"${key}"
 
 
 class Select(msgspec.Struct, frozen=True, kw_only=True):

@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 
 from gamelens.catalog import Metric
-from gamelens.sandbox.engines.sql_query import SqlQuery, SqlStatement
+from gamelens.sandbox.engines.engine import SqlQuery
 from gamelens.sandbox.metrics.filter_sql import FilterSql, column
 from gamelens.sandbox.metrics.metric_sql import METRIC_SQL, RETURNING_AFTER, Distinct, Sum
 from gamelens.sandbox.metrics.sql_builder import Parameters, Select, named, nested, union_all, when, with_tables
@@ -246,7 +246,7 @@ class _QueryBuilder:
 
     def build(self, tables: dict[str, str | Select], select: Select) -> SqlQuery:
         """Return the statement *select* over *tables*, its parameters and its reads."""
-        return SqlQuery(SqlStatement(with_tables(tables, select)), self.parameters.values, self._reads)
+        return SqlQuery(with_tables(tables, select), self.parameters.values, self._reads)
 
     def event_tables(
         self, atoms: Sequence[str], granularity: Granularity, since: int

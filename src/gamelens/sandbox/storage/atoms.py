@@ -89,7 +89,7 @@ _SESSION: Final = "ROW(game_id, session_id)"
 _IMPRESSION: Final = "ROW(game_id, ilrd_id)"
 _PAID: Final = "currency IS NOT NULL"  # of a membership
 _BACK: Final = "day > install_day"
-_BACK_AFTER: Final = "date_diff('day', install_day, day) = :since"
+_BACK_AFTER: Final = "date_diff('day', install_day, day) = $since"
 
 
 def _when(condition: str, value: str, otherwise: str | None = None) -> str:
@@ -223,7 +223,7 @@ ATOMS: Final[dict[str, Atom]] = {
             },
         ),
         Atom("cohort", None, others={"returns": Read("players", where="age = 0")}),
-        Atom("returned", None, others={"returns": Read("players", where="age = :since")}),
+        Atom("returned", None, others={"returns": Read("players", where="age = $since")}),
     )
 }
 """All atoms, by name."""

@@ -1,0 +1,362 @@
+"""The new events of an organisation as relations: what counts of them, and what they meet and add.
+
+A relation is a table of the engine that is made when something first names it: `FROM {self.users}` makes `users`, then
+reads it. Each says which columns and rows it has; *member* stands for the columns `PLAYER_DIMENSIONS`. What a batch
+must know of earlier events comes from a fact source (`earlier_events`); what it writes is in `batch_builder`.
+
+A *moment* orders events by time and then by arrival, as one number. A *combination* is the number of a set of values of
+the member dimensions and the currency. A *membership* is a player in a period, or a session on a day, with one
+combination (see `lake_schema` for the tables).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property, wraps
+from typing import Any, Final
+
+from gamelens.sandbox.building.earlier_events import (
+    DAY_NUMBER,
+    DAY_US,
+    NEVER,
+    SAME_CELL,
+    SAME_WITHOUT_MONEY,
+    STATED_BY,
+    RunFacts,
+    TableFacts,
+)
+from gamelens.sandbox.building.part_writer import PartWriter
+from gamelens.sandbox.storage.keyed_runs import LAST_DAY
+from gamelens.sandbox.storage.lake_schema import (
+    EVENT_COLUMNS,
+    MEASURES,
+    PLAYER_DIMENSIONS,
+    PURCHASE_CURRENCY,
+    SUMS,
+)
+
+MOST_EVENTS: Final = 2_000_000
+"""Events that are taken at once. More are split, but for those of an empty lake."""
+
+SAME, NEW, MOVED = range(3)
+"""Changes of a player's first event: none, the player is new, or an earlier event has come late."""
+
+WEEK: Final = "CAST(date_trunc('week', day) AS DATE)"
+MONTH: Final = "CAST(date_trunc('month', day) AS DATE)"
+
+_SEQS: Final = 1 << 64
+_LEAST_SEQ: Final = -(1 << 63)
+_MEMBER: Final = ", ".join(PLAYER_DIMENSIONS)
+_CELL: Final = f"{_MEMBER}, currency"
+
+
+def _moment(us: str, seq: str) -> str:
+    """Return the SQL of a moment, of its time in microseconds and its number of arrival."""
+    return f"(CAST({us} AS HUGEINT) * {_SEQS} + (CAST({seq} AS HUGEINT) - {_LEAST_SEQ}))"
+
+
+def _us(moment: str) -> str:
+    return f"CAST({moment} // {_SEQS} AS BIGINT)"
+
+
+def _seq(moment: str) -> str:
+    return f"CAST({moment} % {_SEQS} + {_LEAST_SEQ} AS BIGINT)"
+
+
+def sums_sql(money: str) -> str:
+    """Return the SQL of the sums of events, of which *money* is the money."""
+    summed = MEASURES | {"money": money}
+    return ", ".join(f"CAST(sum({sql}) AS {SUMS[name]}) AS {name}" for name, sql in summed.items())
+
+
+def relation(rows: Callable[[Any], str]) -> cached_property[str]:
+    """Make the name of a table of a method that returns the SQL of its rows. It is made when it is first named."""
+
+    @wraps(rows)
+    def named(batch: Batch) -> str:
+        batch.sql.create(rows.__name__, rows(batch))
+        return rows.__name__
+
+    return cached_property(named)
+
+
+class Batch:
+    """New events of one organisation.
+
+    Args:
+        writer: the writer of the run.
+        facts: the earlier events.
+        stated: name of a relation of installs that an import names, with the columns of `stated_installs`.
+
+    Attributes:
+        events: number of events that count.
+        repeats: number of events that do not, because they are repeated.
+        fresh: the events that count: the columns of the table of events.
+    """
+
+    def __init__(self, writer: PartWriter, facts: RunFacts | TableFacts, stated: str | None = None) -> None:
+        self.sql, self.writer, self.facts, self.has_stated = writer.sql, writer, facts, stated is not None
+        self._stated_rows = stated
+        ((events, self.repeats),) = self.sql.run(
+            f"SELECT * FROM (SELECT count(*) AS events FROM staged), (SELECT count(*) AS repeats FROM {self.repeated})"
+        )
+        self.events = events - self.repeats
+        self.fresh = "fresh"
+        rows = f"SELECT {', '.join(EVENT_COLUMNS)} FROM staged"
+        if self.repeats:
+            rows += f" ANTI JOIN {self.repeated} USING (seq)"
+        (self.sql.create if events <= MOST_EVENTS else self.sql.create_view)(self.fresh, rows)
+
+    @relation
+    def repeated(self) -> str:
+        """seq: events whose name came before, in the batch or in the lake."""
+        return self.facts.repeated("staged")
+
+    @relation
+    def users(self) -> str:
+        """day, member, user_id, currency, sums, first, first_seq: events of a day, by user and currency of a purchase.
+
+        `first` is the moment of the earliest, `first_seq` the number of the first to arrive.
+        """
+        return f"""
+            SELECT day, {_MEMBER}, user_id, {PURCHASE_CURRENCY} AS currency,
+                {sums_sql("CASE WHEN category = 'business' THEN money END")},
+                min({_moment("epoch_us(ts)", "seq")}) AS first, min(seq) AS first_seq
+            FROM {self.fresh} GROUP BY ALL"""
+
+    @relation
+    def visits(self) -> str:
+        """day, member, session_id, ended: sessions of a day, and whether they ended there."""
+        return f"""
+            SELECT day, {_MEMBER}, session_id, bool_or(category = 'session_end') AS ended
+            FROM {self.fresh} WHERE session_id IS NOT NULL GROUP BY ALL"""
+
+    @relation
+    def stated(self) -> str:
+        """game_id, user_id, stated_us, first_build: the earliest install that the import names of a player."""
+        return f"""
+            SELECT game_id, user_id, epoch_us(ts) AS stated_us, min(first_build) AS first_build FROM {self._stated_rows}
+            SEMI JOIN (SELECT game_id, user_id, min(ts) AS ts FROM {self._stated_rows} GROUP BY game_id, user_id)
+            AS earliest USING (game_id, user_id, ts)
+            GROUP BY game_id, user_id, ts"""
+
+    @cached_property
+    def _told(self) -> str:
+        """SQL of `users` with `installed`, the moment of the install that a row tells of.
+
+        It is that of the row's first event, or a stated one before it. Then `build` is the stated build, if one is.
+        """
+        if not self.has_stated:
+            return f"(SELECT *, first AS installed FROM {self.users})"
+        is_stated = f"stated_us < {_us('first')}"
+        build = f"CASE WHEN {is_stated} THEN coalesce(first_build, build) ELSE build END AS build"
+        member = ", ".join(build if name == "build" else name for name in PLAYER_DIMENSIONS)
+        installed = _moment("stated_us", f"first_seq + {STATED_BY}")
+        return f"""(
+            SELECT {member}, user_id, currency, first,
+                CASE WHEN {is_stated} THEN {installed} ELSE first END AS installed
+            FROM {self.users} LEFT JOIN {self.stated} USING (game_id, user_id))"""
+
+    @relation
+    def added_combinations(self) -> str:
+        """combination, member, currency: those that the lake lacks, with the next numbers."""
+        without_money = f"SELECT {_MEMBER}, CAST(NULL AS VARCHAR) AS currency FROM"
+        of_installs = f"UNION {without_money} {self._told} AS told" if self.has_stated else ""
+        return f"""
+            SELECT {self.writer.snapshot.rows("combinations")} + row_number() OVER (ORDER BY {_CELL}) AS combination,
+                {_CELL}
+            FROM (
+                SELECT {_CELL} FROM {self.users} UNION {without_money} {self.users} {of_installs}
+                EXCEPT SELECT {_CELL} FROM {self.writer.known("combinations")}
+            ) AS added"""
+
+    @relation
+    def combined(self) -> str:
+        """combination, member, currency: those of the lake and of the batch."""
+        both = (self.writer.known("combinations"), self.added_combinations)
+        return " UNION ALL ".join(f"SELECT combination, {_CELL} FROM {table}" for table in both)
+
+    @relation
+    def found(self) -> str:
+        """game_id, user_id, earliest, installed_us, install_seq, combination, paid_us, paid_seq: players of the batch.
+
+        `earliest` is the moment of the install, `combination` that of its event without a currency. Without a purchase
+        both columns of it are `NEVER`.
+        """
+        return f"""
+            WITH firsts AS (
+                SELECT told.game_id, told.user_id, min(installed) AS earliest,
+                    arg_min(combination, installed) AS combination,
+                    min(first) FILTER (WHERE told.currency IS NOT NULL) AS purchase
+                FROM {self._told} AS told JOIN {self.combined} AS combined ON {SAME_WITHOUT_MONEY.format("told")}
+                WHERE told.user_id IS NOT NULL GROUP BY told.game_id, told.user_id
+            )
+            SELECT game_id, user_id, earliest, {_us("earliest")} AS installed_us, {_seq("earliest")} AS install_seq,
+                coalesce({_us("purchase")}, {NEVER}) AS paid_us, coalesce({_seq("purchase")}, {NEVER}) AS paid_seq,
+                combination
+            FROM firsts"""
+
+    @relation
+    def known_players(self) -> str:
+        """game_id, user_id, player, installed_us, install_seq, combination, paid_us, paid_seq: as known before."""
+        return self.facts.known_players(self.found, self.combined)
+
+    @relation
+    def numbers(self) -> str:
+        """game_id, user_id, player and more: players of the batch by number. New players get the next.
+
+        install_change and payment_change are `SAME`, `NEW` or `MOVED`; installed_us, install_seq, combination, paid_us
+        and paid_seq are as known with the batch; old_us, old_seq and old_combination are those of the install before.
+        """
+        of_install, of_payment = ("installed_us", "install_seq", "combination"), ("paid_us", "paid_seq")
+        known = ", ".join(f"known.{name} AS known_{name}" for name in ("player", *of_install, *of_payment))
+        comes_before = "({0} < known_{0} OR ({0} = known_{0} AND {1} < known_{1}))"
+        later = [f"CASE WHEN is_earlier THEN {name} ELSE known_{name} END AS {name}" for name in of_install]
+        later += [
+            f"CASE WHEN pays_earlier THEN {name} ELSE coalesce(known_{name}, {NEVER}) END AS {name}"
+            for name in of_payment
+        ]
+        return f"""
+            WITH compared AS (
+                SELECT found.*, {known} FROM {self.found} AS found LEFT JOIN {self.known_players} AS known
+                ON found.game_id = known.game_id AND found.user_id = known.user_id
+            ), judged AS (
+                SELECT *, known_player IS NULL OR {comes_before.format("installed_us", "install_seq")} AS is_earlier,
+                    paid_us <> {NEVER} AND (known_player IS NULL OR {comes_before.format("paid_us", "paid_seq")})
+                    AS pays_earlier
+                FROM compared
+            )
+            SELECT game_id, user_id,
+                coalesce(known_player, {self.writer.snapshot.rows("installs")}
+                    + row_number() OVER (PARTITION BY known_player IS NULL ORDER BY earliest)) AS player,
+                CASE WHEN known_player IS NULL THEN {NEW} WHEN is_earlier THEN {MOVED} ELSE {SAME} END
+                    AS install_change,
+                CASE WHEN NOT pays_earlier THEN {SAME} WHEN coalesce(known_paid_us, {NEVER}) = {NEVER} THEN {NEW}
+                    ELSE {MOVED} END AS payment_change,
+                {", ".join(later)},
+                known_installed_us AS old_us, known_install_seq AS old_seq, known_combination AS old_combination
+            FROM judged"""
+
+    @relation
+    def active_rows(self) -> str:
+        """day, member, currency, sums, player, combination: `users`, whose player is null where no user is named."""
+        cell = ", ".join(f"users.{name}" for name in (*PLAYER_DIMENSIONS, "currency"))
+        return f"""
+            SELECT day, {cell}, {", ".join(SUMS)}, player, combination FROM {self.users} AS users
+            LEFT JOIN (SELECT game_id, user_id, player FROM {self.numbers}) AS known
+            ON users.game_id = known.game_id AND users.user_id = known.user_id
+            JOIN {self.combined} AS combined ON {SAME_CELL.format("users")}"""
+
+    @relation
+    def known_days(self) -> str:
+        """day, player, combination: earlier memberships of days, in the weeks and months of players' events."""
+        first, last = f"least({WEEK}, {MONTH})", f"greatest(CAST({WEEK} + INTERVAL 6 DAY AS DATE), last_day(day))"
+        spans = f"""
+            SELECT DISTINCT player, {DAY_NUMBER.format(first)} AS first, {DAY_NUMBER.format(last)} AS last
+            FROM {self.active_rows} WHERE player IS NOT NULL"""
+        return self.facts.known_days(spans, self.combined)
+
+    @relation
+    def new_daily(self) -> str:
+        """day, player, combination: memberships of days that the batch adds."""
+        return self._added("day", self.known_days)
+
+    @relation
+    def old_weekly(self) -> str:
+        """day, player, combination: earlier memberships of weeks, by their first day."""
+        return f"SELECT DISTINCT {WEEK} AS day, player, combination FROM {self.known_days}"
+
+    @relation
+    def new_weekly(self) -> str:
+        """day, player, combination: memberships of weeks that the batch adds."""
+        return self._added(WEEK, self.old_weekly)
+
+    @relation
+    def old_monthly(self) -> str:
+        """day, player, combination: earlier memberships of months, by their first day."""
+        return f"SELECT DISTINCT {MONTH} AS day, player, combination FROM {self.known_days}"
+
+    @relation
+    def new_monthly(self) -> str:
+        """day, player, combination: memberships of months that the batch adds."""
+        return self._added(MONTH, self.old_monthly)
+
+    def _added(self, first_day: str, old: str) -> str:
+        """Return the memberships of the periods that begin on *first_day*, but the *old* ones."""
+        return f"""
+            SELECT DISTINCT {first_day} AS day, player, combination FROM {self.active_rows} WHERE player IS NOT NULL
+            EXCEPT SELECT day, player, combination FROM {old}"""
+
+    @relation
+    def later_returns(self) -> str:
+        """day, player, combination, is_shared: earlier memberships that are returns now.
+
+        They lie on the day of the install before the batch, which was moved to an earlier day. Those of a player with
+        several are in the shared table (`is_shared`).
+        """
+        old_day = f"old_us // {DAY_US}"
+        days = f"""
+            SELECT player, CAST({old_day} AS BIGINT) AS first, CAST({old_day} AS BIGINT) AS last FROM {self.numbers}
+            WHERE install_change = {MOVED} AND installed_us // {DAY_US} < {old_day}"""
+        returned = self.facts.known_days(days, self.combined)
+        return f"SELECT *, count(*) OVER (PARTITION BY player) > 1 AS is_shared FROM ({returned}) AS returned"
+
+    @relation
+    def moved_days(self) -> str:
+        """day, player, combination: all earlier memberships of days of players whose install has moved."""
+        spans = f"SELECT player, 0 AS first, {LAST_DAY} AS last FROM {self.numbers} WHERE install_change = {MOVED}"
+        return self.facts.known_days(spans, self.combined)
+
+    @relation
+    def new_days(self) -> str:
+        """day, player: players without an earlier event on the day."""
+        return f"SELECT DISTINCT day, player FROM {self.new_daily} ANTI JOIN {self.known_days} USING (day, player)"
+
+    @relation
+    def session_ids(self) -> str:
+        """sid, game_id, session_id: sessions of the batch, and a key of each."""
+        return f"""
+            SELECT {self.facts.key_sql("game_id", "session_id")} AS sid, game_id, session_id
+            FROM (SELECT DISTINCT game_id, session_id FROM {self.visits}) AS ids"""
+
+    @relation
+    def old_sessions(self) -> str:
+        """sid, day, combination, ended: earlier memberships of these sessions."""
+        return self.facts.old_sessions(self.session_ids, self.combined)
+
+    @relation
+    def session_changes(self) -> str:
+        """sid, day, combination, counts, ended_counts: memberships that are new (`counts` 1) or end only now (0).
+
+        `ended_counts` is 1 where the membership has its first `session_end`.
+        """
+        return f"""
+            WITH new AS (
+                SELECT sid, day, combination, ended FROM {self.visits} AS visits JOIN {self.session_ids} AS ids
+                ON visits.game_id = ids.game_id AND visits.session_id = ids.session_id
+                JOIN {self.combined} AS combined ON {SAME_WITHOUT_MONEY.format("visits")}
+            )
+            SELECT sid, day, combination, CAST(old.ended IS NULL AS INTEGER) AS counts,
+                CAST(new.ended AND NOT coalesce(old.ended, FALSE) AS INTEGER) AS ended_counts
+            FROM new LEFT JOIN {self.old_sessions} AS old USING (sid, day, combination)
+            WHERE old.ended IS NULL OR (new.ended AND NOT old.ended)"""
+
+    @relation
+    def impression_ids(self) -> str:
+        """iid, game_id, ilrd_id, added: ids that vendors gave impressions, a key of each, and how often it comes.
+
+        Ids that no vendor gave are unique (`wire.dimensions.EVENT_COLUMNS`) and begin otherwise.
+        """
+        return f"""
+            SELECT {self.facts.key_sql("game_id", "ilrd_id")} AS iid, game_id, ilrd_id, added FROM (
+                SELECT game_id, ilrd_id, count(*) AS added FROM {self.fresh}
+                WHERE category = 'impression' AND starts_with(ilrd_id, 'i') GROUP BY game_id, ilrd_id
+            ) AS ids"""
+
+    @relation
+    def repeated_impressions(self) -> str:
+        """game_id, ilrd_id, had, day: ids that came more than once, `had` times before, first on `day`."""
+        return f"""
+            SELECT game_id, ilrd_id, coalesce(had, 0) AS had, day FROM {self.impression_ids}
+            LEFT JOIN ({self.facts.old_impressions(self.impression_ids)}) AS old USING (iid)
+            WHERE added + coalesce(had, 0) >= 2"""
