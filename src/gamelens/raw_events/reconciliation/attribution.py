@@ -1,17 +1,17 @@
 """Attribution of a difference: the rules of the other answer, and what each changes.
 
-The rules are found by recounting: of each number of causes, those whose rules leave the least of the difference, and
-one more cause only if it explains more of how the rest varies between the cells than chance does. Their amounts are
-Shapley values in each cell: the mean of what a change adds over all orders in which the changes can be made. So they do
-not depend on an order, and with the rest they sum to the difference.
+The rules are found by recounting: the one, then the two of different causes that leave the least of the difference,
+then further ones beside these, as long as each explains more of how the rest varies between the cells than chance does.
+Their amounts are Shapley values in each cell: the mean of what a change adds over all orders in which the changes can
+be made. So they do not depend on an order, and with the rest they sum to the difference.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from itertools import combinations
+from itertools import combinations, product
 
 import numpy as np
 
@@ -58,34 +58,44 @@ def find_changes(
     def score(changes: Changes) -> float:
         return sum(left_of(changes))
 
-    def fitted(causes: Sequence[str]) -> Changes:
-        """Return the best rule of each of *causes* beside those of the others, found by turns."""
-        before: Changes = ()
-        changes = tuple(min(rules[cause], key=lambda change: score((change,))) for cause in causes)
-        while changes != before:
-            before = changes
-            for place, cause in enumerate(causes):
-                changes = min(((*changes[:place], change, *changes[place + 1 :]) for change in rules[cause]), key=score)
-        return changes
-
     best: Changes = ()
     whole, _ = left_of(best)
     for size in range(1, len(rules) + 1):
         # The best of m sets of rules leaves less than a share s of one number with a probability of about m s, and less
         # than s of the variation of n numbers about their mean, which have n - 1 directions, with one of m s ^ (n - 1).
         of_chance = CHANCE / math.comb(tried, size)
-        if left_of(best)[0] <= of_chance * whole:
+        left_before, varied = left_of(best)
+        if left_before <= of_chance * whole:
             break
-        found = min(map(fitted, combinations(rules, size)), key=score)
-        (left, varies), (left_before, varied) = left_of(found), left_of(best)
-        # A rule that only leaves events out comes closer to any answer that lacks some, so that how the difference
-        # varies has to be explained.
-        is_evident = varies < min(math.sqrt(1 - LARGE_EFFECT), of_chance ** (1 / max(1, cells - 1))) * varied
-        if left <= of_chance * whole or (is_evident and left < left_before):
-            best = found
-        elif size > 1:  # two changes may hide each other
+        if size <= 2:  # two changes may hide each other
+            sets = [changes for some in combinations(rules.values(), size) for changes in product(*some)]
+        else:
+            free = rules.keys() - {change.cause for change in best}
+            sets = [_by_turns((*best, rules[cause][0]), rules, score) for cause in sorted(free)]
+        most = min(math.sqrt(1 - LARGE_EFFECT), of_chance ** (1 / max(1, cells - 1))) * varied
+        for changes in sorted(sets, key=score):
+            left, varies = left_of(changes)
+            # A rule that only leaves events out comes closer to any answer that lacks some, so that how the difference
+            # varies has to be explained.
+            if left <= of_chance * whole or (varies < most and left < left_before):
+                best = changes
+                break
+        if len(best) < size and size > 1:
             break
     return (*given, *best), frozenset(rules)
+
+
+def _by_turns(
+    changes: Changes, rules: Mapping[str, Sequence[RuleChange]], score: Callable[[Changes], float]
+) -> Changes:
+    """Return the best rule of each cause of *changes* beside the others, as long as one becomes better."""
+    before: Changes = ()
+    while changes != before:
+        before = changes
+        for place, change in enumerate(changes):
+            others = changes[:place], changes[place + 1 :]
+            changes = min(((*others[0], rule, *others[1]) for rule in rules[change.cause]), key=score)
+    return changes
 
 
 def shapley_amounts(recount: Recount, changes: Changes) -> dict[str, Floats]:
