@@ -16,8 +16,11 @@ import pytest
 
 from gamelens.errors import BadQuery, NotYetAvailable
 from gamelens.raw_events.lake_client import LakeClient, open_lake
-from gamelens.raw_events.reconciliation.retention_definitions import retention_definitions, retention_gap
-from gamelens.raw_events.reconciliation.retention_players import DEFINITIONS
+from gamelens.raw_events.reconciliation.retention_definitions import (
+    DEFINITIONS,
+    retention_definitions,
+    retention_gap,
+)
 from gamelens.sandbox.maintenance.bulk_load import open_bulk_load
 from gamelens.sandbox.state.clock import Clock
 from gamelens.simulator import Ledger, load_scenario, play_columns

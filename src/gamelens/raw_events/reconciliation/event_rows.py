@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Final, Literal
 
+import msgspec
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from gamelens.raw_events.reconciliation.counted_metrics import EVENT_SPLITS, CountedMetric
-from gamelens.raw_events.reconciliation.counting_rules import margin
-from gamelens.wire.dimensions import EVENT_COLUMNS
+from gamelens.catalog import METRICS
+from gamelens.sandbox.storage.atoms import ATOMS
+from gamelens.wire.dimensions import DIMENSIONS, EVENT_COLUMNS, EVENT_DIMENSIONS
 from gamelens.wire.intervals import Interval
 
 if TYPE_CHECKING:
@@ -23,37 +24,82 @@ Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 Floats = NDArray[np.float64]
 
+EVENT_SPLITS: Final = tuple(
+    name for name in EVENT_DIMENSIONS if name in ("game_id", "category") or DIMENSIONS[name].only
+)
+"""Dimensions that are the event's own. Others usually stay the same for a player."""
+MARGIN: Final = timedelta(days=1)
+"""Time around the buckets from which a change of rules can bring events."""
 QUARTER_S: Final = 900
 """Seconds to which times are rounded down: no zone is off by less."""
 NO_TIME: Final = -(1 << 62)
 """The quarter of an unknown time."""
-_QUARTER_US: Final = QUARTER_S * 1_000_000
-_MOST_ROWS: Final = 20_000_000
-_SECONDS: Final = 600.0
-_MEMORY: Final = "4GB"
-_VENDOR_ID: Final = "CASE WHEN starts_with(ilrd_id, 'i') THEN ilrd_id END"  # the other ids are the event's own
-_CONTENT: Final = (
-    *(name for name in EVENT_COLUMNS if name not in ("seq", "day", "event_uuid", "arrived_at", "ilrd_id")),
-    _VENDOR_ID,
-)
-"""What two events have in common if one repeats the other."""
-
 BOT_EVENTS: Final = 500
 """Events of a UTC day from which a player's activity may be implausible."""
 BOT_MEDIANS: Final = 50
 """Times the median of a player's day from which it is."""
 BOT_HOURS: Final = 22
-"""Hours of a UTC day with events from which it is."""
+"""Hours of a UTC day with events from which it is: nobody sleeps so little."""
 AHEAD_S: Final = 60
 """Seconds by which an event may lie ahead of its arrival without a wrong clock."""
 BEHIND_S: Final = 3600
-"""Seconds from which a clock is behind, if three sessions or more agree to `AGREE_S`."""
-AGREE_S: Final = 900
+"""Seconds from which a clock is behind, if three sessions or more agree to a quarter of an hour."""
+
+_MOST_ROWS: Final = 20_000_000
+_PLAYER: Final = "CASE WHEN user_id IS NOT NULL THEN ROW(game_id, user_id) END"
+_REPEATED: Final = (
+    *(name for name in EVENT_COLUMNS if name not in ("seq", "day", "event_uuid", "arrived_at", "ilrd_id")),
+    "CASE WHEN starts_with(ilrd_id, 'i') THEN ilrd_id END",  # the vendor's; the other ids are the event's own
+)
+"""What two events have in common if one repeats the other."""
+
+
+class CountedMetric(msgspec.Struct, frozen=True, kw_only=True):
+    """A metric as it is counted from events.
+
+    Attributes:
+        name: name of the metric.
+        field: column of its answers that is compared.
+        kind: whether values are added, different keys counted, or players by their first event.
+        counts: SQL of whether an event counts.
+        value: SQL of what it adds.
+        key: SQL of what is counted once.
+    """
+
+    name: str
+    field: str
+    kind: Literal["sum", "distinct", "first"]
+    counts: str
+    value: str = "1"
+    key: str = _PLAYER
+
+
+def _counted(name: str) -> CountedMetric:
+    """Return the metric called *name* as its recipe says, over rows of events."""
+    metric = METRICS[name]
+    atoms = [ATOMS[atom] for atom in metric.made_of]
+    first, last = (atom.event.sql.format(player=_PLAYER) for atom in (atoms[0], atoms[-1]) if atom.event)
+    if name == "new_users":  # the atom looks the install up, and another rule may date it by another event
+        return CountedMetric(name=name, field=name, kind="first", counts="user_id IS NOT NULL")
+    if metric.recipe == "distinct":
+        return CountedMetric(name=name, field=name, kind="distinct", counts=f"({first}) IS NOT NULL", key=first)
+    value = f"{last} / {atoms[-1].per_usd}" if metric.recipe == "money" else last
+    return CountedMetric(name=name, field=metric.sorts_by, kind="sum", counts=f"({first}) <> 0", value=value)
+
+
+COUNTED_METRICS: Final = {
+    name: _counted(name)
+    for name in (
+        *("event_count", "ad_impressions_count", "revenue", "ilrd_revenue"),
+        *("user_unique", "paying_users", "session_unique", "new_users"),
+    )
+}
+"""The metrics that events can be recounted for, by name."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class EventRows:
-    """Events in rows: one row for all events that every rule treats alike.
+    """Events as arrays, with one place for all events that every rule treats alike.
 
     Attributes:
         player, key: codes of players, and of what a distinct count counts.
@@ -68,7 +114,7 @@ class EventRows:
         events: how many they are.
         first_us, last_us: time of the first and the last of them, epoch microseconds.
         splits: values of the dimension, None among them.
-        last_arrival: the last time of arrival, None if none is known.
+        has_arrivals: whether the time of arrival of some event is known.
     """
 
     player: Ints
@@ -87,7 +133,7 @@ class EventRows:
     first_us: Ints
     last_us: Ints
     splits: list[str | None]
-    last_arrival: datetime | None
+    has_arrivals: bool
 
 
 def read_event_rows(
@@ -106,42 +152,15 @@ def read_event_rows(
         BadQuery: they are more than 20 million rows.
         Refused: it takes too much time or memory.
     """
-    wide = Interval(interval.start - margin(), interval.end + margin())
-    moments = {f"cut{number}": _plain(moment) for number, moment in enumerate(cuts)}
-    parameters = {"start": _plain(wide.start), "end": _plain(wide.end), **moments}
-    statement = rows_sql(metric, by, list(moments))
-    frame = lake.sql(statement, parameters, seconds=_SECONDS, memory=_MEMORY, rows=_MOST_ROWS)
-    split, values = pd.factorize(frame["split"], use_na_sentinel=False)
-    names = [None if pd.isna(value) else str(value) for value in values]
-    arrival = frame["arrival"].fillna(NO_TIME).to_numpy(dtype=np.int64)
-    known = arrival[arrival != NO_TIME]
-
-    def column(name: str, kind: Any) -> NDArray[Any]:
-        return frame[name].to_numpy(dtype=kind)
-
-    return EventRows(
-        player=pd.factorize(frame["player"])[0].astype(np.int64),
-        key=pd.factorize(frame["key"])[0].astype(np.int64),
-        **{name: column(name, np.bool_) for name in ("is_named", "counts", "is_repeated", "is_bot")},
-        **{name: column(name, np.int64) for name in ("client", "corrected", "cut", "events", "first_us", "last_us")},
-        arrival=arrival,
-        split=split.astype(np.int64),
-        value=column("value", np.float64),
-        splits=names,
-        last_arrival=_moment(known.max()) if len(known) else None,
-    )
-
-
-def rows_sql(metric: CountedMetric, by: str | None, cuts: Sequence[str]) -> str:
-    """Return the SELECT of the rows, with the parameters `start`, `end` and *cuts*."""
+    moments = {f"cut{number}": moment for number, moment in enumerate(cuts)}
+    moments |= {"start": interval.start - MARGIN, "end": interval.end + MARGIN}
     is_whole = by is None or by in EVENT_SPLITS
     installed = "SEMI JOIN new_players USING (game_id, user_id)" if metric.kind == "first" else ""
-    arrived = " + ".join(f"CAST(coalesce(arrived_at >= ${name}, FALSE) AS INT)" for name in cuts) or "0"
+    arrived = " + ".join(f"CAST(coalesce(arrived_at >= $cut{number}, FALSE) AS INT)" for number in range(len(cuts)))
     # Without players there are far fewer rows.
-    player = "0" if is_whole and metric.kind == "sum" else "hash(game_id, user_id)"
-    key = metric.key if metric.kind == "distinct" else player
-    gap = "epoch_us(arrived_at) - epoch_us(ts)"
-    return f"""
+    player = "0" if is_whole and metric.kind == "sum" else f"hash({_PLAYER})"
+    quarter_us, gap = QUARTER_S * 10**6, "epoch_us(arrived_at) - epoch_us(ts)"
+    statement = f"""
         WITH new_players AS (
             SELECT game_id, user_id FROM players WHERE installed_at >= $start AND installed_at < $end
         ), near AS (
@@ -149,7 +168,7 @@ def rows_sql(metric: CountedMetric, by: str | None, cuts: Sequence[str]) -> str:
             WHERE (ts >= $start AND ts < $end) OR (arrived_at >= $start AND arrived_at < $end)
         ), repeated AS (
             SELECT seq, TRUE AS is_repeated FROM near WHERE event_uuid IS NULL
-            QUALIFY row_number() OVER (PARTITION BY {", ".join(_CONTENT)} ORDER BY seq) > 1
+            QUALIFY row_number() OVER (PARTITION BY {", ".join(_REPEATED)} ORDER BY seq) > 1
         ), player_days AS (
             SELECT game_id, user_id, day, count(*) AS n, count(DISTINCT date_trunc('hour', ts)) AS hours
             FROM near WHERE user_id IS NOT NULL GROUP BY ALL
@@ -163,27 +182,33 @@ def rows_sql(metric: CountedMetric, by: str | None, cuts: Sequence[str]) -> str:
         ), clocks AS (
             SELECT game_id, user_id, min(gap) AS skew FROM gaps GROUP BY ALL
             HAVING min(gap) < {-AHEAD_S * 10**6} OR (count(*) >= 3 AND min(gap) > {BEHIND_S * 10**6}
-                AND max(gap) - min(gap) <= {AGREE_S * 10**6})
+                AND max(gap) - min(gap) <= {quarter_us})
         ), judged AS (
             SELECT *, coalesce({metric.counts}, FALSE) AS counts
             FROM near LEFT JOIN rates USING (currency) LEFT JOIN repeated USING (seq)
             LEFT JOIN bots USING (game_id, user_id) LEFT JOIN clocks USING (game_id, user_id)
         )
-        SELECT {player} AS player, {key} AS key, user_id IS NOT NULL AS is_named,
+        SELECT {player} AS player, hash({metric.key}) AS key, user_id IS NOT NULL AS is_named,
             {f'"{by}"' if by else "NULL::VARCHAR"} AS split, counts,
-            epoch_us(ts) // {_QUARTER_US} AS client,
-            (epoch_us(ts) + coalesce(skew, 0)) // {_QUARTER_US} AS corrected,
-            epoch_us(arrived_at) // {_QUARTER_US} AS arrival,
-            coalesce(is_repeated, FALSE) AS is_repeated, coalesce(is_bot, FALSE) AS is_bot, {arrived} AS cut,
+            epoch_us(ts) // {quarter_us} AS client,
+            (epoch_us(ts) + coalesce(skew, 0)) // {quarter_us} AS corrected,
+            coalesce(epoch_us(arrived_at) // {quarter_us}, {NO_TIME}) AS arrival,
+            coalesce(is_repeated, FALSE) AS is_repeated, coalesce(is_bot, FALSE) AS is_bot, {arrived or 0} AS cut,
             coalesce(sum(CASE WHEN counts THEN {metric.value} END), 0) AS value,
             count(*) AS events, min(epoch_us(ts)) AS first_us, max(epoch_us(ts)) AS last_us
         FROM judged WHERE counts{"" if is_whole else " OR is_named"}
         GROUP BY ALL"""  # noqa: S608
-
-
-def _plain(moment: datetime) -> datetime:
-    return moment.replace(tzinfo=None)
-
-
-def _moment(quarter: int) -> datetime:
-    return pd.Timestamp(int(quarter) * QUARTER_S, unit="s", tz="UTC").to_pydatetime()
+    parameters = {name: moment.replace(tzinfo=None) for name, moment in moments.items()}
+    frame = lake.sql(statement, parameters, seconds=600.0, memory="4GB", rows=_MOST_ROWS)
+    split, values = pd.factorize(frame["split"], use_na_sentinel=False)
+    flags = ("is_named", "counts", "is_repeated", "is_bot")
+    numbers = ("client", "corrected", "arrival", "cut", "events", "first_us", "last_us")
+    return EventRows(
+        **{name: pd.factorize(frame[name])[0].astype(np.int64) for name in ("player", "key")},
+        **{name: frame[name].to_numpy(dtype=np.bool_) for name in flags},
+        **{name: frame[name].to_numpy(dtype=np.int64) for name in numbers},
+        split=split.astype(np.int64),
+        value=frame["value"].to_numpy(dtype=np.float64),
+        splits=[None if pd.isna(value) else str(value) for value in values],
+        has_arrivals=bool((frame["arrival"] != NO_TIME).any()),
+    )

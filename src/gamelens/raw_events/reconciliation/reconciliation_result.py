@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal
+from typing import Final, Literal
 
 import numpy as np
 import pandas as pd
@@ -13,13 +13,14 @@ from pandas import DataFrame
 
 from gamelens._text import format_number, one_line
 from gamelens.analysis.claims import Claim, Direction
-from gamelens.raw_events.reconciliation.counting_rules import UNEXPLAINED
 from gamelens.raw_events.reconciliation.event_rows import Floats
 from gamelens.wire.receipts import RECEIPT, Receipt, merge_receipts
 
-_NO_DIFFERENCE = 1e-9
+UNEXPLAINED: Final = "unexplained"
+"""The part of a difference that no cause explains."""
+_NO_DIFFERENCE: Final = 1e-9
 """Relative difference of two numbers that are the same: money is added in another order."""
-_SHOWN = 4
+_SHOWN: Final = 4
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -65,8 +66,12 @@ class Reconciliation:
     @property
     def claim(self) -> Claim:
         """The result in words, with the explained share of the difference as its size."""
+        differences = self.frame.loc[self.frame["cause"] == UNEXPLAINED, "difference"]
+        direction: Direction = "higher" if differences.sum() > 0 else "lower"
+        if not differences.any():
+            direction = "no clear difference"
         return Claim(
-            kind="reconciliation", direction=self._direction(), size=self.explained_share, unit="share", text=str(self)
+            kind="reconciliation", direction=direction, size=self.explained_share, unit="share", text=str(self)
         )
 
     @property
@@ -82,47 +87,25 @@ class Reconciliation:
         return f"<{self}>"
 
     def __str__(self) -> str:
-        cells = self._cells()
-        differ = int((cells["difference"] != 0).sum())
+        cells = self.frame[self.frame["cause"] == UNEXPLAINED]  # one row for each bucket and split
+        number, differ = format_number(len(cells), "count"), int((cells["difference"] != 0).sum())
         if not differ:
-            return f"{self.metric}: both answers are the same in all {format_number(len(cells), 'count')} rows."
-        api, lake = cells["api"].sum(), cells["lake"].sum()
+            return f"{self.metric}: both answers are the same in all {number} rows."
+        # Only a service's answer is called the API.
+        other = "the other answer" if Receipt.of(self.frame.attrs).provenance.kind == "lake" else "the API"
+        api, lake = (format_number(cells[name].sum(), "number") for name in ("api", "lake"))
+        found = self.causes[self.causes["share"] > 0].sort_values("share", ascending=False).head(_SHOWN)
+        parts = [
+            f"{format_number(row['share'], 'share')} {row['cause']}"
+            + ("" if row["cause"] == UNEXPLAINED else f" ({row['reason']})")
+            for row in found.to_dict("records")
+        ]
+        unjudged = self.causes.loc[self.causes["status"] == "not judged", "cause"]
         return one_line(
-            f"{self.metric}: {format_number(differ, 'count')} of {format_number(len(cells), 'count')} rows differ, in "
-            f"sum {format_number(api, 'number')} in {self._other} against {format_number(lake, 'number')} in the lake. "
-            f"{self._explained()}{self._not_judged()}"
+            f"{self.metric}: {format_number(differ, 'count')} of {number} rows differ, in sum {api} in {other} against "
+            f"{lake} in the lake. Of the differences: {', '.join(parts)}."
+            + (f" Not judged: {', '.join(unjudged)}." if len(unjudged) else "")
         )
-
-    def _cells(self) -> DataFrame:
-        """Return one row for each bucket and split."""
-        return self.frame[self.frame["cause"] == UNEXPLAINED]
-
-    @property
-    def _other(self) -> str:
-        """The answer beside the lake's: only a service's is called the API."""
-        receipt = Receipt.of(self.frame.attrs)
-        return "the other answer" if receipt.provenance.kind == "lake" else "the API"
-
-    def _direction(self) -> Direction:
-        cells = self._cells()
-        net = float(cells["difference"].sum())
-        if not (cells["difference"] != 0).any():
-            return "no clear difference"
-        return "higher" if net > 0 else "lower"
-
-    def _explained(self) -> str:
-        found = self.causes[(self.causes["share"] > 0)].sort_values("share", ascending=False).head(_SHOWN)
-        parts = []
-        for row in found.to_dict("records"):
-            rule = "" if row["cause"] == UNEXPLAINED else f" ({row['reason']})"
-            parts.append(f"{format_number(row['share'], 'share')} {row['cause']}{rule}")
-        return f"Of the differences: {', '.join(parts)}."
-
-    def _not_judged(self) -> str:
-        rows = self.causes[self.causes["status"] == "not judged"]
-        if rows.empty:
-            return ""
-        return f" Not judged: {', '.join(rows['cause'])}."
 
 
 def reconciliation_of(
@@ -137,10 +120,13 @@ def reconciliation_of(
     receipts: Sequence[Receipt],
 ) -> Reconciliation:
     """Return the result of two answers in cells of *starts* and *splits*."""
+    noise = _NO_DIFFERENCE * np.maximum(np.abs(api), np.abs(lake))
     difference = api - lake
-    difference[np.abs(difference) <= _NO_DIFFERENCE * np.maximum(np.abs(api), np.abs(lake))] = 0
-    amounts = {each.cause: each.amount for each in judgements if each.amount is not None}
-    amounts[UNEXPLAINED] = _rest(difference, list(amounts.values()), np.maximum(np.abs(api), np.abs(lake)))
+    difference[np.abs(difference) <= noise] = 0
+    amounts = {it.cause: it.amount for it in judgements if it.amount is not None}
+    rest = difference - sum(amounts.values(), np.zeros(difference.shape))
+    rest[np.abs(rest) <= noise] = 0
+    amounts[UNEXPLAINED] = rest
     shown = (np.abs(api) + np.abs(lake)).ravel() > 0
     base = DataFrame({"timestamp": pd.to_datetime(np.repeat(np.array(starts), len(splits)), utc=True).as_unit("us")})
     if by is not None:
@@ -155,37 +141,28 @@ def reconciliation_of(
     frame = pd.concat(parts).sort_values(["place", "order"]).drop(columns=["place", "order"])
     frame = frame.astype({"cause": "str"}).reset_index(drop=True)
     frame.attrs[RECEIPT] = merge_receipts(receipts).to_json()
-    return Reconciliation(metric, frame, _cause_table(judgements, amounts))
-
-
-def _rest(difference: Floats, amounts: Sequence[Floats], scale: Floats) -> Floats:
-    """Return what *amounts* leave, without what the order of adding leaves."""
-    rest: Floats = difference - sum(amounts, np.zeros(difference.shape))
-    rest[np.abs(rest) <= _NO_DIFFERENCE * scale] = 0
-    return rest
-
-
-def _cause_table(judgements: Sequence[Judgement], amounts: dict[str, Any]) -> DataFrame:
-    gross = float(sum(np.abs(amount).sum() for amount in amounts.values()))
     left = Judgement(cause=UNEXPLAINED, status="explains nothing", reason="no rule that was tried gives it")
+    return Reconciliation(metric, frame, _cause_table((*judgements, left), amounts))
 
-    def share(cause: str) -> float:
-        if not gross:
-            return float("nan")
-        return float(np.abs(amounts[cause]).sum() / gross) if cause in amounts else 0.0
 
-    rows = [
-        {
-            "cause": each.cause,
-            "status": each.status,
-            "reason": each.reason,
-            "amount": float(amounts[each.cause].sum()) if each.cause in amounts else 0.0,
-            "share": float("nan") if each.status == "not judged" else share(each.cause),
-            "events": each.events,
-            "example": each.example,
-        }
-        for each in (*judgements, left)
-    ]
+def _cause_table(judgements: Sequence[Judgement], amounts: Mapping[str, Floats]) -> DataFrame:
+    """Return a row for each of *judgements*, with its part of all *amounts*."""
+    gross = float(sum(np.abs(amount).sum() for amount in amounts.values()))
+    rows = []
+    for judgement in judgements:
+        amount = amounts.get(judgement.cause, np.zeros(1))
+        is_shared = gross > 0 and judgement.status != "not judged"
+        rows.append(
+            {
+                "cause": judgement.cause,
+                "status": judgement.status,
+                "reason": judgement.reason,
+                "amount": float(amount.sum()),
+                "share": float(np.abs(amount).sum() / gross) if is_shared else float("nan"),
+                "events": judgement.events,
+                "example": judgement.example,
+            }
+        )
     table = DataFrame(rows)
     table["events"] = table["events"].astype("Int64")
     table["example"] = pd.to_datetime(table["example"], utc=True).dt.as_unit("us")

@@ -3,24 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Final
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+import msgspec
 from pandas import DataFrame
 
+from gamelens.client.plans.query_spec import is_integer
 from gamelens.client.tables.time_ranges import TimeRange
 from gamelens.errors import BadQuery
-from gamelens.raw_events.reconciliation.retention_players import (
-    DEFINITIONS,
-    RetentionRequest,
-    counted_players,
-    retention_request,
-)
-from gamelens.wire.receipts import RECEIPT
+from gamelens.wire.receipts import RECEIPT, QueryRecord, Receipt
 
 if TYPE_CHECKING:
     from gamelens.raw_events.lake_client import LakeClient
 
-_AGES = (1, 7, 30)
+DEFINITIONS: Final = (
+    "calendar day UTC",
+    "calendar day in the zone",
+    "rolling 24 h",
+    "return day UTC",
+    "that day or later",
+)
+"""Definitions of retention at age N.
+
+- `calendar day UTC`: installed on a UTC day of the interval, and an event N UTC days later.
+- `calendar day in the zone`: the same with the days of a zone.
+- `rolling 24 h`: installed on a UTC day of the interval, and an event from N times 24 hours after the install until a
+  day later.
+- `return day UTC`: an event on a UTC day of the interval, N days after the UTC day of the install. The cohorts are
+  those of N days before.
+- `that day or later`: installed on a UTC day of the interval, and an event N UTC days later or after that.
+"""
+
+_AGES: Final = (1, 7, 30)
+_MOST_AGE: Final = 3650
 
 
 def retention_definitions(
@@ -45,10 +62,9 @@ def retention_definitions(
         BadQuery: an age, or the zone, is not allowed, or *over* has hours.
         NotYetAvailable: part of *over* is not in the lake.
     """
-    request = retention_request(lake, ages, over, zone)
+    players_by_age, receipt = _players_by_age(lake, ages, over, zone)
     rows: list[dict[str, Any]] = []
-    for age in request.ages:
-        players = counted_players(lake, request, age)
+    for age, players in players_by_age.items():
         for number, name in enumerate(DEFINITIONS):
             installs = _count(players, players[f"in_{number}"])
             returned = _count(players, players[f"in_{number}"] & players[f"back_{number}"])
@@ -57,7 +73,9 @@ def retention_definitions(
                 {"definition": name, "age": age, "retention": retention, "returned": returned, "installs": installs}
             )
     kinds = {"definition": "str", "age": "Int64", "retention": "float64", "returned": "Int64", "installs": "Int64"}
-    return _with_receipt(DataFrame(rows).astype(kinds), request)
+    frame = DataFrame(rows).astype(kinds)
+    frame.attrs[RECEIPT] = receipt.to_json()
+    return frame
 
 
 def retention_gap(
@@ -97,37 +115,31 @@ def retention_gap(
     for field, name in (("first", first), ("second", second)):
         if name not in DEFINITIONS:
             raise BadQuery(field, name, "is not a definition of retention", DEFINITIONS)
-    request = retention_request(lake, ages, over, zone)
+    players_by_age, receipt = _players_by_age(lake, ages, over, zone)
     places = (DEFINITIONS.index(first), DEFINITIONS.index(second))
-    rows = [row for age in request.ages for row in _gap_parts(counted_players(lake, request, age), places, age)]
-    kinds = {"age": "Int64", "term": "str", "amount": "float64", "players": "Int64"}
-    return _with_receipt(DataFrame(rows).astype(kinds), request)
-
-
-def _gap_parts(players: DataFrame, places: tuple[int, int], age: int) -> list[dict[str, Any]]:
-    """Return the four terms of one age."""
-    cohorts = [players[f"in_{place}"] for place in places]
-    backs = [players[f"back_{place}"] for place in places]
-    both = cohorts[0] & cohorts[1]
-    shares = [_share(players, cohort, back) for cohort, back in zip(cohorts, backs, strict=True)]
-    of_both = [_share(players, both, back) for back in backs]
-    size = _count(players, both)
-    only = [_count(players, both & backs[place] & ~backs[1 - place]) for place in (0, 1)]
-    if size:
-        amounts = [of_both[0] - shares[0], only[1] / size, -only[0] / size, shares[1] - of_both[1]]
-    else:
-        amounts = [shares[1] - shares[0], 0.0, 0.0, 0.0]
-    counts = [_count(players, cohorts[0] & ~both), only[1], only[0], _count(players, cohorts[1] & ~both)]
-    names = (
+    terms = (
         "players of the first cohort only",
         "came back by the second only",
         "came back by the first only",
         "players of the second cohort only",
     )
-    return [
-        {"age": age, "term": term, "amount": amount, "players": count}
-        for term, amount, count in zip(names, amounts, counts, strict=True)
-    ]
+    rows: list[tuple[int, str, float, int]] = []
+    for age, players in players_by_age.items():
+        cohorts = [players[f"in_{place}"] for place in places]
+        backs = [players[f"back_{place}"] for place in places]
+        both = cohorts[0] & cohorts[1]
+        of_first, of_second = (_share(players, cohort, back) for cohort, back in zip(cohorts, backs, strict=True))
+        both_by_first, both_by_second = (_share(players, both, back) for back in backs)
+        by_first, by_second = _count(players, both & backs[0] & ~backs[1]), _count(players, both & backs[1] & ~backs[0])
+        amounts = [of_second - of_first, 0.0, 0.0, 0.0]
+        if size := _count(players, both):
+            amounts = [both_by_first - of_first, by_second / size, -by_first / size, of_second - both_by_second]
+        counts = [_count(players, cohorts[0] & ~both), by_second, by_first, _count(players, cohorts[1] & ~both)]
+        rows += zip([age] * len(terms), terms, amounts, counts, strict=True)
+    kinds = {"age": "Int64", "term": "str", "amount": "float64", "players": "Int64"}
+    frame = DataFrame(rows, columns=list(kinds)).astype(kinds)
+    frame.attrs[RECEIPT] = receipt.to_json()
+    return frame
 
 
 def _share(players: DataFrame, cohort: Any, back: Any) -> float:
@@ -139,6 +151,75 @@ def _count(players: DataFrame, rows: Any) -> int:
     return int(players.loc[rows, "players"].sum())
 
 
-def _with_receipt(frame: DataFrame, request: RetentionRequest) -> DataFrame:
-    frame.attrs[RECEIPT] = request.receipt.to_json()
-    return frame
+def _players_by_age(
+    lake: LakeClient, ages: Sequence[int], over: TimeRange, zone: str
+) -> tuple[dict[int, DataFrame], Receipt]:
+    """Return the number of players for each combination of cohorts and returns, by age, and the receipt.
+
+    Columns: `in_0`, `back_0` and so on for each definition (bool), players (int64).
+
+    Raises:
+        BadQuery: an age, or the zone, is not allowed, or *over* has hours.
+        NotYetAvailable: part of *over* is not in the lake.
+    """
+    ages = tuple(ages)
+    if not ages or not all(is_integer(age) and 1 <= age <= _MOST_AGE for age in ages):
+        raise BadQuery("ages", ages, f"must be whole numbers of days, 1 to {_MOST_AGE:,}")
+    try:
+        ZoneInfo(zone)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise BadQuery("zone", zone, "is not a time zone: write it as Europe/Berlin") from None
+    receipt = Receipt.of(lake.query("new_users", over=over).attrs)
+    interval = receipt.interval
+    if not interval or any(moment.hour or moment.minute for moment in (interval.start, interval.end)):
+        raise BadQuery("over", str(interval), "must be whole UTC days")
+    asked = QueryRecord(metric="retention", days=ages, over=receipt.asked.over, interval=str(interval))
+    known, players = lake.available().end, {}
+    for age in ages:
+        moments = {
+            "start": interval.start,
+            "ends": interval.end,
+            "known": known,  # no age is counted that was not over by then
+            "wide_start": interval.start - timedelta(days=age + 2),
+            "wide_ends": interval.end + timedelta(days=2),
+        }
+        plain = {name: moment.replace(tzinfo=None) for name, moment in moments.items()}
+        players[age] = lake.sql(_PLAYERS_SQL, {"zone": zone, "age": age, **plain}, seconds=600.0, memory="4GB")
+    return players, msgspec.structs.replace(receipt, asked=asked)
+
+
+def _local(moment: str) -> str:
+    return f"CAST(timezone($zone, timezone('UTC', {moment})) AS DATE)"
+
+
+_FLAGS: Final = [f"{flag}_{number}" for number in range(len(DEFINITIONS)) for flag in ("in", "back")]
+_DAY: Final = "INTERVAL 1 DAY"
+_PLAYERS_SQL: Final = f"""
+    WITH installed AS (
+        SELECT game_id, user_id, installed_at AS born, CAST(installed_at AS DATE) AS day,
+            {_local("installed_at")} AS own_day
+        FROM players WHERE installed_at >= $wide_start AND installed_at < $wide_ends
+    ), seen AS (
+        SELECT game_id, user_id,
+            bool_or(events.day = installed.day + CAST($age AS INT)) AS on_day,
+            bool_or({_local("ts")} = own_day + CAST($age AS INT)) AS on_own_day,
+            bool_or(ts >= born + $age * {_DAY} AND ts < born + ($age + 1) * {_DAY}) AS in_time,
+            bool_or(events.day >= installed.day + CAST($age AS INT)) AS later
+        FROM installed JOIN events USING (game_id, user_id)
+        WHERE ts < $known GROUP BY ALL
+    ), judged AS (
+        SELECT born >= $start AND born < $ends AND day + CAST($age + 1 AS INT) <= $known AS in_0,
+            on_day AS back_0,
+            timezone('UTC', timezone($zone, CAST(own_day + CAST($age + 1 AS INT) AS TIMESTAMP))) <= $known
+                AND own_day >= CAST($start AS DATE) AND own_day < CAST($ends AS DATE) AS in_1,
+            on_own_day AS back_1,
+            born >= $start AND born < $ends AND born + ($age + 1) * {_DAY} <= $known AS in_2,
+            in_time AS back_2,
+            day + CAST($age AS INT) >= $start AND day + CAST($age AS INT) < $ends AS in_3,
+            on_day AS back_3,
+            in_0 AS in_4,
+            later AS back_4
+        FROM installed LEFT JOIN seen USING (game_id, user_id)
+    )
+    SELECT {", ".join(f"coalesce({flag}, FALSE) AS {flag}" for flag in _FLAGS)}, count(*) AS players
+    FROM judged GROUP BY ALL"""  # noqa: S608
