@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -238,7 +239,7 @@ def voila(home: str, window: BrowserContext) -> Iterator[JupyterPage]:
 
 
 def test_lab_draws_the_figures_and_the_explorer_reacts(watched: JupyterPage) -> None:
-    """In JupyterLab 01_ad_revenue runs, its figures are drawn and the explorer reacts.
+    """In JupyterLab 01_ad_revenue runs, each kind of its figures is drawn and the explorer reacts.
 
     All figures follow the theme, also when it is switched later, and keep their height. In both themes nothing is too
     wide at 800 and 1280 pixels, and the console has no error.
@@ -392,9 +393,15 @@ def _picks(explorer: Explorer) -> None:
 
 
 def _write_notebooks(folder: Path) -> None:
-    """Write 01_ad_revenue with an explorer, and notebooks of an explorer and of a health board alone."""
-    first = read_notebook(notebooks_folder() / "01_ad_revenue.ipynb")
-    first.cells = [cell for cell in first.cells if "widgets." not in cell.source]
+    """Write 01_ad_revenue with one figure of each kind, and notebooks of an explorer and of a health board alone."""
+    first, drawn = read_notebook(notebooks_folder() / "01_ad_revenue.ipynb"), set()
+    cells = [cell for cell in first.cells if "widgets." not in cell.source]
+    first.cells = []
+    for cell in cells:
+        kinds = {*re.findall(r"draw_\w+", cell.source)}
+        if not kinds or kinds - drawn:
+            first.cells.append(cell)
+        drawn |= kinds
     first.cells.append(code_cell(EXPLORER))
     write_notebook(first, folder / "01_ad_revenue.ipynb")
     shutil.copy(notebooks_folder() / "00_tour.ipynb", folder)
