@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Literal
 
 import pytest
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, Page
 
 from gamelens.local.demo import notebooks_folder
 from gamelens.notebook.figures.browser_rendering import one_browser
@@ -41,6 +43,15 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         return {name: write_report(NOTEBOOKS[name], folder, environment=environment) for name in REPORTED}
 
 
+@pytest.fixture(scope="module", params=REPORTED)
+def opened(request: pytest.FixtureRequest, browser: Browser, reports: dict[str, Path]) -> Iterator[Page]:
+    """The page of each report in turn."""
+    page = browser.new_page(bypass_csp=True)
+    page.goto(reports[request.param].as_uri())
+    yield page
+    page.close()
+
+
 def shown_by(name: str) -> set[str]:
     """Return the kinds of output that the code of a shipped notebook makes."""
     cells = json.loads(NOTEBOOKS[name].read_text(encoding="utf-8"))["cells"]
@@ -57,18 +68,20 @@ def test_the_reports_have_every_kind_of_output() -> None:
         assert shown_by(name) - others, f"{name} shows nothing that the others do not"
 
 
-@pytest.mark.parametrize("name", REPORTED)
 @pytest.mark.parametrize(("width", "scheme"), [(390, "dark"), (1280, "light")])
-def test_a_report_has_no_violation(
-    browser: Browser, reports: dict[str, Path], name: str, width: int, scheme: str
-) -> None:
+def test_a_report_has_no_violation(opened: Page, width: int, scheme: Literal["light", "dark"]) -> None:
     """axe-core finds nothing of any severity, the page does not scroll sideways, and no figure is cut."""
-    size = {"width": width, "height": 900}
-    page = browser.new_page(viewport=size, color_scheme=scheme, bypass_csp=True)  # type: ignore[arg-type]
-    page.goto(reports[name].as_uri())
-    assert page.evaluate("document.documentElement.scrollWidth") == width
-    assert violations_of(page) == []
-    page.close()
+    opened.emulate_media(color_scheme=scheme)
+    opened.set_viewport_size({"width": width, "height": 900})
+    assert opened.evaluate("document.documentElement.scrollWidth") == width
+    assert violations_of(opened) == []
+
+
+def test_conclusions_come_first_and_nothing_is_for_a_kernel(opened: Page) -> None:
+    """The first section is what to take away, with a table of numbers; no explorer and no Python value is shown."""
+    assert opened.locator("h2").first.inner_text() == "What to take away"
+    assert opened.locator("h2:first-of-type, table").first.is_visible()
+    assert not [word for word in ("Interval(", "Look further") if word in opened.inner_text("body")]
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -89,17 +102,6 @@ def _luminance(colour: str) -> float:
     parts = [int(part) / 255 for part in re.findall(r"\d+", colour)[:3]]
     linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
     return sum(share * part for share, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
-
-
-def test_conclusions_come_first_and_nothing_is_for_a_kernel(browser: Browser, reports: dict[str, Path]) -> None:
-    """The first section is what to take away, with a table of numbers; no explorer and no Python value is shown."""
-    for path in reports.values():
-        page = browser.new_page()
-        page.goto(path.as_uri())
-        assert page.locator("h2").first.inner_text() == "What to take away"
-        assert page.locator("h2:first-of-type, table").first.is_visible()
-        assert not [word for word in ("Interval(", "Look further") if word in page.inner_text("body")]
-        page.close()
 
 
 @pytest.mark.parametrize("paper", ["A4", "Letter"])

@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import os
 import shutil
+import sys
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from threading import Thread
@@ -172,8 +173,21 @@ async def _close(drawing: Any) -> None:
 def _kaleido(browser: str, *, tabs: int = 1) -> Any:
     from kaleido import Kaleido
 
+    class Drawing(Kaleido):  # type: ignore[misc]
+        """Kaleido, which draws the next figure in the page as it is.
+
+        Its own way is to load the page again after each figure, and plotly with it, which takes longer than drawing.
+        `Plotly.toImage`, which is all that is run there, removes what it made. After an error the page is loaded again.
+        """
+
+        async def _return_kaleido_tab(self, tab: Any) -> None:
+            if sys.exception():
+                await super()._return_kaleido_tab(tab)
+            else:
+                await self.tabs_ready.put(tab)
+
     # MathJax would be loaded from the network, and would read dollar signs in names as formulas.
-    return Kaleido(n=tabs, mathjax=False, timeout=_DEADLINE_S, path=browser)
+    return Drawing(n=tabs, mathjax=False, timeout=_DEADLINE_S, path=browser)
 
 
 async def _drawn(drawing: Any, figures: Sequence[FigureJson], sizes: Sequence[dict[str, Any]]) -> list[bytes]:
