@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from gamelens.sandbox.building.batch import MOST_EVENTS as MOST_EVENTS
 from gamelens.sandbox.building.batch import MOVED, NEW, Batch, sums_sql
-from gamelens.sandbox.building.earlier_events import (
+from gamelens.sandbox.building.event_facts import (
     DAY_NUMBER,
     DAY_US,
     EPOCH_DAY,
