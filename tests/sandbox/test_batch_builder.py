@@ -18,7 +18,7 @@ import pyarrow as pa
 import pytest
 
 from gamelens.sandbox.building.batch import Batch
-from gamelens.sandbox.building.earlier_events import RunFacts, TableFacts
+from gamelens.sandbox.building.event_facts import RunFacts, TableFacts
 from gamelens.sandbox.building.part_writer import PartWriter
 from gamelens.sandbox.engines.duckdb_engine import DuckDBWriter
 from gamelens.sandbox.processing import compaction

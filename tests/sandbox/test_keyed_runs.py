@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from gamelens.sandbox.building import earlier_events
-from gamelens.sandbox.building.earlier_events import NamedEvents, is_first
+from gamelens.sandbox.building import event_facts
+from gamelens.sandbox.building.event_facts import NamedEvents, is_first
 from gamelens.sandbox.storage.keyed_runs import KeyedRuns, Keys, text_keys, write_run
 
 
@@ -22,7 +22,7 @@ def test_the_first_event_of_each_name_is_found(tmp_path: Path, monkeypatch: pyte
     No key is in two ranges.
     """
     random = Random(seed)
-    monkeypatch.setattr(earlier_events, "_SAMPLE_EVERY", random.randrange(1, 4))
+    monkeypatch.setattr(event_facts, "_SAMPLE_EVERY", random.randrange(1, 4))
     keys = [(random.choice((random.getrandbits(64), random.randrange(9))), random.randrange(3)) for _ in range(200)]
     numbers = random.sample(range(-200, 200), len(keys))
     named = NamedEvents(tmp_path)

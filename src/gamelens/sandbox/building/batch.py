@@ -2,7 +2,7 @@
 
 A relation is a table of the engine that is made when something first names it: `FROM {self.users}` makes `users`, then
 reads it. Each says which columns and rows it has; *member* stands for the columns `PLAYER_DIMENSIONS`. What a batch
-must know of earlier events comes from a fact source (`earlier_events`); what it writes is in `batch_builder`.
+must know of earlier events comes from a fact source (`event_facts`); what it writes is in `batch_builder`.
 
 A *moment* orders events by time and then by arrival, as one number. A *combination* is the number of a set of values of
 the member dimensions and the currency. A *membership* is a player in a period, or a session on a day, with one
@@ -15,7 +15,7 @@ from collections.abc import Callable
 from functools import cached_property, wraps
 from typing import Any, Final
 
-from gamelens.sandbox.building.earlier_events import (
+from gamelens.sandbox.building.event_facts import (
     DAY_NUMBER,
     DAY_US,
     NEVER,
@@ -141,7 +141,7 @@ class Batch:
             GROUP BY game_id, user_id, ts"""
 
     @cached_property
-    def _told(self) -> str:
+    def _installed_users(self) -> str:
         """SQL of `users` with `installed`, the moment of the install that a row tells of.
 
         It is that of the row's first event, or a stated one before it. Then `build` is the stated build, if one is.
@@ -161,7 +161,7 @@ class Batch:
     def added_combinations(self) -> str:
         """combination, member, currency: those that the lake lacks, with the next numbers."""
         without_money = f"SELECT {_MEMBER}, CAST(NULL AS VARCHAR) AS currency FROM"
-        of_installs = f"UNION {without_money} {self._told} AS told" if self.has_stated else ""
+        of_installs = f"UNION {without_money} {self._installed_users} AS users" if self.has_stated else ""
         return f"""
             SELECT {self.writer.snapshot.rows("combinations")} + row_number() OVER (ORDER BY {_CELL}) AS combination,
                 {_CELL}
@@ -185,11 +185,12 @@ class Batch:
         """
         return f"""
             WITH firsts AS (
-                SELECT told.game_id, told.user_id, min(installed) AS earliest,
+                SELECT users.game_id, users.user_id, min(installed) AS earliest,
                     arg_min(combination, installed) AS combination,
-                    min(first) FILTER (WHERE told.currency IS NOT NULL) AS purchase
-                FROM {self._told} AS told JOIN {self.combined} AS combined ON {SAME_WITHOUT_MONEY.format("told")}
-                WHERE told.user_id IS NOT NULL GROUP BY told.game_id, told.user_id
+                    min(first) FILTER (WHERE users.currency IS NOT NULL) AS purchase
+                FROM {self._installed_users} AS users
+                JOIN {self.combined} AS combined ON {SAME_WITHOUT_MONEY.format("users")}
+                WHERE users.user_id IS NOT NULL GROUP BY users.game_id, users.user_id
             )
             SELECT game_id, user_id, earliest, {_us("earliest")} AS installed_us, {_seq("earliest")} AS install_seq,
                 coalesce({_us("purchase")}, {NEVER}) AS paid_us, coalesce({_seq("purchase")}, {NEVER}) AS paid_seq,

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from gamelens.sandbox.building.batch import MOST_EVENTS as MOST_EVENTS
 from gamelens.sandbox.building.batch import MOVED, NEW, Batch, sums_sql
-from gamelens.sandbox.building.earlier_events import (
+from gamelens.sandbox.building.event_facts import (
     DAY_NUMBER,
     DAY_US,
     EPOCH_DAY,
@@ -260,10 +260,10 @@ def _write_sessions(batch: Batch, writer: PartWriter) -> None:
 
 
 def _shared(new: str, old: str, key: str) -> str:
-    """Return the rows of a shared table that memberships add: *new* and *old* ones, with `counts`, by *key*.
+    """Return what is added to a shared table: memberships of keys that have several.
 
-    These are the new memberships of each key that has several now, and the old one of a key that had a single one: the
-    table lacks it. A new row whose `counts` is 0 changes a membership that is there.
+    These are the *new* ones, and the *old* one of a key that had a single one, which the table lacks. Both queries have
+    the columns of *key* first, because Spark puts them there, and `counts`: 1, or 0 where a membership only changes.
     """
     return f"""
         WITH members AS (

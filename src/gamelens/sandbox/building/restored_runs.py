@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from gamelens.sandbox.building.earlier_events import RunFacts, TableFacts
+from gamelens.sandbox.building.event_facts import RunFacts, TableFacts
 from gamelens.sandbox.building.part_writer import PartWriter
 from gamelens.sandbox.engines.duckdb_engine import DuckDBWriter
 from gamelens.sandbox.storage.keyed_runs import LAST_DAY, PREFIX

@@ -199,7 +199,7 @@ class DuckDBWriter:
         self._connection.register(name, rows)
 
     def hide(self, name: str) -> None:
-        """Release the rows that `view` made readable as *name*, if it did."""
+        """Release the rows that `view` made readable as *name*."""
         self._connection.unregister(name)
 
     def view_files(self, name: str, paths: Sequence[Path], columns: Mapping[str, str]) -> None:

@@ -27,7 +27,7 @@ class Read(msgspec.Struct, frozen=True):
     """One way to read an atom, or a dimension, from the rows of a table.
 
     Attributes:
-        sql: number to sum, or key to count once. It may name `{player}`, a player's key, and the parameter `:since`.
+        sql: number to sum, or key to count once. It may name `{player}`, a player's key, and the parameter `$since`.
         joins: what the table is joined with.
         where: condition without which a row adds nothing.
         cells: memberships that a row adds instead of the key, ...

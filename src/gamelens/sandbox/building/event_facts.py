@@ -190,7 +190,8 @@ class RunFacts:
 
     def _named(self, columns: dict[str, Any]) -> str:
         """Return the name of rows with *columns*. They are there until the next lookup, because they can be many."""
-        self._sql.hide(f"lookup_{self._lookups}")
+        if self._lookups:
+            self._sql.hide(f"lookup_{self._lookups}")
         self._lookups += 1
         self._sql.view(f"lookup_{self._lookups}", pa.table(columns))
         return f"lookup_{self._lookups}"
