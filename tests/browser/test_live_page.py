@@ -32,15 +32,15 @@ class LivePage:
     def __init__(self, page: Page, ready: SandboxInfo) -> None:
         self.page = page
         self.ready = ready
+        self.opened = 0
         self._home = ready.console_url
         self.problems = problems_of(
             page, is_allowed=lambda address: address.startswith(self._home), levels=("error", "warning")
         )
 
     def empty(self) -> LivePage:
-        """Empty the sandbox, and leave the page."""
+        """Empty the sandbox and forget what was wrong with the page."""
         self.page.unroute_all()
-        self.page.goto("about:blank")
         httpx.post(f"{self._home}/reset", timeout=30)
         httpx.delete(f"{self._home}/faults")
         self.problems.clear()
@@ -52,7 +52,8 @@ class LivePage:
 
     def open(self, fragment: str = "") -> LivePage:
         """Open the page and wait until it is connected."""
-        self.page.goto(f"{self._home}/{fragment}")
+        self.opened += 1  # in the address, since the page is not loaded again where the fragment alone differs
+        self.page.goto(f"{self._home}/?{self.opened}{fragment}")
         self.page.wait_for_selector('#connection[data-state="live"]')
         return self
 
