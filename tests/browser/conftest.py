@@ -10,6 +10,7 @@ from playwright.sync_api import Browser, sync_playwright
 
 CHROMIUM = shutil.which("chromium")
 QUIET = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-sync", "--no-first-run"]
+FEW_PROCESSES = "--renderer-process-limit=1"  # else each page has its own, and one more is kept ready
 
 
 @pytest.fixture(scope="module")
@@ -18,6 +19,6 @@ def browser() -> Iterator[Browser]:
     if CHROMIUM is None:
         pytest.skip("needs chromium")
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=QUIET)
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=[*QUIET, FEW_PROCESSES])
         yield browser
         browser.close()

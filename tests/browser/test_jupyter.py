@@ -394,7 +394,7 @@ def _picks(explorer: Explorer) -> None:
 
 def _write_notebooks(folder: Path) -> None:
     """Write 01_ad_revenue with one figure of each kind, and notebooks of an explorer and of a health board alone."""
-    first, drawn = read_notebook(notebooks_folder() / "01_ad_revenue.ipynb"), set()
+    first, drawn = read_notebook(notebooks_folder() / "01_ad_revenue.ipynb"), set[str]()
     cells = [cell for cell in first.cells if "widgets." not in cell.source]
     first.cells = []
     for cell in cells:

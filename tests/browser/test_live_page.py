@@ -32,16 +32,19 @@ class LivePage:
     def __init__(self, page: Page, ready: SandboxInfo) -> None:
         self.page = page
         self.ready = ready
+        self.opened = 0
+        self._home = ready.console_url
         self.problems = problems_of(
             page, is_allowed=lambda address: address.startswith(self._home), levels=("error", "warning")
         )
+
+    def empty(self) -> LivePage:
+        """Empty the sandbox and forget what was wrong with the page."""
+        self.page.unroute_all()
         httpx.post(f"{self._home}/reset", timeout=30)
         httpx.delete(f"{self._home}/faults")
-
-    @property
-    def _home(self) -> str:
-        """The address of the control API."""
-        return self.ready.console_url
+        self.problems.clear()
+        return self
 
     def game(self, number: int) -> SandboxGame:
         """Return game *number* of the first organisation."""
@@ -49,7 +52,8 @@ class LivePage:
 
     def open(self, fragment: str = "") -> LivePage:
         """Open the page and wait until it is connected."""
-        self.page.goto(f"{self._home}/{fragment}")
+        self.opened += 1  # in the address, since the page is not loaded again where the fragment alone differs
+        self.page.goto(f"{self._home}/?{self.opened}{fragment}")
         self.page.wait_for_selector('#connection[data-state="live"]')
         return self
 
@@ -77,14 +81,19 @@ def ready(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxInfo]:
         yield ready
 
 
-@pytest.fixture
-def watched(ready: SandboxInfo, browser: Browser) -> Iterator[LivePage]:
-    """The live-events page of the empty sandbox, which must not have problems in the end."""
+@pytest.fixture(scope="module")
+def only(ready: SandboxInfo, browser: Browser) -> Iterator[LivePage]:
+    """The one page of these tests, since each new one starts processes of its own."""
     page = browser.new_page()
-    watched = LivePage(page, ready)
-    yield watched
+    yield LivePage(page, ready)
     page.close()
-    assert watched.problems == []
+
+
+@pytest.fixture
+def watched(only: LivePage) -> Iterator[LivePage]:
+    """The live-events page of the empty sandbox, which must not have problems in the end."""
+    yield only.empty()
+    assert only.problems == []
 
 
 def test_an_event_appears_as_it_arrives(watched: LivePage) -> None:
@@ -274,7 +283,7 @@ def test_nothing_is_wider_than_the_window(watched: LivePage) -> None:
 def test_the_page_has_no_violation(ready: SandboxInfo, browser: Browser, scheme: Literal["light", "dark"]) -> None:
     """axe-core finds nothing of any severity, with an accepted and a rejected event, one of them open."""
     page = browser.new_page(color_scheme=scheme, bypass_csp=True)
-    watched = LivePage(page, ready).open()
+    watched = LivePage(page, ready).empty().open()
     watched.submit(event(user_id="seen"), event(user_id=None))
     watched.sees("is missing")
     page.locator("#events summary").first.click()

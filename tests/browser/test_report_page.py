@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Literal
 
 import pytest
 from playwright.sync_api import Browser, Page
@@ -44,12 +45,20 @@ def still(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_report(write_notebook(notebook_of(*CELLS), folder / "made.ipynb"), folder)
 
 
-def opened(browser: Browser, report: Path, **options: Any) -> tuple[Page, list[str]]:
+def opened(browser: Browser, report: Path) -> tuple[Page, list[str]]:
     """Return the page of *report*, and the problems that occur in it."""
-    page = browser.new_page(**options)
+    page = browser.new_page()
     problems = problems_of(page, is_allowed=is_file)
     page.goto(report.as_uri())
     return page, problems
+
+
+@pytest.fixture(scope="module")
+def shown(browser: Browser, still: Path) -> Iterator[tuple[Page, list[str]]]:
+    """The page of the still report, and its problems."""
+    page, problems = opened(browser, still)
+    yield page, problems
+    page.close()
 
 
 @pytest.fixture(scope="module")
@@ -83,9 +92,10 @@ def test_nothing_fails_and_nothing_is_fetched(page: tuple[Page, list[str]]) -> N
 
 
 @pytest.mark.parametrize("width", [800, 1280])
-def test_a_still_report_fits_the_window(browser: Browser, still: Path, width: int) -> None:
+def test_a_still_report_fits_the_window(shown: tuple[Page, list[str]], width: int) -> None:
     """A static report fits windows of 800 and 1280 pixels, and its figure uses the width."""
-    page, problems = opened(browser, still, viewport={"width": width, "height": 900})
+    page, problems = shown
+    page.set_viewport_size({"width": width, "height": 900})
     assert page.evaluate("document.documentElement.scrollWidth") == width
     box = page.locator("figure .wide svg").bounding_box()
     assert box is not None
@@ -94,18 +104,19 @@ def test_a_still_report_fits_the_window(browser: Browser, still: Path, width: in
 
 
 @pytest.mark.parametrize("width", [800, 1280])
-def test_a_table_of_ten_columns_fits_the_window(browser: Browser, still: Path, width: int) -> None:
+def test_a_table_of_ten_columns_fits_the_window(shown: tuple[Page, list[str]], width: int) -> None:
     """A comparison of variants, the widest table of the shipped notebooks, needs no scrolling."""
-    page, _ = opened(browser, still, viewport={"width": width, "height": 900})
+    page, _ = shown
+    page.set_viewport_size({"width": width, "height": 900})
     widths = page.locator(".gamelens-table", has_text="P-value, corrected").evaluate(
         "it => [it.scrollWidth, it.clientWidth]"
     )
     assert widths[0] <= widths[1]
 
 
-def test_names_from_outside_are_words_in_a_still_report(browser: Browser, still: Path) -> None:
+def test_names_from_outside_are_words_in_a_still_report(shown: tuple[Page, list[str]]) -> None:
     """A static report has hostile names as text in table, sentence and figure, and no script."""
-    page, problems = opened(browser, still)
+    page, problems = shown
     assert page.locator("img, script").count() == 0
     assert page.inner_text("tbody th >> nth=0") == HOSTILE
     assert HOSTILE in page.inner_text("p")
@@ -114,16 +125,17 @@ def test_names_from_outside_are_words_in_a_still_report(browser: Browser, still:
     assert problems == []
 
 
-def test_a_report_follows_the_preferred_colour_scheme(browser: Browser, still: Path) -> None:
+def test_a_report_follows_the_preferred_colour_scheme(shown: tuple[Page, list[str]]) -> None:
     """A report is light or dark as the reader's system prefers."""
 
-    def brightness(**options: Any) -> int:
+    def brightness(scheme: Literal["light", "dark"]) -> int:
         """Return the red value of the page's background."""
-        colour = opened(browser, still, **options)[0].evaluate("getComputedStyle(document.body).backgroundColor")
+        shown[0].emulate_media(color_scheme=scheme)
+        colour = shown[0].evaluate("getComputedStyle(document.body).backgroundColor")
         return int(colour.removeprefix("rgb(").split(",")[0])
 
-    assert brightness(color_scheme="light") > 240
-    assert brightness(color_scheme="dark") < 40
+    assert brightness("light") > 240
+    assert brightness("dark") < 40
 
 
 @pytest.mark.parametrize("kind", ["still", "report"])

@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 from gamelens.cli import cli
 from gamelens.local.sandbox_info import environment_of
 from gamelens.local.sandbox_process import running_sandbox
-from support.command_process import PlayedSandbox, RunCommand, run
+from support.command_process import PlayedSandbox, RunCommand, run_here
 
 
 @pytest.fixture(scope="session")
@@ -21,13 +21,13 @@ def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PlayedSandbox]
     own = {f"GAMELENS_{name}_DIR": str(folder / name.lower()) for name in ("CACHE", "RUNTIME")}
     with running_sandbox(folder / "state") as ready:
         ready_file = folder / "state" / "ready.json"
-        played = run(
+        played = run_here(
             *("simulate", "--scenario", "small", "--players", 60, "--days", 10, "--seed", 3),
             *("--ready", ready_file, "--ledger", folder / "truth.parquet", "--json"),
         )
         assert played.returncode == 0, played.stderr
         (folder / "played.json").write_text(played.stdout)
-        run("sandbox", "process", "--state", folder / "state")
+        run_here("sandbox", "process", "--state", folder / "state")
         yield PlayedSandbox(folder, environment_of(ready) | own)
 
 

@@ -28,7 +28,7 @@ BY_PLATFORM = ("query", "user_unique", "--by", "platform", "--over", "last 5 com
 
 def test_process_prints_what_is_available(sandbox: PlayedSandbox) -> None:
     """`sandbox process --json` prints the available interval of each organisation by name."""
-    result = run("sandbox", "process", "--state", sandbox.folder / "state", "--json")
+    result = run_here("sandbox", "process", "--state", sandbox.folder / "state", "--json")
     assert list(json.loads(result.stdout)) == ["demo"]
 
 
@@ -177,7 +177,7 @@ def test_up_judges_events_as_it_is_told(tmp_path: Path) -> None:
 def test_process_works_on_a_stopped_sandbox(tmp_path: Path) -> None:
     """`sandbox process` works on a sandbox that does not run."""
     Sandbox(SandboxOptions(state=tmp_path / "s")).close()
-    result = run("sandbox", "process", "--state", tmp_path / "s")
+    result = run_here("sandbox", "process", "--state", tmp_path / "s")
     assert (result.returncode, result.stdout.split()[0]) == (0, "demo")
 
 
@@ -185,12 +185,12 @@ def test_the_lake_of_a_running_sandbox_is_exported(sandbox: PlayedSandbox) -> No
     """`lake export` writes a Delta table of every event of each organisation."""
     out = sandbox.folder / "tables"
     command = ("lake", "export", "--state", sandbox.folder / "state", "--format", "delta", "--out", out)
-    result = run(*command, "--json")
+    result = run_here(*command, "--json")
     assert result.returncode == 0, result.stderr
     exported = json.loads(result.stdout)["demo"]
     assert exported["rows"] == json.loads((sandbox.folder / "played.json").read_text())["events"]
     assert (Path(exported["table"]) / "_delta_log").is_dir()
-    assert f"{exported['rows']:,} events" in run(*command).stdout
+    assert f"{exported['rows']:,} events" in run_here(*command).stdout
 
 
 def test_an_unknown_engine_is_refused(tmp_path: Path) -> None:
@@ -201,6 +201,6 @@ def test_an_unknown_engine_is_refused(tmp_path: Path) -> None:
 
 def test_a_second_sandbox_on_the_same_state_is_refused(sandbox: PlayedSandbox) -> None:
     """A second sandbox on the same state has exit code 1."""
-    result = run("sandbox", "up", "--state", sandbox.folder / "state")
+    result = run_here("sandbox", "up", "--state", sandbox.folder / "state")
     assert result.returncode == 1
     assert "belongs to a running sandbox" in result.stderr

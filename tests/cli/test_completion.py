@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from gamelens.catalog import ALIASES, DIMENSIONS, METRICS
 from gamelens.cli import cli
 from gamelens.simulator import scenario_names
-from support.command_process import run
+from support.command_process import run_here
 from support.notebook_files import code_cell, notebook_of, write_notebook
 
 
@@ -114,7 +114,7 @@ gamelens="$1" COMP_WORDS=(gamelens "${@:2}") COMP_CWORD=$(($# - 1))
 _gamelens_completion "$gamelens"
 printf '%s' "${COMPREPLY[@]}"
 """
-    source = run("completion", "bash").stdout
+    source = run_here("completion", "bash").stdout
     gamelens = Path(sys.executable).with_name("gamelens")
     result = subprocess.run(["bash", "-c", script, source, gamelens, *words], capture_output=True, text=True)
     assert result.stdout == reply, result.stderr

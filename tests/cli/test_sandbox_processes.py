@@ -21,7 +21,7 @@ from gamelens.local import running_sandboxes as module
 from gamelens.local.running_sandboxes import running_sandboxes, stop_sandbox
 from gamelens.local.sandbox_info import SandboxInfo
 from gamelens.local.sandbox_process import find_sandbox, running_sandbox, start_detached
-from support.command_process import GAMELENS, run
+from support.command_process import GAMELENS, run, run_here
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def sandbox(tmp_path: Path) -> Iterator[SandboxInfo]:
 
 def listed(state: Path) -> list[dict[str, Any]]:
     """Return the objects of `sandbox list --json` for *state*."""
-    objects = json.loads(run("sandbox", "list", "--json").stdout)
+    objects = json.loads(run_here("sandbox", "list", "--json").stdout)
     return [each for each in objects if each["state"] == str(state)]
 
 
@@ -55,7 +55,7 @@ def test_a_running_sandbox_is_listed(sandbox: SandboxInfo, tmp_path: Path) -> No
         "organisations": ["demo"],
         "metrics_url": sandbox.metrics_url,
     }
-    header, *rows = run("sandbox", "list").stdout.splitlines()
+    header, *rows = run_here("sandbox", "list").stdout.splitlines()
     assert header.split() == list(found)
     assert [row.split() for row in rows if str(tmp_path) in row] == [
         [str(found["state"]), found["since"], str(sandbox.pid), "command", "demo", sandbox.metrics_url]
@@ -73,14 +73,14 @@ def test_the_named_sandbox_is_stopped_and_no_other(sandbox: SandboxInfo, tmp_pat
     assert listed(tmp_path / "other") == []
     assert not (tmp_path / "other" / "ready.json").exists()
     assert find_sandbox(tmp_path / "state") == sandbox
-    again = run("sandbox", "stop", "--state", tmp_path / "other")
+    again = run_here("sandbox", "stop", "--state", tmp_path / "other")
     assert (again.returncode, again.stdout) == (0, f"no sandbox runs over {tmp_path / 'other'}\n")
 
 
 def test_without_a_state_it_is_that_of_connect(tmp_path: Path) -> None:
     """`sandbox stop` alone stops the sandbox that `connect` uses."""
     start_detached(tmp_path / "demo", idle_s=60)
-    result = run("sandbox", "stop", env={"GAMELENS_STATE_DIR": str(tmp_path / "demo")})
+    result = run_here("sandbox", "stop", env={"GAMELENS_STATE_DIR": str(tmp_path / "demo")})
     assert f"stopped the sandbox over {tmp_path / 'demo'}," in result.stdout
     assert listed(tmp_path / "demo") == []
 

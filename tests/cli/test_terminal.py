@@ -17,7 +17,7 @@ import click
 import pytest
 
 from gamelens.cli import cli
-from support.command_process import GAMELENS
+from support.command_process import GAMELENS, run_here
 from support.notebook_files import code_cell, notebook_of, write_notebook
 
 NO_COLOURS = {"NO_COLOR": "1"}
@@ -71,7 +71,7 @@ def test_help_fits_80_columns_and_cuts_no_summary() -> None:
 def test_an_error_wraps_at_words(columns: int) -> None:
     """In a terminal an error is as wide as that, and no word of it is broken; in a pipe it is one line."""
     text = shown("report", "no_such_notebook_anywhere", columns=columns)
-    piped = subprocess.run([*GAMELENS, "report", "no_such_notebook_anywhere"], capture_output=True, text=True).stderr
+    piped = run_here("report", "no_such_notebook_anywhere").stderr
     plain = re.sub(r"\x1b\[\d*m", "", text)
     assert max(map(len, plain.splitlines())) <= columns
     assert plain.count("\n") > piped.count("\n") == 1
@@ -106,13 +106,10 @@ def test_a_misspelt_notebook_is_refused_before_anything_slow() -> None:
 
 @pytest.mark.slow
 def test_a_report_shows_its_progress_in_a_terminal(tmp_path: Path) -> None:
-    """While a notebook runs, a terminal shows how many of its cells have run; a pipe shows nothing."""
+    """While a notebook runs, a terminal shows how many of its cells have run; `test_report_command` has a pipe."""
     cells = ("import time", "time.sleep(0.4)", "print(1)")
     path = write_notebook(notebook_of(code_cell("a = 1", is_parameters=True), *cells), tmp_path / "ours.ipynb")
     quiet = {"GAMELENS_API_KEY": "key", "GAMELENS_METRICS_URL": "http://127.0.0.1:9"}
     text = shown("report", str(path), "--out", str(tmp_path), env=quiet)
     assert "ours.ipynb" in text
     assert "2/4" in text
-    command = [*GAMELENS, "report", str(path), "--out", str(tmp_path)]
-    piped = subprocess.run(command, capture_output=True, text=True, env=os.environ | quiet)
-    assert (piped.stdout, piped.stderr) == (f"{tmp_path / 'ours.html'}\n", "")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -95,16 +96,19 @@ def test_a_cell_that_fails_is_named_and_the_last_report_stays(tmp_path: Path) ->
     assert {entry.name: entry.read_text() for entry in report.parent.iterdir()} == {"made.html": "of yesterday"}
 
 
-@pytest.mark.parametrize(
-    "cell",
-    [
-        "os.kill(os.getpid(), signal.SIGKILL)",
-        "os.kill(os.getppid(), signal.SIGINT)",
-        "os.kill(os.getppid(), signal.SIGTERM)",
-    ],
-)
-def test_a_kernel_that_ends_is_told_with_its_cell(tmp_path: Path, cell: str) -> None:
-    """A kernel that dies, and one that a signal to the report ends, are told with the cell that ran."""
+def test_a_kernel_that_dies_is_told_with_its_cell(tmp_path: Path) -> None:
+    """`Refused` names the cell that ran."""
+    cell = "os.kill(os.getpid(), signal.SIGKILL); time.sleep(60)"
+    path = notebook(tmp_path, PARAMETERS, "import os, signal, time", cell)
+    why = f"made.ipynb did not run: cell 3 ({cell}): its kernel died, or Ctrl-C or a kill ended it"
+    with pytest.raises(Refused, match=re.escape(why)):
+        write_report(path, tmp_path)
+    assert not (tmp_path / "made.html").exists()
+
+
+@pytest.mark.parametrize("cell", ["os.kill(os.getppid(), signal.SIGINT)", "os.kill(os.getppid(), signal.SIGTERM)"])
+def test_a_report_that_a_signal_ends_is_told_with_its_cell(tmp_path: Path, cell: str) -> None:
+    """Ctrl-C and `kill` end the kernel too, and the message names the cell that ran."""
     path = notebook(tmp_path, PARAMETERS, "import os, signal, time", f"{cell}; time.sleep(60)")
     code = "import sys; from pathlib import Path; from gamelens.notebook.reports.report import write_report\n"
     code += "write_report(*map(Path, sys.argv[1:]))"
