@@ -202,10 +202,10 @@ def submit(url: str, **options: Any) -> None:
 
 
 def summary(url: str) -> None:
-    """Read the summary of the control API, within 1.5 s."""
+    """Read the summary of the control API, within 2.5 s."""
 
     async def run() -> None:
-        async with ControlApi(f"{url}/token", within_s=1.5) as control:
+        async with ControlApi(f"{url}/token", within_s=2.5) as control:
             await control.summary()
 
     asyncio.run(run())
@@ -287,22 +287,22 @@ def test_gzip_cut_short_is_requested_again() -> None:
 @pytest.mark.parametrize("respond", [drip_head, drip_body, drip_refusal])
 def test_a_request_ends_in_time_although_bytes_drip(respond: Callable[[PlainRequest], None]) -> None:
     """An answer that drips is given up after `max_wait_s`, not when it ends."""
-    error, seconds, requests = failure(respond, lambda url: available(url, max_wait_s=1.5))
+    error, seconds, requests = failure(respond, lambda url: available(url, max_wait_s=2.5))
     assert isinstance(error, Unreachable)
-    assert "within 1.5 s" in str(error)
-    assert 1.4 < seconds < 9
+    assert "within 2.5 s" in str(error)
+    assert 2.4 < seconds < 10
     assert requests == 1
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("call", [lambda url: submit(url, max_wait_s=1.5), summary], ids=["collector", "control API"])
+@pytest.mark.parametrize("call", [lambda url: submit(url, max_wait_s=2.5), summary], ids=["collector", "control API"])
 @pytest.mark.parametrize("respond", [drip_head, drip_body])
 def test_other_clients_end_in_time_too(respond: Callable[[PlainRequest], None], call: Call) -> None:
     """The collector client and the control API give up a dripping answer as well."""
     error, seconds, _ = failure(respond, call)
     assert isinstance(error, Unreachable)
-    assert "within 1.5 s" in str(error)
-    assert 1.4 < seconds < 9
+    assert "within 2.5 s" in str(error)
+    assert 2.4 < seconds < 10
 
 
 @pytest.mark.slow
@@ -314,30 +314,30 @@ def test_attempts_share_the_time() -> None:
         began.append(time.monotonic())
         request.begin(200, content_length="1000000")
         if len(began) == 1:
-            time.sleep(2)
+            time.sleep(3)
         else:
             drip(request)
 
     async def ask(url: str) -> None:
-        transport = Transport(url, key=Secret(KEY), max_wait_s=4.0, random=lambda: 0.0)
+        transport = Transport(url, key=Secret(KEY), max_wait_s=6.0, random=lambda: 0.0)
         await transport.send(HttpRequest(method="GET", path="/"))
 
     error, _, requests = failure(respond, lambda url: asyncio.run(ask(url)))
     assert isinstance(error, Unreachable)
     assert requests == 2
-    assert 1.2 < time.monotonic() - began[1] < 3.6
+    assert 1.9 < time.monotonic() - began[1] < 5
 
 
 @pytest.mark.slow
 def test_waiting_for_a_connection_takes_no_time_from_a_request() -> None:
-    """Eight requests of 0.25 s over one connection succeed, though the last waits for 1.75 s."""
+    """Eight requests of 0.5 s over one connection succeed, though the last waits for 3.5 s."""
 
     def respond(request: PlainRequest) -> None:
-        time.sleep(0.25)
+        time.sleep(0.5)
         request.answer(200)
 
     async def ask_all(url: str) -> None:
-        transport = Transport(url, key=Secret(KEY), max_wait_s=1.2, at_once=1)
+        transport = Transport(url, key=Secret(KEY), max_wait_s=2.0, at_once=1)
         request = HttpRequest(method="GET", path="/", attempts=1)
         await asyncio.gather(*(transport.send(request, RequestStats()) for _ in range(8)))
         await transport.aclose()
