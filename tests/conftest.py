@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import shutil
 import signal
@@ -20,8 +19,6 @@ from support.sandbox_stage import Stage
 from support.scheduling import HEAVY, FixtureScheduling
 
 register_profiles()
-
-gc.disable()  # until all tests are collected: almost nothing that is made until then is garbage
 
 # Temporary folders are in memory where it has room for them, since most tests wait for nothing but the disk.
 _MEMORY, _ROOM = Path("/dev/shm"), 4 * 2**30
@@ -48,12 +45,6 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Scheduling:
     """Let tests that share dear fixtures run on one worker."""
     return FixtureScheduling(config, log)
-
-
-def pytest_collection_finish() -> None:
-    """Leave modules and tests out of the searches for garbage, which would look at all of them again and again."""
-    gc.freeze()
-    gc.enable()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
