@@ -14,7 +14,7 @@ from gamelens._files import DRAFT_NAME, create_private, replace_file, write_priv
 SRC = Path(gamelens.__file__).parent
 WRITERS = {
     "sandbox/server.py",  # the ready file
-    "client/cache/parquet_files.py",
+    "client/answer_cache.py",
     "client/connection/recording.py",
     "analysis/files/csv_export.py",
     "notebook/reports/report.py",

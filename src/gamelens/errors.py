@@ -215,7 +215,7 @@ class PartialResult(Refused):
     """Some requests of a query failed. The first failure is the cause of this error.
 
     Args:
-        frame: the rows of the other requests, with their receipt; `resume(frame)` requests the rest.
+        frame: the rows of the other requests, with their receipt. The same query again requests what is not cached.
         gaps: what is missing, each as `{"metric", "interval", "scope", "error"}`.
     """
 
@@ -224,7 +224,7 @@ class PartialResult(Refused):
         self.gaps = list(gaps)
         pieces = f"{len(gaps)} pieces are missing" if len(gaps) > 1 else "1 piece is missing"
         came = "The rest of the answer is in .frame" if len(frame) else "Nothing came"
-        super().__init__(f"{pieces}: {_gaps_text(self.gaps)}. {came}; client.resume(error.frame) asks for the rest")
+        super().__init__(f"{pieces}: {_gaps_text(self.gaps)}. {came}; the same query again requests the rest")
 
 
 class Truncated(Refused):

@@ -98,10 +98,10 @@ def test_each_metric_of_a_joined_frame_keeps_its_rule() -> None:
 
 
 def test_a_metric_with_gaps_has_no_total() -> None:
-    """A metric with gaps raises `NotAdditive` that names `lens.resume`."""
+    """A metric with gaps raises `NotAdditive` that says what to do."""
     frame = tidy_frame(["event_count", "new_users"], timestamp=DAYS, event_count=[1, 2], new_users=[None, None])
     frame.attrs["gamelens"]["gaps"] = [{"metric": "new_users", "interval": "2026-11-01/P2D", "scope": None}]
-    with pytest.raises(NotAdditive, match=r"lens\.resume\(frame\) first"):
+    with pytest.raises(NotAdditive, match="the same query again"):
         total(frame)
 
 

@@ -177,7 +177,7 @@ def test_a_part_in_a_gap_is_na_and_never_zero(world: World) -> None:
     assert frame.loc[is_cut, ["arpdau", "iap_revenue"]].isna().all(axis=None)
     assert frame["player_days"].notna().all()
     assert frame.loc[~is_cut, "iap_revenue"].notna().all()
-    with pytest.raises(NotAdditive, match="resume"):
+    with pytest.raises(NotAdditive, match="the same query again"):
         frame.lens.total()
 
 
@@ -194,8 +194,8 @@ def test_a_missing_day_hides_its_whole_week(world: World) -> None:
     assert_same(frame[~is_cut], whole, "arpdau", ["platform"])
 
 
-def test_resume_fills_the_parts_that_failed(world: World, tmp_path: Path) -> None:
-    """`resume` takes the parts that came from the cache, requests the others and gives the whole frame."""
+def test_the_same_query_fills_the_parts_that_failed(world: World, tmp_path: Path) -> None:
+    """It takes the parts that came from the cache, requests the others and gives the whole frame."""
     watch = world.watch()
     lens = quick(watch, cache=tmp_path, clock=ManualClock())
     watch.fails = lambda sent: sent.name == "user_unique"
@@ -203,7 +203,7 @@ def test_resume_fills_the_parts_that_failed(world: World, tmp_path: Path) -> Non
     assert partial["arpdau"].isna().all()
     watch.fails = lambda sent: False
     watch.clear()
-    whole = lens.resume(partial)
+    whole = lens.query("arpdau", by="platform", over="2026-10-20/2026-11-10")
     assert {request.name for request in watch.queries} == {"user_unique"}
     assert whole.attrs["gamelens"]["gaps"] == []
     assert_equal(whole, quick(world.watch()).query("arpdau", by="platform", over="2026-10-20/2026-11-10"))

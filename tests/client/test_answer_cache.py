@@ -16,12 +16,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gamelens.client.cache.answer_cache import AnswerCache, CacheKey, cache_folder
+from gamelens.client.answer_cache import AnswerCache, CacheKey, cache_folder
 from gamelens.client.tables.time_ranges import BucketSlice
 from gamelens.wire.intervals import Interval
 from support.cache_writer import (
     ASKED,
-    BEGAN_S,
     DAY,
     LATER,
     STAMP,
@@ -66,9 +65,9 @@ def cache(make: Callable[..., AnswerCache]) -> AnswerCache:
     return make()
 
 
-def parquet_files(cache: AnswerCache) -> list[Path]:
-    """Return the Parquet files of *cache*, unfinished ones included."""
-    return sorted((cache.folder / "answers").glob("*.parquet*"))
+def file_of(cache: AnswerCache) -> Path:
+    """Return the file of *cache*."""
+    return cache.folder / "answers-2" / "answers.sqlite"
 
 
 # Lookups
@@ -220,15 +219,6 @@ def test_rows_of_an_incompatible_type_are_requested_again(cache: AnswerCache, cl
     assert result.table["more"].to_pylist() == ["seven"]
 
 
-def test_rows_that_parquet_cannot_hold_are_not_stored(cache: AnswerCache) -> None:
-    """Rows that Parquet cannot hold are not stored, older ones are dropped, `info` says why."""
-    keep(cache, [1], rows_of_seed(1, 1))
-    keep(cache, [1], rows(1, ("US", 1), more=pa.array([{}])))
-    assert found_days(cache, [1]) == []
-    assert "Parquet cannot hold it" in (cache.info().store_error or "")
-    assert cache.info().off is None
-
-
 # Expiry
 
 
@@ -288,67 +278,53 @@ def test_a_bucket_requested_again_after_it_settled_stays(cache: AnswerCache) -> 
     assert find(cache, [1], available(900)) == rows_of_seed(1, 2)
 
 
-# Merging of files
+# Many answers
 
 
-def test_after_many_days_there_are_few_files(cache: AnswerCache, clock: Clock) -> None:
-    """A hundred days stored one by one are merged into at most 13 files."""
+def test_a_hundred_days_stored_one_by_one_are_found_together(cache: AnswerCache, clock: Clock) -> None:
+    """In the order requested, whenever each was stored."""
     for day in range(100):
         clock.advance(86_400)
         keep(cache, [day], rows_of_seed(day, 1))
-        assert len(parquet_files(cache)) <= 13
-    assert len(parquet_files(cache)) == cache.info().files
     assert find(cache, range(100)) == pa.concat_tables([rows_of_seed(day, 1) for day in range(100)])
+    assert (cache.info().queries, cache.info().buckets) == (1, 100)
 
 
-def test_merging_keeps_the_unsettled_unsettled_and_the_fresh_fresh(cache: AnswerCache) -> None:
-    """Merging files changes neither which buckets are settled nor how old they are."""
+def test_storing_other_days_leaves_the_unsettled_unsettled_and_the_fresh_fresh(cache: AnswerCache) -> None:
+    """Each bucket has the times of its own request."""
     for day in range(30):
         keep(cache, [day], rows_of_seed(day, 1), available(29))
     assert found_days(cache, range(30), available(29), fresh_s=60) == [*range(30)]
     assert found_days(cache, range(30), available(30), fresh_s=60) == [*range(27)]
 
 
-def test_merging_drops_unsettled_buckets_unused_for_a_season(cache: AnswerCache, clock: Clock) -> None:
-    """Merging drops unsettled buckets after 90 days without use and keeps settled ones."""
+def test_unsettled_buckets_unused_for_a_season_are_dropped(cache: AnswerCache, clock: Clock) -> None:
+    """The next answer of their query drops them after 90 days, and keeps settled ones."""
     keep(cache, [500], rows_of_seed(500, 1), available(500))
     keep(cache, [501], rows_of_seed(501, 1), available(900))
     clock.advance(91 * 86_400)
-    for day in range(12):
-        keep(cache, [day], rows_of_seed(day, 1))
-    assert cache.info().buckets == 13
-    assert found_days(cache, [501]) == [501]
+    keep(cache, [1], rows_of_seed(1, 1))
+    assert cache.info().buckets == 2
+    assert found_days(cache, [1, 501]) == [1, 501]
 
 
-def test_merging_changes_no_type(cache: AnswerCache) -> None:
-    """Files whose columns have different types are not merged into one type."""
+def test_each_bucket_keeps_its_types(cache: AnswerCache) -> None:
+    """A day whose column was whole numbers is found as such beside days of fractions."""
     tables = [
         rows(day, ("US", day), more=pa.array([day], pa.int64() if day % 2 else pa.float64())) for day in range(40)
     ]
     for day, table in enumerate(tables):
         keep(cache, [day], table)
     assert [find(cache, [day]) for day in range(40)] == tables
-    assert len(parquet_files(cache)) <= 26
 
 
-def test_days_without_rows_are_merged_with_the_others(cache: AnswerCache) -> None:
-    """Files of empty answers are merged with files that have rows."""
+def test_days_without_rows_add_no_column_to_others(cache: AnswerCache) -> None:
+    """An empty answer has the columns that its service named, which may be fewer."""
     bare = pa.table({"timestamp": pa.array([], STAMP)})
     for day in range(60):
         keep(cache, [day], rows_of_seed(day, 1) if day % 2 else bare)
-    assert len(parquet_files(cache)) <= 13
     assert found_days(cache, range(60)) == [*range(60)]
     assert find(cache, range(60)) == pa.concat_tables([rows_of_seed(day, 1) for day in range(1, 60, 2)])
-
-
-def test_a_file_is_removed_with_its_last_slice(cache: AnswerCache) -> None:
-    """A file is removed once all its bucket slices have been replaced."""
-    keep(cache, [1, 2], pa.concat_tables([rows_of_seed(1, 1), rows_of_seed(2, 1)]))
-    (first,) = parquet_files(cache)
-    keep(cache, [1], rows_of_seed(1, 2))
-    assert first in parquet_files(cache)
-    keep(cache, [2], rows_of_seed(2, 2))
-    assert first not in parquet_files(cache)
 
 
 @pytest.fixture(scope="module")
@@ -405,60 +381,80 @@ def test_a_lookup_finds_exactly_what_was_stored_last(many: Path, steps: list[Ste
 # The bound
 
 
-def test_the_least_recently_used_rows_are_removed_first(make: Callable[..., AnswerCache], clock: Clock) -> None:
-    """Over `max_bytes`, the file that was used least recently is removed first."""
+def asked(metric: str) -> CacheKey:
+    """Return the key of a query of *metric*."""
+    return msgspec.structs.replace(ASKED, metric=metric)
+
+
+def noise(day: int, count: int) -> pa.Table:
+    """Return *count* rows that cannot be compressed."""
+    return rows(day, *((os.urandom(20).hex(), 1) for _ in range(count)))
+
+
+def test_the_queries_used_least_recently_are_removed_first(make: Callable[..., AnswerCache], clock: Clock) -> None:
+    """Over `max_bytes`, whole queries go, in the order of their last use."""
     whole = make()
     for metric in ("a", "b", "c"):
         clock.advance(100)
-        keep(whole, [1], rows_of_seed(1, 1), key=msgspec.structs.replace(ASKED, metric=metric))
+        keep(whole, [1], noise(1, 2000), key=asked(metric))
     clock.advance(100)
-    find(whole, [1], key=msgspec.structs.replace(ASKED, metric="a"))
+    find(whole, [1], key=asked("a"))
     clock.advance(100)
-    small = make(max_bytes=whole.info().bytes + 10)
-    keep(small, [1], rows_of_seed(1, 1), key=msgspec.structs.replace(ASKED, metric="d"))
-    remaining = [m for m in "abcd" if found_days(small, [1], key=msgspec.structs.replace(ASKED, metric=m))]
-    assert remaining == ["a", "c", "d"]
-    assert len(parquet_files(small)) == 3
+    small = make(max_bytes=whole.info().bytes + 20_000)
+    keep(small, [1], noise(1, 2000), key=asked("d"))
+    assert [metric for metric in "abcd" if found_days(small, [1], key=asked(metric))] == ["a", "c", "d"]
+
+
+def test_the_file_stays_below_max_bytes(make: Callable[..., AnswerCache], clock: Clock) -> None:
+    """Sixty answers of 60 kB into 1 MiB; the one that is used between stays."""
+    cache = make(max_bytes=1 << 20)
+    for number in range(60):
+        clock.advance(100)
+        keep(cache, [1], noise(1, 2000), key=asked(f"m{number}"))
+        assert found_days(cache, [1], key=asked("m0")) == [1]
+    assert file_of(cache).stat().st_size <= cache.info().max_bytes
+    assert 5 < cache.info().queries < 30
+
+
+def test_a_query_that_outgrows_max_bytes_loses_its_earlier_answers(
+    make: Callable[..., AnswerCache], clock: Clock
+) -> None:
+    """Its newest answer stays, and so does the bound."""
+    cache = make(max_bytes=500_000)
+    for day in range(20):
+        clock.advance(100)
+        keep(cache, [day], noise(day, 2000))
+        assert found_days(cache, [day]) == [day]
+        assert cache.info().bytes <= 500_000
 
 
 def test_max_bytes_bounds_all_owners_together(make: Callable[..., AnswerCache], clock: Clock) -> None:
-    """`max_bytes` bounds the folder: rows of one owner can displace those of another."""
+    """`max_bytes` bounds the file: rows of one owner can displace those of another."""
     ann = make()
-    keep(ann, [1], rows_of_seed(1, 1))
+    keep(ann, [1], noise(1, 2000))
     clock.advance(100)
-    bob = make(owner="bob", max_bytes=ann.info().bytes + 10)
-    keep(bob, [1], rows_of_seed(1, 1))
+    bob = make(owner="bob", max_bytes=ann.info().bytes + 20_000)
+    keep(bob, [1], noise(1, 2000))
     assert (found_days(ann, [1]), found_days(bob, [1])) == ([], [1])
-    assert sum(path.stat().st_size for path in parquet_files(bob)) <= bob.info().bytes <= bob.info().max_bytes
+    assert bob.info().bytes <= bob.info().max_bytes
 
 
 def test_an_answer_over_max_bytes_is_not_stored_and_removes_nothing(make: Callable[..., AnswerCache]) -> None:
     """An answer larger than `max_bytes` is not stored, and no other rows are removed for it."""
-    cache = make(max_bytes=6000)
+    cache = make(max_bytes=100_000)
     keep(cache, [1], rows_of_seed(1, 1))
-    keep(cache, [2], rows(2, *((os.urandom(20).hex(), 1) for _ in range(1000))))
+    keep(cache, [2], noise(2, 6000))
     assert found_days(cache, [1, 2]) == [1]
     assert "max_bytes" in (cache.info().store_error or "")
 
 
-def test_an_answer_that_is_not_stored_leaves_merged_files_alone(make: Callable[..., AnswerCache]) -> None:
-    """An answer over `max_bytes` leaves all rows of already merged files findable."""
-    cache = make(max_bytes=60_000)
-    for day in range(12):
-        keep(cache, [day], rows_of_seed(day, 1))
-    keep(cache, [12], rows(12, *((os.urandom(20).hex(), 1) for _ in range(3000))))
-    assert "max_bytes" in (cache.info().store_error or "")
-    assert found_days(cache, range(13)) == [*range(12)]
-    assert find(cache, range(12)) == pa.concat_tables([rows_of_seed(day, 1) for day in range(12)])
-
-
 def test_rows_replaced_by_an_answer_over_max_bytes_are_dropped(make: Callable[..., AnswerCache]) -> None:
     """If the newer answer is too large to store, the outdated rows are not found either."""
-    cache = make(max_bytes=6000)
+    cache = make(max_bytes=100_000)
     keep(cache, [2], rows_of_seed(2, 1))
-    keep(cache, [2], rows(2, *((os.urandom(20).hex(), 1) for _ in range(1000))))
+    keep(cache, [2], noise(2, 6000))
     assert found_days(cache, [2]) == []
-    assert parquet_files(cache) == []
+    assert cache.info().buckets == 0
 
 
 # The folder
@@ -472,16 +468,16 @@ def test_making_a_cache_touches_nothing(cache: AnswerCache) -> None:
 def test_only_the_user_may_read_the_folder(cache: AnswerCache) -> None:
     """Files have mode 0600 and folders 0700."""
     keep(cache, [1], rows_of_seed(1, 1))
-    modes = {stat.S_IMODE(path.stat().st_mode) for path in (cache.folder / "answers").iterdir()}
+    modes = {stat.S_IMODE(path.stat().st_mode) for path in (cache.folder / "answers-2").iterdir()}
     assert modes == {0o600}
-    assert {stat.S_IMODE(path.stat().st_mode) for path in (cache.folder, cache.folder / "answers")} == {0o700}
+    assert {stat.S_IMODE(path.stat().st_mode) for path in (cache.folder, cache.folder / "answers-2")} == {0o700}
 
 
 def test_a_folder_that_others_could_read_is_closed_to_them(cache: AnswerCache) -> None:
     """An existing folder with mode 0755 is changed to 0700."""
-    (cache.folder / "answers").mkdir(parents=True, mode=0o755)
+    (cache.folder / "answers-2").mkdir(parents=True, mode=0o755)
     keep(cache, [1], rows_of_seed(1, 1))
-    assert stat.S_IMODE((cache.folder / "answers").stat().st_mode) == 0o700
+    assert stat.S_IMODE((cache.folder / "answers-2").stat().st_mode) == 0o700
 
 
 def test_other_files_in_the_folder_are_left_alone(cache: AnswerCache) -> None:
@@ -489,10 +485,10 @@ def test_other_files_in_the_folder_are_left_alone(cache: AnswerCache) -> None:
     cache.folder.mkdir()
     (cache.folder / "thesis.parquet").write_text("mine")
     keep(cache, [1], rows_of_seed(1, 1))
-    (cache.folder / "answers" / "notes.txt").write_text("mine too")
+    (cache.folder / "answers-2" / "notes.txt").write_text("mine too")
     cache.clear(everything=True)
     assert (cache.folder / "thesis.parquet").exists()
-    assert (cache.folder / "answers" / "notes.txt").exists()
+    assert (cache.folder / "answers-2" / "notes.txt").exists()
 
 
 def test_the_environment_names_the_folder(tmp_path: Path) -> None:
@@ -508,8 +504,8 @@ def test_info_counts(cache: AnswerCache, make: Callable[..., AnswerCache]) -> No
     find(cache, [1, 2, 3])
     cache.fresh_slices(ASKED, day_slices([1]), available=LATER, fresh_s=0)
     info = cache.info()
-    assert (info.queries, info.buckets, info.files, info.hits, info.misses) == (1, 2, 1, 2, 1)
-    assert info.bytes > sum(path.stat().st_size for path in parquet_files(cache))
+    assert (info.queries, info.buckets, info.hits, info.misses) == (1, 2, 2, 1)
+    assert info.bytes <= file_of(cache).stat().st_size
 
 
 def test_info_prints_as_a_sentence(cache: AnswerCache) -> None:
@@ -517,7 +513,7 @@ def test_info_prints_as_a_sentence(cache: AnswerCache) -> None:
     keep(cache, [1], rows_of_seed(1, 1))
     find(cache, [1, 2])
     printed = repr(cache.info())
-    assert printed.startswith(f"Cache in {cache.folder}: 1 questions, 1 buckets in 1 files, 0.0 of 512 MiB")
+    assert printed.startswith(f"Cache in {cache.folder}: 1 queries, 1 buckets, 0.0 of 512 MiB")
     assert printed.endswith("1 of 2 buckets found")
 
 
@@ -530,16 +526,26 @@ def test_clear_removes_only_the_owners_rows(cache: AnswerCache, make: Callable[.
     cache.clear()
     assert (found_days(cache, [1]), found_days(other, [1])) == ([], [1])
     assert (len(cache.restatements()), len(other.restatements())) == (0, 1)
-    assert len(parquet_files(cache)) == 1
 
 
 def test_clear_everything_removes_all(cache: AnswerCache, make: Callable[..., AnswerCache]) -> None:
-    """`clear(everything=True)` removes the rows of all owners and all files."""
+    """`clear(everything=True)` removes the rows of all owners, and the file shrinks."""
     other = make(owner="bob")
     keep(cache, [1], rows_of_seed(1, 1))
     keep(other, [1], rows_of_seed(1, 1))
     cache.clear(everything=True)
-    assert (found_days(cache, [1]), found_days(other, [1]), parquet_files(cache)) == ([], [], [])
+    assert (found_days(cache, [1]), found_days(other, [1]), other.info().queries) == ([], [], 0)
+
+
+def test_clear_everything_removes_the_files_of_earlier_versions(cache: AnswerCache) -> None:
+    """Those that the cache wrote, and nothing else in their folder."""
+    older = cache.folder / "answers"
+    older.mkdir(parents=True)
+    names = ["index.sqlite", "index.sqlite-wal", "opening.lock", f"{'0' * 32}-00000000.parquet"]
+    for name in (*names, "thesis.parquet"):
+        (older / name).touch()
+    cache.clear(everything=True)
+    assert [path.name for path in older.iterdir()] == ["thesis.parquet"]
 
 
 def test_a_closed_cache_finds_and_stores_nothing(cache: AnswerCache) -> None:
@@ -558,27 +564,6 @@ def test_a_closed_cache_can_be_cleared_and_stays_closed(cache: AnswerCache, make
     cache.clear()
     assert cache.info().off == "closed"
     assert found_days(make(), [1]) == []
-
-
-def test_checking_for_fresh_slices_reads_no_file(cache: AnswerCache) -> None:
-    """Checking which slices are cached reads the index only, so a missing file is not seen."""
-    keep(cache, [1], rows_of_seed(1, 1))
-    parquet_files(cache)[0].unlink()
-    assert cache.fresh_slices(ASKED, day_slices([1, 2]), available=LATER, fresh_s=0) == {day_slice(1)}
-
-
-def test_old_orphans_are_swept_when_a_cache_is_opened(cache: AnswerCache, make: Callable[..., AnswerCache]) -> None:
-    """Opening a cache removes files that are not in the index and older than an hour."""
-    keep(cache, [1], rows_of_seed(1, 1))
-    (stored,) = parquet_files(cache)
-    files = [f"{'0' * 31}{number}-00000000.parquet" for number in range(4)]
-    names = [*files[:2], *(f".{file}.0123abcd.part" for file in files[2:])]
-    for name, age_s in zip(names, (3601, 3599, 3601, 3599), strict=True):
-        path = stored.with_name(name)
-        path.touch()
-        os.utime(path, (BEGAN_S - age_s, BEGAN_S - age_s))
-    assert found_days(make(), [1]) == [1]
-    assert [path.name for path in parquet_files(cache)] == sorted([names[1], names[3], stored.name])
 
 
 def test_threads_share_a_cache(cache: AnswerCache) -> None:

@@ -14,14 +14,16 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
+import msgspec
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gamelens
-from gamelens.client.cache.answer_cache import AnswerCache
+from gamelens.client.answer_cache import AnswerCache
 from gamelens.errors import BadQuery
 from support import cache_writer
 from support.cache_writer import ASKED, LATER, day_slice, day_slices, find, found_days, keep, rows_of_seed
@@ -67,12 +69,24 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def answers_folder(cache: AnswerCache) -> Path:
     """Return the folder with the files of *cache*."""
-    return cache.folder / "answers"
+    return cache.folder / "answers-2"
 
 
-def parquet_files(cache: AnswerCache) -> list[Path]:
-    """Return the Parquet files of *cache*, unfinished ones included."""
-    return sorted(answers_folder(cache).glob("*.parquet*"))
+def file_of(cache: AnswerCache) -> Path:
+    """Return the file of *cache*."""
+    return answers_folder(cache) / "answers.sqlite"
+
+
+def damaged(cache: AnswerCache) -> Path:
+    """Return the file that *cache* has set aside."""
+    return cache.folder / "answers-2-damaged" / "answers.sqlite"
+
+
+def change(cache: AnswerCache, statement: str) -> None:
+    """Run *statement* on the file of *cache*."""
+    with sqlite3.connect(file_of(cache)) as other:
+        other.execute(statement)
+    other.close()
 
 
 def start_writer(verb: str, folder: Path, seed: int = 1) -> subprocess.Popen[str]:
@@ -106,44 +120,52 @@ def assert_works(cache: AnswerCache, days: range = DAYS) -> None:
 # Damage
 
 
-def test_a_damaged_file_is_a_miss_and_is_removed(cache: AnswerCache) -> None:
-    """A file with a flipped bit is removed and its buckets are requested again."""
+@pytest.mark.parametrize(
+    "damage",
+    [
+        pytest.param("rows = substr(rows, 1, length(rows) - 1)", id="rows cut short"),
+        pytest.param("rows = zeroblob(length(rows))", id="rows overwritten"),
+        pytest.param("rows_checksum = rows_checksum + 1", id="their checksum"),
+        pytest.param("as_of = as_of + 1", id="the time of the answer"),
+        pytest.param("fetched_at = fetched_at - 1", id="the time of the request"),
+    ],
+)
+def test_a_damaged_bucket_is_a_miss(cache: AnswerCache, damage: str) -> None:
+    """Its rows are requested again, those of others are found."""
     keep(cache, [1], rows_of_seed(1, 1))
     keep(cache, [2], rows_of_seed(2, 1))
-    for path in parquet_files(cache):
-        body = bytearray(path.read_bytes())
-        body[len(body) // 2] ^= 1
-        path.write_bytes(body)
-        break
-    assert len(cache.find(ASKED, day_slices([1, 2]), available=LATER, fresh_s=0).slices) == 1
-    assert len(parquet_files(cache)) == 1
-    assert (cache.info().buckets, cache.info().files, cache.info().off) == (1, 1, None)
-
-
-def test_a_file_cut_short_is_a_miss(cache: AnswerCache) -> None:
-    """A file that lacks its last byte is not read."""
+    change(cache, f"UPDATE bucket SET {damage} WHERE starts = (SELECT min(starts) FROM bucket)")
+    result = cache.find(ASKED, day_slices([1, 2]), available=LATER, fresh_s=0)
+    assert result.slices == {day_slice(2)}
+    assert result.table == rows_of_seed(2, 1)
+    assert cache.fresh_slices(ASKED, day_slices([1, 2]), available=LATER, fresh_s=0) == {day_slice(2)}
+    assert cache.info().off is None
     keep(cache, [1], rows_of_seed(1, 1))
-    (path,) = parquet_files(cache)
-    path.write_bytes(path.read_bytes()[:-1])
+    assert found_days(cache, [1, 2]) == [1, 2]
+
+
+def test_a_damaged_bucket_is_no_restatement(cache: AnswerCache) -> None:
+    """What cannot be read cannot be compared."""
+    keep(cache, [1], rows_of_seed(1, 1))
+    change(cache, "UPDATE bucket SET rows = zeroblob(length(rows))")
+    assert keep(cache, [1], rows_of_seed(1, 2)) == []
+
+
+def test_rows_that_this_version_of_pyarrow_cannot_read_are_a_miss(cache: AnswerCache) -> None:
+    """Their checksum is right, they are not an Arrow stream."""
+    keep(cache, [1], rows_of_seed(1, 1))
+    with sqlite3.connect(file_of(cache)) as other:
+        ((query_key, *row),) = other.execute(
+            "SELECT key, starts, ends, bucket_start, as_of, fetched_at FROM bucket JOIN query ON id = query"
+        )
+        rows_checksum = crc32(b"of another time")
+        checksum = crc32(msgspec.json.encode((query_key, *row, rows_checksum)))
+        values = (b"of another time", rows_checksum, checksum)
+        other.execute("UPDATE bucket SET rows = ?, rows_checksum = ?, checksum = ?", values)
+    other.close()
+    assert cache.fresh_slices(ASKED, day_slices([1]), available=LATER, fresh_s=0) == {day_slice(1)}
     assert find(cache, [1]) is None
-
-
-def test_a_file_that_vanished_is_a_miss(cache: AnswerCache) -> None:
-    """A missing file is a miss and leaves the index."""
-    keep(cache, [1], rows_of_seed(1, 1))
-    parquet_files(cache)[0].unlink()
-    assert find(cache, [1]) is None
-    assert cache.info().files == 0
-
-
-def test_a_file_that_vanished_is_forgotten_when_a_cache_is_opened(
-    cache: AnswerCache, make: Callable[..., AnswerCache]
-) -> None:
-    """Opening a cache removes index entries of missing files."""
-    keep(cache, [1], rows_of_seed(1, 1))
-    parquet_files(cache)[0].unlink()
-    later = make()
-    assert later.fresh_slices(ASKED, day_slices([1]), available=LATER, fresh_s=0) == frozenset()
+    assert cache.info().buckets == 0
 
 
 @settings(max_examples=examples(60), deadline=None)
@@ -152,7 +174,7 @@ def test_any_byte_of_any_file_may_flip(written: Path, which: int, place: int, bi
     """A wrong byte anywhere on disk is a miss, never a wrong number."""
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(shutil.copytree(written, Path(temporary) / "cache"))
-        paths = sorted(path for path in (folder / "answers").iterdir() if path.stat().st_size)
+        paths = sorted(path for path in (folder / "answers-2").iterdir() if path.stat().st_size)
         body = bytearray(paths[which % len(paths)].read_bytes())
         body[place % len(body)] ^= 1 << bit
         paths[which % len(paths)].write_bytes(body)
@@ -163,67 +185,71 @@ def test_any_byte_of_any_file_may_flip(written: Path, which: int, place: int, bi
         cache.close()
 
 
-def test_an_index_that_is_no_database_is_set_aside(cache: AnswerCache) -> None:
-    """An index file that is not a database is kept as `damaged.sqlite`, and a new one is made."""
+@pytest.mark.parametrize(
+    "content",
+    [
+        pytest.param(b"my diary, and long enough to be looked at" * 100, id="not a database"),
+        pytest.param(b"my diary", id="short"),
+        pytest.param(b"", id="empty"),
+    ],
+)
+def test_a_file_that_is_not_a_cache_is_set_aside(cache: AnswerCache, content: bytes) -> None:
+    """With its folder; a new one is made, and `info` names the copy."""
     answers_folder(cache).mkdir(parents=True)
-    (answers_folder(cache) / "index.sqlite").write_bytes(b"my diary, and long enough to be looked at" * 100)
+    file_of(cache).write_bytes(content)
     assert_works(cache)
-    assert (answers_folder(cache) / "damaged.sqlite").read_bytes().startswith(b"my diary")
+    assert damaged(cache).read_bytes() == content
+    assert repr(cache.info()).endswith(f"; a damaged file was set aside in {damaged(cache).parent}")
 
 
-def test_an_index_of_another_program_is_set_aside(cache: AnswerCache) -> None:
-    """A database with other tables is kept as `damaged.sqlite`, and a new index is made."""
+def test_a_database_of_another_program_is_set_aside(cache: AnswerCache) -> None:
+    """Even one with a table of the same name."""
     answers_folder(cache).mkdir(parents=True)
-    with sqlite3.connect(answers_folder(cache) / "index.sqlite") as other:
-        other.execute("CREATE TABLE units (diary TEXT)")
-    other.close()
+    change(cache, "CREATE TABLE bucket (diary TEXT)")
     assert_works(cache)
-    assert (answers_folder(cache) / "damaged.sqlite").exists()
+    assert damaged(cache).exists()
 
 
-def test_an_empty_index_file_is_filled(cache: AnswerCache) -> None:
-    """An empty index file is used as a new index."""
+def test_the_copy_of_a_damaged_file_is_removed_by_clear_everything(cache: AnswerCache) -> None:
+    """And `info` no longer names it."""
     answers_folder(cache).mkdir(parents=True)
-    (answers_folder(cache) / "index.sqlite").touch()
-    assert_works(cache)
-
-
-def test_a_damaged_index_is_removed_by_clear_everything(cache: AnswerCache) -> None:
-    """`clear(everything=True)` also removes `damaged.sqlite`."""
-    answers_folder(cache).mkdir(parents=True)
-    (answers_folder(cache) / "index.sqlite").write_bytes(b"my diary" * 1000)
+    file_of(cache).write_bytes(b"my diary" * 1000)
     keep(cache, [1], rows_of_seed(1, 1))
     cache.clear(everything=True)
-    assert not (answers_folder(cache) / "damaged.sqlite").exists()
+    assert not damaged(cache).parent.exists()
+    assert cache.info().damaged is None
 
 
-def test_an_index_damaged_while_open_is_replaced(cache: AnswerCache) -> None:
-    """An index that is damaged while it is open is replaced by a new one."""
+def test_there_is_one_copy_of_a_damaged_file(cache: AnswerCache) -> None:
+    """The last one."""
+    for content in (b"my diary", b"my other diary"):
+        answers_folder(cache).mkdir(parents=True, exist_ok=True)
+        file_of(cache).write_bytes(content)
+        keep(cache, [1], rows_of_seed(1, 1))
+        assert damaged(cache).read_bytes() == content
+
+
+def test_a_file_damaged_while_it_is_used_is_replaced(cache: AnswerCache) -> None:
+    """A table whose root page is gone is damage, whatever else the file has."""
     keep(cache, DAYS, pa.concat_tables([rows_of_seed(day, 1) for day in DAYS]))
-    cache_index = answers_folder(cache) / "index.sqlite"
-    with sqlite3.connect(cache_index) as other:
+    with sqlite3.connect(file_of(cache)) as other:
         other.execute("PRAGMA writable_schema = ON")
-        other.execute("UPDATE sqlite_master SET rootpage = 999999 WHERE name = 'units'")
+        other.execute("UPDATE sqlite_master SET rootpage = 999999 WHERE name = 'bucket'")
     other.close()
     assert_works(cache)
 
 
-def test_a_cache_follows_when_another_process_replaces_the_index(
+def test_a_cache_follows_when_another_process_replaces_the_file(
     cache: AnswerCache, make: Callable[..., AnswerCache]
 ) -> None:
-    """An open cache switches to the new index once another process has replaced it."""
+    """What is stored from then on is found by both."""
     keep(cache, [1], rows_of_seed(1, 1))
-    index = answers_folder(cache) / "index.sqlite"
-    index.replace(index.with_name("elsewhere.sqlite"))
-    for tail in ("-wal", "-shm"):
-        index.with_name(f"index.sqlite{tail}").unlink()
+    answers_folder(cache).rename(cache.folder / "elsewhere")
     other = make()
     keep(other, [2], rows_of_seed(2, 1))
     assert found_days(cache, [1, 2]) == [2]
     keep(cache, [3], rows_of_seed(3, 1))
-    other.close()
-    cache.close()
-    assert found_days(make(), [1, 2, 3]) == [2, 3]
+    assert found_days(other, [1, 2, 3]) == [2, 3]
 
 
 def test_a_folder_may_be_removed_at_any_time(cache: AnswerCache) -> None:
@@ -283,7 +309,7 @@ def test_a_lock_that_is_never_released_switches_the_cache_off(make: Callable[...
     """A writer that waits longer than `patience_s` for the lock switches off, readers do not."""
     cache = make(patience_s=0.1)
     keep(cache, [1], rows_of_seed(1, 1))
-    with sqlite3.connect(answers_folder(cache) / "index.sqlite", isolation_level=None) as stuck:
+    with sqlite3.connect(file_of(cache), isolation_level=None) as stuck:
         stuck.execute("BEGIN IMMEDIATE")
         assert found_days(cache, [1]) == [1]  # readers do not wait
         keep(cache, [2], rows_of_seed(2, 1))
@@ -291,7 +317,6 @@ def test_a_lock_that_is_never_released_switches_the_cache_off(make: Callable[...
     assert "locked" in (cache.info().off or "")
     later = make()
     assert found_days(later, [1, 2]) == [1]
-    assert len(parquet_files(later)) == 1
 
 
 # Other processes
@@ -331,10 +356,9 @@ def test_processes_may_store_the_same_days_at_once(tmp_path: Path, make: Callabl
     cache = make()
     for day in range(10):
         assert find(cache, [day]) in [rows_of_seed(day, seed) for seed in (1, 2, 3)]
-    assert len(parquet_files(cache)) == cache.info().files
     assert len(cache.restatements()) <= 3 * 20 * 10
 
 
-def test_a_forked_child_opens_the_index_itself(tmp_path: Path) -> None:
-    """Parent and forked child each use a database connection of their own."""
+def test_a_forked_child_uses_the_cache_too(tmp_path: Path) -> None:
+    """Parent and child find what each has stored."""
     output_of(start_writer("fork", tmp_path / "cache"))

@@ -1,9 +1,10 @@
-"""Failed requests of a query: the others are sent, each gap is named, `resume` sends exactly those."""
+"""Failed requests of a query: the others are sent, each gap is named, the same query sends exactly those."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -72,44 +73,41 @@ def test_a_failed_request_does_not_stop_the_others(world: World, call: Call) -> 
 
 
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
-def test_resume_sends_exactly_the_failed_requests_without_a_cache(world: World, call: Call) -> None:
+def test_the_same_query_sends_exactly_the_failed_requests(world: World, tmp_path: Path, call: Call) -> None:
     """What came is not requested again, be it rows, retention or what a total was made of."""
-    watch = world.watch()
-    lens = quick(watch, max_days=5)
-    whole = call(lens)
-    expected = [request for request in watch.queries if in_failed_piece(request)]
+    calm, watch = world.watch(), world.watch()
+    whole = call(quick(calm, max_days=5))
+    expected = [request for request in calm.queries if in_failed_piece(request)]
+    lens = quick(watch, max_days=5, cache=tmp_path)
     watch.fails = in_failed_piece
-    with pytest.raises(PartialResult) as partial:
+    with pytest.raises(PartialResult):
         call(lens)
     watch.fails = lambda _: False
     watch.clear()
-    resumed = lens.resume(partial.value.frame)
-    assert_equal(resumed, whole)
+    again = call(lens)
+    assert_equal(again, whole)
     assert sorted(map(str, watch.queries)) == sorted(map(str, expected))
-    assert resumed.attrs["gamelens"]["gaps"] == []
+    assert again.attrs["gamelens"]["gaps"] == []
 
 
-def test_a_resume_that_fails_again_keeps_what_came(world: World) -> None:
-    """Of retention too each answer is requested once, over any number of `resume`."""
+def test_a_query_that_fails_again_keeps_what_came(world: World, tmp_path: Path) -> None:
+    """Each answer is requested once, however often the query is sent."""
     watch = world.watch()
-    lens = quick(watch, max_days=5)
-    whole = CALLS["retention"](lens)
-    partial = None
+    whole = CALLS["retention"](quick(watch, max_days=5))
+    lens = quick(watch, max_days=5, cache=tmp_path)
     for first in FAILED:
         watch.fails = lambda sent, first=first: in_failed_piece(sent) and sent.body["interval"] >= first  # type: ignore[misc]
-        with pytest.raises(PartialResult) as again:
-            CALLS["retention"](lens) if partial is None else lens.resume(partial.frame)
-        partial = again.value
-    assert partial is not None
+        with pytest.raises(PartialResult) as partial:
+            CALLS["retention"](lens)
     watch.fails = lambda _: False
     watch.clear()
-    assert_equal(lens.resume(partial.frame), whole)
-    assert len(watch.queries) == len(partial.gaps)
+    assert_equal(CALLS["retention"](lens), whole)
+    assert len(watch.queries) == len(partial.value.gaps)
 
 
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
 def test_each_request_is_named_where_nothing_came(world: World, call: Call) -> None:
-    """The frame is empty with the columns of a whole one, and `resume` completes it."""
+    """The frame is empty with the columns of a whole one."""
     watch = world.watch()
     lens = quick(watch, max_days=5)
     whole = call(lens)
@@ -121,7 +119,6 @@ def test_each_request_is_named_where_nothing_came(world: World, call: Call) -> N
     assert len(partial.value.gaps) == len(watch.queries)
     assert len(partial.value.frame) == 0
     assert [*partial.value.frame.columns] == [*whole.columns]
-    assert_equal(lens.resume(partial.value.frame), whole)
 
 
 def test_the_only_request_raises_its_own_error(world: World) -> None:
@@ -196,18 +193,18 @@ def test_rows_that_came_before_such_an_error_are_kept(services: Served) -> None:
     assert partial.value.frame["timestamp"].nunique() == AT_ONCE
 
 
-def test_the_async_client_does_the_same(services: Served) -> None:
-    """Of six requests one fails, the others are sent, and `resume` sends the one."""
+def test_the_async_client_does_the_same(services: Served, tmp_path: Path) -> None:
+    """Of six requests one fails, the others are sent, and the same query sends the one."""
     world = services.world()
 
     async def main() -> tuple[PartialResult, pd.DataFrame, int]:
-        async with AsyncClient(**world.settings(max_days=1)) as lens:
+        async with AsyncClient(**world.settings(max_days=1, cache=tmp_path)) as lens:
             world.fail(METRICS, status=500, times=1)
             with pytest.raises(PartialResult) as partial:
                 await lens.query("event_count", over="last 6 complete days")
             world.arrivals.clear()
-            resumed = await lens.resume(partial.value.frame)
-            return partial.value, resumed, world.arrived("event_count")
+            again = await lens.query("event_count", over="last 6 complete days")
+            return partial.value, again, world.arrived("event_count")
 
-    partial, resumed, requests = asyncio.run(main())
-    assert (len(partial.gaps), len(partial.frame), len(resumed), requests) == (1, 5, 6, 1)
+    partial, again, requests = asyncio.run(main())
+    assert (len(partial.gaps), len(partial.frame), len(again), requests) == (1, 5, 6, 1)

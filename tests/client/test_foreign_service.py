@@ -494,13 +494,16 @@ def test_restated_days(connect: Callable[..., Client], tmp_path: Path) -> None:
         assert moved["sum"] == pytest.approx(-lost.cents / 100)
 
 
-def test_gaps_are_resumed(service: ForeignService, lens: Client) -> None:
-    """A part that fails is a gap, and a resume asks for that part alone."""
+def test_the_same_query_sends_only_what_failed(
+    service: ForeignService, connect: Callable[..., Client], tmp_path: Path
+) -> None:
+    """A part that fails is a gap, and the same query asks for that part alone."""
+    lens = connect(cache=tmp_path)
     service.refusals.append(RefusalError(500, b"<h1>no</h1>", media="text/html"))
     frame = lens.query("revenue", over=text_of(OCTOBER), on_error="gaps")
     assert len(Receipt.of(frame.attrs).gaps) == 1
     service.seen.clear()
-    whole = lens.resume(frame)
+    whole = lens.query("revenue", over=text_of(OCTOBER))
     assert_same(whole, service.truth("revenue", over=OCTOBER), [])
     assert len(service.queries) == 1
 

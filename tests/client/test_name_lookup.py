@@ -83,7 +83,7 @@ def test_a_title_of_two_games_is_refused_before_the_query(lens: Client, script: 
     "names", [{"games": "Tile Saga"}, {"studios": "South"}, {"games": ["Ember", "1001"], "studios": ["s1", "South"]}]
 )
 def test_titles_and_ids_give_the_same_frame(world: World, names: dict[str, Any]) -> None:
-    """The receipt keeps the names as they were given, and `resume` and `refresh` understand them."""
+    """The receipt keeps the names as they were given, and `refresh` understands them."""
     ids = {"Tile Saga": "1001", "Ember": "2001", "South": "s2"}
     lens = quick(world.watch())
     frame = lens.query("arpdau", by=["game", "platform"], over=OVER, **names)

@@ -187,15 +187,10 @@ def test_a_folder_holds_the_answers_of_one_source(
     receipt_of(client_of(stage, record=tmp_path / "both"))
 
 
-def test_a_frame_resumed_from_another_source_is_mixed(
-    stage: Stage, make_lens: Callable[..., Client], script: Script
-) -> None:
-    """A frame of a real service, resumed or refreshed from a sandbox, warns of it."""
+def test_a_refresh_from_another_source_warns(stage: Stage, make_lens: Callable[..., Client], script: Script) -> None:
+    """The numbers of a real service, refreshed from a sandbox, are those of the sandbox."""
     script.answers["event_count"] = lambda _: []
     frame = make_lens(metrics_url=URL).query("event_count", over="2026-11-20T00:00Z/PT9H")
-    with client_of(stage) as lens, pytest.warns(UserWarning, match="numbers of different sources"):
-        resumed = lens.resume(frame)
-    assert resumed.lens.receipt.provenance.kind == "mixed"
     with client_of(stage) as lens, pytest.warns(UserWarning, match="numbers of different sources"):
         refreshed = lens.refresh(frame)
     assert refreshed.lens.receipt.provenance == Provenance(kind="sandbox", url=URL)

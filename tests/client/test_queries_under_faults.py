@@ -90,9 +90,9 @@ def receipt(frame: Frame) -> dict[str, Any]:
     return frame.attrs["gamelens"]  # type: ignore[no-any-return]
 
 
-def run_fan_out(world: World, *, max_wait_s: float = 60.0, **more: Any) -> Frame:
+def run_fan_out(world: World, *, max_wait_s: float = 60.0, cache: bool = False, **more: Any) -> Frame:
     """Return the frame of `FAN_OUT` in *world*."""
-    with world.client(max_days=1, max_wait_s=max_wait_s) as lens:
+    with world.client(max_days=1, max_wait_s=max_wait_s, cache=cache) as lens:
         return lens.query(**FAN_OUT, **more)
 
 
@@ -400,43 +400,32 @@ class BrokenQuery:
         world.arrivals.clear()
 
 
-def test_resume_requests_the_gaps_alone(world: World, truth: Frame) -> None:
-    """`resume` sends exactly the failed requests and completes the frame."""
-    broken = BrokenQuery(world, FAN_OUT, good=DAYS_THAT_CAME, max_days=1)
+def test_the_same_query_requests_the_gaps_alone(world: World, truth: Frame) -> None:
+    """It sends exactly the failed requests and completes the frame."""
+    broken = BrokenQuery(world, FAN_OUT, good=DAYS_THAT_CAME, max_days=1, cache=True)
     with broken.lens as lens:
-        frame = lens.resume(broken.frame)
+        frame = lens.query(**FAN_OUT)
     assert_frame_equal(frame, truth)
     assert [world.arrived("event_count"), receipt(frame)["requests"]] == [REQUESTS - DAYS_THAT_CAME] * 2
     assert receipt(frame)["gaps"] == []
 
 
-def test_resume_goes_on_after_another_failure(world: World, truth: Frame) -> None:
-    """A resumed frame that fails again can be resumed again."""
-    broken = BrokenQuery(world, FAN_OUT, good=DAYS_THAT_CAME, max_days=1)
+def test_the_same_query_goes_on_after_another_failure(world: World, truth: Frame) -> None:
+    """What came before either failure is requested once, also by another client."""
+    broken = BrokenQuery(world, FAN_OUT, good=DAYS_THAT_CAME, max_days=1, cache=True)
     world.last(2, status=503)
-    with broken.lens as lens:
-        with pytest.raises(PartialResult) as again:
-            lens.resume(broken.frame)
-        assert rows(again.value.frame) == rows(without_gaps(truth, again.value.gaps))
-        world.heal()
-        world.arrivals.clear()
-        assert rows(lens.resume(again.value.frame)) == rows(truth)
+    with broken.lens as lens, pytest.raises(PartialResult) as again:
+        lens.query(**FAN_OUT)
+    assert rows(again.value.frame) == rows(without_gaps(truth, again.value.gaps))
+    world.heal()
+    world.arrivals.clear()
+    with world.client(max_days=1, cache=True) as other:
+        assert rows(other.query(**FAN_OUT)) == rows(truth)
     assert world.arrived("event_count") == REQUESTS - DAYS_THAT_CAME - 2
 
 
-def test_resume_works_from_a_file_and_with_another_client(world: World, truth: Frame, tmp_path: Path) -> None:
-    """A frame read from Parquet is resumed by another client."""
-    broken = BrokenQuery(world, FAN_OUT, good=DAYS_THAT_CAME, max_days=1)
-    broken.lens.close()
-    broken.frame.to_parquet(tmp_path / "broken.parquet")
-    with world.client(max_days=1) as lens:
-        frame = lens.resume(pd.read_parquet(tmp_path / "broken.parquet"))
-    assert rows(frame) == rows(truth)
-    assert world.arrived("event_count") == REQUESTS - DAYS_THAT_CAME
-
-
 DAYS: dict[str, Any] = {"metric": "event_count", "over": "last 3 complete days"}
-RESUMED: dict[str, tuple[dict[str, Any], int | None, int]] = {
+REPEATED: dict[str, tuple[dict[str, Any], int | None, int]] = {
     "values of a fan-out": ({**DAYS, "by": THREE}, None, 1),
     "several metrics": ({**DAYS, "metric": ["event_count", "user_unique"]}, 1, 2),
     "a metric of games": ({**DAYS, "metric": "conversion"}, 1, 1),
@@ -446,14 +435,14 @@ RESUMED: dict[str, tuple[dict[str, Any], int | None, int]] = {
 }
 
 
-@pytest.mark.parametrize(("question", "max_days", "good"), RESUMED.values(), ids=RESUMED)
-def test_resume_gives_the_frame_of_an_undisturbed_query(
+@pytest.mark.parametrize(("question", "max_days", "good"), REPEATED.values(), ids=REPEATED)
+def test_the_same_query_gives_the_frame_of_an_undisturbed_one(
     world: World, services: Served, question: dict[str, Any], max_days: int | None, good: int
 ) -> None:
-    """`resume` returns a new frame equal to that of an undisturbed query."""
-    broken = BrokenQuery(world, question, good=good, max_days=max_days)
+    """Whatever a query is made of, the parts that came are put together with those that were missing."""
+    broken = BrokenQuery(world, question, good=good, max_days=max_days, cache=True)
     with broken.lens as lens, services.world().client() as calm:
-        assert_frame_equal(lens.resume(broken.frame), calm.query(**question))
+        assert_frame_equal(lens.query(**question), calm.query(**question))
 
 
 def cohorts(lens: Client) -> Frame:
@@ -474,24 +463,14 @@ def test_retention_without_one_of_its_answers_is_na(world: World, services: Serv
     assert rows(frame[is_known]) == rows(whole[is_known])
 
 
-def test_retention_is_resumed(world: World, services: Served) -> None:
-    """`resume` completes retention."""
+def test_the_same_retention_requests_the_gaps_alone(world: World, services: Served) -> None:
+    """And is that of an undisturbed query."""
     world.last(3, METRICS, status=500, times=1)
-    with services.world().client() as calm, world.client() as lens:
+    with services.world().client() as calm, world.client(cache=True) as lens:
         with pytest.raises(PartialResult) as failed:
             cohorts(lens)
         world.arrivals.clear()
-        assert_frame_equal(lens.resume(failed.value.frame), cohorts(calm))
-
-
-def test_retention_is_resumed_with_the_gaps_alone(world: World) -> None:
-    """With a cache `resume` of retention sends exactly the failed requests."""
-    world.last(3, METRICS, status=500, times=1)
-    with world.client(cache=True) as lens:
-        with pytest.raises(PartialResult) as failed:
-            cohorts(lens)
-        world.arrivals.clear()
-        lens.resume(failed.value.frame)
+        assert_frame_equal(cohorts(lens), cohorts(calm))
     assert world.arrived("v1/metrics/") == len(failed.value.gaps)
 
 
@@ -530,22 +509,21 @@ def test_no_mixture_of_faults_makes_a_wrong_number(services: Served, truth: Fram
 
 @pytest.mark.hypothesis  # for `make bench`
 def test_no_mixture_of_faults_and_gaps_makes_a_wrong_number(services: Served, truth: Frame) -> None:
-    """Whatever the seed, with lasting failures each frame is right, and whole once resumed."""
+    """Whatever the seed, with lasting failures each frame is right, and whole once the query is sent again."""
 
-    def resume_disturbed(seed: int) -> tuple[Frame, Frame]:
+    def repeat_disturbed(seed: int) -> tuple[Frame, Frame]:
         world = services.world(seed=100 + seed)
         world.mix({"status": 500, "probability": 0.1})
-        frame = disturbed(world, on_error="gaps")
+        frame = disturbed(world, on_error="gaps", cache=True)
         assert frame is not None
         world.heal()
-        with world.client(max_days=1) as lens:
-            return frame, lens.resume(frame)
+        return frame, run_fan_out(world, cache=True)
 
     with ThreadPoolExecutor(WORLDS_AT_ONCE) as pool:
-        frames = list(pool.map(resume_disturbed, seeds()))
-    for seed, (frame, resumed) in enumerate(frames):
+        frames = list(pool.map(repeat_disturbed, seeds()))
+    for seed, (frame, again) in enumerate(frames):
         assert rows(frame) == rows(without_gaps(truth, receipt(frame)["gaps"])), seed
-        assert rows(resumed) == rows(truth), seed
+        assert rows(again) == rows(truth), seed
     assert sum(bool(receipt(frame)["gaps"]) for frame, _ in frames) >= len(frames) // 3
 
 

@@ -8,22 +8,17 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from gamelens.client.cache.answer_cache import CachedRows
 from gamelens.client.plans.metric_plan import FanOutValues
 from gamelens.client.plans.planner import plan_requests
 from gamelens.client.plans.query_spec import QuerySpec, query_record
 from gamelens.client.query.data_frames import to_frame
 from gamelens.client.query.refresh import (
-    FrameSource,
-    PreviousResult,
     find_restatements,
     previous_result,
     restatement_records,
     rows_of_metric,
 )
-from gamelens.client.query.row_sources import NoSource
 from gamelens.client.tables.table_differences import FieldChange, Restatement
-from gamelens.client.tables.table_operations import from_rows
 from gamelens.client.tables.table_schema import TIMESTAMP_TYPE, schema
 from gamelens.wire.filters import dim
 from gamelens.wire.intervals import Interval
@@ -118,59 +113,6 @@ def test_a_row_whose_ratio_is_null_is_still_a_row() -> None:
     """A row with a null ratio and counts of 0 is kept."""
     table = columns(arpu=[None], arpu_total_revenue=[0], arpu_user_unique=[0], event_count=[1])
     assert len(rows_of_metric(table, "arpu", (), ("arpu", "event_count"))) == 1
-
-
-# The rows of each request
-
-
-LISTS = FanOutValues(values={"platform": ("ios",), "build": ("1", "2"), "country_code": ("DE", "US")})
-BY = ("platform", "build", "country_code")
-ROWS = [
-    {"timestamp": stamp, "platform": platform, "build": "1", "country_code": None, "event_count": count}
-    for stamp, platform, count in [(DAY, "ios", 1), (DAY, None, 2), (NEXT, "ios", 3), (NEXT, None, 4)]
-]
-
-
-def rows_by_request(*gaps: Gap) -> tuple[CachedRows, CachedRows]:
-    """Return rows of a frame with *gaps* for each request: iOS, then null platform."""
-    question = QuerySpec(metrics=("event_count",), by=BY)
-    record = receipt(question, *gaps)
-    frame = to_frame(from_rows(ROWS, schema("event_count", BY)), BY, record)
-    before = PreviousResult(question, (), WEEK, record.gaps, record)
-    (part,) = plan_requests(question, WEEK, max_days=None, values=LISTS)
-    source = FrameSource(frame, before, NoSource())
-    ios_rows, null_rows = (source.find(part, template, WEEK) for template in part.templates)
-    return ios_rows, null_rows
-
-
-def gap(interval: str, platform: str | None, metric: str = "event_count") -> Gap:
-    """Return a gap of the requests for *platform*."""
-    return Gap(metric=metric, interval=interval, scope={"platform": platform}, error="…")
-
-
-def test_each_request_finds_its_own_rows_again_null_among_them() -> None:
-    """The rows of each request of a fan-out are told apart, null among them."""
-    ios_rows, null_rows = rows_by_request()
-    assert ios_rows.table is not None
-    assert null_rows.table is not None
-    assert ios_rows.table.column_names == ["timestamp", "build", "country_code", "event_count"]
-    assert [ios_rows.table["event_count"].to_pylist(), null_rows.table["event_count"].to_pylist()] == [[1, 3], [2, 4]]
-    assert len(ios_rows.slices) == len(null_rows.slices) == 7
-
-
-def test_a_gap_hides_only_its_own_request() -> None:
-    """The slices of a gap are not found, those of other requests are."""
-    ios_rows, null_rows = rows_by_request(gap("2026-11-02/2026-11-08", None))
-    assert null_rows.table is not None
-    assert (len(ios_rows.slices), len(null_rows.slices), null_rows.table["event_count"].to_pylist()) == (7, 1, [2])
-
-
-def test_the_gap_of_another_metric_hides_nothing() -> None:
-    """A gap of another metric does not hide rows of this one."""
-    ios_rows, null_rows = rows_by_request(
-        gap("2026-11-01/2026-11-08", None, "revenue"), gap("2026-11-01/2026-11-08", "ios", "revenue")
-    )
-    assert len(ios_rows.slices) == len(null_rows.slices) == 7
 
 
 # Restatements

@@ -11,9 +11,7 @@ import msgspec
 import pyarrow as pa
 import pytest
 
-from gamelens.client.cache import index_queries
-from gamelens.client.cache.answer_cache import AnswerCache, CacheKey
-from gamelens.client.cache.sqlite_index import SqliteIndex
+from gamelens.client.answer_cache import AnswerCache, CacheKey
 from gamelens.client.tables.table_differences import FieldChange, Restatement, rows_changed
 from support.cache_writer import ASKED, BEGAN_S, Clock, available, day_slice, find, keep, rows, rows_of_seed
 
@@ -94,8 +92,8 @@ def test_only_changed_slices_are_restated(cache: AnswerCache) -> None:
     assert [check.interval for check in changes] == [day_slice(3).interval]
 
 
-def test_merged_rows_are_compared_too(cache: AnswerCache) -> None:
-    """Rows that were merged with other files are compared with new ones."""
+def test_each_of_many_days_is_compared(cache: AnswerCache) -> None:
+    """Days that were stored one by one are compared with those of one answer."""
     for day in range(30):
         keep(cache, [day], rows_of_seed(day, 1))
     changes = keep(cache, range(30), pa.concat_tables([rows_of_seed(day, 1 + (day == 17)) for day in range(30)]))
@@ -184,15 +182,6 @@ def test_texts_have_no_totals(cache: AnswerCache) -> None:
     assert [check.field for check in changes.fields] == ["event_count", "sum"]
 
 
-def test_a_damaged_file_is_not_compared(cache: AnswerCache) -> None:
-    """New rows are not compared with a damaged file."""
-    keep(cache, [1], rows_of_seed(1, 1))
-    (path,) = (cache.folder / "answers").glob("*.parquet")
-    path.write_bytes(b"nothing of the kind")
-    assert keep(cache, [1], rows_of_seed(1, 2)) == []
-    assert find(cache, [1]) == rows_of_seed(1, 2)
-
-
 def test_restatements_are_forgotten_after_a_year(cache: AnswerCache, clock: Clock) -> None:
     """Restatements older than 366 days are removed."""
     restatements_of(cache, rows_of_seed(1, 1), rows_of_seed(1, 2))
@@ -201,18 +190,15 @@ def test_restatements_are_forgotten_after_a_year(cache: AnswerCache, clock: Cloc
     assert cache.restatements() == later
 
 
-def test_restatements_are_100_000_at_most(tmp_path: Path) -> None:
-    """At most the newest 100,000 restatements are kept."""
-    index = SqliteIndex(tmp_path, patience_s=1)
-
-    def add(db: sqlite3.Connection) -> tuple[int, bytes]:
-        bodies = [b"%d" % number for number in range(100_003)]
-        index_queries.add_restatements(db, "ann", "revenue", bodies, noticed_at=0.0)
-        remaining = index_queries.restatements(db, "ann", None)
-        return len(remaining), remaining[0]
-
-    assert index.run(add, writing=True) == (100_000, b"3")
-    index.close()
+@pytest.mark.parametrize(("noticed_between", "kept"), [(99_998, 2), (99_999, 1)])
+def test_restatements_are_100_000_at_most(cache: AnswerCache, noticed_between: int, kept: int) -> None:
+    """The oldest go first."""
+    restatements_of(cache, rows_of_seed(1, 1), rows_of_seed(1, 2))
+    with sqlite3.connect(cache.folder / "answers-2" / "answers.sqlite") as other:
+        other.execute("UPDATE sqlite_sequence SET seq = seq + ? WHERE name = 'restatement'", (noticed_between,))
+    other.close()
+    keep(cache, [1], rows_of_seed(1, 3))
+    assert len(cache.restatements()) == kept
 
 
 def test_rows_without_dimensions_are_compared_one_by_one() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gamelens.client.cache.answer_cache import AnswerCache
+from gamelens.client.answer_cache import AnswerCache
 from gamelens.client.checks.setup_checks import Finding, cache_finding, has_problem, settings_findings, versions
 from gamelens.client.connection.settings import Settings
 from support.memory_keyring import MemoryKeyring, failing

@@ -27,7 +27,7 @@ pytestmark = pytest.mark.slow
 Make = Callable[..., Client]
 _addresses = (f"http://127.0.0.2:{port}" for port in itertools.count(1))
 METHODS = ["available", "metrics", "dimensions", "dimension_values", "studios", "games", "query", "retention"]
-METHODS += ["plan", "resume", "refresh", "restatements", "describe"]
+METHODS += ["plan", "refresh", "restatements", "describe"]
 
 
 def async_client(app: ASGIApp) -> AsyncClient:

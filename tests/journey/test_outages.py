@@ -7,6 +7,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -134,8 +135,8 @@ def test_a_query_ends_at_its_deadline(service: Service) -> None:
 class KilledQuery:
     """A query whose service is killed after some of its requests, and its result."""
 
-    def __init__(self, service: Service, query: Callable[[Client], pd.DataFrame]) -> None:
-        with service.client(max_days=1) as lens:
+    def __init__(self, service: Service, query: Callable[[Client], pd.DataFrame], **options: Any) -> None:
+        with service.client(max_days=1, **options) as lens:
             lens.available()
             served_requests = service.request_count()
             killer_thread = threading.Thread(target=self._kill_after, args=(service, served_requests + 7))
@@ -161,9 +162,9 @@ def gaps_of(frame: pd.DataFrame) -> list[dict[str, Any]]:
     return frame.attrs["gamelens"]["gaps"]  # type: ignore[no-any-return]
 
 
-def test_a_killed_service_leaves_a_partial_result(service: Service, expected: pd.DataFrame) -> None:
-    """`PartialResult` has the rows so far, and `resume` requests the gaps alone."""
-    killed = KilledQuery(service, lambda lens: lens.query(**FAN_OUT))
+def test_a_killed_service_leaves_a_partial_result(service: Service, expected: pd.DataFrame, tmp_path: Path) -> None:
+    """`PartialResult` has the rows so far, and the same query requests the gaps alone."""
+    killed = KilledQuery(service, lambda lens: lens.query(**FAN_OUT), cache=tmp_path)
     assert killed.error is not None
     assert isinstance(killed.error.__cause__, Retryable)
     gaps = killed.error.gaps
@@ -171,13 +172,13 @@ def test_a_killed_service_leaves_a_partial_result(service: Service, expected: pd
     assert {tuple(gap) for gap in gaps} == {("metric", "interval", "scope", "error")}
     assert 0 < len(gaps) < DAYS
     assert_rows(killed.frame, without_gaps(expected, gaps))
-    with service.client(max_days=1) as lens:
+    with service.client(max_days=1, cache=tmp_path) as lens:
         lens.available()
         before = service.request_count()
-        resumed = lens.resume(killed.frame)
+        again = lens.query(**FAN_OUT)
     assert service.request_count() - before == len(gaps)
-    assert_frame_equal(resumed, expected)
-    assert gaps_of(resumed) == []
+    assert_frame_equal(again, expected)
+    assert gaps_of(again) == []
 
 
 def test_a_killed_service_leaves_gaps_on_request(service: Service, expected: pd.DataFrame) -> None:

@@ -18,7 +18,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from gamelens.client.cache.answer_cache import AnswerCache, CacheKey
+from gamelens.client.answer_cache import AnswerCache, CacheKey
 from gamelens.client.tables.table_differences import Restatement
 from gamelens.client.tables.time_ranges import BucketSlice
 from gamelens.wire.intervals import Interval

@@ -90,7 +90,7 @@ def _additive_metric(frame: DataFrame, name: str) -> Metric:
     receipt = Receipt.of(frame.attrs)
     sources = [source for source, _ in metric.sources] if isinstance(metric, Alias) else [name]
     if any(gap.metric in sources for gap in receipt.gaps):
-        raise NotAdditive(name, "lens.resume(frame) first: pieces of it are missing")
+        raise NotAdditive(name, "the same query again: pieces of this frame are missing")
     if receipt.truncated and not receipt.asked.other:
         raise NotAdditive(name, "a frame that was asked with other=True, or without top: this one leaves values out")
     adds = {"everywhere"}

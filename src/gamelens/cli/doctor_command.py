@@ -136,7 +136,7 @@ def _service_findings(settings: MetricsSettings, ends_at: float, *, ca_file: str
 
 
 def _cache_finding(address: str, fingerprint: str) -> Finding:
-    from gamelens.client.cache.answer_cache import open_cache
+    from gamelens.client.answer_cache import open_cache
     from gamelens.client.checks.setup_checks import cache_finding
 
     return cache_finding(open_cache(True, address=address, fingerprint=fingerprint))

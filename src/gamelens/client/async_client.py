@@ -116,19 +116,6 @@ class AsyncClient(BaseClient):
         )
 
     @_documented
-    async def resume(
-        self,
-        frame: DataFrame,
-        *,
-        deadline_s: float | None = None,
-        on_error: OnError = "raise",
-        progress: bool | None = None,
-    ) -> DataFrame:
-        """Return the same as `Client.resume`."""
-        options = execution_options("", deadline_s=deadline_s, on_error=on_error)
-        return await self._run_async(lambda counter: self._executor.resume(frame, options, counter), progress)
-
-    @_documented
     async def refresh(
         self,
         frame: DataFrame,

@@ -7,7 +7,7 @@ import weakref
 from collections.abc import Callable, Coroutine
 from typing import Any, get_args
 
-from gamelens.client.cache.answer_cache import AnswerCache, open_cache
+from gamelens.client.answer_cache import AnswerCache, open_cache
 from gamelens.client.connection.event_loop import shared_loop
 from gamelens.client.connection.metrics_api import MetricsApi
 from gamelens.client.connection.recording import RecordingSender, ReplaySender

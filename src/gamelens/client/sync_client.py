@@ -186,27 +186,6 @@ class Client(BaseClient):
         spec, options = arguments.spec, arguments.options
         return self._run(lambda counter: self._executor.retention(spec, options, counter), arguments.progress)
 
-    def resume(
-        self,
-        frame: DataFrame,
-        *,
-        deadline_s: float | None = None,
-        on_error: OnError = "raise",
-        progress: bool | None = None,
-    ) -> DataFrame:
-        """Return a new frame like *frame* without its gaps.
-
-        Only the missing rows are requested. A frame of retention, or of rows with `other` or `check`, does not hold all
-        it was computed from: its answers are in the memory of the client that returned it, or in the cache. Without
-        either they are requested again.
-
-        Raises:
-            BadQuery: *frame* has no receipt, or no longer the columns it was returned with.
-            PartialResult: a request failed again; holds the frame of the answers.
-        """
-        options = execution_options("", deadline_s=deadline_s, on_error=on_error)
-        return self._run(lambda counter: self._executor.resume(frame, options, counter), progress)
-
     def refresh(
         self,
         frame: DataFrame,

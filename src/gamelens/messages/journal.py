@@ -18,7 +18,7 @@ import msgspec
 from filelock import FileLock
 
 from gamelens._files import write_private
-from gamelens.client.cache.answer_cache import cache_folder
+from gamelens.client.answer_cache import cache_folder
 from gamelens.errors import GamelensError, Refused
 
 Outcome = Literal["sent", "already sent", "unsure", "not sent"]

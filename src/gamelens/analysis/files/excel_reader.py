@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 from importlib import import_module
 from itertools import zip_longest
 from pathlib import Path
@@ -36,21 +37,23 @@ def read_sheet(path: Path, sheet: str | None, *, most_bytes: int = MOST_BYTES) -
         openpyxl = import_module("openpyxl")
     except ImportError:
         raise BadQuery("other", path.name, "is an Excel file, which openpyxl reads: pip install openpyxl") from None
-    try:
-        with ZipFile(path) as archive:
-            unpacked_bytes = sum(entry.file_size for entry in archive.infolist())
-        if unpacked_bytes > most_bytes:
-            rule = f"has more than {most_bytes >> 20} MB unpacked, the most that a join reads of a workbook"
-            raise BadQuery("other", path.name, f"{rule}: leave out sheets, rows and columns, or save one sheet as CSV")
-        values, formulas = (openpyxl.load_workbook(path, read_only=True, data_only=only) for only in (True, False))
-    except (BadZipFile, KeyError, ValueError, OSError) as error:
-        raise BadQuery("other", path.name, f"cannot be read as Excel: {error}") from None
-    try:
+    # The files are opened here: a refusal leaves rows half read, which would keep a file of openpyxl's own open.
+    with ExitStack() as files:
+        try:
+            with ZipFile(path) as archive:
+                unpacked_bytes = sum(entry.file_size for entry in archive.infolist())
+            if unpacked_bytes > most_bytes:
+                rule = f"has more than {most_bytes >> 20} MB unpacked, the most that a join reads of a workbook"
+                rule = f"{rule}: leave out sheets, rows and columns, or save one sheet as CSV"
+                raise BadQuery("other", path.name, rule)
+            values, formulas = (
+                openpyxl.load_workbook(files.enter_context(path.open("rb")), read_only=True, data_only=only)
+                for only in (True, False)
+            )
+        except (BadZipFile, KeyError, ValueError, OSError) as error:
+            raise BadQuery("other", path.name, f"cannot be read as Excel: {error}") from None
         name = _sheet(path.name, values, sheet)
         return _rows(path.name, values[name], formulas[name])
-    finally:
-        values.close()
-        formulas.close()
 
 
 def _sheet(source: str, book: Any, sheet: str | None) -> str:

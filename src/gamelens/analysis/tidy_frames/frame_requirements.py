@@ -263,7 +263,7 @@ def _missing_rows(case: _Case) -> Iterator[str]:
         yield f"needs each value by itself, and has rows {REST}: use {case.query()}"
     gaps = [gap for gap in case.receipt.gaps if not needed.metrics or gap.metric in needed.metrics]
     if gaps and not needed.takes_gaps:
-        yield f"needs all rows, and {len(gaps)} failed requests are missing: run frame = lens.resume(frame) first"
+        yield f"needs all rows, and {len(gaps)} failed requests are missing: run {case.query()} again"
 
 
 def _record(case: _Case, **changes: Any) -> QueryRecord:

@@ -16,7 +16,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from gamelens.client.cache.answer_cache import AnswerCache
+from gamelens.client.answer_cache import AnswerCache
 from gamelens.client.connection.settings import (
     ADDRESSES,
     ALLOW_HTTP,
@@ -123,7 +123,7 @@ def cache_finding(cache: AnswerCache | None) -> Finding:
     if info.off is not None:
         step = f"make {info.folder} writable, or name another folder in {PREFIX}CACHE_DIR"
         return Finding.warning("cache", f"off, {info.folder}: {info.off}", step)
-    contents = f"{info.queries:,} questions, {info.buckets:,} buckets of this key"
+    contents = f"{info.queries:,} queries, {info.buckets:,} buckets of this key"
     says = f"{contents}; {info.bytes / MIB:.1f} of {info.max_bytes / MIB:.0f} MiB in {info.folder}"
     return Finding.ok("cache", says)
 

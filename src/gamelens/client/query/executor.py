@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, cast
 
 import msgspec
 
 from gamelens.catalog import ALIASES, DIMENSIONS, METRICS
-from gamelens.client.cache.answer_cache import AnswerCache
+from gamelens.client.answer_cache import AnswerCache
 from gamelens.client.connection.metrics_api import MetricsApi, unknown_name_error
 from gamelens.client.connection.name_lookup import NameLookup
 from gamelens.client.limits.deadline import Deadline
@@ -17,28 +17,19 @@ from gamelens.client.query.data_frames import games_frame, restatements_frame, s
 from gamelens.client.query.plan_estimate import Plan, PlanEstimator
 from gamelens.client.query.progress import Progress
 from gamelens.client.query.query_run import QueryResult, QueryRun, QuerySteps, RowsSteps, Spec
-from gamelens.client.query.refresh import (
-    FrameSource,
-    PreviousResult,
-    find_restatements,
-    previous_result,
-    restatement_records,
-)
+from gamelens.client.query.refresh import find_restatements, previous_result, restatement_records
 from gamelens.client.query.retention_query import RetentionSteps
-from gamelens.client.query.row_sources import CacheSource, MemorySource, NoSource, RowSource
 from gamelens.client.tables.time_ranges import USUAL_RANGE, ResolvedRange, TimeRange
-from gamelens.errors import PartialResult, emit_warning
+from gamelens.errors import emit_warning
 from gamelens.wire.filters import dimensions_in
-from gamelens.wire.receipts import Receipt, RestatementRecord, merge_provenance, mixture_warnings
+from gamelens.wire.receipts import RestatementRecord, merge_provenance, mixture_warnings
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-_REMEMBERED_RESULTS: Final = 4
-
 
 class QueryExecutor:
-    """The executor of one client, which chooses the steps and the row source of each query.
+    """The executor of one client, which chooses the steps of each query.
 
     Its coroutines run on the background loop.
 
@@ -57,7 +48,6 @@ class QueryExecutor:
         self._refresh_s = refresh_s
         self._restated: list[RestatementRecord] = []
         self._emitted: set[str] = set()
-        self._unfinished: dict[bytes, MemorySource] = {}
 
     async def dimension_values(
         self, dimension: str, over: TimeRange | None, studios: Sequence[str], games: Sequence[str]
@@ -89,11 +79,11 @@ class QueryExecutor:
 
     async def query(self, spec: QuerySpec, options: ExecutionOptions, progress: Progress) -> QueryResult:
         """Return the result of a query for rows."""
-        return await self._execute(spec, self._rows_steps, options, progress, self._source())
+        return await self._execute(spec, self._rows_steps, options, progress)
 
     async def retention(self, spec: RetentionSpec, options: ExecutionOptions, progress: Progress) -> QueryResult:
         """Return the result of a query for retention."""
-        return await self._execute(spec, self._retention_steps, options, progress, self._source())
+        return await self._execute(spec, self._retention_steps, options, progress)
 
     async def plan(self, spec: QuerySpec, options: ExecutionOptions) -> Plan:
         """Return the cost of *spec*, requesting only the available interval."""
@@ -103,26 +93,32 @@ class QueryExecutor:
         estimator = PlanEstimator(self.service, self.cache, fresh_s=self._refresh_s)
         return estimator.plan(spec, times, max_days=self._max_days)
 
-    async def resume(self, frame: DataFrame, options: ExecutionOptions, progress: Progress) -> QueryResult:
-        """Return *frame* without its gaps, requesting only the missing rows."""
-        previous = previous_result(frame)
-        source = self._source()
-        if previous.holds_answers:
-            source = FrameSource(frame, previous, source)
-        elif kept := self._unfinished.get(_memory_key(previous.receipt)):
-            source = MemorySource(source, kept.answers)
-        result = await self._repeat(previous, options, progress, source)
-        provenance = merge_provenance([previous.receipt.provenance, result.receipt.provenance])
-        return result.with_receipt(msgspec.structs.replace(result.receipt, provenance=provenance))
-
     async def refresh(self, frame: DataFrame, options: ExecutionOptions, progress: Progress) -> QueryResult:
-        """Return *frame* with every row requested again, and its restatements in the receipt."""
+        """Return the query of *frame* answered again, over the interval it covered, with what was restated.
+
+        The receipt names the time range of *frame*, not that interval. It warns where another service answers now.
+        """
         previous = previous_result(frame)
-        result = await self._repeat(previous, options, progress, self._source(reads=False))
-        restated = find_restatements(frame, result.table, previous, result.receipt.as_of)
+        options = msgspec.structs.replace(options, over=previous.interval)
+        if previous.ages:
+            spec, steps_of = previous.retention_spec, self._retention_steps
+            result = await self._execute(spec, steps_of, options, progress, reads_cache=False)
+        else:
+            result = await self._execute(previous.spec, self._rows_steps, options, progress, reads_cache=False)
+        before, now = previous.receipt, result.receipt
+        restated = find_restatements(frame, result.table, previous, now.as_of)
         if self.cache is None:
             self._restated += restated
-        return result.with_receipt(msgspec.structs.replace(result.receipt, restated=tuple(restated)))
+        mixture = mixture_warnings(merge_provenance([before.provenance, now.provenance]))
+        return result.with_receipt(
+            msgspec.structs.replace(
+                now,
+                asked=msgspec.structs.replace(now.asked, over=before.asked.over, interval=before.asked.interval),
+                clipped=before.clipped,
+                warnings=(*now.warnings, *mixture),
+                restated=tuple(restated),
+            )
+        )
 
     async def restatements(self, metric: str | None) -> DataFrame:
         """Return the restatements that the cache, or without one this client, has recorded."""
@@ -143,68 +139,31 @@ class QueryExecutor:
                 emit_warning(text)
         return cast("DataFrame", result.frame)
 
-    async def _repeat(
-        self, previous: PreviousResult, options: ExecutionOptions, progress: Progress, source: RowSource
-    ) -> QueryResult:
-        """Execute the query of *previous* again, over the interval it covered.
-
-        The receipt names the time range of *previous*, not that interval. It warns where another source answers now.
-        """
-        options = msgspec.structs.replace(options, over=previous.interval)
-        if previous.ages:
-            result = await self._execute(previous.retention_spec, self._retention_steps, options, progress, source)
-        else:
-            result = await self._execute(previous.spec, self._rows_steps, options, progress, source)
-        before, now = previous.receipt, result.receipt
-        asked = msgspec.structs.replace(now.asked, over=before.asked.over, interval=before.asked.interval)
-        warnings = (*now.warnings, *mixture_warnings(merge_provenance([before.provenance, now.provenance])))
-        return result.with_receipt(msgspec.structs.replace(now, asked=asked, clipped=before.clipped, warnings=warnings))
-
     async def _execute(
         self,
         spec: Spec,
         steps_of: Callable[[Spec], QuerySteps],
         options: ExecutionOptions,
         progress: Progress,
-        source: RowSource,
+        *,
+        reads_cache: bool = True,
     ) -> QueryResult:
-        """Return the result of *spec*, keeping the answers in memory if it has gaps."""
-        memory = source if isinstance(source, MemorySource) else MemorySource(source)
-        try:
-            run = QueryRun(self.service, source=memory, options=options, progress=progress)
-            result = await run.execute(spec, steps_of)
-        except PartialResult as partial:
-            self._keep_answers(Receipt.of(partial.frame.attrs), memory)
-            raise
-        self._keep_answers(result.receipt, memory)
-        return result
-
-    def _keep_answers(self, receipt: Receipt, memory: MemorySource) -> None:
-        """Keep the answers of a result with gaps, and those of the latest such results before it."""
-        if receipt.gaps:
-            self._unfinished[_memory_key(receipt)] = memory
-        while len(self._unfinished) > _REMEMBERED_RESULTS:
-            del self._unfinished[next(iter(self._unfinished))]
+        """Return the result of *spec*."""
+        run = QueryRun(
+            self.service,
+            cache=self.cache,
+            fresh_s=self._refresh_s,
+            reads_cache=reads_cache,
+            options=options,
+            progress=progress,
+        )
+        return await run.execute(spec, steps_of)
 
     def _rows_steps(self, spec: QuerySpec) -> RowsSteps:
         return RowsSteps(spec, max_days=self._max_days)
 
     def _retention_steps(self, spec: RetentionSpec) -> RetentionSteps:
         return RetentionSteps(spec, max_days=self._max_days)
-
-    def _source(self, *, reads: bool = True) -> RowSource:
-        """Return the row source of a query: the cache, or none.
-
-        With *reads* false the cache only stores the answers.
-        """
-        if self.cache is None:
-            return NoSource()
-        return CacheSource(self.cache, self.service, fresh_s=self._refresh_s, reads=reads)
-
-
-def _memory_key(receipt: Receipt) -> bytes:
-    """Return what tells a result with gaps from others."""
-    return msgspec.json.encode((receipt.asked_at, receipt.gaps))
 
 
 def _check_names(spec: QuerySpec) -> None:

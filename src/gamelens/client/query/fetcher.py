@@ -1,4 +1,4 @@
-"""Answers of metric plans: rows of the row source, then requests, then gaps.
+"""Answers of metric plans: rows of the cache, then requests, then gaps.
 
 All requests of a query go to the rate limiter together. A request that fails leaves a gap and stops only those that
 would fail as well: all of them where the key is refused or the rate limit is used up, those of the same shape where the
@@ -10,21 +10,22 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 
+import msgspec
 import pyarrow as pa
 
-from gamelens.client.cache.answer_cache import CachedRows
+from gamelens.catalog import METRICS
+from gamelens.client.answer_cache import AnswerCache, CachedRows, CacheKey
 from gamelens.client.connection.metrics_api import MetricsApi
 from gamelens.client.limits.deadline import Deadline
-from gamelens.client.plans.metric_plan import MetricPlan
+from gamelens.client.plans.metric_plan import MetricPlan, RequestTemplate
 from gamelens.client.plans.rest_requests import RestGroup
 from gamelens.client.plans.table_builder import TemplateRows
 from gamelens.client.query.progress import Progress
-from gamelens.client.query.row_sources import FetchJob, RowSource, template_scope
 from gamelens.client.tables import table_operations as tables
 from gamelens.client.tables.answer_decoding import read_answer
-from gamelens.client.tables.time_ranges import enclosing_interval
+from gamelens.client.tables.time_ranges import BucketSlice, enclosing_interval
 from gamelens.errors import (
     AuthError,
     BadQuery,
@@ -40,6 +41,21 @@ from gamelens.wire.receipts import Gap
 _COMMON: Final = (AuthError, BadQuery, RateLimited)
 """Failures that other requests would meet as well."""
 _FANNED_FIELDS: Final = {"filter", "game", "games", "studios"}
+_NO_ROWS: Final = CachedRows(None, frozenset())
+
+
+class FetchJob(msgspec.Struct, frozen=True, eq=False):
+    """One request.
+
+    Attributes:
+        plan: the metric plan it belongs to.
+        template: its content.
+        run: adjacent bucket slices that it covers.
+    """
+
+    plan: MetricPlan
+    template: RequestTemplate
+    run: tuple[BucketSlice, ...]
 
 
 class Fetcher:
@@ -47,7 +63,9 @@ class Fetcher:
 
     Args:
         service: answers the requests.
-        source: rows that need no request; it also stores the answers.
+        cache: has rows that need no request, and stores the answers; None for a client without a cache.
+        fresh_s: how long cached buckets that may still change count as fresh.
+        reads_cache: whether rows are taken from the cache, which stores answers in any case.
         progress: counts the requests, for the bar and the receipt.
         deadline: the time limit.
 
@@ -62,12 +80,16 @@ class Fetcher:
         self,
         service: MetricsApi,
         *,
-        source: RowSource,
+        cache: AnswerCache | None,
+        fresh_s: float,
+        reads_cache: bool,
         progress: Progress,
         deadline: Deadline,
     ) -> None:
         self._service = service
-        self._source = source
+        self._cache = cache
+        self._fresh_s = fresh_s
+        self._reads_cache = reads_cache
         self._tally = progress.tally
         self._progress = progress
         self._deadline = deadline
@@ -77,25 +99,26 @@ class Fetcher:
         self._stopped: set[FetchJob] = set()
         self._slices = 0
         self.studio_of_game: Mapping[str, str | None] = {}
-        self._source_slices = 0
+        self._cached_slices = 0
         self.missing: list[FetchJob] = []
         self.gaps: list[Gap] = []
         self.failure: GamelensError | None = None
 
     @property
-    def source_warning(self) -> str | None:
-        """The warning of the row source, or None when it works."""
-        return self._source.warning
+    def cache_warning(self) -> str | None:
+        """A warning when the cache cannot store answers."""
+        off = self._cache.off if self._cache is not None else None
+        return f"answers are not kept on disk: {off}" if off is not None else None
 
     @property
     def cached_share(self) -> float:
         """The share of the bucket slices that needed no request."""
-        return self._source_slices / self._slices if self._slices else 0.0
+        return self._cached_slices / self._slices if self._slices else 0.0
 
     @property
     def has_rows(self) -> bool:
         """Whether any request was answered, or rows needed none."""
-        return bool(self._answers) or self._source_slices > 0
+        return bool(self._answers) or self._cached_slices > 0
 
     def missing_buckets(self, plan: MetricPlan) -> set[datetime]:
         """Return the starts of the buckets of *plan* whose rows or total are missing."""
@@ -129,8 +152,8 @@ class Fetcher:
         Raises:
             GamelensError: nothing came for one reason: the only request failed, or one failure stopped all others.
         """
-        source_rows = await asyncio.to_thread(self._read_source, plans, available)
-        jobs = list(self._jobs(plans, source_rows))
+        cached = await asyncio.to_thread(self._read_cache, plans, available)
+        jobs = list(self._jobs(plans, cached))
         self._progress.expect(len(jobs))
         await self._send(jobs, available)
         if self.failure is not None and not self.has_rows and (len(jobs) == 1 or self._has_one_reason):
@@ -143,18 +166,28 @@ class Fetcher:
                 self._template_rows(plan, rows, jobs_of.get(id(template), ()))
                 for template, rows in zip(plan.templates, template_rows, strict=True)
             ]
-            for plan, template_rows in zip(plans, source_rows, strict=True)
+            for plan, template_rows in zip(plans, cached, strict=True)
         ]
 
-    def _read_source(self, plans: Sequence[MetricPlan], available: Interval) -> list[list[CachedRows]]:
-        return [[self._source.find(plan, template, available) for template in plan.templates] for plan in plans]
+    def _read_cache(self, plans: Sequence[MetricPlan], available: Interval) -> list[list[CachedRows]]:
+        """Return the fresh rows of each template of *plans*."""
+        if self._cache is None or not self._reads_cache:
+            return [[_NO_ROWS] * len(plan.templates) for plan in plans]
+        edition = self._service.edition
+        return [
+            [
+                self._cache.find(cache_key(template, edition), plan.slices, available=available, fresh_s=self._fresh_s)
+                for template in plan.templates
+            ]
+            for plan in plans
+        ]
 
-    def _jobs(self, plans: Sequence[MetricPlan], source_rows: Sequence[Sequence[CachedRows]]) -> Iterator[FetchJob]:
-        """Yield a request for each run of slices that the row source does not have."""
-        for plan, template_rows in zip(plans, source_rows, strict=True):
+    def _jobs(self, plans: Sequence[MetricPlan], cached: Sequence[Sequence[CachedRows]]) -> Iterator[FetchJob]:
+        """Yield a request for each run of slices that the cache does not have."""
+        for plan, template_rows in zip(plans, cached, strict=True):
             for template, rows in zip(plan.templates, template_rows, strict=True):
                 self._slices += len(plan.slices)
-                self._source_slices += len(rows.slices)
+                self._cached_slices += len(rows.slices)
                 absent = [slice_ for slice_ in plan.slices if slice_ not in rows.slices]
                 yield from (FetchJob(plan, template, run) for run in plan.runs(absent))
 
@@ -222,11 +255,14 @@ class Fetcher:
         table = tables.sort_by_time(
             read_answer(job.template.metric, query, job.template.carried, body, self.studio_of_game)
         )
-        self._source.store(job, table, available)
+        # A service whose buckets begin elsewhere is not cached: its rows belong to no slice of ours.
+        if self._cache is not None and tables.bucket_starts(table) <= {slice_.bucket_start for slice_ in job.run}:
+            key = cache_key(job.template, self._service.edition)
+            self._cache.keep(key, job.run, table, available=available)
         return table
 
     def _template_rows(self, plan: MetricPlan, rows: CachedRows, jobs: Sequence[FetchJob]) -> list[pa.Table]:
-        """Return the tables of one template: the answers to *jobs*, and *rows* of the source.
+        """Return the tables of one template: the answers to *jobs*, and *rows* of the cache.
 
         Where the rows of a bucket are summed over several requests and one of them failed, the bucket is left out.
         """
@@ -252,3 +288,17 @@ def _gap(job: FetchJob, error: GamelensError) -> Gap:
         interval = enclosing_interval(shared)
     scope = template_scope(job.template)
     return Gap(metric=job.template.metric, interval=str(interval), scope=scope, error=str(error))
+
+
+def template_scope(template: RequestTemplate) -> dict[str, Any] | None:
+    """Return the values that distinguish *template* from others of its plan, or None."""
+    since = template.query.since_days_ago
+    return dict(template.fixed) | ({"since_days_ago": since} if since is not None else {}) or None
+
+
+def cache_key(template: RequestTemplate, edition: str) -> CacheKey:
+    """Return the cache key of *template* for this *edition* of the data."""
+    metric = METRICS.get(template.metric)
+    adds_up = metric is not None and (metric.adds == "everywhere" or not template.carried)
+    text = f"{template.text} {edition}".rstrip()
+    return CacheKey(template.metric, template.carried, text, adds_up)

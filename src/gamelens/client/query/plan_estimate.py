@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
-from gamelens.client.cache.answer_cache import AnswerCache
+from gamelens.client.answer_cache import AnswerCache
 from gamelens.client.connection.metrics_api import GameListing, MetricsApi, games_key, studios_key, values_key
 from gamelens.client.connection.name_lookup import has_titles, ids_of
 from gamelens.client.plans.metric_plan import FanOutValues, MetricPlan, RequestTemplate
@@ -15,8 +15,8 @@ from gamelens.client.plans.planner import fan_out_dimensions, fan_out_interval, 
 from gamelens.client.plans.query_spec import GAME_ID, STUDIO_ID, QuerySpec
 from gamelens.client.plans.rest_requests import rest_groups, rest_plan
 from gamelens.client.plans.table_builder import TableBuilder
+from gamelens.client.query.fetcher import cache_key, template_scope
 from gamelens.client.query.progress import expected_s
-from gamelens.client.query.row_sources import CacheSource, cache_key, template_scope
 from gamelens.client.tables.filter_values import unprovable_values
 from gamelens.client.tables.table_schema import schema
 from gamelens.client.tables.time_ranges import BucketSlice, ResolvedRange, enclosing_interval
@@ -156,10 +156,13 @@ class PlanEstimator:
         )
         if self._cache is None or not is_known:
             return rest_plan(plan, groups, shown, values), False
-        source = CacheSource(self._cache, self._service, fresh_s=self._fresh_s)
         answers = {}
         for part in plan.sources:
-            found = [source.find(part, template, times.available).table for template in part.templates]
+            keys = [cache_key(template, self._service.edition) for template in part.templates]
+            found = [
+                self._cache.find(key, part.slices, available=times.available, fresh_s=self._fresh_s).table
+                for key in keys
+            ]
             answers[id(part)] = [[table] if table is not None else [] for table in found]
         lists = self._game_lists(None, times.covered) if any(part.labels for part in plan.sources) else []
         studio_of_game = {game.id: game.studio_id for games in lists for game in games or ()}

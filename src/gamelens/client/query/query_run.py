@@ -1,7 +1,7 @@
 """One query under way, step by step: from its arguments to its frame.
 
-`QueryRun.execute` is the only path. Rows and retention differ in their `QuerySteps`, a query, a resume and a refresh in
-the row source the run is given.
+`QueryRun.execute` is the only path. Rows and retention differ in their `QuerySteps`; a refresh reads nothing from the
+cache.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import msgspec
 import pyarrow as pa
 
 from gamelens.catalog import ALIASES, DIMENSIONS, METRICS
+from gamelens.client.answer_cache import AnswerCache
 from gamelens.client.connection.event_loop import gather
 from gamelens.client.connection.metrics_api import MetricsApi
 from gamelens.client.connection.name_lookup import NameLookup
@@ -35,7 +36,6 @@ from gamelens.client.plans.table_builder import TableBuilder, default_limit_warn
 from gamelens.client.query.data_frames import add_titles, to_frame, unique_game_titles, unique_studio_names
 from gamelens.client.query.fetcher import Fetcher
 from gamelens.client.query.progress import Progress
-from gamelens.client.query.row_sources import RowSource
 from gamelens.client.tables.metric_join import MetricRows, join_metrics
 from gamelens.client.tables.table_operations import concatenate, full_buckets, sort_by_time
 from gamelens.client.tables.table_schema import schema
@@ -161,7 +161,7 @@ class QueryRun:
 
     Args:
         service: answers the requests.
-        source: rows that need no request; it also stores the answers.
+        cache, fresh_s, reads_cache: as in `Fetcher`.
         options: how the query is executed.
         progress: counts the requests, for the bar.
         now: the wall clock.
@@ -176,7 +176,9 @@ class QueryRun:
         self,
         service: MetricsApi,
         *,
-        source: RowSource,
+        cache: AnswerCache | None,
+        fresh_s: float,
+        reads_cache: bool,
         options: ExecutionOptions,
         progress: Progress,
         now: Callable[[], float] = time.time,
@@ -192,7 +194,14 @@ class QueryRun:
         self._titles: dict[str, Mapping[str, str]] = {}
         self._deadline = Deadline(options.deadline_s)
         self._started_at = datetime.fromtimestamp(now(), UTC)
-        self._fetcher = Fetcher(service, source=source, progress=progress, deadline=self._deadline)
+        self._fetcher = Fetcher(
+            service,
+            cache=cache,
+            fresh_s=fresh_s,
+            reads_cache=reads_cache,
+            progress=progress,
+            deadline=self._deadline,
+        )
 
     async def execute(self, spec: Spec, steps_of: Callable[[Spec], QuerySteps]) -> QueryResult:
         """Return the result of *spec*, by the steps that *steps_of* makes of it.
@@ -362,7 +371,7 @@ class QueryRun:
         return QueryResult(frame, receipt, table)
 
     def _receipt(self, spec: QuerySpec, ages: tuple[int, ...], times: ResolvedRange) -> Receipt:
-        self.warnings += [self._fetcher.source_warning] if self._fetcher.source_warning else []
+        self.warnings += [self._fetcher.cache_warning] if self._fetcher.cache_warning else []
         record = query_record(spec, self._options.over, interval=str(times.requested), days=ages)
         return Receipt(
             asked=record,

@@ -1,4 +1,4 @@
-"""Earlier frames: the query of each, its rows as a row source, and restatements."""
+"""Earlier frames: the query of each, and what was restated since."""
 
 from __future__ import annotations
 
@@ -10,15 +10,12 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from gamelens.catalog import ALIASES, find_metric
-from gamelens.client.cache.answer_cache import CachedRows
-from gamelens.client.plans.metric_plan import MetricPlan, RequestTemplate
+from gamelens.catalog import find_metric
 from gamelens.client.plans.query_spec import QuerySpec, RetentionSpec, split_top
 from gamelens.client.query.arguments import as_filter
 from gamelens.client.query.data_frames import TITLES, to_table
-from gamelens.client.query.row_sources import FetchJob, RowSource, add_fallback_rows, template_scope
 from gamelens.client.tables.table_differences import FieldChange, Restatement, field_changes, rows_changed
-from gamelens.client.tables.table_operations import bucket_starts, drop_buckets, drop_zero_rows
+from gamelens.client.tables.table_operations import bucket_starts, drop_zero_rows
 from gamelens.client.tables.table_schema import TIMESTAMP, schema
 from gamelens.errors import BadQuery
 from gamelens.wire.intervals import Interval
@@ -47,11 +44,6 @@ class PreviousResult(msgspec.Struct, frozen=True):
     interval: Interval
     gaps: tuple[Gap, ...]
     receipt: Receipt
-
-    @property
-    def holds_answers(self) -> bool:
-        """Whether the frame has the rows as the service gave them, so that they can be used again."""
-        return not self.ages and not self.spec.needs_total and ALIASES.keys().isdisjoint(self.spec.metrics)
 
     @property
     def retention_spec(self) -> RetentionSpec:
@@ -89,50 +81,6 @@ def previous_result(frame: Any) -> PreviousResult:
     if missing := _missing_columns(spec, frame.columns):
         raise BadQuery("frame", missing, "are columns it no longer has: pass it as query() or retention() returned it")
     return PreviousResult(spec, asked.days, interval, receipt.gaps, receipt)
-
-
-class FrameSource:
-    """Rows of an earlier frame.
-
-    Its gaps are looked up in *fallback*, which also stores the answers.
-    """
-
-    def __init__(self, frame: DataFrame, previous: PreviousResult, fallback: RowSource) -> None:
-        self._rows = to_table(frame)
-        self._metrics = previous.spec.metrics
-        self._gaps = previous.gaps
-        self._fallback = fallback
-
-    def find(self, plan: MetricPlan, template: RequestTemplate, available: Interval) -> CachedRows:
-        """Return the rows of *template* in the frame, and those of its gaps that the fallback has.
-
-        Rows of pooled games stand for those of one game, unless the rows of each game are needed.
-        """
-        if plan.pools_games and (plan.labels or plan.fans_out_games):
-            return self._fallback.find(plan, template, available)
-        gaps = [
-            gap.times
-            for gap in self._gaps
-            if gap.times and gap.metric == template.metric and gap.scope == template_scope(template)
-        ]
-        missing = tuple(slice_ for slice_ in plan.slices if any(slice_.interval in gap for gap in gaps))
-        rows = rows_of_metric(self._rows, template.metric, plan.dimensions, self._metrics)
-        for name, value in template.fixed:
-            column = rows[name]
-            rows = rows.filter(pc.is_null(column) if value is None else pc.equal(column, value))
-        names = [name for name in rows.column_names if name not in plan.dimensions or name in template.carried]
-        table = drop_buckets(rows.select(names), {slice_.bucket_start for slice_ in missing})
-        rows_outside = CachedRows(table, frozenset(plan.slices) - set(missing))
-        return add_fallback_rows(rows_outside, self._fallback, plan, template, available)
-
-    def store(self, job: FetchJob, table: pa.Table, available: Interval) -> None:
-        """Store *table* in the fallback."""
-        self._fallback.store(job, table, available)
-
-    @property
-    def warning(self) -> str | None:
-        """The warning of the fallback."""
-        return self._fallback.warning
 
 
 def rows_of_metric(rows: pa.Table, metric: str, dimensions: Sequence[str], metrics: Sequence[str]) -> pa.Table:

@@ -1,4 +1,4 @@
-"""Frames with gaps completed by `resume`, old frames updated by `refresh`."""
+"""Frames with gaps completed by the same query, old frames updated by `refresh`."""
 
 from __future__ import annotations
 
@@ -103,37 +103,30 @@ def broken(watch: Watch, lens: Client, fails: Callable[[Sent], bool], **argument
     return frame
 
 
-@pytest.mark.parametrize("is_kept", [True, False], ids=["cache", "no cache"])
 @pytest.mark.parametrize(("arguments", "fails", "max_days"), QUERIES)
-def test_a_frame_with_gaps_becomes_the_undisturbed_one(
+def test_the_same_query_sends_only_what_failed(
     world: World,
     tmp_path: Path,
     arguments: dict[str, Any],
     fails: Callable[[Sent], bool],
     max_days: int | None,
-    is_kept: bool,
 ) -> None:
-    """`resume` gives the frame of an undisturbed query and sends only the failed requests."""
+    """Its frame is that of an undisturbed query."""
     watch = world.watch()
     whole = quick(watch, max_days=max_days).query(**arguments, over=OVER)
     expected = [request for request in watch.queries if fails(request)]
-    lens = quick(watch, max_days=max_days, cache=tmp_path / "kept" if is_kept else None)
+    lens = quick(watch, max_days=max_days, cache=tmp_path / "kept")
     frame = broken(watch, lens, fails, **arguments, over=OVER)
     gaps = frame.attrs["gamelens"]["gaps"]
     assert expected
     assert gaps
     assert all(gap["error"] == "the service answered 500: not today" for gap in gaps)
-    untouched = frame.copy()
-    resumed = lens.resume(frame)
-    assert_equal(resumed, whole)
-    assert_equal(frame, untouched)
-    receipt, undisturbed = resumed.attrs["gamelens"], whole.attrs["gamelens"]
+    again = lens.query(**arguments, over=OVER)
+    assert_equal(again, whole)
+    receipt, undisturbed = again.attrs["gamelens"], whole.attrs["gamelens"]
     assert (receipt["gaps"], receipt["truncated"]) == ([], undisturbed["truncated"])
     assert receipt["asked"] == undisturbed["asked"]
-    if is_kept or not (
-        arguments.get("other") or arguments.get("check") or arguments.get("every") in ("week", "month", "all")
-    ):
-        assert sorted(map(str, watch.queries)) == sorted(map(str, expected))
+    assert sorted(map(str, watch.queries)) == sorted(map(str, expected))
 
 
 # A row of several metrics may lack the fields of one, and `top` of a fan-out is taken of the rows there are.
@@ -177,7 +170,7 @@ def _is_in(row: pd.Series[Any], gap: Body, every: Granularity) -> bool:
 
 
 def test_by_default_a_failure_is_raised_with_a_partial_frame(world: World, tmp_path: Path) -> None:
-    """`PartialResult` has the cause, the gaps and a frame that can be resumed."""
+    """`PartialResult` has the cause and the gaps; the same query then gives the whole frame."""
     watch = world.watch()
     whole = quick(watch).query("revenue", by="platform", over=OVER)
     lens = quick(watch, cache=tmp_path / "kept")
@@ -188,18 +181,18 @@ def test_by_default_a_failure_is_raised_with_a_partial_frame(world: World, tmp_p
     watch.fails = lambda _: False
     assert isinstance(partial.value.__cause__, ServiceError)
     assert len(partial.value.gaps) == 1
-    assert_equal(lens.resume(partial.value.frame), whole)
+    assert_equal(lens.query("revenue", by="platform", over=OVER), whole)
 
 
-def test_a_request_that_fails_again_stays_a_gap(world: World) -> None:
-    """`resume` raises again, or returns the same gaps with `on_error="gaps"`."""
+def test_a_request_that_fails_again_stays_a_gap(world: World, tmp_path: Path) -> None:
+    """The same query raises again, or returns the same gaps with `on_error="gaps"`."""
     watch = world.watch()
-    lens = quick(watch)
+    lens = quick(watch, cache=tmp_path / "kept")
     frame = broken(watch, lens, late, metric="revenue", by="platform", over=OVER)
     watch.fails = late
     with pytest.raises(PartialResult):
-        lens.resume(frame)
-    again = lens.resume(frame, on_error="gaps")
+        lens.query("revenue", by="platform", over=OVER)
+    again = lens.query("revenue", by="platform", over=OVER, on_error="gaps")
     assert again.attrs["gamelens"]["gaps"] == frame.attrs["gamelens"]["gaps"]
     assert_equal(again, frame)
 
@@ -222,24 +215,22 @@ RETENTIONS: list[tuple[dict[str, Any], Callable[[Sent], bool]]] = [
 ]
 
 
-@pytest.mark.parametrize("is_kept", [True, False], ids=["cache", "no cache"])
 @pytest.mark.parametrize(("arguments", "fails"), RETENTIONS)
-def test_retention_with_gaps_becomes_the_undisturbed_one(
-    world: World, tmp_path: Path, arguments: dict[str, Any], fails: Callable[[Sent], bool], is_kept: bool
+def test_the_same_retention_sends_only_what_failed(
+    world: World, tmp_path: Path, arguments: dict[str, Any], fails: Callable[[Sent], bool]
 ) -> None:
-    """`resume` completes retention, with a cache by the failed requests alone."""
+    """Its frame is that of an undisturbed query."""
     watch = world.watch()
     whole = quick(watch).retention([1, 7], over=OVER, **arguments)
     expected = [request for request in watch.queries if fails(request)]
-    lens = quick(watch, cache=tmp_path / "kept" if is_kept else None)
+    lens = quick(watch, cache=tmp_path / "kept")
     watch.fails = fails
-    frame = lens.retention([1, 7], over=OVER, **arguments, on_error="gaps")
+    lens.retention([1, 7], over=OVER, **arguments, on_error="gaps")
     watch.fails = lambda _: False
     watch.clear()
     assert expected
-    assert_equal(lens.resume(frame), whole)
-    if is_kept:
-        assert sorted(map(str, watch.queries)) == sorted(map(str, expected))
+    assert_equal(lens.retention([1, 7], over=OVER, **arguments), whole)
+    assert sorted(map(str, watch.queries)) == sorted(map(str, expected))
 
 
 @pytest.mark.parametrize(("arguments", "fails"), RETENTIONS)
@@ -268,7 +259,6 @@ def test_retention_in_a_gap_is_na(world: World, arguments: dict[str, Any], fails
 Spoil = Callable[[pd.DataFrame], pd.DataFrame | None]
 
 
-@pytest.mark.parametrize("verb", ["resume", "refresh"])
 @pytest.mark.parametrize(
     "spoil",
     [
@@ -282,13 +272,13 @@ Spoil = Callable[[pd.DataFrame], pd.DataFrame | None]
     ],
     ids=["no receipt", "no dimension", "no field", "no timestamp", "renamed", "index", "nothing"],
 )
-def test_a_changed_frame_is_refused_with_advice(world: World, verb: str, spoil: Spoil) -> None:
+def test_a_changed_frame_is_refused_with_advice(world: World, spoil: Spoil) -> None:
     """A frame without receipt or columns is refused before anything is sent."""
     watch = world.watch()
     lens = quick(watch)
     frame = broken(watch, lens, late, metric="revenue", by="platform", over=OVER)
     with pytest.raises(BadQuery, match=r"pass .* as query\(\) or retention\(\) returned it"):
-        getattr(lens, verb)(spoil(frame))
+        lens.refresh(spoil(frame))  # type: ignore[arg-type]
     assert watch.sent == []
 
 
@@ -299,56 +289,42 @@ def test_a_frame_without_one_of_its_columns_is_refused(world: World, dropped: st
     lens = quick(watch)
     frame = broken(watch, lens, late, metric=["conversion", "revenue"], by="platform", over=OVER)
     with pytest.raises(BadQuery, match="no longer has"):
-        lens.resume(frame.drop(columns=dropped))
+        lens.refresh(frame.drop(columns=dropped))
 
 
-def test_a_frame_resumes_after_it_was_written_to_parquet(world: World, tmp_path: Path) -> None:
-    """The receipt survives Parquet, so a frame read from a file can be resumed."""
+def test_a_frame_is_refreshed_after_it_was_written_to_parquet(world: World, tmp_path: Path) -> None:
+    """The receipt survives Parquet, and with it the query."""
     watch = world.watch()
     lens = quick(watch)
     whole = lens.query("revenue", by=["game", "platform"], over=OVER)
     broken(watch, lens, late, metric="revenue", by=["game", "platform"], over=OVER).to_parquet(tmp_path / "df.parquet")
-    assert_equal(lens.resume(pd.read_parquet(tmp_path / "df.parquet")), whole)
-
-
-NEEDS_EACH_GAME = [QUERIES[1][0], QUERIES[2][0]]
-"""Queries whose rows are pooled from rows that the frame does not have."""
-
-
-def test_a_whole_frame_resumes_to_itself_without_requests(world: World) -> None:
-    """A frame without gaps is returned unchanged, and nothing is sent."""
-    watch = world.watch()
-    lens = quick(watch)
-    for arguments, _, _ in [query for query in QUERIES[:14] if query[0] not in NEEDS_EACH_GAME]:
-        frame = lens.query(**arguments, over=OVER)
-        watch.clear()
-        assert_equal(lens.resume(frame), frame)
-        assert watch.sent == []
+    assert_equal(lens.refresh(pd.read_parquet(tmp_path / "df.parquet")), whole)
 
 
 @pytest.mark.parametrize(("one", "other"), [(5, None), (None, 5), (5, 9)])
-def test_a_frame_may_be_resumed_with_another_max_days(world: World, one: int | None, other: int | None) -> None:
-    """A frame may be resumed by a client with another `max_days`."""
+def test_what_came_serves_a_client_with_another_max_days(
+    world: World, tmp_path: Path, one: int | None, other: int | None
+) -> None:
+    """Where it cuts the time range elsewhere, the frame is the same."""
     watch = world.watch()
-    whole = quick(watch).query(["revenue", "event_count"], by="platform", over=OVER, every="month")
     arguments: dict[str, Any] = {"metric": ["revenue", "event_count"], "by": "platform", "over": OVER, "every": "month"}
-    frame = broken(
-        watch, quick(watch, max_days=one), both(for_metric("revenue"), late), **arguments, when_unavailable="clip"
-    )
+    whole = quick(watch).query(**arguments)
+    lens = quick(watch, max_days=one, cache=tmp_path / "kept")
+    frame = broken(watch, lens, both(for_metric("revenue"), late), **arguments, when_unavailable="clip")
     assert frame.attrs["gamelens"]["gaps"]
-    assert_equal(quick(watch, max_days=other).resume(frame), whole)
+    assert_equal(quick(watch, max_days=other, cache=tmp_path / "kept").query(**arguments), whole)
 
 
-def test_a_clipped_frame_resumes_to_the_clipped_interval(world: World) -> None:
-    """A clipped frame is completed within the interval it was clipped to."""
+def test_a_clipped_query_is_completed_within_what_is_available(world: World, tmp_path: Path) -> None:
+    """The receipt of the whole frame says where it was clipped."""
     watch = world.watch()
-    lens = quick(watch)
+    lens = quick(watch, cache=tmp_path / "kept")
     arguments: dict[str, Any] = {"by": "platform", "over": "2026-10-20/2026-12-01", "when_unavailable": "clip"}
-    whole = lens.query("event_count", **arguments)
-    frame = broken(watch, lens, starts("2026-11-20T00:00Z"), metric="event_count", **arguments)
-    resumed = lens.resume(frame)
-    assert_equal(resumed, whole)
-    assert resumed.attrs["gamelens"]["clipped"] == whole.attrs["gamelens"]["clipped"]
+    whole = quick(watch).query("event_count", **arguments)
+    broken(watch, lens, starts("2026-11-20T00:00Z"), metric="event_count", **arguments)
+    again = lens.query("event_count", **arguments)
+    assert_equal(again, whole)
+    assert again.attrs["gamelens"]["clipped"] == whole.attrs["gamelens"]["clipped"]
 
 
 def test_a_refresh_of_retention_fills_gaps_and_does_not_call_that_a_restatement(world: World) -> None:
