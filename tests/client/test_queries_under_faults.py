@@ -668,7 +668,7 @@ def test_no_byte_of_a_session_holds_the_key(
     world, printed = services.world(key=KEY), []
     for folder in ({"cache": True}, {"record": tmp_path / "record"}):
         world.heal()
-        with world.client(max_wait_s=0.2, **folder) as lens:
+        with world.client(**folder) as lens:
             frame = lens.query(**FAN_OUT, check=True)
             frame.to_parquet(tmp_path / "frame.parquet")
             frame.to_pickle(tmp_path / "frame.pickle")
