@@ -6,6 +6,7 @@ tests/bench/test_health.py does the same with 200 seeds and two peers.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -13,9 +14,9 @@ from pandas import DataFrame
 
 from gamelens.analysis import health
 from gamelens.analysis.health import board_queries, watches
-from gamelens.simulator import Ledger, Scenario, load_scenario
-from support.daily_answers import answers_about
-from support.simulated_organisation import all_answers, answer, answers, day_of, drawn
+from gamelens.simulator import Scenario, load_scenario
+from support.daily_answers import ArrayAnswers, daily_answers
+from support.simulated_organisation import answer, day_of, drawn
 
 pytestmark = pytest.mark.slow
 
@@ -29,15 +30,16 @@ def scenario() -> Scenario:
 
 
 @pytest.fixture(scope="module")
-def ledger(scenario: Scenario) -> Ledger:
-    """The ledger of the scenario."""
-    return drawn(scenario)
+def arrays(scenario: Scenario) -> ArrayAnswers:
+    """The events of the scenario."""
+    return ArrayAnswers(scenario)
 
 
 @pytest.fixture(scope="module")
-def board_of(ledger: Ledger, scenario: Scenario) -> BoardOf:
+def board_of(arrays: ArrayAnswers, scenario: Scenario) -> BoardOf:
     """A function that returns the alarms of a day, judged by the days before it."""
-    scores = health.score_days(health.daily(all_answers(ledger, scenario)))
+    frames = [arrays.answer(query) for query in board_queries(watches())]
+    scores = health.score_days(health.daily(frames))
 
     def board(day: int) -> DataFrame:
         """Return the flagged rows of *day*."""
@@ -47,9 +49,9 @@ def board_of(ledger: Ledger, scenario: Scenario) -> BoardOf:
     return board
 
 
-def behind(ledger: Ledger, scenario: Scenario, row: pd.Series, dimension: str) -> DataFrame:
+def behind(arrays: ArrayAnswers, row: pd.Series, dimension: str) -> DataFrame:
     """Return the segments by *dimension* behind a row of the board."""
-    frame = answer(ledger, scenario, health.drill_queries(row.to_dict())[dimension])
+    frame = arrays.answer(health.drill_queries(row.to_dict())[dimension])
     watch = health.watches([row["watch"]])[0]
     frame = frame[frame["timestamp"] <= row["timestamp"]]
     return health.segments(
@@ -58,14 +60,14 @@ def behind(ledger: Ledger, scenario: Scenario, row: pd.Series, dimension: str) -
 
 
 def test_the_dead_network_on_its_first_day_and_its_platform(
-    board_of: BoardOf, ledger: Ledger, scenario: Scenario
+    board_of: BoardOf, arrays: ArrayAnswers, scenario: Scenario
 ) -> None:
     """The dead network is found on its first day, and the drill-down finds its platform."""
     alarms = board_of(50)[lambda rows: rows["watch"] == "network_share"]
     row = alarms.iloc[0]
     assert (row["game"], row["segment"], row["severity"]) == ("Rooftop Dash", "Unity Ads", "critical")
     assert row["since"] == day_of(scenario, 50)
-    segments = behind(ledger, scenario, row, "platform")
+    segments = behind(arrays, row, "platform")
     assert segments["segment"].iloc[0] == "android"
     assert segments["change"].iloc[0] < -0.95
 
@@ -89,7 +91,9 @@ def test_the_silent_game_on_its_first_day(board_of: BoardOf, scenario: Scenario)
     assert alarms["since"].item() == day_of(scenario, 44)
 
 
-def test_the_country_of_the_bad_build_and_the_build(board_of: BoardOf, ledger: Ledger, scenario: Scenario) -> None:
+def test_the_country_of_the_bad_build_and_the_build(
+    board_of: BoardOf, arrays: ArrayAnswers, scenario: Scenario
+) -> None:
     """A build that halves retention in one country is found within a fortnight.
 
     Installs from day 36 on return half as often from day 37 on. The alarm is dated to within three days,
@@ -100,7 +104,7 @@ def test_the_country_of_the_bad_build_and_the_build(board_of: BoardOf, ledger: L
     row = alarms[alarms["segment"] == "BR"].iloc[0]
     assert row["game"] == "Rooftop Dash"
     assert abs(row["since"] - day_of(scenario, 37)) <= pd.Timedelta(days=3)
-    segments = behind(ledger, scenario, row, "build")
+    segments = behind(arrays, row, "build")
     assert health.verdict(segments) == "one segment"
     assert segments[["segment", "first_day"]].iloc[0].tolist() == ["1.10.0", day_of(scenario, 36)]
 
@@ -112,11 +116,17 @@ def test_the_bad_build_is_open_on_the_last_day(board_of: BoardOf, scenario: Scen
     assert abs(row["since"] - day_of(scenario, 37)) <= pd.Timedelta(days=6)
 
 
-def test_answers_from_arrays_are_those_of_the_ledger(ledger: Ledger, scenario: Scenario) -> None:
-    """Answers that the bench computes with numpy equal the ledger's, row by row."""
-    queries = board_queries(watches())
-    for query, quick in zip(queries, answers_about(scenario, queries), strict=True):
-        slow = answer(ledger, scenario, query)
+def test_answers_from_arrays_are_those_of_the_ledger() -> None:
+    """Answers computed from arrays, as in this module and the bench, equal the ledger's, row by row."""
+    few = load_scenario("incident", players=2500)
+    ledger, arrays = drawn(few), ArrayAnswers(few)
+    of_networks: dict[str, Any] = {"watch": "network_share", "dimension": "ilrd_network_name", "segment": "Unity Ads"}
+    of_country: dict[str, Any] = {"watch": "retention_d1", "dimension": "country_code", "segment": "BR"}
+    shared = {"game_id": few.games[0].title, "is_silent": False}
+    drills = [health.drill_queries(row | shared) for row in (of_networks, of_country)]
+    for query in (*board_queries(watches()), *drills[0].values(), *drills[1].values()):
+        quick, slow = arrays.answer(query), answer(ledger, few, query)
+        assert len(slow)
         keys = ["timestamp", *("game_id" if name == "game" else name for name in query.by)]
         expected, got = (frame[slow.columns].sort_values(keys, ignore_index=True) for frame in (slow, quick))
         expected.attrs = got.attrs = {}
@@ -126,13 +136,13 @@ def test_answers_from_arrays_are_those_of_the_ledger(ledger: Ledger, scenario: S
 def test_a_demo_without_incidents_raises_few_alarms() -> None:
     """At most 3 of 48 boards of a scenario without incidents have an alarm.
 
-    The q limit of 0.01 allows one false board in a hundred; these are 4 seeds by 12 days.
+    The q limit of 0.01 allows one false board in a hundred; these are 2 seeds by 24 days.
     """
     false = []
-    for seed in range(1, 5):
-        scenario, frames = answers("demo", seed=seed, players=5000)
+    for seed in range(1, 3):
+        scenario, frames = daily_answers("demo", seed=seed, players=5000)
         scores = health.score_days(health.daily(frames))
-        days = scores[scores["timestamp"] >= day_of(scenario, scenario.days - 12)]
+        days = scores[scores["timestamp"] >= day_of(scenario, scenario.days - 24)]
         false += days.groupby("timestamp")["is_flagged"].any().tolist()
     assert len(false) == 48
     assert sum(false) <= 3

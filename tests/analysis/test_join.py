@@ -21,6 +21,7 @@ from pandas import DataFrame
 import gamelens as gl
 from gamelens.errors import BadQuery
 from gamelens.wire.receipts import Receipt
+from support.hypothesis_profiles import examples
 from support.tidy_frames import tidy_frame
 
 pytestmark = pytest.mark.slow
@@ -527,7 +528,7 @@ def test_an_exported_frame_joins_back(revenue: DataFrame, tmp_path: Path) -> Non
 KEYS = st.lists(st.tuples(st.sampled_from(DAYS), st.sampled_from(["US", "NA", None])), max_size=12)
 
 
-@settings(deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(
     KEYS,
     st.lists(st.tuples(st.sampled_from(DAYS), st.sampled_from(["US", "NA", None]), st.integers(0, 9)), max_size=12),

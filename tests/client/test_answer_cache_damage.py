@@ -27,7 +27,7 @@ from gamelens.client.answer_cache import AnswerCache
 from gamelens.errors import BadQuery
 from support import cache_writer
 from support.cache_writer import ASKED, LATER, day_slice, day_slices, find, found_days, keep, rows_of_seed
-from support.hypothesis_profiles import examples
+from support.hypothesis_profiles import examples, tries
 
 pytestmark = pytest.mark.slow
 
@@ -322,10 +322,11 @@ def test_a_lock_that_is_never_released_switches_the_cache_off(make: Callable[...
 # Other processes
 
 
+@pytest.mark.hypothesis  # more kills in `make bench`
 def test_a_writer_may_be_killed_at_any_moment(tmp_path: Path, make: Callable[..., AnswerCache]) -> None:
     """After SIGKILL every day that the writer reported as stored is found."""
     folder = tmp_path / "cache"
-    for _ in range(4):
+    for _ in range(tries(in_test=2, in_bench=20)):
         writer = start_writer("write", folder)
         assert writer.stdout is not None
         days = int(writer.stdout.readline()) + 1

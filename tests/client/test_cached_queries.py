@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
+from shutil import copytree
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 
 from gamelens.client.sync_client import Client
 from gamelens.wire.intervals import Granularity, Interval
+from support.hypothesis_profiles import examples
 from support.sandbox_stage import Stage
 from support.watched_service import Body, ManualClock, Watch, World, assert_equal, quick, sale, sell
 
@@ -37,9 +39,17 @@ def with_purchases(stage: Stage) -> Stage:
 
 
 @pytest.fixture(scope="module")
-def quiet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+def state(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the state directory of a sandbox with the purchases, to be copied."""
+    folder = tmp_path_factory.mktemp("purchases") / "state"
+    with_purchases(Stage(folder)).sandbox.close()
+    return folder
+
+
+@pytest.fixture(scope="module")
+def quiet(state: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     """Return a sandbox in which no further events arrive."""
-    stage = with_purchases(Stage(tmp_path_factory.mktemp("quiet") / "state"))
+    stage = Stage(copytree(state, tmp_path_factory.mktemp("quiet") / "state"))
     yield World(stage)
     stage.sandbox.close()
 
@@ -51,9 +61,11 @@ def watch(quiet: World) -> Watch:
 
 
 @pytest.fixture
-def shop(make_stage: Callable[..., Stage]) -> Stage:
+def shop(state: Path, tmp_path: Path) -> Iterator[Stage]:
     """Return a sandbox to which a test adds events."""
-    return with_purchases(make_stage())
+    stage = Stage(copytree(state, tmp_path / "state"))
+    yield stage
+    stage.sandbox.close()
 
 
 @pytest.fixture
@@ -351,7 +363,7 @@ QUERIES = st.fixed_dictionaries(
 
 
 @given(st.lists(st.tuples(QUERIES, st.sampled_from([0, 4000])), min_size=2, max_size=4), st.sampled_from([None, 9]))
-@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(15), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_cached_frames_equal_fresh_frames_in_any_order(
     world: World, queries: list[tuple[dict[str, Any], int]], max_days: int | None
 ) -> None:

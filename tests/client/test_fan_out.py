@@ -12,6 +12,7 @@ from gamelens import dim
 from gamelens.catalog import DIMENSIONS, METRICS
 from gamelens.wire.intervals import Granularity, Interval
 from support.game_events import event
+from support.hypothesis_profiles import tries
 from support.random_worlds import GAMES
 from support.sandbox_stage import Stage
 from support.watched_service import Body, World, assert_same, is_close, quick, rows_of
@@ -105,7 +106,8 @@ def test_by_four_dimensions_every_row_is_that_of_the_events(world: World, metric
     check(world, metric, by, over=NOON, every=allowed_granularity(metric, "all"), **required_arguments(metric))
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.hypothesis  # for `make bench`
+@pytest.mark.parametrize("seed", range(tries(in_test=8, in_bench=200)))
 def test_any_query_matches_the_events(world: World, seed: int) -> None:
     """Any metric by one to three dimensions, with any filter, scope and range, is right."""
     random = Random(seed)
@@ -215,11 +217,17 @@ def test_cohorts_are_those_of_the_events(world: World, by: list[str], games: lis
     assert actual == expected
 
 
-@pytest.mark.parametrize("metric", ["revenue", "event_count", "ad_impressions_count", "new_users"])
-@pytest.mark.parametrize(
-    "by", [["platform"], ["game", "platform", "build"], ["studio", "country_code"], ["studio", "game"]]
-)
-@pytest.mark.parametrize("every", ["week", "month", "all"])
+ADDITIVE = ("revenue", "event_count", "ad_impressions_count", "new_users")
+SPLITS = (["platform"], ["game", "platform", "build"], ["studio", "country_code"], ["studio", "game"])
+PAIRS: list[tuple[str, list[str], Granularity]] = [
+    (metric, by, ("week", "month", "all")[(row + column) % 3])
+    for row, metric in enumerate(ADDITIVE)
+    for column, by in enumerate(SPLITS)
+]
+"""Each metric by each split, and each of both in every bucket."""
+
+
+@pytest.mark.parametrize(("metric", "by", "every"), PAIRS)
 def test_buckets_that_max_days_cuts_are_put_together_again(
     world: World, metric: str, by: list[str], every: Granularity
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,14 +27,20 @@ NOTHING = pa.table({"platform": pa.array([], pa.string()), "event_count": pa.arr
 IS_IOS, IS_BR = dim.platform == "ios", dim.country_code == "BR"
 
 
-@pytest.fixture
-def watch(tmp_path: Path) -> Any:
-    """Return a view of a sandbox with purchases in BR, US and GB, the last one only today."""
-    stage = Stage(tmp_path / "state")
-    sell(stage, *(sale("2026-11-18", country_code=code, user_id=code) for code in ("BR", "US")))
-    sell(stage, sale("2026-11-19", country_code="GB"))
-    yield Watch(stage.metrics_app)
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    """Return a sandbox with purchases in BR, US and GB, the last one only today."""
+    stage = Stage(tmp_path_factory.mktemp("shop") / "state")
+    sales = [sale("2026-11-18", country_code=code, user_id=code) for code in ("BR", "US")]
+    sell(stage, *sales, sale("2026-11-19", country_code="GB"))
+    yield stage
     stage.sandbox.close()
+
+
+@pytest.fixture
+def watch(shop: Stage) -> Watch:
+    """Return a view of the requests to the sandbox, which no test changes."""
+    return Watch(shop.metrics_app)
 
 
 def ask(lens: Client, where: Filter, **arguments: Any) -> Any:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 import pytest
@@ -103,57 +104,78 @@ def broken(watch: Watch, lens: Client, fails: Callable[[Sent], bool], **argument
     return frame
 
 
-@pytest.mark.parametrize(("arguments", "fails", "max_days"), QUERIES)
-def test_the_same_query_sends_only_what_failed(
-    world: World,
-    tmp_path: Path,
-    arguments: dict[str, Any],
-    fails: Callable[[Sent], bool],
-    max_days: int | None,
-) -> None:
+class Disturbed(NamedTuple):
+    """A query some of whose requests failed, and its client, to which all is answered again.
+
+    Attributes:
+        whole: the frame of the same query undisturbed.
+        failed: the requests that failed.
+        frame: the frame with gaps.
+    """
+
+    lens: Client
+    watch: Watch
+    whole: pd.DataFrame
+    failed: list[Sent]
+    frame: pd.DataFrame
+
+
+@pytest.fixture(scope="module")
+def disturb(world: World, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, int], Disturbed]:
+    """Return a function that disturbs a query of `QUERIES`, or retention of `RETENTIONS`, once for all tests."""
+
+    @cache
+    def ask(verb: str, place: int) -> Disturbed:
+        arguments, fails, max_days = QUERIES[place] if verb == "query" else (*RETENTIONS[place], None)
+        watch = world.watch()
+        whole = getattr(quick(watch, max_days=max_days), verb)(**arguments, over=OVER)
+        failed = [request for request in watch.queries if fails(request)]
+        lens = quick(watch, max_days=max_days, cache=tmp_path_factory.mktemp("kept"))
+        watch.fails = fails
+        frame = getattr(lens, verb)(**arguments, over=OVER, on_error="gaps")
+        watch.fails = lambda _: False
+        watch.clear()
+        return Disturbed(lens, watch, whole, failed, frame)
+
+    return ask
+
+
+@pytest.mark.parametrize("place", range(len(QUERIES)))
+def test_the_same_query_sends_only_what_failed(disturb: Callable[[str, int], Disturbed], place: int) -> None:
     """Its frame is that of an undisturbed query."""
-    watch = world.watch()
-    whole = quick(watch, max_days=max_days).query(**arguments, over=OVER)
-    expected = [request for request in watch.queries if fails(request)]
-    lens = quick(watch, max_days=max_days, cache=tmp_path / "kept")
-    frame = broken(watch, lens, fails, **arguments, over=OVER)
+    lens, watch, whole, failed, frame = disturb("query", place)
     gaps = frame.attrs["gamelens"]["gaps"]
-    assert expected
+    assert failed
     assert gaps
     assert all(gap["error"] == "the service answered 500: not today" for gap in gaps)
-    again = lens.query(**arguments, over=OVER)
+    again = lens.query(**QUERIES[place][0], over=OVER)
     assert_equal(again, whole)
     receipt, undisturbed = again.attrs["gamelens"], whole.attrs["gamelens"]
     assert (receipt["gaps"], receipt["truncated"]) == ([], undisturbed["truncated"])
     assert receipt["asked"] == undisturbed["asked"]
-    assert sorted(map(str, watch.queries)) == sorted(map(str, expected))
+    assert sorted(map(str, watch.queries)) == sorted(map(str, failed))
 
 
 # A row of several metrics may lack the fields of one, and `top` of a fan-out is taken of the rows there are.
 WHOLE = [
-    case
-    for case in QUERIES
-    if isinstance(case[0]["metric"], str) and not ("top" in case[0] and len(case[0]["by"]) == 3)
+    place
+    for place, (arguments, *_) in enumerate(QUERIES)
+    if isinstance(arguments["metric"], str) and not ("top" in arguments and len(arguments["by"]) == 3)
 ]
 
 
-@pytest.mark.parametrize(("arguments", "fails", "max_days"), WHOLE)
-def test_rows_beside_gaps_are_right(
-    world: World, arguments: dict[str, Any], fails: Callable[[Sent], bool], max_days: int | None
-) -> None:
+@pytest.mark.parametrize("place", WHOLE)
+def test_rows_beside_gaps_are_right(disturb: Callable[[str, int], Disturbed], place: int) -> None:
     """Each row is whole or absent, and each absent row lies in a gap."""
-    watch = world.watch()
-    lens = quick(watch, max_days=max_days)
-    whole = lens.query(**arguments, over=OVER)
-    frame = broken(watch, lens, fails, **arguments, over=OVER)
-    gaps = frame.attrs["gamelens"]["gaps"]
+    _, _, whole, _, frame = disturb("query", place)
+    gaps, every = frame.attrs["gamelens"]["gaps"], QUERIES[place][0].get("every", "day")
     assert not [text for text in frame.attrs["gamelens"]["warnings"] if "differs" in text]
     assert frame.dtypes.astype(str).tolist() == whole.dtypes.astype(str).tolist()
     shown = _rows(frame)
     assert shown <= _rows(whole)
     missing = whole[[tuple(map(str, row)) not in shown for row in whole.itertuples(index=False)]]
     for _, row in missing.iterrows():
-        assert any(_is_in(row, gap, arguments.get("every", "day")) for gap in gaps), row
+        assert any(_is_in(row, gap, every) for gap in gaps), row
 
 
 def _rows(frame: pd.DataFrame) -> set[tuple[str, ...]]:
@@ -198,49 +220,36 @@ def test_a_request_that_fails_again_stays_a_gap(world: World, tmp_path: Path) ->
 
 
 RETENTIONS: list[tuple[dict[str, Any], Callable[[Sent], bool]]] = [
-    ({"by": "platform"}, with_body(since_days_ago=7)),
-    ({"by": None}, both(with_body(since_days_ago=1), late)),
-    ({"by": "game"}, for_metric("retention_retro")),
-    ({"by": "platform"}, both(for_metric("new_users"), late)),
-    ({"by": ["platform", "build"]}, both(for_metric("new_users"), with_body(games=["1001"]))),
+    ({"days": [1, 7], "by": "platform"}, with_body(since_days_ago=7)),
+    ({"days": [1, 7], "by": None}, both(with_body(since_days_ago=1), late)),
+    ({"days": [1, 7], "by": "game"}, for_metric("retention_retro")),
+    ({"days": [1, 7], "by": "platform"}, both(for_metric("new_users"), late)),
+    ({"days": [1, 7], "by": ["platform", "build"]}, both(for_metric("new_users"), with_body(games=["1001"]))),
     (
-        {"by": ["platform", "build", "ab_id"]},
+        {"days": [1, 7], "by": ["platform", "build", "ab_id"]},
         both(for_metric("new_users"), with_body(filter={"ab_id": "exp1"}, games=["1001"])),
     ),
     (
-        {"by": ["platform", "build", "ab_id", "game"]},
+        {"days": [1, 7], "by": ["platform", "build", "ab_id", "game"]},
         both(for_metric("new_users"), with_body(filter={"ab_id": "exp1"})),
     ),
-    ({"by": ["platform", "build", "game"]}, both(for_metric("retention_retro"), late)),
+    ({"days": [1, 7], "by": ["platform", "build", "game"]}, both(for_metric("retention_retro"), late)),
 ]
 
 
-@pytest.mark.parametrize(("arguments", "fails"), RETENTIONS)
-def test_the_same_retention_sends_only_what_failed(
-    world: World, tmp_path: Path, arguments: dict[str, Any], fails: Callable[[Sent], bool]
-) -> None:
+@pytest.mark.parametrize("place", range(len(RETENTIONS)))
+def test_the_same_retention_sends_only_what_failed(disturb: Callable[[str, int], Disturbed], place: int) -> None:
     """Its frame is that of an undisturbed query."""
-    watch = world.watch()
-    whole = quick(watch).retention([1, 7], over=OVER, **arguments)
-    expected = [request for request in watch.queries if fails(request)]
-    lens = quick(watch, cache=tmp_path / "kept")
-    watch.fails = fails
-    lens.retention([1, 7], over=OVER, **arguments, on_error="gaps")
-    watch.fails = lambda _: False
-    watch.clear()
-    assert expected
-    assert_equal(lens.retention([1, 7], over=OVER, **arguments), whole)
-    assert sorted(map(str, watch.queries)) == sorted(map(str, expected))
+    lens, watch, whole, failed, _ = disturb("retention", place)
+    assert failed
+    assert_equal(lens.retention(**RETENTIONS[place][0], over=OVER), whole)
+    assert sorted(map(str, watch.queries)) == sorted(map(str, failed))
 
 
-@pytest.mark.parametrize(("arguments", "fails"), RETENTIONS)
-def test_retention_in_a_gap_is_na(world: World, arguments: dict[str, Any], fails: Callable[[Sent], bool]) -> None:
+@pytest.mark.parametrize("place", range(len(RETENTIONS)))
+def test_retention_in_a_gap_is_na(disturb: Callable[[str, int], Disturbed], place: int) -> None:
     """Unknown retention is NA, never 0, and never of some of the players."""
-    watch = world.watch()
-    lens = quick(watch)
-    whole = lens.retention([1, 7], over=OVER, **arguments)
-    watch.fails = fails
-    frame = lens.retention([1, 7], over=OVER, **arguments, on_error="gaps")
+    _, _, whole, _, frame = disturb("retention", place)
     assert frame.attrs["gamelens"]["gaps"]
     assert len(frame) < len(whole) or frame["retention"].isna().sum() > whole["retention"].isna().sum()
     keys = [name for name in whole.columns if name not in ("retention", "installs", "returned", "game")]

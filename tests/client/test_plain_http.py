@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,6 +13,7 @@ from gamelens.client.async_client import AsyncClient
 from gamelens.client.events.collector_client import CollectorClient
 from gamelens.client.sync_client import Client
 from gamelens.errors import BadQuery, ServiceError, Unreachable
+from support.command_process import run_here
 from support.plain_server import PlainRequest, PlainServer, plain_server
 from support.scripted_service import KEY
 
@@ -83,8 +81,7 @@ def test_a_client_may_be_allowed_plain_http(call: Callable[..., None]) -> None:
 def test_the_command_obeys_the_variable(leave: dict[str, str], says: str, tmp_path: Path) -> None:
     """`gamelens query` refuses plain http in one line unless the environment allows it."""
     settings = {"GAMELENS_API_KEY": KEY, "GAMELENS_METRICS_URL": BEYOND, "GAMELENS_CACHE_DIR": str(tmp_path)}
-    command = [sys.executable, "-m", "gamelens", "query", "revenue", "--over", "2026-11-01"]
-    done = subprocess.run(command, env=os.environ | settings | leave, capture_output=True, text=True, check=False)
+    done = run_here("query", "revenue", "--over", "2026-11-01", env=settings | leave)
     assert (done.returncode, done.stderr.count("\n")) == (1, 1)
     assert says in done.stderr
 

@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from shutil import copytree
 
 import httpx
 import pytest
@@ -29,12 +30,21 @@ URL = "http://127.0.0.1:1"
 SCENARIO = "Nürnberg & Söhne, 100 %"
 
 
-@pytest.fixture
-def stage(tmp_path: Path) -> Iterator[Stage]:
-    """Return a sandbox with one processed event."""
-    stage = Stage(tmp_path / "state")
+@pytest.fixture(scope="module")
+def state(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the state directory of a sandbox with one processed event, to be copied."""
+    folder = tmp_path_factory.mktemp("event") / "state"
+    stage = Stage(folder)
     stage.submit([event()])
     stage.process()
+    stage.sandbox.close()
+    return folder
+
+
+@pytest.fixture
+def stage(state: Path, tmp_path: Path) -> Iterator[Stage]:
+    """Return a sandbox with one processed event."""
+    stage = Stage(copytree(state, tmp_path / "state"))
     yield stage
     stage.sandbox.close()
 

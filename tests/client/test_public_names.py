@@ -43,14 +43,20 @@ def test_filters_and_intervals_need_no_pandas() -> None:
     assert "pandas" not in modules_after("from gamelens import dim, Interval")["loaded"]
 
 
-def test_the_client_registers_the_accessor() -> None:
+@pytest.fixture(scope="module")
+def loaded_with_the_client() -> set[str]:
+    """Return the modules that `from gamelens import Client` loads."""
+    return set(modules_after("from gamelens import Client")["loaded"])
+
+
+def test_the_client_registers_the_accessor(loaded_with_the_client: set[str]) -> None:
     """Importing `Client` registers `df.lens`."""
-    assert "gamelens.notebook.accessor" in modules_after("from gamelens import Client")["loaded"]
+    assert "gamelens.notebook.accessor" in loaded_with_the_client
 
 
-def test_the_client_loads_neither_sandbox_nor_plotly() -> None:
+def test_the_client_loads_neither_sandbox_nor_plotly(loaded_with_the_client: set[str]) -> None:
     """Importing `Client` loads neither the sandbox nor DuckDB nor plotly."""
-    assert not {"gamelens.sandbox", "plotly", "duckdb"} & set(modules_after("from gamelens import Client")["loaded"])
+    assert not {"gamelens.sandbox", "plotly", "duckdb"} & loaded_with_the_client
 
 
 def test_gamelens_after_pandas_registers_the_accessor() -> None:

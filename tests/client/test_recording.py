@@ -95,12 +95,20 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "answers"
 
 
-@pytest.fixture
-def sandbox_recording(stage: Stage, folder: Path) -> RecordingSender:
-    """Return a recording of the sandbox, with an hour of events of two players."""
+@pytest.fixture(scope="module")
+def two_players(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    """Return a sandbox with an hour of events of two players."""
+    stage = Stage(tmp_path_factory.mktemp("two") / "state")
     stage.submit([event(), event(user_id="bob", country_code="NA", platform="android", os_version="android 14")])
     stage.process()
-    pool = httpx.ASGITransport(stage.metrics_app)
+    yield stage
+    stage.sandbox.close()
+
+
+@pytest.fixture
+def sandbox_recording(two_players: Stage, folder: Path) -> RecordingSender:
+    """Return a recording of the sandbox."""
+    pool = httpx.ASGITransport(two_players.metrics_app)
     return RecordingSender(Transport("http://127.0.0.1", key=Secret("key-of-acme"), pool=pool), folder)
 
 

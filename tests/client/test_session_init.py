@@ -159,7 +159,7 @@ async def test_the_longest_time_of_a_request_ends_the_wait_for_version_2(game: G
 async def test_the_last_delivery_waits_for_version_2(game: Game) -> None:
     """A session that ends before the answer sends its events after it."""
     game.wire.gates["init_v2"] = answered = asyncio.Event()
-    session = game.session()
+    session = game.session(wait_s=2.0)
     await session.start()
     closing = asyncio.create_task(session.close())
     await asyncio.sleep(0.1)

@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from gamelens.client.sync_client import Client
-from gamelens.local.sandbox_info import environment_of
+from gamelens.local.sandbox_info import SandboxInfo
 from gamelens.local.sandbox_process import running_sandbox
 
 DATA = Path(__file__).parents[2] / "data"
@@ -85,24 +85,43 @@ class Replay(NamedTuple):
     client: Client
 
 
-@pytest.fixture(scope="module", params=[CPP, JAVASCRIPT, NODE], ids=lambda recording: recording.name)
-def replay(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Replay]:
-    """Send the recorded requests to a sandbox with the game's keys."""
-    recording: Recording = request.param
-    file = json.loads((DATA / f"{recording.name}.json").read_text())
+RECORDINGS = (CPP, JAVASCRIPT, NODE)  # by arrival; those of one game have events of different days
+
+
+def _read(recording: Recording) -> dict[str, Any]:
+    """Return the requests of a recording, and the keys of its game."""
+    file: dict[str, Any] = json.loads((DATA / f"{recording.name}.json").read_text())
+    return file
+
+
+@pytest.fixture(scope="module")
+def ready(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxInfo]:
+    """Run a sandbox with the recorded games, each in an organisation of its own."""
     folder = tmp_path_factory.mktemp("official")
-    keys = f'game_key = "{file["game_key"]}"\nsecret_key = "{file["secret_key"]}"\n'
-    (folder / "sandbox.toml").write_text(
-        f'[[organisation]]\nname = "acme"\n[[organisation.studio]]\n[[organisation.studio.game]]\nid = "77"\n{keys}'
+    games = {file["game_key"]: file["secret_key"] for file in map(_read, RECORDINGS)}
+    organisations = (
+        f'[[organisation]]\nname = "{key}"\n[[organisation.studio]]\n[[organisation.studio.game]]\n'
+        f'id = "{number}"\ngame_key = "{key}"\nsecret_key = "{secret}"\n'
+        for number, (key, secret) in enumerate(games.items(), start=77)
     )
-    with running_sandbox(folder / "state", config=folder / "sandbox.toml") as ready, httpx.Client() as http:
+    (folder / "sandbox.toml").write_text("".join(organisations))
+    with running_sandbox(folder / "state", config=folder / "sandbox.toml") as ready:
+        yield ready
+
+
+@pytest.fixture(scope="module", params=RECORDINGS, ids=lambda recording: recording.name)
+def replay(request: pytest.FixtureRequest, ready: SandboxInfo) -> Iterator[Replay]:
+    """Send the recorded requests to the sandbox."""
+    recording: Recording = request.param
+    file = _read(recording)
+    (key,) = (own.api_key for own in ready.organisations if own.games[0].game_key == file["game_key"])
+    with httpx.Client() as http:
         http.post(f"{ready.console_url}/clock", json={"freeze": recording.arrived_at})
         responses = [_send(http, ready.collector_url, sent) for sent in file["requests"]]
         http.post(f"{ready.console_url}/clock", json={"advance": "PT1H"})
         http.post(f"{ready.console_url}/process", timeout=60)
-        settings = environment_of(ready)
-        with Client(api_key=settings["GAMELENS_API_KEY"], metrics_url=settings["GAMELENS_METRICS_URL"]) as client:
-            yield Replay(recording, responses, client)
+    with Client(api_key=key, metrics_url=ready.metrics_url) as client:
+        yield Replay(recording, responses, client)
 
 
 def _send(http: httpx.Client, address: str, request: dict[str, Any]) -> httpx.Response:

@@ -14,7 +14,7 @@ from gamelens.local.sandbox_info import SandboxInfo, environment_of
 from gamelens.local.sandbox_population import populate, populate_lake
 from gamelens.local.sandbox_process import call_control_api, find_or_stop_sandbox, running_sandbox
 from gamelens.simulator import Ledger, load_scenario
-from support.command_process import run
+from support.command_process import run_here
 
 pytestmark = pytest.mark.slow
 
@@ -82,7 +82,7 @@ def test_populating_an_empty_state_creates_the_games(tmp_path: Path) -> None:
 def test_sandbox_up_checks_the_scenario_option(tmp_path: Path) -> None:
     """`--scenario` beside `--config` is wrong usage, and an unknown one names the nearest."""
     up = ("sandbox", "up", "--state", tmp_path / "state", "--scenario", "portfolio")
-    result = run(*up, "--config", tmp_path / "sandbox.toml")
+    result = run_here(*up, "--config", tmp_path / "sandbox.toml")
     assert (result.returncode, "either --config or --scenario" in result.stderr) == (2, True)
-    result = run("sandbox", "up", "--state", tmp_path / "state", "--scenario", "portfolioo")
+    result = run_here("sandbox", "up", "--state", tmp_path / "state", "--scenario", "portfolioo")
     assert (result.returncode, "portfolio" in result.stderr) == (1, True)

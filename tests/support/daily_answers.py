@@ -6,7 +6,6 @@ No event becomes a row of a file or of a ledger, so the answers to a board take 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from datetime import timedelta
 from functools import partial
 from typing import Final
@@ -53,47 +52,55 @@ _METRICS: Final = {
 }
 
 
-def daily_answers(name: str, *, seed: int, players: int | None = None) -> tuple[Scenario, list[DataFrame]]:
-    """Return the scenario *name* and the answers to all queries of a board about it."""
-    scenario = load_scenario(name, seed=seed, players=players)
-    return scenario, answers_about(scenario, board_queries(watches()))
+class ArrayAnswers:
+    """The events of a scenario as arrays, and the answers to queries about them."""
 
-
-def answers_about(scenario: Scenario, queries: Iterable[HealthQuery]) -> list[DataFrame]:
-    """Return the answers to *queries* over all days of *scenario*."""
-    rates = ", ".join(f"('{code}', {rate})" for code, rate in SCALED_RATES.items())
-    with duckdb.connect() as connection:
-        connection.register("arrays", _events(scenario))
-        connection.execute(f"""
+    def __init__(self, scenario: Scenario) -> None:
+        self._scenario = scenario
+        self._connection = duckdb.connect()
+        rates = ", ".join(f"('{code}', {rate})" for code, rate in SCALED_RATES.items())
+        self._connection.register("arrays", _events(scenario))
+        self._connection.execute(f"""
             CREATE TABLE events AS SELECT arrays.*,
               coalesce(amount / 1e2, ilrd_nano / 1e9) * rate / {RATE_SCALE} AS usd,
               row_number() OVER (PARTITION BY player ORDER BY ts) = 1 AS installed
             FROM arrays LEFT JOIN (VALUES {rates}) r(code, rate) ON code = coalesce(currency, ilrd_currency)
         """)
-        connection.execute("CREATE TABLE installs AS SELECT * FROM events WHERE installed")
-        return [merged_answer(scenario, query, partial(_rows, connection, query)) for query in queries]
+        self._connection.execute("CREATE TABLE installs AS SELECT * FROM events WHERE installed")
 
+    def answer(self, query: HealthQuery) -> DataFrame:
+        """Return the frame that answers *query* over all days."""
+        return merged_answer(self._scenario, query, partial(self._rows, query))
 
-def _rows(connection: duckdb.DuckDBPyConnection, query: HealthQuery, metric: str) -> DataFrame:
-    """Return the rows of one metric by day: timestamp, dimensions and fields."""
-    by = ["game_id" if name == "game" else name for name in query.by]
-    if metric == "retention_retro":
-        age = query.since_days_ago
-        names = ", ".join(f"i.{name}" for name in by)
-        return connection.execute(f"""
-            WITH cohort AS (SELECT {names}, day, count(*) AS size FROM installs i GROUP BY ALL),
-                 returned AS (SELECT {names}, i.day, count(DISTINCT player) AS players
-                              FROM installs i JOIN events e USING (player) WHERE e.day = i.day + {age} GROUP BY ALL)
-            SELECT make_timestamp((day + {age}) * 86400000000) AS timestamp, {", ".join(by)},
-                   players / size AS retention
-            FROM returned JOIN cohort USING (day, {", ".join(by)})
+    def _rows(self, query: HealthQuery, metric: str) -> DataFrame:
+        """Return the rows of one metric by day: timestamp, dimensions and fields."""
+        by = ["game_id" if name == "game" else name for name in query.by]
+        conditions = [f"i.{name} = '{value}'" for name, value in (query.where or {}).items()]
+        conditions += [f"i.game_id IN ({', '.join(map(repr, query.games))})"] if query.games else []
+        if metric == "retention_retro":
+            age, where = query.since_days_ago, " AND ".join(conditions or ["true"])
+            names = ", ".join(f"i.{name}" for name in by)
+            return self._connection.execute(f"""
+                WITH cohort AS (SELECT {names}, day, count(*) AS size FROM installs i WHERE {where} GROUP BY ALL),
+                     returned AS (SELECT {names}, i.day, count(DISTINCT player) AS players
+                                  FROM installs i JOIN events e USING (player)
+                                  WHERE e.day = i.day + {age} AND {where} GROUP BY ALL)
+                SELECT make_timestamp((day + {age}) * 86400000000) AS timestamp, {", ".join(by)},
+                       players / size AS retention
+                FROM returned JOIN cohort USING (day, {", ".join(by)})
+            """).df()
+        fields, is_counted = _METRICS[metric]
+        return self._connection.execute(f"""
+            SELECT make_timestamp(day * 86400000000) AS timestamp, {", ".join(by)}, {fields}
+            FROM events i WHERE {" AND ".join([is_counted, *conditions])} GROUP BY ALL
         """).df()
-    fields, is_counted = _METRICS[metric]
-    where = "".join(f" AND {name} = '{value}'" for name, value in (query.where or {}).items())
-    return connection.execute(f"""
-        SELECT make_timestamp(day * 86400000000) AS timestamp, {", ".join(by)}, {fields}
-        FROM events WHERE {is_counted}{where} GROUP BY ALL
-    """).df()
+
+
+def daily_answers(name: str, *, seed: int, players: int | None = None) -> tuple[Scenario, list[DataFrame]]:
+    """Return the scenario *name* and the answers to all queries of a board about it."""
+    scenario = load_scenario(name, seed=seed, players=players)
+    arrays = ArrayAnswers(scenario)
+    return scenario, [arrays.answer(query) for query in board_queries(watches())]
 
 
 def _events(scenario: Scenario) -> pa.Table:

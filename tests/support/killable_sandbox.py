@@ -34,6 +34,7 @@ class Service:
         self._config = folder / "sandbox.toml"
         self._config.write_text(CONFIG.replace("key-of-acme", api_key))
         self._ports: list[str] = []
+        self._http = httpx.Client(verify=False, trust_env=False)  # plain HTTP to this machine
         self.start()
         self._ports = [f"--metrics-port={urlsplit(self.ready.metrics_url).port}"]
 
@@ -59,26 +60,27 @@ class Service:
 
     def stop(self) -> None:
         """Terminate the process and wait for its end."""
+        self._http.close()
         self._process.terminate()
         self._process.wait()
 
     def fail(self, route: str = METRICS, **fault: Any) -> None:
         """Add one fault rule (Wire 5.3, Fault rules)."""
         rule = {"service": "metrics", "route": route, **fault}
-        httpx.post(f"{self.ready.console_url}/faults", json=rule).raise_for_status()
+        self._http.post(f"{self.ready.console_url}/faults", json=rule).raise_for_status()
 
     def heal(self) -> None:
         """Delete all fault rules."""
-        httpx.delete(f"{self.ready.console_url}/faults").raise_for_status()
+        self._http.delete(f"{self.ready.console_url}/faults").raise_for_status()
 
     def struck(self) -> int:
         """Return how many requests the fault rules in force have hit."""
-        rules = httpx.get(f"{self.ready.console_url}/faults").json()
+        rules = self._http.get(f"{self.ready.console_url}/faults").json()
         return sum(rule["struck"] for rule in rules)
 
     def request_count(self) -> int:
         """Return how many requests this process has served that no fault rule hit."""
-        return int(httpx.get(f"{self.ready.console_url}/summary").json()["asked"])
+        return int(self._http.get(f"{self.ready.console_url}/summary").json()["asked"])
 
     def client(self, **options: Any) -> Client:
         """Return a client without a cache that gives up after half a second."""
@@ -88,7 +90,7 @@ class Service:
     def populate(self, *, days: int) -> None:
         """Submit and process a few events of each game on each of the last *days* days."""
         self.submit(days=days)
-        httpx.post(f"{self.ready.console_url}/process", timeout=60).raise_for_status()
+        self._http.post(f"{self.ready.console_url}/process", timeout=60).raise_for_status()
 
     def submit(self, *, days: int) -> None:
         """Submit a few events of each game on each of the last *days* days."""
@@ -108,7 +110,7 @@ class Service:
             body = gzip.compress(json.dumps(events).encode())
             headers = {"Authorization": sign(body, secret_key=game.secret_key), "Content-Encoding": "gzip"}
             address = f"{self.ready.collector_url}/v2/{game.game_key}/events"
-            httpx.post(address, content=body, headers=headers).raise_for_status()
+            self._http.post(address, content=body, headers=headers).raise_for_status()
 
 
 def start_process(state: Path, ready: Path, *options: str) -> subprocess.Popen[bytes]:

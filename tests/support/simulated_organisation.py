@@ -11,8 +11,8 @@ from pathlib import Path
 import pandas as pd
 from pandas import DataFrame
 
-from gamelens.analysis.health import HealthQuery, board_queries, watches
-from gamelens.simulator import Ledger, Scenario, load_scenario, play_columns
+from gamelens.analysis.health import HealthQuery
+from gamelens.simulator import Ledger, Scenario, play_columns
 from gamelens.wire.filters import parse_filter
 
 ENDS_ON = date(2026, 11, 20)
@@ -29,17 +29,6 @@ def drawn(scenario: Scenario) -> Ledger:
 def day_of(scenario: Scenario, day: int) -> pd.Timestamp:
     """Return the timestamp of day number *day* of *scenario*, counted from 0."""
     return pd.Timestamp(ENDS_ON - timedelta(days=scenario.days - day), tz="UTC")
-
-
-def answers(name: str, *, seed: int, players: int | None = None) -> tuple[Scenario, list[DataFrame]]:
-    """Return the scenario *name* and the answers to all queries of a board about it."""
-    scenario = load_scenario(name, seed=seed, players=players)
-    return scenario, all_answers(drawn(scenario), scenario)
-
-
-def all_answers(ledger: Ledger, scenario: Scenario) -> list[DataFrame]:
-    """Return the answers to all queries of a board."""
-    return [answer(ledger, scenario, query) for query in board_queries(watches())]
 
 
 def answer(ledger: Ledger, scenario: Scenario, query: HealthQuery) -> DataFrame:
