@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import gc
 import os
 import shutil
 import signal
@@ -39,6 +41,18 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     if config.option.markexpr == "not slow" and collection_path.suffix == ".py":
         return "\npytestmark = pytest.mark.slow\n" in collection_path.read_text(encoding="utf-8") or None
     return None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Import and collect without looking for garbage, and never look at any of it again while tests run."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
+        atexit.register(gc.unfreeze)  # or engines would complain of leaks when Python ends
 
 
 @pytest.hookimpl(optionalhook=True)  # of a plugin that a run may leave out
