@@ -80,6 +80,8 @@ def pytest_runtest_teardown(item: pytest.Item) -> Generator[None]:
         yield
     finally:
         item.user_properties.append(("cpu", f"{_processor_seconds() - item.stash[_BEGAN]:.3f}"))
+        if item.get_closest_marker("slow"):
+            item.user_properties.append(("slow", "yes"))
 
 
 def _processor_seconds() -> float:
