@@ -42,7 +42,7 @@ AUDIT := $(BIN)/pip-audit --no-deps --disable-pip --progress-spinner off --timeo
 export PYTHONDONTWRITEBYTECODE :=
 export PYTHONPYCACHEPREFIX := $(CURDIR)/.cache/bytecode
 
-.PHONY: demo test durations check static audit constraints coverage bench record lab docs dist check-lowest check-newest \
+.PHONY: demo test durations check static audit constraints coverage bench mutants record lab docs dist check-lowest check-newest \
 	check-wheel check-docs clean
 
 demo: $(INSTALLED)
@@ -62,7 +62,7 @@ durations:
 # Tests of the rooms that changed and of what imports them, with fewer examples, or of one room: make check ROOM=client
 check: $(INSTALLED)
 	@$(LINT)
-	@$(BIN)/python tests/support/changed_tests.py $(ROOM) > .cache/chosen.txt
+	@PYTHONPATH=tests $(BIN)/python -m support.changed_tests $(ROOM) > .cache/chosen.txt
 	@$(MAKE) --no-print-directory static audit > .cache/static.txt 2>&1 & static=$$!; tests=0; \
 	if [ -s .cache/chosen.txt ]; then $(TESTS) --no-loadscope-reorder -n 2 -m "not slow" --hypothesis-profile quick \
 		$$(cat .cache/chosen.txt) || [ $$? = 5 ] || tests=1; fi; \
@@ -104,6 +104,10 @@ bench: $(INSTALLED)
 	@$(TESTS) -n 2 --hypothesis-profile many -m hypothesis
 	@$(TESTS) -n 2 --hypothesis-profile long $(addprefix tests/sandbox/test_,$(addsuffix .py,$(RANDOM_WORLDS)))
 	@KILLS=500 $(BIN)/pytest tests/journey/test_repeated_crashes.py tests/sandbox/test_killed_runs.py
+
+# Ten faults in each room, planted one at a time, which its tests must notice: make mutants ROOM=client
+mutants: $(INSTALLED)
+	@$(BIN)/python tests/support/mutants.py $(ROOM)
 
 # What the notebooks ask, asked of a sandbox and written down.
 record: $(INSTALLED)

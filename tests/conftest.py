@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import gc
 import os
 import shutil
 import signal
@@ -41,6 +43,18 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return None
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Import and collect without looking for garbage, and never look at any of it again while tests run."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
+        atexit.register(gc.unfreeze)  # or engines would complain of leaks when Python ends
+
+
 @pytest.hookimpl(optionalhook=True)  # of a plugin that a run may leave out
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Scheduling:
     """Let tests that share dear fixtures run on one worker."""
@@ -66,6 +80,8 @@ def pytest_runtest_teardown(item: pytest.Item) -> Generator[None]:
         yield
     finally:
         item.user_properties.append(("cpu", f"{_processor_seconds() - item.stash[_BEGAN]:.3f}"))
+        if item.get_closest_marker("slow"):
+            item.user_properties.append(("slow", "yes"))
 
 
 def _processor_seconds() -> float:

@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from pandas import DataFrame
-from scipy import stats
 
 from gamelens.analysis import experiments
 from support.experiment_frames import retention_of
@@ -80,6 +79,8 @@ def test_a_few_days_of_one_arm_give_no_interval() -> None:
 
 def test_unequal_days_give_the_freedom_of_welch() -> None:
     """Between days the degrees of freedom are those of scipy's Welch test where all days are equally large."""
+    from scipy import stats
+
     rng = np.random.default_rng(4)
     before, after = rng.normal(50, 4, 20), rng.normal(55, 12, 9)
     days = pd.date_range("2026-10-01", periods=29).strftime("%Y-%m-%d")
@@ -93,6 +94,8 @@ def test_unequal_days_give_the_freedom_of_welch() -> None:
 
 def test_days_that_differ_less_than_chance_do_not_narrow_the_interval() -> None:
     """Builds whose days all have the same share have the error of their counts, not 0."""
+    from scipy import stats
+
     days = pd.date_range("2026-10-01", periods=20, tz="UTC")
     rows = [(day, "x", 1, 100, 40 if place < 10 else 44) for place, day in enumerate(days)]
     row = experiments.compare(retention_of(rows, arm="first_build"), since=days[10]).iloc[0]

@@ -6,8 +6,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from pandas import DataFrame
-from scipy import stats
-from statsmodels.stats.meta_analysis import combine_effects
 
 from gamelens.analysis import retention
 from gamelens.analysis.retention.cohort_triangles import CohortTriangle, cohorts_of
@@ -69,6 +67,8 @@ def test_differing_days_are_worth_fewer_installs(two_days: CohortTriangle) -> No
 
 def test_few_days_are_worth_fewer_still(two_days: CohortTriangle) -> None:
     """A variance from two days widens by Student's t of (8 / 7)^2 degrees (Satterthwaite)."""
+    from scipy import stats
+
     student = stats.t.ppf(0.975, (8 / 7) ** 2) / stats.norm.ppf(0.975)
     assert effective_installs(two_days, day_variance(two_days)) == pytest.approx([25 / student**2])
 
@@ -85,6 +85,8 @@ def test_the_widened_interval_is_wilsons_of_the_effective_installs(frame: DataFr
 
 def test_chance_of_days_is_that_of_a_chi_squared(two_days: CohortTriangle) -> None:
     """The p-value of equal days is that of a chi-squared test: 8 with 1 degree is 0.0047."""
+    from scipy import stats
+
     assert chance_of_days(two_days) == pytest.approx(stats.chi2.sf(8, 1))
 
 
@@ -130,6 +132,8 @@ def one_large_day() -> CohortTriangle:
 
 def test_the_variance_is_that_of_paule_and_mandel(one_large_day: CohortTriangle) -> None:
     """For one age it equals the iterated estimate of statsmodels, given the same chance."""
+    from statsmodels.stats.meta_analysis import combine_effects
+
     variance, shares = day_variance(one_large_day), one_large_day.returned / one_large_day.installs
     mean = 0.4
     for _ in range(20):  # the mean that belongs to the estimate

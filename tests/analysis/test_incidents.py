@@ -13,6 +13,7 @@ from pandas import DataFrame
 
 from gamelens.analysis import health
 from gamelens.analysis.health import Accepted, Annotation, BoardNotes
+from gamelens.analysis.health.incidents import Incidents
 from gamelens.errors import BadQuery
 
 FIRST = pd.Timestamp("2026-08-31", tz="UTC")
@@ -298,3 +299,15 @@ def test_a_p_value_holds_for_series_that_wander(strength: float) -> None:
     is_usual = late["since"].isna() | (late["open_days"] == 1)
     assert (late.loc[is_usual, "p"] < 0.001).mean() <= 0.0015
     assert late["p"].notna().mean() > 0.95
+
+
+def test_the_days_of_an_open_incident_are_not_usual() -> None:
+    """From its first day to the last one seen, so that the baseline stays what it was before."""
+    incidents = Incidents(1, 5)
+    for number, z in enumerate((0.0, 0.0, -9.0, -9.0)):
+        is_low, nothing = np.array([z < 0]), np.array([False])
+        incidents.update(
+            number, np.array([z]), side=np.array([-1.0]), codes=np.array([3]), is_flagged=is_low, is_silent=nothing
+        )
+    assert incidents.since.tolist() == [2]
+    assert incidents.is_usual.tolist() == [[True, True, False, False, True]]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import stats
 
 from gamelens.analysis import experiments
 from gamelens.errors import BadQuery
@@ -23,6 +22,8 @@ def players(seed: int = 0, *, effect: float = 0.0, each: int = 400) -> pd.DataFr
 
 def test_the_difference_is_that_of_welch() -> None:
     """Mean, interval and p-value are those of scipy's t-test with unequal variances."""
+    from scipy import stats
+
     frame = players(effect=0.4)
     (row,) = experiments.compare_players(frame, "revenue").to_dict("records")
     new, base = (frame.loc[frame["ab_variant_id"] == arm, "revenue"] for arm in ("new", "ctrl"))

@@ -8,6 +8,7 @@ import pytest
 from pandas import DataFrame
 
 from gamelens.analysis import health
+from gamelens.analysis.health.severity import is_settled
 from support.tidy_frames import tidy_frame
 
 WEEK = [100, 101, 99, 102, 98, 150, 160]
@@ -131,3 +132,12 @@ def test_nothing_asked_is_nothing_judged(players: DataFrame) -> None:
     """An empty frame has an empty board and no alarms."""
     scores = _scores(players[:0])
     assert len(health.board(scores)) == len(health.flagged(scores)) == 0
+
+
+def test_a_day_is_settled_two_days_after_its_end() -> None:
+    """On 7 November that is up to 4 November; without a receipt every day."""
+    days = pd.date_range("2026-11-03", "2026-11-06", tz="UTC")
+    daily = DataFrame({"timestamp": days})
+    assert is_settled(days, daily).all()
+    daily.attrs["gamelens"] = {"as_of": "2026-11-07T00:00:00+00:00"}
+    assert is_settled(days, daily).tolist() == [True, True, False, False]

@@ -5,19 +5,22 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import stats
 
 from gamelens.analysis.significance import always_valid_half_width, false_discovery, holm, two_sided
 
 
 def test_q_is_what_scipy_says() -> None:
     """False discovery rates equal those of SciPy, column by column."""
+    from scipy import stats
+
     chance = np.random.default_rng(1).uniform(size=(40, 3)) ** 3
     assert false_discovery(chance) == pytest.approx(stats.false_discovery_control(chance, axis=0))
 
 
 def test_what_is_not_tested_counts_for_nothing() -> None:
     """A NaN among p-values stays NaN and does not count as a test."""
+    from scipy import stats
+
     chance = np.array([[0.01], [np.nan], [0.04]])
     assert false_discovery(chance)[[0, 2], 0] == pytest.approx(stats.false_discovery_control([0.01, 0.04]))
     assert np.isnan(false_discovery(chance)[1, 0])
@@ -26,6 +29,8 @@ def test_what_is_not_tested_counts_for_nothing() -> None:
 @pytest.mark.parametrize("freedom", [7.0, 10.5, 40.0, np.inf])
 def test_the_chance_of_a_stray_is_students(freedom: float) -> None:
     """Two-sided p-values are those of Student's t, or of the normal distribution."""
+    from scipy import stats
+
     z = np.array([0.0, 1.0, 2.5, 4.0])
     wanted = 2 * stats.t.sf(z, freedom) if np.isfinite(freedom) else 2 * stats.norm.sf(z)
     assert two_sided(z, np.full(4, freedom)) == pytest.approx(wanted)

@@ -12,14 +12,15 @@ import time
 from pathlib import Path
 
 import msgspec
-from mcp import Client, StdioServerParameters
-from mcp.client.stdio import stdio_client
 
 RECORDED = Path(__file__).parents[2] / "data" / "recorded"
 
 
 def test_the_command_answers_over_standard_input_and_output() -> None:
     """Eight tools are listed, and a number comes with the receipt of the replay that it is from."""
+    from mcp import Client, StdioServerParameters
+    from mcp.client.stdio import stdio_client
+
     server = StdioServerParameters(
         command=sys.executable,
         args=["-m", "gamelens", "mcp"],

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import httpx
 import msgspec
 import pytest
-from mcp import Client
 
-from assistant.conftest import HOSTILE, SMALL, Reply, ask
+from assistant.conftest import HOSTILE, SMALL, Reply, ask, connected, served
 from gamelens.assistant.answers import MOST_BYTES
-from gamelens.assistant.assistant_server import AssistantServer, build_server
 from gamelens.simulator import Ledger
 from support.ledger_service import LedgerService
 from support.watched_service import ManualClock, quick
+
+if TYPE_CHECKING:
+    from gamelens.assistant.assistant_server import AssistantServer
 
 WEEK = "last 7 complete days"
 
@@ -115,7 +116,7 @@ def test_an_argument_that_a_tool_does_not_have_is_refused(server: AssistantServe
     """By its name, whatever else is given, and the schema says so too."""
 
     async def schema() -> dict[str, Any]:
-        async with Client(server) as client:
+        async with connected(server) as client:
             return {each.name: each.input_schema for each in (await client.list_tools()).tools}
 
     refused = reply(server, tool, nosuch=["nosuch"])
@@ -154,7 +155,7 @@ def test_a_defect_shows_no_text_of_its_error(ledger: Ledger, caplog: pytest.LogC
     def findings() -> Any:
         raise RuntimeError("the key is s3cret")
 
-    refused = reply(build_server(LedgerService(SMALL, ledger).client(), findings), "doctor")
+    refused = reply(served(LedgerService(SMALL, ledger).client(), findings), "doctor")
     assert (refused.is_error, refused.body["refused"]) == (True, "defect")
     assert "s3cret" not in refused.text
     assert "RuntimeError" in caplog.text
@@ -175,7 +176,7 @@ def test_titles_are_data(ledger: Ledger) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         await send({"type": "http.response.body", "body": body})
 
-    server = build_server(quick(titled, clock=ManualClock()), lambda: [])
+    server = served(quick(titled, clock=ManualClock()), lambda: [])
     listed = reply(server, "catalogue", of="games")
     assert len(listed.text.encode()) <= MOST_BYTES
     assert listed.body["rows_left_out"] > 1000
@@ -216,7 +217,7 @@ def test_schemas_are_small_and_resources_are_there(server: AssistantServer) -> N
     """Eight tools of together at most 4,000 tokens (two bytes each at least), guides, receipts and a prompt."""
 
     async def look() -> tuple[Any, Any, str, Any]:
-        async with Client(server) as client:
+        async with connected(server) as client:
             tools, resources = (await client.list_tools()).tools, (await client.list_resources()).resources
             guide = (await client.read_resource("gamelens://guide/assistant")).contents[0]
             return tools, resources, guide.text, await client.get_prompt("morning-check")  # type: ignore[union-attr]
@@ -236,5 +237,5 @@ def test_the_service_that_is_down_is_a_refusal() -> None:
     async def down(scope: Any, receive: Any, send: Any) -> None:
         raise httpx.ConnectError("no route")
 
-    server = build_server(quick(down), lambda: [])
+    server = served(quick(down), lambda: [])
     assert reply(server, "query", metric="dau", over=WEEK).body["refused"] == "unreachable"

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import pytest
-from playwright.sync_api import Browser, sync_playwright
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 CHROMIUM = shutil.which("chromium")
 QUIET = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-sync", "--no-first-run"]
@@ -18,6 +21,8 @@ def browser() -> Iterator[Browser]:
     """Chromium, in which each test closes the pages that it opens."""
     if CHROMIUM is None:
         pytest.skip("needs chromium")
+    from playwright.sync_api import sync_playwright  # takes a second, which other workers save
+
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=[*QUIET, FEW_PROCESSES])
         yield browser

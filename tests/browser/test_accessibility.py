@@ -9,15 +9,17 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import pytest
-from playwright.sync_api import Browser, Page
 
 from gamelens.local.demo import notebooks_folder
 from gamelens.notebook.figures.browser_rendering import one_browser
 from gamelens.notebook.reports.report import write_report
 from support.accessibility import violations_of
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
 
 NOTEBOOKS = {path.stem: path for path in sorted(notebooks_folder().glob("*.ipynb"))}
 REPORTED = ("00_tour", "01_ad_revenue", "02_retention", "03_health", "04_outside_data", "05_experiments")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
-from playwright.sync_api import Browser, Page
 
 from gamelens.notebook import charts
 from gamelens.notebook.reports.report import write_report
@@ -15,6 +15,9 @@ from support.notebook_files import notebook_of, write_notebook
 from support.sandbox_stage import Stage
 from support.served_metrics import KEY, World, serving
 from support.watched_page import is_file, problems_of
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
 
 OVER = "2026-11-17/2026-11-19"
 CELLS = (

@@ -12,10 +12,10 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import httpx
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, ViewportSize, expect
 
 import gamelens
 from gamelens.client.connection.control_api import ControlApi
@@ -28,7 +28,10 @@ from support.accessibility import violations_of
 from support.game_events import event
 from support.hostile_names import NAMES
 from support.notebook_files import code_cell, notebook_of, read_notebook, write_notebook
-from support.watched_page import problems_of
+from support.watched_page import expect, problems_of
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, BrowserContext, Page, ViewportSize
 
 TITLE, NETWORK = NAMES["tag"], NAMES["formula"]
 CONFIG = f"""

@@ -7,18 +7,20 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import httpx
 import pytest
-from playwright.sync_api import Browser, Page, Route, expect
 
 from gamelens.local.sandbox_info import SandboxGame, SandboxInfo
 from gamelens.local.sandbox_process import running_sandbox
 from gamelens.wire.signing import sign
 from support.accessibility import violations_of
 from support.game_events import event
-from support.watched_page import problems_of
+from support.watched_page import expect, problems_of
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page, Route
 
 HOSTILE = "<img src=x onerror=alert(1)>"
 SEEN_MS = 2000  # an event is shown within 2 s of its arrival

@@ -12,14 +12,17 @@ from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
+from typing import TYPE_CHECKING
 
 import pytest
-from playwright.sync_api import Browser
 
 from gamelens.client.connection.control_api import ControlApi
 from gamelens.local.sandbox_info import SandboxInfo, environment_of
 from gamelens.local.sandbox_population import ensure_populated
 from gamelens.local.sandbox_process import call_control_api, running_sandbox
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
-from playwright.sync_api import Browser, Page
 
 from gamelens.local.demo import notebooks_folder
 from gamelens.notebook.reports.report import write_report
 from support.notebook_files import notebook_of, write_notebook
 from support.watched_page import is_file, problems_of
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
 
 RECORDED = Path(__file__).parents[2] / "data" / "recorded"
 HOSTILE = "</script><img src=x onerror=alert(1)>"

@@ -96,8 +96,8 @@ def test_small_shares_keep_three_digits() -> None:
 
 def test_a_time_that_is_not_midnight_is_shown_with_its_minutes() -> None:
     """A bucket start is printed as a day, another timestamp as day and minute in UTC."""
-    given = pd.DataFrame({"timestamp": pd.to_datetime(["2026-11-18T10:30Z"])})
-    assert list(plain(columns_of(given, thousands="")))[1] == "2026-11-18T10:30Z"
+    given = pd.DataFrame({"timestamp": pd.to_datetime(["2026-11-18T10:30Z", "2026-11-19T00:00Z"])})
+    assert list(plain(columns_of(given, thousands="")))[1:] == ["2026-11-18T10:30Z", "2026-11-19T00:00Z"]
 
 
 @pytest.mark.parametrize(

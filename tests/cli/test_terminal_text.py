@@ -54,6 +54,7 @@ def test_other_errors_keep_their_message() -> None:
         (BadQuery("top", 0, "must be 1 or more"), "Error: top = 0 must be 1 or more.\n"),
         (FileNotFoundError(2, "No such file", "a.csv"), "Error: a.csv: No such file\n"),
         (ModuleNotFoundError("no", name="duckdb"), "Error: this needs duckdb: pip install 'gamelens[lab,sandbox]'\n"),
+        (ValueError("a\nb"), "Error: ValueError: a b. `gamelens --debug …` shows where\n"),
         (KeyError("x"), "Error: KeyError: 'x'. `gamelens --debug …` shows where\n"),
     ],
 )

@@ -15,30 +15,48 @@ from house.source import ROOT
 pytestmark = pytest.mark.slow
 
 BRANCHES = "".join(f"    if x == {number}:\n        return {number}\n" for number in range(13))
-PLANTED = {
-    "ruff": ("errors.py", f'def branches(x: int) -> int:\n    """Return x."""\n{BRANCHES}    return x\n', "C901"),
-    "lint-imports": ("errors.py", "\nfrom gamelens.catalog import METRICS\n", "BROKEN"),
-    "deptry": ("errors.py", "\nimport requests\n", "requests"),
-}
-"""File, text at its end, and what the check then says."""
-COMMANDS = {
-    "ruff": ["check", "src"],
-    "lint-imports": ["--no-logo", "--no-cache"],
-    "deptry": ["src"],
-}
+PLANTED = f"""
+import requests
+from gamelens.catalog import METRICS
 
 
-@pytest.mark.parametrize("check", PLANTED)
-def test_a_planted_violation_is_found(check: str, tmp_path: Path) -> None:
+def branches(x: int) -> int:
+    \"\"\"Return x.\"\"\"
+{BRANCHES}    return x
+"""
+
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the source with what each check refuses in `errors.py`."""
+    folder = tmp_path_factory.mktemp("planted")
+    shutil.copytree(ROOT / "src", folder / "src", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "pyproject.toml", folder)
+    (folder / "tests").mkdir()
+    with (folder / "src" / "gamelens" / "errors.py").open("a", encoding="utf-8") as file:
+        file.write(PLANTED)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("command", "says"),
+    [
+        ("ruff check src", "C901"),
+        ("lint-imports --no-logo --no-cache", "gamelens.errors -> gamelens.catalog"),
+        ("deptry src", "requests"),
+    ],
+)
+def test_a_planted_violation_is_found(copy: Path, command: str, says: str) -> None:
     """By the check with the settings of pyproject.toml."""
-    shutil.copytree(ROOT / "src", tmp_path / "src", ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copy(ROOT / "pyproject.toml", tmp_path)
-    (tmp_path / "tests").mkdir()
-    name, text, says = PLANTED[check]
-    with (tmp_path / "src" / "gamelens" / name).open("a", encoding="utf-8") as file:
-        file.write(text)
-    command = [str(Path(sys.executable).with_name(check)), *COMMANDS[check]]
-    environment = os.environ | {"PYTHONPATH": str(tmp_path / "src")}
-    result = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    name, *arguments = command.split()
+    environment = os.environ | {"PYTHONPATH": str(copy / "src")}
+    result = subprocess.run(
+        [str(Path(sys.executable).with_name(name)), *arguments],
+        cwd=copy,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert result.returncode != 0
     assert says in result.stdout + result.stderr

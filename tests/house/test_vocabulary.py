@@ -1,123 +1,117 @@
-"""The words of `vocabulary.toml`: none of the checked ones is in a name, and each term has its home."""
+"""The project's words: none that is banned is in a name, and each term of the README has its home."""
 
 from __future__ import annotations
 
 import ast
+import re
+import tomllib
 from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
 from typing import NamedTuple
 
-from house.source import PACKAGE, ROOT, TOP, Module, classes, functions, modules, parameters, place
-from house.violations import Violation, hold
-from house.vocabulary import (
-    ALLOWED,
-    BANNED,
-    CHECKED_IN_CLASSES,
-    CHECKED_IN_NAMES,
-    EXCEPTIONS,
-    TERMS,
-    advice,
-    table,
-    words,
-)
+from house.source import PACKAGE, Module, modules, place
+
+WORDS = tomllib.loads(Path(__file__).with_name("vocabulary.toml").read_text(encoding="utf-8"))
 
 
 class Name(NamedTuple):
-    """A name in the package."""
+    """A name that the package defines."""
 
     module: Module
     line: int
     owner: str
-    """Class or function that it belongs to; empty at the top of a module."""
+    """Classes and functions that it belongs to, dotted; empty at the top of a module."""
     name: str
+    is_kind: bool
+    """Whether it is the name of a module, package or class."""
 
     @property
     def full(self) -> str:
-        """The name with its owner; arguments of `__init__` have their class."""
-        owner = self.owner.removesuffix(".__init__")
-        return f"{owner}.{self.name}" if owner else self.name
+        """The name with its owner."""
+        return f"{self.owner}.{self.name}".removeprefix(".")
+
+    @property
+    def place(self) -> str:
+        """Where it is, and what it is called."""
+        return f"{place(self.module, self.line)} {self.full}"
+
+
+def words(name: str) -> tuple[str, ...]:
+    """Return the words of a name in snake or camel case, lower-case and in the singular."""
+    found = re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name)
+    return tuple(word if word.endswith("ss") else word.removesuffix("s") for word in map(str.lower, found))
+
+
+def words_of(key: str) -> set[str]:
+    """Return all words of a list of `vocabulary.toml`."""
+    return {word for name in WORDS[key] for word in words(name)}
+
+
+def terms() -> dict[str, list[str]]:
+    """Return the homes of each term in the table of the README."""
+    table = (PACKAGE / "README.md").read_text(encoding="utf-8").partition("\n## Words\n")[2]
+    rows = re.findall(r"^\| (.+) \| .+ \| (.+) \|$", table, re.MULTILINE)[2:]
+    return {term: re.findall("`(.+?)`", homes) for term, homes in rows}
+
+
+@cache
+def names() -> tuple[Name, ...]:
+    """Return the names of modules, classes, functions, parameters, fields and constants."""
+    kinds = [Name(module, 1, "", module.name.rpartition(".")[2], True) for module in modules()]
+    return (*kinds, *(name for module in modules() for name in _names_in(module, module.tree, "")))
+
+
+def _names_in(module: Module, node: ast.AST, owner: str) -> Iterator[Name]:
+    for child in ast.iter_child_nodes(node):
+        inner = owner
+        match child:
+            case ast.ClassDef(name=name):
+                yield Name(module, child.lineno, owner, name, True)
+                inner = f"{owner}.{name}".removeprefix(".")
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+                yield Name(module, child.lineno, owner, name, False)
+                inner = owner if name == "__init__" else f"{owner}.{name}".removeprefix(".")
+            case ast.arg(arg=name) if name not in ("self", "cls"):
+                yield Name(module, child.lineno, owner, name, False)
+            case ast.Attribute(value=ast.Name(id="self"), attr=name, ctx=ast.Store()):
+                yield Name(module, child.lineno, owner, name, False)
+            case ast.Assign() | ast.AnnAssign() if isinstance(node, ast.Module | ast.ClassDef):
+                targets = [it for it in ast.walk(child) if isinstance(it, ast.Name) and isinstance(it.ctx, ast.Store)]
+                yield from (Name(module, child.lineno, owner, it.id, False) for it in targets)
+            case ast.Lambda():
+                child = child.body
+        yield from _names_in(module, child, inner)
 
 
 def test_no_name_has_a_checked_word() -> None:
     """Names of modules, classes, functions, parameters, fields and constants, in singular or plural."""
-
-    def violations() -> Iterator[Violation]:
-        for checked, names in ((CHECKED_IN_CLASSES, module_and_class_names()), (CHECKED_IN_NAMES, other_names())):
-            for it in {(it.module.path, it.full): it for it in names}.values():
-                if EXCEPTIONS.isdisjoint({it.name, it.full}):
-                    for word in checked.intersection(words(it.name)):
-                        where = place(it.module, it.line)
-                        yield Violation(it.module.room, f"{where} {it.full}: {word}; {advice((word,))}")
-
-    hold("checked_words", violations())
+    everywhere, of_kinds = words_of("names"), words_of("names") | words_of("classes")
+    wrong = {
+        f"{it.place}: {word}"
+        for it in names()
+        for word in (of_kinds if it.is_kind else everywhere).intersection(words(it.name))
+        if not {it.name, it.full} & {*WORDS["except"]}
+    }
+    assert wrong == set()
 
 
 def test_no_module_or_class_is_called_by_a_banned_word() -> None:
-    """In singular or plural; `vocabulary.toml` says what to call it instead."""
-    hold(
-        "banned_names",
-        (
-            Violation(it.module.room, f"{place(it.module, it.line)} {it.name}: {advice(words(it.name))}")
-            for it in module_and_class_names()
-            if words(it.name) in BANNED and it.name not in ALLOWED
-        ),
-    )
+    """In singular or plural; `vocabulary.toml` has the term to say instead."""
+    banned = {words(it.partition(" (")[0]): term for term, own in WORDS["banned"].items() for it in own}
+    banned |= {words(name): "what it holds" for name in WORDS["vague"]}
+    kinds = [it for it in names() if it.is_kind and it.name not in WORDS["allowed"]]
+    assert [f"{it.place}: say {banned[words(it.name)]}" for it in kinds if words(it.name) in banned] == []
 
 
 def test_every_term_has_its_home() -> None:
     """The module or folder is there, and defines the name that the term gives: a class or an alias of a type."""
-    defined = {(it.module.path.as_posix(), it.name) for it in classes()}
-
-    def violations() -> Iterator[Violation]:
-        for term in TERMS:
-            for home in term["home"]:
-                path, _, name = home.partition(": ")
-                is_there = (PACKAGE / path).exists()
-                is_alias = is_there and name and f"\n{name} = " in (PACKAGE / path).read_text(encoding="utf-8")
-                if not is_there or (name and (path, name) not in defined and not is_alias):
-                    room = path.partition("/")[0]
-                    yield Violation(room if "/" in path else TOP, f"{term['term']}: {home} is missing")
-
-    hold("homes", violations())
+    defined = {f"{it.module.path.as_posix()}: {it.name}" for it in names()}
+    homes = [home for own in terms().values() for home in own]
+    assert len(homes) > 50
+    assert [home for home in homes if home not in defined and not (PACKAGE / home).exists()] == []
 
 
-def test_a_readme_shows_the_words() -> None:
-    """The table as `python -m house.vocabulary` prints it, in any README of the project."""
-    readmes = [ROOT / "README.md", *PACKAGE.rglob("README.md")]
-    is_shown = any(table() in readme.read_text(encoding="utf-8") for readme in readmes)
-    hold("words_shown", [] if is_shown else [Violation(TOP, "no README shows the table of words")])
-
-
-def module_and_class_names() -> Iterator[Name]:
-    """Yield the names of all modules, packages and classes."""
-    for module in modules():
-        yield Name(module, 1, "", module.name.rpartition(".")[2])
-    for it in classes():
-        yield Name(it.module, it.node.lineno, it.owner, it.node.name)
-
-
-def other_names() -> Iterator[Name]:
-    """Yield the names of all functions, parameters, fields and constants."""
-    for module in modules():
-        yield from _assigned(module, "", module.tree.body)
-    for it in classes():
-        yield from _assigned(it.module, it.name, it.node.body)
-    for it, function in functions():
-        yield Name(it.module, function.lineno, it.owner, function.name)
-        for parameter in parameters(function):
-            yield Name(it.module, function.lineno, it.name, parameter)
-        for node in ast.walk(function):
-            if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and _is_self(node.value):
-                yield Name(it.module, node.lineno, it.owner, node.attr)
-
-
-def _assigned(module: Module, owner: str, body: list[ast.stmt]) -> Iterator[Name]:
-    """Yield the names that statements of a module or class assign: constants and fields."""
-    for node in body:
-        if isinstance(node, (ast.Assign, ast.AnnAssign)):
-            for it in ast.walk(node):
-                if isinstance(it, ast.Name) and isinstance(it.ctx, ast.Store):
-                    yield Name(module, node.lineno, owner, it.id)
-
-
-def _is_self(node: ast.expr) -> bool:
-    return isinstance(node, ast.Name) and node.id == "self"
+def test_banned_words_are_those_of_terms() -> None:
+    """A term that was renamed takes its banned words along."""
+    assert {*WORDS["banned"]} <= {*terms()}

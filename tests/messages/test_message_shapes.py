@@ -68,7 +68,7 @@ def test_a_name_adds_no_tag_to_a_page(name: str) -> None:
 def test_nobody_is_mentioned() -> None:
     """A game called like a mention calls nobody in Slack and Discord, and is not a link in Markdown."""
     message = hostile_message("<!channel> @everyone [x](https://evil.example)")
-    assert "<!channel>" not in json.dumps(slack(message))
+    assert not {"<", ">"} & {*json.dumps(slack(message))}
     assert discord(message)["allowed_mentions"] == {"parse": []}
     assert " @everyone" not in discord(message)["embeds"][0]["description"]
     assert "](" not in markdown(message)

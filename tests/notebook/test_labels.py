@@ -8,7 +8,8 @@ from pandas import DataFrame
 
 from gamelens.analysis.claims import KeyNumber
 from gamelens.notebook import key_numbers, say
-from gamelens.notebook.labels import bucket_heading, escape, shorten, tick_format, unit_of
+from gamelens.notebook.labels import bucket_heading, escape, period_text, shorten, tick_format, unit_of
+from gamelens.wire.intervals import Interval
 
 
 @pytest.mark.parametrize("mark", list("<>&\"'`*_[]|\\$~#{}"))
@@ -34,7 +35,9 @@ def test_a_name_stays_on_its_line() -> None:
 
 def test_axes_of_thousands_are_short() -> None:
     """Axis labels of thousands of dollars use SI prefixes."""
-    assert tick_format("money", 25_000) == "$~s"
+    assert [tick_format("money", largest) for largest in (25_000, 1000, 999, 20, 19)] == [
+        *("$~s", "$~s", "$,.0f", "$,.0f", "$,.2~f"),
+    ]
 
 
 def test_units_come_from_the_catalog() -> None:
@@ -80,6 +83,18 @@ def test_key_numbers_are_a_table_below_the_period() -> None:
     assert lines[0] == "| Number | Value | 95% interval | Change |"
     assert lines[2] == "| Ad revenue | <span>&#36;</span>125 |  | +25.0% |"
     assert lines[3] == "| D1 of &#60;b&#62; | 40.0% | 38.5% to 41.5% |  |"
+
+
+def test_an_interval_needs_both_bounds() -> None:
+    """One bound alone would read as a number."""
+    text = str(key_numbers(DataFrame(), [KeyNumber("D1", 0.4, "share", low=0.385)]).data)
+    assert "38.5" not in text
+
+
+def test_a_period_has_both_of_its_days() -> None:
+    """An interval ends before its end, and so does the period that is named."""
+    assert period_text(Interval.parse("2026-10-25/2026-11-22")) == "25 Oct 2026 to 21 Nov 2026, 28 days"
+    assert period_text(Interval.parse("2026-10-25/2026-10-26")) == "25 Oct 2026"
 
 
 def test_a_column_that_no_number_fills_is_left_out() -> None:

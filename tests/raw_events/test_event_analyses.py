@@ -62,7 +62,10 @@ class Exported(NamedTuple):
 
 @pytest.fixture(scope="module")
 def export(tmp_path_factory: pytest.TempPathFactory) -> Exported:
-    """Return an export of the scenario, in which players with an even id have a custom field."""
+    """Return an export of the scenario, in which players with an even id have a custom field.
+
+    One event is at the very end of `OVER`, which does not belong to it.
+    """
     folder = tmp_path_factory.mktemp("export")
     ledger = Ledger()
     export_raw(SCENARIO, folder / "json", "raw-json", ends_on=ENDS_ON, ledger=ledger)
@@ -77,6 +80,9 @@ def export(tmp_path_factory: pytest.TempPathFactory) -> Exported:
     lines = [json.loads(line) for path in files for line in gzip.decompress(path.read_bytes()).splitlines()]
     found = []
     lines.sort(key=lambda line: line["arrival_ts"])
+    end_s = int(datetime.fromisoformat(OVER.split("/")[1]).replace(tzinfo=UTC).timestamp())
+    later = (line["data"] for line in lines if line["data"]["client_ts"] >= end_s)
+    min(later, key=lambda data: data["client_ts"])["client_ts"] = end_s
     for line in lines:
         data = line["data"]
         if int(data["user_id"][0], 16) % 2 == 0:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Page
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
 
 
 def violations_of(page: Page, *, within: str = "html", without: tuple[str, ...] = ()) -> list[str]:
@@ -18,6 +18,8 @@ def violations_of(page: Page, *, within: str = "html", without: tuple[str, ...] 
         within: selector of the part to judge.
         without: selectors of parts that are not ours.
     """
+    from axe_playwright_python.sync_playwright import Axe
+
     context: dict[str, Any] = {"include": [[within]], "exclude": [[part] for part in without]}
     found = Axe().run(page, context=context, options={"resultTypes": ["violations"]}).response["violations"]
     return [f"{rule['id']} ({rule['impact']}): {node['html'][:160]}" for rule in found for node in rule["nodes"]]

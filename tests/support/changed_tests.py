@@ -1,8 +1,9 @@
-"""Which test modules the fast loop runs: `python tests/support/changed_tests.py [ROOM]` prints their paths.
+"""Which test modules the fast loop runs: `python -m support.changed_tests [ROOM]` prints their paths.
 
 With a room, all tests of that room. Otherwise what changed since the branch left `main`, with what is not committed:
-all tests of each room that changed, and then those that import a changed module, or that test a module which imports
-one. Without git, and where a change concerns every test, all rooms.
+first the tests that import a changed module, or that test a module which imports one, in whatever room; then the others
+of each room that changed, the cheapest first, up to `BUDGET_S` by what `make test` took last. Without git, and where a
+change concerns every test, all rooms.
 """
 
 from __future__ import annotations
@@ -10,14 +11,19 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import grimp
 
+from support.durations import costs
+
 ROOT = Path(__file__).parents[2]
 LEFT_OUT = {"bench", "browser", "cli", "journey", "support"}
 """Folders that the fast loop leaves out unless they are named: their tests start processes of their own."""
+BUDGET_S = 70.0
+"""Processor seconds of the tests. With the checks beside them two processors then take a minute."""
 FOR_ALL = {"tests/conftest.py", "pyproject.toml", "constraints.txt"}
 
 
@@ -33,13 +39,26 @@ def main() -> None:
     if changed is None or FOR_ALL & changed:
         print("\n".join(f"tests/{name}" for name in _rooms()))
         return
-    chosen = selected(changed)
-    print(f"{len(changed)} files changed: tests in {len(chosen)} places", file=sys.stderr)
-    print("\n".join(chosen))
+    near, others = selected(changed)
+    taken = within_budget(near, others, _seconds())
+    left = f", {len(others) - len(taken)} left to make test" if len(taken) < len(others) else ""
+    print(f"{len(changed)} files changed: {len(near)} test modules and {len(taken)} more{left}", file=sys.stderr)
+    print("\n".join([*near, *taken]))
 
 
-def selected(changed: set[str]) -> list[str]:
-    """Return the folders and test modules for *changed* files, those of the changed rooms first."""
+def within_budget(near: list[str], others: list[str], seconds: Counter[str]) -> list[str]:
+    """Return those of *others* for which there is time beside *near*, the cheapest first."""
+    taken, used_s = [], sum(seconds[path] for path in near)
+    for path in sorted(others, key=seconds.__getitem__):
+        used_s += seconds[path]
+        if used_s > BUDGET_S:
+            break
+        taken.append(path)
+    return taken
+
+
+def selected(changed: set[str]) -> tuple[list[str], list[str]]:
+    """Return the test modules near the *changed* files, and the others of the rooms that changed."""
     modules = {_module(path) for path in changed if path.startswith("src/") and path.endswith(".py")}
     rooms = {name.split(".")[1] for name in modules if name.count(".")} & {*_rooms()}
     graph = grimp.build_graph("gamelens", cache_dir=str(ROOT / ".cache" / "imports"))
@@ -52,8 +71,19 @@ def selected(changed: set[str]) -> list[str]:
         imported = _imports(path)
         if path.stem in names or any(_within(name, known | support) for name in imported):
             found.add(path.relative_to(ROOT).as_posix())
-    folders = [f"tests/{room}" for room in sorted(rooms)]
-    return folders + sorted(path for path in found if path.split("/")[1] not in rooms | LEFT_OUT)
+    own = {path.relative_to(ROOT).as_posix() for room in rooms for path in (ROOT / "tests" / room).rglob("test_*.py")}
+    chosen = {path for path in found if path.split("/")[1] not in LEFT_OUT}
+    return sorted(chosen, key=lambda path: (path not in own, path)), sorted(own - found)
+
+
+def _seconds() -> Counter[str]:
+    """Return the processor seconds of the fast tests of each module in the last `make test`, if there was one."""
+    report = ROOT / ".cache" / "tests.xml"
+    seconds = Counter[str]()
+    for cost in costs(report) if report.is_file() else ():
+        if not cost.is_slow:
+            seconds[f"tests/{cost.name.partition('::')[0]}.py"] += cost.processor
+    return seconds
 
 
 def _rooms() -> list[str]:

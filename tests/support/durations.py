@@ -23,6 +23,7 @@ class Cost(NamedTuple):
     name: str
     seconds: float
     processor: float
+    is_slow: bool
 
 
 def costs(report: Path) -> Iterator[Cost]:
@@ -36,6 +37,7 @@ def costs(report: Path) -> Iterator[Cost]:
             f"{'/'.join(parts[1:])}::{case.get('name')}",
             float(case.get("time", 0)),
             0.0 if processor is None else float(processor.get("value", 0)),
+            case.find("properties/property[@name='slow']") is not None,
         )
 
 

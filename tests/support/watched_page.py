@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container
+from typing import TYPE_CHECKING
 
-from playwright.sync_api import ConsoleMessage, Dialog, Page, Request
+if TYPE_CHECKING:
+    from playwright.sync_api import ConsoleMessage, Dialog, Locator, LocatorAssertions, Page, Request
 
 
 def problems_of(page: Page, *, is_allowed: Callable[[str], bool], levels: Container[str] = ("error",)) -> list[str]:
@@ -40,3 +42,10 @@ def problems_of(page: Page, *, is_allowed: Callable[[str], bool], levels: Contai
 def is_file(address: str) -> bool:
     """Return whether *address* needs no server."""
     return not address.startswith("http")
+
+
+def expect(found: Locator) -> LocatorAssertions:
+    """Return the assertions of Playwright, which is imported only where there is a page: it takes a second."""
+    from playwright.sync_api import expect as expect_in_page
+
+    return expect_in_page(found)

@@ -194,3 +194,9 @@ def test_any_body_is_a_query_or_is_refused(change: dict[str, Any]) -> None:
     except BadQuery as error:
         field = error.field
     assert field.split(".")[0] in {*change, "query"}
+
+
+def test_the_largest_limit_is_taken() -> None:
+    """1 to 30,000, both included."""
+    for limit in (1, 30_000):
+        assert decode_query(BODY | {"query": GROUP | {"limit": limit}}).query == Group("platform", limit)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from gamelens.wire.signing import is_signed, sign
@@ -44,8 +44,9 @@ def test_another_secret_invalidates_the_signature() -> None:
 
 
 @given(signature=st.text())
+@example("\ud800")
 def test_any_text_may_be_checked_as_a_signature(signature: str) -> None:
-    """A text that is not Base64, or not even ASCII, is a wrong signature and not an error.
+    """A text that is not Base64, or not even Unicode, is a wrong signature and not an error.
 
     Wire 1.4, Signature.
     """

@@ -266,6 +266,8 @@ def test_bars_are_in_proportion_and_start_at_zero() -> None:
     frame = DataFrame({"network": ["a", "b", "c"], "price": [4.0, -2.0, None]})
     drawn = re.findall(r'<rect x="([\d.]+)" width="([\d.]+)"', FrameTable(frame, bars=["price"]).html())
     assert drawn == [("24.0", "48.0"), ("0.0", "24.0")]
+    above = FrameTable(DataFrame({"network": ["a", "b"], "price": [4.0, 2.0]}), bars=["price"]).html()
+    assert re.findall(r'<rect x="([\d.]+)" width="([\d.]+)"', above) == [("0.0", "72.0"), ("0.0", "36.0")]
     text = str(FrameTable(frame.head(2), bars=["price"]))
     assert re.findall("█+", text) == ["█" * 12, "█" * 6]
 
