@@ -34,7 +34,7 @@ from gamelens.wire.currencies import USD_PER_UNIT
 from support.game_events import NOW, event
 from support.killed_runs import IMPORT, kill, writes
 from support.ledger_comparison import PER_GAME, PLAIN, assert_equals_ledger
-from support.raw_exports import OVER, Exported, export, tables, take, wrapped, write_lines
+from support.raw_exports import OVER, Exported, export, table_of, tables, take, wrapped, write_lines
 from support.reference_lake import differences, lake_tables
 from support.sandbox_stage import Stage
 from support.watched_service import quick
@@ -281,7 +281,7 @@ def test_files_in_any_order_and_number_of_imports_give_the_same_tables(
 
 def test_events_keep_the_time_of_their_arrival(imported: Stage, raw_json: Exported) -> None:
     """An event that the export has once arrived when its line says."""
-    events = lake_tables(imported.sandbox.lake.snapshot("acme"))["events"]
+    events = lake_tables(imported.sandbox.lake.snapshot("acme"), "events")["events"]
     lines = lines_of(raw_json.folder)
     arrivals = {line["data"].get("event_uuid"): line["arrival_ts"] for line in reversed(lines)}
     stored = dict(zip(events["event_uuid"].to_pylist(), events["arrived_at"].to_pylist(), strict=True))
@@ -328,7 +328,7 @@ def test_a_damaged_file_of_several_chunks_leaves_nothing(tmp_path: Path) -> None
     good = write_lines(tmp_path / "b.gz", *lines[:10])
     result = take(tmp_path / "state", path, good, options=ImportOptions(chunk_rows=1_000))
     assert (result.files, result.events) == (1, 10)
-    assert tables(tmp_path / "state")["events"].num_rows == 10
+    assert table_of(tmp_path / "state", "events").num_rows == 10
 
 
 def test_no_address_is_stored(tmp_path: Path) -> None:
@@ -339,7 +339,7 @@ def test_no_address_is_stored(tmp_path: Path) -> None:
     files = [path for path in (tmp_path / "state").rglob("*") if path.is_file()]
     assert files
     assert not any(b"198.51.100" in path.read_bytes() for path in files)
-    assert "ip" not in tables(tmp_path / "state")["events"].column_names
+    assert "ip" not in table_of(tmp_path / "state", "events").column_names
 
 
 def stated_world(folder: Path) -> Path:
@@ -393,7 +393,7 @@ def test_the_stated_install_wins(tmp_path: Path, group_events: int) -> None:
 
     def returns() -> dict[tuple[str, int], int]:
         found: dict[tuple[str, int], int] = {}
-        for row in tables(state)["returns"].to_pylist():
+        for row in table_of(state, "returns").to_pylist():
             key = f"{row['day']:%m-%d}", row["age"]
             found[key] = found.get(key, 0) + row["players"]
         return {key: count for key, count in found.items() if count}
@@ -418,7 +418,7 @@ def test_the_build_of_a_stated_install_is_that_of_the_earliest(tmp_path: Path) -
     metas = [{"install_ts": ts, "first_build": build} for ts, build in stated]
     lines = [wrapped(event(client_ts=now_s - 2 * day, build="2"), user_meta=meta) for meta in metas]
     take(tmp_path / "state", write_lines(tmp_path / "a.gz", *lines))
-    (install,) = tables(tmp_path / "state")["installs"].to_pylist()
+    (install,) = table_of(tmp_path / "state", "installs").to_pylist()
     assert (f"{install['ts']:%m-%d}", install["build"]) == ("10-21", "first")
 
 
@@ -443,7 +443,7 @@ def test_undisclosed_networks_are_null(tmp_path: Path) -> None:
     data["impression_data"] = {"network_name": "undisclosed", "revenue": 0.01}
     result = take(tmp_path / "state", write_lines(tmp_path / "a.gz", wrapped(data)))
     assert result.undisclosed == 1
-    assert tables(tmp_path / "state")["events"]["ilrd_network_name"].to_pylist() == [None]
+    assert table_of(tmp_path / "state", "events")["ilrd_network_name"].to_pylist() == [None]
 
 
 def test_unknown_and_missing_fields_are_said(tmp_path: Path) -> None:
@@ -490,7 +490,7 @@ def test_games_are_mapped(tmp_path: Path) -> None:
         take(tmp_path / "state", path)
     result = take(tmp_path / "state", path, options=ImportOptions(games={"555": "1002"}))
     assert result.events == 1
-    assert tables(tmp_path / "state")["events"]["game_id"].to_pylist() == ["1002"]
+    assert table_of(tmp_path / "state", "events")["game_id"].to_pylist() == ["1002"]
 
 
 def test_an_organisation_is_chosen(tmp_path: Path) -> None:
@@ -535,8 +535,8 @@ def test_an_event_before_the_stated_install_is_earlier(tmp_path: Path) -> None:
     now_s, day = int(NOW.timestamp()) // 86_400 * 86_400, 86_400
     line = wrapped(event(client_ts=now_s - 4 * day), user_meta={"install_ts": now_s - 2 * day})
     take(tmp_path / "state", write_lines(tmp_path / "a.gz", line))
-    (install,) = tables(tmp_path / "state")["installs"].to_pylist()
-    (stated,) = tables(tmp_path / "state")["stated_installs"].to_pylist()
+    (install,) = table_of(tmp_path / "state", "installs").to_pylist()
+    (stated,) = table_of(tmp_path / "state", "stated_installs").to_pylist()
     assert f"{install['ts']:%m-%d}" == "11-16"
     assert f"{stated['ts']:%m-%d}" == "11-18"
 
@@ -595,7 +595,7 @@ def test_a_table_of_all_categories_is_read(tmp_path: Path) -> None:
     assert (result.events, result.tables, result.undisclosed) == (4, 1, 1)
     assert result.refused == {"no known category": 1, "no user_id": 1}
     assert result.unknown == {"seq": 1}
-    found = {row["category"]: row for row in tables(tmp_path / "state")["events"].to_pylist()}
+    found = {row["category"]: row for row in table_of(tmp_path / "state", "events").to_pylist()}
     assert found.keys() == {"ads", "impression", "design", "error"}
     assert found["impression"]["money"] == 12_500_000
     assert found["impression"]["ilrd_network_name"] is None
