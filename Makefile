@@ -103,7 +103,7 @@ bench: $(INSTALLED)
 	@$(BIN)/pytest -s tests/bench
 	@$(TESTS) -n 2 --hypothesis-profile many -m hypothesis
 	@$(TESTS) -n 2 --hypothesis-profile long $(addprefix tests/sandbox/test_,$(addsuffix .py,$(RANDOM_WORLDS)))
-	@KILLS=500 $(BIN)/pytest tests/journey/test_repeated_crashes.py tests/sandbox/test_killed_runs.py
+	@KILLS=500 $(BIN)/pytest tests/journey/test_repeated_crashes.py tests/sandbox/test_killed_runs.py tests/sandbox/test_raw_events.py
 
 # What the notebooks ask, asked of a sandbox and written down.
 record: $(INSTALLED)

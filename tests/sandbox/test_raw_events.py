@@ -32,7 +32,7 @@ from gamelens.simulator import ExportFormat, Ledger
 from gamelens.simulator.output.event_data_tables import TABLES
 from gamelens.wire.currencies import USD_PER_UNIT
 from support.game_events import NOW, event
-from support.killed_runs import IMPORT, kill, writes
+from support.killed_runs import IMPORT, kill
 from support.ledger_comparison import PER_GAME, PLAIN, assert_equals_ledger
 from support.raw_exports import OVER, Exported, export, table_of, tables, take, wrapped, write_lines
 from support.reference_lake import differences, lake_tables
@@ -41,6 +41,10 @@ from support.watched_service import quick
 
 pytestmark = pytest.mark.slow
 S = int(NOW.timestamp())
+KILLS = min(int(os.environ.get("KILLS", "3")), 20)
+"""How often an import is killed: `make bench` sets it to more."""
+FIRST_WRITES = 50
+"""Number of writes of which an import makes more for the first of its groups than a kill waits for."""
 
 
 def unnumbered(of_lake: dict[str, pa.Table]) -> dict[str, pa.Table]:
@@ -170,12 +174,20 @@ def ledger_of_tables(exported: Exported, folder: Path) -> Ledger:
 
 
 @pytest.fixture(scope="module")
-def of_event_data(tmp_path_factory: pytest.TempPathFactory, event_parquet: Exported) -> Iterator[tuple[Stage, Ledger]]:
+def taken_parquet(tmp_path_factory: pytest.TempPathFactory, event_parquet: Exported) -> Taken:
+    """Return an import of the tables of Event Data."""
+    state = tmp_path_factory.mktemp("tables") / "state"
+    return Taken(state, take(state, event_parquet.folder), [])
+
+
+@pytest.fixture(scope="module")
+def of_event_data(
+    tmp_path_factory: pytest.TempPathFactory, event_parquet: Exported, taken_parquet: Taken
+) -> Iterator[tuple[Stage, Ledger]]:
     """Return a sandbox whose lake has the tables of Event Data, and the ledger of what these have."""
-    folder = tmp_path_factory.mktemp("tables")
-    result = take(folder / "state", event_parquet.folder)
-    assert result.undisclosed > 0
-    stage = Stage(folder / "state")
+    folder = tmp_path_factory.mktemp("of-event-data")
+    assert taken_parquet.result.undisclosed > 0
+    stage = Stage(shutil.copytree(taken_parquet.state, folder / "state"))
     yield stage, ledger_of_tables(event_parquet, folder)
     stage.sandbox.close()
 
@@ -233,22 +245,18 @@ def test_what_event_data_lacks_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["raw-json", "event-parquet"])
-def test_an_import_killed_ten_times_has_the_same_tables(
+def test_an_import_that_is_killed_again_and_again_has_the_same_tables(
     tmp_path: Path, request: pytest.FixtureRequest, kind: ExportFormat
 ) -> None:
-    """Killed at ten random writes to the disk, an import ends with the lake of one that was not."""
+    """Killed at random writes to the disk, an import ends with the lake of one that was not."""
     exported: Exported = request.getfixturevalue(kind.replace("-", "_"))
-    order = f"{IMPORT}{exported.folder}"
-    for name in ("whole", "killed"):
-        (tmp_path / name).mkdir()
-        Stage(tmp_path / name / "state").sandbox.close()
-    last = writes(order, tmp_path / "whole" / "state")
-    assert last > 100
-    chance, state = random.Random(20), tmp_path / "killed" / "state"
-    for _ in range(10):
-        kill(order, state, before=chance.randrange(1, last // 12))
-    writes(order, state)
-    assert differences(tables(state), tables(tmp_path / "whole" / "state")) == {}
+    whole = request.getfixturevalue("taken" if kind == "raw-json" else "taken_parquet").state
+    chance, state = random.Random(20), tmp_path / "state"
+    Stage(state).sandbox.close()
+    for _ in range(KILLS):
+        kill(f"{IMPORT}{exported.folder}", state, before=chance.randrange(1, FIRST_WRITES))
+    take(state, exported.folder)
+    assert differences(tables(state), tables(whole)) == {}
 
 
 def test_a_file_is_taken_once(tmp_path: Path, raw_json: Exported, taken: Taken) -> None:
