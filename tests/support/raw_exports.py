@@ -22,7 +22,7 @@ from support.reference_lake import lake_tables
 from support.sandbox_stage import Stage
 
 ENDS_ON = date(2026, 11, 10)
-SCENARIO = load_scenario("dirty", players=60, days=12)
+SCENARIO = load_scenario("dirty", players=40, days=12)
 OVER = Interval.parse("2026-10-29/2026-11-18")
 IN_GROUPS = ImportOptions(group_events=800, chunk_rows=500)
 
