@@ -22,7 +22,7 @@ WHOLE := $(BIN)/pytest --nbmake --nbmake-timeout 300 --dist loadfile --no-loadsc
 	$(addprefix --ignore ,$(BUILT)) --junit-xml .cache/tests.xml notebooks tests
 
 # Tests over random worlds: one in `make test`, tens of them in `make bench`.
-RANDOM_WORLDS := table_sources metrics_against_brute_force batch_builder verification
+RANDOM_WORLDS := table_sources metrics_against_brute_force batch_builder verification openapi_conformance
 
 PIP := python -m pip install --quiet --disable-pip-version-check
 
@@ -103,7 +103,7 @@ bench: $(INSTALLED)
 	@$(BIN)/pytest -s tests/bench
 	@$(TESTS) -n 2 --hypothesis-profile many -m hypothesis
 	@$(TESTS) -n 2 --hypothesis-profile long $(addprefix tests/sandbox/test_,$(addsuffix .py,$(RANDOM_WORLDS)))
-	@KILLS=500 $(BIN)/pytest tests/journey/test_repeated_crashes.py tests/sandbox/test_killed_runs.py
+	@KILLS=500 $(BIN)/pytest tests/journey/test_repeated_crashes.py tests/sandbox/test_killed_runs.py tests/sandbox/test_raw_events.py
 
 # Ten faults in each room, planted one at a time, which its tests must notice: make mutants ROOM=client
 mutants: $(INSTALLED)

@@ -16,11 +16,13 @@ import pytest
 from xdist.remote import Producer
 from xdist.scheduler import Scheduling
 
+from gamelens.notebook.figures.iri_grammar import defer_iri_grammar
 from support.hypothesis_profiles import register_profiles
 from support.sandbox_stage import Stage
 from support.scheduling import HEAVY, FixtureScheduling
 
 register_profiles()
+defer_iri_grammar()  # jsonschema would load it in every worker
 
 # Temporary folders are in memory where it has room for them, since most tests wait for nothing but the disk.
 _MEMORY, _ROOM = Path("/dev/shm"), 4 * 2**30

@@ -35,7 +35,6 @@ SCENARIO = load_scenario("small", players=220, days=21)
 ENDS_ON = date(2026, 11, 10)
 """The clocks of New York go back on the first of November."""
 OVER = "2026-10-26/2026-11-08"
-ZONES = ["UTC", "America/New_York", "America/Sao_Paulo", "Asia/Kathmandu"]
 
 
 class Played(NamedTuple):
@@ -131,8 +130,14 @@ def start_of(event: Played, every: str, zone: str) -> datetime:
     return first.astimezone(UTC)
 
 
-@pytest.mark.parametrize("zone", ZONES)
-@pytest.mark.parametrize("every", ["hour", "day", "week", "month"])
+@pytest.mark.parametrize(
+    ("every", "zone"),
+    [
+        *(("hour", zone) for zone in ("America/New_York", "Asia/Kathmandu")),
+        *(("day", zone) for zone in ("UTC", "America/New_York", "America/Sao_Paulo", "Asia/Kathmandu")),
+        *(("week", "America/New_York"), ("month", "America/Sao_Paulo")),
+    ],
+)
 def test_buckets_of_any_zone_equal_python(lake: LakeClient, events: list[Played], every: Any, zone: str) -> None:
     """Events, players, sessions and money of every local bucket, also of the hour that a clock shows twice."""
     expected: defaultdict[datetime, list[Played]] = defaultdict(list)

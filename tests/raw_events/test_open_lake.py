@@ -19,6 +19,8 @@ import gamelens as gl
 from gamelens.client.sync_client import Client
 from gamelens.errors import BadQuery, GamelensError, Refused
 from gamelens.raw_events.lake_client import LakeClient, open_lake
+from gamelens.sandbox.maintenance.bulk_load import open_bulk_load
+from gamelens.simulator import load_scenario, play_columns
 from gamelens.wire.receipts import Receipt
 from support.sandbox_stage import Stage
 from support.served_metrics import populate
@@ -106,17 +108,15 @@ def test_sums_of_the_views_are_the_metrics(lake: LakeClient) -> None:
 
 def test_money_of_the_views_is_the_revenue(tmp_path: Path) -> None:
     """Purchases and impressions in US dollars add up to the metrics."""
-    from gamelens.local.sandbox_population import ensure_populated
-    from gamelens.local.sandbox_process import running_sandbox
-
-    with running_sandbox(tmp_path) as ready:
-        ensure_populated(ready, tmp_path, "small")
-        with open_lake(tmp_path, progress=False) as lake:
-            over = str(lake.available())
-            for view, metric in (("purchases", "revenue"), ("impressions", "ilrd_revenue")):
-                usd = lake.sql(f"SELECT sum(usd) AS usd FROM {view}")["usd"].sum()
-                assert usd == pytest.approx(lake.query(metric, over=over, every="all")["sum"].sum(), rel=1e-9) != 0
-            assert lake.sql("SELECT count(first_paid_at) AS n FROM players")["n"].sum() > 0
+    with open_bulk_load(tmp_path / "state") as load:
+        scenario = load_scenario("small", players=300, days=14)
+        load.take(play_columns(scenario, load.folder, game_ids=load.game_ids))
+    with open_lake(tmp_path / "state", progress=False) as lake:
+        over = str(lake.available())
+        for view, metric in (("purchases", "revenue"), ("impressions", "ilrd_revenue")):
+            usd = lake.sql(f"SELECT sum(usd) AS usd FROM {view}")["usd"].sum()
+            assert usd == pytest.approx(lake.query(metric, over=over, every="all")["sum"].sum(), rel=1e-9) != 0
+        assert lake.sql("SELECT count(first_paid_at) AS n FROM players")["n"].sum() > 0
 
 
 LOCKED = {

@@ -116,12 +116,12 @@ def test_sql_is_translated_for_spark(written: str, in_spark: str) -> None:
 
 @pytest.fixture(scope="module")
 def spark_statements() -> dict[str, set[str]]:
-    """Return twelve statements of each metric, of random queries over all kinds of tables."""
+    """Return six statements of each metric, of random queries over all kinds of tables."""
     random, texts = Random(5), {name: set[str]() for name in METRICS}
-    while min(map(len, texts.values())) < 12:
+    while min(map(len, texts.values())) < 6:
         reference = random_query(random, "acme")
         name = reference.metric
-        if len(texts[name]) < 12:
+        if len(texts[name]) < 6:
             query = decode_query(reference.body, granularity="day" if name == "retention_retro" else None)
             plan = compile_query(METRICS[name], query, games=["1001"], tables=random.choice((TABLES, TABLES, ())))
             texts[name].add(spark_sql(plan.sql))

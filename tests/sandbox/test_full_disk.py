@@ -145,7 +145,7 @@ def test_a_killed_sandbox_starts_again_and_again_on_a_full_disk(small_disk: Path
     """
     subprocess.run(["mount", "-o", "remount,size=16m", str(small_disk)], check=True)
     state, ready_file = small_disk / "state", tmp_path / "ready.json"
-    for round_ in range(4):
+    for round_ in range(3):
         process = start_process(state, ready_file, "--keep-free", "0")
         try:
             ready = json.loads(ready_file.read_text())

@@ -81,9 +81,10 @@ def answers(app: Any, **scope: Any) -> list[tuple[Any, ...]]:
     for name, metric in METRICS.items():
         address = f"/metrics/v1/metrics/{name}"
         for body in BODIES[metric.kinds]:
-            responses += [
-                call(app, "POST", address, json=body | scope | filter_, headers=KEY) for filter_ in ({}, WITH_FILTER)
-            ]
+            responses.append(call(app, "POST", address, json=body | scope, headers=KEY))
+    for kind, bodies in BODIES.items():  # with a filter, a metric of each kind
+        address = f"/metrics/v1/metrics/{next(name for name, metric in METRICS.items() if metric.kinds == kind)}"
+        responses += [call(app, "POST", address, json=body | scope | WITH_FILTER, headers=KEY) for body in bodies]
     if not scope:
         interval = {"interval": WEEK["interval"]}
         responses += [call(app, "GET", f"/metrics/v1/{path}", params=interval, headers=KEY) for path in LISTS]

@@ -47,9 +47,7 @@ def submit(stage: Stage, random: Random, games: Sequence[str]) -> None:
 
 
 def events_of(state: Path) -> dict[str, int]:
-    """Return the events of each organisation in the lake of *state*, which must agree with its inbox."""
-    verified = verify(state)
-    assert verified.differences == []
+    """Return the events of each organisation in the lake of *state*."""
     with contextlib.closing(open_store(state / "gamelens.db")) as store:
         lake = Lake(state / "lake", store)
         return {name: lake.snapshot(name).rows("events") for name in lake.organisations()}
@@ -67,7 +65,7 @@ def files_beside(state: Path) -> set[str]:
 
 @pytest.mark.disk
 @pytest.mark.parametrize(
-    ("order", "runs", "games"), [("process", 2, ("1001", "1002", "9001")), ("compact", FAN_IN, ("1001",))]
+    ("order", "runs", "games"), [("process", 1, ("1001", "1002", "9001")), ("compact", FAN_IN, ("1001",))]
 )
 def test_a_run_killed_at_any_write_has_done_all_or_nothing(
     make_stage: Callable[..., Stage], tmp_path: Path, order: str, runs: int, games: Sequence[str]
@@ -93,6 +91,7 @@ def test_a_run_killed_at_any_write_has_done_all_or_nothing(
         assert all(events in (before[name], after[name]) for name, events in events_of(state).items())
         writes(order, state)
         assert events_of(state) == after
+        assert verify(state).differences == []  # of all tables: what a kill had left half done would stay
         assert files_beside(state) == set()
         shutil.rmtree(state)
     print(f"\n{order}: killed at {min(KILLS, last)} of {last} writes")

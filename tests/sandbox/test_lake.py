@@ -30,7 +30,7 @@ def compact_once(stage: Stage) -> tuple[set[Path], set[Path]]:
     return before, files(stage) - before
 
 
-NAMES = ("x" * 100, "游" * 24, "𠀀" * 24, "游" * 100, "../..", "a/b", "..", "%")
+NAMES = ("𠀀" * 24, "游" * 100, "../..", "a/b")
 ORGANISATION = """
 [[organisation]]
 name = "{name}"
@@ -77,6 +77,10 @@ def test_a_name_stored_by_an_earlier_start_is_processed(make_stage: Callable[...
 
 def test_long_names_have_folders_of_their_own() -> None:
     """Two names that begin alike have two folders, and a short one is readable in its folder's."""
+    for name in ("x" * 100, "游" * 24, "游" * 100, "..", "/", "%"):
+        assert len(Path(folder_of(name)).parts) == 1
+        assert len(folder_of(name).encode()) <= 143
+        assert folder_of(name).startswith("org-")
     assert folder_of("游" * 50 + "a") != folder_of("游" * 50 + "b")
     assert folder_of("Tile & Co") == "org-Tile%20%26%20Co"
 
@@ -148,7 +152,7 @@ def test_files_that_a_crash_left_go_to_quarantine_at_the_next_start(make_stage: 
 
 def test_a_snapshot_lists_only_the_parts_of_an_interval(stage: Stage) -> None:
     """A query opens the parts that may have rows of its days."""
-    for days in range(5):
+    for days in range(1, 5):
         stage.submit([event(client_ts=int(NOW.timestamp()) - days * 86_400)])
         stage.process()
     snapshot = stage.sandbox.lake.snapshot("acme")

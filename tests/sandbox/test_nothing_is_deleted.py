@@ -108,11 +108,21 @@ def open_and_examine(state: Path, kind: str) -> None:
         assert deleted_files(state, before) == set()
 
 
-@pytest.mark.parametrize("what", DAMAGES)
-def test_a_damaged_manifest_deletes_nothing_and_answers_nothing_wrong(closed: Path, kind: str, what: str) -> None:
+@pytest.mark.parametrize(
+    ("made", "what"),
+    [
+        *(("collected", what) for what in DAMAGES),
+        *(("imported", what) for what in ("the table of files", "missing", "header")),
+        *(("mixed", what) for what in ("the table of runs", "cut")),
+    ],
+)
+def test_a_damaged_manifest_deletes_nothing_and_answers_nothing_wrong(
+    copy_of: Callable[[str], Path], made: str, what: str
+) -> None:
     """Whatever happens to `gamelens.db`, the files stay, and what cannot be answered is 503 with its days."""
-    damage(closed, what)
-    open_and_examine(closed, kind)
+    state = copy_of(made)
+    damage(state, what)
+    open_and_examine(state, made)
 
 
 @pytest.mark.parametrize("place", [0, 16, 17, 21, 28, 100, 103, 104, 108])

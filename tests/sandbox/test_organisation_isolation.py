@@ -61,7 +61,7 @@ def requests_naming() -> Iterator[tuple[str, str, Request]]:
     """Return path, field and request for every way to name an object to the metrics service."""
     path = "/metrics/v1/metrics/{metric}"
     for name, metric in METRICS.items():
-        for body in BODIES[metric.kinds]:
+        for body in BODIES[metric.kinds][: None if name == "event_count" else 1]:
             for field in ("games", "studios", "filter"):
                 yield path, field, query_naming(path, name, body)(field)
         if metric.kinds == "per game":
@@ -100,7 +100,7 @@ def test_a_foreign_object_is_refused_like_an_unknown_one(stage: Stage, organisat
             assert comparable(foreign, id_) == comparable(unknown, UNKNOWN[id_]), (path, field)
             assert foreign.status_code == (200 if field == "filter" else 422), (path, field)
             compared += 1
-    assert compared >= 25
+    assert compared >= len(METRICS)
 
 
 @pytest.mark.parametrize("organisation", ORGANISATIONS)

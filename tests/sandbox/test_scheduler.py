@@ -60,14 +60,23 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return stage.sandbox.options.state
 
 
-@pytest.fixture
-def half(template: Path, tmp_path: Path, make_stage: Callable[..., Stage]) -> Stage:
-    """Return a sandbox in which the events of acme cannot be processed and those of rival are."""
-    shutil.copytree(template, tmp_path / "state")
-    stage = make_stage()
+@pytest.fixture(scope="module")
+def failed(template: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a state directory, to be copied, in which the events of acme could not be processed and those of rival."""
+    stage = Stage(shutil.copytree(template, tmp_path_factory.mktemp("failed") / "state"))
     stage.clock.advance(timedelta(hours=2))
     with pytest.raises(Refused, match=r"^acme: "):
         stage.process()
+    stage.sandbox.close()
+    return stage.sandbox.options.state
+
+
+@pytest.fixture
+def half(failed: Path, tmp_path: Path, make_stage: Callable[..., Stage]) -> Stage:
+    """Return a sandbox in which the events of acme cannot be processed and those of rival are."""
+    shutil.copytree(failed, tmp_path / "state")
+    stage = make_stage()
+    stage.clock.advance(timedelta(hours=2))
     return stage
 
 
@@ -89,8 +98,15 @@ def test_the_available_interval_of_a_failing_organisation_stays(half: Stage) -> 
     ]
 
 
-def test_a_failure_is_in_the_summary_until_a_run_succeeds(half: Stage) -> None:
+def test_a_failure_is_in_the_summary_until_a_run_succeeds(
+    template: Path, tmp_path: Path, make_stage: Callable[..., Stage]
+) -> None:
     """The summary names the organisation, the reason, the number of failures and the next attempt."""
+    shutil.copytree(template, tmp_path / "state")
+    half = make_stage()
+    half.clock.advance(timedelta(hours=2))
+    with pytest.raises(Refused, match=r"^acme: "):
+        half.process()
     found = failing(half)
     assert list(found) == ["acme"]
     assert found["acme"]["failures"] == 1

@@ -78,7 +78,7 @@ def test_every_table_that_can_answer_gives_the_same_answer(make_any_stage: Calla
     random, stage = Random(1000 + seed), make_any_stage(seed)
     play(stage, random)
     compared = 0
-    for _ in range(queries := tries(in_test=20, in_bench=500)):
+    for _ in range(queries := tries(in_test=12, in_bench=500)):
         metric, query = random_metric_query(random)
         plans = [
             compile_query(METRICS[metric], query, games=GAMES["acme"], tables=tables)
@@ -100,18 +100,20 @@ def test_random_worlds_have_values_of_every_dimension() -> None:
 
 def test_every_table_answers_some_query() -> None:
     """No table is kept that no query reads, but those that processing needs."""
-    random, used = Random(5), set[str]()
+    random, used, wanted = Random(5), set[str](), COLUMNS.keys() - {"combinations", "stated_installs"}
     for _ in range(3000):
         metric, query = random_metric_query(random)
         used |= compile_query(METRICS[metric], query, games=None).reads.keys()
-    assert used == COLUMNS.keys() - {"combinations", "stated_installs"}
+        if used >= wanted:
+            break
+    assert used == wanted
 
 
 def test_every_table_lists_the_same_values(played: Stage) -> None:
     """The values of a dimension are the same from every table (Wire 2.11, Lists)."""
     random = Random(8)
     for dimension in POOLS:
-        for _ in range(4):
+        for _ in range(tries(in_test=1, in_bench=4)):
             _, query = random_metric_query(random)
             plans = [
                 compile_dimension_values(dimension, query.interval, games=GAMES["acme"], limit=100, tables=tables)
@@ -129,15 +131,16 @@ def test_long_and_short_value_lists_mean_the_same(played: Stage) -> None:
     """
     body = {"interval": "2026-10-01/P60D", "granularity": "all", "query": {"type": "group", "dimension": "build"}}
     for condition in ({"platform": "ios"}, {"not": {"platform": "ios"}}):
-        results = set()
+        results, filters = set(), [condition]
         for repetitions in (1, 16, 17):
             for unused in (0, 1, 19, 20, 100):
                 longer = {"platform": ["ios", *UNUSED_VALUES[:unused]]}
                 combined = {"and": [{"not": longer} if "not" in condition else {"or": [longer]}] * repetitions}
-                for filter_ in (condition, combined, {"or": [combined]}):
-                    query = decode_query(body | {"filter": filter_})
-                    plan = compile_query(METRICS["user_unique"], query, games=GAMES["acme"])
-                    results.add(str(rows(played, plan)))
+                filters.append({"or": [combined]} if unused % 2 else combined)
+        for filter_ in filters:
+            query = decode_query(body | {"filter": filter_})
+            plan = compile_query(METRICS["user_unique"], query, games=GAMES["acme"])
+            results.add(str(rows(played, plan)))
         assert len(results) == 1
         assert "user_unique" in results.pop()
 

@@ -37,7 +37,7 @@ class Played(NamedTuple):
 def played(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Played:
     """Return each random world in turn."""
     stage = Stage(tmp_path_factory.mktemp("played") / "state")
-    received = play(stage, Random(request.param))
+    received = play(stage, Random(request.param), batches=tries(in_test=8, in_bench=14))
     stage.sandbox.close()
     return Played(stage.sandbox.options.state, sum(map(len, received.values())))
 

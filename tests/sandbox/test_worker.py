@@ -51,26 +51,17 @@ def process_in_own_process(state: Path, report: Report | None = None) -> None:
         asyncio.run(process_in_worker(state, order_of(state), lock=lock, report=report))
 
 
-def test_a_worker_makes_the_same_lake(make_stage: Callable[..., Stage]) -> None:
-    """A worker process writes a lake with the same answers, at the given time."""
+def test_a_worker_makes_the_same_lake_and_reports_its_progress(make_stage: Callable[..., Stage]) -> None:
+    """A worker process writes a lake with the same answers, at the given time, and reports its progress."""
     stage = make_stage()
     for user in range(30):
         stage.submit([event(user_id=f"u{user}"), event(user_id=f"u{user}", category="session_end", length=user)])
     stage.sandbox.close()
-    process_in_own_process(stage.sandbox.options.state)
+    reports = list[RunProgress]()
+    process_in_own_process(stage.sandbox.options.state, reports.append)
     again = make_stage()
     assert (metric_value(again), metric_value(again, "user_unique")) == (60, 30)
     assert again.sandbox.lake.last_run().processed_ms == NOW.timestamp() * 1000
-
-
-def test_a_worker_reports_its_progress(make_stage: Callable[..., Stage]) -> None:
-    """The last report of a worker says that all events are in the lake, and how fast that was."""
-    stage = make_stage()
-    for user in range(30):
-        stage.submit([event(user_id=f"u{user}"), event(user_id=f"u{user}")])
-    stage.sandbox.close()
-    reports = list[RunProgress]()
-    process_in_own_process(stage.sandbox.options.state, reports.append)
     last = reports[-1]
     assert (last.events, last.decoded, last.committed, last.rest_s) == (60, 60, 60, 0.0)
     assert last.events_per_s == pytest.approx(60 / last.seconds)

@@ -61,7 +61,7 @@ def test_an_experiment_without_effect_is_found_in_one_of_twenty_runs() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("players", [5000, 20_000])
+@pytest.mark.parametrize("players", [5000, 10_000])
 def test_five_percent_more_d1_is_found_with_the_power_the_formula_says(players: int) -> None:
     """5 % more D1 is detected as often as the power formula predicts."""
     step = logit_step_for_lift(CASUAL, 1.05)

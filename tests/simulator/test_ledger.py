@@ -408,7 +408,8 @@ def test_ledger_columns_equal_the_fields_of_the_sent_json(played: PlayedScenario
     """The generator's arrays equal the sent JSON read back, field by field, for every event."""
     rows = [row for table in played.ledger._tables for row in table.to_pylist()]
     for row, sent in zip(rows, played.events, strict=True):
-        assert row == {name: _ledger_row(sent).get(name) for name in SCHEMA.names}
+        expected = _ledger_row(sent)
+        assert row == {name: expected.get(name) for name in SCHEMA.names}
 
 
 def _ledger_row(sent: Row) -> Row:

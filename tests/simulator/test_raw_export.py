@@ -7,7 +7,7 @@ import json
 from collections import Counter
 from datetime import date
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow.parquet as pq
 import pytest
@@ -18,6 +18,7 @@ from gamelens.simulator.output.event_data_tables import TABLES
 
 ENDS_ON = date(2026, 11, 20)
 DIRTY = load_scenario("dirty", players=60, days=8)
+FEW = load_scenario("dirty", players=30, days=4)
 IDS = ["1001", "1002", "2001"]
 
 
@@ -32,42 +33,52 @@ def bytes_of(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*.*")}
 
 
-def test_raw_json_has_what_the_collector_accepts(tmp_path: Path) -> None:
+class Exported(NamedTuple):
+    """A folder of JSON lines, the number of events in it, and the rows of the ledger."""
+
+    folder: Path
+    events: int
+    rows: list[dict[str, Any]]
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory: pytest.TempPathFactory) -> Exported:
+    """Export the scenario as JSON lines."""
+    folder, ledger = tmp_path_factory.mktemp("exported"), Ledger()
+    events = export_raw(DIRTY, folder / "out", "raw-json", ends_on=ENDS_ON, ledger=ledger)
+    ledger.write(folder / "truth.parquet")
+    return Exported(folder / "out", events, pq.read_table(folder / "truth.parquet").to_pylist())
+
+
+def test_raw_json_has_what_the_collector_accepts(exported: Exported) -> None:
     """Good events are there once, repeated ones as often as they arrived (Wire 5.6, Raw Data)."""
-    ledger = Ledger()
-    written = export_raw(DIRTY, tmp_path / "out", "raw-json", ends_on=ENDS_ON, ledger=ledger)
-    ledger.write(tmp_path / "truth.parquet")
-    rows = pq.read_table(tmp_path / "truth.parquet").to_pylist()
+    rows = exported.rows
     expected = Counter(
         (row["user_id"], row["event_uuid"], row["category"]) for row in rows if row["verdict"] in (None, "repeated")
     )
-    data = [line["data"] for line in lines(tmp_path / "out")]
+    data = [line["data"] for line in lines(exported.folder)]
     assert Counter((event["user_id"], event.get("event_uuid"), event["category"]) for event in data) == expected
-    assert written == len(data)
+    assert exported.events == len(data)
     assert any(row["verdict"] == "repeated" for row in rows)
     assert any(event.get("event_uuid") is None for event in data)
 
 
-def test_events_lie_on_the_days_of_their_arrival(tmp_path: Path) -> None:
+def test_events_lie_on_the_days_of_their_arrival(exported: Exported) -> None:
     """A late event is in the file of a later day."""
-    export_raw(DIRTY, tmp_path / "out", "raw-json", ends_on=ENDS_ON)
-    for path in (tmp_path / "out").rglob("*.json.gz"):
+    for path in exported.folder.rglob("*.json.gz"):
         days = {json.loads(line)["arrival_ts"] // 86_400 for line in gzip.decompress(path.read_bytes()).splitlines()}
         assert days == {(date.fromisoformat(path.name.removesuffix(".json.gz")) - date(1970, 1, 1)).days}
-    late = [line for line in lines(tmp_path / "out") if line["arrival_ts"] - line["data"].get("client_ts", 0) > 86_400]
+    late = [line for line in lines(exported.folder) if line["arrival_ts"] - line["data"].get("client_ts", 0) > 86_400]
     assert late
 
 
-def test_the_install_is_the_first_event_that_counts(tmp_path: Path) -> None:
+def test_the_install_is_the_first_event_that_counts(exported: Exported) -> None:
     """`install_ts` is the earliest time of a player's events, dated by arrival where they have none."""
-    ledger = Ledger()
-    export_raw(DIRTY, tmp_path / "out", "raw-json", ends_on=ENDS_ON, ledger=ledger)
-    ledger.write(tmp_path / "truth.parquet")
     first: dict[str, int] = {}
-    for row in pq.read_table(tmp_path / "truth.parquet").to_pylist():
+    for row in exported.rows:
         if row["verdict"] is None:
             first[row["user_id"]] = min(first.get(row["user_id"], row["client_ts"]), row["client_ts"])
-    installs = {line["data"]["user_id"]: line["user_meta"]["install_ts"] for line in lines(tmp_path / "out")}
+    installs = {line["data"]["user_id"]: line["user_meta"]["install_ts"] for line in lines(exported.folder)}
     assert installs == first
 
 
@@ -91,7 +102,7 @@ def test_event_data_has_the_counted_events_of_six_categories(tmp_path: Path) -> 
 def test_the_same_scenario_gives_the_same_files(tmp_path: Path, kind: ExportFormat) -> None:
     """Any number of workers writes the same bytes."""
     for name, workers in (("one", 1), ("two", 2)):
-        export_raw(DIRTY, tmp_path / name, kind, ends_on=ENDS_ON, workers=workers)
+        export_raw(FEW, tmp_path / name, kind, ends_on=ENDS_ON, workers=workers)
     assert bytes_of(tmp_path / "one") == bytes_of(tmp_path / "two")
 
 
@@ -102,14 +113,14 @@ def test_a_folder_with_files_is_refused(tmp_path: Path) -> None:
         export_raw(DIRTY, tmp_path, "raw-json")
 
 
-def test_exported_events_are_those_that_are_sent(tmp_path: Path) -> None:
+def test_exported_events_are_those_that_are_sent(exported: Exported, tmp_path: Path) -> None:
     """An export and the requests of `play` have the same ledger, but for times of arrival."""
-    exported, sent = Ledger(), Ledger()
-    export_raw(DIRTY, tmp_path / "out", "raw-json", ends_on=ENDS_ON, ledger=exported)
+    sent = Ledger()
     assert list(play(DIRTY, ends_on=ENDS_ON, game_ids=IDS, ledger=sent))
-    for ledger, name in ((exported, "exported"), (sent, "sent")):
-        ledger.write(tmp_path / name)
-    columns = ["game_id", "user_id", "event_uuid", "category", "sent_as", "verdict"]
-    tables = [pq.read_table(tmp_path / name, columns=columns).to_pylist() for name in ("exported", "sent")]
-    of_requests = [row for row in tables[1] if row["user_id"]]
-    assert Counter(tuple(row.values()) for row in tables[0]) == Counter(tuple(row.values()) for row in of_requests)
+    sent.write(tmp_path / "sent")
+    of_requests = [row for row in pq.read_table(tmp_path / "sent").to_pylist() if row["user_id"]]
+    columns = ("game_id", "user_id", "event_uuid", "category", "sent_as", "verdict")
+    one, other = (
+        Counter(tuple(row[name] for name in columns) for row in rows) for rows in (exported.rows, of_requests)
+    )
+    assert one == other

@@ -17,10 +17,10 @@ from gamelens.sandbox.engines.engine import BuildEngine
 from gamelens.sandbox.processing.pipeline import commit_staged
 from gamelens.sandbox.storage.lake import Lake
 from gamelens.sandbox.storage.lake_schema import COLUMNS, EVENT_COLUMNS
+from support.reference_lake import ARROW_TYPES
 
-_TYPES: Final = {"BIGINT": pa.int64(), "DATE": pa.date32(), "TIMESTAMP": pa.timestamp("us"), "VARCHAR": pa.string()}
-EVENTS: Final = pa.schema([(name, _TYPES[kind]) for name, kind in EVENT_COLUMNS.items()])
-INSTALLS: Final = pa.schema([(name, _TYPES[kind]) for name, kind in COLUMNS["stated_installs"].items()])
+EVENTS: Final = pa.schema([(name, ARROW_TYPES[kind]) for name, kind in EVENT_COLUMNS.items()])
+INSTALLS: Final = pa.schema([(name, ARROW_TYPES[kind]) for name, kind in COLUMNS["stated_installs"].items()])
 FIRST: Final = datetime(2026, 10, 1)  # UTC, as the lake stores it
 DAYS: Final = 45
 EDGES: Final = (datetime(1970, 1, 1), datetime(2026, 10, 31, 23, 59, 59), datetime(2026, 11, 1), datetime(2029, 12, 31))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import json
 from datetime import date
@@ -12,6 +13,8 @@ import pyarrow as pa
 
 from gamelens.sandbox.imports.import_run import ImportOptions, ImportResult, import_raw_events
 from gamelens.sandbox.state.clock import Clock
+from gamelens.sandbox.storage.inbox import open_store
+from gamelens.sandbox.storage.lake import Lake
 from gamelens.simulator import ExportFormat, Ledger, export_raw, load_scenario
 from gamelens.wire.intervals import Interval
 from support.game_events import NOW
@@ -19,7 +22,7 @@ from support.reference_lake import lake_tables
 from support.sandbox_stage import Stage
 
 ENDS_ON = date(2026, 11, 10)
-SCENARIO = load_scenario("dirty", players=60, days=12)
+SCENARIO = load_scenario("dirty", players=40, days=12)
 OVER = Interval.parse("2026-10-29/2026-11-18")
 IN_GROUPS = ImportOptions(group_events=800, chunk_rows=500)
 
@@ -53,13 +56,15 @@ def take(state: Path, *sources: Path | str, options: ImportOptions = IN_GROUPS, 
     return import_raw_events(state, [str(source) for source in sources], options, clock=frozen_clock(), **more)
 
 
-def tables(state: Path) -> dict[str, pa.Table]:
-    """Return the tables of the lake of *state*."""
-    stage = Stage(state)
-    try:
-        return lake_tables(stage.sandbox.lake.snapshot("acme"))
-    finally:
-        stage.sandbox.close()
+def tables(state: Path, *names: str) -> dict[str, pa.Table]:
+    """Return the tables of the lake of *state*, or those called *names*."""
+    with contextlib.closing(open_store(state / "gamelens.db")) as store:
+        return lake_tables(Lake(state / "lake", store).snapshot("acme"), *names)
+
+
+def table_of(state: Path, name: str) -> pa.Table:
+    """Return the table *name* of the lake of *state*."""
+    return tables(state, name)[name]
 
 
 def wrapped(data: dict[str, Any], **fields: Any) -> dict[str, Any]:
