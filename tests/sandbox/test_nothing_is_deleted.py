@@ -123,10 +123,10 @@ def test_a_changed_byte_of_the_header_deletes_nothing(copy_of: Callable[[str], P
     open_and_examine(state, "imported")
 
 
-def test_a_damaged_list_of_backlogs_leaves_the_lake_as_it_is(closed: Path, kind: str) -> None:
-    """A page of zeros in the table `behind` deletes nothing; an imported lake, which has no batch, still answers."""
+def test_a_damaged_list_of_organisations_leaves_the_lake_as_it_is(closed: Path, kind: str) -> None:
+    """A page of zeros in its table deletes nothing; an imported lake, which has no batch, still answers."""
     with contextlib.closing(sqlite3.connect(closed / "gamelens.db")) as store:
-        ((page,),) = store.execute("SELECT rootpage FROM sqlite_master WHERE name = 'behind'")
+        ((page,),) = store.execute("SELECT rootpage FROM sqlite_master WHERE name = 'organisations'")
     whole = bytearray((closed / "gamelens.db").read_bytes())
     whole[(page - 1) * 4096 : page * 4096] = bytes(4096)
     (closed / "gamelens.db").write_bytes(whole)

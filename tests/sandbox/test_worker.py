@@ -25,7 +25,6 @@ from gamelens.local.sandbox_process import call_control_api, process_at, running
 from gamelens.sandbox.processing.pipeline import Report, RunOrder, RunProgress
 from gamelens.sandbox.processing.worker import process_in_worker
 from gamelens.sandbox.state.state_directory import lock_state_directory
-from gamelens.sandbox.storage.backlog import note_waiting
 from gamelens.sandbox.storage.inbox import open_store
 from gamelens.wire.signing import sign
 from support.game_events import NOW, event
@@ -41,7 +40,6 @@ def order_of(state: Path) -> RunOrder:
     """Return the order to process all batches of the first organisation."""
     with contextlib.closing(open_store(state / "gamelens.db")) as store:
         ((newest,),) = store.execute("SELECT max(id) FROM batches")
-        note_waiting(store, {"acme": 1}, last_batch=0, processed_ms=None)
     return RunOrder("acme", newest, round(NOW.timestamp() * 1000))
 
 

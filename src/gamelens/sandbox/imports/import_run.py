@@ -273,7 +273,6 @@ class _ImportRun:
             lake,
             folder,
             processed_ms=round(clock.now_s() * 1000),
-            last_batch=lake.last_run().last_batch,
             stated={self._organisation: stated},
             taken=[each.as_taken(self._organisation) for each in group.files],
         )

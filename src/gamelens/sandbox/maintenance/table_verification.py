@@ -84,7 +84,7 @@ def verify(state: Path) -> VerificationResult:
             is_written = lake.last_run().is_written
             received = {name for (name,) in store.execute("SELECT DISTINCT organisation FROM batches")}
             versions = {
-                name: (lake.last_run_of(name).last_batch, lake.snapshot(name))
+                name: (lake.status(name).last_batch, lake.snapshot(name))
                 for name in sorted(received.union(lake.organisations()))
             }
         except (OSError, sqlite3.Error) as error:

@@ -69,7 +69,7 @@ class RunOrder(msgspec.Struct, frozen=True):
     """An order to process one organisation.
 
     Attributes:
-        organisation: its name. It is listed as behind (`backlog`).
+        organisation: its name.
         last_batch: id of the last batch to take in.
         processed_ms: time of the processing, epoch milliseconds on the sandbox's clock.
     """
@@ -94,7 +94,7 @@ def process(state: Path, order: RunOrder, *, report: Report | None = None) -> No
         scratch.mkdir(parents=True)
         lake = Lake(state / "lake", store)
         organisation = order.organisation
-        after = lake.last_run_of(organisation).last_batch
+        after = lake.status(organisation).last_batch
         batches = _batches(store, order, after)
         reporter = _Reporter(sum(events for _, events in batches), report)
         is_empty = not lake.snapshot(organisation).tables
@@ -154,10 +154,11 @@ def commit_staged(
     scratch: Path,
     *,
     processed_ms: int,
-    last_batch: int,
+    last_batch: int | None = None,
     reached: tuple[str, int] | None = None,
     stated: StagedFiles | None = None,
     taken: Sequence[TakenFile] = (),
+    is_written: bool = False,
 ) -> int:
     """Build and commit *staged* files as the next version of *lake*, and return its number.
 
@@ -166,10 +167,11 @@ def commit_staged(
         lake: the lake to extend.
         scratch: folder for temporary files of the engine.
         processed_ms: time of the processing, in milliseconds since the epoch.
-        last_batch: id of the last batch that the version includes, but for organisations that are behind.
-        reached: an organisation that was behind, and the id of its last batch that the version includes.
+        last_batch: id of the last batch that the run takes in, None where the events are not of batches.
+        reached: the organisation of the batches, and the id of its last one that the version includes.
         stated: files of installs that an import names, by organisation.
         taken: files of raw events that the version includes.
+        is_written: whether the events have no raw events (`bulk_load`).
     """
     for organisation in staged:
         restore_runs(organisation, lake, scratch)
@@ -191,6 +193,7 @@ def commit_staged(
         retired=retired,
         reached=reached,
         taken=taken,
+        is_written=is_written,
     )
     lake.sweep()
     return version

@@ -103,8 +103,9 @@ class _Rebuild:
                 "`gamelens simulate --into`"
             )
         else:
-            staged = self._stage([name], self._lake.last_run_of(name).last_batch, folder).get(name, [])
-            if missing := self._missing_batches(self._lake.last_run_of(name).last_batch):
+            last_batch = self._lake.status(name).last_batch
+            staged = self._stage([name], last_batch, folder).get(name, [])
+            if missing := self._missing_batches(last_batch):
                 raise Refused(
                     f"events of {name} of these days are damaged: {_days(lost)}: the inbox lacks {missing} batches. "
                     f"{_ACCEPT}"

@@ -389,14 +389,14 @@ def accept_loss(connection: sqlite3.Connection) -> None:
 
 def _last_in_lake(connection: sqlite3.Connection) -> int:
     """Return the id up to which all batches are in the lake, 0 if that cannot be told."""
-    try:
-        ((last,),) = connection.execute(
-            "SELECT min(coalesce((SELECT last_batch FROM runs ORDER BY number DESC LIMIT 1), 0),"
-            " coalesce((SELECT min(last_batch) FROM behind), 9e18))"
-        )
-    except sqlite3.DatabaseError:
-        return 0
-    return int(last)
+    for organisations in ("organisations", "behind"):  # `behind` is of 0.1
+        with contextlib.suppress(sqlite3.DatabaseError):
+            ((last,),) = connection.execute(
+                "SELECT min(coalesce((SELECT last_batch FROM runs ORDER BY number DESC LIMIT 1), 0),"  # noqa: S608
+                f" coalesce((SELECT min(last_batch) FROM {organisations}), 9e18))"
+            )
+            return int(last)
+    return 0
 
 
 def _read(connection: sqlite3.Connection, clause: str, *values: int | str | None) -> Iterator[InboxBatch]:

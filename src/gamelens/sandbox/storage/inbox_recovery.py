@@ -21,10 +21,15 @@ from typing import Any, Final
 
 from gamelens.errors import Refused
 from gamelens.sandbox.storage.acknowledged_batches import AcknowledgedBatches, acknowledged_file
-from gamelens.sandbox.storage.backlog import SCHEMA as BACKLOG
 from gamelens.sandbox.storage.inbox import give_identity, mark_unreadable, open_store, renew_edition, set_scenario
-from gamelens.sandbox.storage.lake_record import read_record, record_file
-from gamelens.sandbox.storage.manifest import MANIFEST_TABLES, file_checksum
+from gamelens.sandbox.storage.manifest import (
+    BEHIND,
+    MANIFEST_TABLES,
+    ORGANISATIONS,
+    file_checksum,
+    has_table,
+    read_record,
+)
 
 _log = logging.getLogger(__name__)
 
@@ -97,7 +102,7 @@ def _quarantined_store(store: Path, copy: Path) -> Path | None:
 
 def _refuse_foreign(store: Path) -> None:
     """Raise `Refused` if *store* belongs to another state directory. It is read without its log, and not changed."""
-    record = read_record(record_file(store))
+    record = read_record(store)
     if not store.exists() or record is None or not record.identity:
         return
     try:
@@ -190,7 +195,7 @@ def _settle_reset(store: Path, connection: sqlite3.Connection, acknowledged: Ack
 
 def _lacks_version(store: Path, connection: sqlite3.Connection) -> bool:
     """Return whether a version of the lake was committed that the manifest in *store* lacks."""
-    record = read_record(record_file(store))
+    record = read_record(store)
     return record is not None and record.version > _read_number(connection, "SELECT max(number) FROM runs")
 
 
@@ -217,7 +222,7 @@ def _copy_readable(damaged: Path, copy: Path) -> int:
             missing = _copy_rows(old, new)
             mark_unreadable(new, missing or [None], file=quarantine_file)
             new.execute("COMMIT")
-        record = read_record(record_file(damaged))
+        record = read_record(damaged)
         if record and record.identity:  # the store is its own, or the damage would not be that of this directory
             give_identity(new, record.identity)
         new.execute("CREATE TABLE mended (kept_in TEXT NOT NULL, checksum INTEGER NOT NULL)")  # what it is a copy of
@@ -245,16 +250,15 @@ def _copy_rows(old: sqlite3.Connection, new: sqlite3.Connection) -> list[int]:
 def _copy_manifest(old: sqlite3.Connection, new: sqlite3.Connection, *, has_batches: bool) -> None:
     """Copy the readable tables of the lake's manifest.
 
-    Without `behind` batches might be taken for processed: a
-    lake that lacks it is lost, unless there never was a batch.
+    Without `organisations` batches might be taken in twice: a lake that lacks it is lost, unless it never had a batch.
     """
     with contextlib.suppress(sqlite3.DatabaseError):
         _insert(new, "damaged", _select(old, "SELECT * FROM damaged"))
-    for name in ("identity", "behind", *MANIFEST_TABLES):
+    for name in ("identity", BEHIND, *(table.name for table in MANIFEST_TABLES)):
         with contextlib.suppress(sqlite3.DatabaseError, TypeError):  # there is no such table
             _copy_table(old, new, name)
-    if not has_batches:
-        new.execute(BACKLOG)
+    if not (has_batches or has_table(new, BEHIND) or has_table(new, ORGANISATIONS.name)):
+        ORGANISATIONS.create(new)
     with contextlib.suppress(sqlite3.DatabaseError):
         (lake_format,) = old.execute("PRAGMA user_version").fetchone()
         new.execute(f"PRAGMA user_version = {lake_format}")
