@@ -23,7 +23,7 @@ from gamelens.errors import Refused, Unreachable
 from gamelens.local.sandbox_info import SandboxInfo
 from gamelens.local.sandbox_process import call_control_api, process_at, running_sandbox
 from gamelens.sandbox.processing.pipeline import Report, RunOrder, RunProgress
-from gamelens.sandbox.processing.worker import process_in_worker
+from gamelens.sandbox.processing.worker import carry_out_in_worker
 from gamelens.sandbox.state.state_directory import lock_state_directory
 from gamelens.sandbox.storage.inbox import open_store
 from gamelens.wire.signing import sign
@@ -46,7 +46,7 @@ def order_of(state: Path) -> RunOrder:
 def process_in_own_process(state: Path, report: Report | None = None) -> None:
     """Run the processing of *state* in a worker process, at the time `NOW`."""
     with lock_state_directory(state) as lock:
-        asyncio.run(process_in_worker(state, order_of(state), lock=lock, report=report))
+        asyncio.run(carry_out_in_worker(state, order_of(state), lock=lock, report=report))
 
 
 def test_a_worker_makes_the_same_lake(make_stage: Callable[..., Stage]) -> None:

@@ -17,8 +17,6 @@ from gamelens.sandbox.imports.json_lines import LINES_SCHEMA, line_rows_sql
 from gamelens.sandbox.imports.source_files import DamagedFileError
 from gamelens.sandbox.storage.lake_schema import COLUMNS, EVENT_COLUMNS
 
-CHUNK_ROWS: Final = 1 << 19
-"""Lines that are decoded at once."""
 _GROUP_ROWS: Final = 122_880
 UNDISCLOSED: Final = "lower(ilrd_network_name) = 'undisclosed'"
 """SQL condition that the service had no permission to show the network of an impression."""
@@ -61,7 +59,10 @@ class GameIds:
 
 
 class DecodedGroup:
-    """Rows of source files, decoded into Parquet files below *folder*.
+    """Events of the source files that one version of the lake takes, in Parquet files below *folder*.
+
+    Files are decoded into a scratch file, of which the rows that are taken are then copied. So a file that proves
+    damaged at its end has left nothing, however large it is.
 
     Attributes:
         files: the files that are in the group.
@@ -73,32 +74,23 @@ class DecodedGroup:
     def __init__(self, folder: Path, games: GameIds) -> None:
         folder.mkdir(parents=True)
         self.files: list[ReadFile] = []
-        self.events = self.undisclosed = 0
+        self.events = self.undisclosed = self._decoded = 0
         self.staged: list[Path] = []
-        self._folder, self._games, self._count = folder, games, 0
+        self._folder, self._games = folder, games
         self._sql = DuckDBWriter(folder)
         columns = ", ".join(f"{name} {kind}" for name, kind in COLUMNS["stated_installs"].items())
         self._sql.run(f"CREATE TEMP TABLE stated ({columns})")
 
-    def decode_lines(self, batches: Iterator[pa.RecordBatch]) -> None:
-        """Decode *batches* of lines. `add_lines` then takes the rows."""
-        self._sql.view("lines", pa.RecordBatchReader.from_batches(LINES_SCHEMA, batches))
-        self._sql.run(f"CREATE OR REPLACE TEMP TABLE decoded AS {line_rows_sql('lines', self._games.sql)}")
+    def add_lines(self, batches: Iterator[pa.RecordBatch], read: Sequence[ReadFile]) -> None:
+        """Take the lines of *batches*, which lists the files that it has read in *read*.
 
-    def add_lines(self, finished: Sequence[ReadFile], current: ReadFile | None, dropped: Sequence[ReadFile]) -> None:
-        """Take the rows that `decode_lines` decoded last.
-
-        Args:
-            finished: the files that end in this chunk.
-            current: a file that goes on in the next chunk.
-            dropped: those of *finished* that are not taken. Their rows in earlier chunks go too.
+        Many files are decoded by one statement, because planning it takes as long as decoding thousands of lines.
         """
-        for each in dropped:
-            self._drop(each)
-        self._write([*finished, *([current] if current else [])])
-        self._sql.run(f"INSERT INTO stated BY NAME {STATED_SQL}")
-        self._sql.run("DROP TABLE decoded")
-        self.files += [each for each in finished if each not in dropped]
+        self._sql.view("lines", pa.RecordBatchReader.from_batches(LINES_SCHEMA, batches))
+        scratch = self._decode(line_rows_sql("lines", self._games.sql))
+        left_out = [each for each in read if each.rows and not each.is_taken]
+        kept = [f"seq NOT BETWEEN {each.first_seq} AND {each.first_seq + each.rows - 1}" for each in left_out]
+        self._take(scratch, [each for each in read if each.is_taken], kept=" AND ".join(("true", *kept)))
 
     def add_table(self, each: ReadFile, path: Path, columns: Mapping[str, str]) -> None:
         """Take the rows of the Parquet file at *path*, which has *columns* (`table_columns`).
@@ -109,15 +101,15 @@ class DecodedGroup:
         each.rows = pq.read_metadata(path).num_rows
         rows = table_rows_sql(str(path), columns, first_seq=each.first_seq, game_sql=self._games.sql)
         try:
-            self._sql.run(f"CREATE OR REPLACE TEMP VIEW decoded AS {rows}")
-            self._write([each])
-            arrived = self._sql.run("SELECT game_id, min(arrived), max(arrived) FROM decoded GROUP BY ALL")
-            each.arrived = {game: (first, last) for game, first, last in arrived if first}
+            scratch = self._decode(rows)
         except Refused:
             check_readable(path)
             raise
-        self._sql.run("DROP VIEW decoded")
-        self.files.append(each)
+        arrived = self._sql.run(
+            f"SELECT game_id, min(arrived), max(arrived) FROM {literal(str(scratch))} GROUP BY ALL"  # noqa: S608
+        )
+        each.arrived = {game: (first, last) for game, first, last in arrived if first}
+        self._take(scratch, [each])
 
     def stated(self) -> list[Path]:
         """Write the installs that the files state, if they do, and return the file."""
@@ -129,37 +121,32 @@ class DecodedGroup:
         """Release the engine's memory."""
         self._sql.close()
 
-    def _write(self, reading: Sequence[ReadFile]) -> None:
-        """Write the events of `decoded` as a file, and count the rows that are none."""
-        found = self._sql.run("SELECT DISTINCT game_id FROM decoded WHERE fault IS NULL")
-        self._games.check([game_id for (game_id,) in found])
+    def _decode(self, rows: str) -> Path:
+        self._decoded += 1
+        path = self._folder / f"scratch-{self._decoded}.parquet"  # a new name, because the engine caches files
+        self._sql.run(f"COPY ({rows}) TO {literal(str(path))} (FORMAT parquet, COMPRESSION lz4_raw)")
+        return path
+
+    def _take(self, scratch: Path, files: Sequence[ReadFile], *, kept: str = "true") -> None:
+        """Take the rows of *scratch* for which *kept* is true, which are those of *files*, and count the others."""
+        self._sql.create_view("decoded", f"FROM {literal(str(scratch))} WHERE {kept}")
+        found = self._sql.run(f"""
+            SELECT game_id, count(*), count(*) FILTER ({UNDISCLOSED}) FROM decoded
+            WHERE fault IS NULL GROUP BY game_id""")  # noqa: S608
+        self._games.check([game_id for game_id, *_ in found])
         for seq, fault in self._sql.run("SELECT seq, fault FROM decoded WHERE fault IS NOT NULL ORDER BY seq"):
-            next(each for each in reversed(reading) if each.first_seq <= seq).refuse(seq, fault)
-        ((undisclosed,),) = self._sql.run(f"SELECT count(*) FROM decoded WHERE fault IS NULL AND {UNDISCLOSED}")  # noqa: S608
-        path = self._folder / f"events-{self._count}.parquet"
-        self._count += 1
-        self._copy(f"SELECT {STAGED_COLUMNS} FROM decoded WHERE fault IS NULL", path)  # noqa: S608
-        events = pq.read_metadata(path).num_rows
-        self.events += events
-        self.undisclosed += undisclosed
-        if events:
+            next(each for each in reversed(files) if each.first_seq <= seq).refuse(seq, fault)
+        if found:
+            path = self._folder / f"events-{len(self.staged)}.parquet"
+            options = f"FORMAT parquet, COMPRESSION zstd, COMPRESSION_LEVEL 1, ROW_GROUP_SIZE {_GROUP_ROWS}"
+            rows = f"SELECT {STAGED_COLUMNS} FROM decoded WHERE fault IS NULL"  # noqa: S608
+            self._sql.run(f"COPY ({rows}) TO {literal(str(path))} ({options})")
             self.staged.append(path)
-
-    def _drop(self, each: ReadFile) -> None:
-        """Delete the rows of a file."""
-        of_file = f"seq BETWEEN {each.first_seq} AND {each.first_seq + each.rows - 1}"
-        self._sql.run(f"DELETE FROM decoded WHERE {of_file}")  # noqa: S608
-        for path in self.staged:
-            ((count,),) = self._sql.run(f"SELECT count(*) FROM {literal(str(path))} WHERE {of_file}")  # noqa: S608
-            if count:
-                rest = path.with_suffix(".rest")
-                self._copy(f"FROM read_parquet({literal(str(path))}) WHERE NOT ({of_file})", rest)
-                rest.replace(path)
-                self.events -= count
-
-    def _copy(self, rows: str, path: Path) -> None:
-        options = f"FORMAT parquet, COMPRESSION zstd, COMPRESSION_LEVEL 1, ROW_GROUP_SIZE {_GROUP_ROWS}"
-        self._sql.run(f"COPY ({rows}) TO {literal(str(path))} ({options})")
+        self._sql.run(f"INSERT INTO stated BY NAME {STATED_SQL}")
+        self.events += sum(events for _, events, _ in found)
+        self.undisclosed += sum(undisclosed for *_, undisclosed in found)
+        self.files += files
+        scratch.unlink()
 
 
 def table_columns(path: Path) -> dict[str, str]:

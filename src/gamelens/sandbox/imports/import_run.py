@@ -10,21 +10,22 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections import Counter, deque
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 import msgspec
+import pyarrow as pa
 
 from gamelens.errors import BadQuery, Refused
 from gamelens.sandbox.engines.engine import LakeLocation
 from gamelens.sandbox.engines.open_engine import open_cluster
 from gamelens.sandbox.imports.cluster_import import ClusterImport
-from gamelens.sandbox.imports.decoded_group import CHUNK_ROWS, DecodedGroup, GameIds, table_columns
+from gamelens.sandbox.imports.decoded_group import DecodedGroup, GameIds, table_columns
 from gamelens.sandbox.imports.event_data import missing_columns, unknown_columns
 from gamelens.sandbox.imports.import_counts import ImportCounts, ReadFile, Report, file_content
-from gamelens.sandbox.imports.line_reader import LineReader
+from gamelens.sandbox.imports.json_lines import JsonLinesFile
 from gamelens.sandbox.imports.source_files import DamagedFileError, SourceFile, find_files, local_path
 from gamelens.sandbox.processing.compaction import compact
 from gamelens.sandbox.processing.pipeline import commit_staged
@@ -42,6 +43,8 @@ GROUP_EVENTS: Final = 16_000_000
 Large groups cost less, and more is done again after a crash.
 """
 
+CHUNK_ROWS: Final = 1 << 19
+"""Lines that are decoded at once, and those after them up to the end of a file."""
 _MOST_PLACES: Final = 20
 
 
@@ -91,7 +94,7 @@ class ImportOptions(msgspec.Struct, frozen=True, kw_only=True):
         engine: what makes the tables: `duckdb`, `spark`, or the address of a Spark master.
         lake_url: folder in which the cluster finds the lake's files, None for its path here.
         group_events: events after which a version is committed. On a cluster all files are one version.
-        chunk_rows: lines that are decoded at once.
+        chunk_rows: lines that are decoded at once, and those after them up to the end of a file.
     """
 
     organisation: str | None = None
@@ -218,15 +221,14 @@ class _ImportRun:
         self._counts.report()
 
     def _take_lines(self, files: Sequence[SourceFile]) -> None:
-        reader = LineReader(files, self._counts, first_seq=self._next_seq, scratch=self._scratch)
-        while not reader.is_exhausted:
-            group = self._open_group()
-            most = self._options.group_events - group.events
-            group.decode_lines(reader.chunk(self._options.chunk_rows, ends_after=most.__le__))
-            group.add_lines(reader.finished, reader.current, reader.dropped)
-            self._next_seq = reader.next_seq
-            if reader.current is None:
-                self._commit(at_least=self._options.group_events)
+        rest = deque(files)
+        while rest:
+            group, read = self._open_group(), list[ReadFile]()
+            most = min(self._options.chunk_rows, self._options.group_events - group.events)
+            lines = read_lines(rest, read, self._counts, first_seq=self._next_seq, most=most, scratch=self._scratch)
+            group.add_lines(lines, read)
+            self._next_seq += sum(each.rows for each in read)
+            self._commit(at_least=self._options.group_events)
 
     def _take_tables(self, files: Sequence[SourceFile]) -> None:
         for file in files:
@@ -279,6 +281,40 @@ class _ImportRun:
         self._counts.note_committed(group.files, events=group.events, undisclosed=group.undisclosed)
         self._group = None
         shutil.rmtree(folder)
+
+
+def read_lines(
+    rest: deque[SourceFile],
+    read: list[ReadFile],
+    counts: ImportCounts,
+    *,
+    first_seq: int,
+    most: int,
+    scratch: Path,
+) -> Iterator[pa.RecordBatch]:
+    """Yield the lines of whole files, numbered from *first_seq* on, until there are *most* or more.
+
+    The files go from *rest* to *read*, which lists those of which lines were yielded, also if they are not taken.
+    """
+    seq = first_seq
+    while rest and seq - first_seq < most:
+        each = ReadFile(rest.popleft(), seq)
+        try:
+            with local_path(each.file, scratch) as path:
+                if counts.is_taken(each.file, path):
+                    counts.note_taken_before(each.file)
+                    continue
+                read.append(each)
+                reader = JsonLinesFile(path, first_seq=seq)
+                for batch in reader.batches():
+                    each.rows = reader.rows
+                    counts.note_rows(len(batch), reader.take_read_bytes())
+                    yield batch
+            each.content, fields = reader.content, reader.fields
+            each.is_taken = counts.note_taken(each, unknown=fields.unknown, missing=fields.missing)
+        except DamagedFileError as error:
+            counts.note_damaged(each.file, error)
+        seq += each.rows
 
 
 def _result(organisation: str, counts: ImportCounts, *, repeated: int, available: str) -> ImportResult:

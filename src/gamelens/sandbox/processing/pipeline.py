@@ -65,7 +65,7 @@ Report = Callable[[RunProgress], None]
 """A function that takes the progress of a run, up to four times a second."""
 
 
-class RunOrder(msgspec.Struct, frozen=True):
+class RunOrder(msgspec.Struct, frozen=True, tag=True):
     """An order to process one organisation.
 
     Attributes:

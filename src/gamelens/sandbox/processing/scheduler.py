@@ -13,15 +13,15 @@ import logging
 import sqlite3
 from collections import Counter
 from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
 from time import monotonic
 from typing import Final
 
 from gamelens.errors import Refused
 from gamelens.sandbox.processing.compaction import due_steps
-from gamelens.sandbox.processing.pipeline import Report, RunOrder, RunProgress, process
-from gamelens.sandbox.processing.rebuild import rebuild
-from gamelens.sandbox.processing.worker import compact_in_worker, process_in_worker, rebuild_in_worker
+from gamelens.sandbox.processing.pipeline import Report, RunOrder, RunProgress
+from gamelens.sandbox.processing.worker import CompactionOrder, Order, RebuildOrder, carry_out, carry_out_in_worker
 from gamelens.sandbox.state.clock import Clock
 from gamelens.sandbox.state.state_directory import StateLock
 from gamelens.sandbox.storage.lake import Lake
@@ -89,7 +89,10 @@ class Scheduler:
             if name in paused:
                 continue
             try:
-                await self._process_one(RunOrder(name, newest, processed_ms), events)
+                self._note(RunProgress(events, 0, 0, 0.0))
+                if reason := self._health.reasons().get(name):
+                    raise Refused(reason)
+                await self._carry_out(RunOrder(name, newest, processed_ms), events, self._note)
             except Exception as error:  # whatever failed, the others go on
                 if not isinstance(error, Refused):
                     _log.exception("a defect stopped the processing of %s", name)
@@ -101,14 +104,12 @@ class Scheduler:
             lake.commit(processed_ms=processed_ms, last_batch=newest)  # organisations without new events go on
         return reasons
 
-    async def _process_one(self, order: RunOrder, events: int) -> None:
-        self._note(RunProgress(events, 0, 0, 0.0))
-        if reason := self._health.reasons().get(order.organisation):
-            raise Refused(reason)
+    async def _carry_out(self, order: Order, events: int, report: Report) -> None:
+        """Carry out *order* over so many *events*: in a thread, or in a worker process where they are many."""
         if events < _WORKER_EVENTS:
-            await asyncio.to_thread(process, self._state, order, report=self._note)
+            await asyncio.to_thread(carry_out, self._state, order, report=report)
         else:
-            await process_in_worker(self._state, order, lock=self._lock, report=self._note)
+            await carry_out_in_worker(self._state, order, lock=self._lock, report=report)
 
     @contextlib.asynccontextmanager
     async def exclusively(self) -> AsyncIterator[None]:
@@ -162,33 +163,28 @@ class Scheduler:
 
     async def _heal(self) -> None:
         """Make damaged tables again, while no run is under way. What cannot be made again is noted."""
-        damaged = self._damaged()
+        damaged, rebuilds = self._damaged(), self._health.rebuilds
+
+        def note(name: str, progress: RunProgress) -> None:
+            rebuilds[name] = progress.committed / progress.events
+
         for name in damaged:
-            self._health.rebuilds[name] = 0.0
+            rebuilds[name] = 0.0
+            if name == EVERY_ORGANISATION:
+                order = RebuildOrder()
+                ((events,),) = self._lake.store.execute("SELECT coalesce(sum(events), 0) FROM batches")
+            else:
+                order, events = RebuildOrder((name,)), self._lake.snapshot(name).rows("events")
             try:
-                await self._rebuild(name)
+                await self._carry_out(order, events, partial(note, name))
                 _log.warning("damaged tables were made again: %s", name or "all")
             except Refused as error:
                 _log.exception("damaged tables were not made again: %s", name or "all")
                 self._health.losses[name] = str(error)
             finally:
-                del self._health.rebuilds[name]
+                del rebuilds[name]
         if damaged:
             await self._check_files(pause=0.0)
-
-    async def _rebuild(self, name: str) -> None:
-        def note(share: float) -> None:
-            self._health.rebuilds[name] = share
-
-        if name == EVERY_ORGANISATION:
-            names = []
-            ((events,),) = self._lake.store.execute("SELECT coalesce(sum(events), 0) FROM batches")
-        else:
-            names, events = [name], self._lake.snapshot(name).rows("events")
-        if events < _WORKER_EVENTS:
-            await asyncio.to_thread(rebuild, self._state, names, report=note)
-        else:
-            await rebuild_in_worker(self._state, names, lock=self._lock, report=note)
 
     async def compact_after_runs(self) -> None:
         """Compact the lake after each run, until the next one."""
@@ -215,6 +211,6 @@ class Scheduler:
     async def _compact(self) -> None:
         async with self._one_at_a_time:
             try:
-                await compact_in_worker(self._state, lock=self._lock)
+                await carry_out_in_worker(self._state, CompactionOrder(), lock=self._lock)
             except Refused:
                 _log.exception("compaction failed: it goes on after the next run")

@@ -88,6 +88,11 @@ class Snapshot(msgspec.Struct, frozen=True):
         """Return the files of *table* that may have rows in one of *intervals* (`parts_in`)."""
         return [part.path for part in self.parts_in(table, *intervals)]
 
+    def all_parts(self) -> Iterator[LakePart]:
+        """Yield the parts of all tables."""
+        for parts in self.tables.values():
+            yield from parts
+
     def rows(self, table: str) -> int:
         """Return the number of rows of *table*."""
         return sum(part.rows for part in self.parts(table))
