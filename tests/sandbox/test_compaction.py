@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import pytest
 
-from gamelens.sandbox.maintenance.table_verification import verify
+from gamelens.sandbox.maintenance.verification import verify
 from gamelens.sandbox.processing import scheduler
 from gamelens.sandbox.processing.compaction import FAN_IN, compact, due_in, due_steps, settled_rows
 from gamelens.sandbox.processing.worker import CompactionOrder, carry_out_in_worker

@@ -9,6 +9,7 @@ under another name it is still the same file.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import shutil
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
@@ -147,7 +148,7 @@ def import_raw_events(
             if file.kind is None:
                 counts.note_damaged(file, DamagedFileError("it is neither JSON lines nor Parquet"))
         if options.engine == "duckdb":
-            _ImportRun(sandbox, organisation, options, scratch, counts).take(files)
+            _take(sandbox, organisation, options, scratch, counts, files)
             compact(state)
         else:
             _take_on_cluster(sandbox, organisation, options, counts, files)
@@ -196,91 +197,60 @@ def _next_seq(lake: Lake) -> int:
     return max((each.first_seq + each.rows for each in lake.taken_files()), default=FIRST_SEQ)
 
 
-class _ImportRun:
-    """One import into the lake of *sandbox*, with temporary files in *scratch*."""
-
-    def __init__(
-        self, sandbox: Sandbox, organisation: Organisation, options: ImportOptions, scratch: Path, counts: ImportCounts
-    ) -> None:
-        self._sandbox, self._options, self._scratch, self._counts = sandbox, options, scratch, counts
-        self._organisation = organisation.name
-        self._games = _games(organisation, options)
-        self._next_seq = _next_seq(sandbox.lake)
-        self._group: DecodedGroup | None = None
-        self._groups = 0
-
-    def take(self, files: Sequence[SourceFile]) -> None:
-        """Take *files*, in groups."""
-        try:
-            self._take_lines([file for file in files if file.kind == "raw-json"])
-            self._take_tables([file for file in files if file.kind == "event-parquet"])
-            self._commit()
-        finally:
-            if self._group:
-                self._group.close()
-        self._counts.report()
-
-    def _take_lines(self, files: Sequence[SourceFile]) -> None:
-        rest = deque(files)
-        while rest:
-            group, read = self._open_group(), list[ReadFile]()
-            most = min(self._options.chunk_rows, self._options.group_events - group.events)
-            lines = read_lines(rest, read, self._counts, first_seq=self._next_seq, most=most, scratch=self._scratch)
-            group.add_lines(lines, read)
-            self._next_seq += sum(each.rows for each in read)
-            self._commit(at_least=self._options.group_events)
-
-    def _take_tables(self, files: Sequence[SourceFile]) -> None:
-        for file in files:
-            try:
-                with local_path(file, self._scratch) as path:
-                    self._take_table(file, path)
-            except DamagedFileError as error:
-                self._counts.note_damaged(file, error)
-            self._commit(at_least=self._options.group_events)
-
-    def _take_table(self, file: SourceFile, path: Path) -> None:
-        """Take one file of Parquet.
-
-        Raises:
-            DamagedFileError: it cannot be read.
-        """
-        each = ReadFile(file, self._next_seq, content=file_content(path))
-        if self._counts.has_content(each):
-            self._counts.note_taken_before(file)
-            return
-        columns = table_columns(path)
-        self._open_group().add_table(each, path, columns)
-        self._next_seq += each.rows
-        self._counts.note_taken(each, unknown=unknown_columns(columns), missing=missing_columns(columns))
-        self._counts.note_rows(each.rows, file.bytes)
-
-    def _open_group(self) -> DecodedGroup:
-        if self._group is None:
-            self._groups += 1
-            self._group = DecodedGroup(self._scratch / str(self._groups), self._games)
-        return self._group
-
-    def _commit(self, *, at_least: int = 0) -> None:
-        """Make the group a version of the lake, if it has files and *at_least* that many events."""
-        group = self._group
-        if group is None or not group.files or group.events < at_least:
-            return
-        stated = group.stated()
-        group.close()
-        lake, clock = self._sandbox.lake, self._sandbox.clock
-        folder = self._scratch / str(self._groups)
-        commit_staged(
-            {self._organisation: group.staged},
-            lake,
-            folder,
-            processed_ms=round(clock.now_s() * 1000),
-            stated={self._organisation: stated},
-            taken=[each.as_taken(self._organisation) for each in group.files],
-        )
-        self._counts.note_committed(group.files, events=group.events, undisclosed=group.undisclosed)
-        self._group = None
+def _take(
+    sandbox: Sandbox,
+    organisation: Organisation,
+    options: ImportOptions,
+    scratch: Path,
+    counts: ImportCounts,
+    files: Sequence[SourceFile],
+) -> None:
+    """Take *files* on this machine: JSON lines first, in groups that are a version each."""
+    lake, games, seq = sandbox.lake, _games(organisation, options), _next_seq(sandbox.lake)
+    lines = deque(file for file in files if file.kind == "raw-json")
+    tables = deque(file for file in files if file.kind == "event-parquet")
+    while lines or tables:
+        folder = scratch / str(seq)
+        with contextlib.closing(DecodedGroup(folder, games)) as group:
+            while (lines or tables) and group.events < options.group_events:
+                if lines:
+                    read = list[ReadFile]()
+                    most = min(options.chunk_rows, options.group_events - group.events)
+                    group.add_lines(read_lines(lines, read, counts, first_seq=seq, most=most, scratch=scratch), read)
+                    seq += sum(each.rows for each in read)
+                else:
+                    seq += _take_table(tables.popleft(), group, counts, first_seq=seq, scratch=scratch)
+            stated = group.stated()
+        if group.files:
+            commit_staged(
+                {organisation.name: group.staged},
+                lake,
+                folder,
+                processed_ms=round(sandbox.clock.now_s() * 1000),
+                stated={organisation.name: stated},
+                taken=[each.as_taken(organisation.name) for each in group.files],
+            )
+            counts.note_committed(group.files, events=group.events, undisclosed=group.undisclosed)
         shutil.rmtree(folder)
+    counts.report()
+
+
+def _take_table(file: SourceFile, group: DecodedGroup, counts: ImportCounts, *, first_seq: int, scratch: Path) -> int:
+    """Add a file of Parquet to *group*, and return the number of its rows."""
+    try:
+        with local_path(file, scratch) as path:
+            each = ReadFile(file, first_seq, content=file_content(path))
+            if counts.has_content(each):
+                counts.note_taken_before(file)
+                return 0
+            columns = table_columns(path)
+            group.add_table(each, path, columns)
+    except DamagedFileError as error:
+        counts.note_damaged(file, error)
+        return 0
+    counts.note_taken(each, unknown=unknown_columns(columns), missing=missing_columns(columns))
+    counts.note_rows(each.rows, file.bytes)
+    return each.rows
 
 
 def read_lines(

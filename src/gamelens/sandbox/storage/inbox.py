@@ -17,7 +17,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Final, Literal
 from zlib import crc32
 
 import msgspec
@@ -57,8 +57,11 @@ CREATE TABLE IF NOT EXISTS population (     -- the scenario that the events are 
     scenario TEXT NOT NULL
 );
 """
-_COLUMNS: Final = "organisation, game_id, arrival_ms, country, events, rejected, is_gzipped, body, checksum"
-_VALUES: Final = "(?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_STORED: Final = (
+    *("organisation", "game_id", "arrival_ms", "country", "events", "rejected", "is_gzipped", "body", "checksum"),
+)
+_COLUMNS: Final = ", ".join(_STORED)
+_VALUES: Final = f"({', '.join('?' * len(_STORED))})"
 
 
 class InboxBatch(msgspec.Struct, frozen=True, kw_only=True):
@@ -303,7 +306,7 @@ class Inbox:
             if group:
                 # One statement for all, because each statement releases the GIL and has to get it back.
                 statement = f"INSERT INTO batches ({_COLUMNS}) VALUES {', '.join([_VALUES] * len(group))}"  # noqa: S608
-                cursor = connection.execute(statement, [value for batch in group for value in _row(batch)])
+                cursor = connection.execute(statement, [getattr(batch, name) for batch in group for name in _STORED])
                 self._acknowledged.acknowledge(cursor.lastrowid or 0)
             elif self.trouble:
                 connection.execute("PRAGMA application_id = 0")  # a write that changes nothing
@@ -312,15 +315,19 @@ class Inbox:
         return None
 
 
+def stored(
+    connection: sqlite3.Connection, *, after: int, up_to: int, organisation: str | None = None
+) -> Iterator[InboxBatch]:
+    """Yield batches in order of arrival, of one *organisation* or of all, damaged ones as well (`is_sound`)."""
+    clause = "WHERE id > ? AND id <= ? AND organisation = coalesce(?, organisation) ORDER BY id"
+    return _read(connection, clause, after, up_to, organisation)
+
+
 def pending(
     connection: sqlite3.Connection, *, after: int, up_to: int, organisation: str | None = None
 ) -> Iterator[InboxBatch]:
-    """Yield batches in order of arrival, of one *organisation* or of all.
-
-    A batch that fails its checksum is recorded as damaged and left out.
-    """
-    clause = "WHERE id > ? AND id <= ? AND organisation = coalesce(?, organisation) ORDER BY id"
-    for batch in _read(connection, clause, after, up_to, organisation):
+    """Yield batches as `stored` does, but for those that fail their checksum, which are recorded as damaged."""
+    for batch in stored(connection, after=after, up_to=up_to, organisation=organisation):
         if batch.is_sound:
             yield batch
         else:
@@ -414,20 +421,6 @@ def _read(connection: sqlite3.Connection, clause: str, *values: int | str | None
             id=id_,
             written_checksum=checksum,
         )
-
-
-def _row(batch: InboxBatch) -> tuple[Any, ...]:
-    return (
-        batch.organisation,
-        batch.game_id,
-        batch.arrival_ms,
-        batch.country,
-        batch.events,
-        batch.rejected,
-        batch.is_gzipped,
-        batch.body,
-        batch.checksum,
-    )
 
 
 def _resolve(waiting: list[asyncio.Future[None]], error: StoreUnavailable | None) -> None:
