@@ -8,6 +8,7 @@ by arrival and the earliest event of a player can only move earlier (Wire 4.9, L
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -87,21 +88,19 @@ def process(state: Path, order: RunOrder, *, report: Report | None = None) -> No
     Raises:
         Refused: the engine or the disk failed. The lake is as after the last portion.
     """
-    store = open_store(state / "gamelens.db")
-    scratch = state / "scratch"
-    shutil.rmtree(scratch, ignore_errors=True)
-    try:
-        scratch.mkdir(parents=True)
-        lake = Lake(state / "lake", store)
+    with opened_lake(state, failed="processing stopped, nothing was changed") as (lake, scratch):
         organisation = order.organisation
         after = lake.status(organisation).last_batch
-        batches = _batches(store, order, after)
+        batches: list[tuple[int, int]] = lake.store.execute(
+            "SELECT id, events FROM batches WHERE id > ? AND id <= ? AND organisation = ? ORDER BY id",
+            (after, order.last_batch, organisation),
+        ).fetchall()
         reporter = _Reporter(sum(events for _, events in batches), report)
         is_empty = not lake.snapshot(organisation).tables
         for up_to in _portions(batches, order.last_batch, is_empty=is_empty):
             folder = scratch / str(up_to)
             folder.mkdir()
-            received = pending(store, after=after, up_to=up_to, organisation=organisation)
+            received = pending(lake.store, after=after, up_to=up_to, organisation=organisation)
             staged = stage(reporter.counted(received), folder) if batches else {}
             commit_staged(
                 staged,
@@ -114,8 +113,22 @@ def process(state: Path, order: RunOrder, *, report: Report | None = None) -> No
             reporter.tell_committed()
             shutil.rmtree(folder)
             after = up_to
+
+
+@contextlib.contextmanager
+def opened_lake(state: Path, *, failed: str) -> Iterator[tuple[Lake, Path]]:
+    """Open the lake of *state* for work on it, and make an empty folder for temporary files.
+
+    Raises:
+        Refused: the disk fails. The message says that *failed*.
+    """
+    store, scratch = open_store(state / "gamelens.db"), state / "scratch"
+    shutil.rmtree(scratch, ignore_errors=True)
+    try:
+        scratch.mkdir(parents=True)
+        yield Lake(state / "lake", store), scratch
     except (OSError, sqlite3.Error) as error:
-        raise Refused(f"processing stopped, nothing was changed: {error}") from error
+        raise Refused(f"{failed}: {error}") from error
     finally:
         store.close()
         shutil.rmtree(scratch, ignore_errors=True)
@@ -197,14 +210,6 @@ def commit_staged(
     )
     lake.sweep()
     return version
-
-
-def _batches(store: sqlite3.Connection, order: RunOrder, after: int) -> list[tuple[int, int]]:
-    """Return id and number of events of each batch of *order* after the one with id *after*."""
-    return store.execute(
-        "SELECT id, events FROM batches WHERE id > ? AND id <= ? AND organisation = ? ORDER BY id",
-        (after, order.last_batch, order.organisation),
-    ).fetchall()
 
 
 def _portions(batches: Iterable[tuple[int, int]], last: int, *, is_empty: bool) -> Iterator[int]:

@@ -77,7 +77,7 @@ class InboxBatch(msgspec.Struct, frozen=True, kw_only=True):
         is_gzipped: whether *body* is gzipped.
         body: a JSON array of the events, as sent where all of them are good.
         id: order of arrival; 0 before the batch is stored.
-        written_checksum: the stored checksum; None before the batch is stored, and for rows older than the column.
+        written_checksum: the stored checksum; None before the batch is stored.
     """
 
     organisation: str
@@ -117,8 +117,6 @@ def open_store(path: Path) -> sqlite3.Connection:
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("PRAGMA wal_autocheckpoint = 16384")  # pages, 64 MB: every commit waits for a checkpoint
     connection.executescript(_SCHEMA)
-    if "checksum" not in {name for _, name, *_ in connection.execute("PRAGMA table_info(batches)")}:
-        connection.execute("ALTER TABLE batches ADD COLUMN checksum INTEGER")
     if "is_lost" not in {name for _, name, *_ in connection.execute("PRAGMA table_info(damaged)")}:
         connection.execute("ALTER TABLE damaged ADD COLUMN is_lost INTEGER NOT NULL DEFAULT 0")
     if connection.execute("SELECT 1 FROM edition").fetchone() is None:

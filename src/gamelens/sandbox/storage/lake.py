@@ -287,7 +287,7 @@ class Lake:
     def _up_to_date(self, organisation: str, run: ProcessingRun) -> OrganisationStatus:
         """Return the status of an organisation of which *run* has everything."""
         # In 0.1 a bulk load was a run whose last batch is -1, until the first batch was processed.
-        is_written = run.last_batch < 0 or (run.is_written and not self.taken_files())
+        is_written = run.last_batch < 0 or (run.is_written and not self.taken_files(newest=1))
         return OrganisationStatus(
             name=organisation, last_batch=max(run.last_batch, 0), processed_ms=run.processed_ms, is_written=is_written
         )
@@ -355,9 +355,9 @@ class Lake:
         first = min((start_of_day(day) for day in days if day), default=end)
         return Interval(min(first, end), end)
 
-    def taken_files(self) -> list[TakenFile]:
-        """Return the files of raw events that imports have taken, in the order taken."""
-        return TAKEN.read(self.store) if TAKEN.exists(self.store) else []
+    def taken_files(self, *, newest: int | None = None) -> list[TakenFile]:
+        """Return the files of raw events that imports have taken, in the order taken, or only so many of the newest."""
+        return TAKEN.read(self.store, newest=newest) if TAKEN.exists(self.store) else []
 
     def event_data(self, organisation: str) -> Mapping[str, Sequence[Interval]]:
         """Return the days on which Event Data arrived, by game, cached until the next run.
@@ -436,7 +436,7 @@ class Lake:
             if taken:
                 if not TAKEN.exists(self.store):
                     TAKEN.create(self.store)
-                first = max((file.number for file in TAKEN.read(self.store)), default=0) + 1
+                first = max((file.number for file in self.taken_files()), default=0) + 1
                 rows = enumerate(taken, first)
                 TAKEN.write(self.store, (msgspec.structs.replace(file, number=n, version=version) for n, file in rows))
         self._note_committed()

@@ -20,8 +20,8 @@ from zlib import crc32
 import msgspec
 from zlib_ng import zlib_ng
 
-from gamelens._files import write_private
 from gamelens.errors import Refused
+from gamelens.sandbox.state.state_directory import read_checked, store_checked
 from gamelens.sandbox.storage.lake_schema import FORMAT
 from gamelens.wire.intervals import Interval, interval_of_days
 
@@ -263,7 +263,7 @@ BEHIND: Final = "behind"
 MANIFEST_TABLES: Final = (RUNS, FILES, TAKEN, ORGANISATIONS)
 
 
-class LakeRecord(msgspec.Struct, frozen=True, kw_only=True):
+class LakeRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What was committed to the lake last, in the file beside the store.
 
     Attributes:
@@ -281,30 +281,23 @@ class LakeRecord(msgspec.Struct, frozen=True, kw_only=True):
     days: dict[str, tuple[str, str]] = {}
 
 
-class _CheckedRecord(msgspec.Struct, frozen=True):
-    checksum: int
-    record: msgspec.Raw
-
-
 def read_record(store: Path) -> LakeRecord | None:
     """Return the record beside *store*, or None if there is none that can be read."""
     path = store.with_suffix(".lake")
     try:
-        checked = msgspec.json.decode(path.read_bytes(), type=_CheckedRecord)
-        if crc32(checked.record) == checked.checksum:
-            return msgspec.json.decode(checked.record, type=LakeRecord)
+        return read_checked(path, LakeRecord)
     except FileNotFoundError:
         return None
-    except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (OSError, ValueError) as error:  # what cannot be decoded is a `ValueError`
         _log.warning("the record of the lake cannot be read: %s: %s", path, error)
-    return None
+        return None
 
 
 def write_record(store: Path, record: LakeRecord) -> None:
     """Replace the record beside *store*. A disk that fails leaves the older one, which is right as well."""
-    path, content = store.with_suffix(".lake"), msgspec.json.encode(record)
+    path = store.with_suffix(".lake")
     try:
-        write_private(path, msgspec.json.encode(_CheckedRecord(crc32(content), msgspec.Raw(content))))
+        store_checked(path, record)
     except OSError as error:
         _log.warning("the record of the lake is not up to date: %s cannot be written: %s", path, error)
 
