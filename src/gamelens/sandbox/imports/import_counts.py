@@ -56,9 +56,7 @@ class ReadFile:
     """A file that was read to its end, or until it proved damaged.
 
     Attributes:
-        file: the file.
         first_seq: number of its first row.
-        rows: number of its rows.
         content: SHA-256 of it.
         is_taken: whether its rows are taken: it is whole, and no file with its content was taken before.
         refused: number of rows that are not events, by reason.

@@ -54,7 +54,6 @@ class ImportResult(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         organisation: name of the organisation that has the events.
-        files: number of files taken.
         taken_before: number of files that an import had taken already.
         damaged: reasons of the files that were not taken, by name.
         events: number of events in the files taken.
@@ -66,7 +65,6 @@ class ImportResult(msgspec.Struct, frozen=True, kw_only=True):
         unknown: fields that are not documented and were not read, with the number of files that have them.
         missing: documented fields that files lack, with the number of these files.
         available: available interval of the organisation.
-        seconds: time that the import took.
     """
 
     organisation: str

@@ -68,13 +68,11 @@ class InboxBatch(msgspec.Struct, frozen=True, kw_only=True):
     """Good events of one request.
 
     Attributes:
-        organisation: name of the game's organisation.
         game_id: unique within the organisation.
         arrival_ms: epoch milliseconds on the sandbox's clock.
         country: two letters, from the address of the request; None without one.
         events: number of events in *body*.
         rejected: number of events of the same request that were refused.
-        is_gzipped: whether *body* is gzipped.
         body: a JSON array of the events, as sent where all of them are good.
         id: order of arrival; 0 before the batch is stored.
         written_checksum: the stored checksum; None before the batch is stored.

@@ -234,10 +234,20 @@ def _copy_readable(damaged: Path, copy: Path) -> int:
 
 def _copy_rows(old: sqlite3.Connection, new: sqlite3.Connection) -> list[int]:
     """Copy every readable row and return the ids of the missing batches."""
+    for name in ("damaged", "population"):  # of these the readable rows are better than none
+        with contextlib.suppress(sqlite3.DatabaseError):
+            _insert(new, name, _select(old, f"SELECT * FROM {name}"))  # noqa: S608
+    for name in ("identity", BEHIND, *(table.name for table in MANIFEST_TABLES)):
+        with contextlib.suppress(sqlite3.DatabaseError, TypeError):  # a table that is missing here makes the lake lost
+            rows = _select(old, f"SELECT * FROM {name}")  # noqa: S608
+            new.execute(*old.execute("SELECT sql FROM sqlite_master WHERE name = ?", (name,)).fetchone())
+            _insert(new, name, rows)
+    with contextlib.suppress(sqlite3.DatabaseError):
+        (lake_format,) = old.execute("PRAGMA user_version").fetchone()
+        new.execute(f"PRAGMA user_version = {lake_format}")
     last = _last_number(old)
-    _copy_manifest(old, new, has_batches=last > 0)
-    with contextlib.suppress(sqlite3.DatabaseError):  # the scenario's name is lost, and no event
-        _insert(new, "population", _select(old, "SELECT * FROM population"))
+    if not (last or has_table(new, BEHIND) or has_table(new, ORGANISATIONS.name)):
+        ORGANISATIONS.create(new)  # without batches it would tell nothing that answers need
     first = _read_number(old, "SELECT min(id) FROM batches") or 1
     for start in range(first, last + 1, _IDS_AT_ONCE):
         for rows in _readable_batches(old, start, min(start + _IDS_AT_ONCE - 1, last)):
@@ -245,29 +255,6 @@ def _copy_rows(old: sqlite3.Connection, new: sqlite3.Connection) -> list[int]:
     _continue_after(new, last)
     copied = {number for (number,) in new.execute("SELECT id FROM batches")}
     return [number for number in range(first, last + 1) if number not in copied]
-
-
-def _copy_manifest(old: sqlite3.Connection, new: sqlite3.Connection, *, has_batches: bool) -> None:
-    """Copy the readable tables of the lake's manifest.
-
-    Without `organisations` batches might be taken in twice: a lake that lacks it is lost, unless it never had a batch.
-    """
-    with contextlib.suppress(sqlite3.DatabaseError):
-        _insert(new, "damaged", _select(old, "SELECT * FROM damaged"))
-    for name in ("identity", BEHIND, *(table.name for table in MANIFEST_TABLES)):
-        with contextlib.suppress(sqlite3.DatabaseError, TypeError):  # there is no such table
-            _copy_table(old, new, name)
-    if not (has_batches or has_table(new, BEHIND) or has_table(new, ORGANISATIONS.name)):
-        ORGANISATIONS.create(new)
-    with contextlib.suppress(sqlite3.DatabaseError):
-        (lake_format,) = old.execute("PRAGMA user_version").fetchone()
-        new.execute(f"PRAGMA user_version = {lake_format}")
-
-
-def _copy_table(old: sqlite3.Connection, new: sqlite3.Connection, name: str) -> None:
-    rows = _select(old, f"SELECT * FROM {name}")  # noqa: S608
-    new.execute(*old.execute("SELECT sql FROM sqlite_master WHERE name = ?", (name,)).fetchone())
-    _insert(new, name, rows)
 
 
 def _readable_batches(old: sqlite3.Connection, first: int, last: int) -> Iterator[list[dict[str, Any]]]:

@@ -337,12 +337,10 @@ class Lake:
         ORGANISATIONS.write(self.store, (msgspec.structs.replace(status, number=number) for number, status in rows))
 
     def available(self, organisation: str, *, now: datetime) -> Interval:
-        """Return the available interval: first day of an event to hour of the last run.
+        """Return the available interval: first day of an event to hour of the organisation's last complete run.
 
-        A run of the organisation that failed does not count.
-
-        Before the first run it ends at the hour of *now* (Wire 2.4, Available interval). A run whose clock was ahead
-        knows nothing of what arrives after it: the interval ends at *now* then, or where the first of that arrived.
+        Before the first run it ends at the hour of *now* (Wire 2.4, Available interval). If the clock was ahead at the
+        run, it ends at *now*, or at the arrival of the first event that the run did not take in.
         """
         status = self.status(organisation)
         end = now

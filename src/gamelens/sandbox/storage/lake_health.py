@@ -3,8 +3,8 @@
 Each file is read once and compared with its checksum, again only if it is replaced or touched. Sizes are compared at
 each use. So a question waits for the checks of the files that it reads and of no others.
 
-A start reads every file again, in the background. A run does not wait for that: it takes the word of the process
-before for the files that have not changed since (`checked.json`), as a sandbox that was never stopped would.
+A start reads every file again, in the background. A run does not wait for that: it relies on what the process before
+noted (`checked.json`) of the files that have not changed since.
 """
 
 from __future__ import annotations

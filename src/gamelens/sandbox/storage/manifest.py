@@ -42,14 +42,11 @@ class LakePart(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         number: number of its row, 0 before it has one.
         path: absolute; in the manifest relative to the folder of the lake.
-        organisation: name of its organisation.
         kind: the table that it belongs to, one of `lake_schema.COLUMNS` or a keyed run (`keyed_runs`).
         first_day: first day of its rows, None where readers take every part.
         last_day: last day of its rows.
-        rows: number of rows.
         level: 0 for a part that a run wrote, more for one that compaction made of several.
-        bytes: size of the file.
-        content: checksum of the file.
+        content: CRC-32 of the file.
         added: version that added it.
         removed: version that replaced it, None in the newest one.
         removed_ms: real time of that, epoch milliseconds.
@@ -87,11 +84,8 @@ class TakenFile(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         number: number of its row, 0 before it has one.
-        organisation: name of the organisation that has its events.
         name: last part of its path or URL.
-        bytes: size of the file.
         content: SHA-256 of the file, in hexadecimal digits.
-        kind: its format.
         first_seq: number of its first row among the events of all imports.
         rows: number of its rows, damaged ones included.
         refused: the rows that were not taken, as JSON: number by reason.
@@ -139,7 +133,6 @@ class OrganisationStatus(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         number: number of its row, 0 before it has one.
-        name: name of the organisation.
         last_batch: id of the last of its batches that is in the lake, or of any later one that is not its own.
         processed_ms: time of its last complete run, epoch milliseconds on the sandbox's clock; None before the first.
         failures: runs in a row that failed.
@@ -268,7 +261,6 @@ class LakeRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
     Attributes:
         identity: random id that the store has as well; empty before it has one.
-        version: number of the version.
         is_written: whether the lake has events that were loaded as files or imported, and never received.
         taken: number of files that imports have taken.
         days: first and last day of the events of each organisation, as ISO 8601.
