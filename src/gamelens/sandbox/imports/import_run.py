@@ -33,7 +33,6 @@ from gamelens.sandbox.processing.pipeline import commit_staged
 from gamelens.sandbox.server import Sandbox, SandboxOptions, available_intervals
 from gamelens.sandbox.state.clock import Clock
 from gamelens.sandbox.state.tenants import Organisation
-from gamelens.sandbox.storage.lake import Lake
 from gamelens.sandbox.storage.lake_health import EVERY_ORGANISATION
 
 FIRST_SEQ: Final = -(1 << 61)
@@ -140,19 +139,24 @@ def import_raw_events(
             asyncio.run(sandbox.process())
         shutil.rmtree(scratch, ignore_errors=True)
         scratch.mkdir()
-        taken = [each for each in sandbox.lake.taken_files() if each.organisation == organisation.name]
-        counts, repeated = ImportCounts(files, taken, report), sandbox.lake.last_run().duplicates
+        lake, taken = sandbox.lake, sandbox.lake.taken_files()
+        counts = ImportCounts(files, (each for each in taken if each.organisation == organisation.name), report)
+        games = GameIds([game.id for game in organisation.games], options.games)
+        first_seq = max((each.first_seq + each.rows for each in taken), default=FIRST_SEQ)
+        duplicates = lake.last_run().duplicates
         for file in files:
             if file.kind is None:
                 counts.note_damaged(file, DamagedFileError("it is neither JSON lines nor Parquet"))
         if options.engine == "duckdb":
-            _take(sandbox, organisation, options, scratch, counts, files)
+            _take(sandbox, organisation.name, games, options, counts, files, first_seq=first_seq)
             compact(state)
         else:
-            _take_on_cluster(sandbox, organisation, options, counts, files)
+            with contextlib.closing(open_cluster(options.engine, LakeLocation(lake.root, options.lake_url))) as engine:
+                cluster = ClusterImport(lake, organisation.name, games, engine, counts)
+                cluster.take(files, first_seq=first_seq, processed_ms=round(sandbox.clock.now_s() * 1000))
         sandbox.health.note_written()
-        repeated = sandbox.lake.last_run().duplicates - repeated
-        available = available_intervals(sandbox.tenants, sandbox.lake, sandbox.clock)[organisation.name]
+        repeated = lake.last_run().duplicates - duplicates
+        available = available_intervals(sandbox.tenants, lake, sandbox.clock)[organisation.name]
         return _result(organisation.name, counts, repeated=repeated, available=available)
     except OSError as error:
         raise Refused(f"the import stopped, what was committed before stays: {error}") from error
@@ -170,41 +174,18 @@ def _find_organisation(sandbox: Sandbox, name: str | None) -> Organisation:
     return known[name]
 
 
-def _take_on_cluster(
-    sandbox: Sandbox,
-    organisation: Organisation,
-    options: ImportOptions,
-    counts: ImportCounts,
-    files: Sequence[SourceFile],
-) -> None:
-    lake = sandbox.lake
-    engine = open_cluster(options.engine, LakeLocation(lake.root, options.lake_url))
-    try:
-        cluster = ClusterImport(lake, organisation.name, _games(organisation, options), engine, counts)
-        cluster.take(files, first_seq=_next_seq(lake), processed_ms=round(sandbox.clock.now_s() * 1000))
-    finally:
-        engine.close()
-
-
-def _games(organisation: Organisation, options: ImportOptions) -> GameIds:
-    return GameIds([game.id for game in organisation.games], options.games)
-
-
-def _next_seq(lake: Lake) -> int:
-    """Return the number of the next row that an import reads."""
-    return max((each.first_seq + each.rows for each in lake.taken_files()), default=FIRST_SEQ)
-
-
 def _take(
     sandbox: Sandbox,
-    organisation: Organisation,
+    organisation: str,
+    games: GameIds,
     options: ImportOptions,
-    scratch: Path,
     counts: ImportCounts,
     files: Sequence[SourceFile],
+    *,
+    first_seq: int,
 ) -> None:
     """Take *files* on this machine: JSON lines first, in groups that are a version each."""
-    lake, games, seq = sandbox.lake, _games(organisation, options), _next_seq(sandbox.lake)
+    scratch, seq = sandbox.options.state / "scratch", first_seq
     lines = deque(file for file in files if file.kind == "raw-json")
     tables = deque(file for file in files if file.kind == "event-parquet")
     while lines or tables:
@@ -221,12 +202,12 @@ def _take(
             stated = group.stated()
         if group.files:
             commit_staged(
-                {organisation.name: group.staged},
-                lake,
+                {organisation: group.staged},
+                sandbox.lake,
                 folder,
                 processed_ms=round(sandbox.clock.now_s() * 1000),
-                stated={organisation.name: stated},
-                taken=[each.as_taken(organisation.name) for each in group.files],
+                stated={organisation: stated},
+                taken=[each.as_taken(organisation) for each in group.files],
             )
             counts.note_committed(group.files, events=group.events, undisclosed=group.undisclosed)
         shutil.rmtree(folder)
