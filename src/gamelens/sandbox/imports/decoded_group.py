@@ -61,8 +61,8 @@ class GameIds:
 class DecodedGroup:
     """Events of the source files that one version of the lake takes, in Parquet files below *folder*.
 
-    Files are decoded into a scratch file, of which the rows that are taken are then copied. So a file that proves
-    damaged at its end has left nothing, however large it is.
+    Whole files are decoded into a table of the engine, which spills to the disk, and only then their rows are written.
+    So a file that proves damaged at its end has left nothing.
 
     Attributes:
         files: the files that are in the group.
@@ -74,7 +74,7 @@ class DecodedGroup:
     def __init__(self, folder: Path, games: GameIds) -> None:
         folder.mkdir(parents=True)
         self.files: list[ReadFile] = []
-        self.events = self.undisclosed = self._decoded = 0
+        self.events = self.undisclosed = 0
         self.staged: list[Path] = []
         self._folder, self._games = folder, games
         self._sql = DuckDBWriter(folder)
@@ -87,10 +87,12 @@ class DecodedGroup:
         Many files are decoded by one statement, because planning it takes as long as decoding thousands of lines.
         """
         self._sql.view("lines", pa.RecordBatchReader.from_batches(LINES_SCHEMA, batches))
-        scratch = self._decode(line_rows_sql("lines", self._games.sql))
-        left_out = [each for each in read if each.rows and not each.is_taken]
-        kept = [f"seq NOT BETWEEN {each.first_seq} AND {each.first_seq + each.rows - 1}" for each in left_out]
-        self._take(scratch, [each for each in read if each.is_taken], kept=" AND ".join(("true", *kept)))
+        self._sql.create("decoded", line_rows_sql("lines", self._games.sql))
+        for each in read:
+            if each.rows and not each.is_taken:
+                last_seq = each.first_seq + each.rows - 1
+                self._sql.run(f"DELETE FROM decoded WHERE seq BETWEEN {each.first_seq} AND {last_seq}")  # noqa: S608
+        self._take([each for each in read if each.is_taken])
 
     def add_table(self, each: ReadFile, path: Path, columns: Mapping[str, str]) -> None:
         """Take the rows of the Parquet file at *path*, which has *columns* (`table_columns`).
@@ -101,15 +103,13 @@ class DecodedGroup:
         each.rows = pq.read_metadata(path).num_rows
         rows = table_rows_sql(str(path), columns, first_seq=each.first_seq, game_sql=self._games.sql)
         try:
-            scratch = self._decode(rows)
+            self._sql.create("decoded", rows)
         except Refused:
             check_readable(path)
             raise
-        arrived = self._sql.run(
-            f"SELECT game_id, min(arrived), max(arrived) FROM {literal(str(scratch))} GROUP BY ALL"  # noqa: S608
-        )
+        arrived = self._sql.run("SELECT game_id, min(arrived), max(arrived) FROM decoded GROUP BY ALL")
         each.arrived = {game: (first, last) for game, first, last in arrived if first}
-        self._take(scratch, [each])
+        self._take([each])
 
     def stated(self) -> list[Path]:
         """Write the installs that the files state, if they do, and return the file."""
@@ -121,15 +121,8 @@ class DecodedGroup:
         """Release the engine's memory."""
         self._sql.close()
 
-    def _decode(self, rows: str) -> Path:
-        self._decoded += 1
-        path = self._folder / f"scratch-{self._decoded}.parquet"  # a new name, because the engine caches files
-        self._sql.run(f"COPY ({rows}) TO {literal(str(path))} (FORMAT parquet, COMPRESSION lz4_raw)")
-        return path
-
-    def _take(self, scratch: Path, files: Sequence[ReadFile], *, kept: str = "true") -> None:
-        """Take the rows of *scratch* for which *kept* is true, which are those of *files*, and count the others."""
-        self._sql.create_view("decoded", f"FROM {literal(str(scratch))} WHERE {kept}")
+    def _take(self, files: Sequence[ReadFile]) -> None:
+        """Write the events of `decoded`, the rows of *files*, as a file, and count the rows that are not events."""
         found = self._sql.run(f"""
             SELECT game_id, count(*), count(*) FILTER ({UNDISCLOSED}) FROM decoded
             WHERE fault IS NULL GROUP BY game_id""")  # noqa: S608
@@ -143,10 +136,10 @@ class DecodedGroup:
             self._sql.run(f"COPY ({rows}) TO {literal(str(path))} ({options})")
             self.staged.append(path)
         self._sql.run(f"INSERT INTO stated BY NAME {STATED_SQL}")
+        self._sql.run("DROP TABLE decoded")
         self.events += sum(events for _, events, _ in found)
         self.undisclosed += sum(undisclosed for *_, undisclosed in found)
         self.files += files
-        scratch.unlink()
 
 
 def table_columns(path: Path) -> dict[str, str]:

@@ -112,14 +112,9 @@ def import_raw_events(
     report: Report | None = None,
     clock: Clock | None = None,
 ) -> ImportResult:
-    """Take the files of *sources* into the lake of *state*, but for those that it has.
+    """Take the files of *sources* (`find_files`) into the lake of *state*, but for those that it has.
 
-    Args:
-        state: state directory of a sandbox that does not run; a new one gets its games from the options.
-        sources: files, folders, patterns and URLs (`find_files`).
-        options: what to take, and for whom.
-        report: function that is told the progress.
-        clock: clock of the sandbox.
+    No sandbox runs on *state*; a new one gets its games from the options.
 
     Raises:
         Refused: a source cannot be read, a game is not known, or another process has locked *state*. What was

@@ -33,9 +33,7 @@ class RunProgress(msgspec.Struct, frozen=True):
     """Progress of a processing run.
 
     Attributes:
-        events: number of events to take in.
-        decoded: number of those that are decoded.
-        committed: number of those that are in the lake.
+        events: number of events to take in, of which so many are *decoded* and *committed*.
         seconds: time since the run began.
     """
 
@@ -70,7 +68,6 @@ class RunOrder(msgspec.Struct, frozen=True, tag=True):
     """An order to process one organisation.
 
     Attributes:
-        organisation: its name.
         last_batch: id of the last batch to take in.
         processed_ms: time of the processing, epoch milliseconds on the sandbox's clock.
     """
@@ -173,18 +170,10 @@ def commit_staged(
     taken: Sequence[TakenFile] = (),
     is_written: bool = False,
 ) -> int:
-    """Build and commit *staged* files as the next version of *lake*, and return its number.
+    """Build and commit *staged*, files of new events, as the next version of *lake*, and return its number.
 
-    Args:
-        staged: files of new events, by organisation.
-        lake: the lake to extend.
-        scratch: folder for temporary files of the engine.
-        processed_ms: time of the processing, in milliseconds since the epoch.
-        last_batch: id of the last batch that the run takes in, None where the events are not of batches.
-        reached: the organisation of the batches, and the id of its last one that the version includes.
-        stated: files of installs that an import names, by organisation.
-        taken: files of raw events that the version includes.
-        is_written: whether the events have no raw events (`bulk_load`).
+    *stated* has files of the installs that an import names, by organisation. The facts of the version are those of
+    `Lake.commit`.
     """
     for organisation in staged:
         restore_runs(organisation, lake, scratch)

@@ -45,11 +45,7 @@ def rebuild(
 
     Without names these are all. A lake whose manifest is lost is made again as a whole, whatever the names.
 
-    Args:
-        state: state directory, of which no other process makes a run.
-        organisations: names.
-        accept_loss: whether a person goes on without events that the inbox lacks.
-        report: function that is told the progress.
+    With *accept_loss* a person goes on without events that the inbox lacks.
 
     Raises:
         Refused: an organisation is not known, events that were never received are lost, or the disk failed. The lake

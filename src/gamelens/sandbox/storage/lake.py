@@ -333,6 +333,7 @@ class Lake:
         if has_table(self.store, BEHIND):
             self.store.execute(f"DROP TABLE {BEHIND}")
             ORGANISATIONS.create(self.store)
+        self.store.execute(f"DELETE FROM {ORGANISATIONS.name}")  # noqa: S608
         rows = enumerate(statuses.values(), 1)
         ORGANISATIONS.write(self.store, (msgspec.structs.replace(status, number=number) for number, status in rows))
 
@@ -409,12 +410,9 @@ class Lake:
             if reached is not None:
                 name, up_to = reached
                 before = statuses.get(name) or self._up_to_date(name, last)
-                is_complete = up_to == last_batch
-                statuses[name] = (
-                    before.completed(up_to, processed_ms)
-                    if is_complete
-                    else msgspec.structs.replace(before, last_batch=up_to)
-                )
+                statuses[name] = msgspec.structs.replace(before, last_batch=up_to)
+                if up_to == last_batch:
+                    statuses[name] = before.completed(up_to, processed_ms)
             elif last_batch <= last.last_batch:  # an import or a bulk load: who has every batch still has
                 for name, status in statuses.items():
                     if status.last_batch >= last_batch:
