@@ -60,6 +60,7 @@ from gamelens.sandbox.storage.inbox import (
 from gamelens.sandbox.storage.inbox_recovery import recover_store
 from gamelens.sandbox.storage.lake import Lake
 from gamelens.sandbox.storage.lake_health import LakeHealth
+from gamelens.sandbox.storage.lake_schema import FORMAT
 from gamelens.wire.event_validator import Validation
 from gamelens.wire.limits import KIB, QUERY_S, REFRESH_S, REQUESTS_AT_ONCE, REQUESTS_PER_SECOND
 
@@ -151,8 +152,8 @@ class Sandbox:
         self.store = open_store(state / "gamelens.db")
         self.lake = Lake(state / "lake", self.store)
         self.lake.recover()
-        if self.lake.other_layout is not None:
-            reason = self.lake.lost_because
+        run, reason = self.lake.last_run(), self.lake.lost_because
+        if run.version and run.format != FORMAT:
             self.store.close()
             raise Refused(
                 f"{reason}. Nothing was changed. Open it with the version of gamelens that wrote it; or make its "

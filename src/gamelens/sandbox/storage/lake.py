@@ -200,12 +200,6 @@ class Lake:
         """`lost_because` as it was read last, for threads that have no connection of their own."""
         return self._newest[2] if self._newest else None
 
-    @property
-    def other_layout(self) -> int | None:
-        """The layout of a lake that another version wrote, None if it is that of this one."""
-        run = self.last_run()
-        return run.format if run.version and run.format != FORMAT else None
-
     def require_events(self) -> None:
         """Return if the lake has every event that was acknowledged and processed.
 
