@@ -20,7 +20,6 @@ from typing import Any
 from gamelens.sandbox.processing.pipeline import commit_staged
 from gamelens.sandbox.storage.inbox import open_store
 from gamelens.sandbox.storage.lake import Lake
-from gamelens.sandbox.storage.manifest import WRITTEN
 from gamelens.simulator import Scenario, expect, load_scenario, play_columns
 
 ORGANISATION = "acme"
@@ -53,7 +52,7 @@ def generate(state: Path, events: int) -> dict[str, Any]:
     for some in _slices(sorted(days), events):
         paths = [path for day in some for path in days[day]]
         slice_began = time.perf_counter()
-        commit_staged({ORGANISATION: paths}, lake, scratch, processed_ms=processed_ms, last_batch=WRITTEN)
+        commit_staged({ORGANISATION: paths}, lake, scratch, processed_ms=processed_ms, is_written=True)
         for path in paths:
             path.unlink(missing_ok=True)
         slices.append(round(time.perf_counter() - slice_began, 1))

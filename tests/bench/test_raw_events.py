@@ -11,6 +11,7 @@ import os
 import resource
 import shutil
 import time
+from collections import deque
 from collections.abc import Callable
 from datetime import date
 from multiprocessing.connection import Connection
@@ -22,8 +23,7 @@ import pytest
 
 from gamelens.sandbox.imports.decoded_group import DecodedGroup, GameIds, table_columns
 from gamelens.sandbox.imports.import_counts import ImportCounts, ReadFile
-from gamelens.sandbox.imports.import_run import import_raw_events
-from gamelens.sandbox.imports.line_reader import LineReader
+from gamelens.sandbox.imports.import_run import CHUNK_ROWS, import_raw_events, read_lines
 from gamelens.sandbox.imports.source_files import find_files
 from gamelens.sandbox.server import Sandbox, SandboxOptions
 from gamelens.simulator import ExportFormat, export_raw, load_scenario
@@ -98,10 +98,11 @@ def decode(kind: ExportFormat, folder: Path, scratch: Path) -> int:
     counts = ImportCounts(files, [], None)
     group = DecodedGroup(scratch / "group", GameIds(["1001", "1002", "2001"], {}))
     if kind == "raw-json":
-        reader = LineReader(files, counts, first_seq=0, scratch=scratch)
-        while not reader.is_exhausted:
-            group.decode_lines(reader.chunk(1 << 19, ends_after=lambda _: False))
-            group.add_lines(reader.finished, reader.current, reader.dropped)
+        rest, first = deque(files), 0
+        while rest:
+            read = list[ReadFile]()
+            group.add_lines(read_lines(rest, read, counts, first_seq=first, most=CHUNK_ROWS, scratch=scratch), read)
+            first += sum(each.rows for each in read)
     else:
         first = 0
         for file in files:

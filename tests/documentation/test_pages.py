@@ -117,8 +117,7 @@ def test_every_command_is_in_the_reference() -> None:
 def test_every_public_name_is_in_the_reference() -> None:
     """Names of gamelens and of what it lists; commands and errors have pages of their own."""
     shown = {name for group in GROUPS for name, _ in public_names(group)}
-    modules = [".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts) for path in PACKAGE.rglob("*.py")]
-    packages = [name.removesuffix(".__init__") for name in modules if name.endswith(".__init__")]
+    packages = [it.name for it in modules() if it.is_package]
     public = {
         f"{package}.{name}"
         for package in packages

@@ -9,10 +9,10 @@ from typing import Any, Final
 
 import pytest
 
-from gamelens.sandbox.maintenance.table_verification import verify
+from gamelens.sandbox.maintenance.verification import verify
 from gamelens.sandbox.processing import scheduler
 from gamelens.sandbox.processing.compaction import FAN_IN, compact, due_in, due_steps, settled_rows
-from gamelens.sandbox.processing.worker import compact_in_worker
+from gamelens.sandbox.processing.worker import CompactionOrder, carry_out_in_worker
 from gamelens.sandbox.state.state_directory import lock_state_directory
 from gamelens.sandbox.storage.keyed_runs import PAYLOADS, PREFIX
 from gamelens.sandbox.storage.lake import Snapshot
@@ -50,7 +50,7 @@ def test_a_worker_compacts(uncompacted: Stage, make_stage: Callable[..., Stage])
     state = uncompacted.sandbox.options.state
     uncompacted.sandbox.close()
     with lock_state_directory(state) as lock:
-        asyncio.run(compact_in_worker(state, lock=lock))
+        asyncio.run(carry_out_in_worker(state, CompactionOrder(), lock=lock))
     again = make_stage()
     assert next(due_steps(again.sandbox.lake), None) is None
     assert metric_value(again) == 2 * FAN_IN
@@ -69,7 +69,7 @@ def test_a_run_does_not_wait_for_a_compaction(uncompacted: Stage, monkeypatch: p
         finally:
             ended.set()
 
-    monkeypatch.setattr(scheduler, "compact_in_worker", endless)
+    monkeypatch.setattr(scheduler, "carry_out_in_worker", endless)
 
     async def play() -> None:
         runs = stage.sandbox.runs

@@ -30,7 +30,7 @@ from gamelens.sandbox.storage import lake_health
 from gamelens.sandbox.storage.inbox import pending
 from gamelens.sandbox.storage.lake import Lake, Snapshot
 from gamelens.sandbox.storage.lake_health import LakeHealth
-from gamelens.sandbox.storage.manifest import WRITTEN, LakePart, LakeUnavailable, file_checksum
+from gamelens.sandbox.storage.manifest import LakePart, LakeUnavailable, file_checksum
 from gamelens.simulator import load_scenario, play_columns
 from support.app_requests import call
 from support.damaged_lake import flip_bit
@@ -206,7 +206,7 @@ def write_lake(stage: Stage) -> None:
     scratch.mkdir()
     staged = stage_batches(pending(stage.sandbox.store, after=0, up_to=10**6), scratch)
     lake = Lake(state / "lake", stage.sandbox.store)
-    commit_staged(staged, lake, scratch, processed_ms=S * 1000, last_batch=WRITTEN)
+    commit_staged(staged, lake, scratch, processed_ms=S * 1000, is_written=True)
     stage.sandbox.store.execute("DELETE FROM batches")
     stage.sandbox.metrics.forget_availability()
 

@@ -14,7 +14,7 @@ from random import Random
 
 import pytest
 
-from gamelens.sandbox.maintenance.table_verification import verify
+from gamelens.sandbox.maintenance.verification import verify
 from gamelens.sandbox.processing.compaction import FAN_IN
 from gamelens.sandbox.storage.inbox import open_store
 from gamelens.sandbox.storage.lake import Lake

@@ -11,20 +11,29 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import msgspec
 import pytest
 
 from gamelens.sandbox.control.control_app import control_app
-from gamelens.sandbox.storage.checked_table import CheckedTable
 from gamelens.sandbox.storage.inbox import open_store
 from gamelens.sandbox.storage.inbox_recovery import recover_store
 from gamelens.sandbox.storage.lake import Lake, Snapshot
-from gamelens.sandbox.storage.manifest import LakeUnavailable, ProcessingRun
+from gamelens.sandbox.storage.manifest import CheckedTable, LakeUnavailable, ProcessingRun
 from support.app_requests import call
 from support.game_events import event
 from support.sandbox_stage import Stage, event_counts, metric_value
 
-TABLE = CheckedTable("things", {"name": "TEXT", "size": "INTEGER"})
-ROWS = {1: ("one", 10), 2: ("two", None), 7: ("seven", 70)}
+
+class Thing(msgspec.Struct):
+    """A row of a table."""
+
+    number: int
+    name: str
+    size: int | None
+
+
+TABLE = CheckedTable("things", Thing)
+ROWS = [Thing(1, "one", 10), Thing(2, "two", None), Thing(7, "seven", 70)]
 DAMAGE = {
     "UPDATE things SET name = 'other' WHERE number = 2": {2},
     "UPDATE things SET name = x'ff00' WHERE number = 2": {2},
@@ -42,7 +51,7 @@ def test_a_damaged_row_is_in_no_answer(damage: str) -> None:
     TABLE.write(store, ROWS)
     assert (TABLE.read(store), TABLE.damaged_rows(store)) == (ROWS, 0)
     store.execute(damage)
-    sound = {number: values for number, values in ROWS.items() if number not in DAMAGE[damage]}
+    sound = [row for row in ROWS if row.number not in DAMAGE[damage]]
     assert (TABLE.read(store), TABLE.damaged_rows(store)) == (sound, 1)
 
 

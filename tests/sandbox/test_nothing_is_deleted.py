@@ -133,10 +133,10 @@ def test_a_changed_byte_of_the_header_deletes_nothing(copy_of: Callable[[str], P
     open_and_examine(state, "imported")
 
 
-def test_a_damaged_list_of_backlogs_leaves_the_lake_as_it_is(closed: Path, kind: str) -> None:
-    """A page of zeros in the table `behind` deletes nothing; an imported lake, which has no batch, still answers."""
+def test_a_damaged_list_of_organisations_leaves_the_lake_as_it_is(closed: Path, kind: str) -> None:
+    """A page of zeros in its table deletes nothing; an imported lake, which has no batch, still answers."""
     with contextlib.closing(sqlite3.connect(closed / "gamelens.db")) as store:
-        ((page,),) = store.execute("SELECT rootpage FROM sqlite_master WHERE name = 'behind'")
+        ((page,),) = store.execute("SELECT rootpage FROM sqlite_master WHERE name = 'organisations'")
     whole = bytearray((closed / "gamelens.db").read_bytes())
     whole[(page - 1) * 4096 : page * 4096] = bytes(4096)
     (closed / "gamelens.db").write_bytes(whole)
@@ -349,3 +349,25 @@ def test_a_state_of_the_last_release_is_opened_with_the_same_answers(tmp_path: P
         stage.process()
         assert metric_value(stage) == EVENTS[name] + 1
         assert event_counts(stage)["pending"] == 0
+
+
+def test_a_list_of_the_last_release_is_read_until_a_run_commits(tmp_path: Path) -> None:
+    """Version 0.1.0 listed only organisations with batches that waited: they wait still, and become rows."""
+    with tarfile.open(OLD_STATES / "layout-8-collected.tar.xz") as archive:
+        archive.extractall(tmp_path, filter="data")
+    execute(tmp_path / "state", "INSERT INTO behind VALUES ('acme', 1, NULL, 3, 'no room', 5.0)")
+    for _ in range(2):
+        stage = Stage(tmp_path / "state")
+        with contextlib.closing(stage.sandbox):
+            summary = stage.sandbox.summary()
+            assert (summary["accepted"], summary["pending"]) == (40, 20)
+            assert summary["failing"] == {"acme": {"reason": "no room", "failures": 3, "retry_ts": 5}}
+            assert stage.sandbox.store.execute("SELECT count(*) FROM behind").fetchone() == (1,)
+    stage = Stage(tmp_path / "state")
+    with contextlib.closing(stage.sandbox):
+        stage.process()
+        assert event_counts(stage) == {"accepted": 40, "rejected": 0, "pending": 0, "processed": 20, "duplicate": 20}
+        assert stage.sandbox.summary()["failing"] == {}
+        assert metric_value(stage) == EVENTS["collected"]
+        tables = {name for (name,) in stage.sandbox.store.execute("SELECT name FROM sqlite_master")}
+        assert (tables & {"behind", "organisations"}) == {"organisations"}

@@ -324,8 +324,8 @@ def test_damaged_files_and_lines_are_left_out_with_reasons(tmp_path: Path) -> No
     assert (mended.files, mended.taken_before, mended.events) == (1, 1, 4)
 
 
-def test_a_damaged_file_of_several_chunks_leaves_nothing(tmp_path: Path) -> None:
-    """Rows of a file that proves damaged after some chunks were written are deleted from these."""
+def test_a_file_that_proves_damaged_at_its_end_leaves_nothing(tmp_path: Path) -> None:
+    """Its rows are decoded together with those of other files, and are not taken."""
     now_s, chance = int(NOW.timestamp()) - 86_400, random.Random(1)
     lines = [
         wrapped(event(user_id=f"u{n}", event_uuid=f"{chance.getrandbits(128):032x}", client_ts=now_s + n))
@@ -334,7 +334,7 @@ def test_a_damaged_file_of_several_chunks_leaves_nothing(tmp_path: Path) -> None
     path = write_lines(tmp_path / "a.gz", *lines)
     path.write_bytes(path.read_bytes()[:-100])
     good = write_lines(tmp_path / "b.gz", *lines[:10])
-    result = take(tmp_path / "state", path, good, options=ImportOptions(chunk_rows=1_000))
+    result = take(tmp_path / "state", path, good, options=ImportOptions())
     assert (result.files, result.events) == (1, 10)
     assert table_of(tmp_path / "state", "events").num_rows == 10
 

@@ -14,11 +14,13 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from gamelens.errors import Refused
 from gamelens.sandbox.processing.pipeline import RunOrder, process
-from gamelens.sandbox.storage.backlog import FIRST_PAUSE_S, LONGEST_PAUSE_S, note_failure, note_waiting
+from gamelens.sandbox.storage.lake import FIRST_PAUSE_S, LONGEST_PAUSE_S
+from gamelens.sandbox.storage.manifest import ORGANISATIONS
 from support.game_events import NOW, event
 from support.sandbox_stage import Stage, event_counts, metric_value
 
@@ -128,12 +130,13 @@ def test_later_events_of_a_failing_organisation_are_not_skipped(half: Stage) -> 
     mend_batches(half)
     half.process()
     assert (metric_value(half), metric_value(half, api_key=RIVAL)) == (2, 4)
-    assert half.sandbox.lake.last_run_of("acme") == half.sandbox.lake.last_run()
+    status, last = half.sandbox.lake.status("acme"), half.sandbox.lake.last_run()
+    assert (status.last_batch, status.processed_ms, status.failures) == (last.last_batch, last.processed_ms, 0)
 
 
 def test_the_pause_after_a_failure_grows(half: Stage) -> None:
     """Each failure doubles the pause, up to an hour."""
-    pauses_s = [note_failure(half.sandbox.store, "acme", "again").retry_s - time.time() for _ in range(9)]
+    pauses_s = [(half.sandbox.lake.note_failure("acme", "again").retry_s or 0) - time.time() for _ in range(9)]
     expected = [min(FIRST_PAUSE_S * 2**number, LONGEST_PAUSE_S) for number in range(1, 10)]
     assert pauses_s == pytest.approx(expected, abs=5)
 
@@ -151,7 +154,8 @@ def test_a_retry_leaves_out_what_has_a_pause(half: Stage) -> None:
 def test_processing_begins_by_itself_when_a_pause_ends(half: Stage) -> None:
     """The organisation is tried again at the end of its pause, without a new hour."""
     mend_batches(half)
-    half.sandbox.store.execute("UPDATE behind SET retry_s = ?", (time.time() + 0.5,))
+    soon = [msgspec.structs.replace(it, retry_s=time.time() + 0.5) for it in ORGANISATIONS.read(half.sandbox.store)]
+    ORGANISATIONS.write(half.sandbox.store, soon)
 
     async def wait() -> None:
         running = asyncio.create_task(half.sandbox.runs.process_hourly())
@@ -184,7 +188,7 @@ def test_a_run_that_ends_between_two_organisations_loses_nothing(stage: Stage) -
     stage.submit([event(user_id="mine")])
     stage.submit([event(user_id="theirs")], game_id="9001")
     sandbox = stage.sandbox
-    note_waiting(sandbox.store, {"acme": 1, "rival": 1}, last_batch=0, processed_ms=None)
+    sandbox.lake.begin_runs({"acme", "rival"}, last_batch=2, processed_ms=round(NOW.timestamp() * 1000))
     process(sandbox.options.state, RunOrder("rival", 2, round(NOW.timestamp() * 1000)))
     assert (metric_value(stage, api_key=RIVAL), metric_value(stage), event_counts(stage)["pending"]) == (1, 0, 1)
     stage.process()

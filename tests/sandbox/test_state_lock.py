@@ -10,7 +10,7 @@ import psutil
 import pytest
 
 from gamelens.errors import Refused
-from gamelens.sandbox.processing.worker import compact_in_worker
+from gamelens.sandbox.processing.worker import CompactionOrder, carry_out_in_worker
 from gamelens.sandbox.state.state_directory import lock_state_directory
 
 
@@ -47,7 +47,7 @@ def test_a_worker_inherits_the_lock(state: Path) -> None:
     async def look() -> None:
         with lock_state_directory(state) as lock:
             others = set(psutil.Process().children())
-            running = asyncio.create_task(compact_in_worker(state, lock=lock))
+            running = asyncio.create_task(carry_out_in_worker(state, CompactionOrder(), lock=lock))
             while not (workers := set(psutil.Process().children()) - others):  # noqa: ASYNC110 - processes have no event
                 await asyncio.sleep(0.01)
             workers.pop().suspend()  # or it may have ended before the lock is tried

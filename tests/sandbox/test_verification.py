@@ -16,7 +16,7 @@ from click.testing import CliRunner
 
 from gamelens.cli import cli
 from gamelens.errors import Refused
-from gamelens.sandbox.maintenance.table_verification import verify
+from gamelens.sandbox.maintenance.verification import verify
 from support.damaged_lake import flip_bit
 from support.game_events import event
 from support.hypothesis_profiles import tries

@@ -23,9 +23,8 @@ from gamelens.errors import Refused, Unreachable
 from gamelens.local.sandbox_info import SandboxInfo
 from gamelens.local.sandbox_process import call_control_api, process_at, running_sandbox
 from gamelens.sandbox.processing.pipeline import Report, RunOrder, RunProgress
-from gamelens.sandbox.processing.worker import process_in_worker
+from gamelens.sandbox.processing.worker import carry_out_in_worker
 from gamelens.sandbox.state.state_directory import lock_state_directory
-from gamelens.sandbox.storage.backlog import note_waiting
 from gamelens.sandbox.storage.inbox import open_store
 from gamelens.wire.signing import sign
 from support.game_events import NOW, event
@@ -41,14 +40,13 @@ def order_of(state: Path) -> RunOrder:
     """Return the order to process all batches of the first organisation."""
     with contextlib.closing(open_store(state / "gamelens.db")) as store:
         ((newest,),) = store.execute("SELECT max(id) FROM batches")
-        note_waiting(store, {"acme": 1}, last_batch=0, processed_ms=None)
     return RunOrder("acme", newest, round(NOW.timestamp() * 1000))
 
 
 def process_in_own_process(state: Path, report: Report | None = None) -> None:
     """Run the processing of *state* in a worker process, at the time `NOW`."""
     with lock_state_directory(state) as lock:
-        asyncio.run(process_in_worker(state, order_of(state), lock=lock, report=report))
+        asyncio.run(carry_out_in_worker(state, order_of(state), lock=lock, report=report))
 
 
 def test_a_worker_makes_the_same_lake_and_reports_its_progress(make_stage: Callable[..., Stage]) -> None:

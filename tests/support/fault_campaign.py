@@ -22,11 +22,10 @@ from typing import Any, NamedTuple
 import httpx
 
 from gamelens.errors import GamelensError
-from gamelens.sandbox.storage.backlog import backlogs
 from gamelens.sandbox.storage.inbox import InboxBatch, lost_events, open_store, pending, scenario
 from gamelens.sandbox.storage.inbox_recovery import recover_store
 from gamelens.sandbox.storage.lake import Lake
-from gamelens.sandbox.storage.manifest import LakePart, LakeUnavailable, Manifest
+from gamelens.sandbox.storage.manifest import FILES, MANIFEST_TABLES, LakePart, LakeUnavailable
 from support.game_events import event
 from support.kinds_of_state import deleted_files, lake_files, make_state, raise_layout
 from support.random_worlds import play
@@ -140,7 +139,7 @@ def make_template(folder: Path, *, seed: int = 5, kind: str = "collected", batch
     read = Path(shutil.copytree(state, folder / "read"))
     content, is_repaired = read_content(read)
     assert not is_repaired
-    live = frozenset(file.path for file in content[1][1])
+    live = frozenset(str(file.path) for file in content[1][1])
     return Template(state, content[0], content, before, after, tables, live)
 
 
@@ -155,18 +154,19 @@ def without_log(template: Template, folder: Path) -> Template:
 def read_content(state: Path) -> tuple[tuple[Any, ...], bool]:
     """Recover the store of *state* as a start does, and return all that it then reads, and whether it was repaired.
 
-    It reads batches, runs and files of the lake, what is lost of it, backlogs and scenario.
+    It reads batches, runs, files and organisations of the lake, what is lost of it, and the scenario.
     """
     numbers = (state / "gamelens.acknowledged").read_bytes()
     recover_store(state / "gamelens.db")
     is_repaired = (state / "quarantine").exists() or (state / "gamelens.acknowledged").read_bytes() != numbers
     with contextlib.closing(open_store(state / "gamelens.db")) as store:
-        manifest, lake = Manifest(store, state / "lake"), Lake(state / "lake", store)
-        is_repaired |= bool(manifest.damaged_tables())
+        lake = Lake(state / "lake", store)
+        is_repaired |= any(table.exists(store) and table.damaged_rows(store) for table in MANIFEST_TABLES)
         lake.recover()
         batches = {batch.id: batch for batch in pending(store, after=0, up_to=2**62)}
         lost = lake.lost_because, lost_events(store)
-        return (batches, manifest.read(), backlogs(store), scenario(store), lost), is_repaired
+        files = [part for part in FILES.read(store) if part.removed is None]
+        return (batches, (lake.last_run(), files), lake.statuses(), scenario(store), lost), is_repaired
 
 
 def ask_all(stage: Stage) -> Answers:
@@ -436,10 +436,9 @@ def database_damages(template: Template, other: Path, *, seed: int = 7) -> Itera
     yield "missing: gamelens.db", partial(_remove, names=["gamelens.db"])
     yield "another state's store", partial(_swap, other=other)
     yield "missing: gamelens.lake", partial(_remove, names=["gamelens.lake"])
-    for table in ("runs", "files", "behind"):
+    for table in ("runs", "files", "organisations"):
         for statement in ("DELETE FROM {0}", "DROP TABLE {0}", "ALTER TABLE {0} RENAME TO {0}_other"):
-            if table != "behind" or not statement.startswith("DELETE"):  # that is empty
-                yield f"table {table}", partial(_execute, statements=[statement.format(table)])
+            yield f"table {table}", partial(_execute, statements=[statement.format(table)])
     yield "other layout", _raise_layout
 
 

@@ -280,11 +280,9 @@ def sandbox_verify(state: Path, files: bool) -> None:
 
     Exits with 1 on any difference.
     """
-    from gamelens.sandbox.maintenance.table_verification import verify
+    from gamelens.sandbox.maintenance.verification import verify, verify_files
 
     if files:
-        from gamelens.sandbox.maintenance.file_verification import verify_files
-
         count, damage = verify_files(state)
         if damage:
             raise click.ClickException("; ".join(damage))

@@ -15,7 +15,6 @@ from gamelens.sandbox.metrics.metrics_app import MetricsApp
 from gamelens.sandbox.state.tenants import Organisation
 from gamelens.sandbox.storage.lake import Lake
 from gamelens.sandbox.storage.lake_schema import FORMAT
-from gamelens.sandbox.storage.manifest import WRITTEN
 from gamelens.wire.receipts import Provenance
 
 AT_ONCE: Final = 16
@@ -52,21 +51,20 @@ def lake_sources(lake: Lake, organisation: str) -> tuple[Provenance, ...]:
     A scenario names the events that the sandbox received, or those that were written to the lake as files. A lake that
     has neither got its scenario's events from an import: an export of simulated players, as that of `sample_lake`.
     """
-    run, scenario = lake.last_run(), lake.scenario
+    status, scenario = lake.status(organisation), lake.scenario
     files = [file.name for file in lake.taken_files() if file.organisation == organisation]
     received, is_received_here = lake.store.execute(
         "SELECT EXISTS (SELECT 1 FROM batches), EXISTS (SELECT 1 FROM batches WHERE organisation = ? AND id <= ?)",
-        (organisation, run.last_batch),
+        (organisation, status.last_batch),
     ).fetchone()
-    is_written = run.last_batch == WRITTEN or (run.is_written and not lake.taken_files())
-    is_simulated_export = scenario is not None and not received and not is_written
+    is_simulated_export = scenario is not None and not received and not status.is_written
     sources = []
-    if is_written or is_simulated_export or (scenario is not None and is_received_here):
+    if status.is_written or is_simulated_export or (scenario is not None and is_received_here):
         sources.append(Provenance(kind="simulated", scenario=scenario))  # only simulated players are written
     if files and not is_simulated_export:
         names = tuple(dict.fromkeys(files))[:MOST_FILES]  # folders of an export have files of the same name
         sources.append(Provenance(kind="imported", files=names, file_count=len(files)))
-    if is_received_here and (scenario is None or is_written):
+    if is_received_here and (scenario is None or status.is_written):
         sources.append(Provenance(kind="collected"))
     return tuple(sources)
 

@@ -11,7 +11,8 @@ import signal
 import socket
 import sqlite3
 import sys
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from time import monotonic
 from typing import Any, Final
@@ -46,7 +47,6 @@ from gamelens.sandbox.state.state_directory import (
     spare_room,
 )
 from gamelens.sandbox.state.tenants import TenantDirectory, Titles, describe, load_tenants
-from gamelens.sandbox.storage.event_counts import EventCounter
 from gamelens.sandbox.storage.inbox import (
     RESERVED_BYTES,
     Inbox,
@@ -59,6 +59,7 @@ from gamelens.sandbox.storage.inbox import (
 from gamelens.sandbox.storage.inbox_recovery import recover_store
 from gamelens.sandbox.storage.lake import Lake
 from gamelens.sandbox.storage.lake_health import LakeHealth
+from gamelens.sandbox.storage.lake_schema import FORMAT
 from gamelens.wire.event_validator import Validation
 from gamelens.wire.limits import KIB, QUERY_S, REFRESH_S, REQUESTS_AT_ONCE, REQUESTS_PER_SECOND
 
@@ -150,8 +151,8 @@ class Sandbox:
         self.store = open_store(state / "gamelens.db")
         self.lake = Lake(state / "lake", self.store)
         self.lake.recover()
-        if self.lake.other_layout is not None:
-            reason = self.lake.lost_because
+        run, reason = self.lake.last_run(), self.lake.lost_because
+        if run.version and run.format != FORMAT:
             self.store.close()
             raise Refused(
                 f"{reason}. Nothing was changed. Open it with the version of gamelens that wrote it; or make its "
@@ -161,7 +162,7 @@ class Sandbox:
         self.health = LakeHealth(self.lake, memory=state / "checked.json")
         self.runs = Scheduler(state, self.lake, self.clock, lock=self._lock, health=self.health)
         self.inbox = Inbox(state / "gamelens.db", reserved_bytes=self.options.reserved_bytes)
-        self._totals = EventCounter(self.store)
+        self._totals = _EventCounter()
         self.live = _restored_live_feed(self.tenants, self.store, self.clock)
         limits = RateLimits(self.options.rate, self.options.at_once)
         self.collector = CollectorApp(
@@ -193,9 +194,7 @@ class Sandbox:
 
     def summary(self) -> dict[str, Any]:
         """Return the counts of `GET /summary` (Wire 5.1, Control API)."""
-        received = self._totals.by_game(
-            processed_up_to=self.lake.last_run().last_batch, shared=self.tenants.shared_game_ids
-        )
+        received = self._totals.by_game(self.lake, shared=self.tenants.shared_game_ids)
         per_game = {game: msgspec.structs.asdict(counts) for game, counts in received.items()}
         duplicates = self.lake.last_run().duplicates
         damaged = self.store.execute("SELECT batch, kept_in FROM damaged").fetchall()
@@ -217,7 +216,7 @@ class Sandbox:
                 "lake": self.health.reasons(),
             },
             "processing": self.runs.progress and self.runs.progress.to_json(),
-            "failing": {name: behind.to_json() for name, behind in self.lake.backlogs().items() if behind.failures},
+            "failing": {name: it.to_json() for name, it in self.lake.statuses().items() if it.failures},
         }
 
     async def reset(self) -> None:
@@ -328,6 +327,53 @@ class Sandbox:
                 "organisations": describe(self.tenants, self._api_keys),
             }
         )
+
+
+class _EventCounts(msgspec.Struct):
+    """Numbers of events of one game: stored, refused by the collector, and stored but not processed yet."""
+
+    accepted: int = 0
+    rejected: int = 0
+    pending: int = 0
+
+
+class _EventCounter:
+    """Running sums over the batches of a store, of which each call reads only those that are new."""
+
+    def __init__(self) -> None:
+        self._up_to = 0
+        self._by_game: dict[tuple[str, str], _EventCounts] = {}
+
+    def by_game(self, lake: Lake, *, shared: Collection[str]) -> dict[str, _EventCounts]:
+        """Return the counts by game id.
+
+        An id is unique only within its organisation. One that several organisations use, now (*shared*) or in the
+        stored batches, is written `organisation/id`.
+        """
+        (last,) = lake.store.execute("SELECT coalesce(max(id), 0) FROM batches").fetchone()
+        sums = lake.store.execute(
+            "SELECT organisation, game_id, sum(events), sum(rejected) FROM batches WHERE id > ? AND id <= ? "
+            "GROUP BY organisation, game_id",
+            (self._up_to, last),
+        )
+        for organisation, game_id, accepted, rejected in sums:
+            counts = self._by_game.setdefault((organisation, game_id), _EventCounts())
+            counts.accepted += accepted
+            counts.rejected += rejected
+        self._up_to = max(self._up_to, last)
+        owners = Counter(game_id for _, game_id in self._by_game)
+        waiting = lake.waiting_events(up_to=last)
+        named = {
+            f"{organisation}/{game_id}" if owners[game_id] > 1 or game_id in shared else game_id: _EventCounts(
+                counts.accepted, counts.rejected, waiting.get((organisation, game_id), 0)
+            )
+            for (organisation, game_id), counts in self._by_game.items()
+        }
+        return dict(sorted(named.items()))
+
+    def forget(self) -> None:
+        """Start from zero after the batches were deleted. Batch ids are never reused."""
+        self._by_game.clear()
 
 
 def process_stopped(state: Path, *, report: Report | None = None) -> dict[str, str]:

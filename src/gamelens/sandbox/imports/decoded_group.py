@@ -17,8 +17,6 @@ from gamelens.sandbox.imports.json_lines import LINES_SCHEMA, line_rows_sql
 from gamelens.sandbox.imports.source_files import DamagedFileError
 from gamelens.sandbox.storage.lake_schema import COLUMNS, EVENT_COLUMNS
 
-CHUNK_ROWS: Final = 1 << 19
-"""Lines that are decoded at once."""
 _GROUP_ROWS: Final = 122_880
 UNDISCLOSED: Final = "lower(ilrd_network_name) = 'undisclosed'"
 """SQL condition that the service had no permission to show the network of an impression."""
@@ -61,7 +59,10 @@ class GameIds:
 
 
 class DecodedGroup:
-    """Rows of source files, decoded into Parquet files below *folder*.
+    """Events of the source files that one version of the lake takes, in Parquet files below *folder*.
+
+    Whole files are decoded into a table of the engine, which spills to the disk, and only then their rows are written.
+    So a file that proves damaged at its end has left nothing.
 
     Attributes:
         files: the files that are in the group.
@@ -75,30 +76,23 @@ class DecodedGroup:
         self.files: list[ReadFile] = []
         self.events = self.undisclosed = 0
         self.staged: list[Path] = []
-        self._folder, self._games, self._count = folder, games, 0
+        self._folder, self._games = folder, games
         self._sql = DuckDBWriter(folder)
         columns = ", ".join(f"{name} {kind}" for name, kind in COLUMNS["stated_installs"].items())
         self._sql.run(f"CREATE TEMP TABLE stated ({columns})")
 
-    def decode_lines(self, batches: Iterator[pa.RecordBatch]) -> None:
-        """Decode *batches* of lines. `add_lines` then takes the rows."""
-        self._sql.view("lines", pa.RecordBatchReader.from_batches(LINES_SCHEMA, batches))
-        self._sql.run(f"CREATE OR REPLACE TEMP TABLE decoded AS {line_rows_sql('lines', self._games.sql)}")
+    def add_lines(self, batches: Iterator[pa.RecordBatch], read: Sequence[ReadFile]) -> None:
+        """Take the lines of *batches*, which lists the files that it has read in *read*.
 
-    def add_lines(self, finished: Sequence[ReadFile], current: ReadFile | None, dropped: Sequence[ReadFile]) -> None:
-        """Take the rows that `decode_lines` decoded last.
-
-        Args:
-            finished: the files that end in this chunk.
-            current: a file that goes on in the next chunk.
-            dropped: those of *finished* that are not taken. Their rows in earlier chunks go too.
+        Many files are decoded by one statement, because planning it takes as long as decoding thousands of lines.
         """
-        for each in dropped:
-            self._drop(each)
-        self._write([*finished, *([current] if current else [])])
-        self._sql.run(f"INSERT INTO stated BY NAME {STATED_SQL}")
-        self._sql.run("DROP TABLE decoded")
-        self.files += [each for each in finished if each not in dropped]
+        self._sql.view("lines", pa.RecordBatchReader.from_batches(LINES_SCHEMA, batches))
+        self._sql.create("decoded", line_rows_sql("lines", self._games.sql))
+        for each in read:
+            if each.rows and not each.is_taken:
+                last_seq = each.first_seq + each.rows - 1
+                self._sql.run(f"DELETE FROM decoded WHERE seq BETWEEN {each.first_seq} AND {last_seq}")  # noqa: S608
+        self._take([each for each in read if each.is_taken])
 
     def add_table(self, each: ReadFile, path: Path, columns: Mapping[str, str]) -> None:
         """Take the rows of the Parquet file at *path*, which has *columns* (`table_columns`).
@@ -109,15 +103,13 @@ class DecodedGroup:
         each.rows = pq.read_metadata(path).num_rows
         rows = table_rows_sql(str(path), columns, first_seq=each.first_seq, game_sql=self._games.sql)
         try:
-            self._sql.run(f"CREATE OR REPLACE TEMP VIEW decoded AS {rows}")
-            self._write([each])
-            arrived = self._sql.run("SELECT game_id, min(arrived), max(arrived) FROM decoded GROUP BY ALL")
-            each.arrived = {game: (first, last) for game, first, last in arrived if first}
+            self._sql.create("decoded", rows)
         except Refused:
             check_readable(path)
             raise
-        self._sql.run("DROP VIEW decoded")
-        self.files.append(each)
+        arrived = self._sql.run("SELECT game_id, min(arrived), max(arrived) FROM decoded GROUP BY ALL")
+        each.arrived = {game: (first, last) for game, first, last in arrived if first}
+        self._take([each])
 
     def stated(self) -> list[Path]:
         """Write the installs that the files state, if they do, and return the file."""
@@ -129,37 +121,25 @@ class DecodedGroup:
         """Release the engine's memory."""
         self._sql.close()
 
-    def _write(self, reading: Sequence[ReadFile]) -> None:
-        """Write the events of `decoded` as a file, and count the rows that are none."""
-        found = self._sql.run("SELECT DISTINCT game_id FROM decoded WHERE fault IS NULL")
-        self._games.check([game_id for (game_id,) in found])
+    def _take(self, files: Sequence[ReadFile]) -> None:
+        """Write the events of `decoded`, the rows of *files*, as a file, and count the rows that are not events."""
+        found = self._sql.run(f"""
+            SELECT game_id, count(*), count(*) FILTER ({UNDISCLOSED}) FROM decoded
+            WHERE fault IS NULL GROUP BY game_id""")  # noqa: S608
+        self._games.check([game_id for game_id, *_ in found])
         for seq, fault in self._sql.run("SELECT seq, fault FROM decoded WHERE fault IS NOT NULL ORDER BY seq"):
-            next(each for each in reversed(reading) if each.first_seq <= seq).refuse(seq, fault)
-        ((undisclosed,),) = self._sql.run(f"SELECT count(*) FROM decoded WHERE fault IS NULL AND {UNDISCLOSED}")  # noqa: S608
-        path = self._folder / f"events-{self._count}.parquet"
-        self._count += 1
-        self._copy(f"SELECT {STAGED_COLUMNS} FROM decoded WHERE fault IS NULL", path)  # noqa: S608
-        events = pq.read_metadata(path).num_rows
-        self.events += events
-        self.undisclosed += undisclosed
-        if events:
+            next(each for each in reversed(files) if each.first_seq <= seq).refuse(seq, fault)
+        if found:
+            path = self._folder / f"events-{len(self.staged)}.parquet"
+            options = f"FORMAT parquet, COMPRESSION zstd, COMPRESSION_LEVEL 1, ROW_GROUP_SIZE {_GROUP_ROWS}"
+            rows = f"SELECT {STAGED_COLUMNS} FROM decoded WHERE fault IS NULL"  # noqa: S608
+            self._sql.run(f"COPY ({rows}) TO {literal(str(path))} ({options})")
             self.staged.append(path)
-
-    def _drop(self, each: ReadFile) -> None:
-        """Delete the rows of a file."""
-        of_file = f"seq BETWEEN {each.first_seq} AND {each.first_seq + each.rows - 1}"
-        self._sql.run(f"DELETE FROM decoded WHERE {of_file}")  # noqa: S608
-        for path in self.staged:
-            ((count,),) = self._sql.run(f"SELECT count(*) FROM {literal(str(path))} WHERE {of_file}")  # noqa: S608
-            if count:
-                rest = path.with_suffix(".rest")
-                self._copy(f"FROM read_parquet({literal(str(path))}) WHERE NOT ({of_file})", rest)
-                rest.replace(path)
-                self.events -= count
-
-    def _copy(self, rows: str, path: Path) -> None:
-        options = f"FORMAT parquet, COMPRESSION zstd, COMPRESSION_LEVEL 1, ROW_GROUP_SIZE {_GROUP_ROWS}"
-        self._sql.run(f"COPY ({rows}) TO {literal(str(path))} ({options})")
+        self._sql.run(f"INSERT INTO stated BY NAME {STATED_SQL}")
+        self._sql.run("DROP TABLE decoded")
+        self.events += sum(events for _, events, _ in found)
+        self.undisclosed += sum(undisclosed for *_, undisclosed in found)
+        self.files += files
 
 
 def table_columns(path: Path) -> dict[str, str]:

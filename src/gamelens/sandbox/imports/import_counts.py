@@ -56,10 +56,9 @@ class ReadFile:
     """A file that was read to its end, or until it proved damaged.
 
     Attributes:
-        file: the file.
         first_seq: number of its first row.
-        rows: number of its rows.
         content: SHA-256 of it.
+        is_taken: whether its rows are taken: it is whole, and no file with its content was taken before.
         refused: number of rows that are not events, by reason.
         examples: numbers of the first of them, from 1, by reason.
         arrived: first and last day on which its events arrived, by game; only of Event Data.
@@ -69,6 +68,7 @@ class ReadFile:
     first_seq: int
     rows: int = 0
     content: str = ""
+    is_taken: bool = False
     refused: Counter[str] = field(default_factory=Counter)
     examples: dict[str, list[int]] = field(default_factory=dict)
     arrived: dict[str, tuple[date, date]] = field(default_factory=dict)

@@ -9,29 +9,30 @@ under another name it is still the same file.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import shutil
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections import Counter, deque
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 import msgspec
+import pyarrow as pa
 
 from gamelens.errors import BadQuery, Refused
 from gamelens.sandbox.engines.engine import LakeLocation
 from gamelens.sandbox.engines.spark_engine import SparkWriter
 from gamelens.sandbox.imports.cluster_import import ClusterImport
-from gamelens.sandbox.imports.decoded_group import CHUNK_ROWS, DecodedGroup, GameIds, table_columns
+from gamelens.sandbox.imports.decoded_group import DecodedGroup, GameIds, table_columns
 from gamelens.sandbox.imports.event_data import missing_columns, unknown_columns
 from gamelens.sandbox.imports.import_counts import ImportCounts, ReadFile, Report, file_content
-from gamelens.sandbox.imports.line_reader import LineReader
+from gamelens.sandbox.imports.json_lines import JsonLinesFile
 from gamelens.sandbox.imports.source_files import DamagedFileError, SourceFile, find_files, local_path
 from gamelens.sandbox.processing.compaction import compact
 from gamelens.sandbox.processing.pipeline import commit_staged
 from gamelens.sandbox.server import Sandbox, SandboxOptions, available_intervals
 from gamelens.sandbox.state.clock import Clock
 from gamelens.sandbox.state.tenants import Organisation
-from gamelens.sandbox.storage.lake import Lake
 from gamelens.sandbox.storage.lake_health import EVERY_ORGANISATION
 
 FIRST_SEQ: Final = -(1 << 61)
@@ -42,6 +43,8 @@ GROUP_EVENTS: Final = 16_000_000
 Large groups cost less, and more is done again after a crash.
 """
 
+CHUNK_ROWS: Final = 1 << 19
+"""Lines that are decoded at once, and those after them up to the end of a file."""
 _MOST_PLACES: Final = 20
 
 
@@ -50,7 +53,6 @@ class ImportResult(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         organisation: name of the organisation that has the events.
-        files: number of files taken.
         taken_before: number of files that an import had taken already.
         damaged: reasons of the files that were not taken, by name.
         events: number of events in the files taken.
@@ -62,7 +64,6 @@ class ImportResult(msgspec.Struct, frozen=True, kw_only=True):
         unknown: fields that are not documented and were not read, with the number of files that have them.
         missing: documented fields that files lack, with the number of these files.
         available: available interval of the organisation.
-        seconds: time that the import took.
     """
 
     organisation: str
@@ -91,7 +92,7 @@ class ImportOptions(msgspec.Struct, frozen=True, kw_only=True):
         engine: what makes the tables: `duckdb`, `spark`, or the address of a Spark master.
         lake_url: folder in which the cluster finds the lake's files, None for its path here.
         group_events: events after which a version is committed. On a cluster all files are one version.
-        chunk_rows: lines that are decoded at once.
+        chunk_rows: lines that are decoded at once, and those after them up to the end of a file.
     """
 
     organisation: str | None = None
@@ -111,14 +112,9 @@ def import_raw_events(
     report: Report | None = None,
     clock: Clock | None = None,
 ) -> ImportResult:
-    """Take the files of *sources* into the lake of *state*, but for those that it has.
+    """Take the files of *sources* (`find_files`) into the lake of *state*, but for those that it has.
 
-    Args:
-        state: state directory of a sandbox that does not run; a new one gets its games from the options.
-        sources: files, folders, patterns and URLs (`find_files`).
-        options: what to take, and for whom.
-        report: function that is told the progress.
-        clock: clock of the sandbox.
+    No sandbox runs on *state*; a new one gets its games from the options.
 
     Raises:
         Refused: a source cannot be read, a game is not known, or another process has locked *state*. What was
@@ -138,19 +134,25 @@ def import_raw_events(
             asyncio.run(sandbox.process())
         shutil.rmtree(scratch, ignore_errors=True)
         scratch.mkdir()
-        taken = [each for each in sandbox.lake.taken_files() if each.organisation == organisation.name]
-        counts, repeated = ImportCounts(files, taken, report), sandbox.lake.last_run().duplicates
+        lake, taken = sandbox.lake, sandbox.lake.taken_files()
+        counts = ImportCounts(files, (each for each in taken if each.organisation == organisation.name), report)
+        games = GameIds([game.id for game in organisation.games], options.games)
+        first_seq = max((each.first_seq + each.rows for each in taken), default=FIRST_SEQ)
+        duplicates = lake.last_run().duplicates
         for file in files:
             if file.kind is None:
                 counts.note_damaged(file, DamagedFileError("it is neither JSON lines nor Parquet"))
         if options.engine == "duckdb":
-            _ImportRun(sandbox, organisation, options, scratch, counts).take(files)
+            _take(sandbox, organisation.name, games, options, counts, files, first_seq=first_seq)
             compact(state)
         else:
-            _take_on_cluster(sandbox, organisation, options, counts, files)
+            location = LakeLocation(lake.root, options.lake_url)
+            with contextlib.closing(SparkWriter(location, master=options.engine)) as engine:
+                cluster = ClusterImport(lake, organisation.name, games, engine, counts)
+                cluster.take(files, first_seq=first_seq, processed_ms=round(sandbox.clock.now_s() * 1000))
         sandbox.health.note_written()
-        repeated = sandbox.lake.last_run().duplicates - repeated
-        available = available_intervals(sandbox.tenants, sandbox.lake, sandbox.clock)[organisation.name]
+        repeated = lake.last_run().duplicates - duplicates
+        available = available_intervals(sandbox.tenants, lake, sandbox.clock)[organisation.name]
         return _result(organisation.name, counts, repeated=repeated, available=available)
     except OSError as error:
         raise Refused(f"the import stopped, what was committed before stays: {error}") from error
@@ -168,118 +170,96 @@ def _find_organisation(sandbox: Sandbox, name: str | None) -> Organisation:
     return known[name]
 
 
-def _take_on_cluster(
+def _take(
     sandbox: Sandbox,
-    organisation: Organisation,
+    organisation: str,
+    games: GameIds,
     options: ImportOptions,
     counts: ImportCounts,
     files: Sequence[SourceFile],
+    *,
+    first_seq: int,
 ) -> None:
-    lake = sandbox.lake
-    engine = SparkWriter(LakeLocation(lake.root, options.lake_url), master=options.engine)
-    try:
-        cluster = ClusterImport(lake, organisation.name, _games(organisation, options), engine, counts)
-        cluster.take(files, first_seq=_next_seq(lake), processed_ms=round(sandbox.clock.now_s() * 1000))
-    finally:
-        engine.close()
-
-
-def _games(organisation: Organisation, options: ImportOptions) -> GameIds:
-    return GameIds([game.id for game in organisation.games], options.games)
-
-
-def _next_seq(lake: Lake) -> int:
-    """Return the number of the next row that an import reads."""
-    return max((each.first_seq + each.rows for each in lake.taken_files()), default=FIRST_SEQ)
-
-
-class _ImportRun:
-    """One import into the lake of *sandbox*, with temporary files in *scratch*."""
-
-    def __init__(
-        self, sandbox: Sandbox, organisation: Organisation, options: ImportOptions, scratch: Path, counts: ImportCounts
-    ) -> None:
-        self._sandbox, self._options, self._scratch, self._counts = sandbox, options, scratch, counts
-        self._organisation = organisation.name
-        self._games = _games(organisation, options)
-        self._next_seq = _next_seq(sandbox.lake)
-        self._group: DecodedGroup | None = None
-        self._groups = 0
-
-    def take(self, files: Sequence[SourceFile]) -> None:
-        """Take *files*, in groups."""
-        try:
-            self._take_lines([file for file in files if file.kind == "raw-json"])
-            self._take_tables([file for file in files if file.kind == "event-parquet"])
-            self._commit()
-        finally:
-            if self._group:
-                self._group.close()
-        self._counts.report()
-
-    def _take_lines(self, files: Sequence[SourceFile]) -> None:
-        reader = LineReader(files, self._counts, first_seq=self._next_seq, scratch=self._scratch)
-        while not reader.is_exhausted:
-            group = self._open_group()
-            most = self._options.group_events - group.events
-            group.decode_lines(reader.chunk(self._options.chunk_rows, ends_after=most.__le__))
-            group.add_lines(reader.finished, reader.current, reader.dropped)
-            self._next_seq = reader.next_seq
-            if reader.current is None:
-                self._commit(at_least=self._options.group_events)
-
-    def _take_tables(self, files: Sequence[SourceFile]) -> None:
-        for file in files:
-            try:
-                with local_path(file, self._scratch) as path:
-                    self._take_table(file, path)
-            except DamagedFileError as error:
-                self._counts.note_damaged(file, error)
-            self._commit(at_least=self._options.group_events)
-
-    def _take_table(self, file: SourceFile, path: Path) -> None:
-        """Take one file of Parquet.
-
-        Raises:
-            DamagedFileError: it cannot be read.
-        """
-        each = ReadFile(file, self._next_seq, content=file_content(path))
-        if self._counts.has_content(each):
-            self._counts.note_taken_before(file)
-            return
-        columns = table_columns(path)
-        self._open_group().add_table(each, path, columns)
-        self._next_seq += each.rows
-        self._counts.note_taken(each, unknown=unknown_columns(columns), missing=missing_columns(columns))
-        self._counts.note_rows(each.rows, file.bytes)
-
-    def _open_group(self) -> DecodedGroup:
-        if self._group is None:
-            self._groups += 1
-            self._group = DecodedGroup(self._scratch / str(self._groups), self._games)
-        return self._group
-
-    def _commit(self, *, at_least: int = 0) -> None:
-        """Make the group a version of the lake, if it has files and *at_least* that many events."""
-        group = self._group
-        if group is None or not group.files or group.events < at_least:
-            return
-        stated = group.stated()
-        group.close()
-        lake, clock = self._sandbox.lake, self._sandbox.clock
-        folder = self._scratch / str(self._groups)
-        commit_staged(
-            {self._organisation: group.staged},
-            lake,
-            folder,
-            processed_ms=round(clock.now_s() * 1000),
-            last_batch=lake.last_run().last_batch,
-            stated={self._organisation: stated},
-            taken=[each.as_taken(self._organisation) for each in group.files],
-        )
-        self._counts.note_committed(group.files, events=group.events, undisclosed=group.undisclosed)
-        self._group = None
+    """Take *files* on this machine: JSON lines first, in groups that are a version each."""
+    scratch, seq = sandbox.options.state / "scratch", first_seq
+    lines = deque(file for file in files if file.kind == "raw-json")
+    tables = deque(file for file in files if file.kind == "event-parquet")
+    while lines or tables:
+        folder = scratch / str(seq)
+        with contextlib.closing(DecodedGroup(folder, games)) as group:
+            while (lines or tables) and group.events < options.group_events:
+                if lines:
+                    read = list[ReadFile]()
+                    most = min(options.chunk_rows, options.group_events - group.events)
+                    group.add_lines(read_lines(lines, read, counts, first_seq=seq, most=most, scratch=scratch), read)
+                    seq += sum(each.rows for each in read)
+                else:
+                    seq += _take_table(tables.popleft(), group, counts, first_seq=seq, scratch=scratch)
+            stated = group.stated()
+        if group.files:
+            commit_staged(
+                {organisation: group.staged},
+                sandbox.lake,
+                folder,
+                processed_ms=round(sandbox.clock.now_s() * 1000),
+                stated={organisation: stated},
+                taken=[each.as_taken(organisation) for each in group.files],
+            )
+            counts.note_committed(group.files, events=group.events, undisclosed=group.undisclosed)
         shutil.rmtree(folder)
+    counts.report()
+
+
+def _take_table(file: SourceFile, group: DecodedGroup, counts: ImportCounts, *, first_seq: int, scratch: Path) -> int:
+    """Add a file of Parquet to *group*, and return the number of its rows."""
+    try:
+        with local_path(file, scratch) as path:
+            each = ReadFile(file, first_seq, content=file_content(path))
+            if counts.has_content(each):
+                counts.note_taken_before(file)
+                return 0
+            columns = table_columns(path)
+            group.add_table(each, path, columns)
+    except DamagedFileError as error:
+        counts.note_damaged(file, error)
+        return 0
+    counts.note_taken(each, unknown=unknown_columns(columns), missing=missing_columns(columns))
+    counts.note_rows(each.rows, file.bytes)
+    return each.rows
+
+
+def read_lines(
+    rest: deque[SourceFile],
+    read: list[ReadFile],
+    counts: ImportCounts,
+    *,
+    first_seq: int,
+    most: int,
+    scratch: Path,
+) -> Iterator[pa.RecordBatch]:
+    """Yield the lines of whole files, numbered from *first_seq* on, until there are *most* or more.
+
+    The files go from *rest* to *read*, which lists those of which lines were yielded, also if they are not taken.
+    """
+    seq = first_seq
+    while rest and seq - first_seq < most:
+        each = ReadFile(rest.popleft(), seq)
+        try:
+            with local_path(each.file, scratch) as path:
+                if counts.is_taken(each.file, path):
+                    counts.note_taken_before(each.file)
+                    continue
+                read.append(each)
+                reader = JsonLinesFile(path, first_seq=seq)
+                for batch in reader.batches():
+                    each.rows = reader.rows
+                    counts.note_rows(len(batch), reader.take_read_bytes())
+                    yield batch
+            each.content, fields = reader.content, reader.fields
+            each.is_taken = counts.note_taken(each, unknown=fields.unknown, missing=fields.missing)
+        except DamagedFileError as error:
+            counts.note_damaged(each.file, error)
+        seq += each.rows
 
 
 def _result(organisation: str, counts: ImportCounts, *, repeated: int, available: str) -> ImportResult:

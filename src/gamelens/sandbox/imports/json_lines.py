@@ -6,8 +6,7 @@ Wire 5.6, Raw Data.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence, Set
-from contextlib import suppress
+from collections.abc import Iterator, Set
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -38,11 +37,13 @@ USER_META: Final = {
 }
 """Documented fields of `user_meta`."""
 _META: Final = "user_meta."
-_DOCUMENTED: Final = WRAPPER | {f"{_META}{name}" for name in USER_META}
-_INSTALL: Final = f"{_META}install_ts"
-_EXPECTED: Final = ("arrival_ts", "game_id", "data", _INSTALL)
+_EXPECTED: Final = ("arrival_ts", "game_id", "data", f"{_META}install_ts")
 _MOST_UNKNOWN: Final = 100
 """Fields of a file that are named at most, because their names may differ in each line."""
+
+_NOTHING: Final = msgspec.Raw(b"{}")
+_NOT_JSON: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+_decode: Final = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 _READ_BYTES: Final = 1 << 16
 _LONGEST_LINE: Final = 1 << 24
@@ -57,13 +58,13 @@ _SHAPE: Final = (
 
 
 class LineFields:
-    """Comparison of the fields of lines with the documented ones."""
+    """Comparison of the fields of lines with the documented ones. Values are skipped."""
 
     def __init__(self) -> None:
-        self._unknown: set[str] = set()
+        self._known, self._known_meta = set(WRAPPER), set(USER_META)
+        self._unknown: list[str] = []
         self._missing = set(_EXPECTED)
         self._is_any = False
-        self._decode = _decoder(self._unknown)
 
     @property
     def unknown(self) -> list[str]:
@@ -76,34 +77,29 @@ class LineFields:
         return sorted(self._missing) if self._is_any else []
 
     def note(self, text: bytes) -> None:
-        """Compare the lines of *text*.
-
-        Values are skipped. Only a line with a field that was never seen before is read as a whole.
-        """
+        """Compare the lines of *text*."""
         for line in text.split(b"\n"):
-            with suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):  # decoding counts what is not JSON
-                self._note_line(line)
-
-    def _note_line(self, line: bytes) -> None:
-        try:
-            fields = self._decode(line)
-        except msgspec.ValidationError:
-            self._note_unknown(msgspec.json.decode(line))
-        else:
+            try:
+                fields = _decode(line)
+            except _NOT_JSON:  # decoding counts it
+                continue
+            try:
+                meta = _decode(fields.get("user_meta", _NOTHING))
+            except _NOT_JSON:
+                meta = {}
             self._is_any = True
             if self._missing:
-                self._missing -= _present(fields)
+                self._missing -= {*fields, *(f"{_META}{name}" for name in meta)}
+            if not (fields.keys() <= self._known and meta.keys() <= self._known_meta):
+                self._note_unknown(fields.keys() - self._known, meta.keys() - self._known_meta)
 
-    def _note_unknown(self, line: Any) -> None:
-        if not isinstance(line, dict):
-            return
-        self._is_any = True
-        meta = line.get("user_meta")
-        names = {*line, *(f"{_META}{name}" for name in (meta if isinstance(meta, dict) else ()))}
-        self._missing -= names
-        if new := names - _DOCUMENTED - self._unknown:
-            self._unknown.update(sorted(new)[: _MOST_UNKNOWN - len(self._unknown)])
-            self._decode = _decoder(self._unknown)
+    def _note_unknown(self, fields: Set[str], meta: Set[str]) -> None:
+        new = {name: (self._known, name) for name in fields}
+        new |= {f"{_META}{name}": (self._known_meta, name) for name in meta}
+        for path in sorted(new)[: _MOST_UNKNOWN - len(self._unknown)]:
+            known, name = new[path]
+            known.add(name)
+            self._unknown.append(path)
 
 
 class JsonLinesFile:
@@ -178,37 +174,6 @@ class JsonLinesFile:
             self._read_bytes += len(chunk)
             yield chunk
             chunk = file.read(_READ_BYTES)
-
-
-def _decoder(also: Set[str]) -> Callable[[bytes], Any]:
-    """Return a decoder of lines that refuses fields beside the documented ones and *also*.
-
-    With as many of *also* as are ever named it refuses none.
-    """
-    names, refuses = sorted(_DOCUMENTED | also), len(also) < _MOST_UNKNOWN
-    of_meta = [name.removeprefix(_META) for name in names if name.startswith(_META)]
-    of_line = [name for name in names if not name.startswith(_META) and name != "user_meta"]
-    meta = msgspec.defstruct("UserMeta", _fields(of_meta, _META), forbid_unknown_fields=refuses)
-    fields = [*_fields(of_line), ("user_meta", meta | None, None)]
-    return msgspec.json.Decoder(msgspec.defstruct("Line", fields, forbid_unknown_fields=refuses)).decode
-
-
-def _fields(names: Sequence[str], prefix: str = "") -> list[Any]:
-    """Return fields of a struct, of any value, which are None in lines without them."""
-    return [
-        (
-            name if f"{prefix}{name}" in _EXPECTED else f"field_{place}",
-            msgspec.Raw,
-            msgspec.field(default=None, name=name),
-        )
-        for place, name in enumerate(names)
-    ]
-
-
-def _present(line: Any) -> set[str]:
-    """Return which of the expected fields a decoded line has."""
-    found = {name for name in _EXPECTED if name != _INSTALL and getattr(line, name) is not None}
-    return found | {_INSTALL} if line.user_meta is not None and line.user_meta.install_ts is not None else found
 
 
 def _unpacked(chunks: Iterator[bytes]) -> Iterator[bytes]:

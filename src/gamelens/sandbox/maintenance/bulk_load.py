@@ -17,7 +17,6 @@ from gamelens.sandbox.processing.pipeline import commit_staged
 from gamelens.sandbox.server import Sandbox, SandboxOptions, available_intervals
 from gamelens.sandbox.state.clock import Clock
 from gamelens.sandbox.state.tenants import Titles
-from gamelens.sandbox.storage.manifest import WRITTEN
 
 
 class BulkLoad:
@@ -50,7 +49,7 @@ class BulkLoad:
         lake, clock = self._sandbox.lake, self._sandbox.clock
         staged = {self._organisation.name: [path for day in sorted(days) for path in days[day]]}
         try:
-            commit_staged(staged, lake, self.folder, processed_ms=round(clock.now_s() * 1000), last_batch=WRITTEN)
+            commit_staged(staged, lake, self.folder, processed_ms=round(clock.now_s() * 1000), is_written=True)
         except OSError as error:
             raise Refused(f"the lake could not be filled: {error}") from error
         self._sandbox.health.note_written()

@@ -8,7 +8,6 @@ version of its own, and one that is killed changes nothing.
 from __future__ import annotations
 
 import shutil
-import sqlite3
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -19,7 +18,7 @@ import msgspec
 from gamelens.errors import Refused
 from gamelens.sandbox.building.part_writer import PartWriter
 from gamelens.sandbox.engines.duckdb_engine import DuckDBWriter
-from gamelens.sandbox.storage.inbox import open_store
+from gamelens.sandbox.processing.pipeline import opened_lake
 from gamelens.sandbox.storage.keyed_runs import PREFIX, SETTLED_KEYS, merge_columns
 from gamelens.sandbox.storage.lake import Lake, Snapshot
 from gamelens.sandbox.storage.lake_schema import ADDED_UP, COLUMNS
@@ -56,19 +55,13 @@ def compact(state: Path) -> int:
     Raises:
         Refused: the engine or the disk failed. The lake is as after the last step.
     """
-    store = open_store(state / "gamelens.db")
-    steps = 0
-    try:
-        lake = Lake(state / "lake", store)
+    with opened_lake(state, failed="compaction stopped, nothing was changed") as (lake, scratch):
+        steps = 0
         while step := next(due_steps(lake), None):
-            take_step(step, lake, state / "scratch")
+            take_step(step, lake, scratch)
             steps += 1
         lake.sweep()
         return steps
-    except (OSError, sqlite3.Error) as error:
-        raise Refused(f"compaction stopped, nothing was changed: {error}") from error
-    finally:
-        store.close()
 
 
 def take_step(step: Step, lake: Lake, scratch: Path) -> None:

@@ -8,6 +8,7 @@ by arrival and the earliest event of a player can only move earlier (Wire 4.9, L
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -32,9 +33,7 @@ class RunProgress(msgspec.Struct, frozen=True):
     """Progress of a processing run.
 
     Attributes:
-        events: number of events to take in.
-        decoded: number of those that are decoded.
-        committed: number of those that are in the lake.
+        events: number of events to take in, of which so many are *decoded* and *committed*.
         seconds: time since the run began.
     """
 
@@ -65,11 +64,10 @@ Report = Callable[[RunProgress], None]
 """A function that takes the progress of a run, up to four times a second."""
 
 
-class RunOrder(msgspec.Struct, frozen=True):
+class RunOrder(msgspec.Struct, frozen=True, tag=True):
     """An order to process one organisation.
 
     Attributes:
-        organisation: its name. It is listed as behind (`backlog`).
         last_batch: id of the last batch to take in.
         processed_ms: time of the processing, epoch milliseconds on the sandbox's clock.
     """
@@ -87,21 +85,19 @@ def process(state: Path, order: RunOrder, *, report: Report | None = None) -> No
     Raises:
         Refused: the engine or the disk failed. The lake is as after the last portion.
     """
-    store = open_store(state / "gamelens.db")
-    scratch = state / "scratch"
-    shutil.rmtree(scratch, ignore_errors=True)
-    try:
-        scratch.mkdir(parents=True)
-        lake = Lake(state / "lake", store)
+    with opened_lake(state, failed="processing stopped, nothing was changed") as (lake, scratch):
         organisation = order.organisation
-        after = lake.last_run_of(organisation).last_batch
-        batches = _batches(store, order, after)
+        after = lake.status(organisation).last_batch
+        batches: list[tuple[int, int]] = lake.store.execute(
+            "SELECT id, events FROM batches WHERE id > ? AND id <= ? AND organisation = ? ORDER BY id",
+            (after, order.last_batch, organisation),
+        ).fetchall()
         reporter = _Reporter(sum(events for _, events in batches), report)
         is_empty = not lake.snapshot(organisation).tables
         for up_to in _portions(batches, order.last_batch, is_empty=is_empty):
             folder = scratch / str(up_to)
             folder.mkdir()
-            received = pending(store, after=after, up_to=up_to, organisation=organisation)
+            received = pending(lake.store, after=after, up_to=up_to, organisation=organisation)
             staged = stage(reporter.counted(received), folder) if batches else {}
             commit_staged(
                 staged,
@@ -114,8 +110,22 @@ def process(state: Path, order: RunOrder, *, report: Report | None = None) -> No
             reporter.tell_committed()
             shutil.rmtree(folder)
             after = up_to
+
+
+@contextlib.contextmanager
+def opened_lake(state: Path, *, failed: str) -> Iterator[tuple[Lake, Path]]:
+    """Open the lake of *state* for work on it, and make an empty folder for temporary files.
+
+    Raises:
+        Refused: the disk fails. The message says that *failed*.
+    """
+    store, scratch = open_store(state / "gamelens.db"), state / "scratch"
+    shutil.rmtree(scratch, ignore_errors=True)
+    try:
+        scratch.mkdir(parents=True)
+        yield Lake(state / "lake", store), scratch
     except (OSError, sqlite3.Error) as error:
-        raise Refused(f"processing stopped, nothing was changed: {error}") from error
+        raise Refused(f"{failed}: {error}") from error
     finally:
         store.close()
         shutil.rmtree(scratch, ignore_errors=True)
@@ -154,22 +164,16 @@ def commit_staged(
     scratch: Path,
     *,
     processed_ms: int,
-    last_batch: int,
+    last_batch: int | None = None,
     reached: tuple[str, int] | None = None,
     stated: StagedFiles | None = None,
     taken: Sequence[TakenFile] = (),
+    is_written: bool = False,
 ) -> int:
-    """Build and commit *staged* files as the next version of *lake*, and return its number.
+    """Build and commit *staged*, files of new events, as the next version of *lake*, and return its number.
 
-    Args:
-        staged: files of new events, by organisation.
-        lake: the lake to extend.
-        scratch: folder for temporary files of the engine.
-        processed_ms: time of the processing, in milliseconds since the epoch.
-        last_batch: id of the last batch that the version includes, but for organisations that are behind.
-        reached: an organisation that was behind, and the id of its last batch that the version includes.
-        stated: files of installs that an import names, by organisation.
-        taken: files of raw events that the version includes.
+    *stated* has files of the installs that an import names, by organisation. The facts of the version are those of
+    `Lake.commit`.
     """
     for organisation in staged:
         restore_runs(organisation, lake, scratch)
@@ -191,17 +195,10 @@ def commit_staged(
         retired=retired,
         reached=reached,
         taken=taken,
+        is_written=is_written,
     )
     lake.sweep()
     return version
-
-
-def _batches(store: sqlite3.Connection, order: RunOrder, after: int) -> list[tuple[int, int]]:
-    """Return id and number of events of each batch of *order* after the one with id *after*."""
-    return store.execute(
-        "SELECT id, events FROM batches WHERE id > ? AND id <= ? AND organisation = ? ORDER BY id",
-        (after, order.last_batch, order.organisation),
-    ).fetchall()
 
 
 def _portions(batches: Iterable[tuple[int, int]], last: int, *, is_empty: bool) -> Iterator[int]:

@@ -17,8 +17,9 @@ import msgspec
 
 from gamelens.errors import Refused
 from gamelens.sandbox.building.batch_builder import build_parts
+from gamelens.sandbox.processing.pipeline import opened_lake
 from gamelens.sandbox.processing.staging import EVENTS_PER_BATCH, stage
-from gamelens.sandbox.storage.inbox import InboxBatch, newest, open_store, pending
+from gamelens.sandbox.storage.inbox import InboxBatch, newest, pending
 from gamelens.sandbox.storage.inbox import accept_loss as accept_losses
 from gamelens.sandbox.storage.lake import Lake, event_ranges
 from gamelens.sandbox.storage.manifest import LakePart, ProcessingRun, file_checksum
@@ -44,27 +45,18 @@ def rebuild(
 
     Without names these are all. A lake whose manifest is lost is made again as a whole, whatever the names.
 
-    Args:
-        state: state directory, of which no other process makes a run.
-        organisations: names.
-        accept_loss: whether a person goes on without events that the inbox lacks.
-        report: function that is told the progress.
+    With *accept_loss* a person goes on without events that the inbox lacks.
 
     Raises:
         Refused: an organisation is not known, events that were never received are lost, or the disk failed. The lake
             is as before.
     """
-    store = open_store(state / "gamelens.db")
-    scratch = state / "scratch"
-    shutil.rmtree(scratch, ignore_errors=True)
-    try:
-        scratch.mkdir(parents=True)
-        lake = Lake(state / "lake", store)
+    with opened_lake(state, failed="the tables were not made again, nothing was changed") as (lake, scratch):
         work = _Rebuild(lake, scratch, report or (lambda _: None), accept_loss=accept_loss)
         if lake.lost_because:
             names = work.restore_lake()
         else:
-            known = _received(store) | set(lake.organisations())
+            known = _received(lake.store) | set(lake.organisations())
             if unknown := sorted(set(organisations) - known):
                 raise Refused(f"{unknown[0]!r} has no events here: {', '.join(sorted(known)) or 'no organisation'} has")
             names = sorted(organisations or known)
@@ -72,13 +64,8 @@ def rebuild(
                 work.rebuild_organisation(name)
             lake.sweep()
         if accept_loss:
-            accept_losses(store)
+            accept_losses(lake.store)
         return names
-    except (OSError, sqlite3.Error) as error:
-        raise Refused(f"the tables were not made again, nothing was changed: {error}") from error
-    finally:
-        store.close()
-        shutil.rmtree(scratch, ignore_errors=True)
 
 
 class _Rebuild:
@@ -90,28 +77,28 @@ class _Rebuild:
 
     def rebuild_organisation(self, name: str) -> None:
         """Make all tables of one organisation again, as one version."""
-        snapshot = self._lake.snapshot(name)
+        snapshot, last_batch = self._lake.snapshot(name), self._lake.status(name).last_batch
         events, stated = snapshot.parts("events"), snapshot.parts("stated_installs")
         lost = [part for part in (*events, *stated) if not _is_whole(part)]
+        days = ", ".join(sorted(f"{part.first_day} to {part.last_day}" for part in lost if part.first_day)) or "all"
         folder = self._new_folder()
         if not lost:
             staged = _linked(events, folder)
         elif self._lake.last_run().is_written:
             raise Refused(
-                f"events of {name} of these days were written, not received, and are lost: {_days(lost)}. What was "
-                "written before can be written again into a new state directory, with `gamelens lake import` or "
+                f"events of {name} of these days were written, not received, and are lost: {days}. What was written "
+                "before can be written again into a new state directory, with `gamelens lake import` or "
                 "`gamelens simulate --into`"
             )
         else:
-            staged = self._stage([name], self._lake.last_run_of(name).last_batch, folder).get(name, [])
-            if missing := self._missing_batches(self._lake.last_run_of(name).last_batch):
+            staged = self._stage([name], last_batch, folder).get(name, [])
+            if missing := self._missing_batches(last_batch):
                 raise Refused(
-                    f"events of {name} of these days are damaged: {_days(lost)}: the inbox lacks {missing} batches. "
-                    f"{_ACCEPT}"
+                    f"events of {name} of these days are damaged: {days}: the inbox lacks {missing} batches. {_ACCEPT}"
                 )
         self._report(_STAGED)
         files = self._build(name, staged, folder, stated=[] if lost else [part.path for part in stated])
-        self._lake.compact(files, [part.path for parts in snapshot.tables.values() for part in parts])
+        self._lake.compact(files, [part.path for part in snapshot.all_parts()])
         self._report(1.0)
 
     def restore_lake(self) -> list[str]:
@@ -231,7 +218,3 @@ def _linked(parts: Sequence[LakePart], folder: Path) -> list[Path]:
             shutil.copyfile(part.path, link)
         links.append(link)
     return links
-
-
-def _days(lost: Sequence[LakePart]) -> str:
-    return ", ".join(sorted(f"{part.first_day} to {part.last_day}" for part in lost if part.first_day)) or "all"

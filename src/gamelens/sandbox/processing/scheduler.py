@@ -1,8 +1,8 @@
-"""Processing and compaction of a sandbox, one run at a time.
+"""Processing, compaction and rebuilds of a sandbox, one at a time.
 
 Each organisation is processed by a run of its own, those with few events first. One that fails holds up no other, and
 is tried again after a pause that grows. Processing goes before compaction: one that is under way ends at once, which
-loses nothing but its last step.
+loses nothing but its last step. The files of each version are checked, and tables that are damaged are made again.
 """
 
 from __future__ import annotations
@@ -11,23 +11,23 @@ import asyncio
 import contextlib
 import logging
 import sqlite3
+from collections import Counter
 from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
 from time import monotonic
 from typing import Final
 
 from gamelens.errors import Refused
 from gamelens.sandbox.processing.compaction import due_steps
-from gamelens.sandbox.processing.healing import Healer
-from gamelens.sandbox.processing.pipeline import Report, RunOrder, RunProgress, process
-from gamelens.sandbox.processing.worker import compact_in_worker, process_in_worker
+from gamelens.sandbox.processing.pipeline import Report, RunOrder, RunProgress
+from gamelens.sandbox.processing.worker import CompactionOrder, Order, RebuildOrder, carry_out, carry_out_in_worker
 from gamelens.sandbox.state.clock import Clock
 from gamelens.sandbox.state.state_directory import StateLock
-from gamelens.sandbox.storage.backlog import backlogs, note_failure, note_waiting, waiting_events
 from gamelens.sandbox.storage.lake import Lake
-from gamelens.sandbox.storage.lake_health import LakeHealth
+from gamelens.sandbox.storage.lake_health import EVERY_ORGANISATION, LakeHealth
 
-_WORKER_EVENTS: Final = 20_000  # below this, processing takes less time than starting a worker process
+_WORKER_EVENTS: Final = 20_000  # below this, the work takes less time than starting a worker process
 
 _log = logging.getLogger(__name__)
 
@@ -36,8 +36,8 @@ class Scheduler:
     """The runs of one state directory, of which this process holds the *lock*."""
 
     def __init__(self, state: Path, lake: Lake, clock: Clock, *, lock: StateLock, health: LakeHealth) -> None:
-        self._state, self._lake, self._clock, self._lock = state, lake, clock, lock
-        self._healer = Healer(state, lake, health, lock=lock)
+        self._state, self._lake, self._clock, self._lock, self._health = state, lake, clock, lock, health
+        self._checked_version: int | None = None
         self._one_at_a_time = asyncio.Lock()
         self._has_processed = asyncio.Event()
         self._compaction: asyncio.Task[None] | None = None
@@ -53,10 +53,16 @@ class Scheduler:
         *with_paused* says whether organisations are tried whose pause after a failure is not over.
 
         Raises:
-            Refused: an organisation could not be processed. The others are.
+            Refused: an organisation could not be processed, though the others are, or the whole lake is lost.
         """
         async with self.exclusively():
-            await self._healer.prepare_run()
+            # A run relies on the parts and the keyed runs of earlier ones. What an earlier process has checked and is
+            # as it was need not be read again for that: `check` does it beside the run.
+            for name in self._lake.organisations():
+                await asyncio.to_thread(self._health.check_changed, self._lake.snapshot(name))
+            await self._heal()
+            if self._lake.lost_because:
+                raise Refused(self._health.reason(EVERY_ORGANISATION))
             try:
                 reasons = await self._process_each(with_paused=with_paused)
             except sqlite3.Error as error:
@@ -69,36 +75,41 @@ class Scheduler:
 
     async def _process_each(self, *, with_paused: bool) -> dict[str, str]:
         """Process the organisations with new events, and return the reasons of failures by name."""
-        lake, store = self._lake, self._lake.store
-        last_run = lake.last_run()
-        ((newest,),) = store.execute("SELECT max(coalesce(max(id), -1), ?) FROM batches", (last_run.last_batch,))
-        processed_ms = round(self._clock.now_s() * 1000)
-        waiting = waiting_events(store, after=last_run.last_batch, up_to=newest)
-        note_waiting(store, waiting, last_batch=last_run.last_batch, processed_ms=last_run.processed_ms)
-        paused = {name for name, behind in backlogs(store).items() if behind.has_pause and not with_paused}
-        self._began, self._events, self._done = monotonic(), sum(waiting.values()), 0
+        lake = self._lake
+        ((received,),) = lake.store.execute("SELECT coalesce(max(id), 0) FROM batches")
+        newest, processed_ms = max(received, lake.last_run().last_batch), round(self._clock.now_s() * 1000)
+        waiting: Counter[str] = Counter()
+        for (name, _), events in lake.waiting_events(up_to=newest).items():
+            waiting[name] += events
+        lake.begin_runs(waiting.keys(), last_batch=newest, processed_ms=processed_ms)
+        paused = {name for name, status in lake.statuses().items() if status.has_pause and not with_paused}
+        self._began, self._events, self._done = monotonic(), waiting.total(), 0
         reasons: dict[str, str] = {}
-        for name in [name for name in waiting if name not in paused]:
+        for name, events in sorted(waiting.items(), key=lambda item: (item[1], item[0])):
+            if name in paused:
+                continue
             try:
-                await self._process_one(RunOrder(name, newest, processed_ms), waiting[name])
+                self._note(RunProgress(events, 0, 0, 0.0))
+                if reason := self._health.reasons().get(name):
+                    raise Refused(reason)
+                await self._carry_out(RunOrder(name, newest, processed_ms), events, self._note)
             except Exception as error:  # whatever failed, the others go on
                 if not isinstance(error, Refused):
                     _log.exception("a defect stopped the processing of %s", name)
                 reasons[name] = str(error) or type(error).__name__
-                behind = note_failure(store, name, reasons[name])
-                _log.warning("processing of %s failed %d times in a row: %s", name, behind.failures, behind.reason)
-            self._done += waiting[name]
+                status = lake.note_failure(name, reasons[name])
+                _log.warning("processing of %s failed %d times in a row: %s", name, status.failures, status.reason)
+            self._done += events
         if not waiting.keys() - paused - reasons.keys():
             lake.commit(processed_ms=processed_ms, last_batch=newest)  # organisations without new events go on
         return reasons
 
-    async def _process_one(self, order: RunOrder, events: int) -> None:
-        self._note(RunProgress(events, 0, 0, 0.0))
-        self._healer.refuse_damaged(order.organisation)
+    async def _carry_out(self, order: Order, events: int, report: Report) -> None:
+        """Carry out *order* over so many *events*: in a thread, or in a worker process where they are many."""
         if events < _WORKER_EVENTS:
-            await asyncio.to_thread(process, self._state, order, report=self._note)
+            await asyncio.to_thread(carry_out, self._state, order, report=report)
         else:
-            await process_in_worker(self._state, order, lock=self._lock, report=self._note)
+            await carry_out_in_worker(self._state, order, lock=self._lock, report=report)
 
     @contextlib.asynccontextmanager
     async def exclusively(self) -> AsyncIterator[None]:
@@ -114,8 +125,7 @@ class Scheduler:
             await asyncio.sleep(1)
             hour = int(self._clock.now_s() // 3600)
             is_retry = hour == last
-            failed = [behind for behind in self._lake.backlogs().values() if behind.failures]
-            if is_retry and all(behind.has_pause for behind in failed):
+            if is_retry and all(it.has_pause for it in self._lake.statuses().values() if it.failures):
                 continue
             last = hour
             try:
@@ -134,10 +144,47 @@ class Scheduler:
 
     async def check(self) -> None:
         """Check the files of a new version, and make damaged tables again."""
-        await self._healer.check_version()
-        if self._healer.is_due():
+        version = self._lake.last_run().version
+        if version != self._checked_version:
+            await self._check_files(pause=1.0)
+            self._checked_version = version
+        if self._damaged():
             async with self.exclusively():
-                await self._healer.heal()
+                await self._heal()
+
+    async def _check_files(self, *, pause: float) -> None:
+        for name in self._lake.organisations():
+            await asyncio.to_thread(self._health.check_all, self._lake.snapshot(name), pause=pause)
+
+    def _damaged(self) -> list[str]:
+        """Return the organisations whose damage a rebuild may undo."""
+        names = [EVERY_ORGANISATION] if self._lake.lost_because else self._health.damaged_organisations()
+        return [name for name in names if name not in self._health.losses]
+
+    async def _heal(self) -> None:
+        """Make damaged tables again, while no run is under way. What cannot be made again is noted."""
+        damaged, rebuilds = self._damaged(), self._health.rebuilds
+
+        def note(name: str, progress: RunProgress) -> None:
+            rebuilds[name] = progress.committed / progress.events
+
+        for name in damaged:
+            rebuilds[name] = 0.0
+            if name == EVERY_ORGANISATION:
+                order = RebuildOrder()
+                ((events,),) = self._lake.store.execute("SELECT coalesce(sum(events), 0) FROM batches")
+            else:
+                order, events = RebuildOrder((name,)), self._lake.snapshot(name).rows("events")
+            try:
+                await self._carry_out(order, events, partial(note, name))
+                _log.warning("damaged tables were made again: %s", name or "all")
+            except Refused as error:
+                _log.exception("damaged tables were not made again: %s", name or "all")
+                self._health.losses[name] = str(error)
+            finally:
+                del rebuilds[name]
+        if damaged:
+            await self._check_files(pause=0.0)
 
     async def compact_after_runs(self) -> None:
         """Compact the lake after each run, until the next one."""
@@ -164,6 +211,6 @@ class Scheduler:
     async def _compact(self) -> None:
         async with self._one_at_a_time:
             try:
-                await compact_in_worker(self._state, lock=self._lock)
+                await carry_out_in_worker(self._state, CompactionOrder(), lock=self._lock)
             except Refused:
                 _log.exception("compaction failed: it goes on after the next run")

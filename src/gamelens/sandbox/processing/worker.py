@@ -1,4 +1,4 @@
-"""Processing and compaction in a process of their own.
+"""Processing, rebuilds and compaction in a process of their own.
 
 The worker has a lower priority than the services. It shares its server's lock on the state directory, so that no other
 process can take the directory before both have ended. It ends when its standard input does, which happens when the
@@ -11,7 +11,6 @@ import asyncio
 import os
 import sys
 import threading
-from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import msgspec
@@ -23,49 +22,45 @@ from gamelens.sandbox.processing.rebuild import rebuild
 from gamelens.sandbox.state.state_directory import StateLock
 
 _NICENESS = 10
-_REBUILD = "rebuild"
 
 
-async def process_in_worker(state: Path, order: RunOrder, *, lock: StateLock, report: Report | None = None) -> None:
-    """Process the batches of *order* in a worker, which inherits the *lock* on *state*.
+class RebuildOrder(msgspec.Struct, frozen=True, tag=True):
+    """An order to make the tables of *organisations* again, or of all without names (`rebuild.rebuild`)."""
 
-    *report* is given the progress.
-
-    Raises:
-        Refused: the worker failed. The lake is as after the last portion.
-    """
-    await _run_worker(state, msgspec.json.encode(order).decode(), lock=lock, report=report)
+    organisations: tuple[str, ...] = ()
 
 
-async def compact_in_worker(state: Path, *, lock: StateLock) -> None:
-    """Compact the lake of *state* in a worker, until nothing is due.
-
-    It may be cancelled at any time.
-
-    Raises:
-        Refused: the worker failed. The lake is as after its last step.
-    """
-    await _run_worker(state, lock=lock)
+class CompactionOrder(msgspec.Struct, frozen=True, tag=True):
+    """An order to compact the lake until nothing is due."""
 
 
-async def rebuild_in_worker(
-    state: Path, organisations: Sequence[str], *, lock: StateLock, report: Callable[[float], None]
-) -> None:
-    """Make the tables of *organisations* again in a worker (`rebuild.rebuild`).
+Order = RunOrder | RebuildOrder | CompactionOrder
+
+
+def carry_out(state: Path, order: Order, *, report: Report | None = None) -> None:
+    """Carry out *order* in this process, and *report* how far it is.
 
     Raises:
-        Refused: the worker failed, or events are lost. The lake is as before.
+        Refused: it failed. The lake is as after the last version.
     """
+    match order:
+        case RunOrder():
+            process(state, order, report=report)
+        case RebuildOrder(organisations):
+            tell = report or (lambda _: None)
+            rebuild(state, organisations, report=lambda share: tell(RunProgress(100, 0, round(100 * share), 0.0)))
+        case CompactionOrder():
+            compact(state)
 
-    def pass_on(progress: RunProgress) -> None:
-        report(progress.committed / progress.events)
 
-    await _run_worker(state, _REBUILD, *organisations, lock=lock, report=pass_on)
+async def carry_out_in_worker(state: Path, order: Order, *, lock: StateLock, report: Report | None = None) -> None:
+    """Carry out *order* in a worker, which inherits the *lock* on *state*. It may be cancelled at any time.
 
-
-async def _run_worker(*arguments: Path | str, lock: StateLock, report: Report | None = None) -> None:
+    Raises:
+        Refused: the worker failed. The lake is as after the last version.
+    """
     worker = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", __name__, *map(str, arguments)),
+        *(sys.executable, "-m", __name__, str(state), msgspec.json.encode(order).decode()),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
@@ -94,31 +89,18 @@ async def _pass_on(stream: asyncio.StreamReader | None, report: Report | None) -
             report(msgspec.json.decode(line, type=RunProgress))
 
 
-def _write_progress(progress: RunProgress) -> None:
-    sys.stdout.write(msgspec.json.encode(progress).decode() + "\n")
-    sys.stdout.flush()
-
-
-def _write_share(share: float) -> None:
-    _write_progress(RunProgress(100, 0, round(100 * share), 0.0))
-
-
 def main() -> None:
-    """Process the state directory in the first argument, compact it or rebuild it.
-
-    A second argument is the order to process, as JSON, or the order to rebuild the organisations in those that follow.
-    Without one it is compacted.
-    """
+    """Carry out an order, the second argument as JSON, in the state directory that is the first."""
     threading.Thread(target=_exit_with_server, daemon=True).start()
     os.nice(_NICENESS)
-    state, *orders = sys.argv[1:]
+    state, order = sys.argv[1:]
+
+    def write(progress: RunProgress) -> None:
+        sys.stdout.write(msgspec.json.encode(progress).decode() + "\n")
+        sys.stdout.flush()
+
     try:
-        if not orders:
-            compact(Path(state))
-        elif orders[0] == _REBUILD:
-            rebuild(Path(state), orders[1:], report=_write_share)
-        else:
-            process(Path(state), msgspec.json.decode(orders[0], type=RunOrder), report=_write_progress)
+        carry_out(Path(state), msgspec.json.decode(order, type=Order), report=write)
     except Refused as error:
         sys.exit(str(error))
 

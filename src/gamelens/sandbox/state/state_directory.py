@@ -143,14 +143,7 @@ def read_stored(path: Path, kind: type[_Value], *, default: _Value) -> _Value:
         Refused: it is damaged.
     """
     try:
-        file = path.read_bytes()
-        try:
-            stored = msgspec.json.decode(file, type=_CheckedContent)
-        except msgspec.ValidationError:  # as earlier versions wrote it, or damaged in a way that *kind* refuses as well
-            return msgspec.json.decode(file, type=kind)
-        if crc32(stored.content) != stored.checksum:
-            raise msgspec.DecodeError("its checksum is wrong")
-        return msgspec.json.decode(stored.content, type=kind)
+        return read_checked(path, kind)
     except FileNotFoundError:
         return default
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -158,6 +151,23 @@ def read_stored(path: Path, kind: type[_Value], *, default: _Value) -> _Value:
             f"{path} is damaged: {error}. Put back a copy of it, or start on another --state: new keys would lock out "
             "the owners of the old ones"
         ) from None
+
+
+def read_checked(path: Path, kind: type[_Value]) -> _Value:
+    """Return what `store_checked` stored at *path*.
+
+    Raises:
+        OSError: it cannot be read.
+        ValueError: it is damaged.
+    """
+    file = path.read_bytes()
+    try:
+        stored = msgspec.json.decode(file, type=_CheckedContent)
+    except msgspec.ValidationError:  # as earlier versions wrote it, or damaged in a way that *kind* refuses as well
+        return msgspec.json.decode(file, type=kind)
+    if crc32(stored.content) != stored.checksum:
+        raise msgspec.DecodeError("its checksum is wrong")
+    return msgspec.json.decode(stored.content, type=kind)
 
 
 def check_state(state: Path) -> None:

@@ -17,7 +17,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Final, Literal
 from zlib import crc32
 
 import msgspec
@@ -57,24 +57,25 @@ CREATE TABLE IF NOT EXISTS population (     -- the scenario that the events are 
     scenario TEXT NOT NULL
 );
 """
-_COLUMNS: Final = "organisation, game_id, arrival_ms, country, events, rejected, is_gzipped, body, checksum"
-_VALUES: Final = "(?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_STORED: Final = (
+    *("organisation", "game_id", "arrival_ms", "country", "events", "rejected", "is_gzipped", "body", "checksum"),
+)
+_COLUMNS: Final = ", ".join(_STORED)
+_VALUES: Final = f"({', '.join('?' * len(_STORED))})"
 
 
 class InboxBatch(msgspec.Struct, frozen=True, kw_only=True):
     """Good events of one request.
 
     Attributes:
-        organisation: name of the game's organisation.
         game_id: unique within the organisation.
         arrival_ms: epoch milliseconds on the sandbox's clock.
         country: two letters, from the address of the request; None without one.
         events: number of events in *body*.
         rejected: number of events of the same request that were refused.
-        is_gzipped: whether *body* is gzipped.
         body: a JSON array of the events, as sent where all of them are good.
         id: order of arrival; 0 before the batch is stored.
-        written_checksum: the stored checksum; None before the batch is stored, and for rows older than the column.
+        written_checksum: the stored checksum; None before the batch is stored.
     """
 
     organisation: str
@@ -114,8 +115,6 @@ def open_store(path: Path) -> sqlite3.Connection:
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("PRAGMA wal_autocheckpoint = 16384")  # pages, 64 MB: every commit waits for a checkpoint
     connection.executescript(_SCHEMA)
-    if "checksum" not in {name for _, name, *_ in connection.execute("PRAGMA table_info(batches)")}:
-        connection.execute("ALTER TABLE batches ADD COLUMN checksum INTEGER")
     if "is_lost" not in {name for _, name, *_ in connection.execute("PRAGMA table_info(damaged)")}:
         connection.execute("ALTER TABLE damaged ADD COLUMN is_lost INTEGER NOT NULL DEFAULT 0")
     if connection.execute("SELECT 1 FROM edition").fetchone() is None:
@@ -303,7 +302,7 @@ class Inbox:
             if group:
                 # One statement for all, because each statement releases the GIL and has to get it back.
                 statement = f"INSERT INTO batches ({_COLUMNS}) VALUES {', '.join([_VALUES] * len(group))}"  # noqa: S608
-                cursor = connection.execute(statement, [value for batch in group for value in _row(batch)])
+                cursor = connection.execute(statement, [getattr(batch, name) for batch in group for name in _STORED])
                 self._acknowledged.acknowledge(cursor.lastrowid or 0)
             elif self.trouble:
                 connection.execute("PRAGMA application_id = 0")  # a write that changes nothing
@@ -312,15 +311,19 @@ class Inbox:
         return None
 
 
+def stored(
+    connection: sqlite3.Connection, *, after: int, up_to: int, organisation: str | None = None
+) -> Iterator[InboxBatch]:
+    """Yield batches in order of arrival, of one *organisation* or of all, damaged ones as well (`is_sound`)."""
+    clause = "WHERE id > ? AND id <= ? AND organisation = coalesce(?, organisation) ORDER BY id"
+    return _read(connection, clause, after, up_to, organisation)
+
+
 def pending(
     connection: sqlite3.Connection, *, after: int, up_to: int, organisation: str | None = None
 ) -> Iterator[InboxBatch]:
-    """Yield batches in order of arrival, of one *organisation* or of all.
-
-    A batch that fails its checksum is recorded as damaged and left out.
-    """
-    clause = "WHERE id > ? AND id <= ? AND organisation = coalesce(?, organisation) ORDER BY id"
-    for batch in _read(connection, clause, after, up_to, organisation):
+    """Yield batches as `stored` does, but for those that fail their checksum, which are recorded as damaged."""
+    for batch in stored(connection, after=after, up_to=up_to, organisation=organisation):
         if batch.is_sound:
             yield batch
         else:
@@ -389,14 +392,14 @@ def accept_loss(connection: sqlite3.Connection) -> None:
 
 def _last_in_lake(connection: sqlite3.Connection) -> int:
     """Return the id up to which all batches are in the lake, 0 if that cannot be told."""
-    try:
-        ((last,),) = connection.execute(
-            "SELECT min(coalesce((SELECT last_batch FROM runs ORDER BY number DESC LIMIT 1), 0),"
-            " coalesce((SELECT min(last_batch) FROM behind), 9e18))"
-        )
-    except sqlite3.DatabaseError:
-        return 0
-    return int(last)
+    for organisations in ("organisations", "behind"):  # `behind` is of 0.1
+        with contextlib.suppress(sqlite3.DatabaseError):
+            ((last,),) = connection.execute(
+                "SELECT min(coalesce((SELECT last_batch FROM runs ORDER BY number DESC LIMIT 1), 0),"  # noqa: S608
+                f" coalesce((SELECT min(last_batch) FROM {organisations}), 9e18))"
+            )
+            return int(last)
+    return 0
 
 
 def _read(connection: sqlite3.Connection, clause: str, *values: int | str | None) -> Iterator[InboxBatch]:
@@ -414,20 +417,6 @@ def _read(connection: sqlite3.Connection, clause: str, *values: int | str | None
             id=id_,
             written_checksum=checksum,
         )
-
-
-def _row(batch: InboxBatch) -> tuple[Any, ...]:
-    return (
-        batch.organisation,
-        batch.game_id,
-        batch.arrival_ms,
-        batch.country,
-        batch.events,
-        batch.rejected,
-        batch.is_gzipped,
-        batch.body,
-        batch.checksum,
-    )
 
 
 def _resolve(waiting: list[asyncio.Future[None]], error: StoreUnavailable | None) -> None:

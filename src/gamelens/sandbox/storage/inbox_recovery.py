@@ -21,10 +21,15 @@ from typing import Any, Final
 
 from gamelens.errors import Refused
 from gamelens.sandbox.storage.acknowledged_batches import AcknowledgedBatches, acknowledged_file
-from gamelens.sandbox.storage.backlog import SCHEMA as BACKLOG
 from gamelens.sandbox.storage.inbox import give_identity, mark_unreadable, open_store, renew_edition, set_scenario
-from gamelens.sandbox.storage.lake_record import read_record, record_file
-from gamelens.sandbox.storage.manifest import MANIFEST_TABLES, file_checksum
+from gamelens.sandbox.storage.manifest import (
+    BEHIND,
+    MANIFEST_TABLES,
+    ORGANISATIONS,
+    file_checksum,
+    has_table,
+    read_record,
+)
 
 _log = logging.getLogger(__name__)
 
@@ -97,7 +102,7 @@ def _quarantined_store(store: Path, copy: Path) -> Path | None:
 
 def _refuse_foreign(store: Path) -> None:
     """Raise `Refused` if *store* belongs to another state directory. It is read without its log, and not changed."""
-    record = read_record(record_file(store))
+    record = read_record(store)
     if not store.exists() or record is None or not record.identity:
         return
     try:
@@ -190,7 +195,7 @@ def _settle_reset(store: Path, connection: sqlite3.Connection, acknowledged: Ack
 
 def _lacks_version(store: Path, connection: sqlite3.Connection) -> bool:
     """Return whether a version of the lake was committed that the manifest in *store* lacks."""
-    record = read_record(record_file(store))
+    record = read_record(store)
     return record is not None and record.version > _read_number(connection, "SELECT max(number) FROM runs")
 
 
@@ -217,7 +222,7 @@ def _copy_readable(damaged: Path, copy: Path) -> int:
             missing = _copy_rows(old, new)
             mark_unreadable(new, missing or [None], file=quarantine_file)
             new.execute("COMMIT")
-        record = read_record(record_file(damaged))
+        record = read_record(damaged)
         if record and record.identity:  # the store is its own, or the damage would not be that of this directory
             give_identity(new, record.identity)
         new.execute("CREATE TABLE mended (kept_in TEXT NOT NULL, checksum INTEGER NOT NULL)")  # what it is a copy of
@@ -229,10 +234,20 @@ def _copy_readable(damaged: Path, copy: Path) -> int:
 
 def _copy_rows(old: sqlite3.Connection, new: sqlite3.Connection) -> list[int]:
     """Copy every readable row and return the ids of the missing batches."""
+    for name in ("damaged", "population"):  # of these the readable rows are better than none
+        with contextlib.suppress(sqlite3.DatabaseError):
+            _insert(new, name, _select(old, f"SELECT * FROM {name}"))  # noqa: S608
+    for name in ("identity", BEHIND, *(table.name for table in MANIFEST_TABLES)):
+        with contextlib.suppress(sqlite3.DatabaseError, TypeError):  # a table that is missing here makes the lake lost
+            rows = _select(old, f"SELECT * FROM {name}")  # noqa: S608
+            new.execute(*old.execute("SELECT sql FROM sqlite_master WHERE name = ?", (name,)).fetchone())
+            _insert(new, name, rows)
+    with contextlib.suppress(sqlite3.DatabaseError):
+        (lake_format,) = old.execute("PRAGMA user_version").fetchone()
+        new.execute(f"PRAGMA user_version = {lake_format}")
     last = _last_number(old)
-    _copy_manifest(old, new, has_batches=last > 0)
-    with contextlib.suppress(sqlite3.DatabaseError):  # the scenario's name is lost, and no event
-        _insert(new, "population", _select(old, "SELECT * FROM population"))
+    if not (last or has_table(new, BEHIND) or has_table(new, ORGANISATIONS.name)):
+        ORGANISATIONS.create(new)  # without batches it would tell nothing that answers need
     first = _read_number(old, "SELECT min(id) FROM batches") or 1
     for start in range(first, last + 1, _IDS_AT_ONCE):
         for rows in _readable_batches(old, start, min(start + _IDS_AT_ONCE - 1, last)):
@@ -240,30 +255,6 @@ def _copy_rows(old: sqlite3.Connection, new: sqlite3.Connection) -> list[int]:
     _continue_after(new, last)
     copied = {number for (number,) in new.execute("SELECT id FROM batches")}
     return [number for number in range(first, last + 1) if number not in copied]
-
-
-def _copy_manifest(old: sqlite3.Connection, new: sqlite3.Connection, *, has_batches: bool) -> None:
-    """Copy the readable tables of the lake's manifest.
-
-    Without `behind` batches might be taken for processed: a
-    lake that lacks it is lost, unless there never was a batch.
-    """
-    with contextlib.suppress(sqlite3.DatabaseError):
-        _insert(new, "damaged", _select(old, "SELECT * FROM damaged"))
-    for name in ("identity", "behind", *MANIFEST_TABLES):
-        with contextlib.suppress(sqlite3.DatabaseError, TypeError):  # there is no such table
-            _copy_table(old, new, name)
-    if not has_batches:
-        new.execute(BACKLOG)
-    with contextlib.suppress(sqlite3.DatabaseError):
-        (lake_format,) = old.execute("PRAGMA user_version").fetchone()
-        new.execute(f"PRAGMA user_version = {lake_format}")
-
-
-def _copy_table(old: sqlite3.Connection, new: sqlite3.Connection, name: str) -> None:
-    rows = _select(old, f"SELECT * FROM {name}")  # noqa: S608
-    new.execute(*old.execute("SELECT sql FROM sqlite_master WHERE name = ?", (name,)).fetchone())
-    _insert(new, name, rows)
 
 
 def _readable_batches(old: sqlite3.Connection, first: int, last: int) -> Iterator[list[dict[str, Any]]]:

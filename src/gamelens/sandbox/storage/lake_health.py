@@ -3,8 +3,8 @@
 Each file is read once and compared with its checksum, again only if it is replaced or touched. Sizes are compared at
 each use. So a question waits for the checks of the files that it reads and of no others.
 
-A start reads every file again, in the background. A run does not wait for that: it takes the word of the process
-before for the files that have not changed since (`checked.json`), as a sandbox that was never stopped would.
+A start reads every file again, in the background. A run does not wait for that: it relies on what the process before
+noted (`checked.json`) of the files that have not changed since.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -71,56 +71,9 @@ class LakeHealth:
                 raise LakeUnavailable("the files of the lake are still being checked: ask again in a moment")
 
         for part in parts:
-            self._check(organisation, part, on_chunk=give_up)
-        self.raise_damage(organisation, [part.path for part in parts])
-
-    def raise_damage(self, organisation: str, paths: Iterable[Path]) -> None:
-        """Raise `LakeUnavailable` if one of *paths* is known to be damaged."""
-        damaged = self._damaged.get(organisation, {})
-        if any(path in damaged for path in paths):
+            self._check(part, on_chunk=give_up)
+        if not self._damaged.get(organisation, {}).keys().isdisjoint(part.path for part in parts):
             raise LakeUnavailable(self.reason(organisation))
-
-    def check_all(self, snapshot: Snapshot, *, pause: float = 1.0) -> None:
-        """Check every file of *snapshot*: all sizes first, then checksums.
-
-        Rests *pause* times as long as it has worked, so that questions go on.
-        """
-        self._check_each(snapshot, _parts(snapshot), pause)
-
-    def check_changed(self, snapshot: Snapshot) -> None:
-        """Check the files of *snapshot* that have changed since they were last checked.
-
-        An earlier process may have done that.
-        """
-        before = self._sound_before
-        self._check_each(snapshot, [part for part in _parts(snapshot) if before.get(part.path) != _look_at(part)[0]])
-
-    def note_written(self) -> None:
-        """Take every file of the newest version that is not known to be damaged as checked, but for its size.
-
-        An import or a bulk load that has just read what it wrote for its checksums need not leave that to a start.
-        """
-        for name in self._lake.organisations():
-            damaged = self._damaged.get(name, {})
-            for part in _parts(self._lake.snapshot(name)):
-                stamp, reason = _look_at(part)
-                if reason is None and part.path not in damaged:
-                    self._sound.setdefault(part.path, stamp)
-        self._is_news = True
-        self._remember()
-
-    def _check_each(self, snapshot: Snapshot, parts: Sequence[LakePart], pause: float = 0.0) -> None:
-        paths = {part.path for part in _parts(snapshot)}
-        for part in parts:
-            _, reason = _look_at(part)
-            if reason:
-                self._note(snapshot.organisation, part, reason)
-        for part in parts:
-            began = time.monotonic()
-            self._check(snapshot.organisation, part)
-            time.sleep(pause * (time.monotonic() - began))
-        self._forget_others(snapshot.organisation, paths)
-        self._remember()
 
     def recheck(self, organisation: str, parts: Sequence[LakePart]) -> None:
         """Read *parts* again after an engine has failed over them.
@@ -128,11 +81,46 @@ class LakeHealth:
         Raises:
             LakeUnavailable: one of them is damaged.
         """
-        for part in parts:
-            with self._lock:
+        with self._lock:
+            for part in parts:
                 self._sound.pop(part.path, None)
-            self._check(organisation, part)
-        self.raise_damage(organisation, [part.path for part in parts])
+        self.require(organisation, parts)
+
+    def check_all(self, snapshot: Snapshot, *, pause: float = 1.0) -> None:
+        """Check every file of *snapshot*: all sizes first, then checksums.
+
+        Rests *pause* times as long as it has worked, so that questions go on.
+        """
+        self._check_each(snapshot, list(snapshot.all_parts()), pause)
+
+    def check_changed(self, snapshot: Snapshot) -> None:
+        """Check the files of *snapshot* that have changed since this process or the one before checked them."""
+        before = self._sound_before
+        changed = [part for part in snapshot.all_parts() if before.get(part.path) != _look_at(part)[0]]
+        self._check_each(snapshot, changed, 0.0)
+
+    def _check_each(self, snapshot: Snapshot, parts: Sequence[LakePart], pause: float) -> None:
+        for part in parts:
+            if reason := _look_at(part)[1]:
+                self._note(part, reason)
+        for part in parts:
+            began = time.monotonic()
+            self._check(part)
+            time.sleep(pause * (time.monotonic() - began))
+        self._forget_others(snapshot)
+        self._remember()
+
+    def note_written(self) -> None:
+        """Take every file of the newest version that is not known to be damaged as checked, but for its size.
+
+        An import or a bulk load that has just read what it wrote for its checksums need not leave that to a start.
+        """
+        for part in (part for name in self._lake.organisations() for part in self._lake.snapshot(name).all_parts()):
+            stamp, reason = _look_at(part)
+            if reason is None and part.path not in self._damaged.get(part.organisation, {}):
+                self._sound.setdefault(part.path, stamp)
+        self._is_news = True
+        self._remember()
 
     def damaged_organisations(self) -> list[str]:
         """Return the organisations that have a damaged file in the newest version."""
@@ -148,59 +136,60 @@ class LakeHealth:
         return {organisation: self.reason(organisation) for organisation in self.damaged_organisations()}
 
     def damage(self) -> dict[str, str]:
-        """Return the damaged files, by organisation."""
+        """Return the damaged files, by organisation: three of them, and how many more."""
+        found = {}
         with self._lock:
-            return {
-                organisation: _listed([f"{path.relative_to(self._lake.root)} {what}" for path, what in files.items()])
-                for organisation, files in sorted(self._damaged.items())
-            }
+            for organisation, files in sorted(self._damaged.items()):
+                listed = [f"{path.relative_to(self._lake.root)} {reason}" for path, reason in files.items()]
+                more = f" and {len(listed) - 3} more" if len(listed) > 3 else ""
+                found[organisation] = "; ".join(listed[:3]) + more
+        return found
 
     def reason(self, organisation: str) -> str:
         """Return a sentence about the damage to *organisation* and what becomes of it."""
-        what = self.damage().get(organisation, "")
+        damage = self.damage().get(organisation, "")
         if lost_because := self._lake.known_loss:
-            what, organisation = lost_because, EVERY_ORGANISATION
+            damage, organisation = lost_because, EVERY_ORGANISATION
         if organisation in self.losses:
-            return f"{what}. {self.losses[organisation]}"
+            return f"{damage}. {self.losses[organisation]}"
         if organisation in self.rebuilds:
-            return f"{what}: its tables are being made again, {self.rebuilds[organisation]:.0%} done. Ask again later"
-        return f"{what}: its tables will be made again. Ask again later"
+            return f"{damage}: its tables are being made again, {self.rebuilds[organisation]:.0%} done. Ask again later"
+        return f"{damage}: its tables will be made again. Ask again later"
 
-    def _check(self, organisation: str, part: LakePart, on_chunk: Callable[[], None] | None = None) -> None:
+    def _check(self, part: LakePart, on_chunk: Callable[[], None] | None = None) -> None:
         stamp, reason = _look_at(part)
-        if reason is None and self._sound.get(part.path, stamp[:0])[:3] == stamp[:3]:  # a link may be made to it
-            return
         if reason is None:
+            if self._sound.get(part.path, stamp[:0])[:3] == stamp[:3]:  # a link may be made to it
+                return
             try:
-                checksum = file_checksum(part.path, on_chunk=on_chunk)
+                is_sound = file_checksum(part.path, on_chunk=on_chunk) == part.content
             except OSError as error:
                 reason = f"cannot be read ({error.strerror})"
             else:
-                reason = None if checksum == part.content else "is damaged"
-        if reason is None:
-            with self._lock:
-                self._sound[part.path], self._is_news = stamp, True
-                self._damaged.get(organisation, {}).pop(part.path, None)
-        else:
-            self._note(organisation, part, reason)
-
-    def _note(self, organisation: str, part: LakePart, reason: str) -> None:
+                reason = None if is_sound else "is damaged"
+        if reason is not None:
+            self._note(part, reason)
+            return
         with self._lock:
-            of_organisation = self._damaged.setdefault(organisation, {})
-            if part.path not in of_organisation:
+            self._sound[part.path], self._is_news = stamp, True
+            self._damaged.get(part.organisation, {}).pop(part.path, None)
+
+    def _note(self, part: LakePart, reason: str) -> None:
+        with self._lock:
+            files = self._damaged.setdefault(part.organisation, {})
+            if part.path not in files:
                 _log.error("a file of the lake %s: %s", reason, part.path)
-            of_organisation[part.path] = reason
+            files[part.path] = reason
             self._sound_before.pop(part.path, None)
 
-    def _forget_others(self, organisation: str, paths: set[Path]) -> None:
-        """Forget the files of *organisation* that are no longer in the newest version."""
+    def _forget_others(self, snapshot: Snapshot) -> None:
+        """Forget the files of the organisation of *snapshot* that are not in it."""
+        organisation, paths = snapshot.organisation, {part.path for part in snapshot.all_parts()}
         folder = folder_of(organisation)
-
-        def without_others(files: Mapping[Path, _Stamp]) -> dict[Path, _Stamp]:
-            return {path: stamp for path, stamp in files.items() if path in paths or path.parent.name != folder}
-
         with self._lock:
-            self._sound, self._sound_before = without_others(self._sound), without_others(self._sound_before)
+            for files in (self._sound, self._sound_before):
+                for path in [path for path in files if path not in paths and path.parent.name == folder]:
+                    del files[path]
             kept = {path: why for path, why in self._damaged.pop(organisation, {}).items() if path in paths}
             if kept:
                 self._damaged[organisation] = kept
@@ -212,22 +201,17 @@ class LakeHealth:
         with self._lock:
             if self._memory is None or not self._is_news:
                 return
-            files = {
-                str(path.relative_to(self._lake.root)): s for path, s in (self._sound_before | self._sound).items()
-            }
+            checked = self._sound_before | self._sound
+            stamps = {str(path.relative_to(self._lake.root)): stamp for path, stamp in checked.items()}
             try:
-                write_private(self._memory, msgspec.json.encode(files))
+                write_private(self._memory, msgspec.json.encode(stamps))
                 self._is_news = False
             except OSError as error:
                 _log.warning("the next start will read all files again: %s cannot be written: %s", self._memory, error)
 
 
-def _parts(snapshot: Snapshot) -> list[LakePart]:
-    return [part for of_table in snapshot.tables.values() for part in of_table]
-
-
 def _read_memory(memory: Path | None, root: Path) -> dict[Path, _Stamp]:
-    """Return the stamps that an earlier process left, of none if its file cannot be read."""
+    """Return the stamps that an earlier process left, an empty dictionary if its file cannot be read."""
     try:
         stamps = msgspec.json.decode(memory.read_bytes(), type=dict[str, _Stamp]) if memory else {}
     except (OSError, msgspec.DecodeError, UnicodeDecodeError):  # then all files are read again
@@ -236,20 +220,12 @@ def _read_memory(memory: Path | None, root: Path) -> dict[Path, _Stamp]:
 
 
 def _look_at(part: LakePart) -> tuple[_Stamp, str | None]:
-    """Return what tells whether a file has changed, and the reason if it is not whole.
-
-    Its size is wrong, or it is missing.
-    """
+    """Return what tells whether a file has changed, and the reason why it is not whole: it is missing or too short."""
     try:
         status = part.path.stat()
+    except FileNotFoundError:
+        return (0, 0, 0, 0), "is missing"
     except OSError as error:
-        return (0, 0, 0, 0), "is missing" if isinstance(
-            error, FileNotFoundError
-        ) else f"cannot be read ({error.strerror})"
+        return (0, 0, 0, 0), f"cannot be read ({error.strerror})"
     stamp = status.st_size, status.st_ino, status.st_mtime_ns, status.st_ctime_ns
     return stamp, None if status.st_size == part.bytes else f"has {status.st_size} bytes instead of {part.bytes}"
-
-
-def _listed(damage: Sequence[str]) -> str:
-    more = f" and {len(damage) - 3} more" if len(damage) > 3 else ""
-    return "; ".join(damage[:3]) + more

@@ -1,76 +1,35 @@
-"""The manifest of the lake: its last runs and its files, in tables of SQLite whose rows have checksums."""
+"""The manifest of the lake: the structs of its rows, and the tables of SQLite that keep them.
+
+SQLite does not notice when a stored byte changes, so each row has a checksum. Beside the store lies a small file with
+what was committed last, because SQLite goes back to an older state without an error when its log is missing, and a
+store that is missing or was put in the place of another looks like any other. It is written after each commit, so it is
+never ahead of a sound store.
+"""
 
 from __future__ import annotations
 
-import contextlib
+import logging
 import sqlite3
-import time as real_time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+import time
+from collections.abc import Callable, Iterable
 from datetime import date
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Generic, TypeVar, get_args
+from zlib import crc32
 
 import msgspec
 from zlib_ng import zlib_ng
 
 from gamelens.errors import Refused
-from gamelens.sandbox.storage import backlog
-from gamelens.sandbox.storage.checked_table import CheckedTable, Values
+from gamelens.sandbox.state.state_directory import read_checked, store_checked
 from gamelens.sandbox.storage.lake_schema import FORMAT
 from gamelens.wire.intervals import Interval, interval_of_days
 
-WRITTEN = -1
-"""The `last_batch` of a run that took in files instead of batches (`bulk_load`)."""
-_MOST_RUNS = 8
+_log = logging.getLogger(__name__)
+
 _BYTES_AT_ONCE: Final = 1 << 20
-
-_RUNS = CheckedTable(  # the last processing runs: the versions of the lake, which are the numbers of the rows
-    "runs",
-    {
-        "processed_ms": "INTEGER",
-        "last_batch": "INTEGER",
-        "duplicates": "INTEGER",
-        "is_written": "INTEGER",
-        "files": "INTEGER",
-        "format": "INTEGER",
-    },
-)
-_FILES = CheckedTable(  # the parts of the newest version, and those that it has replaced lately
-    "files",
-    {
-        "path": "TEXT",
-        "organisation": "TEXT",
-        "kind": "TEXT",
-        "first_day": "TEXT",
-        "last_day": "TEXT",
-        "rows": "INTEGER",
-        "level": "INTEGER",
-        "bytes": "INTEGER",
-        "content": "INTEGER",
-        "added": "INTEGER",
-        "removed": "INTEGER",
-        "removed_ms": "INTEGER",
-    },
-)
-
-_TAKEN = CheckedTable(  # the files that imports have taken; a lake that never had an import lacks the table
-    "taken_files",
-    {
-        "organisation": "TEXT",
-        "name": "TEXT",
-        "bytes": "INTEGER",
-        "content": "TEXT",
-        "kind": "TEXT",
-        "first_seq": "INTEGER",
-        "rows": "INTEGER",
-        "refused": "TEXT",
-        "arrived": "TEXT",
-        "version": "INTEGER",
-    },
-)
-
-MANIFEST_TABLES = (_RUNS.name, _FILES.name, _TAKEN.name)
-"""Names of the SQLite tables of the manifest."""
+_COPY: Final = "_copy"  # of a table of 0.1, which kept each of them twice
+_Row = TypeVar("_Row", bound=msgspec.Struct)
 
 
 class LakeUnavailable(Refused):
@@ -81,29 +40,28 @@ class LakePart(msgspec.Struct, frozen=True, kw_only=True):
     """One file of a table.
 
     Attributes:
-        path: absolute.
-        organisation: name of its organisation.
+        number: number of its row, 0 before it has one.
+        path: absolute; in the manifest relative to the folder of the lake.
         kind: the table that it belongs to, one of `lake_schema.COLUMNS` or a keyed run (`keyed_runs`).
         first_day: first day of its rows, None where readers take every part.
         last_day: last day of its rows.
-        rows: number of rows.
-        bytes: size of the file.
-        content: checksum of the file.
         level: 0 for a part that a run wrote, more for one that compaction made of several.
+        content: CRC-32 of the file.
         added: version that added it.
         removed: version that replaced it, None in the newest one.
         removed_ms: real time of that, epoch milliseconds.
     """
 
+    number: int = 0
     path: Path
     organisation: str
     kind: str
     first_day: date | None = None
     last_day: date | None = None
     rows: int
+    level: int = 0
     bytes: int
     content: int
-    level: int = 0
     added: int = 0
     removed: int | None = None
     removed_ms: int | None = None
@@ -122,14 +80,12 @@ class LakePart(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TakenFile(msgspec.Struct, frozen=True, kw_only=True):
-    """A file of raw events that an import has taken, in the order of the columns.
+    """A file of raw events that an import has taken.
 
     Attributes:
-        organisation: name of the organisation that has its events.
+        number: number of its row, 0 before it has one.
         name: last part of its path or URL.
-        bytes: size of the file.
         content: SHA-256 of the file, in hexadecimal digits.
-        kind: its format.
         first_seq: number of its first row among the events of all imports.
         rows: number of its rows, damaged ones included.
         refused: the rows that were not taken, as JSON: number by reason.
@@ -137,6 +93,7 @@ class TakenFile(msgspec.Struct, frozen=True, kw_only=True):
         version: version of the lake that took it.
     """
 
+    number: int = 0
     organisation: str
     name: str
     bytes: int
@@ -155,9 +112,9 @@ class ProcessingRun(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         version: number of the run; 0 before the first.
         processed_ms: epoch milliseconds on the sandbox's clock; None before the first.
-        last_batch: id of the last batch that is in the lake, but for organisations that are behind.
+        last_batch: id of the last batch that was taken in, of whatever organisation.
         duplicates: repeated events that all runs together left out.
-        is_written: whether the lake has events that were loaded as files and never received.
+        is_written: whether the lake has events that were loaded as files or imported, and never received.
         files: number of files of the version.
         format: layout of the lake (`lake_schema.FORMAT`).
     """
@@ -171,162 +128,170 @@ class ProcessingRun(msgspec.Struct, frozen=True, kw_only=True):
     format: int = FORMAT
 
 
-class Manifest:
-    """The manifest in *store* of the files below *root*.
+class OrganisationStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """How far the lake has the batches of one organisation, and what became of its last runs.
 
-    Only `create` and `restore` make tables, and only `restore` drops any.
+    Attributes:
+        number: number of its row, 0 before it has one.
+        last_batch: id of the last of its batches that is in the lake, or of any later one that is not its own.
+        processed_ms: time of its last complete run, epoch milliseconds on the sandbox's clock; None before the first.
+        failures: runs in a row that failed.
+        reason: reason of the last failure.
+        retry_s: epoch seconds of real time before which no attempt begins by itself; None without a failure.
+        is_written: whether events of it were loaded as files (`bulk_load`).
     """
 
-    def __init__(self, store: sqlite3.Connection, root: Path) -> None:
-        self._store, self._root = store, root
+    number: int = 0
+    name: str
+    last_batch: int
+    processed_ms: int | None
+    failures: int = 0
+    reason: str | None = None
+    retry_s: float | None = None
+    is_written: bool = False
 
-    def is_absent(self) -> bool:
-        """Return whether the store has no table of a manifest."""
-        return not (_RUNS.exists(self._store) or _FILES.exists(self._store) or _TAKEN.exists(self._store))
+    @property
+    def has_pause(self) -> bool:
+        """Whether the pause after a failure is not over."""
+        return self.retry_s is not None and time.time() < self.retry_s
 
-    def create(self) -> None:
-        """Create the manifest of a new lake, in a store that has none."""
-        with self.transaction():
-            self._store.execute(backlog.SCHEMA)
-            _RUNS.create(self._store)
-            _FILES.create(self._store)
-            self._store.execute(f"PRAGMA user_version = {FORMAT}")
+    def completed(self, last_batch: int, processed_ms: int) -> OrganisationStatus:
+        """Return the status after a complete run, that has all batches up to *last_batch*."""
+        done = {"last_batch": last_batch, "processed_ms": processed_ms, "failures": 0, "reason": None, "retry_s": None}
+        return msgspec.structs.replace(self, **done)
 
-    def last_run(self) -> ProcessingRun:
-        """Return the newest version, or version 0 before the first run."""
-        runs = _RUNS.read(self._store, newest=2)
-        return _run(*list(runs.items())[-1]) if runs else ProcessingRun()
+    def to_json(self) -> dict[str, object]:
+        """Return the failure as `GET /summary` shows it."""
+        return {"reason": self.reason, "failures": self.failures, "retry_ts": round(self.retry_s or 0)}
 
-    def files(self) -> dict[int, LakePart]:
-        """Return the files by number, replaced ones included."""
-        return {number: self._part(values) for number, values in _FILES.read(self._store).items()}
 
-    def read(self) -> tuple[ProcessingRun, list[LakePart], str | None]:
-        """Return the newest version, its files, and the reason why they are lost, if they are."""
-        with self.transaction("DEFERRED"):
-            run, files = self.last_run(), self.files().values()
-            backlog.backlogs(self._store)  # without the list, batches might be taken for processed
-        return run, [file for file in files if file.removed is None], _find_loss(run, files)
+class CheckedTable(Generic[_Row]):
+    """A table called *name* of rows of the struct *row*, whose first field is the number of the row.
 
-    def _part(self, row: Values) -> LakePart:
-        values = dict(zip(_FILES.columns, row, strict=True))
-        days = {name: date.fromisoformat(values[name]) if values[name] else None for name in ("first_day", "last_day")}
-        return LakePart(**values | days | {"path": self._root / values["path"]})
+    Rows are read in full and by number only: a damaged index would hide some.
+    """
 
-    def _write_files(self, files: Mapping[int, LakePart]) -> None:
-        rows = {}
-        for number, file in files.items():
-            values = msgspec.structs.asdict(file) | {"path": str(file.path.relative_to(self._root))}
-            days = {name: day.isoformat() if (day := values[name]) else None for name in ("first_day", "last_day")}
-            rows[number] = tuple((values | days)[name] for name in _FILES.columns)
-        _FILES.write(self._store, rows)
+    def __init__(self, name: str, row: type[_Row]) -> None:
+        self.name, self._row = name, row
+        self._fields = row.__struct_fields__
+        self._columns = {field.name: _column_type(field.type) for field in msgspec.structs.fields(row)[1:]}
 
-    def next_version(self) -> int:
-        """Return the number of the next version, which no row of a file names."""
-        return self._version_after(self.files().values())
-
-    def add_run(self, run: ProcessingRun, added: Iterable[LakePart], retired: Collection[Path]) -> int:
-        """Write the next version inside the caller's transaction, and return its number.
-
-        Args:
-            run: the facts of the version. Its number and its number of files are found here.
-            added: new files.
-            retired: files that they replace.
+    def read(self, store: sqlite3.Connection, *, newest: int | None = None) -> list[_Row]:
+        """Return the rows that are sound, by number; only so many of the *newest*.
 
         Raises:
-            LakeUnavailable: one of the *retired* is not in the newest version, or the manifest is damaged.
+            sqlite3.DatabaseError: the table cannot be read.
         """
-        known = self.files()
-        if loss := _find_loss(self.last_run(), known.values()):
-            raise LakeUnavailable(loss)
-        gone = {number: file for number, file in known.items() if file.path in retired and file.removed is None}
-        if len(gone) != len(retired):
-            raise LakeUnavailable("files that are to be replaced are not in the manifest: start the sandbox again")
-        version, now_ms = self._version_after(known.values()), real_ms()
-        rows = {n: msgspec.structs.replace(file, removed=version, removed_ms=now_ms) for n, file in gone.items()}
-        first = max(known, default=0) + 1
-        rows |= {n: msgspec.structs.replace(file, added=version) for n, file in enumerate(added, first)}
-        self._write_files(rows)
-        live = sum(file.removed is None for file in (known | rows).values())
-        self._write_run(msgspec.structs.replace(run, version=version, files=live))
-        return version
+        # As a blob, because text that is not UTF-8 would be an error of the whole statement.
+        names = [f"CAST({name} AS BLOB)" if kind == "TEXT" else name for name, kind in self._columns.items()]
+        query = f"SELECT number, {', '.join(names)}, checksum FROM {self.name} ORDER BY number DESC"  # noqa: S608
+        rows = []
+        for *stored, checksum in store.execute(f"{query} LIMIT ?", (-1 if newest is None else newest,)):
+            values = tuple([value.decode(errors="replace") if type(value) is bytes else value for value in stored])
+            if _checksum(values) == checksum:
+                row = dict(zip(self._fields, values, strict=True))
+                rows.append(msgspec.convert(row, self._row, strict=False, dec_hook=lambda kind, value: kind(value)))
+        return rows[::-1]
 
-    def restore(self, run: ProcessingRun, files: Iterable[LakePart], *, version: int) -> None:
-        """Make *run* with *files* the only version, in place of all others and of a manifest that is damaged.
+    def write(self, store: sqlite3.Connection, rows: Iterable[_Row]) -> None:
+        """Add *rows*, or replace those of the same numbers, inside the caller's transaction."""
+        names = ", ".join(("number", *self._columns, "checksum"))
+        places = ", ".join("?" * (len(self._columns) + 2))
+        built_in = (msgspec.to_builtins(msgspec.structs.astuple(row), enc_hook=str) for row in rows)
+        stored = (tuple(int(value) if isinstance(value, bool) else value for value in values) for values in built_in)
+        store.executemany(
+            f"INSERT OR REPLACE INTO {self.name} ({names}) VALUES ({places})",  # noqa: S608
+            [(*values, _checksum(values)) for values in stored],
+        )
 
-        Numbers of versions go on, so that no path and no snapshot is taken for an older one.
-        """
-        with self.transaction():
-            self._store.execute("DROP TABLE IF EXISTS behind")
-            for table in (_RUNS, _FILES, _TAKEN):
-                table.drop(self._store)
-            self.create()
-            rows = {n: msgspec.structs.replace(file, added=version) for n, file in enumerate(files, 1)}
-            self._write_files(rows)
-            self._write_run(msgspec.structs.replace(run, version=version, files=len(rows), format=FORMAT))
+    def delete(self, store: sqlite3.Connection, numbers: Iterable[int]) -> None:
+        """Delete the rows called *numbers*, inside the caller's transaction."""
+        store.executemany(f"DELETE FROM {self.name} WHERE number = ?", [(number,) for number in numbers])  # noqa: S608
 
-    def taken_files(self) -> list[TakenFile]:
-        """Return the files that imports have taken, in the order taken."""
-        if not _TAKEN.exists(self._store):
-            return []
-        names = TakenFile.__struct_fields__
-        return [TakenFile(**dict(zip(names, row, strict=True))) for row in _TAKEN.read(self._store).values()]
+    def create(self, store: sqlite3.Connection) -> None:
+        """Create the table empty, and drop an earlier one with its rows."""
+        columns = ", ".join(f"{name} {kind}" for name, kind in self._columns.items())
+        self.drop(store)
+        store.execute(f"CREATE TABLE {self.name} (number INTEGER PRIMARY KEY, {columns}, checksum INTEGER)")
 
-    def add_taken(self, taken: Iterable[TakenFile], *, version: int) -> None:
-        """Write *taken* as files of *version*, inside the caller's transaction."""
-        if not _TAKEN.exists(self._store):
-            _TAKEN.create(self._store)
-        first = max(_TAKEN.read(self._store), default=0) + 1
-        rows = [msgspec.structs.replace(file, version=version) for file in taken]
-        _TAKEN.write(self._store, {n: msgspec.structs.astuple(file) for n, file in enumerate(rows, first)})
+    def drop(self, store: sqlite3.Connection) -> None:
+        """Drop the table, if it exists."""
+        for name in (self.name, self.name + _COPY):
+            store.execute(f"DROP TABLE IF EXISTS {name}")
 
-    def delete(self, number: int) -> None:
-        """Delete the row of a replaced file."""
-        with self.transaction():
-            _FILES.delete(self._store, [number])
+    def exists(self, store: sqlite3.Connection) -> bool:
+        """Return whether the table was ever created."""
+        return has_table(store, self.name) or has_table(store, self.name + _COPY)
 
-    def damaged_tables(self) -> list[str]:
-        """Return the names of the tables that have damaged rows."""
-        tables = [_RUNS, _FILES, *([_TAKEN] if _TAKEN.exists(self._store) else [])]
-        return [table.name for table in tables if table.damaged_rows(self._store)]
-
-    @contextlib.contextmanager
-    def transaction(self, kind: str = "IMMEDIATE") -> Iterator[None]:
-        """Run a block in a transaction, or in that of the caller."""
-        if self._store.in_transaction:
-            yield
-            return
-        with self._store:
-            self._store.execute(f"BEGIN {kind}")
-            yield
-
-    def _version_after(self, files: Iterable[LakePart]) -> int:
-        return max([self.last_run().version, *(max(file.added, file.removed or 0) for file in files)]) + 1
-
-    def _write_run(self, run: ProcessingRun) -> None:
-        version, *values = (int(value) if isinstance(value, bool) else value for value in msgspec.structs.astuple(run))
-        _RUNS.write(self._store, {version: tuple(values)})
-        _RUNS.delete(self._store, [number for number in _RUNS.read(self._store) if number <= version - _MOST_RUNS])
+    def damaged_rows(self, store: sqlite3.Connection) -> int:
+        """Return the number of rows that are not sound."""
+        ((count,),) = store.execute(f"SELECT count(*) FROM {self.name}")  # noqa: S608
+        return int(count) - len(self.read(store))
 
 
-def real_ms() -> int:
-    """Return real time: readers of retained files do not follow the sandbox's clock."""
-    return round(real_time.time() * 1000)
+def has_table(store: sqlite3.Connection, name: str) -> bool:
+    """Return whether *store* has a table called *name*."""
+    return store.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (name,)).fetchone() is not None
 
 
-def _run(version: int, values: Values) -> ProcessingRun:
-    run = ProcessingRun(**dict(zip(ProcessingRun.__struct_fields__, (version, *values), strict=True)))
-    return msgspec.structs.replace(run, is_written=bool(run.is_written))
+def _column_type(kind: Any) -> str:
+    kinds = {kind, *get_args(kind)}
+    return "INTEGER" if kinds & {int, bool} else "REAL" if float in kinds else "TEXT"
 
 
-def _find_loss(run: ProcessingRun, files: Collection[LakePart]) -> str | None:
-    """Return the reason why *files* are not those of the version *run*, or None."""
-    if run.version and run.format != FORMAT:
-        return f"the lake has layout {run.format}, and this version reads {FORMAT}"
-    newest_version = max((max(file.added, file.removed or 0) for file in files), default=0)
-    if newest_version > run.version or run.files != sum(file.removed is None for file in files):
-        return "rows of the lake's manifest are damaged"
-    return None
+def _checksum(values: tuple[Any, ...]) -> int:
+    return crc32(repr(values).encode(errors="surrogatepass"))
+
+
+RUNS: Final = CheckedTable("runs", ProcessingRun)
+"""The last versions."""
+FILES: Final = CheckedTable("files", LakePart)
+"""The parts of the newest version, and those that it has replaced lately."""
+TAKEN: Final = CheckedTable("taken_files", TakenFile)
+"""The files that imports have taken; a lake that never had an import lacks the table."""
+ORGANISATIONS: Final = CheckedTable("organisations", OrganisationStatus)
+"""The organisations with batches or files; a lake of 0.1 has the table `BEHIND` instead."""
+BEHIND: Final = "behind"
+"""Table of 0.1 with the organisations of which the newest version lacked batches, and no others."""
+MANIFEST_TABLES: Final = (RUNS, FILES, TAKEN, ORGANISATIONS)
+
+
+class LakeRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What was committed to the lake last, in the file beside the store.
+
+    Attributes:
+        identity: random id that the store has as well; empty before it has one.
+        is_written: whether the lake has events that were loaded as files or imported, and never received.
+        taken: number of files that imports have taken.
+        days: first and last day of the events of each organisation, as ISO 8601.
+    """
+
+    identity: str = ""
+    version: int = 0
+    is_written: bool = False
+    taken: int = 0
+    days: dict[str, tuple[str, str]] = {}
+
+
+def read_record(store: Path) -> LakeRecord | None:
+    """Return the record beside *store*, or None if there is none that can be read."""
+    path = store.with_suffix(".lake")
+    try:
+        return read_checked(path, LakeRecord)
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:  # what cannot be decoded is a `ValueError`
+        _log.warning("the record of the lake cannot be read: %s: %s", path, error)
+        return None
+
+
+def write_record(store: Path, record: LakeRecord) -> None:
+    """Replace the record beside *store*. A disk that fails leaves the older one, which is right as well."""
+    path = store.with_suffix(".lake")
+    try:
+        store_checked(path, record)
+    except OSError as error:
+        _log.warning("the record of the lake is not up to date: %s cannot be written: %s", path, error)
 
 
 def file_checksum(path: Path, *, on_chunk: Callable[[], None] | None = None) -> int:
