@@ -22,7 +22,7 @@ from gamelens import errors
 from gamelens.catalog import ALIASES, METRICS
 from gamelens.cli import cli
 from gamelens.wire.dimensions import DIMENSIONS
-from house.source import ROOT
+from house.source import ROOT, modules
 
 PAGES = sorted((ROOT / "docs" / "pages").rglob("*.md"))
 CODE = re.compile(r"^```.*?^```|`[^`\n]+`|\{\{ .+? \}\}|\]\([^)]*\)|\{ #.+? \}", re.MULTILINE | re.DOTALL)
