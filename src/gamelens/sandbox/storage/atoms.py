@@ -14,6 +14,7 @@ from typing import Final, Literal
 import msgspec
 
 from gamelens.wire.currencies import RATE_SCALE
+from gamelens.wire.dimensions import Category
 from gamelens.wire.intervals import Granularity
 
 BIG: Final = "DECIMAL(38, 0)"
@@ -64,7 +65,7 @@ class Atom(msgspec.Struct, frozen=True):
 
     name: str
     event: Read | None
-    of: Literal["ads", "business", "impression", "session_end"] | None = None
+    of: Category | None = None
     stored: str = ""
     is_player: bool = False
     others: dict[str, Read] = {}
