@@ -171,7 +171,7 @@ class Plan(msgspec.Struct, frozen=True, dict=True):
 
     @property
     def reads(self) -> dict[str, tuple[Interval, ...]]:
-        """The tables that it reads: its own in the intervals of their branches, what is joined as a whole."""
+        """The intervals of each table that it reads; a table that is only joined has none and is read whole."""
         reads: dict[str, tuple[Interval, ...]] = {}
         for branch, rows in zip(self.branches, self.rows, strict=True):
             for table in sorted(rows.tables):

@@ -3,8 +3,8 @@
 An atom is a number of each row, which is summed, or a key, of which each value is counted once. It is defined over the
 rows of events, and has the same meaning in every table that offers it, so the planner may choose any of them.
 
-A key may also be counted by *cells*: rows of one table add the number of memberships in them, and rows of the table
-beside it add the keys that have several and take their memberships off again (`lake_schema`).
+A key may also be counted by *cells*: one table has the number of memberships in each cell, and its shared table has the
+keys with several memberships. Each of these keys adds one to the count, and each membership takes one off (`lake_schema`).
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ class Read(msgspec.Struct, frozen=True):
         sql: number to sum, or key to count once. It may name `{player}`, a player's key, and the parameter `:since`.
         joins: what the table is joined with.
         where: condition without which a row adds nothing.
-        cells: memberships that a row adds instead of the key, ...
-        shared: ... and the table that has the keys with several, if it is another one.
+        cells: number of memberships that a row adds instead of the key.
+        shared: shared table of these cells; empty for the shared table itself.
         period: bucket in which cells count, or `all` for any.
     """
 
