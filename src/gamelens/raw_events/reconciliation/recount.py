@@ -41,7 +41,7 @@ _ZONES_WITH_SUMMER_TIME: Final = (
 """One of each group of zones that change their clocks alike."""
 
 Zone = tuple[tuple[int, int], ...]
-"""How far the days of a zone are ahead of UTC: pairs of an epoch second, the first of them 0, and seconds since then."""
+"""How far the days of a zone are ahead of UTC: pairs of an epoch second, from 0, and the seconds ahead since then."""
 
 
 class CountingRules(msgspec.Struct, frozen=True, kw_only=True):

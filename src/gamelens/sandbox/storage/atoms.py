@@ -4,7 +4,8 @@ An atom is a number of each row, which is summed, or a key, of which each value 
 rows of events, and has the same meaning in every table that offers it, so the planner may choose any of them.
 
 A key may also be counted by *cells*: one table has the number of memberships in each cell, and its shared table has the
-keys with several memberships. Each of these keys adds one to the count, and each membership takes one off (`lake_schema`).
+keys with several memberships. Each of these keys adds one to the count, and each membership of it takes one off
+(`lake_schema`).
 """
 
 from __future__ import annotations
