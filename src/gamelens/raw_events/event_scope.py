@@ -13,8 +13,7 @@ import pandas as pd
 from gamelens.analysis.tidy_frames import with_receipt
 from gamelens.client.tables.time_ranges import TimeRange, clip_to_available, resolve_range
 from gamelens.errors import BadQuery
-from gamelens.raw_events.lake_access import QUERY_S
-from gamelens.raw_events.lake_client import LakeClient
+from gamelens.raw_events.lake_client import QUERY_S, LakeClient
 from gamelens.wire.intervals import Interval
 from gamelens.wire.receipts import QueryRecord, Receipt, package_version
 

@@ -5,19 +5,22 @@ from __future__ import annotations
 import hashlib
 import os
 import secrets
+import sqlite3
 import weakref
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+import httpx
 import msgspec
 import pandas as pd
 
 from gamelens.client.connection.event_loop import shared_loop
 from gamelens.client.connection.settings import Secret
+from gamelens.client.connection.transport import Transport
 from gamelens.client.query.arguments import check_seconds
 from gamelens.client.sync_client import Client
-from gamelens.raw_events.lake_access import AT_ONCE, QUERY_S, LakeTransport, chosen, read_only
+from gamelens.errors import BadQuery, Refused
 from gamelens.raw_events.lake_views import MEANINGS, VIEWS
 from gamelens.sandbox.engines.engine import LakeLocation, QueryBounds
 from gamelens.sandbox.engines.lake_sql import LakeSql, Relation
@@ -26,14 +29,21 @@ from gamelens.sandbox.http.rate_limiter import RateLimits
 from gamelens.sandbox.metrics.metrics_app import MetricsApp
 from gamelens.sandbox.state.clock import Clock
 from gamelens.sandbox.state.state_directory import check_state
-from gamelens.sandbox.state.tenants import TenantDirectory, stored_organisations
+from gamelens.sandbox.state.tenants import Organisation, TenantDirectory, stored_organisations
 from gamelens.sandbox.storage.lake import Lake
 from gamelens.sandbox.storage.lake_health import LakeHealth
+from gamelens.sandbox.storage.lake_schema import FORMAT
 from gamelens.wire.receipts import Provenance
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
+AT_ONCE: Final = 16
+"""Requests at the same time."""
+QUERY_S: Final = 600.0
+"""Seconds after which a question is stopped."""
+MOST_FILES: Final = 20
+"""Names of imported files in a receipt."""
 _NO_LIMIT: Final = RateLimits(1_000_000, AT_ONCE, lists=1_000_000)
 
 
@@ -58,9 +68,9 @@ class LakeClient(Client):
         self, state: Path, *, organisation: str | None = None, engine: str = "duckdb", progress: bool | None = None
     ) -> None:
         check_state(state)
-        owner = chosen(stored_organisations(state), organisation)
+        owner = _chosen(stored_organisations(state), organisation)
         self._folder, self._owner = state, owner
-        self._store = read_only(state / "gamelens.db")
+        self._store = _read_only(state / "gamelens.db")
         self._lake = Lake(state / "lake", self._store)
         health = LakeHealth(self._lake)
         self._reader = open_engine(engine, LakeLocation(state / "lake"), QueryBounds(seconds=QUERY_S, memory="4GB"))
@@ -76,7 +86,7 @@ class LakeClient(Client):
             refresh_s=0,
         )
         self._loop, self._progress, self._address = shared_loop(), progress, str(state)
-        self._start(LakeTransport(app, Secret(key), state, self._lake, owner.name), None, refresh_s=0)
+        self._start(_LakeTransport(app, Secret(key), state, self._lake, owner.name), None, refresh_s=0)
 
     def __repr__(self) -> str:
         return f"LakeClient({str(self._folder)!r}, organisation={self._owner.name!r})"
@@ -174,3 +184,86 @@ def open_lake(
         Refused: *path* holds no lake, or one that this version cannot read.
     """
     return LakeClient(Path(path).expanduser(), organisation=organisation, engine=engine, progress=progress)
+
+
+class _LakeTransport(Transport):
+    """Requests to the metrics service over a lake, in this process."""
+
+    def __init__(self, app: MetricsApp, key: Secret, folder: Path, lake: Lake, organisation: str) -> None:
+        super().__init__(
+            "http://localhost", key=key, at_once=AT_ONCE, max_wait_s=QUERY_S, pool=httpx.ASGITransport(app.app())
+        )
+        self._folder, self._lake, self._organisation = folder, lake, organisation
+        self._known: tuple[tuple[int, str | None], Provenance] | None = None
+
+    @property
+    def provenance(self) -> Provenance:
+        """The lake and where its events come from, read again after each run."""
+        read = self._lake.last_run().version, self._lake.scenario
+        if self._known is None or self._known[0] != read:
+            sources = lake_sources(self._lake, self._organisation)
+            scenario = next((source.scenario for source in sources), None)
+            self._known = read, Provenance(kind="lake", url=str(self._folder), scenario=scenario, sources=sources)
+        return self._known[1]
+
+
+def lake_sources(lake: Lake, organisation: str) -> tuple[Provenance, ...]:
+    """Return where the events of *organisation* come from: simulated, imported, collected, or several of these.
+
+    A scenario names the events that the sandbox received, or those that were written to the lake as files. A lake that
+    has neither got its scenario's events from an import: an export of simulated players, as that of `sample_lake`.
+    """
+    status, scenario = lake.status(organisation), lake.scenario
+    files = [file.name for file in lake.taken_files() if file.organisation == organisation]
+    received, is_received_here = lake.store.execute(
+        "SELECT EXISTS (SELECT 1 FROM batches), EXISTS (SELECT 1 FROM batches WHERE organisation = ? AND id <= ?)",
+        (organisation, status.last_batch),
+    ).fetchone()
+    is_simulated_export = scenario is not None and not received and not status.is_written
+    sources = []
+    if status.is_written or is_simulated_export or (scenario is not None and is_received_here):
+        sources.append(Provenance(kind="simulated", scenario=scenario))  # only simulated players are written
+    if files and not is_simulated_export:
+        names = tuple(dict.fromkeys(files))[:MOST_FILES]  # folders of an export have files of the same name
+        sources.append(Provenance(kind="imported", files=names, file_count=len(files)))
+    if is_received_here and (scenario is None or status.is_written):
+        sources.append(Provenance(kind="collected"))
+    return tuple(sources)
+
+
+def _chosen(organisations: tuple[Organisation, ...], name: str | None) -> Organisation:
+    """Return the organisation called *name*, or the only one.
+
+    Raises:
+        BadQuery: there is no such organisation, or several without a name.
+    """
+    names = [each.name for each in organisations]
+    if name is None and len(organisations) == 1:
+        return organisations[0]
+    if name is None:
+        raise BadQuery("organisation", name, "must be named, since the lake has several", names)
+    if name not in names:
+        raise BadQuery("organisation", name, "is not in the lake", names)
+    return organisations[names.index(name)]
+
+
+def _read_only(path: Path) -> sqlite3.Connection:
+    """Open the manifest of a lake, to be read.
+
+    Raises:
+        Refused: it cannot be read, or the lake has the layout of another version.
+    """
+    address = f"file:{path.resolve().as_posix().replace('?', '%3f').replace('#', '%23')}?mode=ro"
+    try:
+        store = sqlite3.connect(address, uri=True, timeout=30, isolation_level=None, check_same_thread=False)
+        ((layout,),) = store.execute("PRAGMA user_version")
+    except sqlite3.Error as error:
+        raise Refused(f"{path} cannot be read: {error}. See that the folder is the state of a sandbox") from None
+    if layout != FORMAT:
+        store.close()
+        next_step = (
+            f"`gamelens sandbox rebuild --state {path.parent}` makes it again from its inbox; what was imported is "
+            "imported again"
+        )
+        raise Refused(f"the lake in {path.parent} has layout {layout}, and this version reads {FORMAT}: {next_step}")
+    return store

@@ -31,7 +31,7 @@ EVENT_SPLITS: Final = tuple(
 MARGIN: Final = timedelta(days=1)
 """Time around the buckets from which a change of rules can bring events."""
 QUARTER_S: Final = 900
-"""Seconds to which times are rounded down: no zone is off by less."""
+"""Seconds to which times are rounded down: every zone is a multiple of them ahead of UTC."""
 NO_TIME: Final = -(1 << 62)
 """The quarter of an unknown time."""
 BOT_EVENTS: Final = 500
@@ -51,7 +51,7 @@ _REPEATED: Final = (
     *(name for name in EVENT_COLUMNS if name not in ("seq", "day", "event_uuid", "arrived_at", "ilrd_id")),
     "CASE WHEN starts_with(ilrd_id, 'i') THEN ilrd_id END",  # the vendor's; the other ids are the event's own
 )
-"""What two events have in common if one repeats the other."""
+"""Columns in which an event is equal to the one that it repeats."""
 
 
 class CountedMetric(msgspec.Struct, frozen=True, kw_only=True):

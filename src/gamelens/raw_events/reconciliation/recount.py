@@ -41,10 +41,7 @@ _ZONES_WITH_SUMMER_TIME: Final = (
 """One of each group of zones that change their clocks alike."""
 
 Zone = tuple[tuple[int, int], ...]
-"""Seconds that the days of a zone are ahead of UTC.
-
-Pairs of an epoch second, the first of them 0, and what holds from then on.
-"""
+"""How far the days of a zone are ahead of UTC: pairs of an epoch second, from 0, and the seconds ahead since then."""
 
 
 class CountingRules(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,7 +52,7 @@ class CountingRules(msgspec.Struct, frozen=True, kw_only=True):
         closed_after_s: seconds after the end of a bucket from which its events are not taken; None takes every event.
         clock: the time that gives an event its bucket: that of the client, the same without the error of the device's
             clock, or that of arrival.
-        zone: how far the days are ahead of UTC.
+        zone: how far its days are ahead of UTC.
         is_deduplicated: whether events without `event_uuid` count once if they are alike.
         is_without_bots: whether players with implausible activity are left out.
         split_by: the event that gives a player's events of a bucket their dimension: each its own, the first, the last.

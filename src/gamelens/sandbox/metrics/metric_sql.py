@@ -68,48 +68,6 @@ def _order_by_quotient(numerator: str, denominator: str) -> tuple[str, ...]:
     return f"{numerator} // NULLIF({denominator}, 0)", f"({numerator} % NULLIF({denominator}, 0)) / {denominator}"
 
 
-def _share(name: str, numerator: str, denominator: str) -> MetricSql:
-    """Return the ratio of two counting metrics."""
-    return MetricSql(
-        {**sql_of(METRICS[numerator]).parts, **sql_of(METRICS[denominator]).parts},
-        _order_by_quotient(numerator, denominator),
-        lambda parts: {
-            name: _ratio(parts[numerator], parts[denominator]),
-            numerator: parts[numerator],
-            denominator: parts[denominator],
-        },
-    )
-
-
-def _money(count: str, earned: str) -> MetricSql:
-    """Return the money of one category in US dollars, from the atoms of its events and of their amounts."""
-    scale = ATOMS[earned].per_usd
-    return MetricSql(
-        {"event_count": Sum(count), "usd": Sum(earned)},
-        ("usd",),
-        lambda parts: {
-            "event_count": parts["event_count"],
-            "mean": _ratio(parts["usd"], scale * parts["event_count"]),
-            "sum": parts["usd"] / scale,
-            "sum_cents": 100 * parts["usd"] / scale,
-        },
-    )
-
-
-def _revenue_per(name: str, players: str) -> MetricSql:
-    """Return the revenue per counted player, with the revenue in US cents."""
-    scale = ATOMS["paid"].per_usd
-    return MetricSql(
-        {"usd": Sum("paid"), **sql_of(METRICS[players]).parts},
-        _order_by_quotient("usd", players),
-        lambda parts: {
-            name: _ratio(parts["usd"], scale * parts[players]),
-            players: parts[players],
-            "total_revenue": round(Fraction(100 * parts["usd"], scale)),  # US cents, half to even, once
-        },
-    )
-
-
 _WITHOUT_RECIPE: Final = {
     "session_length": MetricSql(
         {
@@ -135,18 +93,42 @@ _WITHOUT_RECIPE: Final = {
 
 def sql_of(metric: Metric) -> MetricSql:
     """Return *metric* in SQL, by its recipe."""
+    name = metric.name
     match metric.recipe, metric.made_of:
         case "sum", (atom,):
-            return _one(metric.name, Sum(atom))
+            return _one(name, Sum(atom))
         case "distinct", (atom,):
-            return _one(metric.name, Distinct(atom))
+            return _one(name, Distinct(atom))
         case "money", (count, earned):
-            return _money(count, earned)
+            scale = ATOMS[earned].per_usd
+            return MetricSql(
+                {"event_count": Sum(count), "usd": Sum(earned)},
+                ("usd",),
+                lambda parts: {
+                    "event_count": parts["event_count"],
+                    "mean": _ratio(parts["usd"], scale * parts["event_count"]),
+                    "sum": parts["usd"] / scale,
+                    "sum_cents": 100 * parts["usd"] / scale,
+                },
+            )
         case "share", (part, whole):
-            return _share(metric.name, part, whole)
+            return MetricSql(
+                {**sql_of(METRICS[part]).parts, **sql_of(METRICS[whole]).parts},
+                _order_by_quotient(part, whole),
+                lambda parts: {name: _ratio(parts[part], parts[whole]), part: parts[part], whole: parts[whole]},
+            )
         case "revenue per", (players,):
-            return _revenue_per(metric.name, players)
-    return _WITHOUT_RECIPE[metric.name]
+            scale = ATOMS["paid"].per_usd
+            return MetricSql(
+                {"usd": Sum("paid"), **sql_of(METRICS[players]).parts},
+                _order_by_quotient("usd", players),
+                lambda parts: {
+                    name: _ratio(parts["usd"], scale * parts[players]),
+                    players: parts[players],
+                    "total_revenue": round(Fraction(100 * parts["usd"], scale)),  # US cents, half to even, once
+                },
+            )
+    return _WITHOUT_RECIPE[name]
 
 
 METRIC_SQL: Final = {name: sql_of(metric) for name, metric in METRICS.items()}

@@ -1,17 +1,21 @@
 """The metrics service as an ASGI app: key, rate limit, request, scope, then the engine.
 
-Routes are those of Wire 2.1, Metrics addresses.
+Routes are those of Wire 2.1, Metrics addresses. Any sequence of bytes ends in a value or in a refusal that names the
+part to correct (Wire 2.5, Query body; Wire 2.11, Lists).
 """
 
 from __future__ import annotations
 
+import contextlib
 import math
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from functools import partial
-from typing import Final
+from itertools import islice
+from typing import Any, Final
 from urllib.parse import quote
 
+import msgspec
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -19,38 +23,45 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from gamelens.catalog import DIMENSIONS, METRICS, Metric, check_query, metric_named
-from gamelens.errors import BadQuery, RateLimited
+from gamelens.errors import BadQuery, RateLimited, Refused
 from gamelens.sandbox.engines.engine import Engine, QueryStopped, SqlQuery
 from gamelens.sandbox.http.openapi import METRICS_ADDRESS, metrics_description
 from gamelens.sandbox.http.rate_limiter import NodeLimiters, RateLimits
-from gamelens.sandbox.http.request_body import BODY_DEADLINE_S
+from gamelens.sandbox.http.request_body import BODY_DEADLINE_S, BodyTooLarge, BodyTooSlow, ClientDisconnected, read_body
 from gamelens.sandbox.http.responses import answer_json, on_bad_query, on_failure, on_wrong_address, refuse
-from gamelens.sandbox.metrics.event_data_limits import check_event_data
-from gamelens.sandbox.metrics.game_scope import GameScope, games_in_scope
 from gamelens.sandbox.metrics.metric_sql import row_of
 from gamelens.sandbox.metrics.query_places import QueryPlaces
-from gamelens.sandbox.metrics.request_parsing import (
-    UnreadableBody,
-    check_buckets,
-    ids_parameter,
-    interval_parameter,
-    limit_parameter,
-    read_json_object,
-    show_as_sent,
-)
+from gamelens.sandbox.metrics.query_scope import check_event_data, games_in_scope
 from gamelens.sandbox.metrics.sql_planner import compile_dimension_values, compile_query
 from gamelens.sandbox.state.clock import Clock
 from gamelens.sandbox.state.tenants import Organisation, TenantDirectory
 from gamelens.sandbox.storage.lake import Lake, Snapshot
 from gamelens.sandbox.storage.manifest import LakeUnavailable
-from gamelens.wire.intervals import Interval
-from gamelens.wire.limits import REFRESH_S, REQUESTS_AT_ONCE, REQUESTS_PER_SECOND
+from gamelens.wire.intervals import Interval, MalformedInterval
+from gamelens.wire.limits import (
+    BODY_BYTES,
+    DEFAULT_LIMIT,
+    MAX_BUCKETS,
+    MAX_LIMIT,
+    REFRESH_S,
+    REQUESTS_AT_ONCE,
+    REQUESTS_PER_SECOND,
+)
 from gamelens.wire.queries import Group, MetricQuery, Timeseries, decode_query
 from gamelens.wire.results import Game, Row, Rows, Studio, Values, encode_answer
 
 _RETRY_S: Final = 5
+_ALL_TIME: Final = Interval(datetime.min, datetime.max)
 
 Handler = Callable[[Request, Organisation], Awaitable[Response]]
+
+
+class UnreadableBody(Refused):
+    """The body of a request is incomplete, too large, too slow or not JSON; the answer has this *status*."""
+
+    def __init__(self, status: int, message: str) -> None:
+        self.status = status
+        super().__init__(message)
 
 
 class MetricsApp:
@@ -82,7 +93,7 @@ class MetricsApp:
         self._tenants = tenants
         self._lake = lake
         self._reader = reader
-        self._scope = GameScope(reader)
+        self._stored_games: dict[str, tuple[Snapshot, frozenset[str]]] = {}
         self._clock = clock
         self._refresh_s = refresh_s
         self._body_deadline_s = body_deadline_s
@@ -166,13 +177,19 @@ class MetricsApp:
 
     async def _metric(self, request: Request, organisation: Organisation) -> Response:
         metric = metric_named(request.path_params["metric"])
-        body = await read_json_object(request, deadline_s=self._body_deadline_s)
+        body = await _read_json_object(request, deadline_s=self._body_deadline_s)
         try:
             query = decode_query(body, granularity="day" if metric.kinds == "retention" else None)
             check_query(metric, query)
-            check_buckets(query)
+            if next(islice(query.interval.buckets(query.granularity), MAX_BUCKETS, None), None) is not None:
+                rule = (
+                    f"must touch at most {MAX_BUCKETS} buckets: ask for a shorter interval, or for a larger granularity"
+                )
+                raise BadQuery("interval", str(query.interval), rule)
         except BadQuery as error:
-            show_as_sent(error, body)
+            # The error shows the interval or the query as it was sent, without our defaults and in its own form.
+            if error.field in ("interval", "query") and not error.is_missing and body.get(error.field) is not None:
+                error.value = body[error.field]
             raise
         games = games_in_scope(organisation, games=query.games, studios=query.studios, game=query.game)
         self._lake.require_events()
@@ -196,12 +213,8 @@ class MetricsApp:
         dimension = request.path_params["dimension"]
         if dimension not in DIMENSIONS:
             raise BadQuery("dimension", dimension, "is not a dimension", DIMENSIONS)
-        games = games_in_scope(
-            organisation, games=ids_parameter(request, "games"), studios=ids_parameter(request, "studios")
-        )
-        values = await self._dimension_values(
-            dimension, organisation, games, interval_parameter(request), limit_parameter(request)
-        )
+        games = games_in_scope(organisation, games=_ids(request, "games"), studios=_ids(request, "studios"))
+        values = await self._dimension_values(dimension, organisation, games, _interval_of(request), _limit_of(request))
         return answer_json(Values(dimension, values))
 
     async def _studios(self, request: Request, organisation: Organisation) -> Response:
@@ -211,16 +224,14 @@ class MetricsApp:
 
     async def _games(self, request: Request, organisation: Organisation) -> Response:
         active = await self._active_games(request, organisation)
-        wanted = games_in_scope(organisation, studios=ids_parameter(request, "studios"))
+        wanted = games_in_scope(organisation, studios=_ids(request, "studios"))
         games = [game for game in organisation.games if game.id in active and game.id in wanted]
         return answer_json([Game(game.id, game.title) for game in sorted(games, key=lambda game: game.id)])
 
     async def _active_games(self, request: Request, organisation: Organisation) -> set[str]:
         """Return the ids of the games with an event in the requested interval."""
         games = games_in_scope(organisation)
-        return set(
-            await self._dimension_values("game_id", organisation, games, interval_parameter(request), len(games) + 1)
-        )
+        return set(await self._dimension_values("game_id", organisation, games, _interval_of(request), len(games) + 1))
 
     async def _dimension_values(
         self, dimension: str, organisation: Organisation, games: list[str], interval: Interval, limit: int
@@ -240,8 +251,95 @@ class MetricsApp:
 
         Every answer is read through here, so no statement can leave out the filter by game.
         """
-        query = compile_for(games=self._scope.games_filter(organisation, games, snapshot))
-        return self._reader.rows(query, snapshot)
+        games_filter: Sequence[str] | None = games
+        with contextlib.suppress(LakeUnavailable):  # the query may read other files, which are whole
+            if self._games_in_tables(organisation.name, snapshot) <= frozenset(games):
+                games_filter = None  # a condition that every row meets would still be evaluated for every row
+        return self._reader.rows(compile_for(games=games_filter), snapshot)
+
+    def _games_in_tables(self, organisation: str, snapshot: Snapshot) -> frozenset[str]:
+        """Return the games in the tables of an organisation, read once for each version of the lake.
+
+        They may be more than its configuration has: events of a game that was removed stay in the lake.
+        """
+        read_for, games = self._stored_games.get(organisation, (None, frozenset[str]()))
+        if read_for is not snapshot:
+            query = compile_dimension_values("game_id", _ALL_TIME, games=None, limit=2**31 - 1)
+            games = frozenset(row["value"] for row in self._reader.rows(query, snapshot))
+            self._stored_games[organisation] = snapshot, games
+        return games
+
+
+async def _read_json_object(request: Request, *, deadline_s: float) -> dict[str, Any]:
+    """Read the JSON object in the body of *request*.
+
+    Raises:
+        UnreadableBody: the body is too large, too slow or not JSON, or the disk has no room for it.
+        BadQuery: the body is JSON, but not an object.
+    """
+    try:
+        body = msgspec.json.decode(await read_body(request.receive, deadline_s=deadline_s))
+    except BodyTooLarge:
+        raise UnreadableBody(413, f"the body is larger than {BODY_BYTES} bytes: ask for less at a time") from None
+    except ClientDisconnected:
+        raise UnreadableBody(400, "the body was cut short") from None
+    except BodyTooSlow as error:
+        raise UnreadableBody(408, str(error)) from None
+    except OSError:
+        raise UnreadableBody(503, "there is no room for the body on the disk: send it again") from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        raise UnreadableBody(400, "the body is not JSON: send a metric query as a JSON object") from None
+    if not isinstance(body, dict):
+        raise BadQuery("body", body, "must be a JSON object, a metric query")
+    return body
+
+
+def _interval_of(request: Request) -> Interval:
+    """Return the query parameter `interval`, which is required.
+
+    Raises:
+        BadQuery: it is missing or given twice.
+        MalformedInterval: it is not an interval, or an empty one.
+    """
+    text = _parameter(request, "interval")
+    if text is None:
+        raise BadQuery("interval", msgspec.UNSET, "is missing: send an ISO 8601 interval")
+    # A plus sign in a query string arrives as a space, which no interval contains.
+    interval = Interval.parse(text.replace(" ", "+"))
+    if not interval:
+        raise MalformedInterval(text)
+    return interval
+
+
+def _limit_of(request: Request) -> int:
+    """Return the query parameter `limit`, 100 when absent (Wire 2.11, Lists).
+
+    Raises:
+        BadQuery: it is given twice or is not a whole number from 1 to 30,000.
+    """
+    text = _parameter(request, "limit")
+    if text is None:
+        return DEFAULT_LIMIT
+    if not (text.isascii() and text.isdecimal()) or not 1 <= int(text[:9]) <= MAX_LIMIT:
+        raise BadQuery("limit", text, f"must be 1 to {MAX_LIMIT}")
+    return int(text)
+
+
+def _ids(request: Request, name: str) -> tuple[str, ...] | None:
+    """Return the ids in the query parameter *name*, or None if it is absent.
+
+    It may be repeated, and each value may hold several ids with commas (Wire 2.11, Lists).
+    """
+    texts = request.query_params.getlist(name)
+    return tuple(value for text in texts for value in text.split(",")) if texts else None
+
+
+def _parameter(request: Request, name: str) -> str | None:
+    """Return the query parameter *name*, and refuse it if given more than once."""
+    texts = request.query_params.getlist(name)
+    if len(texts) > 1:
+        raise BadQuery(name, texts, "must be given once")
+    return texts[0] if texts else None
 
 
 def _buckets(metric: Metric, query: MetricQuery, rows: list[Row]) -> Iterator[Rows]:

@@ -1,8 +1,8 @@
-"""SELECT statements from typed parts: the one way in which queries become SQL.
+"""SELECT statements from typed parts, and filters as conditions (Wire 2.7, Filters): how queries become SQL.
 
-Names are written as they are and must be plain identifiers of the lake, texts that the code itself compares with are
-quoted by one rule, and every value of a request is bound as a parameter. A condition or a column is an expression in
-DuckDB's dialect; `engines.sql_dialects` translates whole statements for Spark.
+Names are written as they are and must be plain identifiers of the lake, and every value of a request is bound as a
+parameter. A condition or a column is an expression in DuckDB's dialect; `engines.sql_dialects` translates whole
+statements for Spark.
 """
 
 from __future__ import annotations
@@ -13,6 +13,10 @@ from typing import Any, Final
 
 import msgspec
 
+from gamelens.wire.filters import And, Filter, Match, Not, Or, comparisons_in
+
+_MOST_NAMED: Final = 20  # values with a parameter each; longer lists are one parameter
+_MOST_JOINED: Final = 16  # such lists; DuckDB takes long to plan a statement with many joins
 _IDENTIFIER: Final = re.compile(r"[a-z][a-z0-9_]*\Z")
 
 
@@ -25,21 +29,6 @@ def identifier(name: str) -> str:
     if not _IDENTIFIER.match(name):
         raise ValueError(f"no plain identifier: {name!r}")
     return name
-
-
-def quoted(text: str) -> str:
-    """Return *text* as a literal."""
-    return "'" + text.replace("'", "''") + "'"
-
-
-def when(condition: str, value: str, otherwise: str | None = None) -> str:
-    """Return the SQL of *value* where *condition* is true, else of *otherwise* or null."""
-    return f"CASE WHEN {condition} THEN {value} {'' if otherwise is None else f'ELSE {otherwise} '}END"
-
-
-def all_of(conditions: Iterable[str]) -> str:
-    """Return the condition that all *conditions* are true, of which there is at least one."""
-    return " AND ".join(conditions)
 
 
 class Parameters:
@@ -83,7 +72,7 @@ class Select(msgspec.Struct, frozen=True, kw_only=True):
         columns = [sql if sql == name else f"{sql} AS {identifier(name)}" for name, sql in self.columns.items()]
         words = ["SELECT DISTINCT" if self.is_distinct else "SELECT", ", ".join(columns) or "*"]
         words += ["FROM", self.source] if self.source else []
-        words += ["WHERE", all_of(self.where)] if self.where else []
+        words += ["WHERE", " AND ".join(self.where)] if self.where else []
         words += ["GROUP BY", ", ".join(map(identifier, self.by))] if self.by else []
         words += ["ORDER BY", ", ".join(self.order)] if self.order else []
         words += ["LIMIT", str(int(self.limit))] if self.limit is not None else []
@@ -116,3 +105,54 @@ def with_tables(tables: Mapping[str, Select | str], select: Select) -> str:
     Each table may use those before it.
     """
     return f"WITH {', '.join(f'{identifier(name)} AS ({rows})' for name, rows in tables.items())} {select}"
+
+
+class FilterSql:
+    """Compiler of the filter *where*, which binds values in *parameters*."""
+
+    def __init__(self, where: Filter | None, parameters: Parameters) -> None:
+        lists = sum(len(part.values) > _MOST_NAMED for part in comparisons_in(where)) if where is not None else 0
+        self._joins_lists = lists <= _MOST_JOINED
+        self._parameters = parameters
+
+    def conditions(self, node: Filter, values: Mapping[str, str]) -> list[str]:
+        """Return conditions that must all be true.
+
+        *values* has the SQL of each dimension.
+        Outside any negation null may stand for false, which is faster: with plain comparisons an engine skips
+        row groups that cannot match.
+        """
+        match node:
+            case And(members):
+                return [condition for member in members for condition in self.conditions(member, values)]
+            case Match(dimension, wanted):
+                return [self.one_of(values[dimension], wanted)]
+        return [self._condition(node, values)]
+
+    def one_of(self, value: str, wanted: Sequence[str], *, most_named: int = _MOST_NAMED) -> str:
+        """Return the condition that *value* is one of *wanted*, which is null for a null value.
+
+        Up to *most_named* values get a parameter each; more are bound as one list.
+        """
+        if not wanted:
+            return "FALSE"
+        if len(wanted) <= most_named:
+            return f"{value} IN ({', '.join(map(self._parameters.bind, wanted))})"
+        values = self._parameters.bind(list(wanted))
+        if self._joins_lists and len(wanted) > _MOST_NAMED:  # list_contains scans the list for each row
+            return f"{value} IN ({Select(columns={'wanted': f'unnest({values})'})})"
+        return f"list_contains({values}, {value})"
+
+    def _condition(self, node: Filter, values: Mapping[str, str]) -> str:
+        """Return *node* as a condition that is never null, so that `not` is plain negation."""
+        match node:
+            case Match(dimension, wanted):
+                is_one = self.one_of(values[dimension], wanted, most_named=1)
+                return f"COALESCE({is_one}, FALSE)"
+            case And(members):
+                return f"({' AND '.join(self._condition(member, values) for member in members)})"
+            case Or(members):
+                return "(" + " OR ".join(self._condition(member, values) for member in members) + ")"
+            case Not(member):
+                return f"(NOT {self._condition(member, values)})"
+        raise TypeError(f"no filter: {node!r}")

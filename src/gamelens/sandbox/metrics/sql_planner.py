@@ -9,15 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime, timedelta
+from functools import cached_property
 from typing import Final
 
 import msgspec
 
 from gamelens.catalog import Metric
 from gamelens.sandbox.engines.engine import SqlQuery
-from gamelens.sandbox.metrics.filter_sql import FilterSql, column
 from gamelens.sandbox.metrics.metric_sql import METRIC_SQL, RETURNING_AFTER, Distinct, Sum
-from gamelens.sandbox.metrics.sql_builder import Parameters, Select, named, nested, union_all, when, with_tables
+from gamelens.sandbox.metrics.sql_builder import FilterSql, Parameters, Select, named, nested, union_all, with_tables
 from gamelens.sandbox.metrics.table_sources import (
     ACTIVE,
     EVENTS,
@@ -26,8 +26,9 @@ from gamelens.sandbox.metrics.table_sources import (
     SHARED,
     SOURCES,
     Table,
+    TableRows,
 )
-from gamelens.sandbox.storage.atoms import ATOMS, Join, Read
+from gamelens.sandbox.storage.atoms import ATOMS, Join, Read, when
 from gamelens.wire.filters import Filter, dimensions_in
 from gamelens.wire.intervals import Granularity, Interval, bucket_start
 from gamelens.wire.queries import Group, MetricQuery
@@ -39,7 +40,6 @@ Shared tables go with the sources that they complete.
 """
 
 _FOREVER_DAYS: Final = 10**9
-_RETENTION: Final = ("cohort", "returned")
 _BUCKETS: Final = {
     "day": "CAST(day AS TIMESTAMP)",
     "week": "CAST(date_trunc('week', day) AS TIMESTAMP)",
@@ -58,7 +58,7 @@ def compile_query(
     Args:
         metric: the catalog row of the metric.
         query: the query, already checked.
-        games: ids of the games to read. An empty list reads none, None reads all in the tables (see `game_scope`).
+        games: ids of the games to read. An empty list reads none, None reads all in the tables (see `query_scope`).
         tables: names of the tables to choose from. Events can answer every query and are always allowed.
     """
     since = query.since_days_ago or 0
@@ -66,28 +66,31 @@ def compile_query(
     names = query.dimensions
     if query.split_by is not None and query.split_by != "game_id":
         names = (query.split_by, "game_id")
-    builder = _QueryBuilder(query.interval, games, query.filter, names, tables)
-    in_cells: Collection[str] = ()
+    scope = _Scope(games, query.filter, names)
     if metric.kinds == "retention":
-        rows = builder.cohort_tables(since)
+        plan, rows = _cohort_rows(scope, query.interval, since, tables)
     else:
-        rows, in_cells = builder.event_tables(metric_sql.atoms, query.granularity, since)
-    by = ("bucket", *map(column, names))
-    parts = {name: _part_sql(part, in_cells) for name, part in metric_sql.parts.items()}
+        if since:
+            scope.parameters.bind(min(since, _FOREVER_DAYS), "since")
+        plan = plan_branches(metric_sql.atoms, scope.dimensions, query.interval, query.granularity, tables)
+        rows = {"source": scope.event_rows(plan, metric_sql.atoms, query.interval, query.granularity)}
+    by = ("bucket", *scope.names)
+    parts = {name: _part_sql(part, plan.in_cells) for name, part in metric_sql.parts.items()}
     shown = ["returned"] if metric.kinds == "retention" else list(parts)
     every_group = Select(columns=named(*by) | parts, source="source", by=by)
     rows["grouped"] = Select(
         source=nested(every_group, "every_group"), where=(" OR ".join(f"{part} <> 0" for part in shown),)
     )
     rank = [f"{term} DESC NULLS LAST" for term in metric_sql.sort]
-    rank += [f"{column(name)} ASC NULLS LAST" for name in names]
+    rank += [f"{name} ASC NULLS LAST" for name in names]
     source = "grouped"
     where: tuple[str, ...] = ()
     if isinstance(query.query, Group):
         place = f"row_number() OVER (PARTITION BY bucket ORDER BY {', '.join(rank)})"
         source = nested(Select(columns={"*": "*", "place": place}, source="grouped"), "ranked")
-        where = (f"place <= {builder.parameters.bind(query.query.limit, 'limit')}",)
-    return builder.build(rows, Select(columns=named(*by, *parts), source=source, where=where, order=("bucket", *rank)))
+        where = (f"place <= {scope.parameters.bind(query.query.limit, 'limit')}",)
+    last = Select(columns=named(*by, *parts), source=source, where=where, order=("bucket", *rank))
+    return SqlQuery(with_tables(rows, last), scope.parameters.values, plan.reads)
 
 
 def compile_dimension_values(
@@ -97,18 +100,18 @@ def compile_dimension_values(
 
     The rows have one column, `value`, ascending and without null (Wire 2.11, Lists).
     """
-    builder = _QueryBuilder(interval, games, None, (dimension,), tables)
-    rows, _ = builder.event_tables(("events",), "all", 0)
-    name = column(dimension)
+    scope = _Scope(games, None, (dimension,))
+    plan = plan_branches(("events",), scope.dimensions, interval, "all", tables)
+    rows = scope.event_rows(plan, ("events",), interval, "all")
     values = Select(
-        columns={"value": name},
+        columns={"value": dimension},
         source="source",
-        where=(f"{name} IS NOT NULL",),
+        where=(f"{dimension} IS NOT NULL",),
         is_distinct=True,
         order=("value",),
         limit=limit,
     )
-    return builder.build(rows, values)
+    return SqlQuery(with_tables({"source": rows}, values), scope.parameters.values, plan.reads)
 
 
 class Branch(msgspec.Struct, frozen=True):
@@ -143,20 +146,37 @@ class Branch(msgspec.Struct, frozen=True):
         return conditions.pop() if len(conditions) == 1 else ""
 
 
-class Plan(msgspec.Struct, frozen=True):
+class Plan(msgspec.Struct, frozen=True, dict=True):
     """The branches that together answer a query."""
 
     branches: tuple[Branch, ...]
 
     @property
-    def by_number(self) -> bool:
-        """Whether players are numbers: all branches must count the same keys."""
-        return any(it.counts_players and it.table.numbers_players(it.joins) for it in self.branches)
-
-    @property
     def in_cells(self) -> frozenset[str]:
         """The atoms that some branch counts by cells."""
         return frozenset(name for branch in self.branches for name, read in branch.atoms.items() if read.cells)
+
+    @cached_property
+    def rows(self) -> list[TableRows]:
+        """The rows that each branch reads. Players are numbers in all of them if they are in one."""
+        joins = [branch.joins for branch in self.branches]
+        by_number = any(
+            it.counts_players and it.table.numbers_players(its_joins)
+            for it, its_joins in zip(self.branches, joins, strict=True)
+        )
+        return [
+            it.table.rows(its_joins, by_number=by_number and it.counts_players)
+            for it, its_joins in zip(self.branches, joins, strict=True)
+        ]
+
+    @property
+    def reads(self) -> dict[str, tuple[Interval, ...]]:
+        """The intervals of each table that it reads; a table that is only joined has none and is read whole."""
+        reads: dict[str, tuple[Interval, ...]] = {}
+        for branch, rows in zip(self.branches, self.rows, strict=True):
+            for table in sorted(rows.tables):
+                reads[table] = reads.get(table, ()) + ((branch.interval,) if table == branch.table.name else ())
+        return reads
 
 
 def plan_branches(
@@ -171,8 +191,14 @@ def plan_branches(
     Atoms that need events anyway take those of daily tables with them. Edges of *interval* that are not whole days
     are read from events, whole days outside whole weeks or months from `active`.
     """
-    period, whole = _period_of(interval, granularity), _whole_buckets(interval, "day")
-    usable = [it for it in SOURCES if it.name in tables and it.has(dimensions) and (whole or not it.is_by_day)]
+    # A query whose interval is one finer bucket counts in that: it needs no other table than the finer bucket does.
+    period, whole = granularity, _whole_buckets(interval, "day")
+    for finer in _PERIODS[: _PERIODS.index(granularity)] if granularity in _PERIODS else _PERIODS:
+        if next(interval.buckets(finer), None) == interval:
+            period = finer if granularity == "all" or finer == "day" else granularity
+            break
+    usable = [it for it in SOURCES if it.name in tables and it.values.keys() >= set(dimensions)]
+    usable = [it for it in usable if whole or not it.is_by_day]
     chosen = {atom: next((it for it in usable if atom in it.reads[period]), EVENTS) for atom in atoms}
     if EVENTS in chosen.values():
         chosen = {atom: EVENTS if table.is_by_day else table for atom, table in chosen.items()}
@@ -182,7 +208,7 @@ def plan_branches(
     def add(table: Table, atom: str, *intervals: Interval) -> None:
         for inside in intervals:
             if (place := (table.name, inside)) not in places:
-                places[place] = Branch(table, inside, {}, {name: table.value(name) for name in dimensions})
+                places[place] = Branch(table, inside, {}, {name: table.values[name] for name in dimensions})
             places[place].atoms[atom] = table.reads[period][atom]
 
     for table in SOURCES:
@@ -201,135 +227,48 @@ def plan_branches(
     return Plan(tuple(places.values()))
 
 
-def _period_of(interval: Interval, granularity: Granularity) -> Granularity:
-    """Return the bucket in which the query counts.
-
-    It is a finer one than that of the query if the interval is one such bucket. That needs no other table than the
-    finer bucket does.
-    """
-    finer = _PERIODS[: _PERIODS.index(granularity)] if granularity in _PERIODS else _PERIODS
-    for period in finer:
-        only = next(interval.buckets(period), None)
-        if only == interval:
-            return period if granularity == "all" or period == "day" else granularity
-    return granularity
-
-
-class _QueryBuilder:
-    """A statement under construction: collects the bound parameters and the intervals to read.
+class _Scope:
+    """What every SELECT of a statement has in common, and the values that the statement binds.
 
     Args:
-        interval: time range of the query.
         games: ids of the games to read; None reads all.
         where: filter over dimensions.
         names: dimensions to group by.
-        tables: names of the tables to choose from.
     """
 
-    def __init__(
-        self,
-        interval: Interval,
-        games: Sequence[str] | None,
-        where: Filter | None,
-        names: Sequence[str],
-        tables: Collection[str],
-    ) -> None:
-        self._interval = interval
-        self._where = where
-        self._names = tuple(dict.fromkeys(map(column, names)))
-        self._dimensions = frozenset(names) | frozenset(dimensions_in(where) if where is not None else ())
-        self._tables = tables
-        self._reads: dict[str, tuple[Interval, ...]] = {}
-        self._games = games
+    def __init__(self, games: Sequence[str] | None, where: Filter | None, names: Sequence[str]) -> None:
+        self.names = tuple(dict.fromkeys(names))
+        self.dimensions = frozenset(names) | frozenset(dimensions_in(where) if where is not None else ())
         self.parameters = Parameters()
+        self._games, self._where = games, where
         self._filters = FilterSql(where, self.parameters)
 
-    def build(self, tables: dict[str, str | Select], select: Select) -> SqlQuery:
-        """Return the statement *select* over *tables*, its parameters and its reads."""
-        return SqlQuery(with_tables(tables, select), self.parameters.values, self._reads)
-
-    def event_tables(
-        self, atoms: Sequence[str], granularity: Granularity, since: int
-    ) -> tuple[dict[str, str | Select], frozenset[str]]:
-        """Return the table `source`, rows of the interval with their bucket and *atoms*, and those counted by cells."""
-        if since:
-            self.parameters.bind(min(since, _FOREVER_DAYS), "since")
-        plan = plan_branches(atoms, self._dimensions, self._interval, granularity, self._tables)
+    def event_rows(self, plan: Plan, atoms: Sequence[str], interval: Interval, granularity: Granularity) -> str:
+        """Return the rows of *plan* with their bucket, their dimensions and *atoms*."""
         bucket = _BUCKETS.get(granularity)
         if bucket is None:
-            bucket = f"CAST({self.parameters.bind(_naive(self._interval.start), 'start')} AS TIMESTAMP)"
-        rows = union_all(self._select(branch, plan, bucket, atoms) for branch in plan.branches)
-        return {"source": rows}, plan.in_cells
+            bucket = f"CAST({self.parameters.bind(_naive(interval.start), 'start')} AS TIMESTAMP)"
+        return union_all(
+            self.select(branch, rows, bucket, atoms, plan.in_cells)
+            for branch, rows in zip(plan.branches, plan.rows, strict=True)
+        )
 
-    def cohort_tables(self, since: int) -> dict[str, str | Select]:
-        """Return the table `source`: cohorts of *since* days earlier and their returns.
-
-        The cohort of a day is the players installed *since* days before it; the bucket is the day of return
-        (Wire 4.12, Retention).
-        """
-        days = list(self._interval.buckets("day"))
-        try:
-            installed = Interval(days[0].start - timedelta(days=since), days[-1].end - timedelta(days=since))
-        except OverflowError:  # the cohort days lie before the first year of the calendar
-            since, installed = 0, Interval(days[0].start, days[0].start)
-        returns = f"CAST(day + CAST({self.parameters.bind(since, 'since')} AS INTEGER) AS TIMESTAMP)"
-        whole = _whole_buckets(self._interval, "day")
-        if since and whole == self._interval and RETURNS.name in self._tables and RETURNS.has(self._dimensions):
-            cohort, returned = self._branch(RETURNS, installed, "cohort"), self._branch(RETURNS, whole, "returned")
-            plan = Plan((cohort, returned))
-            rows = (
-                self._select(branch, plan, bucket, _RETENTION)
-                for branch, bucket in ((cohort, returns), (returned, _BUCKETS["day"]))
-            )
-            return {"source": union_all(rows)}
-        cohort = self._branch(INSTALLS, installed, "player_key")
-        whole = whole if ACTIVE.name in self._tables else None
-        edges = _edges(self._interval, whole) if whole else [self._interval]
-        active = [Branch(EVENTS, edge, {"player_key": EVENTS.reads["all"]["player_key"]}) for edge in edges]
-        active += [Branch(ACTIVE, whole, {"player_key": ACTIVE.reads["all"]["player_key"]})] if whole else []
-        joined = "present JOIN cohort ON cohort.player_key = present.player_key AND cohort.bucket = present.moment"
-        back = "returned ON returned.returner = cohort.player_key AND returned.returned_on = cohort.bucket"
-        return {
-            "cohort": self._select(cohort, Plan((cohort,)), returns, ("player_key",)),
-            "present": union_all(map(self._players_of_days, active)),
-            "returned": Select(
-                columns={"returner": "cohort.player_key", "returned_on": "cohort.bucket"},
-                source=joined,
-                is_distinct=True,
-            ),
-            "source": Select(
-                columns={
-                    **{name: f"cohort.{name}" for name in ("bucket", *self._names)},
-                    "cohort": "1",
-                    "returned": when("returned_on IS NULL", "0", "1"),
-                },
-                source=f"cohort LEFT JOIN {back}",
-            ),
-        }
-
-    def _branch(self, table: Table, interval: Interval, atom: str) -> Branch:
-        """Return a branch with one atom and all dimensions of the query."""
-        values = {name: table.value(name) for name in self._dimensions}
-        return Branch(table, interval, {atom: table.reads["all"][atom]}, values)
-
-    def _players_of_days(self, branch: Branch) -> Select:
-        """Return the numbers of the players with an event, once or more per day."""
-        rows = branch.table.rows(branch.joins, by_number=True)
-        self._add_reads(branch, rows.tables)
-        columns = {"player_key": rows.player, "moment": _BUCKETS["day"]}
-        return Select(columns=columns, source=rows.sql, where=self._inside(branch))
-
-    def _select(self, branch: Branch, plan: Plan, bucket: str, atoms: Sequence[str]) -> Select:
-        """Return the SELECT of *branch*, with null for the atoms of other branches."""
-        rows = branch.table.rows(branch.joins, by_number=plan.by_number and branch.counts_players)
-        self._add_reads(branch, rows.tables)
-        columns = {"bucket": bucket, **{name: branch.values[name].sql for name in self._names}}
+    def select(
+        self,
+        branch: Branch,
+        rows: TableRows,
+        bucket: str,
+        atoms: Sequence[str],
+        in_cells: Collection[str] = (),
+    ) -> Select:
+        """Return the SELECT of *branch* from *rows*, with null for the atoms of other branches."""
+        columns = {"bucket": bucket, **{name: branch.values[name].sql for name in self.names}}
         for atom in atoms:
             read = branch.atoms.get(atom, Read())
             columns[atom] = read.sql.format(player=rows.player)
-            if atom in plan.in_cells:
+            if atom in in_cells:
                 columns[_cells(atom)] = read.cells or "NULL"
-        conditions = self._inside(branch)
+        conditions = self.inside(branch)
         if self._games is not None:
             conditions.append(self._filters.one_of("game_id", self._games))
         if branch.condition:
@@ -338,21 +277,73 @@ class _QueryBuilder:
             conditions += self._filters.conditions(self._where, {name: it.sql for name, it in branch.values.items()})
         return Select(columns=columns, source=rows.sql, where=conditions)
 
-    def _inside(self, branch: Branch) -> list[str]:
+    def inside(self, branch: Branch) -> list[str]:
         """Return the conditions that a row lies in the interval of *branch*."""
         first, last = (self.parameters.bind(_naive(edge)) for edge in (branch.interval.start, branch.interval.end))
         if not branch.table.is_by_day:
             return [f"ts >= {first}", f"ts < {last}"]
         return [f"day >= CAST({first} AS DATE)", f"day < CAST({last} AS DATE)"]
 
-    def _add_reads(self, branch: Branch, tables: Collection[str]) -> None:
-        """Add the files of *tables* to the reads.
 
-        Of the table of *branch* these are the files of its interval, of a joined table all.
-        """
-        for table in sorted(tables):
-            inside = (branch.interval,) if table == branch.table.name else ()
-            self._reads[table] = (*self._reads.get(table, ()), *inside)
+def _cohort_rows(
+    scope: _Scope, interval: Interval, since: int, tables: Collection[str]
+) -> tuple[Plan, dict[str, str | Select]]:
+    """Return the table `source`, after those that it needs: cohorts of *since* days earlier and their returns.
+
+    The cohort of a day is the players installed *since* days before it; the bucket is the day of return
+    (Wire 4.12, Retention).
+    """
+    days = list(interval.buckets("day"))
+    try:
+        installed = Interval(days[0].start - timedelta(days=since), days[-1].end - timedelta(days=since))
+    except OverflowError:  # the cohort days lie before the first year of the calendar
+        since, installed = 0, Interval(days[0].start, days[0].start)
+
+    def branch(table: Table, inside: Interval, atom: str, dimensions: Iterable[str] = ()) -> Branch:
+        return Branch(
+            table, inside, {atom: table.reads["all"][atom]}, {name: table.values[name] for name in dimensions}
+        )
+
+    returns = f"CAST(day + CAST({scope.parameters.bind(since, 'since')} AS INTEGER) AS TIMESTAMP)"
+    whole = _whole_buckets(interval, "day")
+    if since and whole == interval and RETURNS.name in tables and RETURNS.values.keys() >= scope.dimensions:
+        cohort = branch(RETURNS, installed, "cohort", scope.dimensions)
+        plan = Plan((cohort, branch(RETURNS, whole, "returned", scope.dimensions)))
+        buckets = (returns, _BUCKETS["day"])
+        selects = (
+            scope.select(it, rows, bucket, ("cohort", "returned"))
+            for it, rows, bucket in zip(plan.branches, plan.rows, buckets, strict=True)
+        )
+        return plan, {"source": union_all(selects)}
+    cohort = branch(INSTALLS, installed, "player_key", scope.dimensions)
+    whole = whole if ACTIVE.name in tables else None
+    active = [branch(EVENTS, edge, "player_key") for edge in (_edges(interval, whole) if whole else [interval])]
+    active += [branch(ACTIVE, whole, "player_key")] if whole else []
+    plan = Plan((cohort, *active))
+    cohort_rows, *active_rows = plan.rows
+    back = "returned ON returned.returner = cohort.player_key AND returned.returned_on = cohort.bucket"
+    return plan, {
+        "cohort": scope.select(cohort, cohort_rows, returns, ("player_key",)),
+        "present": union_all(
+            Select(
+                columns={"player_key": rows.player, "moment": _BUCKETS["day"]}, source=rows.sql, where=scope.inside(it)
+            )
+            for it, rows in zip(active, active_rows, strict=True)
+        ),
+        "returned": Select(
+            columns={"returner": "cohort.player_key", "returned_on": "cohort.bucket"},
+            source="present JOIN cohort ON cohort.player_key = present.player_key AND cohort.bucket = present.moment",
+            is_distinct=True,
+        ),
+        "source": Select(
+            columns={
+                **{name: f"cohort.{name}" for name in ("bucket", *scope.names)},
+                "cohort": "1",
+                "returned": when("returned_on IS NULL", "0", "1"),
+            },
+            source=f"cohort LEFT JOIN {back}",
+        ),
+    }
 
 
 def _part_sql(part: Sum | Distinct, in_cells: Collection[str]) -> str:

@@ -10,8 +10,8 @@ from typing import Final
 
 import msgspec
 
-from gamelens.sandbox.metrics.sql_builder import Select, left_join, named, nested, union_all, when
-from gamelens.sandbox.storage.atoms import Join, Read, reads_of
+from gamelens.sandbox.metrics.sql_builder import Select, left_join, named, nested, union_all
+from gamelens.sandbox.storage.atoms import Join, Read, reads_of, when
 from gamelens.sandbox.storage.lake_schema import (
     CUBE_DIMENSIONS,
     EVENT_DIMENSIONS,
@@ -44,7 +44,7 @@ class Table(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         name: name of the table.
         dimensions: the dimensions that are its columns.
-        values: how it has dimensions that are not columns, by dimension.
+        values: how it has each dimension, by dimension; given are those that are not columns.
         is_by_day: whether its rows have a day and no moment.
         player: columns that identify a player: none, a number, or game and user.
         has_moved: whether its rows are one event of each player, some of which the table beside it replaces.
@@ -60,19 +60,13 @@ class Table(msgspec.Struct, frozen=True, kw_only=True):
     reads: dict[Granularity, dict[str, Read]] = {}
 
     def __post_init__(self) -> None:
+        values = {name: Read(name) for name in self.dimensions} | self.values
+        msgspec.structs.force_setattr(self, "values", values)
         reads = {
             period: {atom: read for atom, each in reads_of(self.name).items() if (read := each.within(period))}
             for period in GRANULARITIES
         }
         msgspec.structs.force_setattr(self, "reads", reads)
-
-    def has(self, dimensions: Collection[str]) -> bool:
-        """Return whether it has all of *dimensions*."""
-        return all(name in self.dimensions or name in self.values for name in dimensions)
-
-    def value(self, dimension: str) -> Read:
-        """Return how it has *dimension*."""
-        return self.values.get(dimension, Read(dimension))
 
     def numbers_players(self, joins: Collection[Join]) -> bool:
         """Return whether players are numbers in its rows when it has *joins*."""

@@ -3,8 +3,9 @@
 An atom is a number of each row, which is summed, or a key, of which each value is counted once. It is defined over the
 rows of events, and has the same meaning in every table that offers it, so the planner may choose any of them.
 
-A key may also be counted by *cells*: rows of one table add the number of memberships in them, and rows of the table
-beside it add the keys that have several and take their memberships off again (`lake_schema`).
+A key may also be counted by *cells*: one table has the number of memberships in each cell, and its shared table has the
+keys with several memberships. Each of these keys adds one to the count, and each membership of it takes one off
+(`lake_schema`).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Final, Literal
 import msgspec
 
 from gamelens.wire.currencies import RATE_SCALE
+from gamelens.wire.dimensions import Category
 from gamelens.wire.intervals import Granularity
 
 BIG: Final = "DECIMAL(38, 0)"
@@ -30,8 +32,8 @@ class Read(msgspec.Struct, frozen=True):
         sql: number to sum, or key to count once. It may name `{player}`, a player's key, and the parameter `$since`.
         joins: what the table is joined with.
         where: condition without which a row adds nothing.
-        cells: memberships that a row adds instead of the key, ...
-        shared: ... and the table that has the keys with several, if it is another one.
+        cells: number of memberships that a row adds instead of the key.
+        shared: shared table of these cells; empty for the shared table itself.
         period: bucket in which cells count, or `all` for any.
     """
 
@@ -64,7 +66,7 @@ class Atom(msgspec.Struct, frozen=True):
 
     name: str
     event: Read | None
-    of: Literal["ads", "business", "impression", "session_end"] | None = None
+    of: Category | None = None
     stored: str = ""
     is_player: bool = False
     others: dict[str, Read] = {}
@@ -92,19 +94,20 @@ _BACK: Final = "day > install_day"
 _BACK_AFTER: Final = "date_diff('day', install_day, day) = $since"
 
 
-def _when(condition: str, value: str, otherwise: str | None = None) -> str:
+def when(condition: str, value: str, otherwise: str | None = None) -> str:
+    """Return the SQL of *value* where *condition* is true, else of *otherwise* or null."""
     return f"CASE WHEN {condition} THEN {value} {'' if otherwise is None else f'ELSE {otherwise} '}END"
 
 
 def _in(category: str, value: str, otherwise: str | None = None) -> str:
-    return _when(f"category = '{category}'", value, otherwise)
+    return when(f"category = '{category}'", value, otherwise)
 
 
 def _memberships(condition: str = "") -> dict[str, Read]:
     """Return how tables of memberships count players with a membership of which *condition* is true."""
 
     def only(value: str) -> str:
-        return _when(condition, value) if condition else value
+        return when(condition, value) if condition else value
 
     periods: tuple[tuple[str, Granularity], ...] = (("daily", "day"), ("weekly", "week"), ("monthly", "month"))
     reads = {"active": Read(only("player"), cells=only("counts"), shared="daily_players_shared", period="day")}
@@ -117,7 +120,7 @@ def _memberships(condition: str = "") -> dict[str, Read]:
 
 def _returners(condition: str) -> Read:
     """Return how players of `active` are counted who have a day of which *condition* is true."""
-    player, counts = _when(condition, "player"), _when(condition, "counts")
+    player, counts = when(condition, "player"), when(condition, "counts")
     return Read(player, ("installs",), cells=counts, shared="daily_players_shared", period="day")
 
 
@@ -127,7 +130,7 @@ ATOMS: Final[dict[str, Atom]] = {
         Atom("events", Read("1"), stored="BIGINT"),
         Atom(
             "shown",
-            Read(_when("category = 'ads' AND ad_action = 'show'", "1", "0")),
+            Read(when("category = 'ads' AND ad_action = 'show'", "1", "0")),
             of="ads",
             stored="BIGINT",
         ),
@@ -154,12 +157,12 @@ ATOMS: Final[dict[str, Atom]] = {
         ),
         Atom(
             "installed",
-            Read(_when("seq = install_seq", "1", "0"), ("installs",)),
+            Read(when("seq = install_seq", "1", "0"), ("installs",)),
             others={"installs": Read("1")},
         ),
         Atom(
             "converted",
-            Read(_when("seq = paid_seq", "1", "0"), ("payments",)),
+            Read(when("seq = paid_seq", "1", "0"), ("payments",)),
             of="business",
             others={"payments": Read("1")},
         ),
@@ -173,41 +176,41 @@ ATOMS: Final[dict[str, Atom]] = {
         Atom("payer", Read(_in("business", "{player}")), of="business", is_player=True, others=_memberships(_PAID)),
         Atom(
             "returner",
-            Read(_when(_BACK, "{player}"), ("installs",)),
+            Read(when(_BACK, "{player}"), ("installs",)),
             is_player=True,
             others={
                 "active": _returners(_BACK),
                 "daily_players": Read(cells="returners", shared="daily_players_shared", period="day"),
-                "daily_players_shared": Read(_when("returners > 0", "player"), cells="-returners"),
+                "daily_players_shared": Read(when("returners > 0", "player"), cells="-returners"),
             },
         ),
         Atom(
             "returner_after",
-            Read(_when(_BACK_AFTER, "{player}"), ("installs",)),
+            Read(when(_BACK_AFTER, "{player}"), ("installs",)),
             is_player=True,
             others={
                 "active": _returners(_BACK_AFTER),
                 "daily_players_shared": Read(
-                    _when(_BACK_AFTER, "player"), ("installs",), cells=_when(_BACK_AFTER, "-counts")
+                    when(_BACK_AFTER, "player"), ("installs",), cells=when(_BACK_AFTER, "-counts")
                 ),
             },
         ),
         Atom(
             "session",
-            Read(_when("session_id IS NOT NULL", _SESSION)),
+            Read(when("session_id IS NOT NULL", _SESSION)),
             others={
                 "sessions": Read(cells="sessions", shared="sessions_shared"),
-                "sessions_shared": Read(_when("session_id IS NOT NULL", _SESSION), cells="-counts"),
+                "sessions_shared": Read(when("session_id IS NOT NULL", _SESSION), cells="-counts"),
             },
         ),
         Atom(
             "ended_session",
-            Read(_in("session_end", _when("session_id IS NOT NULL", _SESSION))),
+            Read(_in("session_end", when("session_id IS NOT NULL", _SESSION))),
             of="session_end",
             others={
                 "sessions": Read(cells="ended_sessions", shared="sessions_shared"),
                 "sessions_shared": Read(
-                    _when("ended_counts > 0", _when("session_id IS NOT NULL", _SESSION)), cells="-ended_counts"
+                    when("ended_counts > 0", when("session_id IS NOT NULL", _SESSION)), cells="-ended_counts"
                 ),
             },
         ),

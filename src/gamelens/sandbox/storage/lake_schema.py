@@ -85,10 +85,10 @@ COLUMNS: Final[dict[str, dict[str, str]]] = {
     "sessions_shared": {**_SESSION_CELL, "session_id": "VARCHAR", "counts": "BIGINT", "ended_counts": "BIGINT"},
     # every impression whose id came more than once; all impressions are counted by the measure of the cube
     "impressions_shared": {"day": "DATE", **dict.fromkeys(EVENT_DIMENSIONS, "VARCHAR"), "ilrd_id": "VARCHAR"},
-    # the first event and the first purchase of each player, as known when the player was new ...
+    # the first event and the first purchase of each player, as known when the player was new
     "installs": _FIRST_EVENTS,
     "payments": _FIRST_EVENTS,
-    # ... and as it is now, of players with an earlier event that came later: these rows replace those
+    # the same of players of whom an earlier event arrived later: these rows replace theirs above
     "installs_moved": _FIRST_EVENTS,
     "payments_moved": _FIRST_EVENTS,
     # the install that an import named of a player, with its build; it may lie before all events of the lake
