@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from gamelens.errors import BadQuery
-from gamelens.simulator.events.event_columns import event_columns_of
+from gamelens.simulator.events.event_columns import ledger_rows_of
 from gamelens.simulator.events.event_json import BlockIds, draw_ids, encode_events
 from gamelens.simulator.events.request_batches import (
     RequestBatch,
@@ -266,7 +266,7 @@ def _requests(
     events = encode_events(block, ids, game=game, scenario=scenario)
     if scenario.is_clean and not is_recorded:
         return list(batches_of(events, game_id)), None
-    ledger_rows = event_columns_of(block, ids, game=game, game_id=game_id, scenario=scenario).to_arrow()
+    ledger_rows = ledger_rows_of(block, ids, game=game, game_id=game_id, scenario=scenario)
     if scenario.is_clean:
         return list(batches_of(events, game_id)), ledger_rows
     return batches_with_defects(
@@ -323,7 +323,7 @@ def send_task(scenario: Scenario, begins: date, task: BlockTask, *, game_id: str
         ends_s=((begins - EPOCH).days + scenario.days) * DAY_S,
         seed=_seeds(scenario, task)[3],
     )
-    ledger_rows = event_columns_of(block, ids, game=game, game_id=game_id, scenario=scenario).to_arrow()
+    ledger_rows = ledger_rows_of(block, ids, game=game, game_id=game_id, scenario=scenario)
     return sent, rows_of_sent(sent, ledger_rows)
 
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from gamelens.errors import BadQuery
 from gamelens.simulator.events.defects import time_fragment
-from gamelens.simulator.events.event_columns import SCHEMA, event_columns_of
+from gamelens.simulator.events.event_columns import SCHEMA, ledger_rows_of
 from gamelens.simulator.events.event_json import Event, encode_events, join_events
 from gamelens.simulator.ledger.ledger_columns import EPOCH
 from gamelens.simulator.output.play import block_tasks, checked_ids, first_day, play_task
@@ -99,7 +99,7 @@ def play_sessions(
         block, ids = play_task(scenario, begins, task)
         is_whole = np.isin(block.events.session, block.events.session[block.events.slot == EventSlot.SESSION_END])
         if ledger is not None:
-            ledger_rows = event_columns_of(block, ids, game=game, game_id=game_id, scenario=scenario).to_arrow()
+            ledger_rows = ledger_rows_of(block, ids, game=game, game_id=game_id, scenario=scenario)
             ledger_rows = ledger_rows.filter(pa.array(is_whole))
             ledger.record(_without_variants(ledger_rows))
         events = encode_events(block, ids, game=game, scenario=scenario)
