@@ -215,9 +215,7 @@ def test_a_game_may_be_like_one_of_the_scenario_extended_or_above_it(tmp_path: P
 def test_a_game_like_an_unknown_game_is_refused(tmp_path: Path) -> None:
     """`like` with an unknown title raises `BadQuery` with its path and the nearest title."""
     misspelt = LIKE.replace('like = "Tile Port"', 'like = "Tile Prot"')
-    with pytest.raises(
-        BadQuery, match=r"mine.toml: studio\[0\].game\[1\].like = 'Tile Prot' .*mean `Tile Port`"
-    ):
+    with pytest.raises(BadQuery, match=r"mine.toml: studio\[0\].game\[1\].like = 'Tile Prot' .*mean `Tile Port`"):
         load_scenario(extended_demo(tmp_path, "campaign = []" + misspelt))
 
 
