@@ -19,7 +19,7 @@ import gamelens as gl
 from gamelens.client.sync_client import Client
 from gamelens.errors import BadQuery, GamelensError, Refused
 from gamelens.raw_events.lake_client import LakeClient, open_lake
-from gamelens.wire.receipts import Receipt
+from gamelens.receipts import Receipt
 from support.sandbox_stage import Stage
 from support.served_metrics import populate
 

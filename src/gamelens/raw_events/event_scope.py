@@ -15,8 +15,8 @@ from gamelens.client.tables.time_ranges import TimeRange, clip_to_available, res
 from gamelens.errors import BadQuery
 from gamelens.raw_events.lake_access import QUERY_S
 from gamelens.raw_events.lake_client import LakeClient
+from gamelens.receipts import QueryRecord, Receipt, package_version
 from gamelens.wire.intervals import Interval
-from gamelens.wire.receipts import QueryRecord, Receipt, package_version
 
 if TYPE_CHECKING:
     from pandas import DataFrame

@@ -11,12 +11,12 @@ import httpx
 from gamelens.client.connection.settings import Secret
 from gamelens.client.connection.transport import Transport
 from gamelens.errors import BadQuery, Refused
+from gamelens.receipts import Provenance
 from gamelens.sandbox.metrics.metrics_app import MetricsApp
 from gamelens.sandbox.state.tenants import Organisation
 from gamelens.sandbox.storage.lake import Lake
 from gamelens.sandbox.storage.lake_schema import FORMAT
 from gamelens.sandbox.storage.manifest import WRITTEN
-from gamelens.wire.receipts import Provenance
 
 AT_ONCE: Final = 16
 """Requests at the same time."""

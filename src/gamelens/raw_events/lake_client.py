@@ -19,6 +19,7 @@ from gamelens.client.query.arguments import check_seconds
 from gamelens.client.sync_client import Client
 from gamelens.raw_events.lake_access import AT_ONCE, QUERY_S, LakeTransport, chosen, read_only
 from gamelens.raw_events.lake_views import MEANINGS, VIEWS
+from gamelens.receipts import Provenance
 from gamelens.sandbox.engines.checked_engine import CheckedEngine
 from gamelens.sandbox.engines.engine import LakeLocation, QueryBounds
 from gamelens.sandbox.engines.lake_sql import LakeSql, Relation, SqlBounds
@@ -30,7 +31,6 @@ from gamelens.sandbox.state.state_directory import check_state
 from gamelens.sandbox.state.tenants import TenantDirectory, stored_organisations
 from gamelens.sandbox.storage.lake import Lake
 from gamelens.sandbox.storage.lake_health import LakeHealth
-from gamelens.wire.receipts import Provenance
 
 if TYPE_CHECKING:
     from pandas import DataFrame

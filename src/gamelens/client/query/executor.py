@@ -28,8 +28,8 @@ from gamelens.client.query.retention_query import RetentionSteps
 from gamelens.client.query.row_sources import CacheSource, MemorySource, NoSource, RowSource
 from gamelens.client.tables.time_ranges import USUAL_RANGE, ResolvedRange, TimeRange
 from gamelens.errors import PartialResult, emit_warning
+from gamelens.receipts import Receipt, RestatementRecord, merge_provenance, mixture_warnings
 from gamelens.wire.filters import dimensions_in
-from gamelens.wire.receipts import Receipt, RestatementRecord, merge_provenance, mixture_warnings
 
 if TYPE_CHECKING:
     from pandas import DataFrame

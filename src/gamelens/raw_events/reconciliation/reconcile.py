@@ -37,8 +37,8 @@ from gamelens.raw_events.reconciliation.counting_rules import RuleChange, change
 from gamelens.raw_events.reconciliation.event_rows import EventRows, Floats, read_event_rows
 from gamelens.raw_events.reconciliation.reconciliation_result import Judgement, Reconciliation, reconciliation_of
 from gamelens.raw_events.reconciliation.recount import Recount
+from gamelens.receipts import Receipt
 from gamelens.wire.intervals import Granularity, Interval, read_moment
-from gamelens.wire.receipts import Receipt
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -15,7 +15,7 @@ from gamelens._text import format_number, one_line
 from gamelens.analysis.claims import Claim, Direction
 from gamelens.raw_events.reconciliation.counting_rules import UNEXPLAINED
 from gamelens.raw_events.reconciliation.event_rows import Floats
-from gamelens.wire.receipts import RECEIPT, Receipt, merge_receipts
+from gamelens.receipts import RECEIPT, Receipt, merge_receipts
 
 _NO_DIFFERENCE = 1e-9
 """Relative difference of two numbers that are the same: money is added in another order."""

@@ -15,7 +15,7 @@ from gamelens.raw_events.reconciliation.retention_players import (
     counted_players,
     retention_request,
 )
-from gamelens.wire.receipts import RECEIPT
+from gamelens.receipts import RECEIPT
 
 if TYPE_CHECKING:
     from gamelens.raw_events.lake_client import LakeClient

@@ -13,8 +13,8 @@ from pandas import DataFrame
 from gamelens.client.plans.query_spec import is_integer
 from gamelens.client.tables.time_ranges import TimeRange
 from gamelens.errors import BadQuery
+from gamelens.receipts import QueryRecord, Receipt
 from gamelens.wire.intervals import Interval
-from gamelens.wire.receipts import QueryRecord, Receipt
 
 if TYPE_CHECKING:
     from gamelens.raw_events.lake_client import LakeClient
