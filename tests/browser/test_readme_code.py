@@ -23,7 +23,7 @@ from gamelens.local.sandbox_process import call_control_api, running_sandbox
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
-INTEGRATION = ROOT / "src" / "gamelens" / "sandbox" / "README.md"
+INTEGRATION = ROOT / "src" / "gamelens" / "sandbox" / "collector" / "README.md"
 """The README with code for a game that submits events."""
 
 
