@@ -26,8 +26,7 @@ from gamelens.simulator.population.arrays import (
 from gamelens.simulator.population.monetisation import AdBreaks, BlockMoney, draw_money
 from gamelens.simulator.population.players import Players
 from gamelens.simulator.population.session_times import DAY_S, Sessions, begin_sessions, time_events
-from gamelens.simulator.scenarios.economy import Economy
-from gamelens.simulator.scenarios.game_profile import GameProfile
+from gamelens.simulator.scenarios.game_profile import Economy, GameProfile
 from gamelens.simulator.scenarios.scenario import Scenario
 
 TUTORIAL_ROUNDS: Final = 3
