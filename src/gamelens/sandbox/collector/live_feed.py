@@ -153,7 +153,7 @@ def parse_feed_filter(query: Mapping[str, str], *, game_keys: Iterable[str], lim
     parameters = {name: value for name, value in query.items() if value}
     for name, value in parameters.items():
         if name not in FeedFilter.__struct_fields__:
-            raise BadQuery(name, value, "is not asked for here", FeedFilter.__struct_fields__, name=name)
+            raise BadQuery(name, value, "is not a parameter of the live feed", FeedFilter.__struct_fields__, name=name)
     for name, allowed in (("status", STATUSES), ("game_key", tuple(game_keys))):
         if name in parameters and parameters[name] not in allowed:
             raise BadQuery(name, parameters[name], "is not known to this sandbox", allowed)

@@ -80,17 +80,7 @@ def batches_with_defects(
     ends_s: int,
     seed: np.random.SeedSequence,
 ) -> tuple[list[RequestBatch], pa.Table]:
-    """Return the requests of *block* and their rows of the ledger.
-
-    Args:
-        block: the actions of the players.
-        ids: the UUIDs in it.
-        clean_events: its events without defects.
-        ledger_rows: their rows of the ledger.
-        scenario: says how events travel, and which defects to add.
-        ends_s: end of the scenario in epoch seconds.
-        seed: seed of all draws made here.
-    """
+    """Return the requests of *block*, which ends at *ends_s*, and their rows of the ledger."""
     sent, dirt_rng = send_block(block, ids, clean_events, scenario=scenario, ends_s=ends_s, seed=seed)
     batch_s = scenario.delivery.batch_s if scenario.delivery else None
     requests: Iterable[_Request]

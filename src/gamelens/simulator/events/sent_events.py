@@ -72,17 +72,7 @@ def sent_events_of(
     ends_s: int,
     rng: np.random.Generator,
 ) -> list[SentEvent]:
-    """Return all events sent for *block*, in the order sent.
-
-    Args:
-        block: the actions of the players.
-        ids: the UUIDs in it.
-        clean_events: its events without defects.
-        delivery: the delivery of each of them.
-        dirt: the defects to add.
-        ends_s: end of the scenario in epoch seconds. Bots stop there.
-        rng: source of random numbers for the defects.
-    """
+    """Return all events sent for *block*, in the order sent. Bots stop at *ends_s*, the end of the scenario."""
     sent = list(_deliver_events(block, ids, clean_events, delivery))
     added = [
         # Sent again because no response arrived. Without event_uuid the collector cannot know it, so that it counts.

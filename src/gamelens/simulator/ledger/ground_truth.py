@@ -44,15 +44,6 @@ Totals = dict[int, int]
 class LedgerQuery(msgspec.Struct, frozen=True, kw_only=True):
     """A query on the ledger, checked when made.
 
-    Attributes:
-        name: name of the metric.
-        interval: the requested interval.
-        granularity: length of the buckets.
-        by: dimensions to group by.
-        where: filter on the events, or None.
-        games: ids of the games to include, or None for all.
-        since_days_ago: age of the cohorts in days, or None.
-
     Raises:
         BadQuery: the metric or a dimension is unknown, or since_days_ago is missing or does not apply.
     """
@@ -320,14 +311,6 @@ def _money_fields(scale: int) -> Callable[..., Row]:
     return fields
 
 
-def _ratio(name: str, numerator: str, denominator: str) -> MetricRecipe:
-    """Build a metric that is one counting metric over another, with both in the row."""
-    return MetricRecipe(
-        {each: _TOTALS[METRICS[each].made_of[0]] for each in (numerator, denominator)},
-        lambda **n: {name: _share(n[numerator], n[denominator]), **n},
-    )
-
-
 def _revenue_per(name: str, players_name: str) -> MetricRecipe:
     """Build a metric of revenue by player.
 
@@ -356,13 +339,6 @@ def _session_length() -> MetricRecipe:
         "total_session_length": lambda selection: selection.add(_ended(selection), selection.columns.numbers("length")),
     }
     return MetricRecipe(totals, fields)
-
-
-def _retention() -> MetricRecipe:
-    return MetricRecipe(
-        {"returned": _returned, "installed": _installed},
-        lambda *, returned, installed: {"retention": _share(returned, installed)},
-    )
 
 
 _TOTALS: Final[dict[str, Callable[[LedgerSelection], Totals]]] = {
@@ -394,10 +370,16 @@ def _recipe(metric: Metric) -> MetricRecipe:
             scale = AD_REVENUE_SCALE if money == "earned" else REVENUE_SCALE
             return MetricRecipe({"event_count": _TOTALS[count], "money": _TOTALS[money]}, _money_fields(scale))
         case "share", (part, whole):
-            return _ratio(metric.name, part, whole)
+            totals = {name: _TOTALS[METRICS[name].made_of[0]] for name in (part, whole)}
+            return MetricRecipe(totals, lambda **n: {metric.name: _share(n[part], n[whole]), **n})
         case "revenue per", (players,):
             return _revenue_per(metric.name, players)
-    return {"session_length": _session_length, "retention_retro": _retention}[metric.name]()
+    if metric.name == "session_length":
+        return _session_length()
+    return MetricRecipe(
+        {"returned": _returned, "installed": _installed},
+        lambda *, returned, installed: {"retention": _share(returned, installed)},
+    )
 
 
 _RECIPES: Final = {name: _recipe(metric) for name, metric in METRICS.items()}

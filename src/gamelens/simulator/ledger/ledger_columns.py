@@ -69,7 +69,7 @@ class LedgerColumns:
             case Not(member):
                 selected = ~self.selected(member)
             case _:
-                raise TypeError(f"no filter: {where!r}")
+                raise TypeError(f"{where!r} is not a filter")
         return selected
 
     @cached_property

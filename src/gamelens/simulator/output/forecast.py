@@ -22,8 +22,7 @@ from gamelens.simulator.population.installs import open_days, plan_installs
 from gamelens.simulator.population.monetisation import price_weights
 from gamelens.simulator.population.players import staying_share
 from gamelens.simulator.population.session_times import SATURDAY
-from gamelens.simulator.retention_model.bgbb import BgbbModel
-from gamelens.simulator.retention_model.quadrature import shifted
+from gamelens.simulator.retention_model.bgbb import BgbbModel, shifted
 from gamelens.simulator.scenarios.game_profile import GameProfile
 from gamelens.simulator.scenarios.scenario import Scenario
 from gamelens.wire.currencies import USD_PER_UNIT

@@ -109,15 +109,7 @@ class PlayedEvents:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class PlayedBlock:
-    """All actions of a block of players of one game.
-
-    Attributes:
-        players: the players.
-        sessions: their sessions.
-        rounds: the rounds of the sessions.
-        money: ads and purchases by round.
-        events: the events of the rounds.
-    """
+    """All actions of a block of players of one game."""
 
     players: Players
     sessions: Sessions

@@ -10,8 +10,7 @@ import numpy as np
 from gamelens.simulator.population.arrays import Flags, Floats, Ints, pick, pick_by
 from gamelens.simulator.population.experiment_arms import arms_of, draw_arms, steps
 from gamelens.simulator.population.installs import InstallPlan, open_days
-from gamelens.simulator.retention_model.bgbb import BgbbModel
-from gamelens.simulator.retention_model.quadrature import shifted
+from gamelens.simulator.retention_model.bgbb import BgbbModel, shifted
 from gamelens.simulator.scenarios.game_profile import GameProfile
 from gamelens.simulator.scenarios.scenario import Scenario
 from gamelens.simulator.scenarios.timeline import BadBuild

@@ -55,4 +55,4 @@ def check_one_of(key: str, value: str, allowed: Iterable[str]) -> None:
     """
     options = list(allowed)
     if value not in options:
-        raise InvalidScenarioValue(key, value, "is not one of those here", options)
+        raise InvalidScenarioValue(key, value, "is not in the scenario", options)
