@@ -73,8 +73,8 @@ class Ledger:
         return ledger
 
     def record(self, events: pa.Table) -> None:
-        """Append *events*: the columns of `event_columns.SCHEMA`, and others that it does not keep."""
-        self._tables.append(events.select(SCHEMA.names))
+        """Append *events*, rows of `event_columns.SCHEMA`."""
+        self._tables.append(events)
         self._columns = None
 
     def date_arrivals(self, at: datetime) -> None:

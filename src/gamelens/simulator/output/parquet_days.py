@@ -185,7 +185,7 @@ class _DayFiles:
         rows = rows.set_column(0, "seq", pc.add(rows["seq"], self._seq))
         days = rows["day"].to_numpy()
         starts = [0, *(np.flatnonzero(days[1:] != days[:-1]) + 1).tolist(), len(rows)]
-        for start, end in pairwise(starts):
+        for start, end in pairwise(starts if len(rows) else ()):
             self._waiting[days[start].item()].append(rows.slice(start, end - start))
         self._seq += len(rows)
         if self._seq - self._written_up_to >= self._row_group_events:
