@@ -43,6 +43,8 @@ READMES = {
     "tests/README.md": "rooms/tests.md",
     "data/README.md": "rooms/data.md",
     "CONTRIBUTING.md": "rooms/contributing.md",
+    "src/gamelens/sandbox/collector/README.md": "rooms/collector.md",
+    "src/gamelens/wire/HOW_TO.md": "rooms/wire-how-to.md",
     "CHANGELOG.md": "rooms/changelog.md",
     **{
         f"src/gamelens/{room}/README.md": f"rooms/{room}.md"

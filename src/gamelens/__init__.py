@@ -45,9 +45,9 @@ if TYPE_CHECKING:
     from gamelens.raw_events.reconciliation.reconcile import reconcile
     from gamelens.raw_events.reconciliation.reconciliation_result import Reconciliation
     from gamelens.raw_events.reconciliation.retention_definitions import retention_definitions, retention_gap
+    from gamelens.receipts import Receipt
     from gamelens.wire.filters import dim
     from gamelens.wire.intervals import Interval
-    from gamelens.wire.receipts import Receipt
 
     __version__: str
 
@@ -98,7 +98,7 @@ _HOME = {
     "LakeClient": "gamelens.raw_events.lake_client",
     "Plan": "gamelens.client.query.plan_estimate",
     "PlayerSession": "gamelens.client.events.player_session",
-    "Receipt": "gamelens.wire.receipts",
+    "Receipt": "gamelens.receipts",
     "Reconciliation": "gamelens.raw_events.reconciliation.reconciliation_result",
     "connect": "gamelens.local.connect",
     "demo": "gamelens.local.connect",
@@ -119,7 +119,7 @@ if not TYPE_CHECKING:  # type checkers should find a name that does not exist
 
     def __getattr__(name: str) -> Any:
         if name == "__version__":
-            return import_module("gamelens.wire.receipts").package_version()
+            return import_module("gamelens.receipts").package_version()
         if name not in _HOME:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         value = getattr(import_module(_HOME[name]), name)

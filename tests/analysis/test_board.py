@@ -13,7 +13,7 @@ from pandas import DataFrame
 
 from gamelens.analysis import health
 from gamelens.client.query.data_frames import restatements_frame
-from gamelens.wire.receipts import RestatementRecord
+from gamelens.receipts import RestatementRecord
 
 DAYS = 42
 FIRST = pd.Timestamp("2026-10-05", tz="UTC")

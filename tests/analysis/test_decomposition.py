@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pandas import DataFrame
 
 from gamelens.analysis.decomposition import PARTS, decompose, dominant_effect, split_in_halves, total_change
-from gamelens.wire.receipts import Receipt
+from gamelens.receipts import Receipt
 from support.hypothesis_profiles import examples
 from support.tidy_frames import tidy_frame
 

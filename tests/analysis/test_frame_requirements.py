@@ -21,7 +21,7 @@ from gamelens.analysis.tidy_frames.frame_requirements import declared_requiremen
 from gamelens.catalog import DIMENSIONS, METRICS
 from gamelens.client.query.arguments import query_arguments
 from gamelens.errors import BadQuery
-from gamelens.wire.receipts import Gap, QueryRecord, Receipt
+from gamelens.receipts import Gap, QueryRecord, Receipt
 from support.tidy_frames import tidy_frame
 
 PLAYER_METRICS = ("revenue", "ilrd_revenue", "user_unique", "paying_users", "ad_impressions_count")

@@ -20,7 +20,7 @@ from pandas import DataFrame
 
 import gamelens as gl
 from gamelens.errors import BadQuery
-from gamelens.wire.receipts import Receipt
+from gamelens.receipts import Receipt
 from support.hypothesis_profiles import examples
 from support.tidy_frames import tidy_frame
 

@@ -14,7 +14,7 @@ from pandas import DataFrame
 from gamelens.analysis import retention
 from gamelens.errors import BadQuery
 from gamelens.simulator import Ledger, fit_retention
-from gamelens.simulator.events.event_columns import event_columns_of
+from gamelens.simulator.events.event_columns import ledger_rows_of
 from gamelens.simulator.output.play import block_tasks, play_task
 from support.cohort_ledgers import BEGINS, CohortLedger, cohort_ledgers, lived_on
 from support.tidy_frames import tidy_frame
@@ -315,7 +315,7 @@ def test_sums_by_install_day_are_those_of_the_ledger() -> None:
     for task in block_tasks(scenario):
         block, ids = play_task(scenario, BEGINS, task)
         game = scenario.games[task.game]
-        ledger.record(event_columns_of(block, ids, game=game, game_id=game.title, scenario=scenario).to_arrow())
+        ledger.record(ledger_rows_of(block, ids, game=game, game_id=game.title, scenario=scenario))
     for title, sums in cohort_ledgers("small", seed=3, lives_on=5, players=200).items():
         for metric, field, cells in (
             ("user_unique", "user_unique", sums.players),

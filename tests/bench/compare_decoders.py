@@ -25,9 +25,9 @@ from pydruid.query import Query  # type: ignore[import-untyped]
 
 from gamelens.client.query.data_frames import to_frame
 from gamelens.client.tables.answer_decoding import read_answer
+from gamelens.receipts import Receipt
 from gamelens.wire.intervals import Interval
 from gamelens.wire.queries import MetricQuery, Split
-from gamelens.wire.receipts import Receipt
 from gamelens.wire.results import Rows, encode_answer
 
 START = datetime(2025, 1, 6, tzinfo=UTC)  # a Monday

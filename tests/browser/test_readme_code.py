@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
-INTEGRATION = ROOT / "src" / "gamelens" / "sandbox" / "README.md"
+INTEGRATION = ROOT / "src" / "gamelens" / "sandbox" / "collector" / "README.md"
 """The README with code for a game that submits events."""
 
 

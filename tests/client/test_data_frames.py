@@ -31,7 +31,7 @@ from gamelens.client.query.data_frames import (
 from gamelens.client.tables.table_operations import from_rows, order_columns
 from gamelens.client.tables.table_schema import TIMESTAMP_TYPE, schema
 from gamelens.errors import BadQuery
-from gamelens.wire.receipts import QueryRecord, Receipt, RestatementRecord
+from gamelens.receipts import QueryRecord, Receipt, RestatementRecord
 from gamelens.wire.results import Studio
 
 DAY = datetime(2026, 11, 1, tzinfo=UTC)

@@ -23,9 +23,9 @@ from gamelens.catalog import METRICS
 from gamelens.cli import cli
 from gamelens.client.sync_client import Client
 from gamelens.errors import AuthError, BadQuery, NotYetAvailable, PartialResult, RateLimited, ServiceError
+from gamelens.receipts import Receipt
 from gamelens.wire.filters import dim
 from gamelens.wire.intervals import Granularity
-from gamelens.wire.receipts import Receipt
 from support import foreign_service
 from support.foreign_service import DAY, KEY, Fact, ForeignService, Moments, RefusalError, Row
 from support.watched_service import is_close

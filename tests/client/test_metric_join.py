@@ -17,7 +17,7 @@ from gamelens.client.tables.table_operations import from_rows
 from gamelens.client.tables.table_schema import schema
 from gamelens.errors import ServiceError
 from gamelens.notebook import accessor as accessor  # df.lens
-from gamelens.wire.receipts import Receipt
+from gamelens.receipts import Receipt
 from support.scripted_service import Script
 from support.watched_service import Sent, World, assert_equal, quick, rows_of
 

@@ -19,8 +19,8 @@ from gamelens.client.connection.settings import Secret
 from gamelens.client.connection.transport import Transport
 from gamelens.client.sync_client import Client
 from gamelens.errors import BadQuery
+from gamelens.receipts import Provenance, Receipt
 from gamelens.sandbox.control.control_app import control_app
-from gamelens.wire.receipts import Provenance, Receipt
 from support.game_events import event
 from support.sandbox_stage import Stage
 from support.scripted_service import KEY, Script

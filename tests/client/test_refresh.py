@@ -20,9 +20,9 @@ from gamelens.client.query.refresh import (
 )
 from gamelens.client.tables.table_differences import FieldChange, Restatement
 from gamelens.client.tables.table_schema import TIMESTAMP_TYPE, schema
+from gamelens.receipts import Gap, Receipt
 from gamelens.wire.filters import dim
 from gamelens.wire.intervals import Interval
-from gamelens.wire.receipts import Gap, Receipt
 
 WEEK = Interval.parse("2026-11-01/P1W")
 DAY = datetime(2026, 11, 1, tzinfo=UTC)

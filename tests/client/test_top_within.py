@@ -13,8 +13,8 @@ import pytest
 from gamelens.catalog import METRICS
 from gamelens.client.sync_client import Client
 from gamelens.errors import BadQuery, NotAdditive, PartialResult
+from gamelens.receipts import Receipt
 from gamelens.wire.intervals import Granularity, Interval
-from gamelens.wire.receipts import Receipt
 from support.brute_force import Row
 from support.watched_service import Sent, World, assert_equal, is_close, quick, rank, rows_of, sorts_by
 

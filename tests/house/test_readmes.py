@@ -13,6 +13,7 @@ from house.source import PACKAGE, ROOT
 READMES = [
     *(ROOT / "README.md", ROOT / "CONTRIBUTING.md"),
     *(ROOT / "src").rglob("README.md"),
+    *(ROOT / "src").rglob("HOW_TO.md"),
     ROOT / "tests" / "README.md",
     ROOT / "data" / "README.md",
 ]

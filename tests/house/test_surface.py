@@ -20,7 +20,7 @@ from gamelens.assistant.tools import AnalystTools
 from gamelens.cli import cli
 from gamelens.client.query import arguments as declared
 from gamelens.notebook.widgets import explorer
-from gamelens.wire.receipts import QueryRecord
+from gamelens.receipts import QueryRecord
 from house.source import ROOT, TOP, exported, modules
 
 IMPORT_S = 0.15

@@ -13,8 +13,8 @@ from pandas import DataFrame
 from gamelens.analysis import retention
 from gamelens.analysis.tidy_frames import dimension_columns
 from gamelens.notebook import charts
+from gamelens.receipts import Receipt
 from gamelens.simulator import fit_retention
-from gamelens.wire.receipts import Receipt
 from support.retention_frames import expected_frame
 
 pytestmark = pytest.mark.slow

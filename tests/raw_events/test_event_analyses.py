@@ -21,11 +21,11 @@ from gamelens import raw_events
 from gamelens.analysis.retention.retention_rates import wilson
 from gamelens.errors import BadQuery, NotYetAvailable
 from gamelens.raw_events.lake_client import LakeClient, open_lake
+from gamelens.receipts import Receipt
 from gamelens.sandbox.imports.import_run import import_raw_events
 from gamelens.sandbox.state.clock import Clock
 from gamelens.simulator import Ledger, export_raw, load_scenario
 from gamelens.wire.currencies import USD_PER_UNIT
-from gamelens.wire.receipts import Receipt
 from support.game_events import NOW
 from support.sandbox_stage import Stage
 

@@ -10,8 +10,8 @@ import gamelens as gl
 from gamelens import raw_events
 from gamelens.notebook.receipt_text import explain, source_line
 from gamelens.notebook.tables.table_source import source_html
+from gamelens.receipts import Provenance, Receipt
 from gamelens.sandbox.imports.import_run import ImportOptions
-from gamelens.wire.receipts import Provenance, Receipt
 from support.game_events import event
 from support.raw_exports import export, take
 from support.sandbox_stage import Stage

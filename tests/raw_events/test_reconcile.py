@@ -20,12 +20,12 @@ from gamelens.raw_events.reconciliation.event_rows import COUNTED_METRICS, QUART
 from gamelens.raw_events.reconciliation.reconcile import reconcile
 from gamelens.raw_events.reconciliation.reconciliation_result import Reconciliation
 from gamelens.raw_events.reconciliation.recount import CAUSES, Recount
+from gamelens.receipts import Receipt
 from gamelens.sandbox.maintenance.bulk_load import open_bulk_load
 from gamelens.sandbox.state.clock import Clock
 from gamelens.simulator import load_scenario, play_columns
 from gamelens.wire.dimensions import EVENT_COLUMNS
 from gamelens.wire.intervals import Interval
-from gamelens.wire.receipts import Receipt
 from support.two_answers import (
     DAY_S,
     FIRST,

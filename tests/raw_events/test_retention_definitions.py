@@ -21,11 +21,11 @@ from gamelens.raw_events.reconciliation.retention_definitions import (
     retention_definitions,
     retention_gap,
 )
+from gamelens.receipts import Receipt
 from gamelens.sandbox.maintenance.bulk_load import open_bulk_load
 from gamelens.sandbox.state.clock import Clock
 from gamelens.simulator import Ledger, load_scenario, play_columns
 from gamelens.wire.intervals import Interval
-from gamelens.wire.receipts import Receipt
 
 ENDS_ON: Final = date(2026, 11, 5)
 AGES: Final = (1, 3, 7)

@@ -147,7 +147,7 @@ def test_a_late_body_is_408_and_closes(responses: dict[str, RawResponses], case:
     """
     assert (responses[case].statuses, responses[case].is_closed) == (LATE[case][1], True)
     assert responses[case].head["connection"] == "close"
-    assert json.loads(responses[case].body) == {"message": f"the body did not come within {BODY_DEADLINE_S} s"}
+    assert json.loads(responses[case].body) == {"message": f"the body was not complete within {BODY_DEADLINE_S} s"}
     assert BODY_DEADLINE_S - 0.05 < responses[case].seconds < BODY_DEADLINE_S + ALLOWED_S
 
 

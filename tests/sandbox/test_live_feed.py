@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from gamelens.sandbox.collector.live_feed import FEED_EVENTS, QUEUED_EVENTS, FeedFilter, FeedSubscriber
+from gamelens.sandbox.collector.live_feed import FEED_EVENTS, FeedFilter
 from gamelens.sandbox.control.control_app import control_app
 from gamelens.sandbox.control.live_routes import server_sent_events
 from gamelens.wire.signing import sign
@@ -295,23 +295,32 @@ def test_a_slow_subscriber_loses_the_oldest_events(stage: Stage) -> None:
 
     Wire 5.2, Live feed.
     """
-    listener = FeedSubscriber(FeedFilter())
-    stage.sandbox.live.listen(listener)
+    seen = stage.sandbox.live.seen()
     for number in range(3):
-        stage.submit([event(user_id=str(number))] * (QUEUED_EVENTS // 2))
-    entries, missed = listener.take()
+        stage.submit([event(user_id=str(number))] * (FEED_EVENTS // 2))
+    entries, missed = stage.sandbox.live.after(seen, FeedFilter())
     user_ids = {json.loads(bytes(entry.event))["user_id"] for entry in entries}
-    assert (len(entries), user_ids, missed) == (QUEUED_EVENTS, {"1", "2"}, QUEUED_EVENTS // 2)
+    assert (len(entries), user_ids, missed) == (FEED_EVENTS, {"1", "2"}, FEED_EVENTS // 2)
 
 
-def test_a_batch_larger_than_the_queue_of_a_subscriber(stage: Stage) -> None:
-    """Of a batch beyond the queue the newest events are sent, and the rest counted.
+def test_events_that_a_filter_leaves_out_are_not_missed(stage: Stage) -> None:
+    """A busy game costs the listeners of another game nothing (Wire 5.2, Live feed)."""
+    seen = stage.sandbox.live.seen()
+    stage.submit([event(user_id="quiet")], game_id="2001")
+    stage.submit([event()] * (FEED_EVENTS + 1))
+    stage.submit([event()] * (FEED_EVENTS + 1))
+    entries, missed = stage.sandbox.live.after(seen, FeedFilter(game_key=stage.game("2001").game_key))
+    assert (len(entries), missed) == (1, 0)
+
+
+def test_a_batch_larger_than_what_is_shown_at_once(stage: Stage) -> None:
+    """Of a batch beyond the limit the newest events are sent, and the rest counted.
 
     Wire 5.2, Live feed.
     """
-    messages = messages_of(stage, lambda: stage.submit([event()] * (QUEUED_EVENTS + 7)))
+    messages = messages_of(stage, lambda: stage.submit([event()] * (FEED_EVENTS + 7)))
     assert ("missed", {"events": 7}) in messages
-    assert len(events_in(messages)) == QUEUED_EVENTS
+    assert len(events_in(messages)) == FEED_EVENTS
 
 
 def test_a_reset_is_sent_to_subscribers(stage: Stage) -> None:
@@ -338,7 +347,7 @@ def test_a_subscriber_that_disconnects_is_removed(stage: Stage) -> None:
     Wire 5.2, Live feed.
     """
     asyncio.run(_leave(stage))
-    assert not stage.sandbox.live._subscribers
+    assert not stage.sandbox.live.listeners
 
 
 async def _leave(stage: Stage) -> None:
@@ -359,7 +368,7 @@ async def _leave(stage: Stage) -> None:
 
     async def send(message: MutableMapping[str, Any]) -> None:
         if message.get("body"):
-            assert stage.sandbox.live._subscribers
+            assert stage.sandbox.live.listeners
             started.set()
             await asyncio.sleep(3600)  # a client that stops reading and disconnects later
 

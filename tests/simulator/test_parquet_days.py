@@ -20,7 +20,7 @@ from gamelens.sandbox.maintenance.verification import verify
 from gamelens.sandbox.state.clock import Clock
 from gamelens.sandbox.storage.lake_schema import EVENT_COLUMNS
 from gamelens.simulator import Ledger, RequestBatch, load_scenario, play, play_columns
-from gamelens.simulator.output.row_groups import SCHEMA, UNFILLED
+from gamelens.simulator.output.parquet_days import SCHEMA, UNFILLED
 from gamelens.wire.signing import sign
 from support.game_events import NOW
 from support.sandbox_stage import Stage

@@ -13,12 +13,14 @@ from typing import Final, NamedTuple
 import msgspec
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 from numpy.typing import NDArray
 from pandas import DataFrame
 
 from gamelens.simulator import Scenario, load_scenario
-from gamelens.simulator.events.event_columns import EventColumns, event_columns_of
+from gamelens.simulator.events.event_columns import ledger_rows_of
 from gamelens.simulator.output.play import block_tasks, play_task
+from gamelens.simulator.population.behaviour import PlayedBlock
 from gamelens.wire.currencies import USD_PER_UNIT
 from support.retention_frames import FIRST_DAY, frame_of
 
@@ -79,16 +81,16 @@ def cohort_ledgers(name: str, *, seed: int, lives_on: int = 180, players: int | 
     for task in block_tasks(scenario):
         block, ids = play_task(scenario, BEGINS, task)
         game = scenario.games[task.game]
-        columns = event_columns_of(block, ids, game=game, game_id=game.title, scenario=scenario)
-        more = _sums_of(columns, block.players.install_day, scenario)
+        rows = ledger_rows_of(block, ids, game=game, game_id=game.title, scenario=scenario)
+        more = _sums_of(block, rows, scenario)
         sums[game.title] = CohortLedger(*map(np.add, sums[game.title], more)) if game.title in sums else more
     return sums
 
 
-def _sums_of(columns: EventColumns, install_day: NDArray[np.int64], scenario: Scenario) -> CohortLedger:
-    """Return the sums over the events of one block."""
-    first_day = (BEGINS - date(1970, 1, 1)).days
-    player, day = columns.player[columns.session], columns.ts_s // DAY_S - first_day
+def _sums_of(block: PlayedBlock, rows: pa.Table, scenario: Scenario) -> CohortLedger:
+    """Return the sums over the events of one block, which are *rows* of a ledger."""
+    first_day, install_day = (BEGINS - date(1970, 1, 1)).days, block.players.install_day
+    player, day = block.sessions.player[block.events.session], block.events.ts_s // DAY_S - first_day
     shape = scenario.install_days or scenario.days, scenario.days
     cell = install_day[player] * scenario.days + day
     is_new = np.zeros((len(install_day), scenario.days))
@@ -97,9 +99,10 @@ def _sums_of(columns: EventColumns, install_day: NDArray[np.int64], scenario: Sc
     np.add.at(players, install_day, is_new)
     money: list[NDArray[np.float64]] = []
     for number, currency in (("amount", "currency"), ("ilrd_nano", "ilrd_currency")):
-        amounts, names = columns.numbers[number], columns.names[currency]
-        rates = np.array([float(USD_PER_UNIT[code]) for code in names.names])
+        has = rows[number].is_valid().to_numpy()
+        (codes,) = rows[currency].chunks
+        rates = np.array([float(USD_PER_UNIT[code]) for code in codes.dictionary.to_pylist()])
         scale = 1e-2 if number == "amount" else 1e-9
-        usd = amounts.values[amounts.has] * scale * rates[names.codes[amounts.has]]
-        money.append(np.bincount(cell[amounts.has], usd, shape[0] * shape[1]).reshape(shape).astype("float64"))
+        usd = rows[number].drop_null().to_numpy() * scale * rates[codes.indices.drop_null().to_numpy()]
+        money.append(np.bincount(cell[has], usd, shape[0] * shape[1]).reshape(shape).astype("float64"))
     return CohortLedger(players, *money)

@@ -17,8 +17,9 @@ from pandas import DataFrame
 
 from gamelens.analysis.health import HealthQuery, board_queries, watches
 from gamelens.simulator import Scenario, load_scenario
-from gamelens.simulator.events.event_columns import EventColumns, event_columns_of
+from gamelens.simulator.events.event_columns import ledger_rows_of
 from gamelens.simulator.output.play import block_tasks, play_task
+from gamelens.simulator.population.behaviour import PlayedBlock
 from gamelens.wire.currencies import RATE_SCALE, SCALED_RATES
 from support.simulated_organisation import ENDS_ON, merged_answer
 
@@ -110,22 +111,20 @@ def _events(scenario: Scenario) -> pa.Table:
     for task in block_tasks(scenario):
         block, ids = play_task(scenario, begins, task)
         game = scenario.games[task.game]
-        columns = event_columns_of(block, ids, game=game, game_id=game.title, scenario=scenario)
-        tables.append(_table(columns, first_player=players, first_session=sessions))
-        players, sessions = players + int(columns.player.max(initial=0)) + 1, sessions + len(columns.player)
+        rows = ledger_rows_of(block, ids, game=game, game_id=game.title, scenario=scenario)
+        tables.append(_table(block, rows, first_player=players, first_session=sessions))
+        players, sessions = players + len(block.players), sessions + len(block.sessions.player)
     return pa.concat_tables(tables)
 
 
-def _table(columns: EventColumns, *, first_player: int, first_session: int) -> pa.Table:
+def _table(block: PlayedBlock, rows: pa.Table, *, first_player: int, first_session: int) -> pa.Table:
     numbers = {
-        "player": columns.player[columns.session] + first_player,
-        "session": columns.session + first_session,
-        "ts": columns.ts_s,
-        "day": columns.ts_s // 86400,
+        "player": block.sessions.player[block.events.session] + first_player,
+        "session": block.events.session + first_session,
+        "ts": block.events.ts_s,
+        "day": block.events.ts_s // 86400,
     }
-    names = {name: column.at(columns.session) for name, column in columns.session_names.items()} | columns.names
     return pa.table(
         {name: pa.array(np.asarray(values, dtype=np.int64)) for name, values in numbers.items()}
-        | {name: names[name].to_arrow() for name in _NAMES}
-        | {name: columns.numbers[name].to_arrow() for name in _NUMBERS}
+        | {name: rows[name] for name in (*_NAMES, *_NUMBERS)}
     )

@@ -21,10 +21,10 @@ import pandas as pd
 
 from gamelens.raw_events.lake_client import LakeClient, open_lake
 from gamelens.raw_events.reconciliation.reconciliation_result import Reconciliation
+from gamelens.receipts import RECEIPT
 from gamelens.sandbox.imports.import_run import ImportOptions, import_raw_events
 from gamelens.sandbox.state.clock import Clock
 from gamelens.simulator import export_raw, load_scenario
-from gamelens.wire.receipts import RECEIPT
 from support.sandbox_stage import Stage
 
 FIRST: Final = datetime(2026, 10, 1, tzinfo=UTC)

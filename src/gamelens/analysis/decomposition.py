@@ -35,8 +35,8 @@ from gamelens.analysis.tidy_frames import (
     with_receipts_of,
 )
 from gamelens.analysis.tidy_frames.frame_requirements import FrameRequirements, requires, result_of
+from gamelens.receipts import Receipt
 from gamelens.wire.intervals import Interval
-from gamelens.wire.receipts import Receipt
 
 By = str | Sequence[str]
 

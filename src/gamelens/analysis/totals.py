@@ -15,7 +15,7 @@ from gamelens.analysis.tidy_frames.frame_requirements import ANY, requires
 from gamelens.analysis.tidy_frames.query_text import query_text
 from gamelens.catalog import MONEY_DIGITS, Alias, Metric, Quotient, find_metric
 from gamelens.errors import BadQuery, NotAdditive
-from gamelens.wire.receipts import Receipt
+from gamelens.receipts import Receipt
 
 _GAMES: Final = frozenset({"game", "game_id", "studio", "studio_id"})
 _SEPARATE: Final = frozenset(

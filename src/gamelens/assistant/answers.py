@@ -19,7 +19,7 @@ from gamelens.catalog import find_metric
 from gamelens.client.query.description import describe
 from gamelens.notebook.labels import name_of, unit_of
 from gamelens.notebook.receipt_text import origin_text
-from gamelens.wire.receipts import Receipt
+from gamelens.receipts import Receipt
 
 MOST_BYTES: Final = 50_000
 """Bound of an answer: at most 25,000 tokens, of two bytes or more."""

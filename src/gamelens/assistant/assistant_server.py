@@ -20,7 +20,7 @@ from gamelens.assistant.call_records import ToolCall
 from gamelens.assistant.refusals import refusal, refusal_of
 from gamelens.assistant.tools import MOST_REQUESTS, AnalystTools
 from gamelens.errors import GamelensError
-from gamelens.wire.receipts import package_version
+from gamelens.receipts import package_version
 
 if TYPE_CHECKING:
     from gamelens.client.checks.setup_checks import Finding

@@ -9,7 +9,7 @@ from typing import Any, Final
 import msgspec
 
 from gamelens.errors import BadQuery
-from gamelens.wire.receipts import Receipt
+from gamelens.receipts import Receipt
 
 _MOST: Final = 200
 

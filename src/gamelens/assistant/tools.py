@@ -20,7 +20,7 @@ from gamelens.client.query.description import TITLE_DIMENSIONS
 from gamelens.errors import BadQuery
 from gamelens.notebook.health_check import HISTORY, check_health, planned_requests
 from gamelens.notebook.receipt_text import explain as receipt_text
-from gamelens.wire.receipts import Receipt
+from gamelens.receipts import Receipt
 
 if TYPE_CHECKING:
     from gamelens.client.checks.setup_checks import Finding

@@ -123,7 +123,7 @@ def _write_markdown(report: HealthReport, target: str) -> None:
 
 def _as_json(report: HealthReport) -> dict[str, Any]:
     from gamelens.analysis.health import SEVERITIES, as_json
-    from gamelens.wire.receipts import Receipt
+    from gamelens.receipts import Receipt
 
     return {
         "day": f"{report.day:%Y-%m-%d}" if report.day is not None else None,

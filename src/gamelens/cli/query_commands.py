@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from gamelens.client.query.plan_estimate import Plan
     from gamelens.client.sync_client import Client
-    from gamelens.wire.receipts import Receipt
+    from gamelens.receipts import Receipt
 
 CommandFunction = Callable[..., None]
 
@@ -153,7 +153,7 @@ def query(command: QueryCommand) -> None:
         warnings.simplefilter("ignore", UserWarning)  # printed below from the receipt, one line each
         frame = client.query(**command.query)
     from gamelens.notebook.receipt_text import source_line
-    from gamelens.wire.receipts import Receipt
+    from gamelens.receipts import Receipt
 
     for line in _remarks(Receipt.of(frame.attrs)):
         print_line(line, err=True)

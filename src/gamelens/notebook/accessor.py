@@ -17,7 +17,7 @@ from gamelens.analysis.tidy_frames import label_columns, series_names, value_col
 from gamelens.errors import BadQuery
 from gamelens.notebook import receipt_text
 from gamelens.notebook.tables.frame_table import MOST_ROWS, REPORT, FrameTable, show_sources, show_tables
-from gamelens.wire.receipts import Receipt
+from gamelens.receipts import Receipt
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure

@@ -25,8 +25,8 @@ from gamelens.analysis.health import HealthQuery
 from gamelens.analysis.tidy_frames import UNKNOWN
 from gamelens.errors import NotYetAvailable
 from gamelens.notebook.receipt_text import source_line
+from gamelens.receipts import Provenance, Receipt
 from gamelens.wire.intervals import Interval
-from gamelens.wire.receipts import Provenance, Receipt
 
 if TYPE_CHECKING:
     from gamelens.client.sync_client import Client

@@ -9,7 +9,7 @@ from pandas import DataFrame, Timestamp
 
 from gamelens._text import one_line
 from gamelens.errors import BadQuery
-from gamelens.wire.receipts import Gap, JoinRecord, Provenance, QueryRecord, Receipt, RestatementRecord
+from gamelens.receipts import Gap, JoinRecord, Provenance, QueryRecord, Receipt, RestatementRecord
 
 
 def receipt_of(frame: DataFrame) -> Receipt:

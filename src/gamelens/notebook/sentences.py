@@ -11,7 +11,7 @@ import pandas as pd
 from gamelens._text import NumberKind, format_number
 from gamelens.analysis.claims import KeyNumber
 from gamelens.notebook.labels import Kind, day, period_text, text_of
-from gamelens.wire.receipts import Receipt
+from gamelens.receipts import Receipt
 
 if TYPE_CHECKING:
     from IPython.display import Markdown

@@ -14,8 +14,8 @@ from gamelens.analysis.tidy_frames import with_receipt
 from gamelens.client.tables.time_ranges import TimeRange, clip_to_available, resolve_range
 from gamelens.errors import BadQuery
 from gamelens.raw_events.lake_client import QUERY_S, LakeClient
+from gamelens.receipts import QueryRecord, Receipt, package_version
 from gamelens.wire.intervals import Interval
-from gamelens.wire.receipts import QueryRecord, Receipt, package_version
 
 if TYPE_CHECKING:
     from pandas import DataFrame

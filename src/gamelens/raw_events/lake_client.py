@@ -22,6 +22,7 @@ from gamelens.client.query.arguments import check_seconds
 from gamelens.client.sync_client import Client
 from gamelens.errors import BadQuery, Refused
 from gamelens.raw_events.lake_views import MEANINGS, VIEWS
+from gamelens.receipts import Provenance
 from gamelens.sandbox.engines.engine import LakeLocation, QueryBounds
 from gamelens.sandbox.engines.lake_sql import LakeSql, Relation
 from gamelens.sandbox.engines.open_engine import CheckedEngine, open_engine
@@ -33,7 +34,6 @@ from gamelens.sandbox.state.tenants import Organisation, TenantDirectory, stored
 from gamelens.sandbox.storage.lake import Lake
 from gamelens.sandbox.storage.lake_health import LakeHealth
 from gamelens.sandbox.storage.lake_schema import FORMAT
-from gamelens.wire.receipts import Provenance
 
 if TYPE_CHECKING:
     from pandas import DataFrame

@@ -231,6 +231,6 @@ def _sibling_check(rule: FieldRule) -> dict[str, Any]:
     def check_siblings(struct: msgspec.Struct) -> None:
         for name, sibling in siblings.items():
             if getattr(struct, name) is not msgspec.UNSET and not sibling.allows(getattr(struct, sibling.field)):
-                raise ValueError(f"{name} has no place here")
+                raise ValueError(f"{name} is not allowed here")
 
     return {"__post_init__": check_siblings} if siblings else {}

@@ -175,7 +175,7 @@ def wire_filter(node: Filter) -> WireFilter:
             return {"or": [wire_filter(member) for member in members]}
         case Not(member):
             return {"not": wire_filter(member)}
-    raise TypeError(f"no filter: {node!r}")
+    raise TypeError(f"{node!r} is not a filter")
 
 
 def flat_filter(node: Filter) -> Filter:

@@ -16,8 +16,8 @@ from gamelens.errors import BadQuery, NotAdditive
 from gamelens.notebook.tables import html_layout
 from gamelens.notebook.tables.frame_table import MOST_ROWS, FrameTable
 from gamelens.notebook.tables.table_contents import MAY_CHANGE, PARTLY_COUNTED, contents_of
+from gamelens.receipts import QueryRecord, Receipt
 from gamelens.wire.intervals import Granularity, Interval
-from gamelens.wire.receipts import QueryRecord, Receipt
 from support.hostile_names import NAMES
 
 

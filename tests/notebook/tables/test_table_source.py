@@ -12,7 +12,7 @@ from pandas import DataFrame, option_context
 from gamelens.notebook.tables.frame_table import show_sources
 from gamelens.notebook.tables.table_source import source_html
 from gamelens.notebook.widgets import html_blocks
-from gamelens.wire.receipts import Provenance, Receipt
+from gamelens.receipts import Provenance, Receipt
 from support.notebook_shell import notebook_shell
 
 HOSTILE = "<img src=x onerror=alert(1)>"

@@ -26,7 +26,7 @@ from gamelens.analysis.files.export_target import (
     with_index,
 )
 from gamelens.errors import BadQuery
-from gamelens.wire.receipts import Receipt
+from gamelens.receipts import Receipt
 
 RECEIPTS: Final = "Receipts"
 _FORBIDDEN: Final = re.compile(r"[\[\]:*?/\\\x00-\x1f]|^'|'$")

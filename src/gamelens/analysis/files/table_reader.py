@@ -25,7 +25,7 @@ from gamelens.analysis.files.csv_reader import read_delimited
 from gamelens.analysis.files.excel_reader import read_sheet
 from gamelens.analysis.files.table_layout import header_place, total_rows
 from gamelens.errors import BadQuery
-from gamelens.wire.receipts import RECEIPT, Receipt
+from gamelens.receipts import RECEIPT, Receipt
 
 _SUFFIXES: Final = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet", ".xlsx", ".xlsm")
 _NO_RECEIPT: Final = Receipt()

@@ -22,8 +22,8 @@ from gamelens.analysis.health.watched_metrics import WatchedMetric, watches
 from gamelens.analysis.tidy_frames import column_of, display_values, label_columns, queried_metrics, with_receipts_of
 from gamelens.analysis.tidy_frames.frame_requirements import FrameRequirements, requires
 from gamelens.errors import BadQuery
+from gamelens.receipts import RECEIPT, QueryRecord, Receipt
 from gamelens.wire.filters import parse_filter
-from gamelens.wire.receipts import RECEIPT, QueryRecord, Receipt
 
 Floats = NDArray[np.float64]
 

@@ -12,8 +12,8 @@ from pandas import DataFrame, DatetimeIndex
 
 from gamelens.analysis.health.daily_series import SeriesGrid
 from gamelens.analysis.health.watched_metrics import WATCHED
+from gamelens.receipts import Receipt
 from gamelens.wire.intervals import SETTLE_DAYS
-from gamelens.wire.receipts import Receipt
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]

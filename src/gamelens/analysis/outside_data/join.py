@@ -28,7 +28,7 @@ from gamelens.analysis.outside_data.right_side import RightTable, prepare_right
 from gamelens.analysis.outside_data.value_columns import ValueColumns
 from gamelens.analysis.tidy_frames import warn_of_mixture
 from gamelens.errors import BadQuery
-from gamelens.wire.receipts import RECEIPT, JoinRecord, Provenance, Receipt, merge_provenance
+from gamelens.receipts import RECEIPT, JoinRecord, Provenance, Receipt, merge_provenance
 
 How = Literal["left", "inner", "right", "outer"]
 _ALLOWED: Final[dict[str, Sequence[str | None]]] = {

@@ -19,7 +19,7 @@ from gamelens.analysis.outside_data.join_keys import similar_keys
 from gamelens.analysis.tidy_frames import column_of, queried_metrics
 from gamelens.catalog import METRICS
 from gamelens.errors import BadQuery
-from gamelens.wire.receipts import Receipt
+from gamelens.receipts import Receipt
 
 _SHOWN = 5
 

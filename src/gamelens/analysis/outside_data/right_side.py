@@ -16,7 +16,7 @@ from gamelens.analysis.outside_data.join_keys import right_key, right_moments
 from gamelens.analysis.outside_data.match_report import key_text
 from gamelens.analysis.outside_data.value_columns import ValueColumns, sum_by_group
 from gamelens.errors import BadQuery
-from gamelens.wire.receipts import Receipt
+from gamelens.receipts import Receipt
 
 _NO_MATCH: Final = -1
 

@@ -9,8 +9,8 @@ from pandas import DataFrame, Series
 
 from gamelens.analysis.files.date_parsing import ParsedTimes
 from gamelens.errors import BadQuery
+from gamelens.receipts import Receipt
 from gamelens.wire.intervals import Granularity
-from gamelens.wire.receipts import Receipt
 
 _RANKS: Final[dict[str, int]] = {"time": 0, "day": 1, "week": 2, "month": 3}
 

@@ -14,7 +14,7 @@ from pandas import DataFrame, Series
 from pandas.api.types import is_datetime64_any_dtype, is_numeric_dtype
 
 from gamelens.errors import BadQuery, emit_warning
-from gamelens.wire.receipts import RECEIPT, Provenance, Receipt, merge_provenance, merge_receipts, mixture_warnings
+from gamelens.receipts import RECEIPT, Provenance, Receipt, merge_provenance, merge_receipts, mixture_warnings
 
 UNKNOWN = "(unknown)"
 _TITLES = {"game_id": "game", "studio_id": "studio"}

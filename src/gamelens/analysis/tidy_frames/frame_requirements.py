@@ -27,9 +27,9 @@ from gamelens.analysis.tidy_frames.frame_periods import days_text, part_of_lengt
 from gamelens.analysis.tidy_frames.query_text import interval_text, query_text
 from gamelens.catalog import METRICS
 from gamelens.errors import BadQuery
+from gamelens.receipts import QueryRecord, Receipt
 from gamelens.wire.dimensions import DIMENSIONS
 from gamelens.wire.intervals import Granularity, Interval
-from gamelens.wire.receipts import QueryRecord, Receipt
 
 P = ParamSpec("P")
 R = TypeVar("R")

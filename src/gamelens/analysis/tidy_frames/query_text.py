@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any, Final
 
+from gamelens.receipts import QueryRecord
 from gamelens.wire.intervals import Interval
-from gamelens.wire.receipts import QueryRecord
 
 _USUAL_RANGE: Final = "last 28 complete days"
 _USUAL_AGES: Final = (1, 3, 7, 14, 28)

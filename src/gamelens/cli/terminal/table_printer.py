@@ -82,7 +82,7 @@ def screen_columns(frame: DataFrame) -> list[PrintedColumn]:
     Timestamps of weeks, months and whole periods are headed as what they are; a pipe keeps the names of the frame.
     """
     from gamelens.notebook.labels import bucket_heading
-    from gamelens.wire.receipts import Receipt
+    from gamelens.receipts import Receipt
 
     every, columns = Receipt.of(frame.attrs).asked.every, columns_of(frame, thousands=",")
     if every in (None, "day"):

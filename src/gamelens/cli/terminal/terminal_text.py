@@ -17,7 +17,7 @@ from gamelens._text import printable, terminal_line
 from gamelens.errors import GamelensError, NotRecorded, NotYetAvailable, PartialResult, Truncated
 
 if TYPE_CHECKING:
-    from gamelens.wire.receipts import Gap
+    from gamelens.receipts import Gap
 
 _ERROR: Final = "Error:"
 _MIN_WIDTH: Final = 20
@@ -82,7 +82,7 @@ def error_line(error: GamelensError) -> str:
     """Return the message of *error*, with options instead of Python arguments."""
     match error:
         case PartialResult(gaps=gaps):
-            from gamelens.wire.receipts import Gap
+            from gamelens.receipts import Gap
 
             pieces = f"{len(gaps)} pieces are missing, the first of them" if len(gaps) > 1 else "1 piece is missing:"
             return f"{pieces} {gap_line(Gap(**gaps[0]))} --on-error gaps shows what came"

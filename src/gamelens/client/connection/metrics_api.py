@@ -32,11 +32,11 @@ from gamelens.client.tables.time_ranges import (
     resolve_range,
 )
 from gamelens.errors import BadQuery, GamelensError, NotYetAvailable, ServiceError, Truncated
+from gamelens.receipts import Provenance
 from gamelens.wire.filters import Filter
 from gamelens.wire.intervals import Interval, MalformedInterval
 from gamelens.wire.limits import MAX_LIMIT
 from gamelens.wire.queries import MetricQuery, encode_query
-from gamelens.wire.receipts import Provenance
 from gamelens.wire.results import Game, Studio, Values, decode_json
 
 T = TypeVar("T")

@@ -14,8 +14,8 @@ from gamelens._text import shortened
 from gamelens.client.connection.metrics_api import BASE, INTERVAL_PATH, answering_service
 from gamelens.client.connection.transport import HttpRequest, HttpResponse
 from gamelens.errors import BadQuery
+from gamelens.receipts import Provenance
 from gamelens.wire.filters import flat_filter, parse_filter, wire_filter
-from gamelens.wire.receipts import Provenance
 
 _RETENTION: Final = f"{BASE}/metrics/retention_retro"
 _SETS: Final = frozenset({"games", "studios", "filter"})  # lists whose order says nothing

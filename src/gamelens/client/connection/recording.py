@@ -49,7 +49,7 @@ from gamelens.client.connection.recorded_file import (
 )
 from gamelens.client.connection.transport import HttpRequest, HttpResponse, RequestStats, Transport
 from gamelens.errors import BadQuery, NotRecorded
-from gamelens.wire.receipts import Provenance, package_version
+from gamelens.receipts import Provenance, package_version
 
 REFUSALS: Final = frozenset({400, 404, 413, 422})
 _HeadT = TypeVar("_HeadT", bound=RecordedHead)

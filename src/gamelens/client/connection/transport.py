@@ -24,8 +24,8 @@ from gamelens.client.connection.response_body import ACCEPTED_ENCODING, DamagedB
 from gamelens.client.connection.settings import Secret, is_loopback
 from gamelens.client.limits.rate_limit import RateLimiter, Route
 from gamelens.errors import BadQuery, RateLimited, Refused, ServiceError, Unreachable
+from gamelens.receipts import Provenance
 from gamelens.wire.limits import MIB
-from gamelens.wire.receipts import Provenance
 
 ATTEMPTS: Final = 6
 ATTEMPTS_NEVER_ANSWERED: Final = 2  # an address that has never answered is more likely wrong than busy

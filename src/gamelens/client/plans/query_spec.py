@@ -9,10 +9,10 @@ import msgspec
 
 from gamelens.client.tables.time_ranges import TimeRange, WhenUnavailable
 from gamelens.errors import BadQuery
+from gamelens.receipts import QueryRecord
 from gamelens.wire.filters import Filter, wire_filter
 from gamelens.wire.intervals import GRANULARITIES, Granularity
 from gamelens.wire.limits import MAX_LIMIT
-from gamelens.wire.receipts import QueryRecord
 
 OnError = Literal["raise", "gaps"]
 FrameKind = Literal["pandas", "arrow", "polars"]

@@ -19,7 +19,7 @@ from gamelens.client.connection.metrics_api import GameListing
 from gamelens.client.plans.query_spec import FrameKind
 from gamelens.client.tables.table_operations import add_lookup_column
 from gamelens.client.tables.table_schema import TIMESTAMP, TIMESTAMP_TYPE
-from gamelens.wire.receipts import RECEIPT, Receipt, RestatementRecord
+from gamelens.receipts import RECEIPT, Receipt, RestatementRecord
 from gamelens.wire.results import Studio
 
 TITLES: Final = {"game_id": "game", "studio_id": "studio"}

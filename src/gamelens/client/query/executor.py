@@ -21,8 +21,8 @@ from gamelens.client.query.refresh import find_restatements, previous_result, re
 from gamelens.client.query.retention_query import RetentionSteps
 from gamelens.client.tables.time_ranges import USUAL_RANGE, ResolvedRange, TimeRange
 from gamelens.errors import emit_warning
+from gamelens.receipts import RestatementRecord, merge_provenance, mixture_warnings
 from gamelens.wire.filters import dimensions_in
-from gamelens.wire.receipts import RestatementRecord, merge_provenance, mixture_warnings
 
 if TYPE_CHECKING:
     from pandas import DataFrame

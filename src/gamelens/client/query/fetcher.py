@@ -34,9 +34,9 @@ from gamelens.errors import (
     Retryable,
     Unreachable,
 )
+from gamelens.receipts import Gap
 from gamelens.wire.intervals import Interval
 from gamelens.wire.queries import MetricQuery
-from gamelens.wire.receipts import Gap
 
 _COMMON: Final = (AuthError, BadQuery, RateLimited)
 """Failures that other requests would meet as well."""

@@ -41,10 +41,10 @@ from gamelens.client.tables.table_operations import concatenate, full_buckets, s
 from gamelens.client.tables.table_schema import schema
 from gamelens.client.tables.time_ranges import ResolvedRange, enclosing_interval, resolve_range
 from gamelens.errors import NotYetAvailable, PartialResult, Unreachable
+from gamelens.receipts import RECEIPT, Receipt, package_version
 from gamelens.wire.filters import dimensions_in
 from gamelens.wire.intervals import Interval
 from gamelens.wire.limits import DEFAULT_LIMIT
-from gamelens.wire.receipts import RECEIPT, Receipt, package_version
 
 Spec = TypeVar("Spec", QuerySpec, RetentionSpec)
 

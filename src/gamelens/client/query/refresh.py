@@ -18,8 +18,8 @@ from gamelens.client.tables.table_differences import FieldChange, Restatement, f
 from gamelens.client.tables.table_operations import bucket_starts, drop_zero_rows
 from gamelens.client.tables.table_schema import TIMESTAMP, schema
 from gamelens.errors import BadQuery
+from gamelens.receipts import Gap, Receipt, RestatementRecord
 from gamelens.wire.intervals import Interval
-from gamelens.wire.receipts import Gap, Receipt, RestatementRecord
 
 if TYPE_CHECKING:
     from pandas import DataFrame

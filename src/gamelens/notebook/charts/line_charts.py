@@ -18,7 +18,7 @@ from gamelens.notebook.figures.theme import theme
 from gamelens.notebook.figures.traces import MOST_LINES, line_traces
 from gamelens.notebook.labels import escape, hover_format, name_of, shorten
 from gamelens.notebook.receipt_text import unfinished
-from gamelens.wire.receipts import Receipt
+from gamelens.receipts import Receipt
 
 MOST_BARS: Final = 20
 

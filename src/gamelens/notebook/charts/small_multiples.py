@@ -22,7 +22,7 @@ from gamelens.notebook.figures.theme import theme
 from gamelens.notebook.figures.traces import band_traces, line_traces
 from gamelens.notebook.labels import KINDS, ColumnUnit, Kind, day, escape, hover_format, shorten, tick_format
 from gamelens.notebook.receipt_text import unfinished
-from gamelens.wire.receipts import Receipt
+from gamelens.receipts import Receipt
 
 MOST_PANELS: Final = 24
 MOST_ACROSS: Final = 4

@@ -13,7 +13,7 @@ from gamelens.catalog import find_metric
 from gamelens.errors import BadQuery
 from gamelens.notebook.figures.theme import theme
 from gamelens.notebook.labels import ColumnUnit, escape, name_of, shorten, unit_of
-from gamelens.wire.receipts import Receipt
+from gamelens.receipts import Receipt
 
 # Letters of each font size that fit into 760 pixels.
 TITLE_LETTERS: Final = 76

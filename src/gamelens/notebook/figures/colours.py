@@ -16,7 +16,7 @@ from pandas import DataFrame
 
 from gamelens.analysis.tidy_frames import UNKNOWN, label_columns
 from gamelens.notebook.figures.theme import theme
-from gamelens.wire.receipts import Receipt
+from gamelens.receipts import Receipt
 
 
 def game_colours(games: Iterable[str], frame: DataFrame) -> dict[str, str]:

@@ -21,7 +21,7 @@ from gamelens.notebook.figures.captions import headline, source
 from gamelens.notebook.figures.theme import THEMES, layout_of, theme
 from gamelens.notebook.labels import ColumnUnit, Kind, tick_format
 from gamelens.notebook.receipt_text import source_line
-from gamelens.wire.receipts import Receipt
+from gamelens.receipts import Receipt
 
 NOTHING: Final = "nothing in this interval"
 HEIGHT: Final = 420

@@ -25,7 +25,7 @@ from gamelens.notebook.labels import day
 from gamelens.notebook.reports.narrow_figures import NARROW, narrow
 from gamelens.notebook.reports.svg_figures import WIDTH, StyleSheet, inline
 from gamelens.notebook.tables.table_source import BADGE
-from gamelens.wire.receipts import package_version
+from gamelens.receipts import package_version
 
 FIGURE: Final = "application/vnd.plotly.v1+json"
 WIDGET: Final = "application/vnd.jupyter.widget-view+json"

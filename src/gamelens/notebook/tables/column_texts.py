@@ -21,8 +21,8 @@ from gamelens.notebook.labels import (
     period_text,
     unit_of,
 )
+from gamelens.receipts import Receipt
 from gamelens.wire.intervals import Interval
-from gamelens.wire.receipts import Receipt
 
 _INTERVAL: Final = "Interval"
 _NAMES: Final = {

@@ -17,8 +17,8 @@ from gamelens.analysis.totals import column_totals
 from gamelens.errors import BadQuery
 from gamelens.notebook.receipt_text import source_line, unfinished
 from gamelens.notebook.tables.column_texts import ColumnTexts, columns_of
+from gamelens.receipts import Receipt
 from gamelens.wire.intervals import SETTLE_DAYS, Interval
-from gamelens.wire.receipts import Receipt
 
 PARTLY_COUNTED: Final = "Counted only in part: the period begins or ends within it."
 MAY_CHANGE: Final = f"May still change: it ended less than {SETTLE_DAYS} days before the date of the data."

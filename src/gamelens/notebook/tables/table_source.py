@@ -8,7 +8,7 @@ from pandas import DataFrame
 
 from gamelens.notebook.labels import escape
 from gamelens.notebook.receipt_text import source_line
-from gamelens.wire.receipts import Receipt
+from gamelens.receipts import Receipt
 
 BADGE: Final = "gamelens-badge"
 """CSS class of the badge beside simulated numbers, by which a report finds it."""

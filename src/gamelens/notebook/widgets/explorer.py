@@ -26,8 +26,8 @@ from gamelens.notebook.widgets.form_query import FormQuery, empty_pairs, needs_a
 from gamelens.notebook.widgets.html_blocks import error_text
 from gamelens.notebook.widgets.query_form import AGES, FormChoices, QueryForm
 from gamelens.notebook.widgets.static_view import StaticView, WidgetWithStaticView
+from gamelens.receipts import Receipt
 from gamelens.wire.intervals import Granularity
-from gamelens.wire.receipts import Receipt
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure

@@ -32,9 +32,9 @@ from gamelens.raw_events.reconciliation.event_rows import (
 )
 from gamelens.raw_events.reconciliation.reconciliation_result import Judgement, Reconciliation, reconciliation_of
 from gamelens.raw_events.reconciliation.recount import Changes, Recount, RuleChange, possible_changes
+from gamelens.receipts import Receipt
 from gamelens.wire.dimensions import EVENT_DIMENSIONS
 from gamelens.wire.intervals import Granularity, Interval, read_moment
-from gamelens.wire.receipts import Receipt
 
 MOST_ERROR: Final = 0.05
 """Largest relative error of a distinct count that is taken for an approximate one.

@@ -14,7 +14,7 @@ from pandas import DataFrame
 from gamelens._text import format_number, one_line
 from gamelens.analysis.claims import Claim, Direction
 from gamelens.raw_events.reconciliation.event_rows import Floats
-from gamelens.wire.receipts import RECEIPT, Receipt, merge_receipts
+from gamelens.receipts import RECEIPT, Receipt, merge_receipts
 
 UNEXPLAINED: Final = "unexplained"
 """The part of a difference that no cause explains."""

@@ -13,7 +13,7 @@ from pandas import DataFrame
 from gamelens.client.plans.query_spec import is_integer
 from gamelens.client.tables.time_ranges import TimeRange
 from gamelens.errors import BadQuery
-from gamelens.wire.receipts import RECEIPT, QueryRecord, Receipt
+from gamelens.receipts import RECEIPT, QueryRecord, Receipt
 
 if TYPE_CHECKING:
     from gamelens.raw_events.lake_client import LakeClient

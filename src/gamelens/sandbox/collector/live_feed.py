@@ -1,6 +1,6 @@
 """The live feed: the newest events, good and bad, decoded only when they are shown.
 
-The collector hands each request over after its commit, which takes a few microseconds with or without subscribers.
+The collector hands each request over after its commit, which takes a few microseconds with or without listeners.
 `control.live_routes` shows the feed as a page, as JSON and as server-sent events (Wire 5.2, Live feed).
 """
 
@@ -30,20 +30,19 @@ UNKNOWN: Final = "unknown"
 _DEFAULT_LIMIT: Final = 100
 _MAX_LIMIT: Final = 10_000
 FEED_EVENTS: Final = 1000
-"""Events stored of each game and status (Wire 5.2, Live feed).
+"""Events stored of each game and status, and most events that one message shows (Wire 5.2, Live feed).
 
-There may be somewhat more, because whole requests are stored.
+There may be somewhat more stored, because whole requests are.
 """
 FEED_BYTES: Final = 4 << 20
 """Bytes stored of each game and status, unless the newest request alone is larger."""
 RESTORED_BYTES: Final = 32 << 20
 """Bytes read back from disk at a start."""
-MAX_SUBSCRIBERS: Final = 64
+MAX_LISTENERS: Final = 64
 """Streams at a time (Wire 5.2, Live feed)."""
-QUEUED_EVENTS: Final = 1000
-"""Events that wait for one subscriber. The oldest beyond it are counted as missed."""
-QUEUED_BYTES: Final = 8 << 20
-"""Bytes that wait for one subscriber."""
+
+Source = tuple[str, Status]
+"""Game key and status."""
 
 
 class FeedEvent(msgspec.Struct, frozen=True, kw_only=True):
@@ -94,7 +93,16 @@ class FeedRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     def feed_events(self) -> Iterator[FeedEvent]:
         """Yield the events of the request, newest first."""
-        for event, errors in self._stored_events():
+        stored: Iterable[tuple[msgspec.Raw, list[Violation]]]
+        if self.status == "rejected":
+            stored = ((rejected.event, rejected.errors) for rejected in reversed(self.rejected))
+        else:
+            try:
+                body = unpack(self.body).content if self.is_gzipped else self.body
+                stored = ((event, []) for event in reversed(msgspec.json.decode(body, type=list[msgspec.Raw])))
+            except (UndecodableBody, msgspec.DecodeError):  # damaged on disk: processing reports it
+                return
+        for event, errors in stored:
             yield FeedEvent(
                 arrival_ts=self.arrival_ms // 1000,
                 game_key=self.game_key,
@@ -102,15 +110,6 @@ class FeedRequest(msgspec.Struct, frozen=True, kw_only=True):
                 event=event,
                 errors=errors,
             )
-
-    def _stored_events(self) -> Iterable[tuple[msgspec.Raw, list[Violation]]]:
-        if self.status == "rejected":
-            return ((rejected.event, rejected.errors) for rejected in reversed(self.rejected))
-        try:
-            body = unpack(self.body).content if self.is_gzipped else self.body
-            return ((event, []) for event in reversed(msgspec.json.decode(body, type=list[msgspec.Raw])))
-        except (UndecodableBody, msgspec.DecodeError):  # damaged on disk: processing reports it
-            return ()
 
 
 class FeedFilter(msgspec.Struct, frozen=True, kw_only=True):
@@ -128,18 +127,16 @@ class FeedFilter(msgspec.Struct, frozen=True, kw_only=True):
     category: str | None = None
     limit: int = _DEFAULT_LIMIT
 
-    def may_match(self, request: FeedRequest) -> bool:
-        """Return whether events of *request* may pass the filter."""
-        return self.status in (None, request.status) and self.game_key in (None, request.game_key)
+    def may_match(self, game_key: str, status: Status) -> bool:
+        """Return whether events of this game and status may pass the filter."""
+        return self.status in (None, status) and self.game_key in (None, game_key)
 
     def select(self, requests: Iterable[FeedRequest]) -> Iterator[FeedEvent]:
-        """Yield the events of *requests* that pass the filter, in their order."""
-        feed_events = chain.from_iterable(request.feed_events() for request in requests if self.may_match(request))
-        return (feed_event for feed_event in feed_events if self.category is None or self._has_category(feed_event))
-
-    def _has_category(self, feed_event: FeedEvent) -> bool:
-        category = category_of(feed_event.event)
-        return category == self.category or (self.category == UNKNOWN and category not in CATEGORIES)
+        """Yield the events of *requests* that have the category, in their order."""
+        for feed_event in chain.from_iterable(request.feed_events() for request in requests):
+            category = None if self.category is None else category_of(feed_event.event)
+            if category == self.category or (self.category == UNKNOWN and category not in CATEGORIES):
+                yield feed_event
 
 
 def parse_feed_filter(query: Mapping[str, str], *, game_keys: Iterable[str], limit: int = _DEFAULT_LIMIT) -> FeedFilter:
@@ -156,7 +153,7 @@ def parse_feed_filter(query: Mapping[str, str], *, game_keys: Iterable[str], lim
     parameters = {name: value for name, value in query.items() if value}
     for name, value in parameters.items():
         if name not in FeedFilter.__struct_fields__:
-            raise BadQuery(name, value, "is not asked for here", FeedFilter.__struct_fields__, name=name)
+            raise BadQuery(name, value, "is not a parameter of the live feed", FeedFilter.__struct_fields__, name=name)
     for name, allowed in (("status", STATUSES), ("game_key", tuple(game_keys))):
         if name in parameters and parameters[name] not in allowed:
             raise BadQuery(name, parameters[name], "is not known to this sandbox", allowed)
@@ -179,86 +176,32 @@ def category_of(event: msgspec.Raw) -> str | None:
     return category if isinstance(category, str) else None
 
 
-class FeedSubscriber:
-    """Queue of one subscriber. Beyond its limits the oldest requests are dropped and counted.
-
-    Attributes:
-        is_restarted: the feed was cleared; set to False by the reader.
-        is_closed: no further events follow.
-    """
-
-    def __init__(self, feed_filter: FeedFilter) -> None:
-        self._feed_filter = feed_filter
-        self._queue: deque[FeedRequest] = deque()
-        self._events = 0
-        self._bytes = 0
-        self._missed = 0
-        self._woken = asyncio.Event()
-        self.is_restarted = False
-        self.is_closed = False
-
-    def offer(self, request: FeedRequest) -> None:
-        """Queue *request* without waiting."""
-        self._woken.set()
-        if not self._feed_filter.may_match(request):
-            return
-        self._queue.append(request)
-        self._events += request.events
-        self._bytes += request.size
-        while len(self._queue) > 1 and (self._events > QUEUED_EVENTS or self._bytes > QUEUED_BYTES):
-            oldest = self._queue.popleft()
-            self._events -= oldest.events
-            self._bytes -= oldest.size
-            self._missed += oldest.events
-
-    def take(self) -> tuple[list[FeedEvent], int]:
-        """Return the queued events, oldest first, and how many before them were missed."""
-        missed = self._missed + max(0, self._events - QUEUED_EVENTS)
-        newest_first = self._feed_filter.select(reversed(self._queue))
-        feed_events = list(islice(newest_first, QUEUED_EVENTS))
-        self._queue.clear()
-        self._events = self._bytes = self._missed = 0
-        return feed_events[::-1], missed
-
-    def restart(self) -> None:
-        """Drop everything, because the feed was cleared."""
-        self._queue.clear()
-        self._events = self._bytes = self._missed = 0
-        self.is_restarted = True
-        self._woken.set()
-
-    def close(self) -> None:
-        """End the queue."""
-        self.is_closed = True
-        self._woken.set()
-
-    async def wait_for_change(self, *, within_s: float) -> bool:
-        """Return True as soon as something changes, or False after *within_s* seconds of silence."""
-        try:
-            async with asyncio.timeout(within_s):
-                await self._woken.wait()
-        except TimeoutError:
-            return False
-        self._woken.clear()
-        return True
-
-
 class LiveFeed:
-    """The newest events of each game, their counts since the start, and the subscribers.
+    """The newest events of each game, and their counts since the start.
+
+    A listener is what it has seen: the number of events of each game and status. It is woken by a change and reads
+    what is `after` that, so nothing is stored for it.
 
     Args:
         titles: titles of the games, by game key.
         since_ts: start of counting, epoch seconds.
+
+    Attributes:
+        listeners: an event for each stream under way, set by every change.
+        resets: how often the feed was cleared.
+        is_closed: whether no further events follow.
     """
 
     def __init__(self, titles: Mapping[str, str], *, since_ts: int = 0) -> None:
         self.titles = titles
+        self.listeners: set[asyncio.Event] = set()
+        self.resets = 0
+        self.is_closed = False
         self._since_ts = since_ts
         self._number = 0
-        self._recent: dict[tuple[str, Status], _RecentRequests] = {}
-        self._counts: defaultdict[tuple[str, Status], Counter[str]] = defaultdict(Counter)
+        self._recent: defaultdict[Source, _RecentRequests] = defaultdict(_RecentRequests)
+        self._counts: defaultdict[Source, Counter[str]] = defaultdict(Counter)
         self._refused_requests: Counter[int] = Counter()
-        self._subscribers: set[FeedSubscriber] = set()
 
     def record_batch(
         self,
@@ -282,10 +225,8 @@ class LiveFeed:
         for event in rejected:
             claimed = category_of(event.event)
             self._counts[game_key, "rejected"][claimed if claimed in CATEGORIES else UNKNOWN] += 1
-        for request in self._requests(game_key, batch, rejected):
-            self._store(request)
-            for subscriber in self._subscribers:
-                subscriber.offer(request)
+        self._store(game_key, batch, rejected)
+        self._wake_listeners()
 
     def record_refused_request(self, status: int) -> None:
         """Count a request that was refused as a whole."""
@@ -304,13 +245,33 @@ class LiveFeed:
             if batch_bytes > RESTORED_BYTES:
                 break
         for game_key, batch in reversed(batches):
-            for request in self._requests(game_key, batch, []):
-                self._store(request)
+            self._store(game_key, batch, [])
 
     def newest(self, feed_filter: FeedFilter) -> list[FeedEvent]:
         """Return the newest events that pass *feed_filter*, newest first."""
-        recent = merge(*self._recent.values(), key=lambda request: -request.number)
-        return list(islice(feed_filter.select(recent), feed_filter.limit))
+        recent = [requests.newest_first() for source, requests in self._sources(feed_filter)]
+        newest = merge(*recent, key=lambda request: -request.number)
+        return list(islice(feed_filter.select(newest), feed_filter.limit))
+
+    def seen(self) -> dict[Source, int]:
+        """Return the number of all events there were, by game and status."""
+        return {source: requests.total for source, requests in self._recent.items()}
+
+    def after(self, seen: Mapping[Source, int], feed_filter: FeedFilter) -> tuple[list[FeedEvent], int]:
+        """Return the events that came after *seen*, oldest first, and how many of them are left out.
+
+        Left out are all but the newest `FEED_EVENTS`, and those that are no longer stored.
+        """
+        fresh: list[FeedRequest] = []
+        count = 0
+        for source, requests in self._sources(feed_filter):
+            unseen = requests.total - seen.get(source, 0)
+            count += unseen
+            fresh += requests.newest_of(unseen)
+        fresh.sort(key=lambda request: -request.number)
+        feed_events = list(islice(feed_filter.select(fresh), FEED_EVENTS))
+        shown = min(sum(request.events for request in fresh), FEED_EVENTS)
+        return feed_events[::-1], count - shown
 
     def counts(self) -> dict[str, Any]:
         """Return the numbers of events since the start and of refused requests.
@@ -329,21 +290,13 @@ class LiveFeed:
         return {"since_ts": self._since_ts, **totals, "categories": categories, "games": games, "refused": refused}
 
     def check_capacity(self) -> None:
-        """Check that one more subscriber is allowed.
+        """Check that one more listener is allowed.
 
         Raises:
-            Refused: there are `MAX_SUBSCRIBERS` already.
+            Refused: there are `MAX_LISTENERS` already.
         """
-        if len(self._subscribers) >= MAX_SUBSCRIBERS:
-            raise Refused(f"the live feed has its {MAX_SUBSCRIBERS} listeners already: close a page first")
-
-    def listen(self, subscriber: FeedSubscriber) -> None:
-        """Offer every request from now on to *subscriber*."""
-        self._subscribers.add(subscriber)
-
-    def leave(self, subscriber: FeedSubscriber) -> None:
-        """Remove *subscriber*."""
-        self._subscribers.discard(subscriber)
+        if len(self.listeners) >= MAX_LISTENERS:
+            raise Refused(f"the live feed has {MAX_LISTENERS} streams, the most at a time: close one, then try again")
 
     def forget(self, *, since_ts: int) -> None:
         """Delete all events and counts, and count from *since_ts*."""
@@ -351,46 +304,60 @@ class LiveFeed:
         self._recent.clear()
         self._counts.clear()
         self._refused_requests.clear()
-        for subscriber in self._subscribers:
-            subscriber.restart()
+        self.resets += 1
+        self._wake_listeners()
 
     def close(self) -> None:
-        """End the queues of all subscribers."""
-        for subscriber in self._subscribers:
-            subscriber.close()
+        """End all streams."""
+        self.is_closed = True
+        self._wake_listeners()
 
-    def _requests(self, game_key: str, batch: InboxBatch, rejected: list[RejectedEvent]) -> Iterator[FeedRequest]:
-        """Yield one feed request for each status that occurs."""
+    def _wake_listeners(self) -> None:
+        for woken in self.listeners:
+            woken.set()
+
+    def _sources(self, feed_filter: FeedFilter) -> list[tuple[Source, _RecentRequests]]:
+        return [(source, requests) for source, requests in self._recent.items() if feed_filter.may_match(*source)]
+
+    def _store(self, game_key: str, batch: InboxBatch, rejected: list[RejectedEvent]) -> None:
+        """Store one feed request for each status that occurs."""
         common: dict[str, Any] = {"arrival_ms": batch.arrival_ms, "game_key": game_key}
         if rejected:
             self._number += 1
-            yield FeedRequest(**common, number=self._number, status="rejected", events=len(rejected), rejected=rejected)
+            self._recent[game_key, "rejected"].add(
+                FeedRequest(**common, number=self._number, status="rejected", events=len(rejected), rejected=rejected)
+            )
         if batch.events:
             self._number += 1
             common |= {"body": batch.body, "is_gzipped": batch.is_gzipped}
-            yield FeedRequest(**common, number=self._number, status="accepted", events=batch.events)
-
-    def _store(self, request: FeedRequest) -> None:
-        key = request.game_key, request.status
-        if key not in self._recent:
-            self._recent[key] = _RecentRequests()
-        self._recent[key].add(request)
+            self._recent[game_key, "accepted"].add(
+                FeedRequest(**common, number=self._number, status="accepted", events=batch.events)
+            )
 
 
 class _RecentRequests:
     """The newest requests of one game and status. The last one stays, whatever its size."""
 
     def __init__(self) -> None:
+        self.total = 0  # events there were
         self._requests: deque[FeedRequest] = deque()
         self._events = 0
         self._bytes = 0
 
-    def __iter__(self) -> Iterator[FeedRequest]:
-        """Yield the requests, newest first."""
+    def newest_first(self) -> Iterator[FeedRequest]:
         return reversed(self._requests)
+
+    def newest_of(self, events: int) -> Iterator[FeedRequest]:
+        """Yield the requests with the newest *events* events, as far as they are stored."""
+        for request in self.newest_first():
+            if events <= 0:
+                return
+            yield request
+            events -= request.events
 
     def add(self, request: FeedRequest) -> None:
         self._requests.append(request)
+        self.total += request.events
         self._events += request.events
         self._bytes += request.size
         while len(self._requests) > 1 and (

@@ -152,7 +152,9 @@ def _loopback_only(handler: Handler) -> Handler:
 
     async def checked(request: Request) -> Response:
         host = re.sub(r":[0-9]*$", "", request.headers.get("host", ""))
-        return await handler(request) if host in _LOOPBACK else refuse(403, "for this machine only")
+        if host not in _LOOPBACK:
+            return refuse(403, "the Host header must be a name of this machine: 127.0.0.1, localhost or [::1]")
+        return await handler(request)
 
     return checked
 

@@ -75,7 +75,7 @@ def read_rule(order: Mapping[str, Any]) -> FaultRule:
     if rule.status is None and not rule.latency_s and not rule.cut_body:
         raise BadQuery("status", msgspec.UNSET, "must be given, or latency_s, or cut_body: this rule would do nothing")
     if rule.retry_after is not None and not rule.status:
-        raise BadQuery("retry_after", rule.retry_after, "needs a status to go with")
+        raise BadQuery("retry_after", rule.retry_after, "needs a status")
     if rule.cut_body and rule.status == NO_ANSWER:
         raise BadQuery("cut_body", True, "has nothing to cut: status 0 sends no answer")
     return rule
@@ -169,7 +169,7 @@ def _error_app(rule: FaultRule) -> App:
     headers = {"Access-Control-Allow-Origin": "*"} if rule.service == "collector" else {}
     if rule.retry_after is not None:
         headers["Retry-After"] = str(rule.retry_after)
-    return refuse(rule.status or 500, "a fault rule of this sandbox says so", headers)
+    return refuse(rule.status or 500, "answered by a fault rule of this sandbox", headers)
 
 
 async def _cut_response(app: App, scope: Message, receive: Receive, send: Send) -> None:

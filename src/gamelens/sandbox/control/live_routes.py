@@ -1,6 +1,6 @@
 """Routes of the live feed: the page, the newest events as JSON, and the stream of server-sent events.
 
-The collector never waits for a slow subscriber (Wire 5.2, Live feed).
+The collector never waits for a slow listener (Wire 5.2, Live feed).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Send
 
-from gamelens.sandbox.collector.live_feed import FeedFilter, FeedSubscriber, LiveFeed, parse_feed_filter
+from gamelens.sandbox.collector.live_feed import FeedFilter, LiveFeed, parse_feed_filter
 from gamelens.sandbox.http.responses import answer_json
 
 Handler = Callable[[Request], Awaitable[Response]]
@@ -97,26 +97,31 @@ async def server_sent_events(
         gather_s: seconds in which events are collected into one chunk.
         silence_s: seconds of silence after which a comment is sent.
     """
-    subscriber = FeedSubscriber(feed_filter)
-    live.listen(subscriber)
+    woken = asyncio.Event()
+    live.listeners.add(woken)
+    seen, resets, newest = live.seen(), live.resets, live.newest(feed_filter)
     try:
         yield b"retry: %d\n\n" % RETRY_MS + _message(live.counts(), kind="counts")
-        yield b"".join(map(_message, reversed(live.newest(feed_filter))))
-        while not subscriber.is_closed:
-            if not await subscriber.wait_for_change(within_s=silence_s):
+        yield b"".join(map(_message, reversed(newest)))
+        while not live.is_closed:
+            try:
+                async with asyncio.timeout(silence_s):
+                    await woken.wait()
+            except TimeoutError:
                 yield b": nothing new\n\n"
                 continue
-            await asyncio.sleep(0 if subscriber.is_closed else gather_s)
+            await asyncio.sleep(0 if live.is_closed else gather_s)
+            woken.clear()
             new = b""
-            if subscriber.is_restarted:
-                subscriber.is_restarted = False
-                new = _message({}, kind="reset")
-            feed_events, missed = subscriber.take()
+            if live.resets != resets:
+                seen, resets, new = {}, live.resets, _message({}, kind="reset")
+            feed_events, missed = live.after(seen, feed_filter)
+            seen = live.seen()
             if missed:
                 new += _message({"events": missed}, kind="missed")
             yield new + b"".join(map(_message, feed_events)) + _message(live.counts(), kind="counts")
     finally:
-        live.leave(subscriber)
+        live.listeners.discard(woken)
 
 
 def _message(content: Any, kind: str = "") -> bytes:

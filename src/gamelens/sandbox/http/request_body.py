@@ -83,7 +83,7 @@ async def read_body(
         async with asyncio.timeout(deadline_s):
             return await _read_body(receive)
     except TimeoutError:
-        raise BodyTooSlow(f"the body did not come within {deadline_s:g} s") from None
+        raise BodyTooSlow(f"the body was not complete within {deadline_s:g} s") from None
 
 
 async def _read_body(receive: Callable[[], Awaitable[MutableMapping[str, Any]]]) -> bytes:

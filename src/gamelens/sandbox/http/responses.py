@@ -67,7 +67,9 @@ async def on_http_error(_: Request, error: Exception) -> Response:
     """Answer Starlette's own errors, 404 and 405 among them, in the common shape."""
     status = error.status_code if isinstance(error, HTTPException) else 500
     headers = error.headers if isinstance(error, HTTPException) else None
-    return refuse(status, "no such address" if status == 404 else "this address does not take the method", headers)
+    return refuse(
+        status, "there is no such address" if status == 404 else "the address does not take this method", headers
+    )
 
 
 def on_wrong_address(addresses: Collection[str]) -> Callable[[Request, Exception], Awaitable[Response]]:
@@ -94,7 +96,7 @@ async def on_bad_query(_: Request, error: Exception) -> Response:
 
 async def on_disconnect(_: Request, __: Exception) -> Response:
     """Answer 408 when a client disconnects or stalls before its body is complete."""
-    return refuse(408, "the body did not come")
+    return refuse(408, "the body was not complete in time")
 
 
 async def on_failure(_: Request, error: Exception) -> Response:

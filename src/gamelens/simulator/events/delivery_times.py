@@ -11,7 +11,7 @@ from typing import Final
 
 import numpy as np
 
-from gamelens.simulator.population.arrays import Flags, Ints, pick, shares
+from gamelens.simulator.population.arrays import Flags, Ints, pick, run_starts, shares
 from gamelens.simulator.population.behaviour import EventSlot, PlayedBlock
 from gamelens.simulator.population.session_times import CONNECTIONS, DAY_S, Sessions
 from gamelens.simulator.scenarios.delivery_profile import Clock, DeliveryProfile
@@ -51,11 +51,6 @@ class EventDelivery:
     is_resent: Flags
 
 
-def period_of(delivery: DeliveryProfile) -> int:
-    """Return the seconds of play in a request."""
-    return delivery.batch_s or RESEND_AFTER_S
-
-
 def draw_delivery(block: PlayedBlock, delivery: DeliveryProfile, *, rng: np.random.Generator) -> EventDelivery:
     """Draw the delivery of each event of *block*."""
     sessions, events = block.sessions, block.events
@@ -65,15 +60,16 @@ def draw_delivery(block: PlayedBlock, delivery: DeliveryProfile, *, rng: np.rand
     is_crashed = rng.random(len(sessions.day)) < delivery.crashes
     session_is_offline = sessions.connection == CONNECTIONS.index("offline")
     is_offline = session_is_offline[events.session]
-    period_s = period_of(delivery)
+    period_s = delivery.batch_s or RESEND_AFTER_S  # seconds of play in a request
     period = np.where(is_offline, 0, (events.ts_s - sessions.start_s[events.session]) // period_s)
+    hours = rng.lognormal(np.log(delivery.offline_delay_h), delivery.offline_sigma, len(sessions.day))
+    delay_s = (np.minimum(hours, delivery.offline_cap_h) * HOUR_S).astype(np.int64)
     due = np.where(
         is_offline,
-        (sessions.start_s + sessions.length_s + _offline_delays(len(session_is_offline), delivery, rng=rng))[
-            events.session
-        ],
+        (sessions.start_s + sessions.length_s + delay_s)[events.session],
         sessions.start_s[events.session] + (period + 1) * period_s,
     )
+    starts_request = run_starts(events.session) | run_starts(period)
     claimed = np.maximum(events.ts_s + offset_s[events.session], 0)
     return EventDelivery(
         claimed_s=claimed,
@@ -82,7 +78,7 @@ def draw_delivery(block: PlayedBlock, delivery: DeliveryProfile, *, rng: np.rand
         is_offline=is_offline,
         is_unsent=is_crashed[events.session] & (events.slot == EventSlot.SESSION_END),
         sent_s=due,
-        is_resent=_answers_lost(events.session, period, delivery, rng=rng),
+        is_resent=(rng.random(int(starts_request.sum())) < delivery.lost_answers)[np.cumsum(starts_request) - 1],
     )
 
 
@@ -118,23 +114,3 @@ def _clock_offsets(clock: Clock, count: int, *, rng: np.random.Generator) -> Int
         case "future":
             offset = rng.integers(100, 120, count) * YEAR_S
     return offset
-
-
-def _offline_delays(count: int, delivery: DeliveryProfile, *, rng: np.random.Generator) -> Ints:
-    """Draw the seconds from the end of an offline session until it is sent."""
-    hours = np.minimum(
-        rng.lognormal(np.log(delivery.offline_delay_h), delivery.offline_sigma, count), delivery.offline_cap_h
-    )
-    return (hours * HOUR_S).astype(np.int64)
-
-
-def _answers_lost(session: Ints, period: Ints, delivery: DeliveryProfile, *, rng: np.random.Generator) -> Flags:
-    """Draw for each event whether the response to its request was lost.
-
-    A request is a run of events with the same session and period.
-    """
-    starts = np.ones(len(session), dtype=np.bool_)
-    starts[1:] = (session[1:] != session[:-1]) | (period[1:] != period[:-1])
-    request = np.cumsum(starts) - 1
-    is_lost: Flags = (rng.random(int(starts.sum())) < delivery.lost_answers)[request]
-    return is_lost

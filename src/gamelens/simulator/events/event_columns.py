@@ -7,8 +7,7 @@ and the service.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -67,121 +66,78 @@ CATEGORIES: Final[dict[EventSlot, str]] = {
     **dict.fromkeys(AD_ACTIONS, "ads"),
 }
 
-
-class Names(NamedTuple):
-    """A column of names: `names[codes]` where it *has* one, else null."""
-
-    names: list[str]
-    codes: Ints
-    has: Flags
-
-    def at(self, rows: Ints) -> Names:
-        """Return the values of *rows*."""
-        return Names(self.names, self.codes[rows], self.has[rows])
-
-    def to_arrow(self) -> pa.DictionaryArray:
-        """Return a dictionary column."""
-        codes = pa.array(self.codes.astype(np.int32), mask=_null_mask(self.has))
-        return pa.DictionaryArray.from_arrays(codes, pa.array(self.names, pa.string()))
+EXTRA: Final = ("event_id", "device", "os_version")
+"""Further columns of an event in a lake, which the ledger does not keep."""
 
 
-class Numbers(NamedTuple):
-    """A column of whole numbers: *values* where it *has* one, else null."""
-
-    values: Ints
-    has: Flags
-
-    def to_arrow(self) -> pa.Array:
-        """Return an int64 column."""
-        return pa.array(self.values, pa.int64(), mask=_null_mask(self.has))
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class EventColumns:
-    """The events of a block as columns, in the order sent.
-
-    Attributes:
-        ids: UUIDs of players, sessions, events and impressions.
-        session: session of each event.
-        player: player of each session.
-        ts_s: time of each event in epoch seconds.
-        names: columns of names by event.
-        numbers: columns of numbers by event.
-        session_names: columns of names by session, which all its events share.
-    """
-
-    ids: BlockIds
-    session: Ints
-    player: Ints
-    ts_s: Ints
-    names: dict[str, Names]
-    numbers: dict[str, Numbers]
-    session_names: dict[str, Names]
-
-    def to_arrow(self) -> pa.Table:
-        """Return the events as rows of `SCHEMA`."""
-        columns = {
-            "user_id": _id_column(self.player[self.session], self.ids.user),
-            "session_id": _id_column(self.session, self.ids.session),
-            "event_uuid": texts_of(self.ids.event),
-            "client_ts": pa.array(self.ts_s),
-            "ilrd_id": _place_values(texts_of(self.ids.impression), self.names["ilrd_sdk_vendor"].has),
-            **{name: column.at(self.session).to_arrow() for name, column in self.session_names.items()},
-            **{name: column.to_arrow() for name, column in (self.names | self.numbers).items()},
-            **{name: pa.nulls(len(self.ts_s), SCHEMA.field(name).type) for name in _DELIVERY_COLUMNS},
-        }
-        return pa.table({name: columns[name] for name in SCHEMA.names}, schema=SCHEMA)
+def ledger_rows_of(
+    block: PlayedBlock, ids: BlockIds, *, game: GameProfile, game_id: str, scenario: Scenario
+) -> pa.Table:
+    """Return the events of *block* as rows of `SCHEMA`."""
+    return event_columns_of(block, ids, game=game, game_id=game_id, scenario=scenario).select(SCHEMA.names)
 
 
 def event_columns_of(
     block: PlayedBlock, ids: BlockIds, *, game: GameProfile, game_id: str, scenario: Scenario
-) -> EventColumns:
-    """Return the columns of the events of *block*."""
+) -> pa.Table:
+    """Return the events of *block* in the order sent, with the columns of `SCHEMA` and `EXTRA`."""
     slot, round_, session = block.events.slot, block.events.round, block.events.session
-    players, player = block.players, block.sessions.player
-    return EventColumns(
-        ids=ids,
-        session=session,
-        player=player,
-        ts_s=block.events.ts_s,
-        names={
-            "category": _name_column([CATEGORIES[each] for each in EventSlot], slot),
-            "severity": _name_column(SEVERITIES, block.rounds.severity[round_], slot == EventSlot.ERROR),
-            "currency": _name_column(
-                _currencies(game, scenario), players.country[player][session], slot == EventSlot.BUSINESS
-            ),
-            "event_id": _event_ids(block, game),
-            **_ad_columns(block, game),
-            **_impression_columns(block, game),
-        },
-        numbers={
-            "ilrd_nano": Numbers(block.money.ad.micros[round_] * 1000, slot == EventSlot.IMPRESSION),
-            "amount": _prices(block, game, scenario),
-            "length": Numbers(block.sessions.length_s[session], slot == EventSlot.SESSION_END),
-        },
-        session_names={
-            "game_id": _name_column([game_id], np.zeros_like(player)),
-            "country_code": _name_column(list(game.countries), players.country[player]),
-            "platform": _name_column(list(game.platforms), players.platform[player]),
-            "build": _name_column([build.name for build in game.builds], block.sessions.build),
-            **_device_columns(block, player, game),
-            **_origin_columns(block, player, game, scenario),
-        },
+    rounds, ad, ads, players = block.rounds, block.money.ad, game.ads, block.players
+    player = block.sessions.player[session]
+    country, platform, arm, publisher = (
+        of_player[player] for of_player in (players.country, players.platform, players.arm, players.publisher)
     )
-
-
-def _device_columns(block: PlayedBlock, player: Ints, game: GameProfile) -> dict[str, Names]:
-    """Return the device of each *player* and its operating system."""
-    devices = [(place, device) for place, platform in enumerate(game.platforms) for device in DEVICES[platform]]
-    firsts = np.searchsorted([place for place, _ in devices], np.arange(len(game.platforms)))
-    chosen = firsts[block.players.platform[player]] + block.players.device[player]
-    return {
-        name: _name_column([device[part] for _, device in devices], chosen)
-        for name, part in (("device", 1), ("os_version", 2))
+    arms = arms_of(game, scenario=scenario)
+    devices = [(place, device) for place, name in enumerate(game.platforms) for device in DEVICES[name]]
+    first_device = np.searchsorted([place for place, _ in devices], np.arange(len(game.platforms)))
+    device = first_device[platform] + players.device[player]
+    currencies = [scenario.country(code).currency for code in game.countries]
+    prices = np.array([[item.price[currency] for currency in currencies] for item in game.purchases.items])
+    is_ad, is_bought, is_shown = (
+        np.isin(slot, list(AD_ACTIONS)),
+        slot == EventSlot.BUSINESS,
+        slot == EventSlot.IMPRESSION,
+    )
+    nothing = np.zeros_like(slot)
+    formats = [VENDOR_FORMATS[ads.vendor][name] for name in ads.formats]
+    columns = {
+        "game_id": _names([game_id], nothing),
+        "user_id": pa.DictionaryArray.from_arrays(pa.array(player.astype(np.int32)), texts_of(ids.user)),
+        "session_id": pa.DictionaryArray.from_arrays(pa.array(session.astype(np.int32)), texts_of(ids.session)),
+        "event_uuid": texts_of(ids.event),
+        "client_ts": pa.array(block.events.ts_s),
+        "category": _names([CATEGORIES[each] for each in EventSlot], slot),
+        "country_code": _names(list(game.countries), country),
+        "platform": _names(list(game.platforms), platform),
+        "build": _names([build.name for build in game.builds], block.sessions.build[session]),
+        "ab_id": _names([each.experiment.id for each in arms], arm, arm >= 0),
+        "ab_variant_id": _names([each.variant.id for each in arms], arm, arm >= 0),
+        "install_publisher": _names(publishers_of(game, scenario=scenario), publisher, publisher >= 0),
+        "ad_sdk_name": _names([network.sdk_name for network in ads.networks], block.events.network, is_ad),
+        "ad_type": _names(list(ads.formats), ad.format[round_], is_ad),
+        "ad_action": _names([AD_ACTIONS.get(each, "") for each in EventSlot], slot, is_ad),
+        "ilrd_sdk_vendor": _names([ads.vendor], nothing, is_shown),
+        "ilrd_adunit_name": _names([unit.unit for unit in ads.formats.values()], ad.format[round_], is_shown),
+        "ilrd_network_name": _names(
+            [network.reported_name for network in ads.networks], ad.network[round_], is_shown & ~ad.is_unnamed[round_]
+        ),
+        "ilrd_adunit_format": _names(formats, ad.format[round_], is_shown),
+        "ilrd_id": place_texts(ids.impression, is_shown),
+        "ilrd_nano": _numbers(ad.micros[round_] * 1000, is_shown),
+        "ilrd_currency": _names([ads.currency], nothing, is_shown),
+        "amount": _numbers(prices[block.money.item[round_], country], is_bought),
+        "currency": _names(currencies, country, is_bought),
+        "length": _numbers(block.sessions.length_s[session], slot == EventSlot.SESSION_END),
+        "severity": _names(SEVERITIES, rounds.severity[round_], slot == EventSlot.ERROR),
+        "event_id": _event_ids(block, game),
+        "device": _names([device[1] for _, device in devices], device),
+        "os_version": _names([device[2] for _, device in devices], device),
+        **{name: pa.nulls(len(slot), SCHEMA.field(name).type) for name in _DELIVERY_COLUMNS},
     }
+    return pa.table({name: columns[name] for name in dict.fromkeys((*SCHEMA.names, *EXTRA))})
 
 
-def _event_ids(block: PlayedBlock, game: GameProfile) -> Names:
+def _event_ids(block: PlayedBlock, game: GameProfile) -> pa.DictionaryArray:
     """Return the `event_id` of each event that has one."""
     slot, rounds, round_ = block.events.slot, block.rounds, block.events.round
     item, coin, of_game = block.money.item[round_], game.economy.currency, game.economy
@@ -205,62 +161,11 @@ def _event_ids(block: PlayedBlock, game: GameProfile) -> Names:
         distinct, places = np.unique(keys[rows], return_inverse=True)
         codes[rows] = len(names) + places
         names += map(name_of, distinct.tolist())
-    return _name_column(names or [""], codes, codes >= 0)
+    return _names(names or [""], codes, codes >= 0)
 
 
 def _level_name(level: int) -> str:
     return f"world{1 + (level - 1) // 20:02d}:level{level:03d}"
-
-
-def _origin_columns(block: PlayedBlock, player: Ints, game: GameProfile, scenario: Scenario) -> dict[str, Names]:
-    """Return the variant and the publisher of each *player*."""
-    arms, arm = arms_of(game, scenario=scenario), block.players.arm[player]
-    publisher = block.players.publisher[player]
-    return {
-        "ab_id": _name_column([each.experiment.id for each in arms], arm, arm >= 0),
-        "ab_variant_id": _name_column([each.variant.id for each in arms], arm, arm >= 0),
-        "install_publisher": _name_column(publishers_of(game, scenario=scenario), publisher, publisher >= 0),
-    }
-
-
-def _ad_columns(block: PlayedBlock, game: GameProfile) -> dict[str, Names]:
-    """Return the columns that only `ads` events have."""
-    slot, ad = block.events.slot, block.money.ad
-    is_ad = np.isin(slot, list(AD_ACTIONS))
-    return {
-        "ad_sdk_name": _name_column([network.sdk_name for network in game.ads.networks], block.events.network, is_ad),
-        "ad_type": _name_column(list(game.ads.formats), ad.format[block.events.round], is_ad),
-        "ad_action": _name_column([AD_ACTIONS.get(each, "") for each in EventSlot], slot, is_ad),
-    }
-
-
-def _impression_columns(block: PlayedBlock, game: GameProfile) -> dict[str, Names]:
-    """Return the columns that only `impression` events have."""
-    ad, ads, round_ = block.money.ad, game.ads, block.events.round
-    shown = block.events.slot == EventSlot.IMPRESSION
-    formats = [VENDOR_FORMATS[ads.vendor][name] for name in ads.formats]
-    return {
-        "ilrd_sdk_vendor": _name_column([ads.vendor], np.zeros_like(round_), shown),
-        "ilrd_adunit_name": _name_column([unit.unit for unit in ads.formats.values()], ad.format[round_], shown),
-        "ilrd_network_name": _name_column(
-            [network.reported_name for network in ads.networks], ad.network[round_], shown & ~ad.is_unnamed[round_]
-        ),
-        "ilrd_adunit_format": _name_column(formats, ad.format[round_], shown),
-        "ilrd_currency": _name_column([ads.currency], np.zeros_like(round_), shown),
-    }
-
-
-def _prices(block: PlayedBlock, game: GameProfile, scenario: Scenario) -> Numbers:
-    """Return the prices of purchases, in hundredths of the player's currency."""
-    bought = block.events.slot == EventSlot.BUSINESS
-    prices = np.array([[item.price[name] for name in _currencies(game, scenario)] for item in game.purchases.items])
-    country = block.players.country[block.sessions.player][block.events.session]
-    return Numbers(prices[block.money.item[block.events.round], country], bought)
-
-
-def _currencies(game: GameProfile, scenario: Scenario) -> list[str]:
-    """Return the currency of each country of *game*."""
-    return [scenario.country(code).currency for code in game.countries]
 
 
 def texts_of(ids: Texts) -> pa.StringArray:
@@ -270,22 +175,17 @@ def texts_of(ids: Texts) -> pa.StringArray:
     return pa.StringArray.from_buffers(len(ids), pa.py_buffer(ends), pa.py_buffer(ids))
 
 
-def _id_column(codes: Ints, ids: Texts) -> pa.DictionaryArray:
-    """Return a dictionary column of ids[codes]."""
-    return pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int32)), texts_of(ids))
+def place_texts(texts: Texts, has: Flags) -> pa.StringArray:
+    """Place one of *texts* at each element that *has* one, and null elsewhere.
 
-
-def _place_values(values: pa.Array, has: Flags) -> pa.Array:
-    """Place one of *values* at each element that *has* one, and null elsewhere.
-
-    Without any values, all elements are null.
+    Without any texts, all elements are null.
     """
-    if not len(values):
-        return pa.nulls(len(has), values.type)
-    return values.take(pa.array(np.cumsum(has) - 1, mask=~has))
+    if not len(texts):
+        return pa.nulls(len(has), pa.string())
+    return texts_of(texts).take(pa.array(np.cumsum(has) - 1, mask=~has))
 
 
-def _name_column(names: Sequence[str], codes: Ints, has: Flags | None = None) -> Names:
+def _names(names: Sequence[str], codes: Ints, has: Flags | None = None) -> pa.DictionaryArray:
     """Return names[codes] where it *has* one (by default everywhere), else null.
 
     Equal names share one entry.
@@ -293,9 +193,10 @@ def _name_column(names: Sequence[str], codes: Ints, has: Flags | None = None) ->
     distinct = list(dict.fromkeys(names))
     if len(distinct) != len(names):
         codes = np.array([distinct.index(name) for name in names])[codes]
-    return Names(distinct, codes, np.ones(len(codes), dtype=np.bool_) if has is None else has)
+    nulls = None if has is None or has.all() else ~has
+    return pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int32), mask=nulls), pa.array(distinct, pa.string()))
 
 
-def _null_mask(has: Flags) -> Flags | None:
-    """Return the mask of nulls that Arrow expects, or None if there are none."""
-    return None if has.all() else ~has
+def _numbers(values: Ints, has: Flags) -> pa.Array:
+    """Return *values* where it *has* one, else null."""
+    return pa.array(values, pa.int64(), mask=None if has.all() else ~has)

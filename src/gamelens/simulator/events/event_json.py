@@ -60,14 +60,7 @@ MESSAGES: Final = (
 
 @dataclass(frozen=True, eq=False, slots=True)
 class BlockIds:
-    """UUIDs of a block, lower case, as one array per kind.
-
-    Attributes:
-        user: ids of the players.
-        session: ids of the sessions.
-        event: ids of the events.
-        impression: ids of the impressions, empty if the vendor gives none.
-    """
+    """UUIDs of a block, lower case, as one array per kind. Without ids of the vendor there are no *impression* ids."""
 
     user: Texts
     session: Texts
@@ -94,7 +87,12 @@ def encode_events(block: PlayedBlock, ids: BlockIds, *, game: GameProfile, scena
             fragments[positions, 0] = list(write(_SlotEvents(block, ids, game, scenario, positions)))
     heads = _session_heads(block, ids, game=game, scenario=scenario)
     fragments[:, 1] = np.array(heads, dtype=object)[events.session]
-    fragments[:, 2] = _stamps(events.ts_s, ids.event)
+    # Times and ids are formatted into one text array. A time with fewer than ten digits is padded with spaces.
+    text = np.tile(np.frombuffer(_STAMP, dtype=np.uint8), (len(events.ts_s), 1))
+    moment, power = events.ts_s[:, None], 10 ** np.arange(9, -1, -1)
+    text[:, _STAMP_TS] = np.where(moment < power, ord(" "), ord("0") + moment // power % 10)
+    text[:, _STAMP_UUID] = ids.event.view(np.uint8).reshape(-1, 36)
+    fragments[:, 2] = text.view(f"S{len(_STAMP)}").ravel()
     return fragments
 
 
@@ -103,19 +101,6 @@ def join_events(events: Fragments | Iterable[Event]) -> bytes:
     fragments = [b"[", *(events.ravel().tolist() if isinstance(events, np.ndarray) else chain.from_iterable(events))]
     fragments[-1] = fragments[-1][:-1] + b"]"
     return b"".join(fragments)
-
-
-def _stamps(ts_s: Ints, uuids: Texts) -> Texts:
-    """Return the last fragment of each event, formatted into one text array.
-
-    A time with fewer than ten digits is padded with spaces.
-    """
-    text = np.tile(np.frombuffer(_STAMP, dtype=np.uint8), (len(ts_s), 1))
-    moment, power = ts_s[:, None], 10 ** np.arange(9, -1, -1)
-    text[:, _STAMP_TS] = np.where(moment < power, ord(" "), ord("0") + moment // power % 10)
-    text[:, _STAMP_UUID] = uuids.view(np.uint8).reshape(-1, 36)
-    written: Texts = text.view(f"S{len(_STAMP)}").ravel()
-    return written
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -18,6 +18,7 @@ import pyarrow as pa
 from gamelens.simulator.events.defects import (
     BODY_DEFECTS,
     REQUEST_DEFECTS,
+    BodyDefect,
     RequestDefect,
     enlarge_body,
 )
@@ -27,6 +28,7 @@ from gamelens.simulator.events.event_json import BlockIds, Event, Fragments, joi
 from gamelens.simulator.events.sent_events import REFUSED, REJECTED, UNSENT, SentEvent, sent_events_of
 from gamelens.simulator.population.behaviour import PlayedBlock
 from gamelens.simulator.scenarios.delivery_profile import DeliveryProfile, DirtProfile
+from gamelens.simulator.scenarios.scenario import Scenario
 
 BATCH_EVENTS: Final = 450
 """Most events in a request: about 0.2 MB, a tenth of that gzipped.
@@ -74,31 +76,20 @@ def batches_with_defects(
     clean_events: list[Event],
     ledger_rows: pa.Table,
     *,
-    delivery: DeliveryProfile,
-    dirt: DirtProfile,
+    scenario: Scenario,
     ends_s: int,
     seed: np.random.SeedSequence,
 ) -> tuple[list[RequestBatch], pa.Table]:
-    """Return the requests of *block* and their rows of the ledger.
-
-    Args:
-        block: the actions of the players.
-        ids: the UUIDs in it.
-        clean_events: its events without defects.
-        ledger_rows: their rows of the ledger.
-        delivery: how events travel.
-        dirt: the defects to add.
-        ends_s: end of the scenario in epoch seconds.
-        seed: seed of all draws made here.
-    """
-    sent, dirt_rng = send_block(block, ids, clean_events, delivery=delivery, dirt=dirt, ends_s=ends_s, seed=seed)
+    """Return the requests of *block*, which ends at *ends_s*, and their rows of the ledger."""
+    sent, dirt_rng = send_block(block, ids, clean_events, scenario=scenario, ends_s=ends_s, seed=seed)
+    batch_s = scenario.delivery.batch_s if scenario.delivery else None
     requests: Iterable[_Request]
-    if delivery.batch_s is None:
+    if batch_s is None:
         requests = _fill_requests(sent, device=None)
     else:
-        sent, requests = _by_device(sent, block.sessions.player[block.events.session].tolist(), delivery.batch_s)
+        sent, requests = _by_device(sent, block.sessions.player[block.events.session].tolist(), batch_s)
     game_id = ledger_rows["game_id"][0].as_py() if len(ledger_rows) else ""
-    batches, refused_rows = _batches(requests, game_id, dirt, rng=dirt_rng)
+    batches, refused_rows = _batches(requests, game_id, scenario.dirt or DirtProfile(), rng=dirt_rng)
     return batches, pa.concat_tables([rows_of_sent(sent, ledger_rows), *refused_rows])
 
 
@@ -107,8 +98,7 @@ def send_block(
     ids: BlockIds,
     clean_events: list[Event],
     *,
-    delivery: DeliveryProfile,
-    dirt: DirtProfile,
+    scenario: Scenario,
     ends_s: int,
     seed: np.random.SeedSequence,
 ) -> tuple[list[SentEvent], np.random.Generator]:
@@ -117,8 +107,9 @@ def send_block(
     The arguments are those of `batches_with_defects`.
     """
     delivery_rng, dirt_rng = (np.random.default_rng(child) for child in seed.spawn(2))
-    event_delivery = draw_delivery(block, delivery, rng=delivery_rng)
-    return sent_events_of(block, ids, clean_events, event_delivery, dirt, ends_s=ends_s, rng=dirt_rng), dirt_rng
+    delivery = draw_delivery(block, scenario.delivery or DeliveryProfile(), rng=delivery_rng)
+    dirt = scenario.dirt or DirtProfile()
+    return sent_events_of(block, ids, clean_events, delivery, dirt, ends_s=ends_s, rng=dirt_rng), dirt_rng
 
 
 def _by_device(sent: list[SentEvent], device: list[int], batch_s: int) -> tuple[list[SentEvent], Iterator[_Request]]:
@@ -153,11 +144,24 @@ def _batches(
 ) -> tuple[list[RequestBatch], list[pa.Table]]:
     """Return the batches of *requests*, and rows of the ledger for the unreadable ones added."""
     batches, rows = [], []
+
+    def refuse(body: bytes, device: int | None, defect: BodyDefect | RequestDefect, errors: str, verdict: str) -> None:
+        """Add a request that is refused as a whole, and its row of the ledger."""
+        bad = defect if isinstance(defect, RequestDefect) else None
+        is_rejected = int(verdict == REJECTED)
+        batches.append(RequestBatch(game_id, body, events=0, rejected=is_rejected, bad=bad, device=device))
+        row = {"game_id": game_id, "sent_as": defect.name, "verdict": verdict, "errors": errors}
+        rows.append(pa.Table.from_pylist([row], SCHEMA))
+
     for device, sent_events in requests:
         body = join_events(sent_event.event for sent_event in sent_events)
-        for batch, row in _refused_requests(body, game_id, dirt, device=device, rng=rng):
-            batches.append(batch)
-            rows.append(pa.Table.from_pylist([{"game_id": game_id, **row}], SCHEMA))
+        if rng.random() < dirt.broken_bodies:
+            broken = BODY_DEFECTS[int(rng.integers(0, len(BODY_DEFECTS)))]
+            refuse(broken.apply(body), device, broken, f"{broken.error_type} /", REJECTED)
+        if rng.random() < dirt.bad_requests:
+            bad = REQUEST_DEFECTS[int(rng.integers(0, len(REQUEST_DEFECTS)))]
+            content = body if bad.is_gzipped else enlarge_body(body)
+            refuse(content, device, bad, bad.errors, REJECTED if bad.error_type else REFUSED)
         batches.append(
             RequestBatch(
                 game_id,
@@ -171,25 +175,6 @@ def _batches(
             )
         )
     return batches, rows
-
-
-def _refused_requests(
-    body: bytes, game_id: str, dirt: DirtProfile, *, device: int | None, rng: np.random.Generator
-) -> Iterator[tuple[RequestBatch, dict[str, str]]]:
-    """Yield the requests sent before a good *body* that are refused as a whole.
-
-    Each comes with its row of the ledger.
-    """
-    if rng.random() < dirt.broken_bodies:
-        defect = BODY_DEFECTS[int(rng.integers(0, len(BODY_DEFECTS)))]
-        row = {"sent_as": defect.name, "verdict": REJECTED, "errors": f"{defect.error_type} /"}
-        yield RequestBatch(game_id, defect.apply(body), events=0, rejected=1, device=device), row
-    if rng.random() < dirt.bad_requests:
-        bad = REQUEST_DEFECTS[int(rng.integers(0, len(REQUEST_DEFECTS)))]
-        row = {"sent_as": bad.name, "verdict": REJECTED if bad.error_type else REFUSED, "errors": bad.errors}
-        content = body if bad.is_gzipped else enlarge_body(body)
-        rejected = int(bad.error_type is not None)
-        yield RequestBatch(game_id, content, events=0, rejected=rejected, bad=bad, device=device), row
 
 
 def rows_of_sent(sent: list[SentEvent], ledger_rows: pa.Table) -> pa.Table:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 import numpy as np
@@ -72,24 +72,18 @@ def sent_events_of(
     ends_s: int,
     rng: np.random.Generator,
 ) -> list[SentEvent]:
-    """Return all events sent for *block*, in the order sent.
-
-    Args:
-        block: the actions of the players.
-        ids: the UUIDs in it.
-        clean_events: its events without defects.
-        delivery: the delivery of each of them.
-        dirt: the defects to add.
-        ends_s: end of the scenario in epoch seconds. Bots stop there.
-        rng: source of random numbers for the defects.
-    """
+    """Return all events sent for *block*, in the order sent. Bots stop at *ends_s*, the end of the scenario."""
     sent = list(_deliver_events(block, ids, clean_events, delivery))
     added = [
+        # Sent again because no response arrived. Without event_uuid the collector cannot know it, so that it counts.
         *(
-            copy
+            event._replace(
+                sent_s=event.sent_s + RESEND_AFTER_S,
+                sent_as="sent again",
+                verdict=REPEATED if event.event_uuid else None,
+            )
             for event, is_resent in zip(sent, delivery.is_resent, strict=True)
-            if is_resent
-            for copy in _resend(event)
+            if is_resent and event.verdict is None
         ),
         *_duplicates(sent, round(len(sent) * dirt.duplicates), rng=rng),
         *_malformed(block, sent, clean_events, rng.binomial(len(sent), dirt.malformed), rng=rng),
@@ -126,16 +120,6 @@ def _deliver_events(
         )
 
 
-def _resend(sent_event: SentEvent) -> Iterator[SentEvent]:
-    """Yield the copy that is sent because no response arrived.
-
-    Without event_uuid the collector cannot recognise it as a copy, so it counts.
-    """
-    if sent_event.verdict is None:
-        verdict = REPEATED if sent_event.event_uuid else None
-        yield sent_event._replace(sent_s=sent_event.sent_s + RESEND_AFTER_S, sent_as="sent again", verdict=verdict)
-
-
 def _duplicates(sent: list[SentEvent], count: int, *, rng: np.random.Generator) -> Iterator[SentEvent]:
     """Yield exact copies of random events, sent up to some hours later."""
     for place, later_s in zip(
@@ -153,7 +137,8 @@ def _malformed(
 
     They have its time and an event_uuid of their own.
     """
-    rows_by_category = _by_category(block)
+    of_category = np.array([CATEGORIES[slot] for slot in EventSlot])[block.events.slot]
+    rows_by_category = {name: np.flatnonzero(of_category == name) for name in set(CATEGORIES.values())}
     names = draw_uuids(count, rng).tolist()
     for name, kind, draw in zip(
         names, rng.integers(0, len(EVENT_DEFECTS), count).tolist(), rng.random(count), strict=True
@@ -227,15 +212,6 @@ def _bots(
                         sent_as="bot",
                         bot_ids=(name.decode(), session_id.decode()),
                     )
-
-
-def _by_category(block: PlayedBlock) -> dict[str, Any]:
-    """Return the positions of the events of each category."""
-    slot = block.events.slot
-    names = set(CATEGORIES.values())
-    return {
-        name: np.flatnonzero(np.isin(slot, [each for each in EventSlot if CATEGORIES[each] == name])) for name in names
-    }
 
 
 def _pick_rows(sent: list[SentEvent], count: int, rng: np.random.Generator) -> list[int]:

@@ -8,6 +8,7 @@ stays in whole numbers (hundredths, or 1e-9, of a unit times the scaled rate of 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -16,13 +17,14 @@ from typing import Any, Final
 import msgspec
 import numpy as np
 
-from gamelens.catalog import METRICS, Metric
-from gamelens.simulator.ledger.ledger_columns import LedgerColumns
-from gamelens.simulator.ledger.ledger_query import LedgerQuery, LedgerSelection, Totals, count_by, distinct_by
-from gamelens.simulator.population.arrays import Ints
+from gamelens.catalog import METRICS, Metric, metric_named
+from gamelens.errors import BadQuery
+from gamelens.simulator.ledger.ledger_columns import LedgerColumns, check_dimension
+from gamelens.simulator.population.arrays import Flags, Ints
 from gamelens.simulator.population.session_times import DAY_S
-from gamelens.wire.currencies import RATE_SCALE
-from gamelens.wire.intervals import Interval
+from gamelens.wire.currencies import RATE_SCALE, SCALED_RATES
+from gamelens.wire.filters import Filter
+from gamelens.wire.intervals import Granularity, Interval, MalformedInterval
 
 Row = dict[str, Any]
 
@@ -30,6 +32,153 @@ REVENUE_SCALE: Final = 100 * RATE_SCALE
 """Factor from US dollars to totals of revenue."""
 AD_REVENUE_SCALE: Final = 10**9 * RATE_SCALE
 """Factor from US dollars to totals of impression revenue."""
+
+
+Totals = dict[int, int]
+"""A whole number for each key, which combines a bucket with a value of each dimension.
+
+`LedgerSelection.unkey` takes a key apart.
+"""
+
+
+class LedgerQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """A query on the ledger, checked when made.
+
+    Raises:
+        BadQuery: the metric or a dimension is unknown, or since_days_ago is missing or does not apply.
+    """
+
+    name: str
+    interval: Interval
+    granularity: Granularity = "day"
+    by: tuple[str, ...] = ()
+    where: Filter | None = None
+    games: tuple[str, ...] | None = None
+    since_days_ago: int | None = None
+
+    def __post_init__(self) -> None:
+        metric = self.metric
+        if not self.interval:
+            raise MalformedInterval(str(self.interval))
+        if self.since_days_ago is not None and not metric.takes_since_days_ago:
+            raise BadQuery("since_days_ago", self.since_days_ago, f"does not apply to {self.name}")
+        if self.since_days_ago is not None and self.since_days_ago < 1:
+            raise BadQuery("since_days_ago", self.since_days_ago, "must be 1 or more")
+        if metric.kinds == "retention" and (self.since_days_ago is None or self.granularity != "day"):
+            raise BadQuery("since_days_ago", self.since_days_ago, f"must be there for {self.name}, at granularity day")
+        if len(set(self.by)) != len(self.by):
+            raise BadQuery("by", list(self.by), "must name different dimensions")
+        for name in self.by:
+            check_dimension("by", name)
+
+    @property
+    def metric(self) -> Metric:
+        """The metric of the query."""
+        return metric_named(self.name)
+
+    @property
+    def dimensions(self) -> tuple[str, ...]:
+        """The dimensions of the rows. Retention always has game_id."""
+        needs_game = self.metric.kinds == "retention" and "game_id" not in self.by
+        return (*self.by, "game_id") if needs_game else self.by
+
+
+class LedgerSelection:
+    """The events a query selects, with the bucket and group of each."""
+
+    def __init__(self, query: LedgerQuery, columns: LedgerColumns) -> None:
+        self.columns, self.query = columns, query
+        self.buckets = list(query.interval.buckets(query.granularity))
+        self._starts_s = np.array([math.floor(bucket.start.timestamp()) for bucket in self.buckets], dtype=np.int64)
+        start, end = (math.ceil(moment.timestamp()) for moment in (query.interval.start, query.interval.end))
+        self.is_inside: Flags = (columns.ts_s >= start) & (columns.ts_s < end)
+        self.is_selected: Flags = np.ones(columns.events, dtype=np.bool_)
+        if query.where is not None:
+            self.is_selected &= columns.selected(query.where)
+        if query.games is not None:
+            game_ids = columns.names("game_id")
+            wanted = [code for code, game in enumerate(game_ids) if game in query.games]
+            self.is_selected &= np.isin(columns.codes("game_id"), wanted)
+
+    def within(self, rows: Ints | None = None) -> Ints:
+        """Return the selected *rows* (of all events by default) inside the interval."""
+        is_counted = self.is_inside & self.is_selected
+        return np.flatnonzero(is_counted) if rows is None else rows[is_counted[rows]]
+
+    def of(self, column: str, value: str) -> Ints:
+        """Return the selected rows inside the interval with *value* in *column*."""
+        return self.within(np.flatnonzero(self.columns.equals(column, value)))
+
+    def bucket(self, ts_s: Ints) -> Ints:
+        """Return the position of the bucket of each moment."""
+        return np.searchsorted(self._starts_s, ts_s, side="right") - 1
+
+    def keys(self, rows: Ints, bucket: Ints | None = None) -> Ints:
+        """Return one number for the bucket and the dimension values of each row."""
+        key = self.bucket(self.columns.ts_s[rows]) if bucket is None else bucket
+        for name in self.query.dimensions:
+            key = key * (len(self.columns.names(name)) + 1) + self.columns.codes(name)[rows] + 1
+        return key
+
+    def unkey(self, key: int) -> tuple[int, list[str | None]]:
+        """Return the bucket and the dimension values of a key."""
+        values: list[str | None] = []
+        for name in reversed(self.query.dimensions):
+            names = self.columns.names(name)
+            key, code = divmod(key, len(names) + 1)
+            values.append(names[code - 1] if code else None)
+        return key, values[::-1]
+
+    def count(self, rows: Ints) -> Totals:
+        """Count rows by key."""
+        return count_by(self.keys(rows))
+
+    def distinct(self, rows: Ints, ids: Ints) -> Totals:
+        """Count different *ids* (an array over all events) by key, without -1."""
+        rows = rows[ids[rows] >= 0]
+        return distinct_by(self.keys(rows), ids[rows])
+
+    def add(self, rows: Ints, values: Ints) -> Totals:
+        """Sum *values* (an array over all events) by key."""
+        return sum_by(self.keys(rows), values[rows])
+
+    def money(self, rows: Ints, values: Ints, currency: str) -> Totals:
+        """Sum *values* times the scaled rate of their currency by key.
+
+        Values without a currency are USD.
+        """
+        totals: Totals = {}
+        codes = self.columns.codes(currency)
+        for code, name in [*enumerate(self.columns.names(currency)), (-1, "USD")]:
+            for key, amount in self.add(rows[codes[rows] == code], values).items():
+                totals[key] = totals.get(key, 0) + amount * SCALED_RATES[name]
+        return totals
+
+
+def count_by(keys: Ints) -> Totals:
+    """Count each key."""
+    unique_keys, counts = np.unique(keys, return_counts=True)
+    return dict(zip(unique_keys.tolist(), counts.tolist(), strict=True))
+
+
+def distinct_by(keys: Ints, ids: Ints) -> Totals:
+    """Count the different *ids* of each key."""
+    unique_keys, group = np.unique(keys, return_inverse=True)
+    size = int(ids.max(initial=0)) + 1
+    groups, counts = np.unique(np.unique(group * size + ids) // size, return_counts=True)
+    return dict(zip(unique_keys[groups].tolist(), counts.tolist(), strict=True))
+
+
+def sum_by(keys: Ints, values: Ints) -> Totals:
+    """Sum the *values* of each key."""
+    if not len(keys):
+        return {}
+    order = np.argsort(keys, kind="stable")
+    unique_keys, first = np.unique(keys[order], return_index=True)
+    # Sums of the largest amounts an event may hold overflow 64 bits. Python's own integers do not.
+    wide = values.astype(object) if int(np.abs(values).max()) * len(values) >= 2**63 else values
+    sums = np.add.reduceat(wide[order], first)
+    return {int(key): int(total) for key, total in zip(unique_keys, sums, strict=True)}
 
 
 class MetricRecipe(msgspec.Struct, frozen=True):
@@ -52,10 +201,12 @@ def compute_metric(query: LedgerQuery, columns: LedgerColumns) -> list[Row]:
     keys: set[int] = set().union(*totals.values())
     if not query.dimensions:
         keys |= set(range(len(selection.buckets)))
+    # A row exists if one of its counts is not 0. Retention has no counts; its rows exist if a player returned.
+    counts = [field.name for field in query.metric.fields if field.kind == "count"] or [query.metric.sorts_by]
     rows = []
     for key in keys:
         fields = recipe.fields(**{name: total.get(key, 0) for name, total in totals.items()})
-        if not query.dimensions or _exists(query, fields):
+        if not query.dimensions or any(fields[name] for name in counts):
             bucket, values = selection.unkey(key)
             rows.append((bucket, values, fields))
     sort_field = query.metric.sorts_by
@@ -71,15 +222,6 @@ def compute_metric(query: LedgerQuery, columns: LedgerColumns) -> list[Row]:
         {"timestamp": selection.buckets[bucket].start, **dict(zip(query.dimensions, values, strict=True)), **fields}
         for bucket, values, fields in rows
     ]
-
-
-def _exists(query: LedgerQuery, fields: Row) -> bool:
-    """Return whether the service has a row with these fields.
-
-    A row exists if one of its counts is not 0. Retention has no counts; its rows exist if a player returned.
-    """
-    counts = [field.name for field in query.metric.fields if field.kind == "count"]
-    return any(fields[name] for name in counts or [query.metric.sorts_by])
 
 
 def revenue(columns: LedgerColumns) -> int:
@@ -99,24 +241,8 @@ def _select_everything(columns: LedgerColumns) -> LedgerSelection:
     return LedgerSelection(LedgerQuery(name="revenue", interval=Interval(start, end), granularity="all"), columns)
 
 
-def _events(selection: LedgerSelection) -> Totals:
-    return selection.count(selection.within())
-
-
-def _users(selection: LedgerSelection) -> Totals:
-    return selection.distinct(selection.within(), selection.columns.player)
-
-
-def _sessions(selection: LedgerSelection) -> Totals:
-    return selection.distinct(selection.within(), selection.columns.session)
-
-
 def _ended(selection: LedgerSelection) -> Ints:
     return selection.of("category", "session_end")
-
-
-def _new_users(selection: LedgerSelection) -> Totals:
-    return selection.count(selection.within(selection.columns.install))
 
 
 def _returning_users(selection: LedgerSelection) -> Totals:
@@ -135,15 +261,6 @@ def _revenue(selection: LedgerSelection) -> Totals:
     return selection.money(_purchases(selection), selection.columns.numbers("amount"), "currency")
 
 
-def _paying_users(selection: LedgerSelection) -> Totals:
-    return selection.distinct(_purchases(selection), selection.columns.player)
-
-
-def _converting_users(selection: LedgerSelection) -> Totals:
-    first = selection.columns.first_purchase
-    return selection.count(selection.within(first[first >= 0]))
-
-
 def _shown(selection: LedgerSelection) -> Totals:
     rows = selection.of("category", "ads")
     return selection.count(rows[selection.columns.equals("ad_action", "show")[rows]])
@@ -157,15 +274,10 @@ def _ad_revenue(selection: LedgerSelection) -> Totals:
     return selection.money(_impressions(selection), selection.columns.numbers("ilrd_nano"), "ilrd_currency")
 
 
-def _cohort_rows(selection: LedgerSelection) -> Ints:
-    """Return the rows of all installs that the filters select, at any time."""
-    install = selection.columns.install
-    return install[selection.is_selected[install]]
-
-
 def _installed(selection: LedgerSelection) -> Totals:
     """Count the installs of each cohort, in the bucket of the day of return."""
-    rows = _cohort_rows(selection)
+    install = selection.columns.install
+    rows = install[selection.is_selected[install]]  # of all installs that the filters select, at any time
     later_s = selection.columns.ts_s[rows] + (selection.query.since_days_ago or 0) * DAY_S
     bucket = selection.bucket(later_s)
     is_counted = (bucket >= 0) & (later_s < selection.buckets[-1].end.timestamp())
@@ -199,14 +311,6 @@ def _money_fields(scale: int) -> Callable[..., Row]:
     return fields
 
 
-def _ratio(name: str, numerator: str, denominator: str) -> MetricRecipe:
-    """Build a metric that is one counting metric over another, with both in the row."""
-    return MetricRecipe(
-        {each: _TOTALS[METRICS[each].made_of[0]] for each in (numerator, denominator)},
-        lambda **n: {name: _share(n[numerator], n[denominator]), **n},
-    )
-
-
 def _revenue_per(name: str, players_name: str) -> MetricRecipe:
     """Build a metric of revenue by player.
 
@@ -237,26 +341,21 @@ def _session_length() -> MetricRecipe:
     return MetricRecipe(totals, fields)
 
 
-def _retention() -> MetricRecipe:
-    return MetricRecipe(
-        {"returned": _returned, "installed": _installed},
-        lambda *, returned, installed: {"retention": _share(returned, installed)},
-    )
-
-
 _TOTALS: Final[dict[str, Callable[[LedgerSelection], Totals]]] = {
-    "converted": _converting_users,
+    "converted": lambda selection: selection.count(
+        selection.within(selection.columns.first_purchase[selection.columns.first_purchase >= 0])
+    ),
     "earned": _ad_revenue,
-    "events": _events,
+    "events": lambda selection: selection.count(selection.within()),
     "impression": lambda selection: selection.distinct(_impressions(selection), selection.columns.impression),
     "impressions": lambda selection: selection.count(_impressions(selection)),
-    "installed": _new_users,
+    "installed": lambda selection: selection.count(selection.within(selection.columns.install)),
     "paid": _revenue,
-    "payer": _paying_users,
-    "player": _users,
+    "payer": lambda selection: selection.distinct(_purchases(selection), selection.columns.player),
+    "player": lambda selection: selection.distinct(selection.within(), selection.columns.player),
     "purchases": lambda selection: selection.count(_purchases(selection)),
     "returner": _returning_users,
-    "session": _sessions,
+    "session": lambda selection: selection.distinct(selection.within(), selection.columns.session),
     "shown": _shown,
 }
 """The whole number of each atom, by its name."""
@@ -271,10 +370,16 @@ def _recipe(metric: Metric) -> MetricRecipe:
             scale = AD_REVENUE_SCALE if money == "earned" else REVENUE_SCALE
             return MetricRecipe({"event_count": _TOTALS[count], "money": _TOTALS[money]}, _money_fields(scale))
         case "share", (part, whole):
-            return _ratio(metric.name, part, whole)
+            totals = {name: _TOTALS[METRICS[name].made_of[0]] for name in (part, whole)}
+            return MetricRecipe(totals, lambda **n: {metric.name: _share(n[part], n[whole]), **n})
         case "revenue per", (players,):
             return _revenue_per(metric.name, players)
-    return {"session_length": _session_length, "retention_retro": _retention}[metric.name]()
+    if metric.name == "session_length":
+        return _session_length()
+    return MetricRecipe(
+        {"returned": _returned, "installed": _installed},
+        lambda *, returned, installed: {"retention": _share(returned, installed)},
+    )
 
 
 _RECIPES: Final = {name: _recipe(metric) for name, metric in METRICS.items()}

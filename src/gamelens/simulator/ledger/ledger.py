@@ -21,9 +21,15 @@ from msgspec import UNSET
 
 from gamelens.errors import BadQuery
 from gamelens.simulator.events.event_columns import SCHEMA
-from gamelens.simulator.ledger.ground_truth import AD_REVENUE_SCALE, REVENUE_SCALE, ad_revenue, compute_metric, revenue
+from gamelens.simulator.ledger.ground_truth import (
+    AD_REVENUE_SCALE,
+    REVENUE_SCALE,
+    LedgerQuery,
+    ad_revenue,
+    compute_metric,
+    revenue,
+)
 from gamelens.simulator.ledger.ledger_columns import LedgerColumns
-from gamelens.simulator.ledger.ledger_query import LedgerQuery
 from gamelens.wire.filters import Filter
 from gamelens.wire.intervals import Granularity, Interval
 

@@ -69,7 +69,7 @@ class LedgerColumns:
             case Not(member):
                 selected = ~self.selected(member)
             case _:
-                raise TypeError(f"no filter: {where!r}")
+                raise TypeError(f"{where!r} is not a filter")
         return selected
 
     @cached_property
@@ -124,13 +124,21 @@ class LedgerColumns:
 
     def _code(self, name: str) -> tuple[Ints, list[str]]:
         if name not in self._coded:
-            derived = {
-                "first_build": self._first_build,
-                "installed_on": self._installed_on,
-                "is_paying": self._is_paying,
-                "is_converting": self._is_converting,
-            }
-            self._coded[name] = derived[name]() if name in derived else _encode(self._table[name])
+            match name:
+                case "first_build":
+                    coded = self._of_player(self.codes("build")[self.install]), self.names("build")
+                case "installed_on":
+                    days = self.day[self.install]
+                    first, last = (int(days.min()), int(days.max())) if len(days) else (0, -1)
+                    names = [str(EPOCH + timedelta(days=day)) for day in range(first, last + 1)]
+                    coded = self._of_player(days - first), names
+                case "is_paying":
+                    coded = self._since_purchase(self.ts_s, is_same=False)
+                case "is_converting":
+                    coded = self._since_purchase(self.day, is_same=True)
+                case _:
+                    coded = _encode(self._table[name])
+            self._coded[name] = coded
         return self._coded[name]
 
     def _is_any(self, column: str, values: tuple[str, ...]) -> Flags:
@@ -158,20 +166,6 @@ class LedgerColumns:
     def _of_player(self, values: Ints) -> Ints:
         """Spread *values* by player over their events, with -1 for events without a player."""
         return np.where(self.player >= 0, np.append(values, -1)[self.player], -1)
-
-    def _first_build(self) -> tuple[Ints, list[str]]:
-        return self._of_player(self.codes("build")[self.install]), self.names("build")
-
-    def _installed_on(self) -> tuple[Ints, list[str]]:
-        days = self.day[self.install]
-        first, last = (int(days.min()), int(days.max())) if len(days) else (0, -1)
-        return self._of_player(days - first), [str(EPOCH + timedelta(days=day)) for day in range(first, last + 1)]
-
-    def _is_paying(self) -> tuple[Ints, list[str]]:
-        return self._since_purchase(self.ts_s, is_same=False)
-
-    def _is_converting(self) -> tuple[Ints, list[str]]:
-        return self._since_purchase(self.day, is_same=True)
 
     def _since_purchase(self, moment: Ints, *, is_same: bool) -> tuple[Ints, list[str]]:
         """Compare *moment* of each event with that of the player's first purchase.

@@ -8,7 +8,6 @@ platform or build of an event.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -93,7 +92,16 @@ def event_data_of(sent: list[SentEvent], rows: pa.Table) -> dict[str, pa.Table]:
         name = TABLES.get(row["category"])
         if name is not None:
             data = msgspec.json.decode(join_events([event.event])[1:-1])
-            tables[name].append(_common_fields(event, row) | _OWN_FIELDS[name](data, row))
+            common = {
+                "event_dt": row["client_ts"] // _DAY_S,
+                "event_client_ts": row["client_ts"] * 1_000_000,
+                "event_arrival_ts": event.sent_s * 1_000_000,
+                "game_id": int(row["game_id"]),
+                "user_id": row["user_id"],
+                "player_id": f"{row['game_id']}-{row['user_id']}",  # a player is that of one game
+                "session_id": row["session_id"],
+            }
+            tables[name].append(common | _own_fields(name, data, row))
     return {name: pa.Table.from_pylist(of_table, _SCHEMAS[name]) for name, of_table in tables.items()}
 
 
@@ -131,58 +139,26 @@ class EventDataFiles:
             pq.write_table(pa.concat_tables(rows), path, compression="zstd")
 
 
-def _common_fields(event: SentEvent, row: Fields) -> Fields:
-    """Return the columns that every table has. The player is that of one game."""
-    return {
-        "event_dt": row["client_ts"] // _DAY_S,
-        "event_client_ts": row["client_ts"] * 1_000_000,
-        "event_arrival_ts": event.sent_s * 1_000_000,
-        "game_id": int(row["game_id"]),
-        "user_id": row["user_id"],
-        "player_id": f"{row['game_id']}-{row['user_id']}",
-        "session_id": row["session_id"],
-    }
-
-
-def _ad_fields(data: Fields, _: Fields) -> Fields:
-    return {name: data.get(name) for name in _OWN["adactivity_event"]}
-
-
-def _impression_fields(_: Fields, row: Fields) -> Fields:
-    return {
-        "ad_network_name": row["ilrd_network_name"] or _UNDISCLOSED,
-        "adunit_name": row["ilrd_adunit_name"],
-        "adgroup_name": _UNDISCLOSED,
-        "adunit_format": row["ilrd_adunit_format"],
-        "publisher_revenue_usd_cents": float(row["ilrd_nano"] * USD_PER_UNIT[row["ilrd_currency"]] / _NANOS_PER_CENT),
-    }
-
-
-def _design_fields(data: Fields, _: Fields) -> Fields:
-    parts = data["event_id"].split(":")
-    return {f"event_id_0{place}": part for place, part in enumerate(parts, 1)} | {"value": data.get("value")}
-
-
-def _progression_fields(data: Fields, _: Fields) -> Fields:
-    status, *parts = data["event_id"].split(":")
-    levels = {f"progression_{place}": part for place, part in enumerate(parts, 1)}
-    return {"progression_status": status, "score": data.get("score"), "attempt_num": data.get("attempt_num")} | levels
-
-
-def _resource_fields(data: Fields, _: Fields) -> Fields:
-    flow, currency, kind, item = (data["event_id"].split(":") + [None] * 3)[:4]
-    return {"flow_type": flow, "currency": currency, "item_type": kind, "item_id": item, "amount": data.get("amount")}
-
-
-def _error_fields(data: Fields, _: Fields) -> Fields:
-    return {name: data.get(name) for name in ("severity", "message")}
-
-
-_OWN_FIELDS: Final[dict[str, Callable[[Fields, Fields], Fields]]] = {
-    "adactivity_event": _ad_fields,
-    "impression_event": _impression_fields,
-    "design_event": _design_fields,
-    "progression_event": _progression_fields,
-    "resource_event": _resource_fields,
-    "error_event": _error_fields,
-}
+def _own_fields(name: str, data: Fields, row: Fields) -> Fields:
+    """Return the columns that only the table *name* has, from an event as sent and its row of the ledger."""
+    parts = data["event_id"].split(":") if "event_id" in data else []
+    match name:
+        case "impression_event":
+            cents = float(row["ilrd_nano"] * USD_PER_UNIT[row["ilrd_currency"]] / _NANOS_PER_CENT)
+            return {
+                "ad_network_name": row["ilrd_network_name"] or _UNDISCLOSED,
+                "adunit_name": row["ilrd_adunit_name"],
+                "adgroup_name": _UNDISCLOSED,
+                "adunit_format": row["ilrd_adunit_format"],
+                "publisher_revenue_usd_cents": cents,
+            }
+        case "design_event":
+            return {f"event_id_0{place}": part for place, part in enumerate(parts, 1)} | {"value": data.get("value")}
+        case "progression_event":
+            levels = {f"progression_{place}": part for place, part in enumerate(parts[1:], 1)}
+            numbers = {"score": data.get("score"), "attempt_num": data.get("attempt_num")}
+            return {"progression_status": parts[0], **numbers, **levels}
+        case "resource_event":
+            names = dict(zip(("flow_type", "currency", "item_type", "item_id"), parts, strict=False))
+            return {"amount": data.get("amount"), **names}
+    return {column: data.get(column) for column in _OWN[name]}

@@ -28,7 +28,6 @@ from gamelens.simulator.output.holidays import holidays
 from gamelens.simulator.output.play import first_day
 from gamelens.simulator.population.arrays import Floats
 from gamelens.simulator.population.installs import plan_installs
-from gamelens.simulator.scenarios.game_profile import GameProfile
 from gamelens.simulator.scenarios.scenario import Scenario
 from gamelens.wire.currencies import USD_PER_UNIT
 
@@ -65,11 +64,16 @@ def outside_files(scenario: Scenario, *, ends_on: date | None = None) -> dict[st
     """
     days = [first_day(scenario, ends_on) + timedelta(days=day) for day in range(scenario.days)]
     rates = _rates(scenario, days)
+    free_days = [each for country in scenario.countries for each in holidays(country.code, days[0], days[-1])]
     tables: dict[str, Iterable[Row]] = {
         "ad_spend.csv": _spend(scenario, days, rates[0]),
-        "holidays.csv": _holidays(scenario, days),
+        "holidays.csv": sorted((each.day.isoformat(), each.country, each.name) for each in free_days),
         "store_rank.csv": _ranks(scenario, days),
-        "exchange_rates.csv": _rate_rows(days, rates),
+        "exchange_rates.csv": [
+            (day.isoformat(), f"{euro:.4f}", f"{pound:.4f}")
+            for day, euro, pound in zip(days, *rates, strict=True)
+            if day.weekday() < _SATURDAY
+        ],
     }
     return {name: _csv(HEADERS[name], rows) for name, rows in tables.items()}
 
@@ -88,12 +92,13 @@ def _spend(scenario: Scenario, days: Sequence[date], usd_per_eur: Floats) -> lis
     rows: list[tuple[Row, float]] = []
     for game, count in zip(scenario.games, scenario.players_by_game(), strict=True):
         install_plan = plan_installs(game, scenario=scenario, first_weekday=days[0].weekday())
+        costs = np.array([_COST[scenario.country(code).tier] for code in game.countries])
         price_factor = _MAX_PRICE_FACTOR ** rng.uniform(-1, 1, len(install_plan.publishers))
         for place, publisher in enumerate(install_plan.publishers):
             sources = install_plan.publisher == place
             bought = count * np.einsum("sd,sc->dc", install_plan.installs[sources], install_plan.country[sources])
             noise = rng.lognormal(0, _BILLING_NOISE, bought.shape)
-            euros = bought * noise * _costs(game, scenario) * price_factor[place] / usd_per_eur[:, None]
+            euros = bought * noise * costs * price_factor[place] / usd_per_eur[:, None]
             rows += [
                 (
                     (days[day].isoformat(), game.title, publisher, _COUNTRY_NAMES.get(code, code)),
@@ -104,30 +109,18 @@ def _spend(scenario: Scenario, days: Sequence[date], usd_per_eur: Floats) -> lis
                 if euros[day, column] >= _MIN_SPEND_EUR
             ]
     split_rows = sorted(range(len(rows)), key=lambda place: -rows[place][1])[:_SPLIT_INVOICES]
-    return sorted(
-        row for place, (key, euros) in enumerate(rows) for row in _invoice_lines(key, euros, place in split_rows)
-    )
-
-
-def _invoice_lines(key: Row, euros: float, is_split: bool) -> Iterator[Row]:
-    cents = round(100 * euros)
-    first = cents * 9 // 10 if is_split else cents
-    yield (*key, _euros(first))
-    if is_split:
-        yield (*key, _euros(cents - first))
+    lines: list[Row] = []
+    for row_place, (key, amount) in enumerate(rows):
+        cents = round(100 * amount)
+        first = cents * 9 // 10 if row_place in split_rows else cents
+        lines.append((*key, _euros(first)))
+        if row_place in split_rows:
+            lines.append((*key, _euros(cents - first)))
+    return sorted(lines)
 
 
 def _euros(cents: int) -> str:
     return f"€{cents // 100}.{cents % 100:02}"
-
-
-def _costs(game: GameProfile, scenario: Scenario) -> Floats:
-    return np.array([_COST[scenario.country(code).tier] for code in game.countries])
-
-
-def _holidays(scenario: Scenario, days: Sequence[date]) -> list[Row]:
-    entries = [each for country in scenario.countries for each in holidays(country.code, days[0], days[-1])]
-    return sorted((each.day.isoformat(), each.country, each.name) for each in entries)
 
 
 def _ranks(scenario: Scenario, days: Sequence[date]) -> Iterator[Row]:
@@ -155,12 +148,6 @@ def _rates(scenario: Scenario, days: Sequence[date]) -> tuple[Floats, Floats]:
         float(USD_PER_UNIT[code]) * np.exp(np.cumsum(row)) for row, code in zip(steps, ("EUR", "GBP"), strict=True)
     )
     return np.round(euro, 4), np.round(pound, 4)
-
-
-def _rate_rows(days: Sequence[date], rates: tuple[Floats, Floats]) -> Iterator[Row]:
-    for day, euro, pound in zip(days, *rates, strict=True):
-        if day.weekday() < _SATURDAY:
-            yield day.isoformat(), f"{euro:.4f}", f"{pound:.4f}"
 
 
 def _csv(header: Row, rows: Iterable[Row]) -> str:

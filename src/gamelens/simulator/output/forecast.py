@@ -22,8 +22,7 @@ from gamelens.simulator.population.installs import open_days, plan_installs
 from gamelens.simulator.population.monetisation import price_weights
 from gamelens.simulator.population.players import staying_share
 from gamelens.simulator.population.session_times import SATURDAY
-from gamelens.simulator.retention_model.bgbb import BgbbModel
-from gamelens.simulator.retention_model.quadrature import shifted
+from gamelens.simulator.retention_model.bgbb import BgbbModel, shifted
 from gamelens.simulator.scenarios.game_profile import GameProfile
 from gamelens.simulator.scenarios.scenario import Scenario
 from gamelens.wire.currencies import USD_PER_UNIT
@@ -68,22 +67,22 @@ class GameForecast:
         self._installs: Floats = joint.sum(axis=(1, 2))
         self._staying: Floats = staying.sum(axis=(1, 2))
         self._is_open: Flags = open_days(game, scenario=scenario)
-        self._groups = _groups(game, scenario=scenario)
-        back = np.einsum("to,tcp->ocp", self._return_chances(), staying)
-        self.present: Floats = self._is_open[:, None, None] * (joint + back)
-
-    def _return_chances(self) -> Floats:
-        """Return the probability to play on a later day, shape (install days, days).
-
-        It is that of players who install on a day and do not quit at once.
-        """
-        days = self._scenario.days
-        age = np.arange(days) - np.arange(days)[:, None]
-        back = np.zeros((days, days))
+        # Share of installs by day and population of each arm, and last of no arm.
+        self._groups: list[tuple[Floats, BgbbModel]] = []
+        days = np.arange(scenario.days)
+        rest = np.ones(scenario.days)
+        for arm in arms_of(game, scenario=scenario):
+            share = np.where((days >= arm.experiment.day) & (days < arm.experiment.until), arm.share, 0.0)
+            self._groups.append((share, activity_of(game, variant=arm.variant)))
+            rest = rest - share
+        self._groups.append((rest, activity_of(game)))
+        # The chance of those who install on a day (row) and do not quit at once to play on a later one (column).
+        age, chances = days - days[:, None], np.zeros((scenario.days, scenario.days))
         for share, activity in self._groups:
-            returns = np.array([0.0, *(activity.retention(each) for each in range(1, days))])
-            back += share[:, None] * returns[np.maximum(age, 0)]
-        return back
+            returns = np.array([0.0, *(activity.retention(each) for each in range(1, scenario.days))])
+            chances += share[:, None] * returns[np.maximum(age, 0)]
+        back = np.einsum("to,tcp->ocp", chances, staying)
+        self.present: Floats = self._is_open[:, None, None] * (joint + back)
 
     def retention(self, day: int) -> float:
         """Return D-n, from D1 on, of the players whose day n lies within the scenario.
@@ -131,14 +130,3 @@ class GameForecast:
             [[item.price[each] / 100 * float(USD_PER_UNIT[each]) for each in currencies] for item in spec.items]
         )
         return float(paying * bought * (chances @ prices @ self._country))
-
-
-def _groups(game: GameProfile, *, scenario: Scenario) -> list[tuple[Floats, BgbbModel]]:
-    """Return share of installs by day and population of each arm, and last of no arm."""
-    day, rest = np.arange(scenario.days), np.ones(scenario.days)
-    groups = []
-    for arm in arms_of(game, scenario=scenario):
-        share = np.where((day >= arm.experiment.day) & (day < arm.experiment.until), arm.share, 0.0)
-        groups.append((share, activity_of(game, variant=arm.variant)))
-        rest = rest - share
-    return [*groups, (rest, activity_of(game))]

@@ -1,29 +1,37 @@
 """The events of `play` as Parquet files of one day each, in the schema of a lake.
 
-No event is serialised, sent or decoded, so a hundred million events take minutes. Blocks of players are cut by day and
-collected until they hold a fixed number of events. Each collection adds one row group to the file of every day it has
-events on, so memory does not grow with players, and hardly with days.
+No event is serialised, sent or decoded, so a hundred million events take minutes. The columns of blocks, those that the
+ledger has too, are collected until they hold a fixed number of events and sorted by day. Each collection adds one row
+group to the file of every day it has events on, so memory does not grow with players, and hardly with days.
 """
 
 from __future__ import annotations
 
 import contextlib
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from datetime import date, timedelta
+from dataclasses import fields, replace
+from datetime import date
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from gamelens.errors import BadQuery
-from gamelens.simulator.events.event_columns import event_columns_of
-from gamelens.simulator.ledger.ledger_columns import EPOCH
+from gamelens.simulator.events.event_columns import event_columns_of, ledger_rows_of, place_texts
+from gamelens.simulator.events.event_json import BlockIds
 from gamelens.simulator.output.play import BlockTask, block_tasks, checked_ids, first_day, play_task
 from gamelens.simulator.output.process_pool import map_in_order
-from gamelens.simulator.output.row_groups import SCHEMA, BlockEvents, RowGroup, events_by_day
+from gamelens.simulator.population.arrays import Ints
+from gamelens.simulator.population.behaviour import EventSlot, PlayedBlock, PlayedEvents
+from gamelens.simulator.population.session_times import DAY_S
+from gamelens.wire.dimensions import EVENT_COLUMNS
 
 if TYPE_CHECKING:
     from gamelens.simulator.ledger.ledger import Ledger
@@ -34,16 +42,24 @@ FIRST_SEQ: Final = -(1 << 62)
 
 It is so low that all these events precede the first event received, whose number is above 0.
 """
-
 ROW_GROUP_EVENTS: Final = 1 << 21
 _MAX_OPEN_FILES: Final = 512
 _THREADS: Final = 2
+_PLAIN: Final = ("user_id", "session_id", "event_uuid", "ilrd_id")
+_TEXT: Final = pa.dictionary(pa.int32(), pa.string())
+_TYPES: Final = {"whole": pa.int64(), "text": _TEXT, "time": pa.timestamp("us"), "date": pa.date32()}
+SCHEMA: Final = pa.schema(
+    {name: pa.string() if name in _PLAIN else _TYPES[kind] for name, kind in EVENT_COLUMNS.items()}
+)
+"""The columns of a lake, in its order."""
+UNFILLED: Final = ("arrived_at", "custom_01", "custom_02", "custom_03")
+"""Columns without values: nothing is sent, and the games of scenarios have no fields of their own."""
 _FORMAT: Final[dict[str, Any]] = {
     "compression": "zstd",
     "compression_level": 1,
     "store_schema": False,  # readers need not know which columns have a dictionary
     "write_statistics": ["seq", "ts", "day"],
-    "use_dictionary": [field.name for field in SCHEMA if field.name not in ("seq", "ts", "event_uuid", "ilrd_id")],
+    "use_dictionary": [name for name in SCHEMA.names if name not in ("seq", "ts", "event_uuid", "ilrd_id")],
     "column_encoding": {"seq": "DELTA_BINARY_PACKED", "ts": "DELTA_BINARY_PACKED"},
 }
 
@@ -83,17 +99,15 @@ def play_columns(
             "has delivery or dirt, which only a collector can judge: send it (--ready), "
             "or play it without its tables [delivery] and [dirt]",
         )
-    begins = first_day(scenario, ends_on)
-    work = partial(
-        _play_block_events, scenario, begins, checked_ids(scenario, game_ids), is_recorded=ledger is not None
-    )
+    begins, ids_of_games = first_day(scenario, ends_on), checked_ids(scenario, game_ids)
+    work = partial(_block_rows, scenario, begins, ids_of_games, is_recorded=ledger is not None)
     with _system_memory_pool(), ThreadPoolExecutor(_THREADS) as threads:
         days = _DayFiles(folder, threads, row_group_events, stays_open=scenario.days <= _MAX_OPEN_FILES)
-        for block_events, ledger_rows in map_in_order(work, block_tasks(scenario), workers=workers):
+        for rows, ledger_rows in map_in_order(work, block_tasks(scenario), workers=workers):
             if ledger is not None and ledger_rows is not None:
                 ledger.record(ledger_rows)
-            days.add(block_events)
-            on_events(block_events.count)
+            days.add(rows)
+            on_events(len(rows))
         return days.finish()
 
 
@@ -112,84 +126,103 @@ def _system_memory_pool() -> Iterator[None]:
         pa.set_memory_pool(before)
 
 
-def _play_block_events(
+def _block_rows(
     scenario: Scenario, begins: date, game_ids: list[str], task: BlockTask, *, is_recorded: bool
-) -> tuple[BlockEvents, pa.Table | None]:
-    """Return the events of a block, and their rows of the ledger if there is one."""
+) -> tuple[pa.Table, pa.Table | None]:
+    """Return the events of a block by day, those of a day in the order sent, and its rows of the ledger if asked."""
     block, ids = play_task(scenario, begins, task)
-    columns = event_columns_of(
-        block, ids, game=scenario.games[task.game], game_id=game_ids[task.game], scenario=scenario
-    )
-    return events_by_day(columns), columns.to_arrow() if is_recorded else None
+    game, game_id = scenario.games[task.game], game_ids[task.game]
+    ledger_rows = ledger_rows_of(block, ids, game=game, game_id=game_id, scenario=scenario) if is_recorded else None
+    order = np.argsort((block.events.ts_s // DAY_S).astype(np.uint16), kind="stable")  # numpy sorts 16 bits by radix
+    block, ids = _in_order(order, block, ids)  # before they become columns, which are more and larger
+    events = event_columns_of(block, ids, game=game, game_id=game_id, scenario=scenario)
+    is_shown = block.events.slot == EventSlot.IMPRESSION
+    by_vendor = len(ids.impression) > 0
+    shown = np.char.add(b"i", ids.impression) if by_vendor else np.char.add(b"u", ids.event[is_shown])
+    currencies = pa.chunked_array(events["currency"].chunks + events["ilrd_currency"].chunks)
+    bought_in, shown_in = currencies.unify_dictionaries().chunks
+    made = {
+        "seq": pa.array(order),
+        "ts": pc.multiply(events["client_ts"], 1_000_000).cast(pa.timestamp("us")),
+        "day": pa.array((block.events.ts_s // DAY_S).astype(np.int32)).view(pa.date32()),
+        "ilrd_id": place_texts(shown, is_shown),
+        "money": pc.coalesce(events["amount"], events["ilrd_nano"]),
+        "currency": pa.DictionaryArray.from_arrays(
+            pc.coalesce(bought_in.indices, shown_in.indices), bought_in.dictionary
+        ),
+        **{name: pa.nulls(len(order), SCHEMA.field(name).type) for name in UNFILLED},
+    }
+    return pa.table({name: made[name] if name in made else events[name] for name in SCHEMA.names}), ledger_rows
+
+
+def _in_order(order: Ints, block: PlayedBlock, ids: BlockIds) -> tuple[PlayedBlock, BlockIds]:
+    """Return *block* with its events in this *order*, and their ids."""
+    events = PlayedEvents(**{field.name: getattr(block.events, field.name)[order] for field in fields(PlayedEvents)})
+    impressions = ids.impression
+    if len(impressions):
+        is_shown = block.events.slot == EventSlot.IMPRESSION
+        impressions = impressions[(np.cumsum(is_shown) - 1)[order[is_shown[order]]]]
+    return replace(block, events=events), replace(ids, event=ids.event[order], impression=impressions)
 
 
 class _DayFiles:
-    """The files of all days in *folder*, written by *threads* while the caller simulates."""
+    """The files of all days in *folder*, written by *threads* while the caller simulates.
+
+    Each day has one open file, or, unless it *stays_open*, a file for each row group.
+    """
 
     def __init__(self, folder: Path, threads: ThreadPoolExecutor, row_group_events: int, *, stays_open: bool) -> None:
         self._folder, self._threads, self._stays_open = folder, threads, stays_open
         self._row_group_events = row_group_events
-        self._files: dict[date, _DayFile] = {}
         self._seq = self._written_up_to = FIRST_SEQ
-        self._blocks: list[BlockEvents] = []
+        self._waiting: defaultdict[date, list[pa.Table]] = defaultdict(list)
+        self._paths: defaultdict[date, list[Path]] = defaultdict(list)
+        self._writers: dict[date, pq.ParquetWriter] = {}
         self._writing: list[Future[None]] = []
 
-    def add(self, block_events: BlockEvents) -> None:
-        """Add events that were sent after all added so far."""
-        self._blocks.append(block_events)
-        self._seq += block_events.count
+    def add(self, rows: pa.Table) -> None:
+        """Add the *rows* of a block, sorted by day, whose events were sent after all added so far."""
+        rows = rows.set_column(0, "seq", pc.add(rows["seq"], self._seq))
+        days = rows["day"].to_numpy()
+        starts = [0, *(np.flatnonzero(days[1:] != days[:-1]) + 1).tolist(), len(rows)]
+        for start, end in pairwise(starts if len(rows) else ()):
+            self._waiting[days[start].item()].append(rows.slice(start, end - start))
+        self._seq += len(rows)
         if self._seq - self._written_up_to >= self._row_group_events:
-            self._write()
+            self._write_waiting()
 
     def finish(self) -> dict[date, list[Path]]:
         """Write the rest and return the files of each day."""
-        if self._blocks:
-            self._write()
+        self._write_waiting()
         self._wait_for_writers()
-        for file in self._files.values():
-            file.close()
-        return {day: self._files[day].paths for day in sorted(self._files)}
+        for writer in self._writers.values():
+            writer.close()
+        return {day: self._paths[day] for day in sorted(self._paths)}
 
-    def _write(self) -> None:
-        """Start writing the collected events, after the previous ones are written."""
+    def _write_waiting(self) -> None:
+        """Start writing what waits, after the previous row groups are written."""
         self._wait_for_writers()
-        row_group = RowGroup(self._blocks, seq=self._written_up_to)
-        self._blocks, self._written_up_to = [], self._seq
-        for number in row_group.days:
-            day = EPOCH + timedelta(days=number)
-            file = self._files.setdefault(day, _DayFile(self._folder, day, stays_open=self._stays_open))
-            self._writing.append(self._threads.submit(file.add, row_group, number))
+        self._writing = [self._threads.submit(self._write, day, rows) for day, rows in self._waiting.items()]
+        self._waiting.clear()
+        self._written_up_to = self._seq
 
     def _wait_for_writers(self) -> None:
         for future in self._writing:
             future.result()
         self._writing = []
 
-
-class _DayFile:
-    """The file of one *day*, or several if it is closed after each row group.
-
-    Only one thread at a time may use it.
-    """
-
-    def __init__(self, folder: Path, day: date, *, stays_open: bool) -> None:
-        self.paths: list[Path] = []
-        self._folder, self._day, self._stays_open = folder, day, stays_open
-        self._writer: pq.ParquetWriter | None = None
-
-    def add(self, row_group: RowGroup, day: int) -> None:
-        """Write the events of *day* as one row group."""
-        if self._writer is None:
-            path = self._folder / f"{self._day}-{len(self.paths)}.parquet"
-            self._writer = pq.ParquetWriter(path, SCHEMA, **_FORMAT)
-            self.paths.append(path)
-        rows = row_group.rows(day)
-        self._writer.write_table(rows, row_group_size=rows.num_rows)
+    def _write(self, day: date, blocks: list[pa.Table]) -> None:
+        """Write the rows of several blocks as one row group. Only one thread at a time may write a day."""
+        if day not in self._writers:
+            path = self._folder / f"{day}-{len(self._paths[day])}.parquet"
+            self._paths[day].append(path)
+            self._writers[day] = pq.ParquetWriter(path, SCHEMA, **_FORMAT)
+        rows = pa.concat_tables(blocks)
+        # The ids of all blocks are not worth one dictionary: the writer makes one of those that occur.
+        columns = [
+            column.cast(pa.string()) if field.type == pa.string() else column.unify_dictionaries().combine_chunks()
+            for field, column in zip(SCHEMA, rows.columns, strict=True)
+        ]
+        self._writers[day].write_table(pa.table(columns, schema=SCHEMA), row_group_size=len(rows))
         if not self._stays_open:
-            self.close()
-
-    def close(self) -> None:
-        """Finish the open file, if there is one."""
-        if self._writer:
-            self._writer.close()
-            self._writer = None
+            self._writers.pop(day).close()

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from gamelens.errors import BadQuery
-from gamelens.simulator.events.event_columns import event_columns_of
+from gamelens.simulator.events.event_columns import ledger_rows_of
 from gamelens.simulator.events.event_json import BlockIds, draw_ids, encode_events
 from gamelens.simulator.events.request_batches import (
     RequestBatch,
@@ -34,7 +34,6 @@ from gamelens.simulator.population.behaviour import PlayedBlock, play_block
 from gamelens.simulator.population.installs import plan_installs
 from gamelens.simulator.population.players import draw_players
 from gamelens.simulator.population.session_times import DAY_S
-from gamelens.simulator.scenarios.delivery_profile import DeliveryProfile, DirtProfile
 from gamelens.simulator.scenarios.game_profile import GameProfile
 from gamelens.simulator.scenarios.scenario import Scenario
 
@@ -47,13 +46,7 @@ BLOCK_PLAYERS: Final = 512
 
 
 class BlockTask(msgspec.Struct, frozen=True):
-    """A block of players to simulate.
-
-    Attributes:
-        game: position in the scenario's games.
-        block: number of the block in its game, from 0.
-        players: number of players in it.
-    """
+    """A block of players to simulate: the position of its game in the scenario, and its number in the game, from 0."""
 
     game: int
     block: int
@@ -63,17 +56,8 @@ class BlockTask(msgspec.Struct, frozen=True):
 class GameExpectation(msgspec.Struct, frozen=True):
     """The expected values of a game, incidents included.
 
-    Attributes:
-        title: title of the game.
-        players: number of players.
-        events: number of events, estimated from a simulated sample.
-        dau: mean daily active users, in closed form (`forecast`).
-        d1: share of players who play 1 day after install, in closed form.
-        d7: share of players who play 7 days after install, in closed form.
-        d28: share of players who play 28 days after install, in closed form.
-        ads_shown: number of ads shown.
-        ad_revenue_usd: revenue of impressions in US dollars.
-        revenue_usd: revenue of purchases in US dollars.
+    Daily active users and retention are in closed form (`forecast`). Events, ads and revenue, in US dollars, are
+    estimated from a simulated sample.
     """
 
     title: str
@@ -91,18 +75,7 @@ class GameExpectation(msgspec.Struct, frozen=True):
 class Expectation(msgspec.Struct, frozen=True):
     """The expected output of a scenario, in which only the number of players is exact.
 
-    Attributes:
-        version: version of the generator.
-        players: number of players.
-        events: number of events.
-        requests: number of requests.
-        body_bytes: bytes of all bodies.
-        gzipped_bytes: bytes of all bodies, gzipped.
-        dau: mean daily active users.
-        ads_shown: number of ads shown.
-        ad_revenue_usd: revenue of impressions in US dollars.
-        revenue_usd: revenue of purchases in US dollars.
-        games: the expected values of each game.
+    *version* is that of the generator, *dau* the mean number of daily active users.
     """
 
     version: int
@@ -142,7 +115,16 @@ def play(
     Raises:
         BadQuery: there are fewer game ids than games, or one twice, or no workers.
     """
-    return _play(scenario, first_day(scenario, ends_on), checked_ids(scenario, game_ids), ledger, workers)
+    begins, ids_of_games = first_day(scenario, ends_on), checked_ids(scenario, game_ids)
+    work = partial(_play_requests, scenario, begins, ids_of_games, is_recorded=ledger is not None)
+
+    def batches() -> Iterator[RequestBatch]:
+        for batches_of_block, ledger_rows in map_in_order(work, block_tasks(scenario), workers=workers):
+            if ledger is not None and ledger_rows is not None:
+                ledger.record(ledger_rows)
+            yield from batches_of_block
+
+    return batches()
 
 
 def checked_ids(scenario: Scenario, game_ids: Sequence[str] | None) -> list[str]:
@@ -174,12 +156,16 @@ def expect(scenario: Scenario, *, ends_on: date | None = None) -> Expectation:
     for number, (game, players) in enumerate(zip(scenario.games, scenario.players_by_game(), strict=True)):
         forecast = GameForecast(game, scenario=scenario, first_weekday=begins.weekday())
         played_days = players * float(forecast.present.sum())
-        sample = _sample(scenario, begins, number, min(players, BLOCK_PLAYERS))
-        events = round(sample.events * played_days / max(sample.played_days, 1))
-        requests += sample.requests * events / max(sample.events, 1)
-        body_bytes += sample.body_bytes * events / max(sample.events, 1)
-        gzipped_bytes += sample.gzipped_bytes * events / max(sample.events, 1)
-        ads_shown, ad_revenue_usd = forecast.ads(sample.sampled_play)
+        task = BlockTask(game=number, block=0, players=min(players, BLOCK_PLAYERS))
+        block, ids = play_task(scenario, begins, task)
+        batches, _ = _requests(scenario, begins, task, block, ids, game_id="", is_recorded=False)
+        sampled_events, sampled_play = sum(batch.events for batch in batches), SampledPlay.of(block)
+        events = round(sampled_events * played_days / max(int(block.players.active.sum()), 1))
+        requests += len(batches) * events / max(sampled_events, 1)
+        body_bytes += sum(len(batch.body) for batch in batches) * events / max(sampled_events, 1)
+        gzipped = sum(len(gzip.compress(batch.body, 6)) for batch in batches)
+        gzipped_bytes += gzipped * events / max(sampled_events, 1)
+        ads_shown, ad_revenue_usd = forecast.ads(sampled_play)
         games.append(
             GameExpectation(
                 title=game.title,
@@ -189,7 +175,7 @@ def expect(scenario: Scenario, *, ends_on: date | None = None) -> Expectation:
                 **{f"d{day}": forecast.retention(day) for day in (1, 7, 28)},
                 ads_shown=round(players * ads_shown),
                 ad_revenue_usd=round(players * ad_revenue_usd, 2),
-                revenue_usd=round(players * forecast.revenue(sample.sampled_play), 2),
+                revenue_usd=round(players * forecast.revenue(sampled_play), 2),
             )
         )
     total = sum(game.events for game in games)
@@ -206,42 +192,6 @@ def expect(scenario: Scenario, *, ends_on: date | None = None) -> Expectation:
         revenue_usd=round(sum(game.revenue_usd for game in games), 2),
         games=tuple(games),
     )
-
-
-class _BlockSample(msgspec.Struct, frozen=True):
-    """Measurements of the first block of a game."""
-
-    events: int
-    requests: int
-    played_days: int
-    body_bytes: int
-    gzipped_bytes: int
-    sampled_play: SampledPlay
-
-
-def _sample(scenario: Scenario, begins: date, number: int, players: int) -> _BlockSample:
-    task = BlockTask(game=number, block=0, players=players)
-    block, ids = play_task(scenario, begins, task)
-    batches, _ = _requests(scenario, begins, task, block, ids, game_id="", is_recorded=False)
-    gzipped_bytes = sum(len(gzip.compress(batch.body, 6)) for batch in batches)
-    return _BlockSample(
-        events=sum(batch.events for batch in batches),
-        requests=len(batches),
-        played_days=int(block.players.active.sum()),
-        body_bytes=sum(len(batch.body) for batch in batches),
-        gzipped_bytes=gzipped_bytes,
-        sampled_play=SampledPlay.of(block),
-    )
-
-
-def _play(
-    scenario: Scenario, begins: date, game_ids: list[str], ledger: Ledger | None, workers: int
-) -> Iterator[RequestBatch]:
-    work = partial(_play_requests, scenario, begins, game_ids, is_recorded=ledger is not None)
-    for batches, ledger_rows in map_in_order(work, block_tasks(scenario), workers=workers):
-        if ledger is not None and ledger_rows is not None:
-            ledger.record(ledger_rows)
-        yield from batches
 
 
 def _play_requests(
@@ -266,7 +216,7 @@ def _requests(
     events = encode_events(block, ids, game=game, scenario=scenario)
     if scenario.is_clean and not is_recorded:
         return list(batches_of(events, game_id)), None
-    ledger_rows = event_columns_of(block, ids, game=game, game_id=game_id, scenario=scenario).to_arrow()
+    ledger_rows = ledger_rows_of(block, ids, game=game, game_id=game_id, scenario=scenario)
     if scenario.is_clean:
         return list(batches_of(events, game_id)), ledger_rows
     return batches_with_defects(
@@ -274,8 +224,7 @@ def _requests(
         ids,
         list(map(tuple, events.tolist())),
         ledger_rows,
-        delivery=scenario.delivery or DeliveryProfile(),
-        dirt=scenario.dirt or DirtProfile(),
+        scenario=scenario,
         ends_s=((begins - EPOCH).days + scenario.days) * DAY_S,
         seed=_seeds(scenario, task)[3],
     )
@@ -318,12 +267,11 @@ def send_task(scenario: Scenario, begins: date, task: BlockTask, *, game_id: str
         block,
         ids,
         list(map(tuple, events.tolist())),
-        delivery=scenario.delivery or DeliveryProfile(),
-        dirt=scenario.dirt or DirtProfile(),
+        scenario=scenario,
         ends_s=((begins - EPOCH).days + scenario.days) * DAY_S,
         seed=_seeds(scenario, task)[3],
     )
-    ledger_rows = event_columns_of(block, ids, game=game, game_id=game_id, scenario=scenario).to_arrow()
+    ledger_rows = ledger_rows_of(block, ids, game=game, game_id=game_id, scenario=scenario)
     return sent, rows_of_sent(sent, ledger_rows)
 
 

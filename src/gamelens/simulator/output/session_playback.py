@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from gamelens.errors import BadQuery
 from gamelens.simulator.events.defects import time_fragment
-from gamelens.simulator.events.event_columns import SCHEMA, event_columns_of
+from gamelens.simulator.events.event_columns import SCHEMA, ledger_rows_of
 from gamelens.simulator.events.event_json import Event, encode_events, join_events
 from gamelens.simulator.ledger.ledger_columns import EPOCH
 from gamelens.simulator.output.play import block_tasks, checked_ids, first_day, play_task
@@ -30,14 +30,7 @@ _IDENTITY_FIELDS: Final = ("user_id", "platform", "os_version", "device", "manuf
 
 
 class SessionEvent(msgspec.Struct, frozen=True):
-    """One event of a session, recorded at *ts_s*.
-
-    Attributes:
-        ts_s: epoch seconds.
-        category: category of the event.
-        fields: its own fields.
-        event_uuid: its id.
-    """
+    """One event of a session, recorded at *ts_s* (epoch seconds), with the fields of its category."""
 
     ts_s: int
     category: str
@@ -48,12 +41,8 @@ class SessionEvent(msgspec.Struct, frozen=True):
 class PlayedSession(msgspec.Struct, frozen=True):
     """One session of one player, with the ids a client makes.
 
-    Attributes:
-        game_id: the receiving game.
-        session_id: id of the session.
-        identity: player and device.
-        also: further fields of every event of the session.
-        events: its events, from `user` to `session_end`.
+    *identity* is player and device, *also* has further fields that every event of the session carries, and *events* run
+    from `user` to `session_end`.
     """
 
     game_id: str
@@ -99,9 +88,12 @@ def play_sessions(
         block, ids = play_task(scenario, begins, task)
         is_whole = np.isin(block.events.session, block.events.session[block.events.slot == EventSlot.SESSION_END])
         if ledger is not None:
-            ledger_rows = event_columns_of(block, ids, game=game, game_id=game_id, scenario=scenario).to_arrow()
-            ledger_rows = ledger_rows.filter(pa.array(is_whole))
-            ledger.record(_without_variants(ledger_rows))
+            ledger_rows = ledger_rows_of(block, ids, game=game, game_id=game_id, scenario=scenario)
+            for name in _VARIANT_FIELDS:
+                field = SCHEMA.field(name)
+                nothing = pa.nulls(len(ledger_rows), field.type)
+                ledger_rows = ledger_rows.set_column(SCHEMA.get_field_index(name), field, nothing)
+            ledger.record(ledger_rows.filter(pa.array(is_whole)))
         events = encode_events(block, ids, game=game, scenario=scenario)
         starts = np.flatnonzero(np.diff(block.events.session, prepend=-1)).tolist()
         for start, end in zip(starts, [*starts[1:], len(events)], strict=True):
@@ -129,16 +121,6 @@ def live_start(scenario: Scenario, today: date) -> date:
     Half of its days have then brought it players.
     """
     return today - timedelta(days=scenario.days // 2)
-
-
-def _without_variants(ledger_rows: pa.Table) -> pa.Table:
-    """Remove variants from rows of the ledger."""
-    for name in _VARIANT_FIELDS:
-        place = SCHEMA.get_field_index(name)
-        ledger_rows = ledger_rows.set_column(
-            place, SCHEMA.field(name), pa.nulls(len(ledger_rows), SCHEMA.field(name).type)
-        )
-    return ledger_rows
 
 
 def _session(game_id: str, events: list[dict[str, Any]]) -> PlayedSession:

@@ -23,11 +23,10 @@ from gamelens.simulator.population.arrays import (
     shares,
     sum_before,
 )
-from gamelens.simulator.population.monetisation import AdBreaks, BlockMoney, draw_money
+from gamelens.simulator.population.monetisation import BlockMoney, draw_money
 from gamelens.simulator.population.players import Players
 from gamelens.simulator.population.session_times import DAY_S, Sessions, begin_sessions, time_events
-from gamelens.simulator.scenarios.economy import Economy
-from gamelens.simulator.scenarios.game_profile import GameProfile
+from gamelens.simulator.scenarios.game_profile import Economy, GameProfile
 from gamelens.simulator.scenarios.scenario import Scenario
 
 TUTORIAL_ROUNDS: Final = 3
@@ -110,15 +109,7 @@ class PlayedEvents:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class PlayedBlock:
-    """All actions of a block of players of one game.
-
-    Attributes:
-        players: the players.
-        sessions: their sessions.
-        rounds: the rounds of the sessions.
-        money: ads and purchases by round.
-        events: the events of the rounds.
-    """
+    """All actions of a block of players of one game."""
 
     players: Players
     sessions: Sessions
@@ -139,15 +130,22 @@ def play_block(
     player = planned.player[session]
     money = draw_money(player, day=planned.day[session], players=players, game=game, scenario=scenario, rng=rng)
     rounds, has_slot = _play_rounds(session, player, money, game=game, rng=rng)
-    _set_other_slots(has_slot, session, rounds, money)
-    round_, slot = _flatten_slots(has_slot, money.ad.request_count)
+    round_, slot = np.nonzero(has_slot)
+    times = np.ones(len(slot), dtype=np.int64)  # a break has a request for each network asked
+    requests = np.flatnonzero(slot == EventSlot.AD_REQUEST)
+    times[requests] = money.ad.request_count[round_[requests]]
+    round_, slot = np.repeat(round_, times), np.repeat(slot, times)
     session_of_event = session[round_]
     sessions, ts_s = time_events(planned, session_of_event, players=players, first_day_s=first_day_s, rng=rng)
     is_inside = ts_s < first_day_s + scenario.days * DAY_S
     round_, slot = round_[is_inside], slot[is_inside]
-    events = PlayedEvents(
-        round_, slot, session_of_event[is_inside], ts_s[is_inside], _network_of_event(round_, slot, money.ad)
-    )
+    # Ad requests name the networks in the order they are asked, other ad events the network asked last.
+    ad, network = money.ad, np.zeros(len(slot), dtype=np.int64)
+    ad_events = np.flatnonzero((slot >= EventSlot.AD_REQUEST) & (slot <= EventSlot.AD_REWARD))
+    network[ad_events] = ad.network[round_[ad_events]]
+    requests = ad_events[slot[ad_events] == EventSlot.AD_REQUEST]
+    network[requests] = ad.order[ad.lineup[round_[requests]], running_count(round_[requests])]
+    events = PlayedEvents(round_, slot, session_of_event[is_inside], ts_s[is_inside], network)
     return PlayedBlock(players, sessions, rounds, money, events)
 
 
@@ -162,8 +160,8 @@ def rounds_by_session(sessions: Sessions, *, game: GameProfile, rng: np.random.G
 def _play_rounds(
     session: Ints, player: Ints, money: BlockMoney, *, game: GameProfile, rng: np.random.Generator
 ) -> tuple[Rounds, Flags]:
-    """Draw the rounds and the slots of play that each takes, shape (rounds, slots)."""
-    spec, count = game.progression, len(session)
+    """Draw the rounds, and the slots that each takes, shape (rounds, slots)."""
+    spec, count, ad, is_first = game.progression, len(session), money.ad, run_starts(session)
     played = running_count(player)
     chance = spec.easy + (spec.hard - spec.easy) * np.minimum(played / spec.hardens_after, 1)
     is_finished = rng.random(count) >= spec.quits
@@ -179,6 +177,14 @@ def _play_rounds(
     has_slot[:, EventSlot.GRANT] = grant != 0
     has_slot[:, EventSlot.DESIGN] = (played < TUTORIAL_ROUNDS) | (rng.random(count) < 0.15)
     has_slot[:, EventSlot.ERROR] = rng.random(count) < 0.004
+    has_slot[:, EventSlot.USER] = is_first
+    has_slot[:, EventSlot.SESSION_END] = np.append(is_first[1:], True)
+    has_slot[:, EventSlot.BUSINESS] = money.item >= 0
+    has_slot[:, EventSlot.AD_REQUEST] = ad.request_count > 0
+    has_slot[:, EventSlot.AD_FAILED] = (ad.request_count > 0) & ~ad.is_shown
+    has_slot[:, EventSlot.AD_SHOW] = has_slot[:, EventSlot.IMPRESSION] = ad.is_shown
+    has_slot[:, EventSlot.AD_CLICK] = ad.is_shown & ad.is_clicked
+    has_slot[:, EventSlot.AD_REWARD] = ad.is_shown & ad.is_rewarded
     rounds = Rounds(
         session=session,
         level=np.minimum(level, spec.levels),
@@ -212,39 +218,3 @@ def _coins(player: Ints, is_complete: Flags, grant: Ints, *, economy: Economy, r
     before = np.where(run_starts(player[visits]), 0, np.append(0, bought[:-1])) if len(visits) else bought
     income[visits] = -(bought - before) * economy.price
     return income
-
-
-def _set_other_slots(has_slot: Flags, session: Ints, rounds: Rounds, money: BlockMoney) -> None:
-    """Set the slots of sessions, ads and purchases."""
-    is_first = run_starts(session)
-    is_rewarded = money.ad.is_shown & money.ad.is_rewarded
-    has_slot[:, EventSlot.USER] = is_first
-    has_slot[:, EventSlot.SESSION_END] = np.append(is_first[1:], True)
-    has_slot[:, EventSlot.BUSINESS] = money.item >= 0
-    has_slot[:, EventSlot.AD_REQUEST] = money.ad.request_count > 0
-    has_slot[:, EventSlot.AD_FAILED] = (money.ad.request_count > 0) & ~money.ad.is_shown
-    has_slot[:, EventSlot.AD_SHOW] = has_slot[:, EventSlot.IMPRESSION] = money.ad.is_shown
-    has_slot[:, EventSlot.AD_CLICK] = money.ad.is_shown & money.ad.is_clicked
-    has_slot[:, EventSlot.AD_REWARD] = is_rewarded
-
-
-def _flatten_slots(has_slot: Flags, request_count: Ints) -> tuple[Ints, Ints]:
-    """Return round and slot of each event, with *request_count* ad requests in each break."""
-    round_, slot = np.nonzero(has_slot)
-    times = np.ones(len(slot), dtype=np.int64)
-    requests = np.flatnonzero(slot == EventSlot.AD_REQUEST)
-    times[requests] = request_count[round_[requests]]
-    return np.repeat(round_, times), np.repeat(slot, times)
-
-
-def _network_of_event(round_: Ints, slot: Ints, ad: AdBreaks) -> Ints:
-    """Return the network of each ad event, and 0 for other events.
-
-    Ad requests name the networks in the order they are asked, other ad events the network asked last.
-    """
-    network = np.zeros(len(slot), dtype=np.int64)
-    ad_events = np.flatnonzero((slot >= EventSlot.AD_REQUEST) & (slot <= EventSlot.AD_REWARD))
-    network[ad_events] = ad.network[round_[ad_events]]
-    requests = ad_events[slot[ad_events] == EventSlot.AD_REQUEST]
-    network[requests] = ad.order[ad.lineup[round_[requests]], running_count(round_[requests])]
-    return network

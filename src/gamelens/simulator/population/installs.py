@@ -42,7 +42,10 @@ def plan_installs(game: GameProfile, *, scenario: Scenario, first_weekday: int) 
     Raises:
         InvalidScenarioValue: the game is silent on every day with installs.
     """
-    ordinary = _ordinary_days(scenario, first_weekday)
+    day = np.arange(scenario.days)
+    ordinary = np.array(scenario.weekdays)[(first_weekday + day) % 7] * (1 + scenario.trend) ** (day / 7)
+    if scenario.install_days is not None:
+        ordinary[scenario.install_days :] = 0
     ordinary /= ordinary.sum() or 1
     paid, campaigns = game.paid, scenario.campaigns_of(game)
     bought = list(paid.publishers.items()) if paid else []
@@ -52,7 +55,10 @@ def plan_installs(game: GameProfile, *, scenario: Scenario, first_weekday: int) 
     rows = [ordinary * (1 - share), *(ordinary * share * weight / total for _, weight in bought)]
     # The size of a campaign is relative to an ordinary day: the mean over all days with installs.
     ordinary_day = 1 / max(int(np.count_nonzero(ordinary)), 1)
-    rows += [_pulse(campaign, scenario.days) * ordinary_day for campaign in campaigns]
+    rows += [
+        np.where((day >= campaign.day) & (day < campaign.day + campaign.days), campaign.size, 0.0) * ordinary_day
+        for campaign in campaigns
+    ]
     installs = np.array(rows)
     installs[:, ~open_days(game, scenario=scenario)] = 0
     if not installs.sum():
@@ -83,20 +89,6 @@ def open_days(game: GameProfile, *, scenario: Scenario) -> Flags:
         if isinstance(incident, GameSilence):
             is_open[incident.day : incident.day + incident.days] = False
     return is_open
-
-
-def _ordinary_days(scenario: Scenario, first_weekday: int) -> Floats:
-    day = np.arange(scenario.days)
-    by_day: Floats = np.array(scenario.weekdays)[(first_weekday + day) % 7] * (1 + scenario.trend) ** (day / 7)
-    if scenario.install_days is not None:
-        by_day[scenario.install_days :] = 0
-    return by_day
-
-
-def _pulse(campaign: Campaign, days: int) -> Floats:
-    by_day = np.zeros(days)
-    by_day[campaign.day : campaign.day + campaign.days] = campaign.size
-    return by_day
 
 
 def _mix(game: GameProfile, *, scenario: Scenario, campaign: Campaign | None) -> tuple[Floats, Floats]:

@@ -10,8 +10,7 @@ import numpy as np
 from gamelens.simulator.population.arrays import Flags, Floats, Ints, pick, pick_by
 from gamelens.simulator.population.experiment_arms import arms_of, draw_arms, steps
 from gamelens.simulator.population.installs import InstallPlan, open_days
-from gamelens.simulator.retention_model.bgbb import BgbbModel
-from gamelens.simulator.retention_model.quadrature import shifted
+from gamelens.simulator.retention_model.bgbb import BgbbModel, shifted
 from gamelens.simulator.scenarios.game_profile import GameProfile
 from gamelens.simulator.scenarios.scenario import Scenario
 from gamelens.simulator.scenarios.timeline import BadBuild
@@ -115,7 +114,9 @@ def draw_players(
         is_payer=rng.random(count) < payers,
         publisher=install_plan.publisher[source],
         arm=arm,
-        appetite=_draw_appetite(chance, game=game, activity=activity, rng=rng),
+        # Players who play on more days have longer sessions.
+        appetite=game.sessions.player_sigma * rng.standard_normal(count)
+        + game.sessions.keen * np.log(np.maximum(chance, 1e-3) / activity.plays()),
     )
 
 
@@ -158,15 +159,6 @@ def draw_active(
     plays = rng.random((count, days)) < p[:, None]
     active: Flags = (age == 0) | ((age > 0) & (age <= survived[:, None]) & plays)
     return active
-
-
-def _draw_appetite(chance: Floats, *, game: GameProfile, activity: BgbbModel, rng: np.random.Generator) -> Floats:
-    """Draw the logarithm of each player's relative session length.
-
-    Players who play on more days have longer sessions.
-    """
-    log_ratio = np.log(np.maximum(chance, 1e-3) / activity.plays())
-    return game.sessions.player_sigma * rng.standard_normal(len(chance)) + game.sessions.keen * log_ratio
 
 
 def staying_share(install_day: Ints, country: Ints, platform: Ints, *, game: GameProfile, scenario: Scenario) -> Floats:

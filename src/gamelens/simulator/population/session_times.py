@@ -81,11 +81,15 @@ def begin_sessions(
     player, day, second = player[order], day[order], second[order]
     median = np.log(spec.median_length_s) + players.appetite[player]
     length = np.minimum(rng.lognormal(median, spec.length_sigma), 4 * 3600).astype(np.int64) + 1
+    # New players install the newest build; existing players update with a lag.
+    released = np.array([build.day for build in game.builds])
+    updated = np.searchsorted(released, day - players.update_lag[player], side="right") - 1
+    at_install = np.searchsorted(released, players.install_day[player], side="right") - 1
     return Sessions(
         player=player,
         day=day,
         number=running_count(player) + 1,
-        build=_newest_builds(players, player, day, game=game),
+        build=np.maximum(updated, at_install),
         connection=pick(rng, np.array([0.72, 0.26, 0.02]), len(player)),
         start_s=first_day_s + day * DAY_S + second,
         length_s=_fit_into_day(length, player * scenario.days + day),
@@ -120,17 +124,6 @@ def _fit_into_day(length: Ints, key: Ints) -> Ints:
     share = np.minimum((DAY_ROOM_S - SESSION_GAP_S * count) / np.maximum(wanted_s - SESSION_GAP_S * count, 1), 1)
     cut: Ints = np.maximum((length * np.repeat(share, count)).astype(np.int64), 1)
     return cut
-
-
-def _newest_builds(players: Players, player: Ints, day: Ints, *, game: GameProfile) -> Ints:
-    """Return the build of each session.
-
-    New players install the newest build; existing players update with a lag.
-    """
-    released = np.array([build.day for build in game.builds])
-    updated = np.searchsorted(released, day - players.update_lag[player], side="right") - 1
-    at_install = np.searchsorted(released, players.install_day[player], side="right") - 1
-    return np.maximum(updated, at_install)
 
 
 def time_events(

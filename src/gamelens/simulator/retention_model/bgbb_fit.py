@@ -14,8 +14,7 @@ from typing import Final
 import numpy as np
 
 from gamelens.errors import BadQuery
-from gamelens.simulator.retention_model.bgbb import BgbbModel
-from gamelens.simulator.retention_model.quadrature import Floats
+from gamelens.simulator.retention_model.bgbb import BgbbModel, Floats
 
 DEFAULT_CONCENTRATION: Final = 3.0
 _LAST_PRECISION: Final = 30.0  # log of gamma + delta; beyond it all players are alike to double precision

@@ -24,19 +24,6 @@ class DeliveryProfile(ScenarioTable, frozen=True, kw_only=True):
 
     Without *batch_s*, requests hold the events of many devices in the order sent. That takes a fiftieth of the
     requests, so that two cores can ingest a million events in 20 seconds.
-
-    Attributes:
-        batch_s: seconds of play in a request. Each device then makes requests of its own, as real clients do; 20 is the
-            documented period (Wire 1.15, Client queue).
-        offline_delay_h: median hours from the end of an offline session until it is sent (log-normal).
-        offline_sigma: standard deviation of the logarithm of that delay.
-        offline_cap_h: maximum of that delay.
-        lost_answers: share of requests that are sent again because no response arrived.
-        crashes: share of sessions without a `session_end`.
-        old_sdk: share of devices whose events have no event_uuid.
-        uncorrected: share of devices that ignore the time in the answer to init. All others correct their clock from
-            their first online session on.
-        clocks: weight of each clock setting among devices.
     """
 
     batch_s: int | None = None
@@ -64,14 +51,6 @@ class DirtProfile(ScenarioTable, frozen=True, kw_only=True):
     """Defects added to the events of the players.
 
     `events.defects` is the catalogue.
-
-    Attributes:
-        malformed: malformed events to add, as a share of all events. The collector must reject them.
-        odd: odd events to add, as a share of all events. The collector must accept them.
-        duplicates: exact copies to add, as a share of all events. They do not count.
-        broken_bodies: unreadable bodies to add, as a share of all requests.
-        bad_requests: requests to add that are signed wrongly, too large or cut short, as a share of all requests.
-        bots: bots to add, as a share of all players. Each repeats one session of a player.
     """
 
     malformed: float = 0.0

@@ -1,4 +1,6 @@
-"""The scenario tables of a game, its players and its ads, as self-checking values.
+"""The scenario tables of a game, its players, ads, currency and items, as values that check themselves.
+
+The keys are described in the README of the room (Writing a scenario).
 
 Shares are weights and need not add up to 1. Ad prices are per 1,000 impressions, in the currency the vendor reports.
 Prices of items are in hundredths of a unit.
@@ -15,7 +17,6 @@ import msgspec
 from gamelens.errors import BadQuery
 from gamelens.simulator.retention_model.bgbb import BgbbModel
 from gamelens.simulator.retention_model.bgbb_fit import DEFAULT_CONCENTRATION, fit_retention
-from gamelens.simulator.scenarios.economy import Economy, Purchases
 from gamelens.simulator.scenarios.timeline import Paid, ScenarioTable
 from gamelens.simulator.scenarios.validation import (
     InvalidScenarioValue,
@@ -33,15 +34,7 @@ TIERS: Final = 3
 
 
 class CountryProfile(ScenarioTable, frozen=True, kw_only=True):
-    """One country of a scenario.
-
-    Attributes:
-        code: ISO 3166 alpha-2 code.
-        tier: 1 to 3; tier 1 pays most for ads.
-        currency: ISO 4217 code of what players pay in.
-        utc_offset_h: offset of the local time from UTC, in hours.
-        ios_odds: factor on the odds that a player there is on iOS.
-    """
+    """One country of a scenario."""
 
     code: str
     tier: int
@@ -61,16 +54,7 @@ class CountryProfile(ScenarioTable, frozen=True, kw_only=True):
 
 
 class RetentionTargets(ScenarioTable, frozen=True, kw_only=True):
-    """The retention of a game, from which its BG/BB population is fitted.
-
-    Attributes:
-        d1: share of players who play 1 day after install.
-        d7: share of players who play 7 days after install.
-        d28: share of players who play 28 days after install.
-        d1_and_d7: share of players who play on both day 1 and day 7.
-        habit: alpha + beta of the probability to play on a day, an alternative to *d1_and_d7*. A small one makes
-            players differ more.
-    """
+    """The retention of a game, from which its BG/BB population is fitted."""
 
     d1: float
     d7: float
@@ -96,18 +80,7 @@ class RetentionTargets(ScenarioTable, frozen=True, kw_only=True):
 
 
 class SessionProfile(ScenarioTable, frozen=True, kw_only=True):
-    """The sessions of an active day, their length and the rounds in them.
-
-    Attributes:
-        per_day: mean number of sessions of an active day, at least 1 (1 + negative binomial).
-        dispersion: dispersion parameter of the negative binomial; a small one spreads more.
-        median_length_s: median length in seconds (log-normal).
-        length_sigma: standard deviation of the logarithm of the length, between sessions of one player.
-        rounds: mean rounds of a session of mean length; longer sessions hold more.
-        player_sigma: standard deviation of the logarithm of the length, between players.
-        keen: power by which the length rises with a player's probability to play on a day.
-        weekend: factor on *per_day* on Saturdays and Sundays of the country.
-    """
+    """The sessions of an active day, their length and the rounds in them."""
 
     per_day: float
     dispersion: float
@@ -130,15 +103,7 @@ class SessionProfile(ScenarioTable, frozen=True, kw_only=True):
 
 
 class ProgressionProfile(ScenarioTable, frozen=True, kw_only=True):
-    """The levels of a game and the probability of completing a round.
-
-    Attributes:
-        levels: number of levels.
-        easy: probability of completing the first round.
-        hard: probability from round *hardens_after* on, reached linearly.
-        hardens_after: number of rounds until then.
-        quits: share of rounds that are neither completed nor failed.
-    """
+    """The levels of a game and the probability of completing a round."""
 
     levels: int
     easy: float
@@ -154,13 +119,7 @@ class ProgressionProfile(ScenarioTable, frozen=True, kw_only=True):
 
 
 class AdUnit(ScenarioTable, frozen=True, kw_only=True):
-    """One ad unit of a game.
-
-    Attributes:
-        share: weight among the ad breaks.
-        unit: the name the vendor reports.
-        placements: places in the game where it shows, equally likely.
-    """
+    """One ad unit of a game."""
 
     share: float
     unit: str
@@ -178,12 +137,6 @@ class Network(ScenarioTable, frozen=True, kw_only=True):
     """An ad network that fills ads.
 
     Its probability of filling a request follows from these values: `ad_waterfall` asks the best-paid network first.
-
-    Attributes:
-        name: the name of the network.
-        share: weight among the ads shown.
-        ecpm: price of 1,000 impressions by format, for tiers 1 to 3.
-        reports_as: the name in impression_data if it differs (AdMob: the class of the adapter).
     """
 
     name: str
@@ -212,20 +165,7 @@ class Network(ScenarioTable, frozen=True, kw_only=True):
 
 
 class AdProfile(ScenarioTable, frozen=True, kw_only=True):
-    """The ads of one game.
-
-    Attributes:
-        vendor: the mediation SDK.
-        vendor_version: its version, one to four numbers with dots.
-        per_round: probability of an ad break after a round.
-        fill: share of ad breaks in which an ad is shown.
-        click: share of shown ads that are clicked.
-        reward: share of rewarded videos that pay the reward.
-        unnamed: share of impressions for which the vendor does not report the network.
-        formats: ad unit of each format in use.
-        networks: the networks that fill ads.
-        currency: currency the vendor reports in: USD, or for AdMob that of the account.
-    """
+    """The ads of one game."""
 
     vendor: Vendor
     vendor_version: str
@@ -256,6 +196,85 @@ class AdProfile(ScenarioTable, frozen=True, kw_only=True):
                 raise InvalidScenarioValue("ads.network", network.name, f"has an ecpm that lacks {sorted(missing)}")
 
 
+def _type_and_id(key: str, value: str) -> None:
+    if not re.fullmatch(r"[A-Za-z0-9_]{1,64}:[A-Za-z0-9_]{1,64}", value):
+        raise InvalidScenarioValue(key, value, "must be type:id, letters, digits and underscores")
+
+
+class Economy(ScenarioTable, frozen=True, kw_only=True):
+    """The game currency: its initial balance, its rewards and its price list.
+
+    Players never spend more than they have.
+    """
+
+    currency: str = "Coins"
+    start: int = 50
+    reward: int = 60
+    reward_share: float = 0.3
+    price: int = 90
+    spends: float = 0.12
+    source: str = "Reward:level_complete"
+    sink: str = "Booster:hammer"
+
+    def __post_init__(self) -> None:
+        if not re.fullmatch("[A-Za-z]{1,64}", self.currency):
+            raise InvalidScenarioValue("economy.currency", self.currency, "must be letters")
+        for name in ("source", "sink"):
+            _type_and_id(f"economy.{name}", getattr(self, name))
+        for name in ("start", "reward", "price"):
+            check_within(f"economy.{name}", getattr(self, name), 1, 10**6)
+        for name in ("reward_share", "spends"):
+            check_within(f"economy.{name}", getattr(self, name), 0, 1)
+
+
+class Item(ScenarioTable, frozen=True, kw_only=True):
+    """An item sold for real money."""
+
+    id: str
+    price: dict[str, int]
+    weight: float = 1.0
+    grants: int = 0
+
+    def __post_init__(self) -> None:
+        check_positive("purchases.item.weight", self.weight)
+        check_within("purchases.item.grants", self.grants, 0, 10**9)
+        _type_and_id("purchases.item.id", self.id)
+        for currency, hundredths in self.price.items():
+            if currency not in USD_PER_UNIT:
+                raise InvalidScenarioValue(
+                    "purchases.item.price", currency, "is not a currency with a rate", USD_PER_UNIT
+                )
+            check_within(f"purchases.item.price.{currency}", hundredths, 1, 10**12)
+        if "USD" not in self.price:
+            raise InvalidScenarioValue(
+                "purchases.item.price", sorted(self.price), "lacks USD, by which items are weighed"
+            )
+
+
+class Purchases(ScenarioTable, frozen=True, kw_only=True):
+    """The payers of a game: how many there are, how often they buy, and at which prices.
+
+    A payer chooses among the items by a log-normal density of the price, whose median is the payer's own.
+    """
+
+    payers: float
+    per_payer: float
+    fade_days: float
+    median_price: float
+    price_sigma: float
+    payer_sigma: float = 0.5
+    items: tuple[Item, ...] = msgspec.field(name="item")
+
+    def __post_init__(self) -> None:
+        check_within("purchases.payers", self.payers, 0, 1)
+        check_within("purchases.per_payer", self.per_payer, 1, 1000)
+        for name in ("fade_days", "median_price", "price_sigma"):
+            check_positive(f"purchases.{name}", getattr(self, name))
+        check_within("purchases.payer_sigma", self.payer_sigma, 0, 3)
+        if not self.items:
+            raise InvalidScenarioValue("purchases.item", (), "must hold at least one item")
+
+
 class Build(ScenarioTable, frozen=True, kw_only=True):
     """A build and the day of its release, counted from the first day of the scenario (0)."""
 
@@ -268,23 +287,7 @@ class Build(ScenarioTable, frozen=True, kw_only=True):
 
 
 class GameProfile(ScenarioTable, frozen=True, kw_only=True):
-    """One game: its share of the players, their behaviour and its monetisation.
-
-    Attributes:
-        title: unique title, by which campaigns, experiments and incidents refer to the game.
-        genre: free text.
-        share: weight among the scenario's players.
-        platforms: weight of each platform.
-        countries: weight of each country.
-        retention: D1, D7 and D28.
-        sessions: sessions per day and their length.
-        progression: levels and difficulty.
-        ads: ad breaks, formats and networks.
-        purchases: payers and items.
-        economy: the game currency.
-        paid: the bought share of ordinary installs.
-        builds: releases, the first on day 0.
-    """
+    """One game: its share of the players, their behaviour and its monetisation."""
 
     title: str
     genre: str

@@ -2,7 +2,7 @@
 
 Studios and games are matched to the receiving organisation by position: the first game of the first studio is sent to
 the first game there. A `Scenario` that exists can be played. Invalid values are refused when it is made, with the key,
-the value, the allowed values and, for a file, the line.
+the value, the allowed values and, for a file, its name.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from gamelens.simulator.scenarios.timeline import (
     ScenarioExperiment,
     ScenarioTable,
 )
-from gamelens.simulator.scenarios.toml_tables import decode, read_tables, scenario_names
+from gamelens.simulator.scenarios.toml_tables import read_scenario_file, scenario_names
 from gamelens.simulator.scenarios.validation import InvalidScenarioValue, check_one_of, check_positive, check_within
 
 __all__ = ["Scenario", "StudioProfile", "load_scenario", "scenario_names"]
@@ -171,7 +171,7 @@ def load_scenario(
     Raises:
         BadQuery: there is no such scenario, the file is not TOML, or a value is not allowed.
     """
-    scenario = decode(read_tables(name_or_path), Scenario)
+    scenario = read_scenario_file(name_or_path).decode(Scenario)
     overrides = {"players": players, "days": days, "seed": seed}
     changed = {key: value for key, value in overrides.items() if value is not None}
     return msgspec.structs.replace(scenario, **changed) if changed else scenario

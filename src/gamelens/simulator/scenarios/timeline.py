@@ -40,19 +40,7 @@ class Paid(ScenarioTable, frozen=True, kw_only=True):
 
 
 class Campaign(ScenarioTable, frozen=True, kw_only=True):
-    """Bought installs on top of the ordinary ones for some days.
-
-    Attributes:
-        game: title of the game.
-        publisher: the publisher it buys from.
-        day: its first day.
-        days: number of days.
-        size: installs of each day, as a multiple of an ordinary day of the game.
-        name: free text.
-        countries: the countries it runs in; empty means all of the game.
-        platforms: the platforms it runs on; empty means all of the game.
-        stay: share of its players who do not drop out at once. Every D-n of them is *stay* times the usual value.
-    """
+    """Bought installs on top of the ordinary ones for some days."""
 
     game: str
     publisher: str
@@ -72,15 +60,7 @@ class Campaign(ScenarioTable, frozen=True, kw_only=True):
 
 
 class ScenarioVariant(ScenarioTable, frozen=True, kw_only=True):
-    """A variant of an experiment, with its effects as steps on the logit scale.
-
-    Attributes:
-        id: the variant id that events carry.
-        share: weight among the players of the experiment.
-        play: step of the probability to play on a day.
-        drop_out: step of the probability to drop out before a day.
-        spend: step of the probability ever to pay.
-    """
+    """A variant of an experiment, with its effects as steps on the logit scale."""
 
     id: str
     share: float = 1.0
@@ -97,16 +77,7 @@ class ScenarioVariant(ScenarioTable, frozen=True, kw_only=True):
 
 
 class ScenarioExperiment(ScenarioTable, frozen=True, kw_only=True):
-    """An A/B test of a game: players are assigned on the install day and keep their variant.
-
-    Attributes:
-        id: the experiment id that events carry.
-        game: title of the game.
-        variants: two or more variants.
-        share: share of the players who install while it runs.
-        day: its first day.
-        days: number of days, or None until the end of the scenario.
-    """
+    """An A/B test of a game: players are assigned on the install day and keep their variant."""
 
     id: str
     game: str
@@ -133,13 +104,6 @@ class NetworkOutage(ScenarioTable, frozen=True, kw_only=True, tag_field="kind", 
     """An ad network that fills nothing for some days.
 
     It is still asked. The networks asked after it fill a part of its ads.
-
-    Attributes:
-        game: title of the game.
-        network: name of the network.
-        day: its first day.
-        days: number of days.
-        platform: the platform it concerns, or None for all.
     """
 
     game: str
@@ -156,14 +120,6 @@ class PriceChange(ScenarioTable, frozen=True, kw_only=True, tag_field="kind", ta
     """An ad network that pays more or less for some days.
 
     The networks are asked in the same order as before.
-
-    Attributes:
-        game: title of the game.
-        network: name of the network.
-        factor: its eCPM as a multiple of the usual one.
-        day: its first day.
-        days: number of days.
-        country: code of the country it concerns, or None for all.
     """
 
     game: str
@@ -182,13 +138,6 @@ class BadBuild(ScenarioTable, frozen=True, kw_only=True, tag_field="kind", tag="
     """A build that makes new players of one country or platform drop out at once.
 
     Every D-n of these players is *stay* times its usual value.
-
-    Attributes:
-        game: title of the game.
-        build: name of the build they install.
-        country: code of their country, or None for all.
-        platform: their platform, or None for all.
-        stay: share of them who do not drop out at once.
     """
 
     game: str
@@ -202,13 +151,7 @@ class BadBuild(ScenarioTable, frozen=True, kw_only=True, tag_field="kind", tag="
 
 
 class GameSilence(ScenarioTable, frozen=True, kw_only=True, tag_field="kind", tag="silence"):
-    """A game that is down for some days: no installs, no sessions, no events.
-
-    Attributes:
-        game: title of the game.
-        day: its first day.
-        days: number of days.
-    """
+    """A game that is down for some days: no installs, no sessions, no events."""
 
     game: str
     day: int

@@ -1,4 +1,4 @@
-"""Scenario files as tables that know the line of each key, for exact errors.
+"""Scenario files as tables, decoded with errors that name the file, the key, its value and the rule.
 
 A file may build on others. `extends = "demo"` takes every top-level key that it does not give itself from a shipped
 scenario. A game with `like = "Tile Harbor"` takes every key that it does not give itself from the game with that title,
@@ -12,33 +12,42 @@ import tomllib
 from collections.abc import Callable, Iterable, Iterator
 from importlib import resources
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
 from msgspec import inspect
 
 from gamelens.errors import BadQuery
-from gamelens.simulator.scenarios.toml_lines import lines_of
 from gamelens.simulator.scenarios.validation import InvalidScenario, InvalidScenarioValue
 
 T = TypeVar("T")
+Table = dict[str, Any]
 Keys = list[str]
 
 _SHIPPED: Final = resources.files("gamelens.simulator.scenarios") / "shipped"
 _MERGED: Final = ("retention", "sessions", "progression", "ads", "purchases", "economy", "paid")
 """Tables of a game that `like` merges key by key. All others are replaced whole."""
-
-
-class LocatedTable(dict[str, Any]):
-    """A table of a file, with file and line of each key in *locations*."""
-
-    def __init__(self, items: dict[str, Any], locations: dict[str, str]) -> None:
-        super().__init__(items)
-        self.locations = locations
-
-
-_TYPES: Final = {str: "str", int: "int", float: "float", bool: "bool", LocatedTable: "object", list: "array"}
+_TYPES: Final = {str: "str", int: "int", float: "float", bool: "bool", dict: "object", list: "array"}
 """Names of TOML types in messages of msgspec."""
+
+
+class ScenarioFile(NamedTuple):
+    """The tables of a scenario, and the name of the file that each top-level key stands in."""
+
+    name: str
+    tables: Table
+    file_of: dict[str, str]
+
+    def decode(self, kind: type[T]) -> T:
+        """Convert the tables to a value of *kind*.
+
+        Raises:
+            InvalidScenario: a key is unknown or missing, or a value is not allowed.
+        """
+        try:
+            return msgspec.convert(self.tables, kind)
+        except msgspec.ValidationError as error:
+            raise _refusal(self, kind, error) from None
 
 
 def scenario_names() -> list[str]:
@@ -46,7 +55,7 @@ def scenario_names() -> list[str]:
     return sorted(entry.name.removesuffix(".toml") for entry in _SHIPPED.iterdir() if entry.name.endswith(".toml"))
 
 
-def read_tables(name_or_path: str | Path) -> LocatedTable:
+def read_scenario_file(name_or_path: str | Path) -> ScenarioFile:
     """Read a shipped scenario or a .toml file, with the scenario it extends.
 
     Raises:
@@ -59,108 +68,76 @@ def read_tables(name_or_path: str | Path) -> LocatedTable:
         raise BadQuery("scenario", text, "is not a shipped scenario, nor a .toml file", scenario_names())
     source = Path(text) if is_file else _SHIPPED / f"{text}.toml"
     try:
-        written = source.read_text(encoding="utf-8")
-        raw = tomllib.loads(written)
+        own: Table = tomllib.loads(source.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise BadQuery("scenario", text, f"cannot be read: {error}") from None
-    lines = lines_of(written)
-    read = _with_locations(raw, (), lambda path: f"{Path(source.name).name}, line {lines.get(path, 1)}")
-    base = _read_base(read, text)
-    _fill_games(read, base)
-    return LocatedTable({**base, **read}, base.locations | read.locations)
-
-
-def decode(table: LocatedTable, kind: type[T]) -> T:
-    """Convert *table* to a value of *kind*.
-
-    Raises:
-        InvalidScenario: a key is unknown or missing, or a value is not allowed.
-    """
-    try:
-        return msgspec.convert(table, kind)
-    except msgspec.ValidationError as error:
-        raise _invalid_scenario(table, kind, error) from None
-
-
-def _with_locations(value: Any, path: tuple[str | int, ...], location: Callable[[tuple[str | int, ...]], str]) -> Any:
-    """Convert each dict below *value* to a `LocatedTable`."""
-    if isinstance(value, dict):
-        inside = {key: _with_locations(child, (*path, key), location) for key, child in value.items()}
-        return LocatedTable(inside, {key: location((*path, key)) for key in value})
-    if isinstance(value, list):
-        return [_with_locations(child, (*path, i), location) for i, child in enumerate(value)]
-    return value
-
-
-def _read_base(read: LocatedTable, own_name: str) -> LocatedTable:
-    """Read the scenario that `extends` names, if any, and remove the key."""
-    if "extends" not in read:
-        return LocatedTable({}, {})
-    location, name = read.locations["extends"], read.pop("extends")
-    if not isinstance(name, str) or name == own_name or name not in scenario_names():
-        raise InvalidScenario(location, "extends", name, "is not a shipped scenario", scenario_names())
-    return read_tables(name)
-
-
-def _fill_games(read: LocatedTable, base: LocatedTable) -> None:
-    """Add to each game with `like` the keys of the game it names."""
-    games_by_title = {game.get("title"): game for game in _games(base)}
-    for game in _games(read):
+    base = ScenarioFile("", {}, {})
+    if "extends" in own:
+        extended = own.pop("extends")
+        if not isinstance(extended, str) or extended == text or extended not in scenario_names():
+            raise InvalidScenario(source.name, "extends", extended, "is not a shipped scenario", scenario_names())
+        base = read_scenario_file(extended)
+    games_by_title = {game.get("title"): game for _, game in _games(base.tables)}
+    for path, game in _games(own):
         if "like" in game:
-            location, title = game.locations["like"], game.pop("like")
+            title = game.pop("like")
             if title not in games_by_title:
                 names = [name for name in games_by_title if isinstance(name, str)]
-                raise InvalidScenario(location, "studio.game.like", title, "is not a game above it", names)
+                raise InvalidScenario(source.name, f"{path}.like", title, "is not a game above it", names)
             _fill(game, games_by_title[title])
         games_by_title[game.get("title")] = game
+    return ScenarioFile(source.name, base.tables | own, base.file_of | dict.fromkeys(own, source.name))
 
 
-def _games(table: LocatedTable) -> Iterator[LocatedTable]:
-    for studio in table.get("studio", ()):
-        games = studio.get("game", ()) if isinstance(studio, LocatedTable) else ()
-        yield from (game for game in games if isinstance(game, LocatedTable))
+def _games(tables: Table) -> Iterator[tuple[str, Table]]:
+    """Yield the games of all studios, each with its path."""
+    for number, studio in enumerate(tables.get("studio", ())):
+        for place, game in enumerate(studio.get("game", ()) if isinstance(studio, dict) else ()):
+            if isinstance(game, dict):
+                yield f"studio[{number}].game[{place}]", game
 
 
-def _fill(table: LocatedTable, source: LocatedTable) -> None:
+def _fill(table: Table, source: Table) -> None:
     for key, value in source.items():
         if key not in table:
-            table[key], table.locations[key] = value, source.locations[key]
-        elif key in _MERGED and isinstance(table[key], LocatedTable) and isinstance(value, LocatedTable):
+            table[key] = value
+        elif key in _MERGED and isinstance(table[key], dict) and isinstance(value, dict):
             _fill(table[key], value)
 
 
-def _invalid_scenario(table: LocatedTable, kind: Any, error: msgspec.ValidationError) -> InvalidScenario:
-    """Build the error for a message of msgspec: location, key, value, rule and allowed values."""
-    parsed = re.fullmatch(r"(.*?)(?: - at `(key)` in `(.*)`| - at `(.*)`)?", str(error), re.DOTALL)
-    rule, of_key, path = (parsed[1], parsed[2], parsed[3] or parsed[4] or "") if parsed else (str(error), None, "")
-    keys = re.findall(r"[^.\[\]$`]+|\.\.\.", path)
-    cause = error.__cause__
-    if isinstance(cause, InvalidScenarioValue):
-        keys = _fill_free_key(table, keys, lambda value: bool(value == cause.value), cause.field.split(".")[-1:])
-        keys += _existing_suffix(_value_at(table, keys), cause.field.split("."))
-        return InvalidScenario(
-            _location_of(table, keys), _dotted_path(keys, cause.field), cause.value, cause.rule, cause.allowed
-        )
-    if unknown := re.search("unknown field `(.+)`", rule):
-        full_path, name = [*keys, unknown[1]], unknown[1]
-        return InvalidScenario(
-            _location_of(table, full_path), _dotted_path(full_path), name, "is not a key here", _keys_of(kind, keys)
-        )
-    if missing := re.search("missing required field `(.+)`", rule):
-        full_path, present = [*keys, missing[1]], list(_value_at(table, keys) or ())
-        return InvalidScenario(
-            _location_of(table, full_path), _dotted_path(full_path), present, f"lacks the key {missing[1]}"
-        )
-    if got := re.search("got `(.+)`", rule):
-        keys = _fill_free_key(table, keys, lambda value: _TYPES.get(type(value)) == got[1], [])
-    value = _value_at(table, keys)
-    if of_key and (named := re.search("'(.*)'", rule)):
-        value, keys = named[1], [*keys, named[1]]
-    rule = f"is refused: {rule[:1].lower()}{rule[1:]}"
-    return InvalidScenario(_location_of(table, keys), _dotted_path(keys), value, rule, _values_of(kind, keys))
+def _refusal(file: ScenarioFile, kind: Any, error: msgspec.ValidationError) -> InvalidScenario:
+    """Build the error for a message of msgspec, such as "Expected `int`, got `str` - at `$.studio[0].name`"."""
+    message, _, place = str(error).partition(" - at `")
+    keys = re.findall(r"[^.\[\]$`]+|\.\.\.", place.removeprefix("key` in `"))
+    value: Any
+    allowed: Iterable[str] = ()
+    if isinstance(cause := error.__cause__, InvalidScenarioValue):
+        value, rule, allowed = cause.value, cause.rule, cause.allowed
+        names = cause.field.split(".")
+        keys = _fill_free_key(file.tables, keys, lambda found: bool(found == value), names[-1:])
+        # msgspec has the path of the table, the check that of the value, which begins with the name of the table.
+        table = _value_at(file.tables, keys)
+        ends = [names[start:] for start in range(len(names))]
+        keys += next((end for end in ends if isinstance(table, dict) and end[0] in table), [])
+        place = ".".join(names)
+    elif unknown := re.search("unknown field `(.+)`", message):
+        allowed = dict.fromkeys(field.encode_name for it in _structs(_type_at(kind, keys)) for field in it.fields)
+        keys, value, rule = [*keys, unknown[1]], unknown[1], "is not a key here"
+    elif missing := re.search("missing required field `(.+)`", message):
+        value, rule = list(_value_at(file.tables, keys) or ()), f"lacks the key {missing[1]}"
+        keys = [*keys, missing[1]]
+    else:
+        if got := re.search("got `(.+)`", message):
+            keys = _fill_free_key(file.tables, keys, lambda found: _TYPES.get(type(found)) == got[1], [])
+        value, rule = _value_at(file.tables, keys), f"is refused: {message[:1].lower()}{message[1:]}"
+        if place.startswith("key` in `") and (named := re.search("'(.*)'", message)):
+            value, keys = named[1], [*keys, named[1]]
+        allowed = _values_of(kind, keys)
+    path = "".join(f"[{key}]" if key.isdigit() else f".{key}" for key in keys).removeprefix(".") or place or "scenario"
+    return InvalidScenario(file.file_of.get(path.split(".")[0].split("[")[0], file.name), path, value, rule, allowed)
 
 
-def _fill_free_key(table: LocatedTable, keys: Keys, matches: Callable[[Any], bool], suffix: Keys) -> Keys:
+def _fill_free_key(tables: Table, keys: Keys, matches: Callable[[Any], bool], suffix: Keys) -> Keys:
     """Fill in the key that msgspec writes as `...` in the path of an error.
 
     It is the first key for which the value at *suffix* below it satisfies *matches*.
@@ -169,13 +146,8 @@ def _fill_free_key(table: LocatedTable, keys: Keys, matches: Callable[[Any], boo
         return keys
     index = keys.index("...")
     before, rest = keys[:index], keys[index + 1 :]
-    names = (name for name in _value_at(table, before) if matches(_value_at(table, [*before, name, *rest, *suffix])))
+    names = (name for name in _value_at(tables, before) if matches(_value_at(tables, [*before, name, *rest, *suffix])))
     return [*before, *([name, *rest] if (name := next(names, None)) else [])]
-
-
-def _dotted_path(keys: Keys, default: str = "scenario") -> str:
-    written = "".join(f"[{key}]" if key.isdigit() else f".{key}" for key in keys)
-    return written.removeprefix(".") or default
 
 
 def _value_at(value: Any, keys: Keys) -> Any:
@@ -188,48 +160,14 @@ def _value_at(value: Any, keys: Keys) -> Any:
     return value
 
 
-def _existing_suffix(value: Any, names: Keys) -> Keys:
-    """Return the longest suffix of *names* whose first key is in the table, or an empty list.
-
-    The names begin with that of the table itself, which is not a key in it.
-    """
-    ends = [names[i:] for i in range(len(names))]
-    return next((end for end in ends if isinstance(value, dict) and end[0] in value), [])
-
-
-def _location_of(table: LocatedTable, keys: Keys) -> str:
-    """Return file and line of the path *keys*, or of its last part that exists."""
-    value: Any = table
-    location = next(iter(table.locations.values()), "the scenario")
-    for key in keys:
-        if isinstance(value, list) and key.isdigit():
-            value = value[int(key)]
-            if isinstance(value, LocatedTable):
-                location = next(iter(value.locations.values()), location)
-        elif isinstance(value, LocatedTable) and key in value:
-            location, value = value.locations.get(key, location), value[key]
-        else:
-            break
-    return location
-
-
-def _keys_of(kind: Any, keys: Keys) -> Iterable[str]:
-    """Return the keys that the table at the path *keys* may have."""
-    names = [field.encode_name for struct in _structs(_type_at(kind, keys)) for field in struct.fields]
-    return dict.fromkeys(names)
-
-
 def _values_of(kind: Any, keys: Keys) -> Iterable[str]:
     """Return the allowed values at the path *keys* if they can be listed, else none."""
-    type_ = _type_at(kind, keys)
+    type_, parent = _type_at(kind, keys), _type_at(kind, keys[:-1])
     if isinstance(type_, inspect.LiteralType):
         return [str(value) for value in type_.values]
-    parent = _type_at(kind, keys[:-1])
     if isinstance(parent, inspect.DictType) and isinstance(parent.key_type, inspect.LiteralType):
         return [str(value) for value in parent.key_type.values]
-    if keys and keys[-1] == "kind":
-        return [str(struct.tag) for struct in _structs(parent)]
-    return []
+    return [str(struct.tag) for struct in _structs(parent)] if keys[-1:] == ["kind"] else []
 
 
 def _type_at(kind: Any, keys: Keys) -> inspect.Type | None:

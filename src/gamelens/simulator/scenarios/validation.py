@@ -15,30 +15,11 @@ class InvalidScenarioValue(BadQuery, ValueError):
 
 
 class InvalidScenario(BadQuery):
-    """A scenario file that cannot be played.
+    """A scenario file that cannot be played: the message begins with the name of *file*."""
 
-    Args:
-        where: file and line.
-        field: path of the key.
-        value: its value.
-        rule: the rule it breaks, as the second half of a sentence.
-        allowed: the allowed values, if they can be listed.
-        name: the text compared with *allowed* to suggest the nearest, if it is not the value.
-    """
-
-    def __init__(
-        self,
-        where: str,
-        field: str,
-        value: object,
-        rule: str,
-        allowed: Iterable[str] = (),
-        *,
-        name: str | None = None,
-    ) -> None:
-        super().__init__(field, value, rule, allowed, name=name)
-        self.where = where
-        self.args = (f"{where}: {self.args[0]}",)
+    def __init__(self, file: str, field: str, value: object, rule: str, allowed: Iterable[str] = ()) -> None:
+        super().__init__(field, value, rule, allowed)
+        self.args = (f"{file}: {self.args[0]}",)
 
 
 def check_positive(key: str, value: float) -> None:
@@ -74,4 +55,4 @@ def check_one_of(key: str, value: str, allowed: Iterable[str]) -> None:
     """
     options = list(allowed)
     if value not in options:
-        raise InvalidScenarioValue(key, value, "is not one of those here", options)
+        raise InvalidScenarioValue(key, value, "is not in the scenario", options)

@@ -42,10 +42,10 @@ const REFUSALS = {
   400: "the body cannot be read",
   401: "game key, secret key or signature is wrong",
   404: "no such address",
-  405: "wrong method: POST it is",
-  408: "the body came too slowly",
+  405: "wrong method: use POST",
+  408: "the body was not complete in time",
   413: "the body is too large",
-  503: "nothing was stored: to be sent again",
+  503: "nothing was stored: send it again",
 };
 
 const at = (id) => document.getElementById(id);

@@ -253,7 +253,7 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True):
 
     def to_json(self) -> dict[str, Any]:
         """Return the receipt as plain JSON values, the form it has in `df.attrs["gamelens"]`."""
-        written: dict[str, Any] = _plain(msgspec.to_builtins(self, str_keys=True, enc_hook=str))
+        written: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(self, enc_hook=str))
         _omit_defaults(written, self, ("titles", "joined", "restated", "filled", "values_listed"))
         _omit_defaults(written["asked"], self.asked, ("other", "check", "days"))
         _omit_sources(written["provenance"])
@@ -373,13 +373,6 @@ def _omit_sources(written: dict[str, Any]) -> None:
     for name in ("sources", "files", "file_count"):
         if not written[name]:
             del written[name]
-
-
-def _plain(value: Any) -> Any:
-    """Return *value* with lists for tuples, as JSON has them."""
-    if isinstance(value, dict):
-        return {name: _plain(member) for name, member in value.items()}
-    return [_plain(member) for member in value] if isinstance(value, (list, tuple)) else value
 
 
 def _lenient(kind: type[S], given: object) -> S:

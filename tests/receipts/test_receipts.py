@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import gamelens as gl
+from gamelens.receipts import Gap, JoinRecord, Provenance, QueryRecord, Receipt, RestatementRecord, merge_receipts
 from gamelens.wire.intervals import Interval
-from gamelens.wire.receipts import Gap, JoinRecord, Provenance, QueryRecord, Receipt, RestatementRecord, merge_receipts
 
 WRITTEN: dict[str, Any] = {
     "asked": {

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from gamelens.wire.receipts import Provenance, Receipt, merge_provenance, merge_receipts, mixture_warnings
+from gamelens.receipts import Provenance, Receipt, merge_provenance, merge_receipts, mixture_warnings
 
 REAL = Provenance(kind="real", url="https://metrics.example.com")
 SANDBOX = Provenance(kind="sandbox", url="http://127.0.0.1:1", scenario="demo")
