@@ -72,7 +72,8 @@ def admit(body: bytes, rules: EventValidator = LENIENT) -> AdmissionResult:
         events = rules.decode(body)
     except (msgspec.DecodeError, RecursionError):
         return _judge(body, rules)
-    if _may_be_deep(body, len(events)) and _depth(body) > JSON_DEPTH:
+    opened_within = body.count(b"[") + body.count(b"{") - 1 - len(events)  # the events are objects in one array
+    if 2 + opened_within > JSON_DEPTH and _depth(body) > JSON_DEPTH:
         raise UndecodableBody("wrong_format")
     is_custom = {event.sdk_version for event in events} == {REST_SDK}
     return AdmissionResult(len(events), body, [], is_custom, _count_by_category(events))
@@ -104,9 +105,19 @@ def _judge(body: bytes, rules: EventValidator) -> AdmissionResult:
     """Judge one event at a time: the slow path, for a body that is not all good."""
     if _depth(body) > JSON_DEPTH:
         raise UndecodableBody("wrong_format")
+    violations: list[list[Violation]] = []
+    bad = 0
     try:
         members = msgspec.json.decode(body, type=list[msgspec.Raw])
-        violations = _violations_by_event(members, rules)
+        for member in members:
+            try:
+                rules.decode(b"[%b]" % bytes(member))
+                violations.append([])
+            except msgspec.DecodeError:
+                violations.append(_violations(member, rules))
+                bad += 1
+            if bad > BAD_EVENTS:
+                raise BodyTooLarge(f"more than {BAD_EVENTS} events of the body are bad")
     except msgspec.ValidationError:
         raise UndecodableBody("wrong_type") from None
     except msgspec.DecodeError:
@@ -114,32 +125,12 @@ def _judge(body: bytes, rules: EventValidator) -> AdmissionResult:
     judged = list(zip(members, violations, strict=True))
     good_body = b"[%b]" % b",".join(bytes(member) for member, broken in judged if not broken)
     return AdmissionResult(
-        events=violations.count([]),
+        events=len(members) - bad,
         body=good_body,
         rejected=[RejectedEvent(event=member.copy(), errors=broken) for member, broken in judged if broken],
         is_custom=False,
         categories=_count_by_category(rules.decode(good_body)),
     )
-
-
-def _violations_by_event(members: list[msgspec.Raw], rules: EventValidator) -> list[list[Violation]]:
-    """Return the violations of each event, an empty list for a good one."""
-    violations, bad = [], 0
-    for member in members:
-        violations.append(_event_violations(member, rules))
-        bad += bool(violations[-1])
-        if bad > BAD_EVENTS:
-            raise BodyTooLarge(f"more than {BAD_EVENTS} events of the body are bad")
-    return violations
-
-
-def _event_violations(member: msgspec.Raw, rules: EventValidator) -> list[Violation]:
-    """Return the violations of one event as sent, an empty list for a good one."""
-    try:
-        rules.decode(b"[%b]" % bytes(member))
-    except msgspec.DecodeError:
-        return _violations(member, rules)
-    return []
 
 
 def _violations(bad: msgspec.Raw | bytes, rules: EventValidator | InitValidator) -> list[Violation]:
@@ -174,12 +165,6 @@ def _is_text(body: bytes) -> bool:
     except UnicodeDecodeError:
         return False
     return True
-
-
-def _may_be_deep(body: bytes, events: int) -> bool:
-    """Return whether *body*, an array of *events* objects, may be nested too deeply."""
-    opened_within = body.count(b"[") + body.count(b"{") - 1 - events
-    return 2 + opened_within > JSON_DEPTH
 
 
 def _depth(body: bytes) -> int:

@@ -8,7 +8,6 @@ independent between experiments. The first experiment a player falls into counts
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -58,9 +57,24 @@ def answer_init(game: TenantGame, *, user_id: str | None, now_s: int, for_s: int
         for config in (assignment.variant.config if assignment else game.config)
         if _is_active(config, now_s=now_s, until_s=now_s + for_s)
     ]
-    configs: Sequence[RemoteConfig] = (
-        _versioned(chosen, is_global=assignment is None) if is_versioned else _plain(chosen)
-    )
+    configs = [
+        RemoteConfig(
+            key=config.key,
+            value=config.value,
+            start_ts=msgspec.UNSET if config.start_ts is None else config.start_ts,
+            end_ts=config.end_ts,
+        )
+        for config in chosen
+    ]
+    if is_versioned:  # clients that request id and vsn do not check them
+        configs = [
+            VersionedConfig(
+                **msgspec.structs.asdict(config),
+                id=None if assignment else _digest(config.key),
+                vsn=0 if assignment else 1,
+            )
+            for config in configs
+        ]
     ab_id, ab_variant_id = (assignment.experiment.id, assignment.variant.id) if assignment else (None, None)
     return InitAnswer(
         server_ts=now_s,
@@ -75,32 +89,6 @@ def _is_active(config: TenantConfig, *, now_s: int, until_s: int) -> bool:
     """Return whether a config holds at any moment of the range, also of an empty one."""
     has_begun = config.start_ts is None or config.start_ts <= until_s
     return has_begun and (config.end_ts is None or config.end_ts > now_s)
-
-
-def _plain(configs: Sequence[TenantConfig]) -> list[RemoteConfig]:
-    return [
-        RemoteConfig(key=config.key, value=config.value, start_ts=_start(config), end_ts=config.end_ts)
-        for config in configs
-    ]
-
-
-def _start(config: TenantConfig) -> int | msgspec.UnsetType:
-    return msgspec.UNSET if config.start_ts is None else config.start_ts
-
-
-def _versioned(configs: Sequence[TenantConfig], *, is_global: bool) -> list[VersionedConfig]:
-    """Return configs with `id` and `vsn`, which clients that request them do not check."""
-    return [
-        VersionedConfig(
-            key=config.key,
-            value=config.value,
-            start_ts=_start(config),
-            end_ts=config.end_ts,
-            id=_digest(config.key) if is_global else None,
-            vsn=1 if is_global else 0,
-        )
-        for config in configs
-    ]
 
 
 def _digest(*content: Any) -> str:
