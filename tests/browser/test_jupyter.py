@@ -68,6 +68,13 @@ FIGURES = """() => [...jupyterapp.shell.currentWidget.content.model.cells].flatM
 ).map(output => output.data || {}).filter(
     data => data["application/vnd.plotly.v1+json"] && !data["application/vnd.jupyter.widget-view+json"]
 ).length"""  # those of the notebook itself, one output each
+SHOW = """async name => {
+    const {commands, shell} = jupyterapp
+    const open = shell.currentWidget?.context
+    if (open) open.model.dirty = false  // else it asks what to do with the outputs
+    await commands.execute("application:close-all")
+    await commands.execute("docmanager:open", {path: name, factory: "Notebook"})
+}"""
 CELL_TYPES = "() => [...jupyterapp.shell.currentWidget.content.model.cells].map(cell => cell.type)"
 FIGURE_HEIGHTS = f"() => [...document.querySelectorAll('{DRAWN}')].map(figure => figure.clientHeight)"
 LAST_OUTPUTS = """() => {
@@ -119,6 +126,11 @@ class JupyterPage:
     def open(self, path: str) -> JupyterPage:
         """Open *path* of the server."""
         self.page.goto(f"{self.home}{path}")
+        return self
+
+    def show(self, name: str) -> JupyterPage:
+        """Open the notebook *name* in JupyterLab, in place of another one."""
+        self.page.evaluate(SHOW, name)
         return self
 
     def run_all(self) -> JupyterPage:
@@ -223,13 +235,26 @@ def watched(home: str, window: BrowserContext) -> Iterator[JupyterPage]:
     watched.page.close()
 
 
-@pytest.fixture(scope="module", params=["/lab/tree/explorer.ipynb?reset", "/notebooks/explorer.ipynb"])
-def notebook(request: pytest.FixtureRequest, home: str, window: BrowserContext) -> Iterator[JupyterPage]:
-    """The notebook of an explorer, which was run once for the tests below: none needs what another one picked."""
-    watched = JupyterPage(window.new_page(), home).open(request.param).run_all()
-    watched.explorer()
+@pytest.fixture(scope="module")
+def lab(home: str, window: BrowserContext) -> Iterator[JupyterPage]:
+    """JupyterLab, in which one notebook is open at a time."""
+    watched = JupyterPage(window.new_page(), home).open("/lab?reset")
+    watched.page.wait_for_function("globalThis.jupyterapp?.commands.hasCommand('docmanager:open')")
     yield watched
     watched.page.close()
+
+
+@pytest.fixture(scope="module", params=["lab", "notebook"])
+def notebook(request: pytest.FixtureRequest, home: str, window: BrowserContext) -> Iterator[JupyterPage]:
+    """The notebook of an explorer, which was run once for the tests below: none needs what another one picked."""
+    if request.param == "lab":
+        watched = request.getfixturevalue("lab").show("explorer.ipynb")
+    else:
+        watched = JupyterPage(window.new_page(), home).open("/notebooks/explorer.ipynb")
+    watched.run_all().explorer()
+    yield watched
+    if request.param != "lab":
+        watched.page.close()
 
 
 @pytest.fixture(scope="module")
@@ -241,32 +266,31 @@ def voila(home: str, window: BrowserContext) -> Iterator[JupyterPage]:
     watched.page.close()
 
 
-def test_lab_draws_the_figures_and_the_explorer_reacts(watched: JupyterPage) -> None:
+def test_lab_draws_the_figures_and_the_explorer_reacts(lab: JupyterPage) -> None:
     """In JupyterLab 01_ad_revenue runs, each kind of its figures is drawn and the explorer reacts.
 
     All figures follow the theme, also when it is switched later, and keep their height. In both themes nothing is too
     wide at 800 and 1280 pixels, and the console has no error.
     """
-    watched.open("/lab/tree/01_ad_revenue.ipynb?reset").run_all()
-    explorer = watched.explorer()
-    expect(watched.page.locator(DRAWN)).to_have_count(watched.page.evaluate(FIGURES) + 1)
+    page, explorer = lab.page, lab.show("01_ad_revenue.ipynb").run_all().explorer()
+    expect(page.locator(DRAWN)).to_have_count(page.evaluate(FIGURES) + 1)
     _picks(explorer)
     for theme, filtered in (("JupyterLab Dark", "invert(0.93) hue-rotate(180deg)"), ("JupyterLab Light", "none")):
-        watched.page.evaluate("theme => jupyterapp.commands.execute('apputils:change-theme', {theme})", theme)
-        for figure in watched.page.locator(DRAWN).all():
+        page.evaluate("theme => jupyterapp.commands.execute('apputils:change-theme', {theme})", theme)
+        for figure in page.locator(DRAWN).all():
             expect(figure).to_have_css("filter", filtered, timeout=PATIENCE_MS)
-        watched.page.wait_for_timeout(1000)  # figures are laid out anew
-        assert min(watched.page.evaluate(FIGURE_HEIGHTS)) > 100
+        page.wait_for_timeout(1000)  # figures are laid out anew
+        assert min(page.evaluate(FIGURE_HEIGHTS)) > 100
         for width in (800, 1280):
-            watched.page.set_viewport_size({"width": width, "height": 900})
-            explorer.page.locator(WIDGET).last.evaluate("widget => widget.scrollIntoView()")
+            page.set_viewport_size({"width": width, "height": 900})
+            page.locator(WIDGET).last.evaluate("widget => widget.scrollIntoView()")
             assert explorer.too_wide_px() <= 0
-    assert watched.problems == []
+    assert lab.problems == []
 
 
-def test_the_tour_is_done_by_keys_alone(watched: JupyterPage) -> None:
+def test_the_tour_is_done_by_keys_alone(lab: JupyterPage) -> None:
     """Without a pointer: the tour runs, a name is completed, a question is typed, its frame and figure are shown."""
-    page = watched.open("/lab/tree/00_tour.ipynb?reset").page
+    page = lab.show("00_tour.ipynb").page
     page.locator(".jp-Notebook .jp-CodeCell").first.wait_for()
     page.wait_for_function(HAS_KERNEL)
     page.wait_for_function("document.activeElement.closest('.jp-Notebook') !== null")
@@ -287,7 +311,7 @@ def test_the_tour_is_done_by_keys_alone(watched: JupyterPage) -> None:
     assert sources == ['df = lens.query("revenue", by="game", over="last 7 complete days")', "df.lens.plot()"]
     assert "application/vnd.plotly.v1+json" in kinds
     assert errors == []
-    assert watched.problems == []
+    assert lab.problems == []
 
 
 def test_the_code_of_the_explorer_is_copied_and_inserted_and_runs(notebook: JupyterPage) -> None:

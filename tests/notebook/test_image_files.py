@@ -62,6 +62,20 @@ def test_one_browser_draws_for_several_threads(networks: DataFrame, monkeypatch:
     assert not [thread for thread in threading.enumerate() if thread.name == "gamelens-drawing"]
 
 
+@needs_chromium
+def test_a_figure_that_takes_too_long_spoils_no_other(networks: DataFrame, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It fails alone: the page is loaded again after it, and the next figure is as those before it."""
+    figure = networks.lens.plot().to_plotly_json()
+    with browser_rendering.one_browser():
+        (before,) = browser_rendering.draw([figure], "svg", width=400)
+        with monkeypatch.context() as hasty:
+            hasty.setattr(browser_rendering._shared[-1]._drawing, "_timeout", 0)
+            with pytest.raises(browser_rendering.DrawingError, match="could not draw"):
+                browser_rendering.draw([figure], "svg", width=400)
+        (after,) = browser_rendering.draw([figure], "svg", width=400)
+    assert len(after) // 100 == len(before) // 100
+
+
 @pytest.mark.slow
 def test_a_browser_that_does_not_answer_is_given_up(
     networks: DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
