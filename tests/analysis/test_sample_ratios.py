@@ -112,17 +112,17 @@ def test_days_with_few_players_are_tested_together() -> None:
 
 
 def test_a_fair_split_has_small_p_values_as_often_as_promised() -> None:
-    """Of 100 fair experiments of 20 days, three or so have one of three p-values below 0.01, and none is suspect.
+    """Of 50 fair experiments of 20 days, one or two have one of three p-values below 0.01, and none is suspect.
 
-    More than eight come by chance in 4 runs of 1,000.
+    More than five come by chance in 4 runs of 1,000.
     """
-    treated = np.random.default_rng(3).binomial(60, 0.5, (100, 20))
+    treated = np.random.default_rng(3).binomial(60, 0.5, (50, 20))
     arms = by_day(ctrl=(60 - treated).ravel().tolist(), new=treated.ravel().tolist(), days=20)
-    names = [f"experiment {place}" for place in range(100) for _ in range(20)]
+    names = [f"experiment {place}" for place in range(50) for _ in range(20)]
     checked = experiments.sample_ratio(arms.assign(ab_id=pd.Categorical(names * 2)))
     checked = checked.drop_duplicates("ab_id")
-    assert len(checked) == 100
-    assert (checked[["p_value", "p_days", "p_worst_day"]].min(axis=1) < 0.01).sum() <= 8
+    assert len(checked) == 50
+    assert (checked[["p_value", "p_days", "p_worst_day"]].min(axis=1) < 0.01).sum() <= 5
     assert checked["is_suspect"].sum() <= 1
 
 

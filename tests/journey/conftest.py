@@ -17,9 +17,9 @@ from support.simulated_journey import Journey
 
 @pytest.fixture(scope="session")
 def journey(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Journey]:
-    """Play 500 players over HTTP into a sandbox of their own, and process their events."""
+    """Play 300 players over HTTP into a sandbox of their own, and process their events."""
     state = tmp_path_factory.mktemp("journey") / "state"
-    population = msgspec.structs.replace(load_scenario("small"), players=500, days=40, seed=7)
+    population = msgspec.structs.replace(load_scenario("small"), players=300, days=40, seed=7)
     ledger = Ledger()
     with running_sandbox(state) as ready:
         populate(ready, population, ledger=ledger)

@@ -26,7 +26,7 @@ def simulation(
     mode: Mode = request.param
     ledger = Ledger()
     with running_sandbox(tmp_path_factory.mktemp(mode) / "state") as ready:
-        played = populate_with_clients(ready, load_scenario("small", players=30, days=12), mode=mode, ledger=ledger)
+        played = populate_with_clients(ready, load_scenario("small", players=20, days=12), mode=mode, ledger=ledger)
         assert played.events == len(ledger)
         assert played.requests >= 3 * ledger.summary()["sessions"]  # both inits, and one of events at least
         assert played.sent_bytes > 100 * played.requests
