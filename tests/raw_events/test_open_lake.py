@@ -19,8 +19,6 @@ import gamelens as gl
 from gamelens.client.sync_client import Client
 from gamelens.errors import BadQuery, GamelensError, Refused
 from gamelens.raw_events.lake_client import LakeClient, open_lake
-from gamelens.sandbox.maintenance.bulk_load import open_bulk_load
-from gamelens.simulator import load_scenario, play_columns
 from gamelens.wire.receipts import Receipt
 from support.sandbox_stage import Stage
 from support.served_metrics import populate
@@ -108,6 +106,9 @@ def test_sums_of_the_views_are_the_metrics(lake: LakeClient) -> None:
 
 def test_money_of_the_views_is_the_revenue(tmp_path: Path) -> None:
     """Purchases and impressions in US dollars add up to the metrics."""
+    from gamelens.sandbox.maintenance.bulk_load import open_bulk_load
+    from gamelens.simulator import load_scenario, play_columns
+
     with open_bulk_load(tmp_path / "state") as load:
         scenario = load_scenario("small", players=300, days=14)
         load.take(play_columns(scenario, load.folder, game_ids=load.game_ids))
