@@ -11,9 +11,8 @@ from gamelens import raw_events
 from gamelens.notebook.receipt_text import explain, source_line
 from gamelens.notebook.tables.table_source import source_html
 from gamelens.receipts import Provenance, Receipt
-from gamelens.sandbox.imports.import_run import ImportOptions
 from support.game_events import event
-from support.raw_exports import export, take
+from support.raw_exports import IN_ONE_GROUP, export, take
 from support.sandbox_stage import Stage
 
 OVER = "2026-11-05/2026-11-09"
@@ -53,7 +52,7 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_an_imported_lake_names_its_files(tmp_path: Path, exported: Path) -> None:
     """There is no badge: the events may be anyone's."""
-    take(tmp_path / "state", exported, options=ImportOptions())
+    take(tmp_path / "state", exported, options=IN_ONE_GROUP)
     paths = list(exported.rglob("*.*"))
     names = sorted({path.name for path in paths})
     found = origin(tmp_path / "state")
@@ -66,7 +65,7 @@ def test_an_imported_lake_names_its_files(tmp_path: Path, exported: Path) -> Non
 def test_an_imported_export_of_a_scenario_is_demo_data_everywhere(tmp_path: Path, exported: Path) -> None:
     """As in `sample_lake`: metrics, analyses, tables, Excel and Parquet have the badge."""
     state = tmp_path / "state"
-    take(state, exported, options=ImportOptions())
+    take(state, exported, options=IN_ONE_GROUP)
     named(state, "small")
     with gl.open_lake(state, organisation="acme", progress=False) as lake:
         frames = [lake.query("event_count", over=OVER), raw_events.count_events(lake, OVER, every="day")]
@@ -96,7 +95,7 @@ def test_collected_events_are_simulated_if_a_scenario_is_named(tmp_path: Path) -
 def test_a_lake_of_several_origins_is_partly_demo_data(tmp_path: Path, exported: Path) -> None:
     """Simulated players and an import beside them."""
     collected(tmp_path / "state", scenario="demo")
-    take(tmp_path / "state", exported, options=ImportOptions())
+    take(tmp_path / "state", exported, options=IN_ONE_GROUP)
     found = origin(tmp_path / "state")
     assert [source.kind for source in found.sources] == ["simulated", "imported"]
     assert found.badge == "partly demo data"

@@ -108,6 +108,7 @@ def test_sums_of_the_views_are_the_metrics(lake: LakeClient) -> None:
 
 def test_money_of_the_views_is_the_revenue(tmp_path: Path) -> None:
     """Purchases and impressions in US dollars add up to the metrics."""
+
     with open_bulk_load(tmp_path / "state") as load:
         scenario = load_scenario("small", players=300, days=14)
         load.take(play_columns(scenario, load.folder, game_ids=load.game_ids))

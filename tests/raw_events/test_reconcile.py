@@ -16,7 +16,7 @@ from gamelens.client.async_client import AsyncClient
 from gamelens.client.sync_client import Client
 from gamelens.errors import BadQuery
 from gamelens.raw_events.lake_client import LakeClient, open_lake
-from gamelens.raw_events.reconciliation.event_rows import COUNTED_METRICS, QUARTER_S, read_event_rows
+from gamelens.raw_events.reconciliation.event_rows import COUNTED_METRICS, read_event_rows
 from gamelens.raw_events.reconciliation.reconcile import reconcile
 from gamelens.raw_events.reconciliation.reconciliation_result import Reconciliation
 from gamelens.raw_events.reconciliation.recount import CAUSES, Recount
@@ -260,7 +260,7 @@ def alike(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LakeClient]:
     """
     lines = []
     for place, (field, (one, other)) in enumerate(CONTENT.items()):
-        at_s = int(FIRST.timestamp()) + 4 * DAY_S + place * QUARTER_S
+        at_s = int(FIRST.timestamp()) + 4 * DAY_S + place * 900
         category = "impression" if field == "id" else "design"
         happened = Happened("ann", "6e1a", category, at_s, at_s, at_s + 9, "US", "one", True, 0, None, False, False)
         for value in (one, other, one):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -52,7 +52,7 @@ def test_an_event_is_of_the_day_of_its_event_time(stage: Stage) -> None:
 
 
 def test_an_unusable_client_ts_is_replaced_by_the_arrival(stage: Stage) -> None:
-    """An absent `client_ts`, or one over 24 h ahead, is replaced by the arrival.
+    """An absent `client_ts`, or one over 24 h ahead, is replaced by the arrival, which is not the time of processing.
 
     Wire 4.1, Event time.
     """
@@ -68,122 +68,169 @@ def test_an_unusable_client_ts_is_replaced_by_the_arrival(stage: Stage) -> None:
     }
     for client_ts in expected:
         assert stage.submit([event(client_ts=client_ts, build=str(client_ts))]).status_code == 200
+    stage.clock.advance(timedelta(days=3))
     stage.process()
     (path,) = stage.sandbox.lake.snapshot("acme").files("events")
     rows = pq.read_table(path, columns=["build", "day"]).to_pylist()
     assert {row["build"]: str(row["day"]) for row in rows} == {str(each): day for each, day in expected.items()}
 
 
-def test_the_arrival_is_not_the_time_of_processing(stage: Stage) -> None:
-    """An event processed three days later is on the day of its arrival (Wire 4.1, Event time)."""
-    stage.submit([event(client_ts=None)])
-    stage.clock.advance(timedelta(days=3))
-    stage.process()
-    assert days(stage) == ["2026-11-20"]
+FOREIGN = {
+    "ad_type": [],
+    "ad_action": 5,
+    "ad_sdk_name": {},
+    "severity": 1,
+    "length": "x",
+    "amount": {},
+    "currency": [],
+    "ad_network_name": 7,
+    "impression_data": "x",
+}
 
 
-def test_a_late_event_moves_the_install(stage: Stage) -> None:
+def of_case(case: str, **fields: Any) -> dict[str, Any]:
+    """Return an event of a test of its own in `two_runs`, which its publisher names."""
+    return event(install_publisher=case, **fields)
+
+
+NO_PLAYER: dict[str, Any] = {"user_id": None, "session_id": None, "session_num": None}
+REPEATED = of_case("repeated", event_uuid="u1")
+COPY = of_case("copies", event_uuid="u3", platform="ios")
+BOUGHT = purchase(install_publisher="bought", user_id="bought", event_uuid="u4")
+UNNAMED = of_case("unnamed")
+IN_TWO_GAMES = of_case("in two games", event_uuid="u5")
+FIRST_RUN: list[tuple[str, list[dict[str, Any]]]] = [
+    ("1001", [REPEATED, REPEATED]),
+    ("1001", [REPEATED]),
+    ("1001", [COPY]),
+    ("1001", [BOUGHT]),
+    *((game_id, [IN_TWO_GAMES]) for game_id in ("1001", "1002")),
+    ("1001", [UNNAMED, UNNAMED]),
+    ("1001", [of_case("late", user_id="late", build="2.0")]),
+    ("1001", [purchase(install_publisher="payer", user_id="payer")]),
+    ("1001", [of_case("payer", user_id="payer", client_ts=NOW_S - DAY_S)]),
+    ("1001", [of_case("in a second", user_id="quick", build=build) for build in ("2.0", "1.0")]),
+    ("1001", [of_case("in a second", user_id="quick", build="0.9")]),
+    (
+        "1001",
+        [of_case("nobody", category="sdk_error", error_category="a", error_area="b", error_action="c", **NO_PLAYER)],
+    ),
+    ("1001", [of_case("null country") | {"country_code": None}] * 2),
+    ("1001", [of_case("foreign fields", **FOREIGN)]),
+]
+"""Batches of the first run, each with its game."""
+SECOND_RUN: list[tuple[str, list[dict[str, Any]]]] = [
+    ("1001", [REPEATED, of_case("repeated", event_uuid="u2")]),
+    ("1001", [COPY | {"platform": "android", "client_ts": NOW_S - 9 * DAY_S}]),
+    ("1001", [BOUGHT]),
+    ("1001", [UNNAMED, UNNAMED]),
+    ("1001", [of_case("late", user_id="late", build="1.0", client_ts=NOW_S - 3 * DAY_S)]),
+    ("1001", [purchase(install_publisher="payer", user_id="payer", client_ts=NOW_S - 2 * DAY_S)]),
+]
+
+
+@pytest.fixture(scope="module")
+def two_runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    """Return a sandbox after two runs, with the events of several tests."""
+    stage = Stage(tmp_path_factory.mktemp("two-runs") / "state")
+    for batches in (FIRST_RUN, SECOND_RUN):
+        for game_id, events in batches:
+            answer = stage.submit(events, game_id=game_id, headers={"X-Forwarded-For": "192.0.2.1"})
+            assert answer.status_code == 200, answer.text
+        stage.process()
+    yield stage
+    stage.sandbox.close()
+
+
+def where(case: str, **values: str) -> dict[str, Any]:
+    """Return the filter of the events of *case* that have these *values*."""
+    return {"and": [{name: value} for name, value in ({"install_publisher": case} | values).items()]}
+
+
+def test_a_late_event_moves_the_install(two_runs: Stage) -> None:
     """A late event of a player moves the install to its day and build.
 
     Wire 4.4, Install; Wire 4.9, Late events.
     """
-    stage.submit([event(build="2.0")])
-    stage.process()
-    stage.submit([event(client_ts=NOW_S - 3 * DAY_S, build="1.0")])
-    stage.process()
-    assert by_day(stage, "new_users") == {"2026-11-17": 1}
-    assert by_day(stage, "event_count", filter={"first_build": "1.0"}) == {"2026-11-17": 1, "2026-11-20": 1}
+    assert by_day(two_runs, "new_users", filter=where("late")) == {"2026-11-17": 1}
+    days_of_build = by_day(two_runs, "event_count", filter=where("late", first_build="1.0"))
+    assert days_of_build == {"2026-11-17": 1, "2026-11-20": 1}
 
 
-def test_a_late_purchase_moves_the_first_purchase(stage: Stage) -> None:
+def test_a_late_purchase_moves_the_first_purchase(two_runs: Stage) -> None:
     """A late purchase is the first one, and events after it are of a payer.
 
     Wire 4.5, Purchase; Wire 4.9, Late events.
     """
-    stage.submit([purchase(), event(client_ts=NOW_S - DAY_S)])
-    stage.process()
-    stage.submit([purchase(client_ts=NOW_S - 2 * DAY_S)])
-    stage.process()
-    assert by_day(stage, "converting_users") == {"2026-11-18": 1}
-    assert by_day(stage, "event_count", filter={"is_paying": "true"}) == {
+    assert by_day(two_runs, "converting_users", filter=where("payer")) == {"2026-11-18": 1}
+    assert by_day(two_runs, "event_count", filter=where("payer", is_paying="true")) == {
         "2026-11-18": 1,
         "2026-11-19": 1,
         "2026-11-20": 1,
     }
 
 
-def test_the_first_of_two_events_in_one_second_is_the_install(stage: Stage) -> None:
+def test_the_first_of_two_events_in_one_second_is_the_install(two_runs: Stage) -> None:
     """Of events in one second the first to arrive is the install (Wire 4.4, Install)."""
-    stage.submit([event(build="2.0"), event(build="1.0")])
-    stage.submit([event(build="0.9")])
-    stage.process()
-    assert metric_value(stage, "new_users", filter={"build": "2.0"}) == 1
+    assert metric_value(two_runs, "new_users", filter=where("in a second")) == 1
+    assert metric_value(two_runs, "new_users", filter=where("in a second", build="2.0")) == 1
 
 
-def test_an_event_without_a_player_is_no_install(stage: Stage) -> None:
+def test_an_event_without_a_player_is_no_install(two_runs: Stage) -> None:
     """An event without `user_id` counts as an event, not as a player or install.
 
     Wire 4.4, Install.
     """
-    no_player = {"user_id": None, "session_id": None, "session_num": None}
-    stage.submit([event(category="sdk_error", error_category="a", error_area="b", error_action="c", **no_player)])
-    stage.process()
-    assert [
-        metric_value(stage, metric) for metric in ("event_count", "new_users", "user_unique", "session_unique")
-    ] == [*(1, 0, 0, 0)]
+    metrics = ("event_count", "new_users", "user_unique", "session_unique")
+    assert [metric_value(two_runs, metric, filter=where("nobody")) for metric in metrics] == [1, 0, 0, 0]
 
 
-def test_an_event_uuid_counts_once_in_a_batch_over_batches_and_over_runs(stage: Stage) -> None:
+def test_an_event_uuid_counts_once_in_a_batch_over_batches_and_over_runs(two_runs: Stage) -> None:
     """A repeated `event_uuid` counts once, in a batch, over batches and over runs.
 
     Wire 4.8, Repeated events.
     """
-    repeated = event(event_uuid="u1")
-    stage.submit([repeated, repeated])
-    stage.submit([repeated])
-    stage.process()
-    stage.submit([repeated, event(event_uuid="u2")])
-    stage.process()
-    assert metric_value(stage) == 2
-    assert event_counts(stage) == {"accepted": 5, "rejected": 0, "pending": 0, "processed": 2, "duplicate": 3}
+    assert metric_value(two_runs, filter=where("repeated")) == 2
+    accepted = sum(len(events) for _, events in FIRST_RUN + SECOND_RUN)
+    repeated = 3 + 1 + 1  # of `REPEATED`, `COPY` and `BOUGHT`
+    expected = {"accepted": accepted, "rejected": 0, "pending": 0}
+    assert event_counts(two_runs) == expected | {"processed": accepted - repeated, "duplicate": repeated}
 
 
-def test_the_first_copy_to_arrive_is_the_one_that_counts(stage: Stage) -> None:
+def test_the_first_copy_to_arrive_is_the_one_that_counts(two_runs: Stage) -> None:
     """Of copies with different fields the first to arrive counts (Wire 4.8, Repeated events)."""
-    stage.submit([event(event_uuid="u1", platform="ios")])
-    stage.submit([event(event_uuid="u1", platform="android", client_ts=NOW_S - 9 * DAY_S)])
-    stage.process()
-    assert metric_value(stage, filter={"platform": "ios"}) == metric_value(stage) == 1
+    assert metric_value(two_runs, filter=where("copies")) == 1
+    assert metric_value(two_runs, filter=where("copies", platform="ios")) == 1
 
 
-def test_a_repeated_purchase_counts_once(stage: Stage) -> None:
+def test_a_repeated_purchase_counts_once(two_runs: Stage) -> None:
     """A purchase that a client sends again in a later run is revenue once.
 
     Wire 4.8, Repeated events.
     """
-    stage.submit([purchase(event_uuid="u1")])
-    stage.process()
-    stage.submit([purchase(event_uuid="u1")])
-    stage.process()
-    assert stage.ask("revenue", interval="2026-11-20/P1D", granularity="day", query={"type": "timeseries"}).json()[
-        "result"
-    ][0]["result"] == {"event_count": 1, "mean": 1.0, "sum": 1.0, "sum_cents": 100.0}
+    day: dict[str, Any] = {"interval": "2026-11-20/P1D", "granularity": "day", "query": {"type": "timeseries"}}
+    (bucket,) = two_runs.ask("revenue", **day, filter=where("bought")).json()["result"]
+    assert bucket["result"] == {"event_count": 1, "mean": 1.0, "sum": 1.0, "sum_cents": 100.0}
 
 
-def test_two_games_may_use_the_same_event_uuid(stage: Stage) -> None:
+def test_two_games_may_use_the_same_event_uuid(two_runs: Stage) -> None:
     """The same `event_uuid` in two games is two events (Wire 4.8, Repeated events)."""
-    for game_id in ("1001", "1002"):
-        stage.submit([event(event_uuid="u1")], game_id=game_id)
-    stage.process()
-    assert metric_value(stage) == 2
+    assert metric_value(two_runs, filter=where("in two games")) == 2
 
 
-def test_events_without_event_uuid_are_never_merged(stage: Stage) -> None:
+def test_events_without_event_uuid_are_never_merged(two_runs: Stage) -> None:
     """Equal events without `event_uuid` are all counted (Wire 4.8, Repeated events)."""
-    stage.submit([event(), event()])
-    stage.submit([event(), event()])
-    stage.process()
-    assert metric_value(stage) == 4
+    assert metric_value(two_runs, filter=where("unnamed")) == 4
+
+
+def test_null_is_no_country(two_runs: Stage) -> None:
+    """A null `country_code` is replaced by the country of the address (Wire 1.17, Country)."""
+    assert metric_value(two_runs, filter=where("null country", country_code="US")) == 2
+
+
+def test_fields_of_other_categories_are_ignored(two_runs: Stage) -> None:
+    """Fields of other categories may have any value and are ignored (Wire 3.3, Common fields)."""
+    assert metric_value(two_runs, filter=where("foreign fields")) == 1
 
 
 def test_processing_twice_changes_nothing(stage: Stage) -> None:
@@ -247,14 +294,6 @@ def test_the_country_is_the_event_s_else_that_of_the_address(stage: Stage) -> No
         assert rows == [{"country_code": country, "event_count": 1}], case
 
 
-def test_null_is_no_country(stage: Stage) -> None:
-    """A null `country_code` is replaced by the country of the address (Wire 1.17, Country)."""
-    body = json.dumps([event(), event()]).encode().replace(b'"US"', b"null")
-    stage.submit(json.loads(body), headers={"X-Forwarded-For": "192.0.2.1"})
-    stage.process()
-    assert metric_value(stage, filter={"country_code": "US"}) == 2
-
-
 def test_no_file_contains_an_ip_address(stage: Stage) -> None:
     """No file of the state directory contains the address of a request (Wire 1.17, Country)."""
     addresses = ("203.0.113.77", "10.77.66.55", "2001:db8::cafe")
@@ -282,26 +321,6 @@ def test_an_organisation_s_events_are_in_files_of_its_own(stage: Stage) -> None:
         (installs,) = snapshot.files("installs")
         assert user in installs.read_bytes()
         assert other not in installs.read_bytes()
-
-
-FOREIGN = {
-    "ad_type": [],
-    "ad_action": 5,
-    "ad_sdk_name": {},
-    "severity": 1,
-    "length": "x",
-    "amount": {},
-    "currency": [],
-    "ad_network_name": 7,
-    "impression_data": "x",
-}
-
-
-def test_fields_of_other_categories_are_ignored(stage: Stage) -> None:
-    """Fields of other categories may have any value and are ignored (Wire 3.3, Common fields)."""
-    assert stage.submit([event(**FOREIGN)]).status_code == 200
-    stage.process()
-    assert metric_value(stage) == 1
 
 
 IMPRESSIONS: list[tuple[dict[str, Any], int]] = [

@@ -25,6 +25,7 @@ ENDS_ON = date(2026, 11, 10)
 SCENARIO = load_scenario("dirty", players=40, days=12)
 OVER = Interval.parse("2026-10-29/2026-11-18")
 IN_GROUPS = ImportOptions(group_events=800, chunk_rows=500)
+IN_ONE_GROUP = ImportOptions()
 
 
 class Exported(NamedTuple):
