@@ -131,7 +131,8 @@ def test_long_and_short_value_lists_mean_the_same(played: Stage) -> None:
     """
     body = {"interval": "2026-10-01/P60D", "granularity": "all", "query": {"type": "group", "dimension": "build"}}
     for condition in ({"platform": "ios"}, {"not": {"platform": "ios"}}):
-        results, filters = set(), [condition]
+        results = set()
+        filters: list[dict[str, Any]] = [condition]
         for repetitions in (1, 16, 17):
             for unused in (0, 1, 19, 20, 100):
                 longer = {"platform": ["ios", *UNUSED_VALUES[:unused]]}
