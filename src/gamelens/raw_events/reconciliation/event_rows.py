@@ -204,7 +204,8 @@ def read_event_rows(
     flags = ("is_named", "counts", "is_repeated", "is_bot")
     numbers = ("client", "corrected", "arrival", "cut", "events", "first_us", "last_us")
     return EventRows(
-        **{name: pd.factorize(frame[name])[0].astype(np.int64) for name in ("player", "key")},
+        player=pd.factorize(frame["player"])[0].astype(np.int64),
+        key=pd.factorize(frame["key"])[0].astype(np.int64),
         **{name: frame[name].to_numpy(dtype=np.bool_) for name in flags},
         **{name: frame[name].to_numpy(dtype=np.int64) for name in numbers},
         split=split.astype(np.int64),

@@ -255,5 +255,7 @@ def _judgement(
     is_tried = cause in effective or cause in _WITHOUT_RULE
     reason = "does not fit the difference" if is_tried else "would change nothing here"
     rules = [change for change in possible if change.cause == cause]
-    events, example = recount.moved(rules[0]) if len(rules) == 1 else (None, None)
+    if len(rules) != 1:
+        return Judgement(cause=cause, status="explains nothing", reason=reason)
+    events, example = recount.moved(rules[0])
     return Judgement(cause=cause, status="explains nothing", reason=reason, events=events, example=example)
