@@ -68,8 +68,8 @@ check: $(INSTALLED)
 		$$(cat .cache/chosen.txt) || [ $$? = 5 ] || tests=1; fi; \
 	wait $$static || tests=1; cat .cache/static.txt; exit $$tests
 
+# Beside the tests, after ruff.
 static: $(INSTALLED)
-	@$(LINT)
 	@$(BIN)/mypy --no-error-summary
 	@$(BIN)/lint-imports --no-logo > .cache/imports.txt 2>&1 || { cat .cache/imports.txt; exit 1; }
 	@$(BIN)/deptry src > .cache/dependencies.txt 2>&1 || { cat .cache/dependencies.txt; exit 1; }

@@ -10,7 +10,7 @@ import signal
 import tempfile
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from xdist.remote import Producer
@@ -18,8 +18,10 @@ from xdist.scheduler import Scheduling
 
 from gamelens.notebook.figures.iri_grammar import defer_iri_grammar
 from support.hypothesis_profiles import register_profiles
-from support.sandbox_stage import Stage
 from support.scheduling import HEAVY, FixtureScheduling
+
+if TYPE_CHECKING:
+    from support.sandbox_stage import Stage
 
 register_profiles()
 defer_iri_grammar()  # jsonschema would load it in every worker
@@ -117,6 +119,8 @@ def _own_folders(tmp_path_factory: pytest.TempPathFactory) -> None:
 @pytest.fixture
 def make_stage(tmp_path: Path) -> Iterator[Callable[..., Stage]]:
     """Return a function that opens a sandbox in process, always on one state directory."""
+    from support.sandbox_stage import Stage  # not in the process that only hands out tests
+
     stages: list[Stage] = []
 
     def make(**options: Any) -> Stage:

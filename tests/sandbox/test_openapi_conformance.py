@@ -58,11 +58,11 @@ def operations() -> Mapping[str, Any]:
     schemas = [
         schemathesis.openapi.from_dict(json.loads(describe()), config=plain) for describe in DESCRIPTIONS.values()
     ]
-    found = [result.ok() for schema in schemas for result in schema.get_all_operations()]
-    return {operation.label: operation for operation in found}
+    results: list[Any] = [result for schema in schemas for result in schema.get_all_operations()]
+    return {operation.label: operation for operation in (result.ok() for result in results)}
 
 
-def every_operation(service: str) -> Any:
+def every_operation(service: str) -> pytest.MarkDecorator:
     """Try each operation of *service*, with requests as described and, where it takes something, with others."""
     labels = [
         (f"{method.upper()} {path}", mode)

@@ -67,7 +67,9 @@ def test_a_request_fits_again_a_second_after_the_oldest() -> None:
     clock.now += 0.75
     assert try_request(limiter) == 0
     assert try_request(limiter) == pytest.approx(0.25)
-    clock.now += 0.25
+    clock.now += 0.1875
+    assert try_request(limiter) == pytest.approx(0.0625)
+    clock.now += 0.0625
     assert try_request(limiter) == 0
     assert try_request(limiter) == pytest.approx(0.75)
 

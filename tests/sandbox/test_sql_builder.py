@@ -23,7 +23,9 @@ from gamelens.sandbox.metrics.sql_builder import (
 )
 from gamelens.sandbox.storage.atoms import when
 from gamelens.wire.filters import Match, Not
+from support.game_events import event
 from support.hostile_names import NAMES
+from support.sandbox_stage import Stage, metric_value
 
 NUMBERS = "(VALUES (1, 'a'), (2, 'b'), (2, 'b'), (NULL, 'c')) AS numbers(n, category)"
 
@@ -150,3 +152,15 @@ def test_a_parameter_is_bound_once_under_its_name() -> None:
 
 def _text(value: str) -> str:
     return f"CAST({value} AS VARCHAR)"
+
+
+def test_a_negation_selects_events_without_a_value(stage: Stage) -> None:
+    """Null is none of the values (Wire 2.7, Filters)."""
+    stage.submit([event(), event(user_id="bob", country_code=None)])
+    stage.process()
+    for country, count in (
+        ({"country_code": "US"}, 1),
+        ({"not": {"country_code": "US"}}, 1),
+        ({"not": {"build": "2"}}, 2),
+    ):
+        assert metric_value(stage, filter=country) == count

@@ -11,8 +11,8 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
-from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import grimp
@@ -46,7 +46,7 @@ def main() -> None:
     print("\n".join([*near, *taken]))
 
 
-def within_budget(near: list[str], others: list[str], seconds: Counter[str]) -> list[str]:
+def within_budget(near: list[str], others: list[str], seconds: Mapping[str, float]) -> list[str]:
     """Return those of *others* for which there is time beside *near*, the cheapest first."""
     taken, used_s = [], sum(seconds[path] for path in near)
     for path in sorted(others, key=seconds.__getitem__):
@@ -76,10 +76,10 @@ def selected(changed: set[str]) -> tuple[list[str], list[str]]:
     return sorted(chosen, key=lambda path: (path not in own, path)), sorted(own - found)
 
 
-def _seconds() -> Counter[str]:
+def _seconds() -> Mapping[str, float]:
     """Return the processor seconds of the fast tests of each module in the last `make test`, if there was one."""
     report = ROOT / ".cache" / "tests.xml"
-    seconds = Counter[str]()
+    seconds = defaultdict[str, float](float)
     for cost in costs(report) if report.is_file() else ():
         if not cost.is_slow:
             seconds[f"tests/{cost.name.partition('::')[0]}.py"] += cost.processor

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from playwright.sync_api import ConsoleMessage, Dialog, Locator, LocatorAssertions, Page, Request
+    from playwright.sync_api import ConsoleMessage, Dialog, Locator, Page, Request
 
 
 def problems_of(page: Page, *, is_allowed: Callable[[str], bool], levels: Container[str] = ("error",)) -> list[str]:
@@ -44,7 +44,7 @@ def is_file(address: str) -> bool:
     return not address.startswith("http")
 
 
-def expect(found: Locator) -> LocatorAssertions:
+def expect(found: Locator) -> Any:
     """Return the assertions of Playwright, which is imported only where there is a page: it takes a second."""
     from playwright.sync_api import expect as expect_in_page
 
