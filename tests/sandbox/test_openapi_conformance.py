@@ -30,7 +30,9 @@ MANY = settings(
     deadline=None,
     suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
-EXAMPLES = {  # of good ones there are as many as it takes to have one that is answered 200
+TRIES = 8
+"""How often a test of good requests may begin anew, until one of them is answered 200."""
+EXAMPLES = {
     GenerationMode.POSITIVE: settings(MANY, max_examples=tries(in_test=12, in_bench=50)),
     GenerationMode.NEGATIVE: settings(MANY, max_examples=tries(in_test=6, in_bench=50)),
 }
@@ -110,7 +112,10 @@ def test_the_metrics_service_answers_as_described(stage: Stage, operation: Any, 
         ).is_valid(without_nulls(case)):
             assert status >= 400
 
-    check()
+    for _ in range(1 if mode == GenerationMode.NEGATIVE else TRIES):
+        check()
+        if 200 in statuses:
+            break
     assert mode == GenerationMode.NEGATIVE or 200 in statuses
 
 
@@ -136,5 +141,8 @@ def test_the_collector_answers_as_described(stage: Stage, operation: Any, mode: 
         checks = checks_named(BEYOND_A_SCHEMA + NO_SIGNATURES)
         statuses.add(case.call_and_validate(headers=signed, app=app, excluded_checks=checks).status_code)
 
-    check()
+    for _ in range(1 if mode == GenerationMode.NEGATIVE else TRIES):
+        check()
+        if statuses & {200, 201}:
+            break
     assert mode == GenerationMode.NEGATIVE or statuses & {200, 201}
