@@ -73,7 +73,10 @@ SHOW = """async name => {
     const open = shell.currentWidget?.context
     if (open) open.model.dirty = false  // else it asks what to do with the outputs
     await commands.execute("application:close-all")
-    await commands.execute("docmanager:open", {path: name, factory: "Notebook"})
+    // An empty JupyterLab opens its launcher, which would cover a notebook that was faster.
+    for (let tries = 0; tries < 40 && ![...shell.widgets("main")].length; tries++)
+        await new Promise(done => setTimeout(done, 50))
+    shell.activateById((await commands.execute("docmanager:open", {path: name, factory: "Notebook"})).id)
 }"""
 CELL_TYPES = "() => [...jupyterapp.shell.currentWidget.content.model.cells].map(cell => cell.type)"
 FIGURE_HEIGHTS = f"() => [...document.querySelectorAll('{DRAWN}')].map(figure => figure.clientHeight)"
@@ -239,7 +242,7 @@ def watched(home: str, window: BrowserContext) -> Iterator[JupyterPage]:
 def lab(home: str, window: BrowserContext) -> Iterator[JupyterPage]:
     """JupyterLab, in which one notebook is open at a time."""
     watched = JupyterPage(window.new_page(), home).open("/lab?reset")
-    watched.page.wait_for_function("globalThis.jupyterapp?.commands.hasCommand('docmanager:open')")
+    watched.page.locator(".jp-Launcher").first.wait_for()  # once all of JupyterLab is there
     yield watched
     watched.page.close()
 

@@ -25,7 +25,9 @@ MANY = settings(
     deadline=None,
     suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
-EXAMPLES = {  # of good ones there are as many as it takes to have one that is answered 200
+TRIES = 8
+"""How often a test of good requests may begin anew, until one of them is answered 200."""
+EXAMPLES = {
     "positive": settings(MANY, max_examples=tries(in_test=12, in_bench=50)),
     "negative": settings(MANY, max_examples=tries(in_test=6, in_bench=50)),
 }
@@ -125,7 +127,10 @@ def test_the_metrics_service_answers_as_described(
         ).is_valid(without_nulls(case)):
             assert status >= 400
 
-    check()
+    for _ in range(1 if mode == "negative" else TRIES):
+        check()
+        if 200 in statuses:
+            break
     assert mode == "negative" or 200 in statuses
 
 
@@ -155,5 +160,8 @@ def test_the_collector_answers_as_described(stage: Stage, operations: Mapping[st
         checks = checks_named(BEYOND_A_SCHEMA + NO_SIGNATURES)
         statuses.add(case.call_and_validate(headers=signed, app=app, excluded_checks=checks).status_code)
 
-    check()
+    for _ in range(1 if mode == "negative" else TRIES):
+        check()
+        if statuses & {200, 201}:
+            break
     assert mode == "negative" or statuses & {200, 201}
