@@ -17,8 +17,8 @@ TESTS := $(BIN)/pytest -p no:nbmake --dist loadfile
 # Built and installed things, which .ci/run proves: make check-wheel, make check-docs.
 BUILT := tests/journey/test_wheel.py tests/browser/test_site.py
 
-# All else in one run, which writes down what each test took. Three workers, since many tests wait for a process.
-WHOLE := $(BIN)/pytest --nbmake --nbmake-timeout 300 --dist loadfile --no-loadscope-reorder -n 3 \
+# All else in one run, which writes down what each test took. Five workers, since many tests wait for a process or a turn.
+WHOLE := $(BIN)/pytest --nbmake --nbmake-timeout 300 --dist loadfile --no-loadscope-reorder -n 5 \
 	$(addprefix --ignore ,$(BUILT)) --junit-xml .cache/tests.xml notebooks tests
 
 # Tests over random worlds: one in `make test`, tens of them in `make bench`.
