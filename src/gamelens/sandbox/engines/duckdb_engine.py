@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from threading import Condition, Thread
+from threading import Condition, Lock, Thread
 from time import monotonic
 from typing import Any
 
@@ -34,7 +34,7 @@ _ROWS_AT_ONCE = 10_000
 class DuckDBReader:
     """A locked-down DuckDB connection over the tables of a snapshot and the table `rates`.
 
-    A query may take what *bounds* allow.
+    A query may take what *bounds* allow. The connection is made for the first one: a sandbox may only collect.
 
     Raises:
         Refused: *location* is at a URL that no installed package can read.
@@ -43,27 +43,17 @@ class DuckDBReader:
     def __init__(self, location: LakeLocation, bounds: QueryBounds = QueryBounds()) -> None:  # noqa: B008
         self.bounds = bounds
         self._time_limit = TimeLimit(bounds.seconds)
-        self._connection = duckdb.connect()
-        create_rates(self._connection)
-        if not location.folder.startswith(LOCAL_SCHEME):  # read through fsspec, which must be known before the lock
-            filesystem, folder = filesystem_of(location.folder, called=f"the lake at {location.url}")
-            self._connection.register_filesystem(filesystem)
-            location = LakeLocation(location.root, filesystem.unstrip_protocol(folder))  # as DuckDB compares it
+        self._filesystem: Any = None
+        if not location.folder.startswith(LOCAL_SCHEME):
+            self._filesystem, folder = filesystem_of(location.folder, called=f"the lake at {location.url}")
+            location = LakeLocation(location.root, self._filesystem.unstrip_protocol(folder))  # as DuckDB compares it
         self._location = location
-        for setting in (
-            f"SET memory_limit = '{bounds.memory}'",
-            "SET GLOBAL parquet_metadata_cache = true",  # files never change under one name
-            f"SET allowed_directories = [{literal(location.folder.removeprefix(LOCAL_SCHEME))}]",
-            "SET autoinstall_known_extensions = false",
-            "SET autoload_known_extensions = false",
-            "SET enable_external_access = false",
-            "SET lock_configuration = true",
-        ):
-            self._connection.execute(setting)
+        self._connecting = Lock()
+        self._connection: duckdb.DuckDBPyConnection | None = None
 
     def rows(self, query: SqlQuery, snapshot: Snapshot) -> list[dict[str, Any]]:
         """Return the rows of *query* over *snapshot* (`Engine`)."""
-        with self._connection.cursor() as cursor, self._stopped_in_time(cursor):
+        with self._cursor() as cursor, self._stopped_in_time(cursor):
             for table, intervals in query.reads.items():
                 urls = self._location.urls_of(snapshot.files(table, *intervals))
                 files = [url.removeprefix(LOCAL_SCHEME) for url in urls]
@@ -78,7 +68,29 @@ class DuckDBReader:
     def close(self) -> None:
         """Release the engine's memory."""
         self._time_limit.close()
-        self._connection.close()
+        if self._connection is not None:
+            self._connection.close()
+
+    def _cursor(self) -> duckdb.DuckDBPyConnection:
+        """Return a cursor of the connection, which is made and locked down at the first call."""
+        with self._connecting:
+            if self._connection is None:
+                connection = duckdb.connect()
+                create_rates(connection)
+                if self._filesystem is not None:  # which must be known before the lock
+                    connection.register_filesystem(self._filesystem)
+                for setting in (
+                    f"SET memory_limit = '{self.bounds.memory}'",
+                    "SET GLOBAL parquet_metadata_cache = true",  # files never change under one name
+                    f"SET allowed_directories = [{literal(self._location.folder.removeprefix(LOCAL_SCHEME))}]",
+                    "SET autoinstall_known_extensions = false",
+                    "SET autoload_known_extensions = false",
+                    "SET enable_external_access = false",
+                    "SET lock_configuration = true",
+                ):
+                    connection.execute(setting)
+                self._connection = connection
+        return self._connection.cursor()
 
     @contextlib.contextmanager
     def _stopped_in_time(self, cursor: duckdb.DuckDBPyConnection) -> Iterator[None]:
