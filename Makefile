@@ -133,11 +133,12 @@ check-lowest: RESOLUTION := lowest-direct
 check-lowest: $(UV)
 	@$(LIBRARY_CHECK)
 
-# The newest versions that pyproject.toml allows, on the newest Python that it names.
-check-newest: PYTHON_OF := 3.13
+# The newest versions that pyproject.toml allows, on the newest Python that it names. One of pyenv is named by its path,
+# since the command that pyenv has for it fails where another version is chosen.
+check-newest: PYTHON_OF := $(firstword $(wildcard $(or $(PYENV_ROOT),$(HOME)/.pyenv)/versions/3.13.*/bin/python) 3.13)
 check-newest: RESOLUTION := highest
 check-newest: $(UV)
-	@if $(UV) python find --quiet --no-python-downloads 3.13 > /dev/null 2>&1; then $(LIBRARY_CHECK); \
+	@if $(UV) python find --quiet --no-python-downloads $(PYTHON_OF) > /dev/null 2>&1; then $(LIBRARY_CHECK); \
 	else echo "check-newest skipped: there is no Python 3.13"; fi
 
 # Without --upgrade uv would keep the versions that its output file has from the run before.
