@@ -42,7 +42,7 @@ FIRST_SEQ: Final = -(1 << 62)
 
 It is so low that all these events precede the first event received, whose number is above 0.
 """
-ROW_GROUP_EVENTS: Final = 1 << 21
+ROW_GROUP_EVENTS: Final = 1 << 20
 _MAX_OPEN_FILES: Final = 512
 _THREADS: Final = 2
 _PLAIN: Final = ("user_id", "session_id", "event_uuid", "ilrd_id")
@@ -175,7 +175,7 @@ class _DayFiles:
         self._folder, self._threads, self._stays_open = folder, threads, stays_open
         self._row_group_events = row_group_events
         self._seq = self._written_up_to = FIRST_SEQ
-        self._waiting: defaultdict[date, list[pa.Table]] = defaultdict(list)
+        self._waiting: defaultdict[date, list[tuple[pa.Table, int, int]]] = defaultdict(list)
         self._paths: defaultdict[date, list[Path]] = defaultdict(list)
         self._writers: dict[date, pq.ParquetWriter] = {}
         self._writing: list[Future[None]] = []
@@ -186,7 +186,7 @@ class _DayFiles:
         days = rows["day"].to_numpy()
         starts = [0, *(np.flatnonzero(days[1:] != days[:-1]) + 1).tolist(), len(rows)]
         for start, end in pairwise(starts if len(rows) else ()):
-            self._waiting[days[start].item()].append(rows.slice(start, end - start))
+            self._waiting[days[start].item()].append((rows, start, end))
         self._seq += len(rows)
         if self._seq - self._written_up_to >= self._row_group_events:
             self._write_waiting()
@@ -211,13 +211,13 @@ class _DayFiles:
             future.result()
         self._writing = []
 
-    def _write(self, day: date, blocks: list[pa.Table]) -> None:
-        """Write the rows of several blocks as one row group. Only one thread at a time may write a day."""
+    def _write(self, day: date, places: list[tuple[pa.Table, int, int]]) -> None:
+        """Write the rows of several blocks, from each so many, as one row group. One thread at a time writes a day."""
         if day not in self._writers:
             path = self._folder / f"{day}-{len(self._paths[day])}.parquet"
             self._paths[day].append(path)
             self._writers[day] = pq.ParquetWriter(path, SCHEMA, **_FORMAT)
-        rows = pa.concat_tables(blocks)
+        rows = pa.concat_tables([block.slice(start, end - start) for block, start, end in places])
         # The ids of all blocks are not worth one dictionary: the writer makes one of those that occur.
         columns = [
             column.cast(pa.string()) if field.type == pa.string() else column.unify_dictionaries().combine_chunks()
