@@ -44,6 +44,7 @@ def generate(state: Path, events: int) -> dict[str, Any]:
     scratch.mkdir()
     store = open_store(state / "gamelens.db")
     lake, scenario = Lake(state / "lake", store), scenario_for(events)
+    lake.create_if_new()
     began = time.perf_counter()
     days = play_columns(scenario, scratch, ends_on=ENDS_AT.date(), game_ids=GAMES)
     made = time.perf_counter()
