@@ -7,7 +7,7 @@ from support.changed_tests import BUDGET_S, selected, within_budget
 
 def test_tests_of_the_module_and_of_those_that_import_it_come_first() -> None:
     """In whatever room; the others of the room that changed follow."""
-    near, others = selected({"src/gamelens/client/tables/metric_join.py"})
+    near, others = selected({"src/gamelens/client/query/build.py"})
     assert {"tests/client/test_metric_join.py", "tests/client/test_query_run.py"} <= {*near}
     assert "tests/client/test_settings.py" in others
     assert {path.split("/")[1] for path in others} == {"client"}

@@ -24,7 +24,7 @@ import pandas as pd
 from pydruid.query import Query  # type: ignore[import-untyped]
 
 from gamelens.client.query.data_frames import to_frame
-from gamelens.client.tables.answer_decoding import read_answer
+from gamelens.client.tables.answer_reading import read_answer
 from gamelens.receipts import Receipt
 from gamelens.wire.intervals import Interval
 from gamelens.wire.queries import MetricQuery, Split

@@ -15,8 +15,7 @@ from starlette.responses import Response
 
 from gamelens.catalog import METRICS
 from gamelens.client.sync_client import Client
-from gamelens.client.tables.answer_checks import row_codes
-from gamelens.client.tables.answer_decoding import read_answer
+from gamelens.client.tables.answer_reading import read_answer, row_codes
 from gamelens.errors import PartialResult, ServiceError
 from gamelens.wire.filters import Filter, dim
 from gamelens.wire.intervals import Interval

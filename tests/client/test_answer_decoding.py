@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gamelens.client.tables import table_operations
-from gamelens.client.tables.answer_decoding import read_answer
-from gamelens.client.tables.table_schema import TIMESTAMP_TYPE, schema
+from gamelens.client.tables.answer_reading import read_answer
+from gamelens.client.tables.table_operations import TIMESTAMP_TYPE, schema
 from gamelens.errors import ServiceError
 from gamelens.wire.intervals import Interval
 from gamelens.wire.queries import Group, MetricQuery, Split, Timeseries

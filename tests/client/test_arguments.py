@@ -11,8 +11,7 @@ import httpx
 import pytest
 
 from gamelens.client.async_client import AsyncClient
-from gamelens.client.plans.query_spec import GAME_ID, QuerySpec, one_of
-from gamelens.client.query.arguments import as_filter, query_arguments, retention_arguments
+from gamelens.client.query.arguments import GAME_ID, QuerySpec, as_filter, one_of, query_arguments, retention_arguments
 from gamelens.client.query.signatures import accepts, with_arguments_of
 from gamelens.client.sync_client import Client
 from gamelens.errors import BadQuery

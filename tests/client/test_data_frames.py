@@ -28,8 +28,7 @@ from gamelens.client.query.data_frames import (
     unique_game_titles,
     unique_studio_names,
 )
-from gamelens.client.tables.table_operations import from_rows, order_columns
-from gamelens.client.tables.table_schema import TIMESTAMP_TYPE, schema
+from gamelens.client.tables.table_operations import TIMESTAMP_TYPE, from_rows, order_columns, schema
 from gamelens.errors import BadQuery
 from gamelens.receipts import QueryRecord, Receipt, RestatementRecord
 from gamelens.wire.results import Studio

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gamelens.client.plans.filter_expressions import parse_expression
+from gamelens.client.query.filter_expressions import parse_expression
 from gamelens.errors import BadQuery
 from gamelens.wire.filters import wire_filter
 

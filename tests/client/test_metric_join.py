@@ -10,11 +10,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from gamelens.client.query import build as metric_join
+from gamelens.client.query.build import MetricRows, join_metrics
 from gamelens.client.sync_client import Client
-from gamelens.client.tables import metric_join
-from gamelens.client.tables.metric_join import MetricRows, join_metrics
-from gamelens.client.tables.table_operations import from_rows
-from gamelens.client.tables.table_schema import schema
+from gamelens.client.tables.table_operations import from_rows, schema
 from gamelens.errors import ServiceError
 from gamelens.notebook import accessor as accessor  # df.lens
 from gamelens.receipts import Receipt

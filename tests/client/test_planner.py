@@ -12,10 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gamelens.client.plans.metric_plan import FanOutValues, MetricPlan
-from gamelens.client.plans.planner import fan_out_dimensions, plan_requests, typical_values
-from gamelens.client.plans.query_spec import GAME_ID, STUDIO_ID, QuerySpec
-from gamelens.client.query.arguments import as_filter, as_names
+from gamelens.client.query.arguments import GAME_ID, STUDIO_ID, QuerySpec, as_filter, as_names
+from gamelens.client.query.planner import MetricPlan, Values, fan_out_dimensions, plan_requests, typical_values
 from gamelens.errors import BadQuery, NotAdditive
 from gamelens.wire.filters import And, Filter, Match, Not, Or, dim
 from gamelens.wire.intervals import Interval
@@ -26,23 +24,21 @@ WEEK = Interval.parse("2026-11-01/P1W")
 QUARTER = Interval.parse("2026-08-22/P90D")
 PAIR = ("platform", "country_code")
 TRIPLE = (*PAIR, "build")
-LISTS = FanOutValues(
-    games=("1001", "1002"),
-    studios=("s1", "s2"),
-    values={
-        "platform": ("android", "ios"),
-        "country_code": ("DE", "FR", "US"),
-        "build": ("1.0",),
-        "category": ("ads", "business", "user", "error"),
-    },
-)
+LISTS: Values = {
+    GAME_ID: ("1001", "1002"),
+    STUDIO_ID: ("s1", "s2"),
+    "platform": ("android", "ios"),
+    "country_code": ("DE", "FR", "US"),
+    "build": ("1.0",),
+    "category": ("ads", "business", "user", "error"),
+}
 
 
 def planned(
     *metrics: str,
     over: Interval = WEEK,
     max_days: int | None = None,
-    lists: FanOutValues = LISTS,
+    lists: Values = LISTS,
     passed: Sequence[str] = (),
     **arguments: Any,
 ) -> list[MetricPlan]:
@@ -162,9 +158,9 @@ def test_a_per_game_metric_by_two_dimensions_is_requested_for_each_of_few_values
     ]
 
 
-def many_games(number: int) -> FanOutValues:
+def many_games(number: int) -> Values:
     """Return lists with *number* games."""
-    return msgspec.structs.replace(LISTS, games=tuple(map(str, range(number))))
+    return {**LISTS, GAME_ID: tuple(map(str, range(number)))}
 
 
 def test_retention_is_never_requested_for_a_single_game() -> None:
@@ -410,7 +406,7 @@ def test_the_studio_is_looked_up_if_the_game_is_known(metric: str, by: tuple[str
 
 def test_a_fan_out_over_no_values_has_no_requests() -> None:
     """A fan-out over an empty list has no requests."""
-    assert metric_plan("revenue", by=("studio",), lists=FanOutValues()).templates == ()
+    assert metric_plan("revenue", by=("studio",), lists={}).templates == ()
 
 
 # The lists of a fan-out
@@ -449,16 +445,16 @@ short = st.lists(st.sampled_from("abcd"), max_size=4, unique=True).map(tuple)
 
 
 @st.composite
-def some_lists(draw: st.DrawFn) -> FanOutValues:
+def some_lists(draw: st.DrawFn) -> Values:
     """Draw lists of games, studios and values."""
-    return FanOutValues(
-        games=draw(st.lists(st.sampled_from("1234567"), min_size=1, unique=True).map(tuple)),
-        studios=draw(st.lists(st.sampled_from(("s1", "s2", "s3")), min_size=1, unique=True).map(tuple)),
-        values={name: draw(short) for name in (*TRIPLE, "category")},
-    )
+    return {
+        GAME_ID: draw(st.lists(st.sampled_from("1234567"), min_size=1, unique=True).map(tuple)),
+        STUDIO_ID: draw(st.lists(st.sampled_from(("s1", "s2", "s3")), min_size=1, unique=True).map(tuple)),
+        **{name: draw(short) for name in (*TRIPLE, "category")},
+    }
 
 
-def request_counts(metric: str, by: Sequence[str], lists: FanOutValues) -> Iterator[int]:
+def request_counts(metric: str, by: Sequence[str], lists: Values) -> Iterator[int]:
     """Yield how many requests each allowed choice takes (Wire 2.6, Query kinds)."""
     columns = {{"game": GAME_ID, "studio": STUDIO_ID}.get(name, name) for name in by}
     columns |= set() if metric == "revenue" else {GAME_ID}
@@ -476,13 +472,9 @@ def request_counts(metric: str, by: Sequence[str], lists: FanOutValues) -> Itera
                 yield prod(sizes_of(lists)[name] for name in repeated)
 
 
-def sizes_of(lists: FanOutValues) -> dict[str, int]:
+def sizes_of(lists: Values) -> dict[str, int]:
     """Return the number of values of each dimension, null included."""
-    return {
-        GAME_ID: len(lists.games),
-        STUDIO_ID: len(lists.studios),
-        **{name: len(values) + 1 for name, values in lists.values.items()},
-    }
+    return {name: len(values) + (name not in (GAME_ID, STUDIO_ID)) for name, values in lists.items()}
 
 
 def with_its_game(metric: str, by: tuple[str, ...]) -> tuple[str, ...]:
@@ -492,7 +484,7 @@ def with_its_game(metric: str, by: tuple[str, ...]) -> tuple[str, ...]:
 
 @given(metrics, dimensions, some_lists())
 @settings(deadline=None, max_examples=examples(300))
-def test_a_fan_out_takes_as_few_requests_as_possible(metric: str, by: tuple[str, ...], lists: FanOutValues) -> None:
+def test_a_fan_out_takes_as_few_requests_as_possible(metric: str, by: tuple[str, ...], lists: Values) -> None:
     """No allowed choice of carried dimensions takes fewer requests than the plan."""
     by = with_its_game(metric, by)
     assert len(metric_plan(metric, by=by, lists=lists, **required_arguments(metric)).templates) == min(
@@ -541,17 +533,17 @@ filters = st.recursive(
 @given(metrics, dimensions, some_lists(), st.none() | filters, st.data())
 @settings(deadline=None, max_examples=examples(300))
 def test_every_event_is_counted_by_exactly_one_request(
-    metric: str, by: tuple[str, ...], lists: FanOutValues, where: Filter | None, data: st.DataObject
+    metric: str, by: tuple[str, ...], lists: Values, where: Filter | None, data: st.DataObject
 ) -> None:
     """Each wanted event is counted once, null is a group of its own (Wire 4.10, Dimensions)."""
     by = with_its_game(metric, by)
-    games = data.draw(st.none() | st.lists(st.sampled_from(lists.games), min_size=1).map(tuple))
-    inside = lists if games is None else msgspec.structs.replace(lists, games=tuple(set(games)))
+    games = data.draw(st.none() | st.lists(st.sampled_from(lists[GAME_ID]), min_size=1).map(tuple))
+    inside = lists if games is None else {**lists, GAME_ID: tuple(set(games))}
     result = metric_plan(metric, by=by, lists=inside, where=where, games=games, **required_arguments(metric))
-    event = {name: data.draw(st.sampled_from((*values, None))) for name, values in lists.values.items()}
+    event = {name: data.draw(st.sampled_from((*values, None))) for name, values in lists.items()}
     event |= {
-        GAME_ID: data.draw(st.sampled_from(lists.games)),
-        STUDIO_ID: data.draw(st.sampled_from(lists.studios)),
+        GAME_ID: data.draw(st.sampled_from(lists[GAME_ID])),
+        STUDIO_ID: data.draw(st.sampled_from(lists[STUDIO_ID])),
     }
     is_wanted = selects(where, event) and (games is None or event[GAME_ID] in games)
     matching = [template for template in result.templates if answers(template.query, event)]

@@ -32,7 +32,7 @@ from gamelens.client.connection.settings import Secret
 from gamelens.client.connection.transport import Transport
 from gamelens.client.limits.rate_limit import RateLimiter
 from gamelens.client.limits.shared_slots import SharedSlots
-from gamelens.client.plans.query_spec import ExecutionOptions, QuerySpec
+from gamelens.client.query.arguments import ExecutionOptions, QuerySpec
 from gamelens.client.query.executor import QueryExecutor
 from gamelens.client.query.progress import Progress
 from gamelens.client.sync_client import Client

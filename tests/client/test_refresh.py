@@ -8,10 +8,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from gamelens.client.plans.metric_plan import FanOutValues
-from gamelens.client.plans.planner import plan_requests
-from gamelens.client.plans.query_spec import QuerySpec, query_record
+from gamelens.client.query.arguments import STUDIO_ID, QuerySpec, query_record
 from gamelens.client.query.data_frames import to_frame
+from gamelens.client.query.planner import plan_requests
 from gamelens.client.query.refresh import (
     find_restatements,
     previous_result,
@@ -19,7 +18,7 @@ from gamelens.client.query.refresh import (
     rows_of_metric,
 )
 from gamelens.client.tables.table_differences import FieldChange, Restatement
-from gamelens.client.tables.table_schema import TIMESTAMP_TYPE, schema
+from gamelens.client.tables.table_operations import TIMESTAMP_TYPE, schema
 from gamelens.receipts import Gap, Receipt
 from gamelens.wire.filters import dim
 from gamelens.wire.intervals import Interval
@@ -29,10 +28,10 @@ DAY = datetime(2026, 11, 1, tzinfo=UTC)
 NEXT = datetime(2026, 11, 2, tzinfo=UTC)
 
 
-def receipt(question: QuerySpec, *gaps: Gap, **more: Any) -> Receipt:
+def receipt(question: QuerySpec, *gaps: Gap) -> Receipt:
     """Return the receipt of a query with *gaps*."""
     return Receipt(
-        asked=query_record(question, "last complete week", interval=str(WEEK), **more),
+        asked=query_record(question, "last complete week", interval=str(WEEK)),
         gaps=gaps,
         as_of="2026-11-20T10:00:00+00:00",
     )
@@ -61,9 +60,7 @@ def columns(*names: str, **values: Any) -> pa.Table:
 )
 def test_the_receipt_holds_the_whole_query(question: QuerySpec) -> None:
     """The query is read back from the receipt without loss."""
-    parts = plan_requests(
-        question, WEEK, max_days=None, unknown=question.dimensions, values=FanOutValues(studios=("s1",))
-    )
+    parts = plan_requests(question, WEEK, max_days=None, unknown=question.dimensions, values={STUDIO_ID: ("s1",)})
     names = {name: name for part in parts for name in schema(part.metric, part.dimensions).names}
     frame = to_frame(pa.table({name: pa.array([], pa.int64()) for name in names}), (), receipt(question))
     assert previous_result(frame).spec == question
@@ -72,10 +69,10 @@ def test_the_receipt_holds_the_whole_query(question: QuerySpec) -> None:
 def test_retention_is_recognised_by_its_days() -> None:
     """A receipt with days is one of retention, with these ages."""
     names = ["timestamp", "age", "platform", "retention", "installs", "returned"]
-    question = QuerySpec(metrics=("retention",), by=("platform",))
-    frame = to_frame(pa.table({name: pa.array([], pa.int64()) for name in names}), (), receipt(question, days=(1, 7)))
+    question = QuerySpec(metrics=("retention",), by=("platform",), ages=(1, 7))
+    frame = to_frame(pa.table({name: pa.array([], pa.int64()) for name in names}), (), receipt(question))
     before = previous_result(frame)
-    assert (before.ages, before.interval) == ((1, 7), WEEK)
+    assert (before.spec.ages, before.interval) == ((1, 7), WEEK)
 
 
 # The rows of each metric
@@ -142,8 +139,8 @@ def test_a_restatement_becomes_one_record_per_field() -> None:
 
 def test_retention_whose_day_has_come_is_not_restated() -> None:
     """Retention that was NA and is now known is not a restatement, a changed share is."""
-    question = QuerySpec(metrics=("retention",), by=("platform",))
-    old_receipt = receipt(question, days=(1, 7))
+    question = QuerySpec(metrics=("retention",), by=("platform",), ages=(1, 7))
+    old_receipt = receipt(question)
     rows: dict[str, Any] = {"platform": ["ios", "ios"], "age": [1, 7], "retention": [0.5, None], "installs": [10, 10]}
     old = columns("platform", **rows, returned=pa.array([5, None], pa.int64()))
     rows["retention"] = [0.5, 0.2]

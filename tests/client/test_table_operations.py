@@ -16,13 +16,14 @@ from hypothesis import strategies as st
 from gamelens.catalog import METRICS
 from gamelens.client.tables import table_operations
 from gamelens.client.tables.table_operations import (
+    TIMESTAMP_TYPE,
     other_rows,
+    schema,
     sort_as_service,
     sort_by_time,
     sort_largest_first,
     sum_split_buckets,
 )
-from gamelens.client.tables.table_schema import TIMESTAMP_TYPE, schema
 
 DAY = datetime(2026, 11, 1, tzinfo=UTC)
 NEXT = datetime(2026, 11, 2, tzinfo=UTC)

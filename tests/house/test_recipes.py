@@ -68,12 +68,10 @@ ARGUMENT: Edits = {
             "whole_buckets=bucket if whole_buckets else None)",
             "whole_buckets=bucket if whole_buckets else None, note=note)",
         ),
-    ],
-    "src/gamelens/client/plans/query_spec.py": [
         (
             "    whole_buckets: Granularity | None = None\n",
             "    whole_buckets: Granularity | None = None\n    note: str | None = None\n",
-        )
+        ),
     ],
     "src/gamelens/cli/query_commands.py": [
         (

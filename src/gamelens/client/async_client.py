@@ -9,11 +9,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from gamelens.client.base_client import BaseClient, RunQuery
-from gamelens.client.plans.query_spec import OnError
 from gamelens.client.query.arguments import (
     Names,
     QueryArguments,
-    RetentionArguments,
     as_names,
     execution_options,
     optional_names,
@@ -22,7 +20,7 @@ from gamelens.client.query.arguments import (
 )
 from gamelens.client.query.plan_estimate import Plan
 from gamelens.client.query.progress import Bar, Progress
-from gamelens.client.query.signatures import accepts, with_plain_types
+from gamelens.client.query.signatures import OnError, accepts, with_plain_types
 from gamelens.client.sync_client import Client
 from gamelens.client.tables.time_ranges import TimeRange
 from gamelens.wire.intervals import Interval
@@ -108,12 +106,10 @@ class AsyncClient(BaseClient):
 
     @_documented
     @accepts(retention_arguments)
-    async def retention(self, arguments: RetentionArguments) -> DataFrame:
+    async def retention(self, arguments: QueryArguments) -> DataFrame:
         """Return the same as `Client.retention`."""
         spec, options = arguments.spec, arguments.options
-        return await self._run_async(
-            lambda counter: self._executor.retention(spec, options, counter), arguments.progress
-        )
+        return await self._run_async(lambda counter: self._executor.query(spec, options, counter), arguments.progress)
 
     @_documented
     async def refresh(

@@ -14,8 +14,7 @@ from gamelens.client.connection.recording import RecordingSender, ReplaySender
 from gamelens.client.connection.settings import metrics_settings, portless
 from gamelens.client.connection.transport import ANSWER_BYTES, HttpBackend, HttpSender, Transport
 from gamelens.client.limits.rate_limit import Pace, shared_rate_limiter
-from gamelens.client.plans.query_spec import is_integer, one_of
-from gamelens.client.query.arguments import check_seconds
+from gamelens.client.query.arguments import check_seconds, is_integer, one_of
 from gamelens.client.query.description import Description, describe
 from gamelens.client.query.executor import QueryExecutor
 from gamelens.client.query.progress import Progress

@@ -10,11 +10,9 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from gamelens.client.base_client import BaseClient, RunQuery
-from gamelens.client.plans.query_spec import OnError
 from gamelens.client.query.arguments import (
     Names,
     QueryArguments,
-    RetentionArguments,
     as_names,
     execution_options,
     optional_names,
@@ -23,7 +21,7 @@ from gamelens.client.query.arguments import (
 )
 from gamelens.client.query.plan_estimate import Plan
 from gamelens.client.query.progress import Bar, Progress
-from gamelens.client.query.signatures import accepts, with_plain_types
+from gamelens.client.query.signatures import OnError, accepts, with_plain_types
 from gamelens.client.tables.time_ranges import TimeRange
 from gamelens.wire.intervals import Interval
 
@@ -167,7 +165,7 @@ class Client(BaseClient):
         return self._loop.run(self._executor.plan(arguments.spec, arguments.options))
 
     @accepts(retention_arguments)
-    def retention(self, arguments: RetentionArguments) -> DataFrame:
+    def retention(self, arguments: QueryArguments) -> DataFrame:
         """Return the share of players installed on each day of *over* who come back *days* after.
 
         Example: `lens.retention([1, 7, 28], over="last 31 complete days", by="game")`
@@ -184,7 +182,7 @@ class Client(BaseClient):
             PartialResult: some requests failed; holds the frame of the others, NA where a value is not known.
         """
         spec, options = arguments.spec, arguments.options
-        return self._run(lambda counter: self._executor.retention(spec, options, counter), arguments.progress)
+        return self._run(lambda counter: self._executor.query(spec, options, counter), arguments.progress)
 
     def refresh(
         self,

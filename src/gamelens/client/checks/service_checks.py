@@ -22,7 +22,7 @@ from gamelens.client.connection.metrics_api import BASE
 from gamelens.client.connection.settings import MetricsSettings
 from gamelens.client.connection.transport import HttpBackend, HttpRequest, HttpResponse, Transport
 from gamelens.client.limits.rate_limit import RateLimiter, Route, shared_rate_limiter
-from gamelens.client.plans.query_spec import STUDIO_ID
+from gamelens.client.query.arguments import STUDIO_ID
 from gamelens.errors import Retryable
 from gamelens.wire.intervals import Interval, MalformedInterval
 from gamelens.wire.limits import REQUESTS_AT_ONCE, REQUESTS_PER_SECOND

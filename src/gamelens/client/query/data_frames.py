@@ -16,9 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gamelens.client.connection.metrics_api import GameListing
-from gamelens.client.plans.query_spec import FrameKind
-from gamelens.client.tables.table_operations import add_lookup_column
-from gamelens.client.tables.table_schema import TIMESTAMP, TIMESTAMP_TYPE
+from gamelens.client.query.signatures import FrameKind
+from gamelens.client.tables.table_operations import TIMESTAMP, TIMESTAMP_TYPE, add_lookup_column
 from gamelens.receipts import RECEIPT, Receipt, RestatementRecord
 from gamelens.wire.results import Studio
 

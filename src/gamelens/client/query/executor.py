@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
 
 import msgspec
 
 from gamelens.catalog import ALIASES, DIMENSIONS, METRICS
 from gamelens.client.answer_cache import AnswerCache
-from gamelens.client.connection.metrics_api import MetricsApi, unknown_name_error
-from gamelens.client.connection.name_lookup import NameLookup
-from gamelens.client.limits.deadline import Deadline
-from gamelens.client.plans.query_spec import IDS, STUDIO_ID, ExecutionOptions, QuerySpec, RetentionSpec
+from gamelens.client.connection.metrics_api import DryApi, MetricsApi
+from gamelens.client.query.arguments import ExecutionOptions, QuerySpec
 from gamelens.client.query.data_frames import games_frame, restatements_frame, studios_frame
-from gamelens.client.query.plan_estimate import Plan, PlanEstimator
+from gamelens.client.query.plan_estimate import Plan, plan_cost
 from gamelens.client.query.progress import Progress
-from gamelens.client.query.query_run import QueryResult, QueryRun, QuerySteps, RowsSteps, Spec
+from gamelens.client.query.query_run import QueryResult, QueryRun
 from gamelens.client.query.refresh import find_restatements, previous_result, restatement_records
-from gamelens.client.query.retention_query import RetentionSteps
 from gamelens.client.tables.time_ranges import USUAL_RANGE, ResolvedRange, TimeRange
 from gamelens.errors import emit_warning
 from gamelens.receipts import RestatementRecord, merge_provenance, mixture_warnings
-from gamelens.wire.filters import dimensions_in
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -55,9 +51,8 @@ class QueryExecutor:
         """Return the values of *dimension* during *over*."""
         await self.service.unknown_names("by", (dimension,), DIMENSIONS)
         times = await self._list_range(over)
-        lookup = NameLookup(self.service, times.available)
-        studios = await lookup.studios(studios) or ()
-        games = await lookup.games(games, studios or None) or ()
+        studios = await self.service.ids("studios", studios, times.available) or ()
+        games = await self.service.ids("games", games, times.available, studios or None) or ()
         return await self.service.dimension_values(dimension, times.covered, studios=studios, games=games)
 
     async def studios(self, over: TimeRange | None) -> DataFrame:
@@ -68,7 +63,7 @@ class QueryExecutor:
     async def games(self, over: TimeRange | None, studios: Sequence[str] | None) -> DataFrame:
         """Return the games that sent data during *over*."""
         times = await self._list_range(over)
-        ids = await NameLookup(self.service, times.available).studios(studios)
+        ids = await self.service.ids("studios", studios, times.available)
         return games_frame(await self.service.games(times.covered, ids))
 
     async def _list_range(self, over: TimeRange | None) -> ResolvedRange:
@@ -78,20 +73,15 @@ class QueryExecutor:
         return await self.service.resolve_range(over, "raise")
 
     async def query(self, spec: QuerySpec, options: ExecutionOptions, progress: Progress) -> QueryResult:
-        """Return the result of a query for rows."""
-        return await self._execute(spec, self._rows_steps, options, progress)
-
-    async def retention(self, spec: RetentionSpec, options: ExecutionOptions, progress: Progress) -> QueryResult:
-        """Return the result of a query for retention."""
-        return await self._execute(spec, self._retention_steps, options, progress)
+        """Return the result of a query for rows or for retention."""
+        return await self._run(options, progress).execute(spec)
 
     async def plan(self, spec: QuerySpec, options: ExecutionOptions) -> Plan:
         """Return the cost of *spec*, requesting only the available interval."""
-        _check_names(spec)
-        resolving = self.service.resolve_range(options.over, "clip" if options.when_unavailable == "clip" else "raise")
-        times = (await Deadline(options.deadline_s).run(resolving)).whole(options.whole_buckets)
-        estimator = PlanEstimator(self.service, self.cache, fresh_s=self._refresh_s)
-        return estimator.plan(spec, times, max_days=self._max_days)
+        when = "clip" if options.when_unavailable == "clip" else "raise"
+        api = DryApi(self.service)
+        run = self._run(msgspec.structs.replace(options, when_unavailable=when), Progress(), service=api)
+        return await plan_cost(run, api, spec)
 
     async def refresh(self, frame: DataFrame, options: ExecutionOptions, progress: Progress) -> QueryResult:
         """Return the query of *frame* answered again, over the interval it covered, with what was restated.
@@ -100,11 +90,7 @@ class QueryExecutor:
         """
         previous = previous_result(frame)
         options = msgspec.structs.replace(options, over=previous.interval)
-        if previous.ages:
-            spec, steps_of = previous.retention_spec, self._retention_steps
-            result = await self._execute(spec, steps_of, options, progress, reads_cache=False)
-        else:
-            result = await self._execute(previous.spec, self._rows_steps, options, progress, reads_cache=False)
+        result = await self._run(options, progress, reads_cache=False).execute(previous.spec)
         before, now = previous.receipt, result.receipt
         restated = find_restatements(frame, result.table, previous, now.as_of)
         if self.cache is None:
@@ -139,47 +125,20 @@ class QueryExecutor:
                 emit_warning(text)
         return cast("DataFrame", result.frame)
 
-    async def _execute(
+    def _run(
         self,
-        spec: Spec,
-        steps_of: Callable[[Spec], QuerySteps],
         options: ExecutionOptions,
         progress: Progress,
         *,
+        service: MetricsApi | None = None,
         reads_cache: bool = True,
-    ) -> QueryResult:
-        """Return the result of *spec*."""
-        run = QueryRun(
-            self.service,
+    ) -> QueryRun:
+        return QueryRun(
+            service or self.service,
             cache=self.cache,
             fresh_s=self._refresh_s,
-            reads_cache=reads_cache,
+            max_days=self._max_days,
             options=options,
             progress=progress,
+            reads_cache=reads_cache,
         )
-        return await run.execute(spec, steps_of)
-
-    def _rows_steps(self, spec: QuerySpec) -> RowsSteps:
-        return RowsSteps(spec, max_days=self._max_days)
-
-    def _retention_steps(self, spec: RetentionSpec) -> RetentionSteps:
-        return RetentionSteps(spec, max_days=self._max_days)
-
-
-def _check_names(spec: QuerySpec) -> None:
-    """Refuse names that the catalog does not know.
-
-    Whether the service knows them could only be found out by a request.
-
-    Raises:
-        BadQuery: such a name, with the nearest one.
-    """
-    filtered = dimensions_in(spec.where) if spec.where is not None else ()
-    for field, name, names in (
-        *(("metric", name, {**METRICS, **ALIASES}) for name in spec.metrics),
-        *(("by", name, {*DIMENSIONS, *IDS, STUDIO_ID}) for name in spec.by),
-        *(("where", name, DIMENSIONS) for name in filtered),
-    ):
-        if name not in names:
-            rule = "is not known here, so it cannot be planned; query() asks the service"
-            raise unknown_name_error(field, name, rule, names)

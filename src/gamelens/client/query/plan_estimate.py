@@ -1,30 +1,23 @@
-"""The cost of a query, estimated before anything is sent: `Client.plan`."""
+"""The cost of a query, counted before anything is sent: `Client.plan`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from collections.abc import Iterator
+from typing import Final
 
 import msgspec
 
-from gamelens.client.answer_cache import AnswerCache
-from gamelens.client.connection.metrics_api import GameListing, MetricsApi, games_key, studios_key, values_key
-from gamelens.client.connection.name_lookup import has_titles, ids_of
-from gamelens.client.plans.metric_plan import FanOutValues, MetricPlan, RequestTemplate
-from gamelens.client.plans.planner import fan_out_dimensions, fan_out_interval, plan_requests, typical_values
-from gamelens.client.plans.query_spec import GAME_ID, STUDIO_ID, QuerySpec
-from gamelens.client.plans.rest_requests import rest_groups, rest_plan
-from gamelens.client.plans.table_builder import TableBuilder
-from gamelens.client.query.fetcher import cache_key, template_scope
+from gamelens.client.connection.metrics_api import DryApi
+from gamelens.client.query.arguments import QuerySpec
+from gamelens.client.query.planner import rest_groups, rest_plan
 from gamelens.client.query.progress import expected_s
+from gamelens.client.query.query_run import NO_ROWS, QueryRun, Source
 from gamelens.client.tables.filter_values import unprovable_values
-from gamelens.client.tables.table_schema import schema
-from gamelens.client.tables.time_ranges import BucketSlice, ResolvedRange, enclosing_interval
-from gamelens.wire.filters import nullable_in, with_values_of
+from gamelens.client.tables.table_operations import schema
+from gamelens.client.tables.time_ranges import enclosing_interval
 from gamelens.wire.intervals import Interval
 
 _SHOWN: Final = 20
-_TYPICAL_STUDIOS: Final = ("…",)
 
 
 class PlannedPiece(msgspec.Struct, frozen=True, kw_only=True):
@@ -89,176 +82,47 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
                 yield f"  … and {len(self.pieces) - _SHOWN} more"
 
 
-class PlanEstimator:
-    """Estimates the plan of one query from remembered lists and the cache.
+async def plan_cost(run: QueryRun, api: DryApi, spec: QuerySpec) -> Plan:
+    """Return the cost of *spec*, whose *run* is prepared with *api*: what is neither remembered nor in the cache.
 
-    The number of values in a list that is not remembered is guessed.
-
-    Args:
-        service: its remembered lists are read, no list is requested.
-        cache: its index is read; None for a client without a cache.
-        fresh_s: how long cached buckets that may still change count as fresh.
+    Raises:
+        NotYetAvailable, BadQuery, NotAdditive: as in `QueryRun.execute`.
     """
-
-    def __init__(self, service: MetricsApi, cache: AnswerCache | None, *, fresh_s: float) -> None:
-        self._service = service
-        self._cache = cache
-        self._fresh_s = fresh_s
-        self._lists_to_request: set[object] = set()
-        self._guessed: dict[str, None] = {}
-
-    def plan(self, spec: QuerySpec, times: ResolvedRange, *, max_days: int | None) -> Plan:
-        """Return the plan of *spec* over *times*.
-
-        Raises:
-            BadQuery: the query cannot be sent.
-        """
-        given, spec = spec, self._narrowed(spec, times)
-        values = self._fan_out_values(spec, fan_out_interval(spec, times))
-        plans = plan_requests(spec, times.covered, max_days=max_days, values=values)
-        plans += [plan.total for plan in plans if plan.total is not None]
-        rests = [self._rest_plan(plan, times, values) for plan in plans if plan.rest is not None]
-        plans = list({id(source): source for plan in plans for source in plan.sources}.values())
-        self._count_title_lists(spec, plans, times.covered)
-        self._count_value_lists(given, times.available)
-        pieces, slices, cached_slices = [], 0, 0
-        known = [(plan, True) for plan in plans]
-        for plan, is_known in known + [(source, is_known) for rest, is_known in rests for source in rest.sources]:
-            for template in plan.templates:
-                cached = self._cached(plan, template, times) if is_known else frozenset()
-                slices, cached_slices = slices + len(plan.slices), cached_slices + len(cached)
-                for run in plan.runs([slice_ for slice_ in plan.slices if slice_ not in cached]):
-                    scope = template_scope(template)
-                    piece = PlannedPiece(
-                        metric=plan.metric, interval=enclosing_interval(run), buckets=len(run), scope=scope
-                    )
-                    pieces.append(piece)
-        requests = len(self._lists_to_request) + len(pieces)
-        return Plan(
-            requests=requests,
-            seconds=round(expected_s(requests), 1),
-            cached_share=cached_slices / slices if slices else 0.0,
-            pieces=tuple(pieces),
-            clipped=times.covered if times.covered != times.requested else None,
-            guessed=tuple(self._guessed),
-        )
-
-    def _rest_plan(self, plan: MetricPlan, times: ResolvedRange, values: FanOutValues) -> tuple[MetricPlan, bool]:
-        """Return the requests for what `top` leaves out, and whether their filters are known.
-
-        They are known where the rows of *plan* are in the cache.
-        """
-        groups, shown = rest_groups(plan, values), schema(plan.metric, plan.dimensions).empty_table()
-        is_known = all(
-            len(self._cached(source, template, times)) == len(source.slices)
-            for source in plan.sources
-            for template in source.templates
-        )
-        if self._cache is None or not is_known:
-            return rest_plan(plan, groups, shown, values), False
-        answers = {}
-        for part in plan.sources:
-            keys = [cache_key(template, self._service.edition) for template in part.templates]
-            found = [
-                self._cache.find(key, part.slices, available=times.available, fresh_s=self._fresh_s).table
-                for key in keys
-            ]
-            answers[id(part)] = [[table] if table is not None else [] for table in found]
-        lists = self._game_lists(None, times.covered) if any(part.labels for part in plan.sources) else []
-        studio_of_game = {game.id: game.studio_id for games in lists for game in games or ()}
-        shown = TableBuilder(times, studio_of_game, lambda _: set()).build(plan, answers)
-        return rest_plan(plan, groups, shown, values), True
-
-    def _cached(self, plan: MetricPlan, template: RequestTemplate, times: ResolvedRange) -> frozenset[BucketSlice]:
-        if self._cache is None:
-            return frozenset()
-        key = cache_key(template, self._service.edition)
-        return self._cache.fresh_slices(key, plan.slices, available=times.available, fresh_s=self._fresh_s)
-
-    def _narrowed(self, spec: QuerySpec, times: ResolvedRange) -> QuerySpec:
-        """Return *spec* with ids and values from remembered lists.
-
-        A name stays as it is where its list is not remembered, and values are guessed.
-        """
-        studios, games, where = spec.studios, spec.games, spec.where
-        if has_titles(studios) and (listed := self._remembered(studios_key(times.available))) is not None:
-            studios = ids_of("studios", studios or (), {studio.id: (studio.name,) for studio in listed}) or studios
-        if has_titles(games):
-            lists = self._game_lists(studios, times.available)
-            titles = {game.id: (game.title,) for listed in lists for game in listed or ()}
-            games = (ids_of("games", games or (), titles) if None not in lists else None) or games
-        spec = msgspec.structs.replace(spec, studios=studios, games=games)
-        if where is not None and (names := nullable_in(where)):
-            interval = fan_out_interval(spec, times)
-            where = with_values_of(where, {name: self._values(name, spec, interval) for name in names})
-        return msgspec.structs.replace(spec, where=where)
-
-    def _fan_out_values(self, spec: QuerySpec, interval: Interval) -> FanOutValues:
-        dimensions = fan_out_dimensions(spec)
-        others = [name for name in dimensions if name not in (GAME_ID, STUDIO_ID)]
-        return FanOutValues(
-            games=self._games(spec, interval) if GAME_ID in dimensions else (),
-            studios=self._studios(spec, interval) if STUDIO_ID in dimensions else (),
-            values={name: self._values(name, spec, interval) for name in others},
-        )
-
-    def _values(self, name: str, spec: QuerySpec, interval: Interval) -> tuple[str, ...]:
-        answer = self._remembered(values_key(name, interval, spec.studios or (), spec.games or ()))
-        return self._guess(name, typical_values(name)) if answer is None else tuple(answer.values)
-
-    def _studios(self, spec: QuerySpec, interval: Interval) -> tuple[str, ...]:
-        studios = self._remembered(studios_key(interval))
-        if studios is None:
-            return self._guess(STUDIO_ID, spec.studios or _TYPICAL_STUDIOS)
-        return tuple(studio.id for studio in studios if spec.studios is None or studio.id in spec.studios)
-
-    def _games(self, spec: QuerySpec, interval: Interval) -> tuple[str, ...]:
-        lists = self._game_lists(spec.studios, interval)
-        ids: list[str] = []
-        for games in lists:
-            if games is None:
-                return self._guess(GAME_ID, spec.games or typical_values(GAME_ID))
-            ids += [game.id for game in games]
-        return tuple(game for game in ids if spec.games is None or game in spec.games)
-
-    def _count_title_lists(self, spec: QuerySpec, plans: Sequence[MetricPlan], interval: Interval) -> None:
-        """Count the lists for titles and for the studios of games.
-
-        The titles of studios are in the list that those of games begin with.
-        """
-        if any(plan.labels for plan in plans):
-            self._game_lists(None, interval)
-        if GAME_ID in spec.titled:
-            self._game_lists(spec.studios, interval)
-
-    def _count_value_lists(self, spec: QuerySpec, available: Interval) -> None:
-        """Count the lists for values in the filter that the answer cannot prove."""
-        if spec.where is None:
-            return
+    _, plans = await run.prepare(spec)
+    run.find_cached(plans, with_rows=False)
+    unknown = []
+    for plan in (plan for plan in plans if plan.rest is not None):
+        groups = rest_groups(plan, run.values)
+        own = [source for source in run.sources if any(source.plan is it for it in plan.sources)]
+        if run.cache is None or any(source.all_requests for source in own):  # the largest values are not known yet
+            rest = rest_plan(plan, groups, schema(plan.metric, plan.dimensions).empty_table(), run.values)
+            unknown += [Source(source, [NO_ROWS] * len(source.templates)) for source in rest.sources]
+        else:
+            for source in own:
+                source.cached = [run.cached_rows(source.plan, template) for template in source.plan.templates]
+            run.find_cached([rest_plan(plan, groups, run.builder().build(plan), run.values)], with_rows=False)
+    if spec.where is not None:  # lists for the values in the filter that the answer cannot prove
         for dimension, values in unprovable_values(spec.where, spec.dimensions).items():
-            if self._service.needs_list(dimension, values):
-                self._remembered(values_key(dimension, available, (), ()))
-
-    def _game_lists(self, studios: Sequence[str] | None, interval: Interval) -> list[list[GameListing] | None]:
-        """Return the games of each of *studios*, or None for a list that is not remembered.
-
-        For all studios, *studios* is None.
-        """
-        listed = self._remembered(studios_key(interval))
-        if studios is None:
-            studios = (
-                [studio.id for studio in listed] if listed is not None else self._guess(STUDIO_ID, _TYPICAL_STUDIOS)
-            )
-        return [self._remembered(games_key(studio, interval)) for studio in dict.fromkeys(studios)]
-
-    def _remembered(self, key: object) -> Any:
-        """Return the remembered list, or None and count it as a request."""
-        answer = self._service.remembered(key)
-        if answer is None:
-            self._lists_to_request.add(key)
-        return answer
-
-    def _guess(self, name: str, values: tuple[str, ...]) -> tuple[str, ...]:
-        """Return *values* in place of those of *name*, and record that their number is a guess."""
-        self._guessed[name] = None
-        return values
+            api.count_list(dimension, values, run.times.available)
+    sources, times = [*run.sources, *unknown], run.times
+    pieces = tuple(
+        PlannedPiece(
+            metric=request.plan.metric,
+            interval=enclosing_interval(request.run),
+            buckets=len(request.run),
+            scope=request.template.scope,
+        )
+        for source in sources
+        for request in source.all_requests
+    )
+    slices = sum(len(source.plan.slices) * len(source.cached) for source in sources)
+    cached = sum(len(rows.slices) for source in sources for rows in source.cached)
+    requests = len(api.lists) + len(pieces)
+    return Plan(
+        requests=requests,
+        seconds=round(expected_s(requests), 1),
+        cached_share=cached / slices if slices else 0.0,
+        pieces=pieces,
+        clipped=times.covered if times.covered != times.requested else None,
+        guessed=tuple(run.guessed | api.guessed),
+    )

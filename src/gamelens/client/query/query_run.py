@@ -1,52 +1,71 @@
-"""One query under way, step by step: from its arguments to its frame.
+"""One query under way: names, range, ids, values, requests, rows, frame.
 
-`QueryRun.execute` is the only path. Rows and retention differ in their `QuerySteps`; a refresh reads nothing from the
-cache.
+`QueryRun.execute` reads downwards and is the only path. Rows and retention are two ways to plan requests and to put
+their rows together. `plan_cost` prepares the same run and sends nothing.
+
+All requests of a query go to the rate limiter together. A request that fails leaves a gap and stops only those that
+would fail as well: all of them where the key is refused or the rate limit is used up, those of the same shape where the
+service refuses the query.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
-from typing import Any, Protocol, TypeVar
+from typing import Any, Final
 
 import msgspec
 import pyarrow as pa
 
 from gamelens.catalog import ALIASES, DIMENSIONS, METRICS
-from gamelens.client.answer_cache import AnswerCache
+from gamelens.client.answer_cache import AnswerCache, CachedRows, CacheKey
 from gamelens.client.connection.event_loop import gather
-from gamelens.client.connection.metrics_api import MetricsApi
-from gamelens.client.connection.name_lookup import NameLookup
+from gamelens.client.connection.metrics_api import MetricsApi, UnlistedError
 from gamelens.client.limits.deadline import Deadline
-from gamelens.client.plans.metric_plan import FanOutValues, MetricPlan
-from gamelens.client.plans.planner import fan_out_dimensions, fan_out_interval, placeholder_values, plan_requests
-from gamelens.client.plans.query_spec import (
-    GAME_ID,
-    STUDIO_ID,
-    ExecutionOptions,
-    QuerySpec,
-    RetentionSpec,
-    query_record,
-)
-from gamelens.client.plans.rest_requests import rest_groups, rest_plan
-from gamelens.client.plans.table_builder import TableBuilder, default_limit_warning
+from gamelens.client.query import retention
+from gamelens.client.query.arguments import GAME_ID, STUDIO_ID, ExecutionOptions, QuerySpec, query_record
+from gamelens.client.query.build import MetricRows, TableBuilder, default_limit_warning, join_metrics
 from gamelens.client.query.data_frames import add_titles, to_frame, unique_game_titles, unique_studio_names
-from gamelens.client.query.fetcher import Fetcher
+from gamelens.client.query.planner import (
+    MetricPlan,
+    RequestTemplate,
+    RestGroup,
+    Values,
+    fan_out_dimensions,
+    fan_out_interval,
+    plan_requests,
+    rest_groups,
+    rest_plan,
+    typical_values,
+)
 from gamelens.client.query.progress import Progress
-from gamelens.client.tables.metric_join import MetricRows, join_metrics
-from gamelens.client.tables.table_operations import concatenate, full_buckets, sort_by_time
-from gamelens.client.tables.table_schema import schema
-from gamelens.client.tables.time_ranges import ResolvedRange, enclosing_interval, resolve_range
-from gamelens.errors import NotYetAvailable, PartialResult, Unreachable
-from gamelens.receipts import RECEIPT, Receipt, package_version
-from gamelens.wire.filters import dimensions_in
+from gamelens.client.tables import table_operations as tables
+from gamelens.client.tables.answer_reading import read_answer
+from gamelens.client.tables.table_operations import schema
+from gamelens.client.tables.time_ranges import BucketSlice, ResolvedRange, enclosing_interval, resolve_range
+from gamelens.errors import (
+    AuthError,
+    BadQuery,
+    GamelensError,
+    NotYetAvailable,
+    PartialResult,
+    RateLimited,
+    Retryable,
+    Unreachable,
+)
+from gamelens.receipts import RECEIPT, Gap, Receipt, package_version
+from gamelens.wire.filters import dimensions_in, nullable_in, with_values_of
 from gamelens.wire.intervals import Interval
 from gamelens.wire.limits import DEFAULT_LIMIT
+from gamelens.wire.queries import MetricQuery
 
-Spec = TypeVar("Spec", QuerySpec, RetentionSpec)
+_COMMON: Final = (AuthError, BadQuery, RateLimited)
+"""Failures that other requests would meet as well."""
+_FANNED_FIELDS: Final = {"filter", "game", "games", "studios"}
+NO_ROWS: Final = CachedRows(None, frozenset())
 
 
 class QueryResult(msgspec.Struct, frozen=True):
@@ -69,91 +88,77 @@ class QueryResult(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(self, receipt=receipt)
 
 
-class QuerySteps(Protocol):
-    """The steps in which a query for rows and a query for retention differ."""
+class Request:
+    """One request: *template* over *run*, adjacent bucket slices of *plan*.
+
+    Attributes:
+        table: its rows, once it is answered.
+        error: the failure, once it has failed.
+        is_stopped: whether it was not sent, because another one failed.
+    """
+
+    def __init__(self, plan: MetricPlan, template: RequestTemplate, run: tuple[BucketSlice, ...]) -> None:
+        self.plan = plan
+        self.template = template
+        self.run = run
+        self.table: pa.Table | None = None
+        self.error: GamelensError | None = None
+        self.is_stopped = False
 
     @property
-    def recorded(self) -> QuerySpec:
-        """The query as the receipt records it and titles are looked up for it."""
-        ...
+    def gap(self) -> Gap:
+        """The gap that it leaves without an answer.
 
-    @property
-    def sent(self) -> QuerySpec:
-        """The query whose names are checked and whose dimensions are fanned out."""
-        ...
-
-    @property
-    def ages(self) -> tuple[int, ...]:
-        """The days since install that the receipt records, empty for rows."""
-        ...
-
-    def fan_out_interval(self, times: ResolvedRange) -> Interval:
-        """Return the interval whose values a fan-out covers."""
-        ...
-
-    def plan(self, times: ResolvedRange, values: FanOutValues, unknown: Collection[str]) -> list[MetricPlan]:
-        """Return the requests of each metric.
-
-        *unknown* are dimensions that only the service knows.
-
-        Raises:
-            BadQuery, NotAdditive: the query cannot be sent, or its answers not be put together.
+        Where the rows of a bucket are summed over several requests, the gap covers all slices of the bucket.
         """
-        ...
-
-    def assemble(
-        self, run: QueryRun, plans: Sequence[MetricPlan], tables: Sequence[pa.Table], times: ResolvedRange
-    ) -> pa.Table:
-        """Return one table made of *tables*, those of *plans*."""
-        ...
-
-    def columns(self, plans: Sequence[MetricPlan]) -> tuple[str, ...]:
-        """Return the dimensions among the columns of the assembled table."""
-        ...
+        interval = enclosing_interval(self.run)
+        if self.plan.adds_up:
+            starts = {slice_.bucket_start for slice_ in self.run}
+            is_all = self.plan.every == "all"
+            interval = enclosing_interval([it for it in self.plan.slices if is_all or it.bucket_start in starts])
+        template = self.template
+        return Gap(metric=template.metric, interval=str(interval), scope=template.scope, error=str(self.error))
 
 
-class RowsSteps:
-    """The steps of a query for rows: one plan for each metric, and their tables side by side."""
+class Source:
+    """What answers one plan.
 
-    ages: tuple[int, ...] = ()
+    Attributes:
+        plan: the plan, which is not that of an alias.
+        cached: for each template the rows that the cache has.
+        requests: for each template the requests for the others.
+    """
 
-    def __init__(self, spec: QuerySpec, *, max_days: int | None) -> None:
-        self.recorded = self.sent = spec
-        self._max_days = max_days
+    def __init__(self, plan: MetricPlan, cached: Sequence[CachedRows]) -> None:
+        self.plan = plan
+        self.cached = cached
+        self.requests = [
+            [Request(plan, template, run) for run in plan.runs([it for it in plan.slices if it not in rows.slices])]
+            for template, rows in zip(plan.templates, cached, strict=True)
+        ]
 
-    def fan_out_interval(self, times: ResolvedRange) -> Interval:
-        """Return the covered interval, for retention metrics from the first install day on."""
-        return fan_out_interval(self.sent, times)
+    @property
+    def all_requests(self) -> list[Request]:
+        """Its requests, of all templates."""
+        return [request for requests in self.requests for request in requests]
 
-    def plan(self, times: ResolvedRange, values: FanOutValues, unknown: Collection[str]) -> list[MetricPlan]:
-        """Return the requests of each metric."""
-        return plan_requests(self.sent, times.covered, max_days=self._max_days, unknown=unknown, values=values)
+    def answers(self) -> list[list[pa.Table]]:
+        """Return the tables of each template.
 
-    def assemble(
-        self, run: QueryRun, plans: Sequence[MetricPlan], tables: Sequence[pa.Table], times: ResolvedRange
-    ) -> pa.Table:
-        """Return the tables of all metrics joined.
-
-        A field that two metrics have is prefixed with its metric. Counts and money are 0 where the service has no row
-        and no request failed. A field that the catalog does not know is kept, with a warning.
+        Where the rows of a bucket are summed over several requests and one of them failed, the bucket is left out.
         """
-        for plan, table in zip(plans, tables, strict=True):
-            known = {*plan.dimensions, *schema(plan.metric, ()).names}
-            unknown = [name for name in table.column_names if name not in known]
-            if plan.metric in METRICS and unknown:
-                run.warnings.append(f"{plan.metric} came with fields this version does not know: {', '.join(unknown)}")
-        if len(plans) == 1:
-            return tables[0]
-        rows = []
-        for plan, table in zip(plans, tables, strict=True):
-            full = full_buckets(table, plan.top, plan.within) if plan.top else set()
-            rows.append(MetricRows(metric=plan.metric, table=table, unknown=run.missing_buckets(plan) | full))
-        joined, run.filled = join_metrics(plans[0].dimensions, rows, () if self.sent.top else plans[0].starts)
-        return joined
-
-    def columns(self, plans: Sequence[MetricPlan]) -> tuple[str, ...]:
-        """Return the dimensions of the rows."""
-        return plans[0].dimensions
+        answers = []
+        for rows, requests in zip(self.cached, self.requests, strict=True):
+            found = [request.table for request in requests if request.table is not None]
+            found += [rows.table] if rows.table is not None else []
+            missing = [slice_ for request in requests if request.table is None for slice_ in request.run]
+            if missing and self.plan.adds_up:
+                starts = [slice_.bucket_start for slice_ in missing]
+                # A part of the only number there is would be a wrong number.
+                is_all = self.plan.every == "all"
+                found = [] if is_all else [tables.drop_buckets(table, starts) for table in found]
+            answers.append(found)
+        return answers
 
 
 class QueryRun:
@@ -161,15 +166,21 @@ class QueryRun:
 
     Args:
         service: answers the requests.
-        cache, fresh_s, reads_cache: as in `Fetcher`.
+        cache: has rows that need no request, and stores the answers; None for a client without a cache.
+        fresh_s: how long cached buckets that may still change count as fresh.
+        max_days: most days of one request; None for the limit of the service.
         options: how the query is executed.
         progress: counts the requests, for the bar.
+        reads_cache: whether rows are taken from the cache, which stores answers in any case.
         now: the wall clock.
 
     Attributes:
         warnings: texts for the analyst, which the receipt lists.
+        sources: all sources of rows so far.
+        times: the requested, available and covered interval.
+        values: those that a fan-out covers.
         studio_of_game: studio ids by game id, where the frame shows the studios of games.
-        filled: number of rows of each metric whose counts and money were set to 0.
+        guessed: dimensions whose number of values was guessed, in a run that only counts requests.
     """
 
     def __init__(
@@ -178,33 +189,36 @@ class QueryRun:
         *,
         cache: AnswerCache | None,
         fresh_s: float,
-        reads_cache: bool,
+        max_days: int | None,
         options: ExecutionOptions,
         progress: Progress,
+        reads_cache: bool = True,
         now: Callable[[], float] = time.time,
     ) -> None:
-        self.warnings: list[str] = []
-        self.studio_of_game: Mapping[str, str | None] = {}
-        self.filled: dict[str, int] = {}
-        self._service = service
-        self._options = options
-        self._tally = progress.tally
-        self._is_truncated = False
-        self._values_listed: Sequence[str] = ()
-        self._titles: dict[str, Mapping[str, str]] = {}
-        self._deadline = Deadline(options.deadline_s)
+        self.service = service
+        self.cache = cache
+        self.fresh_s = fresh_s
+        self.max_days = max_days
+        self.options = options
+        self.progress = progress
+        self.reads_cache = reads_cache and cache is not None
+        self.deadline = Deadline(options.deadline_s)
         self._started_at = datetime.fromtimestamp(now(), UTC)
-        self._fetcher = Fetcher(
-            service,
-            cache=cache,
-            fresh_s=fresh_s,
-            reads_cache=reads_cache,
-            progress=progress,
-            deadline=self._deadline,
-        )
+        self.warnings: list[str] = []
+        self.sources: list[Source] = []
+        self._unsent: list[Request] = []
+        self.guessed: dict[str, None] = {}
+        self.times: ResolvedRange
+        self.values: Values = {}
+        self.studio_of_game: Mapping[str, str | None] = {}
+        self._tasks: dict[Request, asyncio.Task[None]] = {}
+        self._failure: GamelensError | None = None
+        self._titles: dict[str, Mapping[str, str]] = {}
+        self._filled: dict[str, int] = {}
+        self._is_truncated = False
 
-    async def execute(self, spec: Spec, steps_of: Callable[[Spec], QuerySteps]) -> QueryResult:
-        """Return the result of *spec*, by the steps that *steps_of* makes of it.
+    async def execute(self, spec: QuerySpec) -> QueryResult:
+        """Return the result of *spec*.
 
         Raises:
             NotYetAvailable: part of the time range is not available.
@@ -212,45 +226,41 @@ class QueryRun:
             Truncated: all values were queried, and an answer holds as many as the service gives.
             PartialResult: requests failed, and gaps are not wanted or there is nothing else.
         """
-        steps = steps_of(spec)
-        given = steps.recorded
-        unknown = await self._deadline.run(self._check_names(steps.sent))
-        times = (await self._resolve_range()).whole(self._options.whole_buckets)
+        sent, plans = await self.prepare(spec)
+        built = await self._fetch(plans)
+        if not spec.ages:
+            table = await asyncio.to_thread(self._side_by_side, plans, built)
+            return await self._finish(spec, table, plans[0].dimensions)
+        missing = {age: self._missing_days(age) for age in (None, *spec.ages)}
+        rows = retention.table(spec, sent, built, self.times, missing, self.studio_of_game)
+        return await self._finish(spec, rows, spec.dimensions)
+
+    async def prepare(self, spec: QuerySpec) -> tuple[QuerySpec, list[MetricPlan]]:
+        """Return *spec* as it is sent, and the plan of each metric: everything but the rows.
+
+        Raises:
+            NotYetAvailable, BadQuery, NotAdditive: as in `execute`.
+        """
+        sent = retention.sent_query(spec) if spec.ages else spec
+        unknown = await self.deadline.run(self._check_names(sent))
+        self.times = times = (await self._resolve_range()).whole(self.options.whole_buckets)
+        interval = retention.fan_out_interval(spec.ages, times) if spec.ages else fan_out_interval(sent, times)
+
+        def plans_for(values: Values) -> list[MetricPlan]:
+            if spec.ages:
+                return retention.plans(spec.ages, sent, times, values, max_days=self.max_days)
+            return plan_requests(sent, times.covered, max_days=self.max_days, unknown=unknown, values=values)
 
         # The service takes ids and compares with values: those stand in place of titles and of null from here on.
-        interval = steps.fan_out_interval(times)
-        lookup = NameLookup(self._service, times.available, self._tally)
-        studios = await self._deadline.run(lookup.studios(spec.studios))
-        games = await self._deadline.run(lookup.games(spec.games, studios))
-        where = await self._deadline.run(lookup.filter(spec.where, interval, studios=studios, games=games))
-        steps = steps_of(msgspec.structs.replace(spec, studios=studios, games=games, where=where))
-
-        dimensions = fan_out_dimensions(steps.sent)
+        sent = await self.deadline.run(self._with_ids(sent, interval))
+        dimensions = fan_out_dimensions(sent)
         if dimensions:  # a query that cannot be sent is refused before a list is requested
-            steps.plan(times, placeholder_values(dimensions), unknown)
-        lists = await self._deadline.run(gather(self._list(name, steps.sent, interval) for name in dimensions))
-        listed = dict(zip(dimensions, lists, strict=True))
-        values = FanOutValues(games=listed.pop(GAME_ID, ()), studios=listed.pop(STUDIO_ID, ()), values=listed)
-
-        plans = steps.plan(times, values, unknown)
-        await self._deadline.run(self._look_up_titles(steps.recorded, plans, times))
-        tables = await self._fetch(plans, times, values)
-        table = await asyncio.to_thread(steps.assemble, self, plans, tables, times)
-        await self._check_values(given, table)
-        receipt = self._receipt(given, steps.ages, times)
-        return await self._finish(table, steps.columns(plans), receipt)
-
-    def missing_buckets(self, plan: MetricPlan) -> set[datetime]:
-        """Return the starts of the buckets of *plan* for which rows are missing."""
-        return self._fetcher.missing_buckets(plan)
-
-    def missing_intervals(self, since_days_ago: int | None) -> list[Interval]:
-        """Return the intervals whose requests for *since_days_ago* failed."""
-        return [
-            enclosing_interval(job.run)
-            for job in self._fetcher.missing
-            if job.template.query.since_days_ago == since_days_ago
-        ]
+            plans_for(dict.fromkeys(dimensions, ("…",)))
+        lists = await self.deadline.run(gather(self._list(name, sent, interval) for name in dimensions))
+        self.values = dict(zip(dimensions, lists, strict=True))
+        plans = plans_for(self.values)
+        await self.deadline.run(self._look_up_titles(spec, sent, plans))
+        return sent, plans
 
     async def _check_names(self, spec: QuerySpec) -> list[str]:
         """Return the dimensions that only the service knows, and warn of each unknown name.
@@ -260,9 +270,9 @@ class QueryRun:
         """
         filtered = list(dimensions_in(spec.where)) if spec.where is not None else []
         columns = {*DIMENSIONS, STUDIO_ID}
-        metrics = await self._service.unknown_names("metric", spec.metrics, {**METRICS, **ALIASES})
-        dimensions = await self._service.unknown_names("by", spec.dimensions, columns)
-        dimensions += await self._service.unknown_names("where", filtered, DIMENSIONS)
+        metrics = await self.service.unknown_names("metric", spec.metrics, {**METRICS, **ALIASES})
+        dimensions = await self.service.unknown_names("by", spec.dimensions, columns)
+        dimensions += await self.service.unknown_names("where", filtered, DIMENSIONS)
         for name in dict.fromkeys([*metrics, *dimensions]):
             self.warnings.append(f"this version does not know {name}, the service does: passed on as it is")
         return dimensions
@@ -273,121 +283,305 @@ class QueryRun:
         Raises:
             NotYetAvailable: part of the time range is not available, or not by the deadline.
         """
-        options = self._options
-        resolving = self._service.resolve_range(
-            options.over, options.when_unavailable, self._deadline.left_s, self._tally
-        )
+        over, when, deadline = self.options.over, self.options.when_unavailable, self.deadline
         try:
-            return await self._deadline.run(resolving)
+            return await deadline.run(self.service.resolve_range(over, when, deadline.left_s, self.progress.tally))
         except Unreachable:
-            available = self._service.last_available
-            if options.when_unavailable != "wait" or self._deadline.left_s != 0 or available is None:
+            available = self.service.last_available
+            if when != "wait" or deadline.left_s != 0 or available is None:
                 raise
             # The service answered in time: only its available interval did not grow far enough.
-            late = NotYetAvailable(resolve_range(options.over, available), available, tried="wait")
+            late = NotYetAvailable(resolve_range(over, available), available, tried="wait")
         raise late
 
-    async def _list(self, dimension: str, spec: QuerySpec, interval: Interval) -> tuple[str, ...]:
-        """Return the distinct values of *dimension* within the games and studios of *spec*."""
-        games, studios = spec.games, spec.studios
-        if dimension == GAME_ID:
-            listings = await self._service.games(interval, studios, tally=self._tally)
-            return tuple(dict.fromkeys(game.id for game in listings if games is None or game.id in games))
-        if dimension == STUDIO_ID:
-            listed = await self._service.studios(interval, self._tally)
-            return tuple(dict.fromkeys(studio.id for studio in listed if studios is None or studio.id in studios))
-        values = await self._service.dimension_values(
-            dimension, interval, studios=studios or (), games=games or (), tally=self._tally
-        )
-        self.warnings += [default_limit_warning(f"the list of {dimension}")] if len(values) == DEFAULT_LIMIT else []
-        return tuple(values)
+    async def _with_ids(self, spec: QuerySpec, interval: Interval) -> QuerySpec:
+        """Return *spec* with ids in place of titles, and values in place of null."""
+        available, tally, where = self.times.available, self.progress.tally, spec.where
+        studios = await self.service.ids("studios", spec.studios, available, tally=tally)
+        games = await self.service.ids("games", spec.games, available, studios, tally)
+        spec = spec.with_(studios=studios, games=games)
+        if where is None or not (names := nullable_in(where)):
+            return spec
+        lists = await gather(self._list(name, spec, interval, warns=False) for name in names)
+        return spec.with_(where=with_values_of(where, dict(zip(names, lists, strict=True))))
 
-    async def _look_up_titles(self, spec: QuerySpec, plans: Sequence[MetricPlan], times: ResolvedRange) -> None:
+    async def _list(self, name: str, spec: QuerySpec, interval: Interval, *, warns: bool = True) -> tuple[str, ...]:
+        """Return the distinct values of the dimension *name* within the games and studios of *spec*.
+
+        Where a run that only counts requests does not know them, they are as many as usual.
+        """
+        games, studios, tally = spec.games, spec.studios, self.progress.tally
+        try:
+            if name == GAME_ID:
+                ids = [game.id for game in await self.service.games(interval, studios, tally)]
+                return tuple(dict.fromkeys(id_ for id_ in ids if games is None or id_ in games))
+            if name == STUDIO_ID:
+                ids = [studio.id for studio in await self.service.studios(interval, tally)]
+                return tuple(dict.fromkeys(id_ for id_ in ids if studios is None or id_ in studios))
+            listed = await self.service.dimension_values(
+                name, interval, studios=studios or (), games=games or (), tally=tally
+            )
+        except UnlistedError:
+            self.guessed[name] = None
+            own = {GAME_ID: games, STUDIO_ID: studios or ("…",)}.get(name)
+            return own or typical_values(name)
+        if warns and len(listed) == DEFAULT_LIMIT:
+            self.warnings.append(default_limit_warning(f"the list of {name}"))
+        return tuple(listed)
+
+    async def _look_up_titles(self, spec: QuerySpec, sent: QuerySpec, plans: Sequence[MetricPlan]) -> None:
         """Request the titles that the frame shows, and the studios of games.
 
         Before the rows: a list that fails later would cost rows that are already there.
         """
-        interval = times.covered
+        service, interval, tally = self.service, self.times.covered, self.progress.tally
         if STUDIO_ID in spec.dimensions and any(plan.labels or GAME_ID in plan.dimensions for plan in plans):
-            games = await self._service.games(interval, tally=self._tally)
-            self.studio_of_game = self._fetcher.studio_of_game = {game.id: game.studio_id for game in games}
+            with suppress(UnlistedError):
+                self.studio_of_game = {game.id: game.studio_id for game in await service.games(interval, tally=tally)}
         if GAME_ID in spec.titled:
-            games = await self._service.games(interval, spec.studios, self._tally)
-            self._titles[GAME_ID] = unique_game_titles(games)
+            with suppress(UnlistedError):
+                self._titles[GAME_ID] = unique_game_titles(await service.games(interval, sent.studios, tally))
         if STUDIO_ID in spec.titled:
-            self._titles[STUDIO_ID] = unique_studio_names(await self._service.studios(interval, self._tally))
+            with suppress(UnlistedError):
+                self._titles[STUDIO_ID] = unique_studio_names(await service.studios(interval, tally))
 
-    async def _fetch(self, plans: Sequence[MetricPlan], times: ResolvedRange, values: FanOutValues) -> list[pa.Table]:
-        """Return the table of each of *plans*."""
-        planned = [plan for plan in plans if any(source.templates for source in plan.sources)]
-        planned += [plan.total for plan in planned if plan.total is not None]
-        requested = list({id(source): source for plan in planned for source in plan.sources}.values())
-        fetched = await self._fetcher.fetch(requested, times.available)
-        answers = {id(plan): rows for plan, rows in zip(requested, fetched, strict=True)}
-        builder = TableBuilder(times, self.studio_of_game, self._fetcher.missing_buckets)
-        tables = [await asyncio.to_thread(builder.build, plan, answers) for plan in plans]
+    async def _fetch(self, plans: Sequence[MetricPlan]) -> list[pa.Table]:
+        """Return the table of each of *plans*, with gaps where requests failed.
+
+        Raises:
+            GamelensError: nothing came for one reason: the only request failed, or one failure stopped all others.
+        """
+        await self._send(await asyncio.to_thread(self.find_cached, plans))
+        builder = self.builder()
+        built = [await asyncio.to_thread(builder.build, plan) for plan in plans]
         for position, plan in enumerate(plans):
             if plan.rest is not None:
-                tables[position] = await self._with_rest(plan, tables[position], times, values, builder)
+                built[position] = await self._with_rest(plan, built[position], builder)
         self._is_truncated = builder.is_truncated
         self.warnings += builder.warnings
-        return tables
+        return built
 
-    async def _with_rest(
-        self, plan: MetricPlan, shown: pa.Table, times: ResolvedRange, values: FanOutValues, builder: TableBuilder
-    ) -> pa.Table:
+    def builder(self) -> TableBuilder:
+        """Return what builds the tables of plans from the sources."""
+        return TableBuilder(self.times.covered.start, self.studio_of_game, self._answers, self._missing_buckets)
+
+    async def _with_rest(self, plan: MetricPlan, shown: pa.Table, builder: TableBuilder) -> pa.Table:
         """Return *shown*, the largest rows of *plan*, and the rows `(other)` of further requests."""
-        groups = rest_groups(plan, values)
-        unknown = [group for group in groups if self._fetcher.is_missing(plan, group)]
-        gaps = rest_plan(plan, unknown, shown, values)
-        self._fetcher.leave_gaps(gaps, Unreachable("not asked, since the largest values are not known"))
-        rest = rest_plan(plan, [group for group in groups if group not in unknown], shown, values)
-        fetched = await self._fetcher.fetch(rest.sources, times.available)
-        answers = {id(source): rows for source, rows in zip(rest.sources, fetched, strict=True)}
-        rows = await asyncio.to_thread(builder.build, rest, answers)
-        return sort_by_time(concatenate([shown, rows], shown.schema))
+        groups = rest_groups(plan, self.values)
+        unknown = [group for group in groups if self._is_missing(plan, group)]
+        for source in rest_plan(plan, unknown, shown, self.values).sources:
+            unsent = Source(source, [NO_ROWS] * len(source.templates)).all_requests
+            for request in unsent:
+                request.error = Unreachable("not asked, since the largest values are not known")
+            self._unsent += unsent
+        rest = rest_plan(plan, [group for group in groups if group not in unknown], shown, self.values)
+        await self._send(await asyncio.to_thread(self.find_cached, [rest]))
+        rows = await asyncio.to_thread(builder.build, rest)
+        return tables.sort_by_time(tables.concatenate([shown, rows], shown.schema))
 
-    async def _check_values(self, spec: QuerySpec, table: pa.Table) -> None:
-        """Warn of each value in the filter that the service has never had."""
-        if spec.where is not None and not self._fetcher.gaps:
-            check = await self._deadline.run(self._service.check_values(spec.where, table, self._tally))
-            self.warnings += check.warnings
-            self._values_listed = check.listed
+    def find_cached(self, plans: Sequence[MetricPlan], *, with_rows: bool = True) -> list[Source]:
+        """Return a new source for each plan that has requests: *plans* or their parts, and their totals.
 
-    async def _finish(self, table: pa.Table, dimensions: Sequence[str], receipt: Receipt) -> QueryResult:
+        A plan that several share is one source.
+        """
+        plans = [plan for plan in plans if any(source.templates for source in plan.sources)]
+        new = []
+        for plan in [source for it in plans for source in it.sources] + [
+            source for it in plans if it.total is not None for source in it.total.sources
+        ]:
+            if not any(source.plan is plan for source in self.sources):
+                new.append(Source(plan, [self.cached_rows(plan, it, with_rows=with_rows) for it in plan.templates]))
+                self.sources.append(new[-1])
+        return new
+
+    def cached_rows(self, plan: MetricPlan, template: RequestTemplate, *, with_rows: bool = True) -> CachedRows:
+        """Return the fresh rows of one template that the cache has, or only for which slices it has them."""
+        if self.cache is None or not self.reads_cache:
+            return NO_ROWS
+        key, available = _cache_key(template, self.service.edition), self.times.available
+        if with_rows:
+            return self.cache.find(key, plan.slices, available=available, fresh_s=self.fresh_s)
+        return CachedRows(None, self.cache.fresh_slices(key, plan.slices, available=available, fresh_s=self.fresh_s))
+
+    async def _send(self, sources: Sequence[Source]) -> None:
+        """Send the requests of *sources* and wait for them until the deadline.
+
+        Raises:
+            GamelensError: as in `_fetch`.
+        """
+        requests = [request for source in sources for request in source.all_requests]
+        self.progress.expect(len(requests))
+        self._tasks = {request: asyncio.create_task(self._answer(request)) for request in requests}
+        tasks = self._tasks.values()
+        if requests:
+            try:
+                done, _ = await asyncio.wait(tasks, timeout=self.deadline.left_s, return_when=asyncio.FIRST_EXCEPTION)
+            finally:
+                for task in tasks:
+                    task.cancel()
+                await asyncio.gather(*tasks, return_exceptions=True)
+            for task in done:
+                if not task.cancelled() and (error := task.exception()) is not None:
+                    raise error
+        missing = [request for request in requests if request.table is None]
+        for request in missing:
+            request.error = request.error or self.deadline.error
+            self._failure = self._failure or request.error
+        if self._failure is not None and not self._has_rows:
+            own = [request.error for request in self._missing if not request.is_stopped]
+            is_one = self.deadline.left_s == 0 or all(isinstance(error, _COMMON) for error in own)
+            if len(requests) == 1 or is_one:
+                raise self._failure
+
+    async def _answer(self, request: Request) -> None:
+        """Send *request*. If it fails, the others that would fail as well are stopped."""
+        template = request.template
+        query = template.over(enclosing_interval(request.run))
+        try:
+            body = await self.service.post_query(template.metric, query, self.progress.tally)
+            # In a thread: a large answer takes long enough to delay the requests of all other queries.
+            request.table = await asyncio.to_thread(self._read, request, query, body)
+        except (Retryable, BadQuery, AuthError) as error:
+            request.error = error
+            self._failure = self._failure or error
+            for other, task in self._tasks.items():
+                if not task.done() and other is not request and self._would_fail(other, request, error):
+                    other.error = Unreachable(f"not asked, since another request failed: {error}")
+                    other.is_stopped = True
+                    task.cancel()
+        self.progress.done += 1
+
+    def _would_fail(self, other: Request, failed: Request, error: GamelensError) -> bool:
+        """Return whether *other* would fail with the *error* of the request *failed* as well.
+
+        A refusal meets all requests of the same shape: those of the metric plan, or of the fanned-out value that it
+        names. It is about the one request alone if it names the interval, or another one of the plan was answered.
+        """
+        if not isinstance(error, BadQuery):
+            return isinstance(error, _COMMON)
+        answered = (request for request in self._tasks if request.table is not None)
+        if error.field == "interval" or any(request.plan is failed.plan for request in answered):
+            return False
+        return other.template is failed.template if error.field in _FANNED_FIELDS else other.plan is failed.plan
+
+    def _read(self, request: Request, query: MetricQuery, body: bytes) -> pa.Table:
+        """Return the rows of an answer, which the cache keeps."""
+        template, run = request.template, request.run
+        answer = read_answer(template.metric, query, template.carried, body, self.studio_of_game)
+        table = tables.sort_by_time(answer)
+        # A service whose buckets begin elsewhere is not cached: its rows belong to no slice of ours.
+        if self.cache is not None and tables.bucket_starts(table) <= {slice_.bucket_start for slice_ in run}:
+            key = _cache_key(template, self.service.edition)
+            self.cache.keep(key, run, table, available=self.times.available)
+        return table
+
+    def _answers(self, plan: MetricPlan) -> list[list[pa.Table]]:
+        """Return the tables of each template of *plan*, in their order."""
+        return next((source.answers() for source in self.sources if source.plan is plan), [])
+
+    @property
+    def _missing(self) -> list[Request]:
+        """The requests without an answer."""
+        return [it for source in self.sources for it in source.all_requests if it.table is None] + self._unsent
+
+    @property
+    def _has_rows(self) -> bool:
+        """Whether any request was answered, or rows needed none."""
+        return any(
+            any(rows.slices for rows in source.cached) or any(it.table is not None for it in source.all_requests)
+            for source in self.sources
+        )
+
+    def _missing_buckets(self, plan: MetricPlan) -> set[datetime]:
+        """Return the starts of the buckets of *plan* whose rows or total are missing."""
+        own = [source for owner in (plan, plan.total) if owner is not None for source in owner.sources]
+        return {
+            slice_.bucket_start if request.plan.every == plan.every else plan.start_of(slice_.bucket_start)
+            for request in self._missing
+            for slice_ in request.run
+            if any(request.plan is source for source in own)
+        }
+
+    def _is_missing(self, plan: MetricPlan, group: RestGroup) -> bool:
+        """Return whether a request of *plan* for the rows of *group* failed."""
+        return any(
+            request.plan is source and set(request.template.fixed) <= set(group)
+            for request in self._missing
+            for source in plan.sources
+        )
+
+    def _missing_days(self, age: int | None) -> list[Interval]:
+        """Return the intervals whose requests for *age*, of installs None, failed."""
+        failed = [request for request in self._missing if request.template.query.since_days_ago == age]
+        return [enclosing_interval(request.run) for request in failed]
+
+    def _side_by_side(self, plans: Sequence[MetricPlan], built: Sequence[pa.Table]) -> pa.Table:
+        """Return the tables of all metrics joined.
+
+        A field that two metrics have is prefixed with its metric. Counts and money are 0 where the service has no row
+        and no request failed. A field that the catalog does not know is kept, with a warning.
+        """
+        for plan, table in zip(plans, built, strict=True):
+            known = {*plan.dimensions, *schema(plan.metric, ()).names}
+            unknown = [name for name in table.column_names if name not in known]
+            if plan.metric in METRICS and unknown:
+                text = f"{plan.metric} came with fields this version does not know: {', '.join(unknown)}"
+                self.warnings.append(text)
+        if len(plans) == 1:
+            return built[0]
+        rows = []
+        for plan, table in zip(plans, built, strict=True):
+            full = tables.full_buckets(table, plan.top, plan.within) if plan.top else set()
+            rows.append(MetricRows(metric=plan.metric, table=table, unknown=self._missing_buckets(plan) | full))
+        joined, self._filled = join_metrics(plans[0].dimensions, rows, () if plans[0].top else plans[0].starts)
+        return joined
+
+    async def _finish(self, spec: QuerySpec, table: pa.Table, dimensions: Sequence[str]) -> QueryResult:
         """Return the frame of *table* with its titles and its receipt.
 
         Raises:
             PartialResult: requests failed, and gaps are not wanted or there is nothing else.
         """
-        table = add_titles(table, self._titles)
-        is_partial = bool(self._fetcher.gaps) and (self._options.on_error == "raise" or not self._fetcher.has_rows)
-        kind = "pandas" if is_partial else self._options.to
-        # In a thread: a large frame takes long enough to delay the requests of all other queries.
-        frame = await asyncio.to_thread(to_frame, table, dimensions, receipt, kind)
-        if is_partial:
-            gaps = [msgspec.structs.asdict(gap) for gap in self._fetcher.gaps]
-            raise PartialResult(frame, gaps) from self._fetcher.failure
-        return QueryResult(frame, receipt, table)
-
-    def _receipt(self, spec: QuerySpec, ages: tuple[int, ...], times: ResolvedRange) -> Receipt:
-        self.warnings += [self._fetcher.cache_warning] if self._fetcher.cache_warning else []
-        record = query_record(spec, self._options.over, interval=str(times.requested), days=ages)
-        return Receipt(
-            asked=record,
+        gaps, times, tally, listed = [it.gap for it in self._missing], self.times, self.progress.tally, list[str]()
+        if spec.where is not None and not gaps:  # a value that the service has never had is a warning
+            check = await self.deadline.run(self.service.check_values(spec.where, table, tally))
+            self.warnings += check.warnings
+            listed = check.listed
+        if self.cache is not None and self.cache.off is not None:
+            self.warnings.append(f"answers are not kept on disk: {self.cache.off}")
+        slices = sum(len(source.plan.slices) * len(source.cached) for source in self.sources)
+        cached = sum(len(rows.slices) for source in self.sources for rows in source.cached)
+        receipt = Receipt(
+            asked=query_record(spec, self.options.over, str(times.requested)),
             asked_at=self._started_at.isoformat(timespec="seconds"),
             as_of=times.available.end.isoformat(),
             available=str(times.available),
-            requests=self._tally.requests,
-            retries=self._tally.retries,
-            cached_share=round(self._fetcher.cached_share, 4),
-            gaps=tuple(self._fetcher.gaps),
+            requests=tally.requests,
+            retries=tally.retries,
+            cached_share=round(cached / slices, 4) if slices else 0.0,
+            gaps=tuple(gaps),
             clipped=str(times.covered) if times.covered != times.requested else None,
             truncated=self._is_truncated,
             warnings=tuple(self.warnings),
             titles=tuple(sorted(self._titles.get(GAME_ID, {}).values())),
             version=package_version(),
-            filled=self.filled,
-            provenance=self._service.provenance,
-            values_listed=tuple(self._values_listed),
+            filled=self._filled,
+            provenance=self.service.provenance,
+            values_listed=tuple(listed),
         )
+        is_partial = bool(gaps) and (self.options.on_error == "raise" or not self._has_rows)
+        kind = "pandas" if is_partial else self.options.to
+        table = add_titles(table, self._titles)
+        # In a thread: a large frame takes long enough to delay the requests of all other queries.
+        frame = await asyncio.to_thread(to_frame, table, dimensions, receipt, kind)
+        if is_partial:
+            raise PartialResult(frame, [msgspec.structs.asdict(gap) for gap in gaps]) from self._failure
+        return QueryResult(frame, receipt, table)
+
+
+def _cache_key(template: RequestTemplate, edition: str) -> CacheKey:
+    """Return the cache key of *template* for this *edition* of the data."""
+    metric = METRICS.get(template.metric)
+    adds_up = metric is not None and (metric.adds == "everywhere" or not template.carried)
+    text = f"{template.text} {edition}".rstrip()
+    return CacheKey(template.metric, template.carried, text, adds_up)

@@ -11,12 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gamelens.catalog import find_metric
-from gamelens.client.plans.query_spec import QuerySpec, RetentionSpec, split_top
-from gamelens.client.query.arguments import as_filter
+from gamelens.client.query.arguments import QuerySpec, as_filter, split_top
 from gamelens.client.query.data_frames import TITLES, to_table
 from gamelens.client.tables.table_differences import FieldChange, Restatement, field_changes, rows_changed
-from gamelens.client.tables.table_operations import bucket_starts, drop_zero_rows
-from gamelens.client.tables.table_schema import TIMESTAMP, schema
+from gamelens.client.tables.table_operations import TIMESTAMP, bucket_starts, drop_zero_rows, schema
 from gamelens.errors import BadQuery
 from gamelens.receipts import Gap, Receipt, RestatementRecord
 from gamelens.wire.intervals import Interval
@@ -33,23 +31,15 @@ class PreviousResult(msgspec.Struct, frozen=True):
 
     Attributes:
         spec: its content.
-        ages: days since install of a query for retention; empty for rows.
         interval: the covered interval.
         gaps: the parts whose requests failed.
         receipt: the receipt.
     """
 
     spec: QuerySpec
-    ages: tuple[int, ...]
     interval: Interval
     gaps: tuple[Gap, ...]
     receipt: Receipt
-
-    @property
-    def retention_spec(self) -> RetentionSpec:
-        """The content of a query for retention."""
-        spec = self.spec
-        return RetentionSpec(ages=self.ages, by=spec.by, where=spec.where, games=spec.games, studios=spec.studios)
 
 
 def previous_result(frame: Any) -> PreviousResult:
@@ -77,10 +67,11 @@ def previous_result(frame: Any) -> PreviousResult:
         since_days_ago=asked.since_days_ago,
         other=asked.other,
         check=asked.check,
+        ages=asked.days,
     )
     if missing := _missing_columns(spec, frame.columns):
         raise BadQuery("frame", missing, "are columns it no longer has: pass it as query() or retention() returned it")
-    return PreviousResult(spec, asked.days, interval, receipt.gaps, receipt)
+    return PreviousResult(spec, interval, receipt.gaps, receipt)
 
 
 def rows_of_metric(rows: pa.Table, metric: str, dimensions: Sequence[str], metrics: Sequence[str]) -> pa.Table:
@@ -116,13 +107,13 @@ def find_restatements(
     not come.
     """
     old, spec = to_table(frame), previous.spec
-    dimensions = (AGE, *spec.dimensions) if previous.ages else spec.dimensions
+    dimensions = (AGE, *spec.dimensions) if previous.spec.ages else spec.dimensions
     restated: list[RestatementRecord] = []
     for metric in spec.metrics:
         before, after = (rows_of_metric(rows, metric, dimensions, spec.metrics) for rows in (old, table))
         for start in sorted((bucket_starts(before) | bucket_starts(after)) - set(_missing_buckets(previous, metric))):
             old_rows, new_rows = (rows.filter(pc.equal(rows[TIMESTAMP], start)) for rows in (before, after))
-            if previous.ages:
+            if previous.spec.ages:
                 new_rows = _without_new_days(old_rows, new_rows, dimensions)
             if changed := rows_changed(old_rows, new_rows, dimensions):
                 bucket = RestatementRecord(
@@ -133,9 +124,9 @@ def find_restatements(
                     before_as_of=previous.receipt.as_of,
                     as_of=as_of,
                 )
-                for change in field_changes(metric, old_rows, new_rows, dimensions, adds_up=not previous.ages):
+                for change in field_changes(metric, old_rows, new_rows, dimensions, adds_up=not previous.spec.ages):
                     columns = [TIMESTAMP, *dimensions, change.field]
-                    if previous.ages and not rows_changed(
+                    if previous.spec.ages and not rows_changed(
                         old_rows.select(columns), new_rows.select(columns), dimensions
                     ):
                         continue
@@ -183,8 +174,8 @@ def _missing_buckets(previous: PreviousResult, metric: str) -> Iterator[datetime
     For retention these are the install days.
     """
     for gap in previous.gaps:
-        days = (gap.scope or {}).get("since_days_ago", 0) if previous.ages else 0
-        if gap.times and (previous.ages or gap.metric == metric):
+        days = (gap.scope or {}).get("since_days_ago", 0) if previous.spec.ages else 0
+        if gap.times and (previous.spec.ages or gap.metric == metric):
             yield from (bucket.start - timedelta(days=days) for bucket in gap.times.buckets(previous.spec.every))
 
 

@@ -6,15 +6,16 @@ import inspect
 import re
 from collections.abc import Callable
 from functools import wraps
-from typing import Any, Concatenate, Final, ParamSpec, TypeVar, cast, get_args
+from typing import Any, Concatenate, Final, Literal, ParamSpec, TypeVar, cast, get_args
 
 from msgspec import UNSET
 
-from gamelens.client.plans.query_spec import FrameKind, OnError
 from gamelens.client.tables.time_ranges import USUAL_RANGE, WhenUnavailable
 from gamelens.errors import BadQuery, with_argument
 from gamelens.wire.intervals import Granularity
 
+FrameKind = Literal["pandas", "arrow", "polars"]
+OnError = Literal["raise", "gaps"]
 P = ParamSpec("P")
 Q = TypeVar("Q")
 R = TypeVar("R")

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gamelens.catalog import find_metric
-from gamelens.client.tables.table_schema import TIMESTAMP
+from gamelens.client.tables.table_operations import TIMESTAMP
 from gamelens.wire.intervals import Interval
 
 _TOLERANCE: Final = 1e-9  # relative: a sum in another order differs in its last digits only

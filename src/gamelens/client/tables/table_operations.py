@@ -1,32 +1,51 @@
-"""Operations on answer tables: concatenate, sort, group, sum and cut to the largest rows.
+"""Answers as Arrow tables: their columns, and how they are concatenated, sorted, grouped, summed and cut.
 
-The tables are those of `answer_decoding`.
+A table has `timestamp` (timestamp[us, UTC], the start of the bucket), each dimension as a string column that keeps
+null, counts as int64 and numbers as float64.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from gamelens.catalog import MONEY_DIGITS, Metric, Quotient, find_metric
-from gamelens.client.tables.answer_checks import row_codes
-from gamelens.client.tables.answer_decoding import with_text_columns
-from gamelens.client.tables.table_schema import ARROW_TYPES, OTHER, TIMESTAMP, TIMESTAMP_TYPE
 
+TIMESTAMP: Final = "timestamp"
+TIMESTAMP_TYPE: Final = pa.timestamp("us", tz="UTC")
+OTHER: Final = "(other)"
+ARROW_TYPES: Final = {"count": pa.int64(), "number": pa.float64()}
+_MOST_CODES: Final = 2**62
 _TOLERANCE: Final = 1e-9  # relative: a sum made in another order differs in its last digits
+
+
+def schema(metric: str, dimensions: Sequence[str]) -> pa.Schema:
+    """Return the columns of *metric* by *dimensions*, as far as the catalog knows its fields.
+
+    A row has one value per name: a field with the name of a requested dimension is left out.
+    """
+    known = find_metric(metric)
+    fields = [field for field in known.fields if field.name not in dimensions] if known is not None else []
+    return pa.schema(
+        [
+            (TIMESTAMP, TIMESTAMP_TYPE),
+            *((name, pa.string()) for name in dimensions),
+            *((field.name, ARROW_TYPES[field.kind]) for field in fields),
+        ]
+    )
 
 
 def from_rows(rows: Iterable[Mapping[str, Any]], schema: pa.Schema) -> pa.Table:
     """Build a table of *rows* with the columns of *schema*."""
-    rows = list(rows)
-    return pa.table({name: pa.array([row.get(name) for row in rows], schema.field(name).type) for name in schema.names})
+    return pa.Table.from_pylist([dict(row) for row in rows], schema)
 
 
 def concatenate(tables: Sequence[pa.Table], schema: pa.Schema) -> pa.Table:
@@ -40,6 +59,22 @@ def concatenate(tables: Sequence[pa.Table], schema: pa.Schema) -> pa.Table:
     except pa.ArrowTypeError:  # an unknown field has one type in one answer and another in the next
         table = pa.concat_tables([with_text_columns(table, schema) for table in tables], promote_options="permissive")
     return table.select([*schema.names, *(name for name in table.column_names if name not in schema.names)])
+
+
+def with_text_columns(table: pa.Table, expected: pa.Schema) -> pa.Table:
+    """Return *table* with every column that is not in *expected* as text."""
+    for position, name in enumerate(table.column_names):
+        if name not in expected.names:
+            table = table.set_column(position, name, text_column(table[name].to_pylist()))
+    return table
+
+
+def text_column(values: Iterable[Any]) -> pa.Array:
+    """Return strings as they are and other values as JSON."""
+    texts = (
+        value if value is None or isinstance(value, str) else msgspec.json.encode(value).decode() for value in values
+    )
+    return pa.array(list(texts), pa.string())
 
 
 def sort_by_time(table: pa.Table) -> pa.Table:
@@ -225,6 +260,18 @@ def group_rows(tables: Sequence[pa.Table], keys: Sequence[str]) -> tuple[pa.Tabl
     rank[order] = np.arange(len(order))
     ends = np.cumsum([len(table) for table in tables])
     return stacked.take(pa.array(first[order])), np.split(rank[inverse], ends[:-1])
+
+
+def row_codes(table: pa.Table, names: Collection[str]) -> NDArray[np.int64]:
+    """Return an integer for each row, the same for rows with the same values of *names*."""
+    codes, most = np.zeros(len(table), dtype="int64"), 1
+    for name in names:
+        encoded = table[name].combine_chunks().dictionary_encode(null_encoding="encode")
+        size = max(1, len(encoded.dictionary))
+        if most * size > _MOST_CODES:
+            codes, most = np.unique(codes, return_inverse=True)[1], max(1, len(codes))
+        codes, most = codes * size + np.asarray(encoded.indices), most * size
+    return codes
 
 
 def sum_groups(values: NDArray[Any], places: NDArray[Any], size: int) -> NDArray[Any]:

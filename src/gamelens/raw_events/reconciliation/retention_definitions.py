@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import msgspec
 from pandas import DataFrame
 
-from gamelens.client.plans.query_spec import is_integer
+from gamelens.client.query.arguments import is_integer
 from gamelens.client.tables.time_ranges import TimeRange
 from gamelens.errors import BadQuery
 from gamelens.receipts import RECEIPT, QueryRecord, Receipt

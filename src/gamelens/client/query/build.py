@@ -1,0 +1,306 @@
+"""Tables of metric plans, put together from the answers to their requests, and metrics side by side."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from gamelens.catalog import ALIASES, METRICS, find_metric
+from gamelens.client.query.arguments import GAME_ID
+from gamelens.client.query.planner import MetricPlan
+from gamelens.client.tables import table_operations as tables
+from gamelens.client.tables.table_operations import TIMESTAMP, TIMESTAMP_TYPE, schema
+from gamelens.errors import NotAdditive, ServiceError, Truncated
+from gamelens.wire.limits import DEFAULT_LIMIT
+
+MOST_ROWS: Final = 1_000_000
+"""Rows up to which buckets without any row are filled."""
+
+
+class TableBuilder:
+    """Builds the table of each metric plan of one query.
+
+    Args:
+        start: the start of the covered interval.
+        studio_of_game: studio ids by game id, for plans whose rows show the studio of a game.
+        answers: returns the tables of each template of a plan, in their order.
+        missing: returns the starts of the buckets of a plan for which rows are missing.
+
+    Attributes:
+        is_truncated: whether `top` left rows out, or may have.
+        warnings: differences between rows and their total.
+    """
+
+    def __init__(
+        self,
+        start: datetime,
+        studio_of_game: Mapping[str, str | None],
+        answers: Callable[[MetricPlan], Sequence[Sequence[pa.Table]]],
+        missing: Callable[[MetricPlan], Collection[datetime]],
+    ) -> None:
+        self._start = start
+        self._studio_of_game = studio_of_game
+        self._answers = answers
+        self._missing = missing
+        self.is_truncated = False
+        self.warnings: list[str] = []
+
+    def build(self, plan: MetricPlan) -> pa.Table:
+        """Return the table of *plan*, compared with its total where it has one.
+
+        With `top`, the difference is a row `(other)`; without, it is a warning.
+
+        Raises:
+            NotAdditive: games are pooled, and the service sends rows without the parts of the metric.
+            Truncated: all values were queried, and an answer holds as many as the service gives.
+        """
+        table = self._rows(plan)
+        if plan.total is None or not any(source.templates for source in plan.sources):
+            return table
+        total, missing = self._rows(plan.total), self._missing(plan)
+        if missing and plan.every == "all":
+            return table
+        metric = find_metric(plan.metric) or METRICS[plan.metric]
+        rest = tables.drop_buckets(tables.other_rows(metric, plan.dimensions, total, table, plan.within), missing)
+        if plan.top is not None:
+            return tables.sort_by_time(tables.concatenate([table, rest], table.schema))
+        fields = tables.summable_fields(metric)
+        for row in rest.to_pylist():
+            difference = ", ".join(f"{name} {row[name]:,}" for name in fields if row[name])
+            by, day = ", ".join(plan.dimensions), row[TIMESTAMP].date()
+            self.warnings.append(f"{plan.metric} by {by} differs from its total on {day}: {difference}")
+        return table
+
+    def _rows(self, plan: MetricPlan) -> pa.Table:
+        """Return all rows of *plan* in the order of the service, `top` of them in each bucket.
+
+        Raises:
+            NotAdditive, Truncated: as in `build`.
+        """
+        if plan.parts:
+            return self._largest(plan, self._alias_rows(plan))
+        own_columns = [name for name in plan.dimensions if name not in plan.labels]
+        table = self._concatenated(plan, [*own_columns, *([GAME_ID] if plan.pools_games else [])])
+        if plan.pools_games:
+            return self._largest(plan, self._pooled(plan, self._with_labels(plan, table)))
+        if plan.adds_up:
+            start = self._start if plan.every == "all" else None
+            table = tables.sum_split_buckets(METRICS[plan.metric], own_columns, table, start)
+        elif len(plan.templates) > 1:
+            table = tables.sort_as_service(table, plan.metric, own_columns)
+        else:
+            table = tables.sort_largest_first(table, plan.metric, own_columns)
+        return self._with_labels(plan, self._largest(plan, table))
+
+    def _concatenated(self, plan: MetricPlan, columns: Sequence[str]) -> pa.Table:
+        """Return the rows of all templates of *plan*, with the fixed values as columns.
+
+        An answer as long as the limit is refused, unless the analyst set that limit with `top`. One as long as the
+        default limit of the service, which was asked for more, is a warning.
+
+        Raises:
+            Truncated: see above.
+        """
+        parts = []
+        for template, answers in zip(plan.templates, self._answers(plan), strict=True):
+            for answer in answers if plan.limit is not None else ():
+                size = tables.largest_bucket_size(tables.sort_by_time(answer))
+                if size >= (plan.limit or 0):
+                    if plan.limit != plan.top:
+                        raise Truncated(plan.limit or 0)
+                    self.is_truncated = True
+                elif size == DEFAULT_LIMIT and plan.total is None:
+                    self.warnings.append(default_limit_warning(f"{plan.metric} by {', '.join(plan.dimensions)}"))
+            rows = tables.concatenate(answers, schema(plan.metric, template.carried))
+            if template.fixed and not template.carried:  # a series has all buckets, a group only those with rows
+                rows = tables.drop_zero_rows(rows, plan.metric)
+            parts.append(tables.add_constant_columns(tables.sort_by_time(rows), template.fixed))
+        return tables.order_columns(tables.concatenate(parts, schema(plan.metric, columns)), columns)
+
+    def _with_labels(self, plan: MetricPlan, table: pa.Table) -> pa.Table:
+        """Return *table* with the columns that follow from the game."""
+        for name in plan.labels:
+            position = plan.dimensions.index(name) + 1
+            table = tables.add_lookup_column(table, name, GAME_ID, self._studio_of_game, position)
+        return table
+
+    def _pooled(self, plan: MetricPlan, table: pa.Table) -> pa.Table:
+        """Return the rows of all games summed, ratios made from their sums (Wire 4.14, Adding up).
+
+        A bucket that lacks the rows of a game is left out. Without dimensions each other bucket has a row, as in a
+        timeseries.
+
+        Raises:
+            NotAdditive: a row lacks a part of the metric.
+        """
+        metric = METRICS[plan.metric]
+        parts = tables.summable_fields(metric)
+        if absent := [name for name in parts if table[name].null_count]:
+            by = [*plan.dimensions, "game"]
+            use = f"by={by}, a number for each game: this service sends rows without {', '.join(absent)}"
+            raise NotAdditive(plan.metric, use)
+        missing = self._missing(plan)
+        if any(name == GAME_ID for template in plan.templates[:1] for name, _ in template.fixed):
+            table = tables.drop_buckets(table, missing)
+        if not plan.dimensions:
+            rows = [{TIMESTAMP: start, **dict.fromkeys(parts, 0)} for start in plan.starts if start not in missing]
+            table = tables.concatenate([table, tables.from_rows(rows, table.schema)], table.schema)
+        return tables.sum_split_buckets(metric, plan.dimensions, table, None)
+
+    def _alias_rows(self, plan: MetricPlan) -> pa.Table:
+        """Return the rows of an alias, in the order of the service, from those of the metrics it is made of.
+
+        A row that a part does not have counts as 0 in it, since the service leaves out rows without events. Where a
+        request of the part failed the row is null in its fields, and in the quotients of them.
+        """
+        alias, rows, buckets = ALIASES[plan.metric], [], []
+        for part in plan.parts:
+            table = self._rows(part)
+            bucket_of = {start: plan.start_of(start) for start in part.starts} if part.every != plan.every else {}
+            encoded = table[TIMESTAMP].combine_chunks().dictionary_encode()
+            starts = [bucket_of.get(start, start) for start in encoded.dictionary.to_pylist()]
+            rows.append(table.set_column(0, TIMESTAMP, pa.array(starts, TIMESTAMP_TYPE).take(encoded.indices)))
+            buckets.append(bucket_of)
+        keys, places = tables.group_rows(rows, [TIMESTAMP, *plan.dimensions])
+        sums: dict[str, NDArray[Any]] = {}
+        unknown: dict[str, NDArray[Any]] = {}
+        for name, field in alias.parts.items():
+            position = alias.sources.index((field.metric, field.every))
+            bucket_of, place = buckets[position], places[position]
+            sums[name] = tables.sum_groups(tables.null_as_zero(rows[position][field.field]), place, len(keys))
+            lengths = Counter(bucket_of.values())
+            if field.is_mean:
+                days = [max(1, lengths[start]) for start in keys[TIMESTAMP].to_pylist()]
+                sums[name] = sums[name] / np.array(days or [1])
+            missing = self._missing(plan.parts[position])
+            is_cut = _in_buckets(keys, {bucket_of.get(start, start) for start in missing})
+            is_absent = np.bincount(place, minlength=len(keys)) == 0
+            unknown[name] = is_cut & (is_absent | (len(lengths) < len(bucket_of)))
+        table = tables.add_metric_fields(alias, keys, sums, unknown)
+        table = tables.sort_as_service(table, alias.name, plan.dimensions)
+        is_known = np.any([np.asarray(pc.is_valid(table[name])) for name in alias.parts], axis=0)
+        return table.filter(pa.array(is_known))
+
+    def _largest(self, plan: MetricPlan, table: pa.Table) -> pa.Table:
+        """Return the largest rows of each bucket, or all without `top`."""
+        if plan.top is None:
+            return table
+        columns = [name for name in plan.dimensions if name in table.column_names]
+        within = [name for name in columns if name in plan.within]
+        if within and find_metric(plan.metric) is not None:
+            table = tables.sort_as_service(table, plan.metric, columns)
+        largest = tables.top_per_bucket(table, plan.top, within)
+        self.is_truncated |= len(largest) < len(table)
+        return largest
+
+
+def default_limit_warning(list_name: str) -> str:
+    """Return the warning of a list that has as many values as the service gives by default."""
+    return (
+        f"{list_name} came with exactly {DEFAULT_LIMIT} values, the default limit of the service: it may have left out "
+        "others although all were requested; check=True compares with the total"
+    )
+
+
+class MetricRows(msgspec.Struct, frozen=True, kw_only=True):
+    """The rows of one metric of a query.
+
+    Attributes:
+        metric: its name.
+        table: its rows.
+        unknown: starts of the buckets in which a row that is not there may have a value all the same: a request failed,
+            or `top` left it out.
+    """
+
+    metric: str
+    table: pa.Table
+    unknown: Collection[datetime] = ()
+
+
+def join_metrics(
+    dimensions: Sequence[str], metrics: Sequence[MetricRows], buckets: Sequence[datetime] = ()
+) -> tuple[pa.Table, dict[str, int]]:
+    """Return the rows of all *metrics* joined on timestamp and *dimensions*.
+
+    The second value is the number of rows of each metric that were filled: the service leaves out rows without events,
+    of which counts and money are 0, means and ratios null. A field that two metrics have is prefixed with its metric,
+    unless both are aliases, whose fields mean the same.
+
+    Args:
+        dimensions: the dimensions of the rows.
+        metrics: the rows of each metric.
+        buckets: starts of the buckets in which every value of the dimensions gets a row, up to `MOST_ROWS` in all.
+
+    Raises:
+        ServiceError: a metric has two rows of the same bucket and dimension values.
+    """
+    keys, places = tables.group_rows([rows.table for rows in metrics], [TIMESTAMP, *dimensions])
+    keys = _with_all_buckets(keys, dimensions, buckets)
+    joined, filled, is_known = keys, dict[str, int](), np.zeros(len(keys), dtype="bool")
+    for rows, names, place in zip(metrics, _column_names(dimensions, metrics), places, strict=True):
+        row_of_key = np.full(len(keys), -1, dtype="int64")
+        row_of_key[place] = np.arange(len(place))
+        is_present = row_of_key >= 0
+        if np.count_nonzero(is_present) != len(place):
+            raise ServiceError(200, "two rows of the same bucket and values")
+        taken = rows.table.take(pa.array(row_of_key, mask=~is_present))
+        known = find_metric(rows.metric)
+        zeros = tables.summable_fields(known) if known is not None else []
+        is_zero = ~is_present & ~_in_buckets(keys, rows.unknown) & bool(zeros)
+        for name, column in names.items():
+            values = taken[name]
+            if name in zeros:
+                values = pc.if_else(pa.array(is_zero), pa.scalar(0, values.type), values)
+            if column not in joined.column_names:
+                joined = joined.append_column(column, values)
+            else:  # another alias has brought the column, perhaps with nulls
+                position = joined.column_names.index(column)
+                joined = joined.set_column(position, column, pc.coalesce(joined[column], values))
+        is_known |= is_present | is_zero
+        if is_zero.any():
+            filled[rows.metric] = int(np.count_nonzero(is_zero))
+    return tables.sort_by_time(joined.filter(pa.array(is_known))), filled
+
+
+def _column_names(dimensions: Sequence[str], metrics: Sequence[MetricRows]) -> list[dict[str, str]]:
+    """Return the column of each field, for each of *metrics*."""
+    keys = {TIMESTAMP, *dimensions}
+    fields = [[name for name in rows.table.column_names if name not in keys] for rows in metrics]
+    counts = Counter(name for own_fields in fields for name in own_fields)
+    return [
+        {name: f"{rows.metric}_{name}" if counts[name] > 1 and rows.metric not in ALIASES else name for name in own}
+        for rows, own in zip(metrics, fields, strict=True)
+    ]
+
+
+def _with_all_buckets(keys: pa.Table, dimensions: Sequence[str], buckets: Sequence[datetime]) -> pa.Table:
+    """Return *keys* with a row for each of its values in each of *buckets*, the new rows last."""
+    if not buckets:
+        return keys
+    starts = np.array([start.replace(tzinfo=None) for start in sorted(buckets)], dtype="datetime64[us]").view("int64")
+    groups, codes = keys.select(dimensions), np.zeros(len(keys), dtype="int64")
+    if dimensions:
+        groups, (codes,) = tables.group_rows([groups], dimensions)
+    number = len(groups) if dimensions else 1
+    if number * len(starts) > MOST_ROWS:
+        return keys
+    moments = np.asarray(keys[TIMESTAMP].cast(pa.int64()))
+    is_inside = np.isin(moments, starts)
+    taken = codes[is_inside] * len(starts) + np.searchsorted(starts, moments[is_inside])
+    group, bucket = np.divmod(np.setdiff1d(np.arange(number * len(starts)), taken), len(starts))
+    new = pa.table({TIMESTAMP: pa.array(starts[bucket]).cast(TIMESTAMP_TYPE)})
+    for name in dimensions:
+        new = new.append_column(name, groups[name].take(pa.array(group)))
+    return pa.concat_tables([keys, new])
+
+
+def _in_buckets(keys: pa.Table, starts: Collection[datetime]) -> NDArray[Any]:
+    return np.asarray(pc.is_in(keys[TIMESTAMP], value_set=pa.array(list(starts), TIMESTAMP_TYPE)))

@@ -1,0 +1,139 @@
+"""Retention by install day, computed from retention by activity day.
+
+The service gives, for each day T, the share of the players installed N days before who came back (Wire 4.12,
+Retention). An install day D at age N is therefore read on T = D + N: one series for each age, over the days moved by N,
+instead of a request for each install day. The number of installs is in new_users; the product of both is the number who
+came back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+import pyarrow as pa
+
+from gamelens.catalog import METRICS
+from gamelens.client.query.arguments import GAME_ID, STUDIO_ID, QuerySpec
+from gamelens.client.query.planner import MetricPlan, Values, plan_requests
+from gamelens.client.tables.table_operations import TIMESTAMP, TIMESTAMP_TYPE, from_rows
+from gamelens.client.tables.time_ranges import ResolvedRange
+from gamelens.errors import ServiceError
+from gamelens.wire.intervals import Interval, bucket_start
+
+Group = tuple[str | None, ...]
+"""Values of the requested dimensions, in their order, of which the last is the game."""
+
+_DAY: Final = timedelta(days=1)
+
+
+def sent_query(spec: QuerySpec) -> QuerySpec:
+    """Return the query for the installs of *spec*: by game, since the shares are those of each game."""
+    carried = (*(name for name in spec.dimensions if name not in (GAME_ID, STUDIO_ID)), GAME_ID)
+    return spec.with_(metrics=("new_users",), by=carried, ages=())
+
+
+def fan_out_interval(ages: Sequence[int], times: ResolvedRange) -> Interval:
+    """Return the days from the first install to the last activity."""
+    days = _install_days(times)
+    return Interval(days.start, max([days.end, *(active.end for active in _activity_days(ages, times).values())]))
+
+
+def plans(
+    ages: Sequence[int], sent: QuerySpec, times: ResolvedRange, values: Values, *, max_days: int | None
+) -> list[MetricPlan]:
+    """Return the plan of the installs, then one for each age that has a complete activity day.
+
+    Dimensions that only the service knows are refused: the catalog says which ones players have.
+    """
+    queries = [(sent, _install_days(times))]
+    for age, active in _activity_days(ages, times).items():
+        queries.append((sent.with_(metrics=("retention_retro",), since_days_ago=age), active))
+    return [plan_requests(query, days, max_days=max_days, values=values)[0] for query, days in queries]
+
+
+def table(
+    spec: QuerySpec,
+    sent: QuerySpec,
+    built: Sequence[pa.Table],
+    times: ResolvedRange,
+    missing: Mapping[int | None, Sequence[Interval]],
+    studio_of_game: Mapping[str, str | None],
+) -> pa.Table:
+    """Return one row for each install day, age and value with installs.
+
+    Install days whose installs are only partly known are left out. The share and the number who came back are null
+    where the day is missing or has not come.
+
+    Args:
+        spec: the query.
+        sent: the query for its installs.
+        built: the table of each of its `plans`.
+        times: its time range.
+        missing: intervals whose requests failed, by age; those of the installs under None.
+        studio_of_game: studio ids by game id, where the rows show the studio.
+    """
+    installs, *by_age = [
+        _daily_values(name, rows, sent.dimensions)
+        for name, rows in zip(["new_users", *["retention_retro"] * (len(built) - 1)], built, strict=True)
+    ]
+    shares = dict(zip(_activity_days(spec.ages, times), by_age, strict=True))
+    days: dict[datetime, dict[Group, dict[Group, int]]] = {}  # installs by day, shown group and requested group
+    for (day, group), number in installs.items():
+        if number > 0 and not any(day in interval for interval in missing[None]):
+            values = dict(zip(sent.dimensions, group, strict=True)) | {STUDIO_ID: studio_of_game.get(group[-1] or "")}
+            shown = tuple(values[name] for name in spec.dimensions)
+            days.setdefault(day, {}).setdefault(shown, {})[group] = round(number)
+    known_until = bucket_start(times.available.end, "day")
+    rows = []
+    for day, pools in sorted(days.items()):
+        for age in spec.ages:
+            active = day + age * _DAY
+            is_known = active + _DAY <= known_until and not any(active in interval for interval in missing[age])
+            for group, pool in pools.items():
+                numbers: dict[str, Any] = {"installs": sum(pool.values())}
+                if is_known:  # a group without a row has the share 0 (Wire 4.12, Retention)
+                    share = shares.get(age, {})
+                    numbers["returned"] = sum(round(share.get((active, of), 0.0) * n) for of, n in pool.items())
+                    numbers["retention"] = numbers["returned"] / numbers["installs"]
+                rows.append({TIMESTAMP: day, "age": age, **dict(zip(spec.dimensions, group, strict=True)), **numbers})
+    columns = [
+        (TIMESTAMP, TIMESTAMP_TYPE),
+        ("age", pa.int64()),
+        *((name, pa.string()) for name in spec.dimensions),
+        ("retention", pa.float64()),
+        ("installs", pa.int64()),
+        ("returned", pa.int64()),
+    ]
+    return from_rows(rows, pa.schema(columns))
+
+
+def _install_days(times: ResolvedRange) -> Interval:
+    """Return the covered interval widened to whole available days, as cohorts are."""
+    end = bucket_start(times.covered.end, "day")
+    end = end if end == times.covered.end else end + _DAY
+    return Interval(bucket_start(times.covered.start, "day"), end) & times.available
+
+
+def _activity_days(ages: Sequence[int], times: ResolvedRange) -> dict[int, Interval]:
+    """Return the complete activity days of each age that has any."""
+    days, known_until = _install_days(times), bucket_start(times.available.end, "day")
+    moved = {age: (days.start + age * _DAY, min(days.end + age * _DAY, known_until)) for age in ages}
+    return {age: Interval(start, end) for age, (start, end) in moved.items() if start < end}
+
+
+def _daily_values(metric: str, rows: pa.Table, dimensions: Sequence[str]) -> dict[tuple[datetime, Group], float]:
+    """Return the value of *metric* by day and group.
+
+    Raises:
+        ServiceError: a row has no value or no game.
+    """
+    field = METRICS[metric].sorts_by
+    columns = [rows[name].to_pylist() for name in (TIMESTAMP, field, *dimensions)]
+    values = {}
+    for day, value, *group in zip(*columns, strict=True):
+        if value is None or group[-1] is None:
+            raise ServiceError(200, f"a row of {metric} without {field} or {GAME_ID}")
+        values[day, tuple(group)] = value
+    return values
