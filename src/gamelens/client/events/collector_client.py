@@ -8,6 +8,7 @@ another thread costs time.
 
 from __future__ import annotations
 
+import contextlib
 import secrets
 from collections.abc import Sequence
 from typing import Any, Final, Self
@@ -43,13 +44,10 @@ _INIT_ANSWERS: Final = frozenset({200, 201})
 
 
 class SubmitResult(msgspec.Struct, frozen=True):
-    """The collector's answer to one batch.
+    """The collector's answer to one batch, whose body had *sent_bytes*.
 
-    Attributes:
-        status: 200 if all events were collected, 400 if all but *rejected* were. `submit_as_is` also returns 401 and
-            413: then no event was collected.
-        sent_bytes: size of the request body.
-        rejected: the rejected events.
+    The status is 200 if all events were collected, 400 if all but *rejected* were. `submit_as_is` also returns 401 and
+    413: then no event was collected.
     """
 
     status: int
@@ -65,11 +63,8 @@ class SubmitResult(msgspec.Struct, frozen=True):
 class GameStatus(msgspec.Struct, frozen=True, kw_only=True):
     """The answer to a version 2 init.
 
-    Attributes:
-        enabled: whether the game may send events; None if the answer does not say.
-        server_ts: the server's time, epoch seconds; None if an answer with `enabled` = false does not say.
-        flags: not used.
-        init: the configs and experiment, if the collector serves them here too.
+    *enabled* and *server_ts*, in epoch seconds, are None if the answer does not say. *init* has the configs and
+    experiment, if the collector serves them here too.
     """
 
     enabled: bool | None
@@ -172,8 +167,10 @@ class CollectorClient:
         try:
             answer = _decoded(response)
         except ServiceError:
-            if _says_disabled(response.body):  # obeyed whatever else is wrong with the answer
-                return GameStatus(enabled=False, server_ts=None)
+            with contextlib.suppress(msgspec.DecodeError, UnicodeDecodeError):
+                said = msgspec.json.decode(response.body)
+                if isinstance(said, dict) and said.get("enabled") is False:  # obeyed, whatever else is wrong
+                    return GameStatus(enabled=False, server_ts=None)
             raise
         return GameStatus(
             enabled=answer.enabled, server_ts=answer.server_ts, flags=answer.flags, init=answer.init_answer()
@@ -257,7 +254,13 @@ class CollectorClient:
                 attempts=attempts,
             )
         )
-        return SubmitResult(response.status, len(body), _rejected(response) if response.status == 400 else ())
+        if response.status != 400:
+            return SubmitResult(response.status, len(body))
+        try:
+            rejected = msgspec.json.decode(response.body, type=tuple[RejectedEvent, ...])
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise ServiceError(response.status, f"not the promised list of rejected events: {error}") from None
+        return SubmitResult(response.status, len(body), rejected)
 
     async def _init(
         self, path: str, params: Sequence[tuple[str, str]], body: bytes, forwarded_for: str | None, attempts: int
@@ -347,15 +350,6 @@ def _decoded(response: HttpResponse) -> _TolerantAnswer:
     return decoded
 
 
-def _says_disabled(body: bytes) -> bool:
-    """Return whether *body* is a JSON object with `enabled` = false. Wire 1.11, Version 2 init."""
-    try:
-        answer = msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return False
-    return isinstance(answer, dict) and answer.get("enabled") is False
-
-
 def _init_body(user_id: str, platform: str, os_version: str, build: str | None) -> bytes:
     """Return the body of both init requests. Wire 1.11, Version 2 init."""
     return msgspec.json.encode(
@@ -368,10 +362,3 @@ def _init_body(user_id: str, platform: str, os_version: str, build: str | None) 
             build=build,
         )
     )
-
-
-def _rejected(response: HttpResponse) -> tuple[RejectedEvent, ...]:
-    try:
-        return msgspec.json.decode(response.body, type=tuple[RejectedEvent, ...])
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise ServiceError(response.status, f"not the promised list of rejected events: {error}") from None
