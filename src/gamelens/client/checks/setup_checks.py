@@ -37,14 +37,7 @@ _OTHER_SETTINGS: Final = ("cache_dir", "state_dir", "runtime_dir", "record", "re
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """One line of `gamelens doctor`.
-
-    Attributes:
-        about: what was checked.
-        mark: "ok", "warning" or "problem".
-        says: the finding as text.
-        next_step: what the user can do, or None.
-    """
+    """One line of `gamelens doctor`: what was checked, the finding as text, and what the user can do."""
 
     about: str
     mark: CheckStatus
@@ -109,7 +102,7 @@ def settings_findings(settings: Settings, environ: Mapping[str, str]) -> Iterato
     missing = [name for name in COLLECTOR_SETTINGS if not sources[name]]
     if missing and len(missing) < len(COLLECTOR_SETTINGS):
         has = [name for name in COLLECTOR_SETTINGS if sources[name]]
-        says = f"{_listed(has)} without {_listed(missing)}: no event can be submitted"
+        says = f"{' and '.join(has)} without {' and '.join(missing)}: no event can be submitted"
         step = f"set {', '.join(PREFIX + name.upper() for name in missing)}"
         yield Finding.warning("settings", says, step)
     yield _keyring_finding(settings, [name for name, source in sources.items() if source == "keyring"])
@@ -159,10 +152,6 @@ def _keyring_finding(settings: Settings, names: Sequence[str]) -> Finding:
     if not keyring.was_queried:
         return Finding.ok("keyring", "not asked, as all keys are somewhere else")
     return Finding.ok("keyring", f"has {', '.join(names)}" if names else "has none of the other keys")
-
-
-def _listed(names: Sequence[str]) -> str:
-    return " and ".join(names)
 
 
 def _is_readable_by_others(file: Path) -> bool:
