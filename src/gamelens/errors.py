@@ -295,23 +295,18 @@ def _raised_at(trace: TracebackType | None) -> tuple[str, str]:
     if own is None:
         return "", ""
     code = own.tb_frame.f_code
-    place = next(islice(code.co_positions(), own.tb_lasti // 2, None), None)
     file = "this cell" if "ipykernel_" in code.co_filename or "<ipython" in code.co_filename else code.co_filename
-    return (
-        f"(line {own.tb_lineno} of {file}; gl.errors.full_traceback() shows all)",
-        _source_at(linecache.getlines(code.co_filename), place),
-    )
-
-
-def _source_at(lines: list[str], place: tuple[int | None, ...] | None) -> str:
-    """Return the source in *place*: first and last line, first and last column in bytes."""
+    where = f"(line {own.tb_lineno} of {file}; gl.errors.full_traceback() shows all)"
+    # The place of the call: first and last line, first and last column in bytes.
+    place = next(islice(code.co_positions(), own.tb_lasti // 2, None), None)
+    lines = linecache.getlines(code.co_filename)
     if place is None or not lines or None in place:
-        return ""
+        return where, ""
     first, last, start, end = (number or 0 for number in place)
     encoded = [line.encode() for line in lines[first - 1 : last]]
     encoded[-1] = encoded[-1][:end]  # before the start, which may be on the same line
     encoded[0] = encoded[0][start:]
-    return b"".join(encoded).decode()
+    return where, b"".join(encoded).decode()
 
 
 def with_argument(call: str, argument: str) -> str:

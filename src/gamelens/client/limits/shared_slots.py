@@ -198,17 +198,13 @@ def runtime_folder() -> Path:
     if named := os.environ.get("GAMELENS_RUNTIME_DIR"):
         return Path(named)
     try:
-        with (
-            warnings.catch_warnings()
-        ):  # a machine without sessions has no such directory; the warning does not help an analyst
+        # A machine without sessions has no such directory; the warning does not help an analyst.
+        with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return _ensure_private(platformdirs.user_runtime_path("gamelens", ensure_exists=True))
     except OSError:
-        return _ensure_private(Path(tempfile.gettempdir()) / f"gamelens-{_user()}")
-
-
-def _user() -> str:
-    return str(os.getuid()) if hasattr(os, "getuid") else "runtime"  # on Windows the directory belongs to the user
+        user = str(os.getuid()) if hasattr(os, "getuid") else "runtime"  # on Windows the directory belongs to the user
+        return _ensure_private(Path(tempfile.gettempdir()) / f"gamelens-{user}")
 
 
 def _ensure_private(folder: Path) -> Path:
