@@ -163,7 +163,8 @@ class CollectorClient:
         Wire 1.11, Version 2 init.
         """
         body = _init_body(user_id, platform, os_version, build)
-        response = await self._init(self._path("init"), (), body, forwarded_for, attempts)
+        headers = self._headers(body, forwarded_for)
+        response = await self._post(self._path("init"), body, headers, _INIT_ANSWERS, attempts)
         try:
             answer = _decoded(response)
         except ServiceError:
@@ -197,7 +198,8 @@ class CollectorClient:
         if configs_hash is not None:
             params.append(("configs_hash", configs_hash))
         body = _init_body(user_id, platform, os_version, build)
-        response = await self._init("/remote_configs/v1/init", params, body, forwarded_for, attempts)
+        headers = self._headers(body, forwarded_for)
+        response = await self._post("/remote_configs/v1/init", body, headers, _INIT_ANSWERS, attempts, params)
         answer = _decoded(response)
         if (full := answer.init_answer()) is not None:
             return full
@@ -218,8 +220,8 @@ class CollectorClient:
             attempts: at most; 1 leaves retries to the caller.
         """
         body = compress(events, self._gzip_level, wbits=GZIP) if self._gzip_level else events
-        headers = self._headers(body, forwarded_for)
-        return await self._submit(body, headers, _EVENTS_ANSWERS, attempts, is_gzipped=self._gzip_level > 0)
+        headers = self._headers(body, forwarded_for, is_gzipped=self._gzip_level > 0)
+        return await self._submit(body, headers, _EVENTS_ANSWERS, attempts)
 
     async def submit_as_is(self, body: bytes, *, is_gzipped: bool, signed: bytes | None = None) -> SubmitResult:
         """Send *body* unchanged, valid or not, and return the answer, to test a collector.
@@ -229,31 +231,14 @@ class CollectorClient:
             is_gzipped: whether the headers say gzip, true or not.
             signed: the bytes to sign; *body* by default.
         """
-        headers = self._headers(body if signed is None else signed, None)
-        return await self._submit(body, headers, _ALL_ANSWERS, ATTEMPTS, is_gzipped=is_gzipped)
+        headers = self._headers(body if signed is None else signed, None, is_gzipped=is_gzipped)
+        return await self._submit(body, headers, _ALL_ANSWERS, ATTEMPTS)
 
     async def _submit(
-        self,
-        body: bytes,
-        headers: dict[str, str],
-        expected_statuses: frozenset[int],
-        attempts: int,
-        *,
-        is_gzipped: bool,
+        self, body: bytes, headers: dict[str, str], expected_statuses: frozenset[int], attempts: int
     ) -> SubmitResult:
         """Post *body* to the events route."""
-        if is_gzipped:
-            headers["Content-Encoding"] = "gzip"
-        response = await self._send(
-            HttpRequest(
-                method="POST",
-                path=self._path("events"),
-                headers=headers,
-                body=body,
-                expected_statuses=expected_statuses,
-                attempts=attempts,
-            )
-        )
+        response = await self._post(self._path("events"), body, headers, expected_statuses, attempts)
         if response.status != 400:
             return SubmitResult(response.status, len(body))
         try:
@@ -262,39 +247,42 @@ class CollectorClient:
             raise ServiceError(response.status, f"not the promised list of rejected events: {error}") from None
         return SubmitResult(response.status, len(body), rejected)
 
-    async def _init(
-        self, path: str, params: Sequence[tuple[str, str]], body: bytes, forwarded_for: str | None, attempts: int
+    async def _post(
+        self,
+        path: str,
+        body: bytes,
+        headers: dict[str, str],
+        expected_statuses: frozenset[int],
+        attempts: int,
+        params: Sequence[tuple[str, str]] = (),
     ) -> HttpResponse:
-        """Post *body* to one of the init routes."""
-        return await self._send(
-            HttpRequest(
-                method="POST",
-                path=path,
-                params=params,
-                headers=self._headers(body, forwarded_for),
-                body=body,
-                expected_statuses=_INIT_ANSWERS,
-                attempts=attempts,
-            )
+        """Post *body* and count the requests that it takes."""
+        request = HttpRequest(
+            method="POST",
+            path=path,
+            params=params,
+            headers=headers,
+            body=body,
+            expected_statuses=expected_statuses,
+            attempts=attempts,
         )
-
-    async def _send(self, request: HttpRequest) -> HttpResponse:
         tally = RequestStats()
         try:
             return await self._transport.send(request, tally)
         finally:
             self.requests += tally.requests
-            self.sent_bytes += tally.requests * len(request.body or b"")
+            self.sent_bytes += tally.requests * len(body)
 
     def _path(self, route: str) -> str:
         return f"/v2/{quote(self.game_key, safe='')}/{route}"
 
-    def _headers(self, body: bytes, forwarded_for: str | None) -> dict[str, str]:
+    def _headers(self, signed: bytes, forwarded_for: str | None, *, is_gzipped: bool = False) -> dict[str, str]:
         headers = {
-            "Authorization": sign(body, secret_key=self._secret.reveal()),
+            "Authorization": sign(signed, secret_key=self._secret.reveal()),
             "Content-Type": "application/json",
         }
-        return headers if forwarded_for is None else headers | {"X-Forwarded-For": forwarded_for}
+        headers |= {"X-Forwarded-For": forwarded_for} if forwarded_for is not None else {}
+        return headers | ({"Content-Encoding": "gzip"} if is_gzipped else {})
 
 
 class _TolerantAnswer(msgspec.Struct, frozen=True, kw_only=True):
