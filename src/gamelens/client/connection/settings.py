@@ -243,20 +243,6 @@ class Settings:
         address = self.address("metrics_url", default=REAL_METRICS_URL)
         return MetricsSettings(address, self.secret("api_key"), self.key_hint("api_key"))
 
-    def collector(self) -> CollectorSettings:
-        """Return address and keys of one game at the collector.
-
-        Raises:
-            AuthError: a key is missing.
-            BadQuery: the address is missing or invalid.
-        """
-        return CollectorSettings(
-            self.address("collector_url"),
-            self.text("game_key"),
-            self.secret("secret_key"),
-            self.key_hint("game_key", "secret_key"),
-        )
-
     def key_hint(self, *names: str) -> str:
         """Return the sources of the keys *names*, and where to set others."""
         places: dict[Source | None, str] = {
@@ -353,7 +339,13 @@ def collector_settings(
     """
     given = {"collector_url": collector_url, "game_key": game_key, "secret_key": secret_key}
     given[ALLOW_HTTP] = "true" if allow_http else None
-    return Settings(given, environ, file or config_file()).collector()
+    settings = Settings(given, environ, file or config_file())
+    return CollectorSettings(
+        settings.address("collector_url"),
+        settings.text("game_key"),
+        settings.secret("secret_key"),
+        settings.key_hint("game_key", "secret_key"),
+    )
 
 
 def _query_backend(name: str) -> tuple[str | None, str | None]:

@@ -129,18 +129,16 @@ class Transport:
     """A connection pool to one service, with retries.
 
     Args:
-        address: the address of the service, without a trailing slash.
+        address: without a trailing slash.
         key: sent as X-API-Key and nowhere else.
         key_hint: the source of the keys and the places to set others, for the error of a refused key.
-        rate_limiter: limits the requests; None sends at once.
+        rate_limiter: None sends at once.
         max_wait_s: the time for one request, its retries and the waits between them. Waiting for a permit or a free
             connection does not count.
         timeout_s: the time the service may stay silent.
         max_answer_bytes: bound of an answer, as sent and as unpacked.
-        at_once: limit of open connections.
         ca_file: trusted authorities (PEM); else SSL_CERT_FILE, else the system's.
         pool: sends the requests instead of the network.
-        clock, sleep, now, random: time and chance.
     """
 
     def __init__(

@@ -155,12 +155,8 @@ class SharedSlots:
     """The slots of one key at one service: for starting requests and for requests in flight.
 
     All processes of this user share them if the folder can be used. Otherwise they belong to this process alone, and
-    `why_alone` gives the reason.
-
-    Args:
-        key: the files are named after its hash.
-        folder: the folder of the files; None is the user's runtime directory.
-        clock: a clock that is the same for all processes of the machine.
+    `why_alone` gives the reason. The files are named after the hash of *key* and lie in *folder*, by default the user's
+    runtime directory. The clock must be the same for all processes of the machine.
     """
 
     def __init__(self, key: str, *, folder: Path | None, clock: Callable[[], float]) -> None:
