@@ -28,7 +28,7 @@ import re
 import sys
 import traceback
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from copyreg import __newobj__  # type: ignore[attr-defined]
 from difflib import get_close_matches
 from itertools import islice
@@ -103,10 +103,8 @@ class BadQuery(Refused):
     """A field has a value that is not allowed.
 
     Args:
-        field: its name in the request.
-        value: its value; `msgspec.UNSET` if it has none, which the attribute *value* shows as None.
+        value: `msgspec.UNSET` if there is none, which the attribute *value* shows as None.
         rule: the rule it breaks, as half a sentence ("must be 1 to 30000").
-        allowed: the allowed values, if they can be listed.
         name: the text to compare with *allowed* for a suggestion, if it is not the value.
         meant: the suggestion, where it is known and not to be found among *allowed*.
     """
@@ -127,7 +125,8 @@ class BadQuery(Refused):
         self.rule = rule
         self.allowed = tuple(allowed)
         self.name = value if name is None else name
-        self.did_you_mean = meant or _nearest(self.name, self.allowed)
+        similar = get_close_matches(self.name, self.allowed, n=1, cutoff=0.6) if isinstance(self.name, str) else []
+        self.did_you_mean = meant or next(iter(similar), None)
         super().__init__(self.sentence())
 
     def amended(self, call: str) -> str:
@@ -157,12 +156,7 @@ class BadQuery(Refused):
 
 
 class NotAdditive(Refused):
-    """Parts cannot be added up to one number.
-
-    Args:
-        metric: the metric that cannot be added up.
-        use: the query that returns the number instead.
-    """
+    """Parts of *metric* cannot be added up to one number. *use* is the query that returns the number instead."""
 
     def __init__(self, metric: str, use: str) -> None:
         self.metric = metric
@@ -171,12 +165,7 @@ class NotAdditive(Refused):
 
 
 class NotRecorded(Refused):
-    """A replay holds no answer to this request.
-
-    Args:
-        asked: the request.
-        nearest: the recorded request that is most similar, or None if nothing is recorded.
-    """
+    """A replay holds no answer to the request *asked*. *nearest* is the most similar one that was recorded."""
 
     def __init__(self, asked: str, nearest: str | None) -> None:
         self.asked = asked
@@ -188,10 +177,7 @@ class NotRecorded(Refused):
 class NotYetAvailable(Refused):
     """The requested interval is not, or not all, available.
 
-    Args:
-        asked: the requested interval, or its ISO 8601 text.
-        available: the interval the service has.
-        tried: the value of `when_unavailable`: "raise", "clip" or "wait".
+    *tried* is the value of `when_unavailable`, and *asked* may be an ISO 8601 text.
     """
 
     def __init__(self, asked: object, available: object, *, tried: str = "raise") -> None:
@@ -199,10 +185,18 @@ class NotYetAvailable(Refused):
         self.available = available
         self.tried = tried
         is_past, is_partly = _relation(asked, available)
-        extent = "not all available" if is_partly and tried != "clip" else "not available at all"
+        can_clip = is_partly and tried != "clip"
+        extent = "not all available" if can_clip else "not available at all"
         limit = " and nothing earlier" if is_past else ""
-        *steps, last = _next_steps(tried, is_past=is_past, is_partly=is_partly)
-        advice = f"{', '.join(steps)}, or {last}" if steps else last
+        steps = ["Ask for less" if can_clip else "Ask for another interval"]
+        if is_past and not is_partly:  # nothing is gained by waiting for the past
+            steps = ["Ask for a later interval"]
+        else:
+            steps += ["wait longer with deadline_s="] if tried == "wait" and not is_past else []
+            values = ['"clip"'] * can_clip + ['"wait"'] * (tried == "raise" and not is_past)
+            steps += [f"pass when_unavailable={' or '.join(values)}"] if values else []
+        *first, last = steps
+        advice = f"{', '.join(first)}, or {last}" if first else last
         self._can_clip = _CLIP in advice
         super().__init__(f"{asked} is {extent}: the service has {available}{limit}. {advice}")
 
@@ -216,7 +210,7 @@ class PartialResult(Refused):
 
     Args:
         frame: the rows of the other requests, with their receipt. The same query again requests what is not cached.
-        gaps: what is missing, each as `{"metric", "interval", "scope", "error"}`.
+        gaps: each as `{"metric", "interval", "scope", "error"}`.
     """
 
     def __init__(self, frame: DataFrame, gaps: Sequence[dict[str, Any]]) -> None:
@@ -241,9 +235,7 @@ class Truncated(Refused):
 class RateLimited(Retryable):
     """The service kept answering 429 for longer than the client may wait.
 
-    Args:
-        retry_after: seconds the service asked to wait, or None if it did not say.
-        message: the text of the error.
+    *retry_after* is the seconds it asked to wait, or None if it did not say.
     """
 
     def __init__(self, retry_after: float | None, message: str) -> None:
@@ -252,12 +244,7 @@ class RateLimited(Retryable):
 
 
 class ServiceError(Retryable):
-    """The service sent an answer that is against its contract.
-
-    Args:
-        status: the HTTP status.
-        message: what is wrong, often from the answer itself.
-    """
+    """The service sent an answer that is against its contract, with the HTTP *status*."""
 
     def __init__(self, status: int, message: str) -> None:
         self.status = status
@@ -308,23 +295,18 @@ def _raised_at(trace: TracebackType | None) -> tuple[str, str]:
     if own is None:
         return "", ""
     code = own.tb_frame.f_code
-    place = next(islice(code.co_positions(), own.tb_lasti // 2, None), None)
     file = "this cell" if "ipykernel_" in code.co_filename or "<ipython" in code.co_filename else code.co_filename
-    return (
-        f"(line {own.tb_lineno} of {file}; gl.errors.full_traceback() shows all)",
-        _source_at(linecache.getlines(code.co_filename), place),
-    )
-
-
-def _source_at(lines: list[str], place: tuple[int | None, ...] | None) -> str:
-    """Return the source in *place*: first and last line, first and last column in bytes."""
+    where = f"(line {own.tb_lineno} of {file}; gl.errors.full_traceback() shows all)"
+    # The place of the call: first and last line, first and last column in bytes.
+    place = next(islice(code.co_positions(), own.tb_lasti // 2, None), None)
+    lines = linecache.getlines(code.co_filename)
     if place is None or not lines or None in place:
-        return ""
+        return where, ""
     first, last, start, end = (number or 0 for number in place)
     encoded = [line.encode() for line in lines[first - 1 : last]]
     encoded[-1] = encoded[-1][:end]  # before the start, which may be on the same line
     encoded[0] = encoded[0][start:]
-    return b"".join(encoded).decode()
+    return where, b"".join(encoded).decode()
 
 
 def with_argument(call: str, argument: str) -> str:
@@ -358,23 +340,6 @@ def _relation(requested: Any, available: Any) -> tuple[bool, bool]:
         return False, True
 
 
-def _next_steps(tried: str, *, is_past: bool, is_partly: bool) -> Iterator[str]:
-    """Yield the advice for an interval that is not all available.
-
-    Nothing is gained by waiting for the past.
-    """
-    if is_past and not is_partly:
-        yield "Ask for a later interval"
-        return
-    yield "Ask for less" if is_partly and tried != "clip" else "Ask for another interval"
-    if tried == "wait" and not is_past:
-        yield "wait longer with deadline_s="
-    values = ['"clip"'] if is_partly and tried != "clip" else []
-    values += ['"wait"'] if not is_past and tried == "raise" else []
-    if values:
-        yield f"pass when_unavailable={' or '.join(values)}"
-
-
 def _picklable(value: object) -> object:
     """Return *value*, or its text if it cannot be pickled."""
     try:
@@ -382,9 +347,3 @@ def _picklable(value: object) -> object:
     except Exception:  # a value of any type, whose pickling may raise anything
         return repr(value)
     return value
-
-
-def _nearest(value: object, allowed: tuple[str, ...]) -> str | None:
-    if not isinstance(value, str):
-        return None
-    return next(iter(get_close_matches(value, allowed, n=1, cutoff=0.6)), None)

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 from keyring.errors import KeyringLocked, NoKeyringError
 
-from gamelens.client.connection.keyring_lookup import KeyringLookup
-from gamelens.client.connection.settings import Settings, collector_settings, metrics_settings
+from gamelens.client.connection.settings import KeyringLookup, Settings, collector_settings, metrics_settings
 from gamelens.errors import AuthError
 from gamelens.local.connect import connect
 from support.memory_keyring import MemoryKeyring, failing

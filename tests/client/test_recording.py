@@ -20,8 +20,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.types import Receive, Scope, Send
 
 from gamelens.client.connection.metrics_api import MetricsApi
-from gamelens.client.connection.recorded_file import RecordedRequest
-from gamelens.client.connection.recording import RecordingSender, ReplaySender
+from gamelens.client.connection.recording import RecordedRequest, RecordingSender, ReplaySender
 from gamelens.client.connection.settings import Secret
 from gamelens.client.connection.transport import HttpRequest, HttpResponse, RequestStats, Transport
 from gamelens.errors import AuthError, BadQuery, GamelensError, NotRecorded, RateLimited, ServiceError

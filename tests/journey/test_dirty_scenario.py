@@ -20,8 +20,7 @@ import pytest
 
 from gamelens.catalog import METRICS
 from gamelens.client.sync_client import Client
-from gamelens.local.population_record import PopulationRecord
-from gamelens.local.sandbox_population import populate
+from gamelens.local.sandbox_population import PopulationRecord, populate
 from gamelens.simulator import Ledger, Scenario, load_scenario
 from gamelens.simulator.events.defects import BODY_DEFECTS, EVENT_DEFECTS, EVENT_QUIRKS, REQUEST_DEFECTS
 from gamelens.simulator.scenarios.delivery_profile import DeliveryProfile, DirtProfile

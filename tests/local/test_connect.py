@@ -17,9 +17,8 @@ from gamelens.client.base_client import BaseClient
 from gamelens.errors import AuthError, BadQuery
 from gamelens.local import sample_files
 from gamelens.local.connect import ConnectSettings, DemoSettings, demo_state, demo_states
-from gamelens.local.population_record import population_id, today
 from gamelens.local.running_sandboxes import stop_sandbox
-from gamelens.local.sandbox_population import read_population_record
+from gamelens.local.sandbox_population import population_id, read_population_record, today
 from gamelens.local.sandbox_process import find_sandbox, scenario_titles
 from gamelens.simulator import load_scenario
 

@@ -11,7 +11,7 @@ import gamelens as gl
 from gamelens.errors import BadQuery
 from gamelens.local import sample_lake
 from gamelens.local.connect import demo_state
-from gamelens.local.population_record import today
+from gamelens.local.sandbox_population import today
 
 pytestmark = pytest.mark.slow
 

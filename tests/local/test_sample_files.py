@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 from gamelens.local import sample_data
-from gamelens.local.population_record import PopulationRecord
 from gamelens.local.sandbox_info import SandboxInfo, SandboxOrganisation
+from gamelens.local.sandbox_population import PopulationRecord
 from gamelens.simulator.output.external_files import HEADERS, empty_files
 
 PLAYED = PopulationRecord(scenario="small", version=1, seed=4, players=1100, days=35, ends_on=date(2026, 11, 21))

@@ -9,8 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from gamelens.local.population_record import PopulationRecord, population_id, today
-from gamelens.local.sandbox_population import ensure_populated
+from gamelens.local.sandbox_population import PopulationRecord, ensure_populated, population_id, today
 from gamelens.sandbox.storage.inbox import open_store
 from gamelens.simulator import load_scenario
 from support.killable_sandbox import Service

@@ -12,7 +12,6 @@ import pandas as pd
 import pytest
 
 from gamelens.analysis import health
-from gamelens.messages.chat_shapes import SHAPES, discord, slack
 from gamelens.messages.mail import MOST_BYTES
 from gamelens.messages.message_text import html_page, markdown, plain_text
 from gamelens.messages.morning_message import (
@@ -23,6 +22,7 @@ from gamelens.messages.morning_message import (
     alarms_of,
     message_of,
 )
+from gamelens.messages.webhooks import SHAPES, discord, slack
 from gamelens.notebook.health_check import HealthReport
 from support.hostile_names import NAMES
 from support.tidy_frames import tidy_frame

@@ -100,7 +100,15 @@ def simulate(
         else:
             _print_forecast(expected)
         return
-    _check_target(ready=ready, into=into, export=export, mode=mode, live=live, ledger=ledger)
+    if [ready, into, export].count(None) != 2:
+        raise click.UsageError(
+            "either --ready FILE, which `gamelens sandbox up --ready FILE` writes, --into STATE or --export FORMAT DIR "
+            "is needed"
+        )
+    if ready is None and mode != "batches":
+        raise click.UsageError(f"only --ready has clients: send with --ready for --mode {mode}")
+    if live and (ready is None or ledger is not None or mode != "batches"):
+        raise click.UsageError("--live goes with --ready, and with neither --ledger nor --mode")
     sandbox = read_sandbox_info(ready) if ready is not None else None
     if live and sandbox is not None:
         _play_live(sandbox, population, speed=speed)
@@ -118,22 +126,10 @@ def simulate(
             record = populate_with_clients(sandbox, population, mode=mode, ledger=truth, on_batch=on_events)
     if truth is not None and ledger is not None:
         truth.write(ledger)
-    click.echo(json.dumps(msgspec.to_builtins(record)) if as_json else _as_lines(msgspec.to_builtins(record)))
-
-
-def _check_target(
-    *, ready: Path | None, into: Path | None, export: object, mode: str, live: bool, ledger: Path | None
-) -> None:
-    """Refuse options that do not go together."""
-    if [ready, into, export].count(None) != 2:
-        raise click.UsageError(
-            "either --ready FILE, which `gamelens sandbox up --ready FILE` writes, --into STATE or --export FORMAT DIR "
-            "is needed"
-        )
-    if ready is None and mode != "batches":
-        raise click.UsageError(f"only --ready has clients: send with --ready for --mode {mode}")
-    if live and (ready is None or ledger is not None or mode != "batches"):
-        raise click.UsageError("--live goes with --ready, and with neither --ledger nor --mode")
+    played = msgspec.to_builtins(record)
+    width = max(map(len, played))
+    lines = "\n".join(printable(f"{name:<{width}}  {value}") for name, value in played.items())
+    click.echo(json.dumps(played) if as_json else lines)
 
 
 @cli.command()
@@ -232,11 +228,6 @@ def _print_forecast(expected: dict[str, Any]) -> None:
     )
     games = DataFrame(expected["games"]).round({"dau": 0, "d1": 4, "d7": 4, "d28": 4})
     print_table(games.astype({"dau": "Int64"}))
-
-
-def _as_lines(values: dict[str, Any]) -> str:
-    width = max(map(len, values))
-    return "\n".join(printable(f"{name:<{width}}  {value}") for name, value in values.items())
 
 
 @contextmanager

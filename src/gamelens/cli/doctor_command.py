@@ -56,8 +56,7 @@ def doctor(deadline: float, as_json: bool) -> None:
 def all_findings(ends_at: float) -> Iterator[Finding]:
     """Yield all findings, those that take requests last."""
     from gamelens.client.checks.setup_checks import has_problem, settings_findings, versions
-    from gamelens.client.connection.keyring_lookup import KeyringLookup
-    from gamelens.client.connection.settings import Settings
+    from gamelens.client.connection.settings import KeyringLookup, Settings
 
     yield versions()
     settings = Settings.from_environment(KeyringLookup(wait_s=min(KEYRING_S, _seconds_left(ends_at))))

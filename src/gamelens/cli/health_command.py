@@ -82,7 +82,8 @@ def health(
         click.echo(json.dumps(_as_json(report)))
     elif markdown != "-":
         _print(report)
-    raise SystemExit(1 if fail_on and _fails_on(report, fail_on) else 0)
+    critical, warning = report.count("critical"), report.count("warning")
+    raise SystemExit(1 if fail_on and (critical or (fail_on == "warning" and warning)) else 0)
 
 
 def _print(report: HealthReport) -> None:
@@ -136,7 +137,3 @@ def _as_json(report: HealthReport) -> dict[str, Any]:
         "alarms": [{"sentence": str(one), "segments": [*map(str, more)]} for one, more in report.explained()],
         "board": as_json(report.board),
     }
-
-
-def _fails_on(report: HealthReport, fail_on: str) -> bool:
-    return bool(report.count("critical") or (fail_on == "warning" and report.count("warning")))

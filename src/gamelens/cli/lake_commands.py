@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -95,9 +95,12 @@ def lake_import(
 
     from gamelens.sandbox.imports.import_run import ImportOptions, import_raw_events
 
-    options = ImportOptions(
-        organisation=organisation, games=_mapped_games(games), config=config, engine=engine, lake_url=lake_url
-    )
+    pairs = [game.partition("=") for game in games]
+    for exported, sign, own in pairs:
+        if not (exported and sign and own):
+            raise click.UsageError(f"--game {exported}{sign}{own} is not a pair: write --game EXPORTED=OWN")
+    own_ids = {exported: own for exported, _, own in pairs}
+    options = ImportOptions(organisation=organisation, games=own_ids, config=config, engine=engine, lake_url=lake_url)
     result = import_raw_events(state, sources, options, report=_show_import if sys.stderr.isatty() else None)
     if as_json:
         click.echo(json.dumps(msgspec.to_builtins(result)))
@@ -108,15 +111,6 @@ def lake_import(
     )
     for line in _import_remarks(result):
         print_line(line, err=True)
-
-
-def _mapped_games(games: Iterable[str]) -> dict[str, str]:
-    """Return the games of `--game EXPORTED=OWN` by exported id."""
-    pairs = [game.partition("=") for game in games]
-    for exported, sign, own in pairs:
-        if not (exported and sign and own):
-            raise click.UsageError(f"--game {exported}{sign}{own} is not a pair: write --game EXPORTED=OWN")
-    return {exported: own for exported, _, own in pairs}
 
 
 def _show_import(progress: ImportProgress) -> None:

@@ -17,7 +17,6 @@ from gamelens.cli.terminal.completion import metrics as metric_names
 from gamelens.cli.terminal.terminal_text import print_line
 
 if TYPE_CHECKING:
-    from gamelens.messages.journal import Delivery
     from gamelens.messages.targets import Target
     from gamelens.notebook.health_check import HealthReport
 
@@ -85,7 +84,13 @@ def morning(
     pages = ReportPages(notebooks, out)
     report = _complete_report(wait, games=games or None, metrics=metrics or None, accept=accept)
     if not targets:
-        _print(report, pages)
+        from gamelens.messages.message_text import plain_text
+        from gamelens.messages.morning_message import message_of
+
+        pages.make()
+        message = message_of(report, {}, now=datetime.now(UTC), reports=pages.made, notes=pages.failed)
+        for line in plain_text(message).splitlines():
+            print_line(line)
     outcomes = [_delivered(target, report, unsure, pages) for target in targets]
     raise SystemExit(int(bool(pages.failed) or any(outcome in _COLOURS for outcome in outcomes)))
 
@@ -93,9 +98,7 @@ def morning(
 class ReportPages:
     """The pages of `--report`, which are made when the first target needs them.
 
-    Attributes:
-        made: the pages.
-        failed: a sentence for each notebook that did not run.
+    *failed* has a sentence for each notebook that did not run.
 
     Raises:
         BadQuery: a name is neither a file nor a notebook of ours.
@@ -151,16 +154,6 @@ def _complete_report(wait_minutes: float, **arguments: Any) -> HealthReport:
             time.sleep(min(_POLL_S, left_s))
 
 
-def _print(report: HealthReport, pages: ReportPages) -> None:
-    from gamelens.messages.message_text import plain_text
-    from gamelens.messages.morning_message import message_of
-
-    pages.make()
-    message = message_of(report, {}, now=datetime.now(UTC), reports=pages.made, notes=pages.failed)
-    for line in plain_text(message).splitlines():
-        print_line(line)
-
-
 def _delivered(target: Target, report: HealthReport, unsure: str | None, pages: ReportPages) -> str:
     """Send the message to a target, print what became of it, and return its outcome."""
     from gamelens.messages.journal import MessageJournal
@@ -175,16 +168,10 @@ def _delivered(target: Target, report: HealthReport, unsure: str | None, pages: 
     alarms = record.sent.alarms if record.sent else {}
     message = message_of(report, alarms, now=datetime.now(UTC), reports=pages.made, notes=pages.failed)
     delivery = journal.deliver(target.identity, message.day, alarms_of(report), lambda: target.send(message))
-    print_line(
-        f"{target.name}: {_words(delivery, str(message.day))}",
-        colour=_COLOURS.get(delivery.outcome),
-        err=delivery.outcome in _COLOURS,
-    )
-    return delivery.outcome
-
-
-def _words(delivery: Delivery, day: str) -> str:
-    if delivery.outcome == "unsure":
+    day, outcome = message.day, delivery.outcome
+    words = f"{day} {outcome}" + (f": {delivery.why}" if delivery.why else "")
+    if outcome == "unsure":
         look = f'look there for "gamelens {day}", then repeat the command with --unsure arrived or --unsure lost'
-        return f"unsure whether {day} arrived ({delivery.why}): {look}"
-    return f"{day} {delivery.outcome}" + (f": {delivery.why}" if delivery.why else "")
+        words = f"unsure whether {day} arrived ({delivery.why}): {look}"
+    print_line(f"{target.name}: {words}", colour=_COLOURS.get(outcome), err=outcome in _COLOURS)
+    return outcome

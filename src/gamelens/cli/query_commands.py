@@ -5,8 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,22 +22,12 @@ from gamelens.cli.terminal.terminal_text import cannot_write, gap_line, print_li
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-    from gamelens.client.query.plan_estimate import Plan
-    from gamelens.client.sync_client import Client
-    from gamelens.receipts import Receipt
 
 CommandFunction = Callable[..., None]
 
 
 class QueryCommand(msgspec.Struct, frozen=True, kw_only=True):
-    """The parsed arguments of `query` or `plan`.
-
-    Attributes:
-        query: arguments of `Client.query`.
-        connection: arguments of `gamelens.connect`.
-        out: the file to write, if any.
-        as_json: whether JSON is printed instead of a table.
-    """
+    """The parsed arguments of `query` or `plan`: those of `Client.query`, and those of `gamelens.connect`."""
 
     query: dict[str, Any]
     connection: dict[str, Any]
@@ -149,13 +138,19 @@ def query(command: QueryCommand) -> None:
     \b
     Example: gamelens query revenue --by country_code --over yesterday --top 5
     """
-    with _client(command) as client, warnings.catch_warnings():
+    from gamelens.local.connect import connect
+
+    with connect(**command.connection) as client, warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # printed below from the receipt, one line each
         frame = client.query(**command.query)
     from gamelens.notebook.receipt_text import source_line
     from gamelens.receipts import Receipt
 
-    for line in _remarks(Receipt.of(frame.attrs)):
+    receipt = Receipt.of(frame.attrs)
+    remarks = [f"warning: {text}" for text in receipt.warnings]
+    remarks += [f"clipped: {receipt.clipped} is what is available"] if receipt.clipped else []
+    remarks += [f"gap: {gap_line(gap)}" for gap in receipt.gaps]
+    for line in remarks:
         print_line(line, err=True)
     if command.out is not None:
         try:
@@ -179,15 +174,23 @@ def plan(command: QueryCommand) -> None:
 
     Nothing is requested but the available interval.
     """
+    from gamelens.local.connect import connect
+
     # A query that records bypasses the cache; so does its plan, which does not touch the folder.
     is_recorded = command.connection.get("record") is not None
-    with _client(command, **({"record": None, "cache": False} if is_recorded else {})) as client:
+    without_record = {"record": None, "cache": False} if is_recorded else {}
+    with connect(**{**command.connection, **without_record}) as client:
         planned = client.plan(**command.query)
-    click.echo(json.dumps(_as_json(planned)) if command.as_json else _printable_lines(str(planned)))
-
-
-def _printable_lines(text: str) -> str:
-    return "\n".join(map(printable, text.split("\n")))
+    if not command.as_json:
+        click.echo("\n".join(map(printable, str(planned).split("\n"))))
+        return
+    pieces = [
+        {"metric": piece.metric, "interval": str(piece.interval), "buckets": piece.buckets, "scope": piece.scope}
+        for piece in planned.pieces
+    ]
+    costs = {name: getattr(planned, name) for name in ("requests", "seconds", "cached_share")}
+    clipped = str(planned.clipped) if planned.clipped is not None else None
+    click.echo(json.dumps({**costs, "guessed": list(planned.guessed), "clipped": clipped, "pieces": pieces}))
 
 
 def _query_command(options: dict[str, Any]) -> QueryCommand:
@@ -201,39 +204,17 @@ def _query_command(options: dict[str, Any]) -> QueryCommand:
         raise click.UsageError(f"one metric at a time: what is {' '.join(more)}?")
     if None not in folders.values():
         raise click.UsageError("--record and --replay do not go together: record first, replay then")
-    _check_out(out)
+    # A file that cannot be written is refused before anything is requested.
+    if out is not None and out.suffix not in (".csv", ".parquet"):
+        raise click.UsageError(f"--out {out}: must end in .csv or .parquet")
+    if out is not None and not out.expanduser().parent.is_dir():
+        raise click.UsageError(f"--out {out}: there is no folder {out.parent}")
     query |= {name: query[name] or None for name in ("games", "studios")}
     query |= {"by": (*by, *more), "where": where or None}
     query["deadline_s"] = query.pop("deadline")
     if any(folders.values()):  # without an option, `connect` takes a folder from the environment
         connection |= folders
     return QueryCommand(query=query, connection=connection, out=out, as_json=as_json)
-
-
-def _check_out(out: Path | None) -> None:
-    """Refuse a file that cannot be written, before anything is requested."""
-    if out is not None and out.suffix not in (".csv", ".parquet"):
-        raise click.UsageError(f"--out {out}: must end in .csv or .parquet")
-    if out is not None and not out.expanduser().parent.is_dir():
-        raise click.UsageError(f"--out {out}: there is no folder {out.parent}")
-
-
-@contextmanager
-def _client(command: QueryCommand, **changes: Any) -> Iterator[Client]:
-    from gamelens.local.connect import connect
-
-    with connect(**{**command.connection, **changes}) as client:
-        yield client
-
-
-def _remarks(receipt: Receipt) -> Iterator[str]:
-    """Yield a line for each warning and gap of a receipt, and one if the query was clipped."""
-    for text in receipt.warnings:
-        yield f"warning: {text}"
-    if receipt.clipped:
-        yield f"clipped: {receipt.clipped} is what is available"
-    for gap in receipt.gaps:
-        yield f"gap: {gap_line(gap)}"
 
 
 def _write_frame(frame: DataFrame, out: Path) -> None:
@@ -245,17 +226,3 @@ def _write_frame(frame: DataFrame, out: Path) -> None:
         return
     with replace_file(out.expanduser()) as draft:
         frame.to_parquet(draft)
-
-
-def _as_json(planned: Plan) -> dict[str, Any]:
-    return {
-        "requests": planned.requests,
-        "seconds": planned.seconds,
-        "cached_share": planned.cached_share,
-        "guessed": list(planned.guessed),
-        "clipped": str(planned.clipped) if planned.clipped is not None else None,
-        "pieces": [
-            {"metric": piece.metric, "interval": str(piece.interval), "buckets": piece.buckets, "scope": piece.scope}
-            for piece in planned.pieces
-        ],
-    }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -27,19 +27,9 @@ if TYPE_CHECKING:
 _ANSWER_S: Final = 3.0
 
 
-def _since(sandbox: SandboxProcess) -> str:
-    return f"{sandbox.since:%Y-%m-%dT%H:%MZ}"
-
-
-def _column(name: str, values: Iterable[Any]) -> PrintedColumn:
-    """Return a column of `sandbox list`, in which a path is never cut."""
-    cells = [", ".join(value) if isinstance(value, list) else "" if value is None else str(value) for value in values]
-    return PrintedColumn(name, [*map(printable, cells)], is_key=name == "state", is_text=name != "state")
-
-
 _CELLS: Final[dict[str, Callable[[SandboxProcess], Any]]] = {
     "state": lambda sandbox: str(sandbox.state),
-    "since": _since,
+    "since": lambda sandbox: f"{sandbox.since:%Y-%m-%dT%H:%MZ}",
     "pid": lambda sandbox: sandbox.pid,
     "started_by": lambda sandbox: "connect" if sandbox.stops_when_idle else "command",
     "organisations": lambda sandbox: [each.name for each in sandbox.info.organisations] if sandbox.info else [],
@@ -187,7 +177,13 @@ def sandbox_list(as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps([{name: cell(each) for name, cell in _CELLS.items()} for each in found]))
     elif found:
-        print_columns([_column(name, map(cell, found)) for name, cell in _CELLS.items()])
+        columns = []
+        for name, cell in _CELLS.items():
+            values = map(cell, found)
+            texts = [", ".join(value) if isinstance(value, list) else str(value or "") for value in values]
+            is_path = name == "state"  # a path is never cut
+            columns.append(PrintedColumn(name, [*map(printable, texts)], is_key=is_path, is_text=not is_path))
+        print_columns(columns)
     else:
         click.echo("no sandbox runs", err=True)
 
@@ -214,7 +210,8 @@ def sandbox_stop(state: Path | None) -> None:
     state = state or demo_state()
     stopped = stop_sandbox(state)
     if stopped is not None:
-        print_line(f"stopped the sandbox over {stopped.state}, which ran since {_since(stopped)} as {stopped.pid}")
+        since = _CELLS["since"](stopped)
+        print_line(f"stopped the sandbox over {stopped.state}, which ran since {since} as {stopped.pid}")
     elif find_sandbox(state, within_s=_ANSWER_S):
         raise click.ClickException(f"the sandbox over {state} answers, but is not a process of yours on this machine")
     else:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import click
 import msgspec
@@ -18,7 +18,7 @@ from gamelens.errors import Retryable
 
 if TYPE_CHECKING:
     from gamelens.client.events.collector_client import CollectorClient
-    from gamelens.client.events.event_file import EventFault, FileEvent, SubmissionReport
+    from gamelens.client.events.event_file import FileEvent, SubmissionReport
 
 SHOWN_FAULTS: Final = 20
 
@@ -53,7 +53,11 @@ def submit(file: str, strict: bool, dry_run: bool, ready: Path | None, game: str
 
     if game is not None and ready is None:
         raise click.UsageError("--game goes with --ready; GAMELENS_GAME_KEY names the game of another collector")
-    found = read_events(_content(file))
+    try:
+        content = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+    except OSError as error:
+        raise click.BadParameter(f"{file} cannot be read: {error.strerror}", param_hint="FILE") from None
+    found = read_events(content)
     faults = found.faults
     if not faults and (strict or dry_run):
         faults = check_events(found.events, "strict" if strict else "lenient")
@@ -63,14 +67,6 @@ def submit(file: str, strict: bool, dry_run: bool, ready: Path | None, game: str
         report = asyncio.run(_submit(_collector(ready, game), found.events))
     _print("stdin" if file == "-" else file, found.events, report, is_checked_only=dry_run, as_json=as_json)
     raise SystemExit(1 if report.faults or report.error else 0)
-
-
-def _content(file: str) -> bytes:
-    """Return the bytes of *file*, or of standard input."""
-    try:
-        return sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
-    except OSError as error:
-        raise click.BadParameter(f"{file} cannot be read: {error.strerror}", param_hint="FILE") from None
 
 
 async def _submit(collector: CollectorClient, events: Sequence[FileEvent]) -> SubmissionReport:
@@ -118,10 +114,17 @@ def _print(
 ) -> None:
     """Print counts on standard output and faults on standard error, or both as JSON."""
     if as_json:
-        click.echo(json.dumps(_as_json(name, events, report)))
+        counts = {field: getattr(report, field) for field in ("collected", "rejected", "not_sent")}
+        faults = msgspec.to_builtins(report.faults)
+        error = error_line(report.error) if report.error is not None else None
+        click.echo(json.dumps({"file": name, "events": len(events), **counts, "faults": faults, "error": error}))
         return
-    for line in _fault_lines(name, report.faults):
-        print_line(line, err=True)
+    for fault in report.faults[:SHOWN_FAULTS]:
+        line = f":{fault.line}" if fault.line is not None else ""
+        event = f" event {fault.event}:" if fault.event is not None else ""
+        print_line(f"{name}{line}:{event} {fault.text}", err=True)
+    if len(report.faults) > SHOWN_FAULTS:
+        print_line(f"... and {len(report.faults) - SHOWN_FAULTS:,} more faults: --json lists them all", err=True)
     if report.error is not None:
         print_line(f"Error: {error_line(report.error)}", err=True)
         first = events[-report.not_sent]
@@ -138,25 +141,3 @@ def _summary(events: Sequence[FileEvent], report: SubmissionReport, *, is_checke
         return "nothing was sent" if report.faults or report.error else f"{counted}: nothing was sent"
     counts = {"collected": report.collected, "rejected": report.rejected, "not sent": report.not_sent}
     return f"{counted}: {', '.join(f'{count:,} {name}' for name, count in counts.items() if count)}"
-
-
-def _fault_lines(name: str, faults: Sequence[EventFault]) -> Iterator[str]:
-    """Yield `FILE:LINE: event N: fault` for each fault, and how many are left out."""
-    for fault in faults[:SHOWN_FAULTS]:
-        line = f":{fault.line}" if fault.line is not None else ""
-        event = f" event {fault.event}:" if fault.event is not None else ""
-        yield f"{name}{line}:{event} {fault.text}"
-    if len(faults) > SHOWN_FAULTS:
-        yield f"... and {len(faults) - SHOWN_FAULTS:,} more faults: --json lists them all"
-
-
-def _as_json(name: str, events: Sequence[FileEvent], report: SubmissionReport) -> dict[str, Any]:
-    return {
-        "file": name,
-        "events": len(events),
-        "collected": report.collected,
-        "rejected": report.rejected,
-        "not_sent": report.not_sent,
-        "faults": msgspec.to_builtins(report.faults),
-        "error": error_line(report.error) if report.error is not None else None,
-    }

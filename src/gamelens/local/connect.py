@@ -138,7 +138,12 @@ def demo_state(scenario: str = DEMO_SCENARIO) -> Path:
     GAMELENS_STATE_DIR names another for `demo`, in which those of other scenarios are.
     """
     state = Path(os.environ.get("GAMELENS_STATE_DIR") or platformdirs.user_state_path("gamelens") / "demo")
-    return state if scenario == DEMO_SCENARIO else state / "scenarios" / _folder_name(scenario)
+    if scenario == DEMO_SCENARIO:
+        return state
+    name = re.sub(r"[^\w-]+", "-", Path(scenario).stem)
+    if Path(scenario).suffix:  # a file, whose folder is unique to its path
+        name += f"-{hashlib.sha256(os.fsencode(Path(scenario).resolve())).hexdigest()[:8]}"
+    return state / "scenarios" / name
 
 
 def demo_states() -> Iterator[Path]:
@@ -177,11 +182,3 @@ def _check_names(settings: Iterable[str], allowed: Collection[str]) -> None:
     for name in settings:
         if name not in allowed:
             raise BadQuery("setting", name, "does not exist", sorted(allowed))
-
-
-def _folder_name(scenario: str) -> str:
-    """Return the name of the folder for *scenario*, for a file one that is unique to its path."""
-    name = re.sub(r"[^\w-]+", "-", Path(scenario).stem)
-    if not Path(scenario).suffix:
-        return name
-    return f"{name}-{hashlib.sha256(os.fsencode(Path(scenario).resolve())).hexdigest()[:8]}"

@@ -18,9 +18,8 @@ from tqdm import tqdm
 from gamelens._files import replace_file
 from gamelens.errors import BadQuery
 from gamelens.local.connect import DEMO_SCENARIO, demo_state, print_status
-from gamelens.local.population_record import PopulationRecord
 from gamelens.local.sandbox_info import SandboxInfo, environment_of
-from gamelens.local.sandbox_population import ensure_populated
+from gamelens.local.sandbox_population import PopulationRecord, ensure_populated
 from gamelens.local.sandbox_process import call_control_api, running_sandbox
 
 if TYPE_CHECKING:
@@ -33,14 +32,7 @@ SHIPPED_NOTEBOOKS: Final = Path(__file__).parents[1] / "notebook" / "shipped"
 
 
 class Demo(msgspec.Struct, frozen=True, kw_only=True):
-    """The result of a demo.
-
-    Attributes:
-        population: what the sandbox holds.
-        was_populated: whether it already held that.
-        summary: the counts of the sandbox.
-        reports: the files that were written.
-    """
+    """The result of a demo. *was_populated* says whether the sandbox already held the population."""
 
     population: PopulationRecord
     was_populated: bool
@@ -67,7 +59,8 @@ def run_demo(out: Path, *, scenario: str = DEMO_SCENARIO, say: Callable[[str], o
             say(f"running {notebook.name}")
             return write_report(notebook, out, environment=environment, say=say)
 
-        with one_browser(), ThreadPoolExecutor(_at_once()) as pool:
+        # One more than there are processors, because each notebook also waits for answers.
+        with one_browser(), ThreadPoolExecutor(1 + (os.cpu_count() or 1)) as pool:
             reports = list(pool.map(write, sorted(notebooks_folder().glob("*.ipynb"))))
         summary = call_control_api(ready, lambda api: api.summary())
         return Demo(population=population, was_populated=was_populated, summary=summary, reports=reports)
@@ -87,14 +80,6 @@ def _fill(
             bar.update(events)
 
         return ensure_populated(ready, state, scenario, say=say, on_batch=count)
-
-
-def _at_once() -> int:
-    """Return how many notebooks run at once.
-
-    It is one more than there are processors, because each notebook also waits for answers.
-    """
-    return 1 + (os.cpu_count() or 1)
 
 
 def open_lab(*arguments: str) -> int:
@@ -136,7 +121,11 @@ def copy_notebooks(source: Path, folder: Path) -> list[str]:
     """
     folder.mkdir(parents=True, exist_ok=True)
     record = folder / ".gamelens.json"
-    copied = _read_copied(record)
+    try:  # the digest of each notebook that was copied, by its name
+        copied = msgspec.json.decode(record.read_bytes(), type=dict[str, str]) if record.is_file() else {}
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        rule = "is not the record of copied notebooks that gamelens wrote: delete it, your notebooks stay as they are"
+        raise BadQuery("GAMELENS_NOTEBOOKS", str(record), rule) from None
     said = [] if copied else [f"your copies of the notebooks are in {folder}"]
     for ours in sorted(source.glob("*.ipynb")):
         content = ours.read_bytes()
@@ -154,15 +143,6 @@ def copy_notebooks(source: Path, folder: Path) -> list[str]:
     with replace_file(record) as draft:
         draft.write_text(json.dumps(copied, indent=1))
     return said
-
-
-def _read_copied(record: Path) -> dict[str, str]:
-    """Return the digest of each notebook that was copied, by its name."""
-    try:
-        return msgspec.json.decode(record.read_bytes(), type=dict[str, str]) if record.is_file() else {}
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        rule = "is not the record of copied notebooks that gamelens wrote: delete it, your notebooks stay as they are"
-        raise BadQuery("GAMELENS_NOTEBOOKS", str(record), rule) from None
 
 
 def _digest(content: bytes) -> str:

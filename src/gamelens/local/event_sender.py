@@ -47,7 +47,7 @@ class EventSender:
     """Submits batches and checks that the collector rejects exactly the events that it must.
 
     Args:
-        clients: of the games; closed at the end.
+        clients: closed at the end.
         received: returns how many events the collector has received so far. It is called after a request that may
             have been lost and must not be sent twice, and raises Retryable while the sandbox does not answer.
         on_batch: called with the number of events of each acknowledged batch.

@@ -15,7 +15,6 @@ automatically, `pytest -p gamelens` loads it.
 from __future__ import annotations
 
 import contextlib
-import os
 import shutil
 import tempfile
 import uuid
@@ -68,14 +67,10 @@ def sandbox_for(config: pytest.Config, *, scenario: str | None = None) -> Sandbo
         name = scenario or config.getoption(_SCENARIO, None) or config.getini(_SCENARIO)
         stack = contextlib.ExitStack()
         config.add_cleanup(stack.close)
-        config.stash[_SANDBOX] = stack.enter_context(_shared_sandbox(_run_id(config), name))
+        worker: dict[str, str] = getattr(config, "workerinput", {})
+        run = worker.get("testrunuid") or uuid.uuid4().hex  # only the workers of this run share it
+        config.stash[_SANDBOX] = stack.enter_context(_shared_sandbox(run, name))
     return config.stash[_SANDBOX]
-
-
-def _run_id(config: pytest.Config) -> str:
-    """Return an id that only the workers of this run share."""
-    worker: dict[str, str] = getattr(config, "workerinput", {})
-    return worker.get("testrunuid") or uuid.uuid4().hex
 
 
 @contextlib.contextmanager
@@ -100,7 +95,9 @@ def _shared_sandbox(run: str, scenario: str) -> Iterator[SandboxInfo]:
             ready = find_sandbox(state) or start_detached(state, scenario=scenario, idle_s=_IDLE_S)
             ensure_populated(ready, state, scenario)
         folders = {f"GAMELENS_{name.upper()}_DIR": str(folder / name) for name in ("cache", "state")}
-        with _environment({**environment_of(ready), **folders}):
+        with pytest.MonkeyPatch.context() as environment:
+            for name, value in {**environment_of(ready), **folders}.items():
+                environment.setenv(name, value)
             yield ready
     finally:
         with lock:
@@ -111,17 +108,3 @@ def _shared_sandbox(run: str, scenario: str) -> Iterator[SandboxInfo]:
                 shutil.rmtree(folder, ignore_errors=True)
         if is_last:
             Path(lock.lock_file).unlink(missing_ok=True)
-
-
-@contextlib.contextmanager
-def _environment(values: dict[str, str]) -> Iterator[None]:
-    previous = {name: os.environ.get(name) for name in values}
-    os.environ.update(values)
-    try:
-        yield
-    finally:
-        for name, value in previous.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value

@@ -25,15 +25,10 @@ _STOP_S: Final = 15.0
 
 
 class SandboxProcess(msgspec.Struct, frozen=True):
-    """A process of this user that runs a sandbox.
+    """A process of this user that runs a sandbox over *state*.
 
-    Attributes:
-        state: its state directory.
-        pid: of the process.
-        since: the start of the process, in UTC.
-        stops_when_idle: True if `connect` or `demo` left it running, False if a command runs it.
-        info: its addresses and organisations, None while it starts or stops.
-        process: the process as psutil has it, which sends no signal to a later one with the same id.
+    *stops_when_idle* is True if `connect` or `demo` left it running, False if a command runs it. *info* is None while
+    it starts or stops. *process* is psutil's, which sends no signal to a later one with the same id.
     """
 
     state: Path
@@ -65,7 +60,8 @@ def stop_sandbox(state: Path) -> SandboxProcess | None:
     Raises:
         Refused: it does not stop.
     """
-    found = next((each for each in running_sandboxes() if _is_same(each.state, state)), None)
+    same = (each for each in running_sandboxes() if each.state.exists() and state.exists())
+    found = next((each for each in same if each.state.samefile(state)), None)
     if found is None:
         return None
     import psutil
@@ -94,24 +90,15 @@ def _sandboxes_of(process: Any) -> Iterator[SandboxProcess]:
         return
     locks = [Path(file.path) for file in process.open_files() if Path(file.path).name == "lock"]
     for lock in locks[:1]:
+        try:
+            info = read_sandbox_info(lock.parent / "ready.json")
+        except Refused:
+            info = None
         yield SandboxProcess(
             state=lock.parent,
             pid=process.pid,
             since=datetime.fromtimestamp(process.create_time(), UTC),
             stops_when_idle=dict(pairwise(words)).get(IDLE_OPTION, WITH_LAST_USER) != WITH_LAST_USER,
-            info=_info_of(lock.parent, process.pid),
+            info=info if info is not None and info.pid == process.pid else None,
             process=process,
         )
-
-
-def _info_of(state: Path, pid: int) -> SandboxInfo | None:
-    """Return the ready file in *state* if the process *pid* wrote it."""
-    try:
-        info = read_sandbox_info(state / "ready.json")
-    except Refused:
-        return None
-    return info if info.pid == pid else None
-
-
-def _is_same(one: Path, other: Path) -> bool:
-    return one.exists() and other.exists() and one.samefile(other)

@@ -31,8 +31,20 @@ def sample_files(scenario: str | None = None) -> Path:
     if replay := os.environ.get("GAMELENS_REPLAY"):
         recorded = Path(replay).resolve().parent / "outside"
         return recorded if recorded.is_dir() else _files_without_rows()
-    state = _connected_state()
-    return _files_without_rows() if state is None else _files_beside(state)
+    from gamelens.client.connection.settings import Settings
+
+    settings = Settings.from_environment()
+    if not settings.find("api_key"):
+        return _files_beside(demo_state())
+    address = (settings.find("metrics_url") or "").rstrip("/")
+    for state in demo_states():
+        try:
+            running = read_sandbox_info(state / "ready.json")
+        except Refused:  # none runs over it
+            continue
+        if running.metrics_url.rstrip("/") == address:
+            return _files_beside(state)
+    return _files_without_rows()
 
 
 def write_files(files: Mapping[str, str], folder: Path) -> Path:
@@ -65,22 +77,3 @@ def _files_without_rows() -> Path:
     from gamelens.simulator.output.external_files import empty_files
 
     return write_files(empty_files(), demo_state() / "outside" / "none")
-
-
-def _connected_state() -> Path | None:
-    """Return the state of the sandbox that `connect` queries, or None for another service."""
-    from gamelens.client.connection.settings import Settings
-
-    settings = Settings.from_environment()
-    if not settings.find("api_key"):
-        return demo_state()
-    address = (settings.find("metrics_url") or "").rstrip("/")
-    return next((state for state in demo_states() if _address_at(state) == address), None)
-
-
-def _address_at(state: Path) -> str | None:
-    """Return the address of the metrics service over *state*, or None if none runs."""
-    try:
-        return read_sandbox_info(state / "ready.json").metrics_url.rstrip("/")
-    except Refused:
-        return None

@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 
 from gamelens.errors import Refused
 from gamelens.local.connect import demo_state
-from gamelens.local.population_record import today
+from gamelens.local.sandbox_population import today
 
 _READY = "gamelens.db"
 

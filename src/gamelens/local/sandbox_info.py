@@ -10,12 +10,7 @@ from gamelens.errors import Refused
 
 
 class SandboxGame(msgspec.Struct, frozen=True):
-    """A game of a running sandbox and its keys.
-
-    Attributes:
-        id, title: as the metrics service returns them.
-        game_key, secret_key: to sign events with.
-    """
+    """A game of a running sandbox and its keys."""
 
     id: str
     title: str
@@ -27,12 +22,7 @@ class SandboxGame(msgspec.Struct, frozen=True):
 
 
 class SandboxStudio(msgspec.Struct, frozen=True):
-    """A studio of a running sandbox.
-
-    Attributes:
-        id, name: as the metrics service returns them.
-        games: its games.
-    """
+    """A studio of a running sandbox."""
 
     id: str
     name: str
@@ -40,13 +30,7 @@ class SandboxStudio(msgspec.Struct, frozen=True):
 
 
 class SandboxOrganisation(msgspec.Struct, frozen=True):
-    """An organisation of a running sandbox.
-
-    Attributes:
-        name: as in the configuration.
-        api_key: None if the sandbox did not generate it and so has only its digest.
-        studios: its studios.
-    """
+    """An organisation of a running sandbox. *api_key* is None if the sandbox has only its digest."""
 
     name: str
     api_key: str | None
@@ -69,11 +53,8 @@ class SandboxOrganisation(msgspec.Struct, frozen=True):
 class SandboxInfo(msgspec.Struct, frozen=True):
     """The ready file of a running sandbox. Its repr has no keys.
 
-    Attributes:
-        collector_url, metrics_url, console_url: the three addresses; the last is the control API's.
-        organisations: with studios, games and keys.
-        pid: of the process.
-        ca_file: the certificate authority to trust, if the services speak HTTPS.
+    *console_url* is the address of the control API, and *ca_file* the certificate authority to trust, if the services
+    speak HTTPS.
     """
 
     collector_url: str

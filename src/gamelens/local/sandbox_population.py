@@ -18,7 +18,6 @@ import msgspec
 from gamelens._files import replace_file
 from gamelens._text import one_line, printable
 from gamelens.errors import Refused
-from gamelens.local.population_record import PopulationRecord, population_id, today
 from gamelens.local.sandbox_info import SandboxInfo
 from gamelens.local.sandbox_process import call_control_api, control_api_of
 
@@ -29,6 +28,44 @@ if TYPE_CHECKING:
     from gamelens.wire.event_validator import RejectedEvent
 
 _NAME_LETTERS: Final = 200
+
+
+class PopulationRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """The record of what was played into a sandbox, to recognise the same population.
+
+    Scenario, version of the simulator, seed, players, days and last day identify it. Inits of real clients are among
+    the requests. A population that was written and not sent has none.
+    """
+
+    scenario: str
+    version: int
+    seed: int
+    players: int
+    days: int
+    ends_on: date
+    events: int = 0
+    requests: int = 0
+    sent_bytes: int = 0
+    seconds: float = 0.0
+
+
+def population_id(scenario: Scenario, ends_on: date) -> PopulationRecord:
+    """Return the record of *scenario* without counts, which identifies its population."""
+    from gamelens.simulator import VERSION
+
+    return PopulationRecord(
+        scenario=scenario.name,
+        version=VERSION,
+        seed=scenario.seed,
+        players=scenario.players,
+        days=scenario.days,
+        ends_on=ends_on,
+    )
+
+
+def today() -> date:
+    """Return the current day in UTC."""
+    return datetime.now(UTC).date()
 
 
 def populate(
@@ -328,7 +365,9 @@ def ensure_populated(
 
     wanted = load_scenario(scenario)
     previous = read_population_record(state)
-    if previous is not None and _as_population_id(previous) == population_id(wanted, today()):
+    identity = population_id(wanted, today())
+    no_counts = {name: getattr(identity, name) for name in ("events", "requests", "sent_bytes", "seconds")}
+    if previous is not None and msgspec.structs.replace(previous, **no_counts) == identity:
         summary = call_control_api(ready, lambda api: api.summary())
         if summary.pending or summary.damaged.lake:  # as after an upgrade, which makes the lake again
             say("processing")
@@ -343,10 +382,6 @@ def ensure_populated(
     with replace_file(_record_file(state)) as draft:
         draft.write_bytes(msgspec.json.encode(record))
     return record, False
-
-
-def _as_population_id(record: PopulationRecord) -> PopulationRecord:
-    return msgspec.structs.replace(record, events=0, requests=0, sent_bytes=0, seconds=0.0)
 
 
 def _record_file(state: Path) -> Path:

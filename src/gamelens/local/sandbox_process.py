@@ -116,12 +116,7 @@ def start_detached(state: Path, *, scenario: str | None = None, idle_s: float = 
 def process_at(state: Path, *, report: Callable[[ProcessingProgress], None] | None = None) -> dict[str, str]:
     """Process everything received so far by the sandbox over *state*, whether it runs or not.
 
-    Args:
-        state: state directory.
-        report: function that is told the progress, some times a second.
-
-    Returns:
-        The available interval of each organisation, by name.
+    *report* is told the progress, some times a second. Returns the available interval of each organisation, by name.
     """
     ready = find_sandbox(state)
     if ready is None:
@@ -182,7 +177,9 @@ def _start(state: Path, *options: str) -> tuple[SandboxInfo, subprocess.Popen[by
         if not ready.exists():
             process.kill()
             process.wait()
-            raise Refused(f"the sandbox did not start: {_last_line(log)}. Its whole output is in {log}")
+            printed = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+            last = printed[-1] if printed else "it printed nothing"
+            raise Refused(f"the sandbox did not start: {last}. Its whole output is in {log}")
         return read_sandbox_info(ready), process
 
 
@@ -196,8 +193,3 @@ def scenario_titles(scenario: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
     from gamelens.simulator import load_scenario
 
     return load_scenario(scenario).titles
-
-
-def _last_line(log: Path) -> str:
-    lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
-    return lines[-1] if lines else "it printed nothing"

@@ -37,12 +37,7 @@ class SentDay(msgspec.Struct, frozen=True):
 
 
 class TargetRecord(msgspec.Struct, frozen=True):
-    """The last messages of one target.
-
-    Attributes:
-        sent: the last day that certainly arrived.
-        sending: the day that began to be sent and whose end was never written down.
-    """
+    """The last day that certainly arrived, and the one that began to be sent and whose end was never written down."""
 
     sent: SentDay | None = None
     sending: SentDay | None = None
@@ -71,7 +66,7 @@ class MessageJournal:
         Raises:
             Refused: the record is damaged.
         """
-        path = self._path(identity)
+        path = self._folder / f"{identity}.json"
         try:
             return msgspec.json.decode(path.read_bytes(), type=TargetRecord)
         except FileNotFoundError:
@@ -114,10 +109,7 @@ class MessageJournal:
             return True
 
     def _write(self, identity: str, record: TargetRecord) -> None:
-        write_private(self._path(identity), msgspec.json.encode(record))
-
-    def _path(self, identity: str) -> Path:
-        return self._folder / f"{identity}.json"
+        write_private(self._folder / f"{identity}.json", msgspec.json.encode(record))
 
     @contextmanager
     def _locked(self, identity: str) -> Iterator[None]:

@@ -24,11 +24,8 @@ MOST_ATTACHED: Final = 5_000_000
 class MailServer(msgspec.Struct, frozen=True):
     """An SMTP server and the address it writes to.
 
-    Attributes:
-        host, port: its address.
-        to, sender: one address each.
-        user, password: empty for a server that wants none.
-        is_tls: whether the connection begins with TLS; otherwise it changes to TLS where the server offers that.
+    User and password are empty for a server that wants none. Without *is_tls* the connection begins in plain text and
+    changes to TLS where the server offers that.
     """
 
     host: str

@@ -22,7 +22,8 @@ def plain_text(message: MorningMessage) -> str:
     parts = [message.title, *message.notes]
     for heading, lines in message.sections:
         parts.append("\n".join([f"{heading}:", *(f"- {one_line(line)}" for line in lines)]))
-    parts.append("\n".join(f"{it.game}: {it.name} {_with_change(it)}" for it in message.numbers))
+    numbers = ((it, f" ({it.change})" if it.change else "") for it in message.numbers)
+    parts.append("\n".join(f"{it.game}: {it.name} {it.value}{change}" for it, change in numbers))
     return "\n\n".join(part for part in (*parts, message.source) if part) + "\n"
 
 
@@ -86,7 +87,3 @@ def _html_table(numbers: tuple[HeadlineNumber, ...]) -> str:
 
 def _side(place: int) -> str:
     return "left" if place < 2 else "right"
-
-
-def _with_change(number: HeadlineNumber) -> str:
-    return f"{number.value} ({number.change})" if number.change else number.value

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime, timedelta
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 import pandas as pd
@@ -32,17 +32,10 @@ class HeadlineNumber(msgspec.Struct, frozen=True):
 
 
 class MorningMessage(msgspec.Struct, frozen=True, kw_only=True):
-    """The message of one complete day, as plain text that each shape escapes in its own way.
+    """The message of one complete day in UTC, as plain text that each shape escapes in its own way.
 
-    Attributes:
-        day: the day, complete and in UTC.
-        headline: the board in one sentence.
-        badge: the warning beside simulated numbers, or "".
-        numbers: the headline numbers.
-        new, still_open, recovered: sentences about alarms, compared with those of the last message.
-        notes: what else the reader must know, such as a day that is not complete.
-        reports: pages of notebooks, which a mail carries and other targets name.
-        source: the source line.
+    Alarms are compared with those of the last message. *badge* is the warning beside simulated numbers, *notes* are
+    what else the reader must know, and *reports* are pages of notebooks, which a mail carries and other targets name.
     """
 
     day: date
@@ -65,21 +58,19 @@ class MorningMessage(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def sections(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
         """New, still open, recovered and reports, each with its lines, without empty ones."""
-        reports = tuple(map(str, self.reports))
-        named = (
-            ("New", self.new),
-            ("Still open", self.still_open),
-            ("Recovered", self.recovered),
-            ("Reports", reports),
-        )
+        alarms = (("New", self.new), ("Still open", self.still_open), ("Recovered", self.recovered))
+        named = (*alarms, ("Reports", tuple(map(str, self.reports))))
         return tuple((heading, lines) for heading, lines in named if lines)
 
 
 def alarms_of(report: HealthReport) -> dict[str, str]:
     """Return the sentence of each alarm of a board by the identity of its series."""
-    claims = health.alarm_claims(report.board)
-    rows = report.alarms.to_dict("records")
-    return {_identity(row): shortened(one_line(claim), _LONGEST) for row, claim in zip(rows, claims, strict=True)}
+    alarms = {}
+    for row, claim in zip(report.alarms.to_dict("records"), health.alarm_claims(report.board), strict=True):
+        parts = [row[name] for name in ("game_id", "watch", "dimension", "segment")]
+        identity = msgspec.json.encode([None if pd.isna(part) else str(part) for part in parts]).decode()
+        alarms[identity] = shortened(one_line(claim), _LONGEST)
+    return alarms
 
 
 def message_of(
@@ -90,14 +81,10 @@ def message_of(
     reports: Sequence[Path] = (),
     notes: Sequence[str] = (),
 ) -> MorningMessage:
-    """Return the message about the last complete day.
+    """Return the message about the last complete day of *report*, sent *now*.
 
-    Args:
-        report: the board of that day.
-        before: the alarms of the last message to the same target, as `alarms_of` returns them.
-        now: the time of sending, with a zone.
-        reports: pages that go with it.
-        notes: sentences in front of its own notes.
+    *before* has the alarms of the last message to the same target, as `alarms_of` returns them, and *notes* stand in
+    front of its own.
 
     Raises:
         GamelensError: no day is complete.
@@ -105,27 +92,25 @@ def message_of(
     if report.day is None:
         raise GamelensError("no day is complete yet: nothing is sent")
     alarms, day = alarms_of(report), report.day.date()
-    names = list(alarms)
-    new = [alarms[name] for name in names if name not in before]
     numbers, left_out = _headline_numbers(report)
-    cut = f"{counted(left_out, 'more headline number')}: gamelens health --json has them all."
+    cut = [f"{counted(left_out, 'more headline number')}: gamelens health --json has them all."] if left_out else []
+    late: list[str] = []
+    yesterday = now.date() - timedelta(days=1)
+    if day < yesterday:
+        ended, last = (day_text(datetime(it.year, it.month, it.day)) for it in (yesterday, day))
+        late = [f"{ended} is not complete yet: these are the numbers of {last}."]
     return MorningMessage(
         day=day,
         headline=report.headline,
         badge=report.provenance.badge,
         numbers=numbers,
-        new=_cut(new),
-        still_open=_cut([alarms[name] for name in names if name in before]),
+        new=_cut([alarms[name] for name in alarms if name not in before]),
+        still_open=_cut([alarms[name] for name in alarms if name in before]),
         recovered=_cut([sentence for name, sentence in before.items() if name not in alarms]),
-        notes=(*notes, *_late_notes(day, now), *report.unmatched, *([cut] if left_out else [])),
+        notes=(*notes, *late, *report.unmatched, *cut),
         reports=tuple(reports),
         source=source_line(report.board),
     )
-
-
-def _identity(row: Mapping[Any, Any]) -> str:
-    parts = (row["game_id"], row["watch"], row["dimension"], row["segment"])
-    return msgspec.json.encode([None if pd.isna(part) else str(part) for part in parts]).decode()
 
 
 def _headline_numbers(report: HealthReport) -> tuple[tuple[HeadlineNumber, ...], int]:
@@ -150,15 +135,6 @@ def _headline_numbers(report: HealthReport) -> tuple[tuple[HeadlineNumber, ...],
         for row in shown.to_dict("records")
     )
     return numbers, len(rows) - len(shown)
-
-
-def _late_notes(day: date, now: datetime) -> tuple[str, ...]:
-    """Return a sentence about days that have ended and are not complete yet, if there are any."""
-    yesterday = now.date() - timedelta(days=1)
-    if day >= yesterday:
-        return ()
-    late, last = (day_text(datetime(it.year, it.month, it.day)) for it in (yesterday, day))
-    return (f"{late} is not complete yet: these are the numbers of {last}.",)
 
 
 def _cut(sentences: list[str]) -> tuple[str, ...]:

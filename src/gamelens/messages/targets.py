@@ -17,7 +17,6 @@ import os
 import re
 import warnings
 from collections.abc import Callable, Mapping
-from functools import partial
 from pathlib import Path
 from typing import Final, NoReturn
 from urllib.parse import SplitResult, parse_qs, unquote, urlsplit
@@ -26,12 +25,11 @@ import msgspec
 
 from gamelens._files import replace_file
 from gamelens.errors import BadQuery
-from gamelens.messages.chat_shapes import SHAPES
 from gamelens.messages.journal import NotSent, identity_of
 from gamelens.messages.mail import MailServer, send_mail
 from gamelens.messages.message_text import html_page, markdown, plain_text
 from gamelens.messages.morning_message import MorningMessage
-from gamelens.messages.webhooks import Webhook, post
+from gamelens.messages.webhooks import SHAPES, post
 
 _SUMMARY: Final = "GITHUB_STEP_SUMMARY"
 _PORTS: Final = {"smtp": 587, "smtps": 465}
@@ -46,10 +44,7 @@ _ADDRESS: Final = re.compile(r"[^@\s<>,;\x00-\x1f]+@[^@\s<>,;\x00-\x1f]+")
 class Target(msgspec.Struct, frozen=True):
     """Somewhere a message goes.
 
-    Attributes:
-        name: kind and host, without a secret.
-        identity: its name in the journal.
-        send: sends one message, as `MessageJournal.deliver` wants it.
+    The *name* has no secret, *identity* is the name in the journal, and *send* is what `MessageJournal.deliver` wants.
     """
 
     name: str
@@ -104,7 +99,7 @@ def _mail(url: SplitResult) -> Target:
         is_tls=url.scheme == "smtps",
     )
     identity = identity_of(f"{server.host}:{server.port} {server.to}")
-    return Target(f"mail to {server.to}", identity, partial(send_mail, server=server, identity=identity))
+    return Target(f"mail to {server.to}", identity, lambda message: send_mail(message, server, identity))
 
 
 def _webhook(url: SplitResult, scheme: str, shape: str) -> Target:
@@ -116,8 +111,11 @@ def _webhook(url: SplitResult, scheme: str, shape: str) -> Target:
         _refuse(f"at {host} has a user before its host, which a webhook has not")
     address = f"{scheme}://{url.netloc}"
     path = (url.path or "/") + (f"?{url.query}" if url.query else "")
-    webhook = Webhook(shape, address, path)
-    return Target(f"{shape} at {host}", identity_of(f"{shape} {address}{path}"), partial(post, webhook=webhook))
+    return Target(
+        f"{shape} at {host}",
+        identity_of(f"{shape} {address}{path}"),
+        lambda message: post(message, shape=shape, address=address, path=path),
+    )
 
 
 def _step_summary(environ: Mapping[str, str]) -> Target:
@@ -125,22 +123,18 @@ def _step_summary(environ: Mapping[str, str]) -> Target:
     if not named:
         _refuse(f"github needs {_SUMMARY}, which a job of GitHub Actions sets")
     path = Path(named)
+
+    def append(message: MorningMessage) -> None:
+        """Add the message to the file, whole or not at all."""
+        try:
+            before = path.read_text(encoding="utf-8") if path.exists() else ""
+            with replace_file(path) as draft:
+                draft.write_text(f"{before}\n{markdown(message)}" if before else markdown(message), encoding="utf-8")
+        except OSError as error:
+            raise NotSent(f"{_SUMMARY} cannot be written: {error.strerror}") from None
+
     identity = identity_of(f"github {environ.get('GITHUB_REPOSITORY', '')} {environ.get('GITHUB_WORKFLOW', '')}")
-    return Target("the summary of this job", identity, partial(_append, path=path))
-
-
-def _append(message: MorningMessage, path: Path) -> None:
-    """Add the message to the file, whole or not at all.
-
-    Raises:
-        NotSent: the file cannot be written.
-    """
-    try:
-        before = path.read_text(encoding="utf-8") if path.exists() else ""
-        with replace_file(path) as draft:
-            draft.write_text(f"{before}\n{markdown(message)}" if before else markdown(message), encoding="utf-8")
-    except OSError as error:
-        raise NotSent(f"{_SUMMARY} cannot be written: {error.strerror}") from None
+    return Target("the summary of this job", identity, append)
 
 
 def _apprise(text: str, scheme: str) -> Target:

@@ -31,11 +31,8 @@ _MAX_DECIMALS: Final = 10
 class PrintedColumn(msgspec.Struct, frozen=True):
     """One column as text.
 
-    Attributes:
-        name: the header.
-        cells: the text of each row.
-        is_key: whether it is the timestamp or a dimension, which every table repeats.
-        is_text: whether it is aligned left and may be cut.
+    *is_key* marks the timestamp and dimensions, which every table repeats, *is_text* what is aligned left and may be
+    cut.
     """
 
     name: str

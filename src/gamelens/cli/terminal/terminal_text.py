@@ -24,13 +24,9 @@ _MIN_WIDTH: Final = 20
 
 
 def print_line(text: str, *, prefix: str = "", err: bool = False, colour: str | None = None) -> None:
-    """Print *text* on one line, in a terminal wrapped at words and obeyed nowhere.
+    """Print *text*, which may hold names from outside, on one line, in a terminal wrapped at words.
 
-    Args:
-        text: may hold names from outside.
-        prefix: stands in front of the first line, blanks in front of the others.
-        err: whether it goes to standard error.
-        colour: that of the text, where there are colours.
+    *prefix* stands in front of the first line, blanks in front of the others.
     """
     blanks = " " * len(click.unstyle(prefix))
     shown = _wrapped(terminal_line(text), blanks, err=err)

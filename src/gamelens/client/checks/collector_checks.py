@@ -21,12 +21,7 @@ _DEVICE: Final[dict[str, Any]] = {"user_id": "gamelens-doctor", "platform": "unk
 
 
 class CollectorChecks:
-    """Checks of one collector with the keys of one game.
-
-    Args:
-        collector: of the game; closed at the end.
-        now, clock: time.
-    """
+    """Checks of one collector with the keys of one game. The client is closed at the end."""
 
     def __init__(
         self,

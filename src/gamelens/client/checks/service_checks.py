@@ -43,14 +43,7 @@ _NAME_CHARS: Final = 40
 
 
 class TimedResponse(msgspec.Struct, frozen=True, kw_only=True):
-    """A response and its timing.
-
-    Attributes:
-        path: the path that was requested.
-        response: the response.
-        duration_s: the time it took.
-        midpoint: the time of this machine's clock halfway, epoch seconds.
-    """
+    """A response and its timing: *midpoint* is the time of this machine's clock halfway, epoch seconds."""
 
     path: str
     response: HttpResponse
@@ -72,15 +65,7 @@ class TimedResponse(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ServiceChecks:
-    """Checks of one service with one key.
-
-    Args:
-        settings: address and key.
-        ca_file: as for `Transport`.
-        pool: sends the requests instead of the network.
-        rate_limiter: limits the requests; by default the one that all clients share.
-        now, clock, sleep: time.
-    """
+    """Checks of one service with one key. By default the rate limiter is the one that all clients share."""
 
     def __init__(
         self,
@@ -105,7 +90,9 @@ class ServiceChecks:
         """Return the findings after *deadline_s* at most."""
         try:
             async with asyncio.timeout(deadline_s):
-                await self._get_all()
+                if (await self._get(_INTERVAL)).status == 200:
+                    for path in (_INTERVAL, _INTERVAL, _METRICS, _DIMENSIONS):
+                        await self._get(path)
         except TimeoutError:
             outcome = "could not be asked" if self._is_queued else "did not answer"
             self._failure = f"{self._address} {outcome} within {deadline_s:.2g} s"
@@ -114,11 +101,6 @@ class ServiceChecks:
         finally:
             await self._transport.aclose()
         return list(self._all_findings())
-
-    async def _get_all(self) -> None:
-        if (await self._get(_INTERVAL)).status == 200:
-            for path in (_INTERVAL, _INTERVAL, _METRICS, _DIMENSIONS):
-                await self._get(path)
 
     async def _get(self, path: str) -> HttpResponse:
         """Send one GET request, again while it is refused with 429, and note the responses."""
@@ -152,7 +134,9 @@ class ServiceChecks:
         yield self._service_finding()
         if self._responses:
             yield self._key_finding()
-            yield self._clock_finding()
+            offsets = [timed.clock_offset_s for timed in self._responses if timed.clock_offset_s is not None]
+            step = "set it: `today`, receipts and what is kept in the cache depend on it"
+            yield clock_finding("clock", median(offsets) if offsets else None, "service", step)
         yield self._rate_finding()
         if self._has_response(_INTERVAL):
             yield self._available_finding()
@@ -204,12 +188,6 @@ class ServiceChecks:
             return Finding.ok("key", "accepted")
         return Finding.warning("key", "not known whether it is accepted", "see service")
 
-    def _clock_finding(self) -> Finding:
-        """Report how far this machine's clock is from the service's."""
-        offsets = [timed.clock_offset_s for timed in self._responses if timed.clock_offset_s is not None]
-        step = "set it: `today`, receipts and what is kept in the cache depend on it"
-        return clock_finding("clock", median(offsets) if offsets else None, "service", step)
-
     def _available_finding(self) -> Finding:
         """Report the available interval, and whether its end is older than expected."""
         try:
@@ -220,17 +198,13 @@ class ServiceChecks:
         if not interval:
             step = "send events and wait until they are processed"
             return Finding.warning("available", "nothing is processed yet", step)
-        age = self._service_time() - interval.end
+        latest = self._responses[-1]  # the time of the service, or of this machine without a Date header
+        age = datetime.fromtimestamp(latest.midpoint - (latest.clock_offset_s or 0.0), UTC) - interval.end
         says = f"{interval}, which ended {_duration_text(age)} ago" if age >= timedelta() else f"{interval}"
         if age > STALE_AFTER:
             step = "what is newer cannot be asked for yet; look again in an hour"
             return Finding.warning("available", says, step)
         return Finding.ok("available", says)
-
-    def _service_time(self) -> datetime:
-        """Return the current time of the service, or of this machine without a Date header."""
-        latest = self._responses[-1]
-        return datetime.fromtimestamp(latest.midpoint - (latest.clock_offset_s or 0.0), UTC)
 
     def _has_response(self, path: str) -> bool:
         """Return whether *path* was answered with 200, or for a list at all."""

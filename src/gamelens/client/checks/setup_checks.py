@@ -11,7 +11,6 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 from typing import Final, Literal
 
 import msgspec
@@ -37,14 +36,7 @@ _OTHER_SETTINGS: Final = ("cache_dir", "state_dir", "runtime_dir", "record", "re
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """One line of `gamelens doctor`.
-
-    Attributes:
-        about: what was checked.
-        mark: "ok", "warning" or "problem".
-        says: the finding as text.
-        next_step: what the user can do, or None.
-    """
+    """One line of `gamelens doctor`: what was checked, the finding as text, and what the user can do."""
 
     about: str
     mark: CheckStatus
@@ -99,7 +91,9 @@ def settings_findings(settings: Settings, environ: Mapping[str, str]) -> Iterato
         says = f"{settings.file} has settings that gamelens does not know: {', '.join(settings.unknown_names)}"
         step = f"the names are {', '.join((*ADDRESSES, *KEYS, ALLOW_HTTP))}"
         yield Finding.warning("settings", says, step)
-    if "config file" in [sources[name] for name in KEYS] and _is_readable_by_others(settings.file):
+    others = stat.S_IRGRP | stat.S_IROTH
+    is_stored = "config file" in [sources[name] for name in KEYS]
+    if is_stored and os.name == "posix" and settings.file.stat().st_mode & others:
         says = f"others on this machine can read the key in {settings.file}"
         yield Finding.warning("settings", says, f"chmod 600 {settings.file}")
     if sources["metrics_url"] and not sources["api_key"]:
@@ -109,7 +103,7 @@ def settings_findings(settings: Settings, environ: Mapping[str, str]) -> Iterato
     missing = [name for name in COLLECTOR_SETTINGS if not sources[name]]
     if missing and len(missing) < len(COLLECTOR_SETTINGS):
         has = [name for name in COLLECTOR_SETTINGS if sources[name]]
-        says = f"{_listed(has)} without {_listed(missing)}: no event can be submitted"
+        says = f"{' and '.join(has)} without {' and '.join(missing)}: no event can be submitted"
         step = f"set {', '.join(PREFIX + name.upper() for name in missing)}"
         yield Finding.warning("settings", says, step)
     yield _keyring_finding(settings, [name for name, source in sources.items() if source == "keyring"])
@@ -159,12 +153,3 @@ def _keyring_finding(settings: Settings, names: Sequence[str]) -> Finding:
     if not keyring.was_queried:
         return Finding.ok("keyring", "not asked, as all keys are somewhere else")
     return Finding.ok("keyring", f"has {', '.join(names)}" if names else "has none of the other keys")
-
-
-def _listed(names: Sequence[str]) -> str:
-    return " and ".join(names)
-
-
-def _is_readable_by_others(file: Path) -> bool:
-    """Return whether other users can read *file*. Always False on Windows."""
-    return os.name == "posix" and bool(stat.S_IMODE(file.stat().st_mode) & (stat.S_IRGRP | stat.S_IROTH))

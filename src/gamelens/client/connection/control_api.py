@@ -34,12 +34,8 @@ class GameCounts(msgspec.Struct, frozen=True):
 class CountsSinceStart(msgspec.Struct, frozen=True):
     """Counts since the sandbox was started.
 
-    Attributes:
-        since_ts: when that was, epoch seconds.
-        accepted, rejected: events.
-        categories: events of each category, by status.
-        games: events of each game, by game key.
-        refused: requests that were refused as a whole, by status.
+    *categories* has the events of each category by status, *games* those of each game by game key, and *refused* the
+    requests that were refused as a whole, by status.
     """
 
     since_ts: int = 0
@@ -51,12 +47,9 @@ class CountsSinceStart(msgspec.Struct, frozen=True):
 
 
 class DamagedBatches(msgspec.Struct, frozen=True):
-    """Damage to a sandbox's store.
+    """Damage to a sandbox's store: batches that could not be read, and the files that hold them.
 
-    Attributes:
-        batches: number of batches that could not be read.
-        files: the files that hold them.
-        lake: why questions are not answered, by organisation; under an empty name those of all.
+    *lake* says why questions are not answered, by organisation; under an empty name those of all.
     """
 
     batches: int = 0
@@ -65,14 +58,9 @@ class DamagedBatches(msgspec.Struct, frozen=True):
 
 
 class ProcessingProgress(msgspec.Struct, frozen=True):
-    """Progress of a processing run.
+    """Progress of a processing run: events to take in, decoded, and in the tables.
 
-    Attributes:
-        events: number of events to take in.
-        decoded, committed: numbers of those that are decoded, and in the tables.
-        seconds: time since the run began.
-        events_per_s: events a second so far.
-        rest_s: seconds that the rest takes at this speed, None before the first event.
+    *rest_s* is the time that the rest takes at this speed, None before the first event.
     """
 
     events: int = 0
@@ -84,13 +72,7 @@ class ProcessingProgress(msgspec.Struct, frozen=True):
 
 
 class FailingOrganisation(msgspec.Struct, frozen=True):
-    """An organisation whose events cannot be processed.
-
-    Attributes:
-        reason: the reason of the last failure.
-        failures: the number of runs in a row that failed.
-        retry_ts: the time of the next attempt, epoch seconds.
-    """
+    """An organisation whose events cannot be processed, with the number of runs in a row that failed."""
 
     reason: str = ""
     failures: int = 0
@@ -100,19 +82,9 @@ class FailingOrganisation(msgspec.Struct, frozen=True):
 class ControlSummary(msgspec.Struct, frozen=True):
     """Counts of everything a sandbox has received.
 
-    Attributes:
-        accepted, rejected: events.
-        pending: accepted events that are not processed yet.
-        duplicate: events that were sent twice.
-        metrics_requests: requests to the metrics service.
-        processed: events in the tables.
-        available: the available interval of each organisation, by name.
-        games: the counts of each game, by id.
-        since_start: counts since the sandbox was started.
-        faults: the number of fault rules.
-        damaged: batches that could not be read, and what cannot be answered.
-        processing: the processing that is under way.
-        failing: the organisations whose events cannot be processed, by name.
+    *pending* are accepted events that are not processed yet, *processed* those in the tables. *available* has the
+    available interval of each organisation by name, *games* the counts of each game by id, *faults* the number of fault
+    rules, and *failing* the organisations whose events cannot be processed, by name.
     """
 
     accepted: int = 0
@@ -131,14 +103,9 @@ class ControlSummary(msgspec.Struct, frozen=True):
 
 
 class ReceivedEvent(msgspec.Struct, frozen=True):
-    """One event as the collector received it.
+    """One event as the collector received it, "accepted" or "rejected".
 
-    Attributes:
-        arrival_ts: time of arrival, epoch seconds.
-        game_key: the game it was sent to.
-        status: "accepted" or "rejected".
-        event: the event; any JSON value if it was rejected.
-        errors: the violations of a rejected event.
+    A rejected event may be any JSON value, and *errors* has its violations.
     """
 
     arrival_ts: int
@@ -158,13 +125,8 @@ class _Clock(msgspec.Struct, frozen=True):
 class ControlApi:
     """A client of the control API of a sandbox.
 
-    The last part of the address is a token, which appears in no repr and no error.
-
-    Args:
-        url: the `console_url` of the sandbox's ready file; else GAMELENS_CONSOLE_URL.
-        within_s: time limit of one call.
-        attempts: attempts for one call.
-        pool: sends the requests instead of the network.
+    The address is the `console_url` of the sandbox's ready file, else GAMELENS_CONSOLE_URL. Its last part is a token,
+    which appears in no repr and no error. A call may take *within_s*.
 
     Every call may raise:
         ServiceError: the answer is not that of a sandbox.

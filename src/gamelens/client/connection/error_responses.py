@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import UTC
-from email.utils import parsedate_to_datetime
+from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
 from typing import Any, Final, get_args
 
 import msgspec
 
 from gamelens._text import one_line, printable, shortened
-from gamelens.errors import AuthError, BadQuery, GamelensError, RateLimited, ServiceError
+from gamelens.errors import BadQuery, ServiceError
 from gamelens.wire.limits import KIB
 from gamelens.wire.results import ErrorName
 
@@ -42,103 +40,11 @@ _TAG: Final = re.compile(r"<[^<>]*>?")
 Mask = Callable[[str], str]
 
 
-class FailedAttempt(msgspec.Struct, frozen=True):
-    """One failed attempt.
-
-    Attributes:
-        error: the exception to raise.
-        is_transient: whether another attempt may succeed.
-        retry_after_s: the wait in the Retry-After header.
-        never_answered: whether the address has not answered a single request yet.
-    """
-
-    error: GamelensError
-    is_transient: bool = False
-    retry_after_s: float | None = None
-    never_answered: bool = False
-
-
-class RefusalReader:
-    """Reads the error responses of one service.
-
-    Args:
-        address: the address of the service.
-        key_hint: the source of the keys and the places to set others.
-        mask: redacts the key, which a service may quote.
-        max_wait_s: the longest Retry-After that is waited for.
-        now: the wall clock.
-    """
-
-    def __init__(self, address: str, *, key_hint: str, mask: Mask, max_wait_s: float, now: Callable[[], float]) -> None:
-        self._address = address
-        self._key_hint = key_hint
-        self._mask = mask
-        self._max_wait_s = max_wait_s
-        self._now = now
-
-    def read(
-        self, status: int, body: bytes, headers: Mapping[str, str], sent: Callable[[str], object], times: int
-    ) -> FailedAttempt:
-        """Return the failure that a response stands for.
-
-        Args:
-            status: the status of the response.
-            body: its content.
-            headers: its headers, with names in lower case.
-            sent: returns what the request has in a field, or None.
-            times: how often the request was answered 429 so far, this answer included.
-        """
-        details = error_details(body, headers.get("content-type", ""), mask=self._mask)
-        says = f": {text}" if (text := details.field_and_text) else ""
-        wait_s = self._retry_after_s(headers.get("retry-after"))
-        if status in (401, 403):
-            hint = f". {self._key_hint}" if self._key_hint else ""
-            return FailedAttempt(AuthError(f"{self._address} answers {status}, it refuses the key{says}{hint}"))
-        if status == 429:
-            return FailedAttempt(RateLimited(wait_s, self._limited_text(wait_s, times) + says), True, wait_s)
-        if 300 <= status < 400 and (target := headers.get("location")):
-            text = (
-                f"a redirect to {shown_words(self._mask(target))}, which is not followed, as the key would go with it"
-            )
-            return FailedAttempt(ServiceError(status, f"{text}. Set the address of the service itself"))
-        return FailedAttempt(error_for(status, details, sent), status in TRANSIENT_STATUSES, wait_s)
-
-    def _limited_text(self, wait_s: float | None, times: int) -> str:
-        """Return what a 429 means: a wait that is too long, a limit that lasts, or one met once."""
-        wish = f" and asks to wait {wait_s:g} s" if wait_s is not None else ""
-        if wait_s is not None and wait_s > self._max_wait_s:
-            return f"{self._address} answers 429{wish}, more than max_wait_s={self._max_wait_s:g}: ask again then"
-        if times > 1:
-            return f"{self._address} keeps answering 429 ({times} times){wish}: ask less at a time, or again later"
-        return f"{self._address} answers 429{wish}: ask again later"
-
-    def _retry_after_s(self, header: str | None) -> float | None:
-        """Return the seconds of a Retry-After header, or None if it is invalid.
-
-        The header has seconds or a date.
-        """
-        if header is None:
-            return None
-        try:
-            is_seconds = header.isascii() and header.strip().isdigit()
-            return max(0.0, float(header)) if is_seconds else self._until(header)
-        except ValueError:
-            return None
-
-    def _until(self, date: str) -> float:
-        moment = parsedate_to_datetime(date)
-        return max(0.0, moment.replace(tzinfo=moment.tzinfo or UTC).timestamp() - self._now())
-
-
 class ErrorDetails(msgspec.Struct, frozen=True):
     """The content of an error response. Every part may be missing.
 
-    Attributes:
-        words: the text for people, as the service wrote it.
-        is_sentence: whether they are the documented `message` and nothing else.
-        field, value: the invalid field of the query and its value.
-        allowed: the allowed values.
-        did_you_mean: the nearest allowed value.
+    *words* are for people, as the service wrote them, and *is_sentence* says whether they are the documented `message`
+    and nothing else.
     """
 
     words: str = ""
@@ -193,17 +99,37 @@ def error_for(
 def error_details(body: bytes, content_type: str = "", *, mask: Mask = str) -> ErrorDetails:
     """Return the details in *body*, whatever its shape.
 
-    Args:
-        body: the body of an error response.
-        content_type: its type, for the charset; UTF-8 without one.
-        mask: removes what must not be shown, such as a key that the service quotes.
+    The charset is that of *content_type*, else UTF-8, and what is not text becomes the replacement character. *mask*
+    removes what must not be shown, such as a key that the service quotes.
     """
-    text = _decoded(body, content_type)
+    charset = _CHARSET.search(content_type)
+    try:
+        text = body.decode(charset[1] if charset else "utf-8-sig", errors="replace")
+    except (LookupError, UnicodeError):  # no such charset
+        text = body.decode("utf-8-sig", errors="replace")
     try:
         content = _masked(msgspec.json.decode(text), mask)
     except (msgspec.DecodeError, RecursionError):
-        return ErrorDetails(mask(_page_text(text) if text.lstrip().startswith("<") else text))
-    return _object_details(content) if isinstance(content, dict) else ErrorDetails(_words(content))
+        if text.lstrip().startswith("<"):
+            # The visible text of HTML or XML, without a heading that repeats the title.
+            pieces = filter(None, (piece.strip() for piece in _TAG.split(_HIDDEN.sub(" ", text[:_PAGE_CHARS]))))
+            text = html.unescape(" ".join(piece for piece, _ in groupby(pieces)))
+        return ErrorDetails(mask(text))
+    if not isinstance(content, dict):
+        return ErrorDetails(_words(content))
+    # Undocumented keys make the words.
+    field, value, allowed, nearest = (content.get(name) for name in _FIELD_KEYS)
+    has_field = isinstance(field, str)
+    rest = {
+        name: part
+        for name, part in content.items()
+        if (name != "error" or str(part) not in _CODE_WORDS) and not (has_field and name in _FIELD_KEYS)
+    }
+    words, is_sentence = _words(rest), rest.keys() == {"message"} and isinstance(rest["message"], str)
+    if not has_field:
+        return ErrorDetails(words, is_sentence)
+    allowed = [name for name in allowed if isinstance(name, str)] if isinstance(allowed, list) else ()
+    return ErrorDetails(words, is_sentence, field, value, allowed, nearest if isinstance(nearest, str) else None)
 
 
 def sent_value(field: str, params: Iterable[tuple[str, str]], body: bytes | None) -> object:
@@ -230,27 +156,6 @@ def shown_words(words: str) -> str:
     return shortened(printable(one_line(words)).strip(), MAX_WORDS)
 
 
-def _object_details(content: dict[str, Any]) -> ErrorDetails:
-    """Return the details in a JSON object: undocumented keys make the words."""
-    field, value, allowed, nearest = (content.get(name) for name in _FIELD_KEYS)
-    rest = {name: part for name, part in content.items() if name != "error" or str(part) not in _CODE_WORDS}
-    if not isinstance(field, str):
-        return ErrorDetails(_words(rest), is_sentence=_is_sentence(rest))
-    rest = {name: part for name, part in rest.items() if name not in _FIELD_KEYS}
-    return ErrorDetails(
-        _words(rest),
-        is_sentence=_is_sentence(rest),
-        field=field,
-        value=value,
-        allowed=[name for name in allowed if isinstance(name, str)] if isinstance(allowed, list) else (),
-        did_you_mean=nearest if isinstance(nearest, str) else None,
-    )
-
-
-def _is_sentence(content: dict[str, Any]) -> bool:
-    return content.keys() == {"message"} and isinstance(content["message"], str)
-
-
 def _words(content: Any) -> str:
     """Return decoded JSON as text: a sentence, then the rest as JSON.
 
@@ -268,9 +173,9 @@ def _words(content: Any) -> str:
                 content = only
             case dict() if sentence := _sentence_key(content):
                 rest = {name: part for name, part in content.items() if name != sentence and part not in _EMPTY}
-                return f"{content[sentence]} {_json(rest)}" if rest else str(content[sentence])
+                return str(content[sentence]) + (f" {msgspec.json.encode(rest).decode()}" if rest else "")
             case _:
-                return _json(content)
+                return msgspec.json.encode(content).decode()
 
 
 def _wrapped(content: dict[str, Any]) -> Any:
@@ -285,10 +190,6 @@ def _sentence_key(content: dict[str, Any]) -> str | None:
     return next((names[name] for name in _SENTENCE_KEYS if name in names), None)
 
 
-def _json(content: object) -> str:
-    return msgspec.json.encode(content).decode()
-
-
 def _masked(content: Any, mask: Mask) -> Any:
     """Return decoded JSON with *mask* applied to all its texts."""
     match content:
@@ -299,21 +200,3 @@ def _masked(content: Any, mask: Mask) -> Any:
         case dict():
             return {mask(name): _masked(part, mask) for name, part in content.items()}
     return content
-
-
-def _decoded(body: bytes, content_type: str) -> str:
-    """Return *body* as text, in the charset of *content_type* or as UTF-8.
-
-    Bytes that are not text become the replacement character.
-    """
-    found = _CHARSET.search(content_type)
-    try:
-        return body.decode(found[1] if found else "utf-8-sig", errors="replace")
-    except (LookupError, UnicodeError):  # no such charset
-        return body.decode("utf-8-sig", errors="replace")
-
-
-def _page_text(page: str) -> str:
-    """Return the visible text of HTML or XML, without a heading that repeats the title."""
-    pieces = (piece.strip() for piece in _TAG.split(_HIDDEN.sub(" ", page[:_PAGE_CHARS])))
-    return html.unescape(" ".join(text for text, _ in groupby(filter(None, pieces))))

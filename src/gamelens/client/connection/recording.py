@@ -26,42 +26,134 @@ and body as sent; these files hold readable JSON, no headers, and match equal qu
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import os
+import re
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from difflib import SequenceMatcher
 from pathlib import Path
-from typing import Final, TypeVar
-from urllib.parse import unquote
+from typing import Any, Final, Literal, TypeVar
+from urllib.parse import unquote, urlencode
 
 import msgspec
 
 from gamelens._files import replace_file
+from gamelens._text import shortened
 from gamelens.client.connection.error_responses import error_details, error_for
-from gamelens.client.connection.metrics_api import PROVENANCE_HEADERS
-from gamelens.client.connection.recorded_file import (
-    RecordedFile,
-    RecordedHead,
-    RecordedRequest,
-    RecordedResponse,
-    wrapped_lines,
-)
+from gamelens.client.connection.metrics_api import BASE, INTERVAL_PATH, PROVENANCE_HEADERS, answering_service
 from gamelens.client.connection.transport import HttpRequest, HttpResponse, RequestStats, Transport
 from gamelens.errors import BadQuery, NotRecorded
 from gamelens.receipts import Provenance, package_version
+from gamelens.wire.filters import flat_filter, parse_filter, wire_filter
 
 REFUSALS: Final = frozenset({400, 404, 413, 422})
+_RETENTION: Final = f"{BASE}/metrics/retention_retro"
+_SETS: Final = frozenset({"games", "studios", "filter"})  # lists whose order says nothing
+_NAME_CHARS: Final = 60
+_LINE_CHARS: Final = 160
+_DEEPEST: Final = 8
+_TEXT_CHARS: Final = 400
+_LISTED: Final = 6
+
+
+class RecordedRequest(msgspec.Struct, frozen=True):
+    """One request in canonical form, so that equal requests compare equal."""
+
+    method: str
+    path: str
+    params: list[tuple[str, str]] = []
+    body: Any = None
+
+    @classmethod
+    def of(cls, request: HttpRequest) -> RecordedRequest:
+        """Return the canonical form of *request*, without its headers."""
+        body = msgspec.json.decode(request.body) if request.body else None
+        return cls(request.method, request.path, list(request.params), body).normalised()
+
+    def normalised(self) -> RecordedRequest:
+        """Return the request with sorted parameters and sets, and a flat filter."""
+        body = _normalised(_with_flat_filter(self.body), is_set=False)
+        if self.path == _RETENTION and body.get("granularity") == "day":  # the only one there is, named or not
+            del body["granularity"]
+        return RecordedRequest(self.method, self.path, sorted(self.params), body)
+
+    @property
+    def canonical(self) -> bytes:
+        """The request as canonical JSON: equal for equal requests."""
+        return msgspec.json.encode(self, order="sorted")
+
+    @property
+    def file_name(self) -> str:
+        """The name of its file: lower-case letters, digits, `-` and `_`, valid on every system."""
+        body = self.body if isinstance(self.body, dict) else {}
+        query = query if isinstance(query := body.get("query"), dict) else {}
+        dimensions = listed if isinstance(listed := query.get("dimensions"), list) else []
+        # Metric or list, kind of query, dimensions.
+        named = (query.get("type"), query.get("dimension"), *dimensions, body.get("split_by"))
+        readable = [unquote(self.path).removeprefix(BASE).removeprefix("/metrics/")]
+        readable += [word for word in named if isinstance(word, str)]
+        words = re.sub(r"[^a-z0-9_]+", "-", " ".join(readable).lower())[:_NAME_CHARS].strip("-")
+        return f"{words or 'request'}-{hashlib.sha256(self.canonical).hexdigest()[:12]}.json"
+
+    @property
+    def text(self) -> str:
+        """The request in one line for a person, with long lists cut."""
+        query = f"?{urlencode(self.params, safe='/:,')}" if self.params else ""
+        body = f" {msgspec.json.encode(_shortened(self.body)).decode()}" if self.body is not None else ""
+        line = f"{self.method} {self.path}{query}{body}"
+        return shortened(line, _TEXT_CHARS)
+
+
+class RecordedResponse(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A response in a file: its body as the JSON received, digit for digit, or else as text.
+
+    Its headers are those that tell a sandbox from the real service (`PROVENANCE_HEADERS`).
+    """
+
+    status: int
+    headers: dict[str, str] = {}
+    body: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    text: str | msgspec.UnsetType = msgspec.UNSET
+
+    def answer(self) -> HttpResponse:
+        """Return the response as it was received, but for white space."""
+        text = "" if self.text is msgspec.UNSET else self.text
+        body = text.encode() if self.body is msgspec.UNSET else bytes(self.body)
+        return HttpResponse(self.status, body, self.headers)
+
+
+class RecordedHead(msgspec.Struct, frozen=True, kw_only=True):
+    """The fields of a file but the answer: enough to find a request without reading its rows."""
+
+    format: Literal[1] = 1
+    recorded_at: str
+    version: str
+    service: str | None = None
+    request: RecordedRequest
+
+
+class RecordedFile(RecordedHead, frozen=True, kw_only=True):
+    """A file as a whole: a request and the response to it."""
+
+    answer: RecordedResponse
+
+    @property
+    def source(self) -> Provenance | None:
+        """The recorded service, if this is its available interval and says who answered."""
+        if self.request.path != INTERVAL_PATH or not (self.service or self.answer.headers):
+            return None
+        return answering_service(Provenance(kind="real", url=self.service), self.answer.answer())
+
+
 _HeadT = TypeVar("_HeadT", bound=RecordedHead)
 
 
 class RecordingSender:
     """A sender that passes requests to the service and writes its answers to a folder.
 
-    Args:
-        transport: sends the requests.
-        folder: created if missing; several processes may write to it at a time.
-        now: the wall clock.
+    The folder is created if missing. Several processes may write to it at a time.
 
     Raises:
         BadQuery: *folder* cannot be created.
@@ -113,7 +205,8 @@ class RecordingSender:
         headers = {name: answer.headers[name] for name in PROVENANCE_HEADERS if name in answer.headers}
         recorded = _recorded(answer.status, self._transport.without_key(answer.body), headers)
         # A request that holds the key as a value is not written: a replay has no key to compare with.
-        quotes_key = any(self._transport.without_key(text) != text for text in _quotable_forms(canonical_request))
+        quotable = (canonical_request.canonical, unquote(canonical_request.path).encode())
+        quotes_key = any(self._transport.without_key(text) != text for text in quotable)
         if recorded is not None and not quotes_key:
             file = RecordedFile(
                 recorded_at=datetime.fromtimestamp(self._now(), UTC).isoformat(timespec="seconds"),
@@ -123,9 +216,13 @@ class RecordingSender:
                 answer=recorded,
             )
             self._check_source(file)
-            self._write(
-                canonical_request.file_name, wrapped_lines(msgspec.json.format(msgspec.json.encode(file), indent=0))
-            )
+            lines = _wrapped_lines(msgspec.json.format(msgspec.json.encode(file), indent=0))
+            try:
+                with replace_file(self._folder / canonical_request.file_name) as draft, draft.open("wb") as target:
+                    target.writelines(lines)
+                    target.write(b"\n")
+            except OSError as error:
+                raise self._unwritten(error) from None
 
     def _check_source(self, file: RecordedFile) -> None:
         """Refuse to mix the answers of two sources in one folder.
@@ -143,26 +240,15 @@ class RecordingSender:
             rule = f"holds answers of {before.text}, and {now.text} answers now: name another folder, or empty it"
             raise BadQuery("record", str(self._folder), rule)
 
-    def _write(self, name: str, parts: Iterator[bytes]) -> None:
-        try:
-            with replace_file(self._folder / name) as draft, draft.open("wb") as file:
-                file.writelines(parts)
-                file.write(b"\n")
-        except OSError as error:
-            raise self._unwritten(error) from None
-
     def _unwritten(self, error: OSError) -> BadQuery:
         return BadQuery("record", str(self._folder), f"cannot be written to: {error.strerror or error}")
 
 
 class ReplaySender:
-    """A sender that answers from a folder and needs no network, address or key.
+    """A sender that answers from the folder of a `RecordingSender` and needs no network, address or key.
 
-    Args:
-        folder: as written by `RecordingSender`.
-
-    Attributes:
-        provenance: the folder by its name, and once the available interval was answered, the service that was recorded.
+    Its provenance is the folder by its name, and once the available interval was answered, the service that was
+    recorded.
 
     Raises:
         BadQuery: *folder* does not exist or holds no recorded answers.
@@ -170,7 +256,7 @@ class ReplaySender:
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self._folder = Path(folder).expanduser()
-        self._by_request: Mapping[bytes, tuple[RecordedRequest, Path]] | None = None
+        self._by_request: dict[bytes, tuple[RecordedRequest, Path]] | None = None
         self.provenance = Provenance(kind="replay", url=self._folder.resolve().name)
         if next(_files(self._folder), None) is None:
             rule = "holds no recorded answers" if self._folder.is_dir() else "is not a folder"
@@ -204,8 +290,11 @@ class ReplaySender:
             file = _read(path, RecordedFile)
             if file.request.normalised().canonical == request.canonical:
                 return self._replayed(file)
-        # The file may have been renamed: read all files once.
-        self._by_request = self._by_request if self._by_request is not None else _index(self._folder)
+        if self._by_request is None:  # the file may have been renamed: read all files once
+            self._by_request = {}
+            for renamed in sorted(_files(self._folder)):
+                recorded = _read(renamed, RecordedHead).request.normalised()
+                self._by_request[recorded.canonical] = (recorded, renamed)
         match = self._by_request.get(request.canonical)
         if match is None:
             raise NotRecorded(request.text, _nearest(request, [recorded for recorded, _ in self._by_request.values()]))
@@ -227,20 +316,6 @@ def _recorded(status: int, body: bytes, headers: dict[str, str]) -> RecordedResp
         return RecordedResponse(status, headers, text=body.decode(errors="replace")) if status in REFUSALS else None
     is_lasting = status in REFUSALS or 200 <= status < 300
     return RecordedResponse(status, headers, body=msgspec.Raw(body)) if is_lasting else None
-
-
-def _quotable_forms(request: RecordedRequest) -> tuple[bytes, bytes]:
-    """Return the forms of a request in which a key could appear."""
-    return request.canonical, unquote(request.path).encode()
-
-
-def _index(folder: Path) -> Mapping[bytes, tuple[RecordedRequest, Path]]:
-    """Return all recorded requests and their files, by canonical form."""
-    by_request = {}
-    for path in sorted(_files(folder)):
-        request = _read(path, RecordedHead).request.normalised()
-        by_request[request.canonical] = (request, path)
-    return by_request
 
 
 def _files(folder: Path) -> Iterator[Path]:
@@ -274,3 +349,59 @@ def _nearest(request: RecordedRequest, recorded: Sequence[RecordedRequest]) -> s
         if matcher.real_quick_ratio() > best and matcher.quick_ratio() > best and matcher.ratio() > best:
             best, nearest = matcher.ratio(), text
     return nearest
+
+
+def _with_flat_filter(body: Any) -> Any:
+    """Return *body* with its filter in the form in which the client sends it.
+
+    A filter that cannot be read stays as it is.
+    """
+    try:
+        return body | {"filter": wire_filter(flat_filter(parse_filter(body["filter"])))}
+    except (KeyError, TypeError, BadQuery):
+        return body
+
+
+def _normalised(value: Any, *, is_set: bool) -> Any:
+    """Return *value* with sorted object names, and sorted lists in fields that are sets."""
+    if isinstance(value, dict):
+        return {name: _normalised(member, is_set=is_set or name in _SETS) for name, member in sorted(value.items())}
+    if isinstance(value, list):
+        members = [_normalised(member, is_set=is_set) for member in value]
+        return sorted(members, key=msgspec.json.encode) if is_set else members
+    return value
+
+
+def _shortened(value: Any) -> Any:
+    """Return *value* with its long lists cut."""
+    if isinstance(value, dict):
+        return {name: _shortened(member) for name, member in value.items()}
+    if isinstance(value, list):
+        shown = [_shortened(member) for member in value[:_LISTED]]
+        return [*shown, f"… {len(value) - _LISTED} more"] if len(value) > _LISTED else shown
+    return value
+
+
+def _wrapped_lines(json: bytes, indent: bytes = b"") -> Iterator[bytes]:
+    """Yield *json*, given on one line, with line breaks so that mostly one row is on a line."""
+    members = _members(json) if len(json) > _LINE_CHARS and len(indent) < 2 * _DEEPEST else []
+    if not members:
+        yield json
+        return
+    inner = indent + b"  "
+    before = json[:1] + b"\n"
+    for name, member in members:
+        yield before + inner + name
+        yield from _wrapped_lines(member, inner)
+        before = b",\n"
+    yield b"\n" + indent + json[-1:]
+
+
+def _members(json: bytes) -> list[tuple[bytes, bytes]]:
+    """Return the members of an object, with their names, or of an array, or an empty list."""
+    if json[:1] == b"{":
+        named = msgspec.json.decode(json, type=dict[str, msgspec.Raw])
+        return [(msgspec.json.encode(name) + b": ", bytes(member)) for name, member in named.items()]
+    if json[:1] == b"[":
+        return [(b"", bytes(member)) for member in msgspec.json.decode(json, type=list[msgspec.Raw])]
+    return []

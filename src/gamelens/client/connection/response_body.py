@@ -29,13 +29,10 @@ class DamagedBody(Refused):
 
 
 async def read_body(chunks: AsyncIterable[bytes], encoding: str, *, max_bytes: int, is_lenient: bool = False) -> bytes:
-    """Return the unpacked content of *chunks*, never holding more than *max_bytes*.
+    """Return the unpacked content of *chunks*, as sent in the Content-Encoding *encoding*.
 
-    Args:
-        chunks: the body as sent.
-        encoding: its Content-Encoding.
-        max_bytes: bound of the body as sent and of its content.
-        is_lenient: whether the readable part of a body that is too large or damaged is returned.
+    Never more than *max_bytes* are held, sent or unpacked. With *is_lenient* the readable part of a body that is too
+    large or damaged is returned.
 
     Raises:
         UnusableBody: the body or its content is larger than the bound, or in another encoding.
@@ -43,52 +40,44 @@ async def read_body(chunks: AsyncIterable[bytes], encoding: str, *, max_bytes: i
     """
     content = BytesIO()
     try:
-        await _unpack(chunks, _unpacker(encoding), content, max_bytes)
+        await _unpack(chunks, encoding.strip().lower(), content, max_bytes)
     except (UnusableBody, DamagedBody):
         if not is_lenient:
             raise
     return content.getvalue()
 
 
-async def _unpack(
-    chunks: AsyncIterable[bytes], unpacker: _PlainBody | _PackedBody, content: BytesIO, max_bytes: int
-) -> None:
+async def _unpack(chunks: AsyncIterable[bytes], encoding: str, content: BytesIO, max_bytes: int) -> None:
     """Write the content of *chunks* to *content*, up to *max_bytes*."""
+    if encoding not in _PACKED | _PLAIN:
+        raise UnusableBody(f"an answer in the encoding {encoding[:40]!r}, which was not asked for")
+    packed = _PackedBody() if encoding in _PACKED else None
     sent_bytes = 0
     async for chunk in chunks:
         sent_bytes += len(chunk)
-        for part in unpacker.parts(chunk):
+        for part in packed.parts(chunk) if packed else (chunk,):
             room = max_bytes - content.tell()
             content.write(part[:room])
             if len(part) > room or sent_bytes > max_bytes:
                 raise UnusableBody(
-                    f"an answer of more than {max_bytes / MIB:.4g} MiB{unpacker.suffix}: "
+                    f"an answer of more than {max_bytes / MIB:.4g} MiB{' when unpacked' if packed else ''}: "
                     "ask for less at a time, or raise max_answer_bytes"
                 )
-    unpacker.finish()
-
-
-class _PlainBody:
-    """A body that needs no unpacking."""
-
-    suffix = ""
-
-    def parts(self, chunk: bytes) -> Iterator[bytes]:
-        """Yield *chunk*."""
-        yield chunk
-
-    def finish(self) -> None:
-        """Do nothing: HTTP itself tells where a plain body ends."""
+    if packed and not packed.is_complete:  # HTTP itself tells where a plain body ends
+        raise DamagedBody("its gzip ends early")
 
 
 class _PackedBody:
     """A gzip body of any number of members, or a zlib body."""
 
-    suffix = " when unpacked"
-
     def __init__(self) -> None:
         self._inflater = zlib.decompressobj(_GZIP_OR_ZLIB)
         self._is_empty = True
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the last member is complete."""
+        return self._inflater.eof or self._is_empty
 
     def parts(self, chunk: bytes) -> Iterator[bytes]:
         """Yield the content of *chunk* in steps of bounded size.
@@ -110,21 +99,3 @@ class _PackedBody:
             yield part
             is_full = len(part) == _STEP_BYTES  # then more may follow from what was read before
             chunk = self._inflater.unused_data or self._inflater.unconsumed_tail
-
-    def finish(self) -> None:
-        """Check that the last member is complete.
-
-        Raises:
-            DamagedBody: it is not.
-        """
-        if not (self._inflater.eof or self._is_empty):
-            raise DamagedBody("its gzip ends early")
-
-
-def _unpacker(encoding: str) -> _PlainBody | _PackedBody:
-    name = encoding.strip().lower()
-    if name in _PLAIN:
-        return _PlainBody()
-    if name in _PACKED:
-        return _PackedBody()
-    raise UnusableBody(f"an answer in the encoding {name[:40]!r}, which was not asked for")

@@ -10,10 +10,13 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import threading
 import tomllib
 from collections.abc import Mapping
+from importlib.util import find_spec
 from ipaddress import ip_address
 from pathlib import Path
+from queue import Empty, SimpleQueue
 from typing import Final, Literal
 from urllib.parse import urlsplit, urlunsplit
 
@@ -21,12 +24,13 @@ import msgspec
 import platformdirs
 from msgspec import UNSET
 
-from gamelens.client.connection.keyring_lookup import SERVICE, KeyringLookup
 from gamelens.errors import AuthError, BadQuery
 
 Source = Literal["argument", "environment", "config file", "keyring"]
 
 PREFIX = "GAMELENS_"
+SERVICE: Final = "gamelens"
+WAIT_S: Final = 30.0  # of a lookup in the keyring: long enough to click on "Allow"
 ADDRESSES: Final = ("metrics_url", "collector_url")
 KEYS: Final = ("api_key", "game_key", "secret_key")
 COLLECTOR_SETTINGS: Final = ("collector_url", "game_key", "secret_key")
@@ -34,16 +38,8 @@ ALLOW_HTTP: Final = "allow_http"
 LAKE: Final = "lake"
 # The address that belongs to a key without an address (Wire 2.1, Metrics addresses).
 REAL_METRICS_URL = "https://metrics.gameanalytics.com"
-_BOOLEANS: Final = {
-    "1": True,
-    "true": True,
-    "yes": True,
-    "on": True,
-    "0": False,
-    "false": False,
-    "no": False,
-    "off": False,
-}
+_TRUE: Final = ("1", "true", "yes", "on")
+_FALSE: Final = ("0", "false", "no", "off")
 # A JSON string with an escape. An unterminated one matches to the end, or the search would restart at each quote.
 _ESCAPED: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)++(?:"|\\?\Z)', re.DOTALL)
 
@@ -96,10 +92,7 @@ class Secret:
 class MetricsSettings(msgspec.Struct, frozen=True):
     """Address and key of a metrics service.
 
-    Attributes:
-        metrics_url: the address.
-        api_key: the key of an organisation.
-        key_hint: the source of the key and the places to set another, for the error of a refused key.
+    *key_hint* has the source of the key and the places to set another, for the error of a refused key.
     """
 
     metrics_url: str
@@ -108,14 +101,7 @@ class MetricsSettings(msgspec.Struct, frozen=True):
 
 
 class CollectorSettings(msgspec.Struct, frozen=True):
-    """Address and keys of one game at a collector.
-
-    Attributes:
-        collector_url: the address.
-        game_key: identifies the game.
-        secret_key: signs requests and is never sent.
-        key_hint: the sources of the keys and the places to set others, for the error of a refused key.
-    """
+    """Address and keys of one game at a collector. The secret key signs requests and is never sent."""
 
     collector_url: str
     game_key: str
@@ -123,15 +109,45 @@ class CollectorSettings(msgspec.Struct, frozen=True):
     key_hint: str = ""
 
 
-class Settings:
-    """Settings by name: from arguments, else environment, else config file, else keyring.
+class KeyringLookup:
+    """Keys from the user's keyring, if the package `keyring` is installed: `keyring set gamelens api_key`.
 
-    Args:
-        given: the arguments.
-        environ: the environment.
-        file: the config file, which may be missing.
-        keyring: looked up for keys that no other source has.
+    Each name is looked up once. A failure of the backend is stored in `error`, and no further lookup is tried. Some
+    backends open a window or wait for a service that does not run, so a lookup takes *wait_s* at most.
     """
+
+    def __init__(self, *, wait_s: float = WAIT_S) -> None:
+        self.error: str | None = None
+        self._wait_s = wait_s
+        self._passwords: dict[str, str | None] = {}
+
+    @property
+    def was_queried(self) -> bool:
+        """Whether any name was looked up."""
+        return bool(self._passwords)
+
+    @property
+    def is_installed(self) -> bool:
+        """Whether the package `keyring` is installed."""
+        return find_spec("keyring") is not None
+
+    def find(self, name: str) -> str | None:
+        """Return the password *name*, or None without one or after a failed lookup."""
+        if name not in self._passwords and self.error is None and self.is_installed:
+            answers: SimpleQueue[tuple[str | None, str | None]] = SimpleQueue()
+            # A daemon thread, which is abandoned after the timeout. The process would wait for a pool's at exit.
+            threading.Thread(
+                target=lambda: answers.put(_query_backend(name)), name="gamelens-keyring", daemon=True
+            ).start()
+            try:
+                self._passwords[name], self.error = answers.get(timeout=self._wait_s)
+            except Empty:
+                self._passwords[name], self.error = None, f"it did not answer within {self._wait_s:g} s"
+        return self._passwords.get(name)
+
+
+class Settings:
+    """Settings by name: from arguments (*given*), else environment, else config file, else keyring."""
 
     def __init__(
         self,
@@ -162,7 +178,7 @@ class Settings:
     @property
     def unknown_names(self) -> list[str]:
         """The names in the config file that are not settings."""
-        return sorted(set(self._in_file()) - {*ADDRESSES, *KEYS, ALLOW_HTTP, LAKE})
+        return sorted(set(_read(self.file)) - {*ADDRESSES, *KEYS, ALLOW_HTTP, LAKE})
 
     @property
     def allows_http(self) -> bool:
@@ -172,11 +188,9 @@ class Settings:
             BadQuery: the setting is neither true nor false.
         """
         value = self.find(ALLOW_HTTP)
-        if value is None:
-            return False
-        if value.lower() not in _BOOLEANS:
+        if value is not None and value.lower() not in (*_TRUE, *_FALSE):
             raise BadQuery(f"{ALLOW_HTTP} from the {self.source(ALLOW_HTTP)}", value, "must be true or false")
-        return _BOOLEANS[value.lower()]
+        return value is not None and value.lower() in _TRUE
 
     def address(self, name: str, *, default: str | None = None) -> str:
         """Return the service address *name*, else *default*, without a trailing slash.
@@ -194,7 +208,10 @@ class Settings:
         if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
             raise BadQuery(name, value, "must be an address such as https://metrics.example.com")
         if parts.scheme == "http" and not is_loopback(parts.hostname) and not self.allows_http:
-            raise BadQuery(name, value, f"must be https, or everyone on the way can read the key. {self._http_hint}")
+            rule = "must be https, or everyone on the way can read the key. To use it all the same, pass"
+            variable = PREFIX + ALLOW_HTTP.upper()
+            ways = f"{ALLOW_HTTP}=True, set {variable}=1, or write {ALLOW_HTTP} = true into {self.file}"
+            raise BadQuery(name, value, f"{rule} {ways}")
         return value.rstrip("/")
 
     def secret(self, name: str) -> Secret:
@@ -226,20 +243,6 @@ class Settings:
         address = self.address("metrics_url", default=REAL_METRICS_URL)
         return MetricsSettings(address, self.secret("api_key"), self.key_hint("api_key"))
 
-    def collector(self) -> CollectorSettings:
-        """Return address and keys of one game at the collector.
-
-        Raises:
-            AuthError: a key is missing.
-            BadQuery: the address is missing or invalid.
-        """
-        return CollectorSettings(
-            self.address("collector_url"),
-            self.text("game_key"),
-            self.secret("secret_key"),
-            self.key_hint("game_key", "secret_key"),
-        )
-
     def key_hint(self, *names: str) -> str:
         """Return the sources of the keys *names*, and where to set others."""
         places: dict[Source | None, str] = {
@@ -257,25 +260,19 @@ class Settings:
             return (given.reveal(), given.source) if isinstance(given, Secret) else (given, "argument")
         if value := self._environ.get(PREFIX + name.upper()):
             return value, "environment"
-        if value := self._stored_text(name):
-            return value, "config file"
+        if self._stored is None:
+            self._stored = _read(self.file)
+        stored = self._stored.get(name)
+        if isinstance(stored, bool) and name == ALLOW_HTTP:
+            return str(stored), "config file"
+        if stored is not None and not isinstance(stored, str):
+            raise BadQuery(f"{name} in {self.file}", type(stored).__name__, "must be a string")
+        if stored:
+            return stored, "config file"
         # Last, because the keyring may open a window.
         if name in KEYS and (value := self.keyring.find(name)):
             return value, "keyring"
         return None, None
-
-    def _stored_text(self, name: str) -> str | None:
-        value = self._in_file().get(name)
-        if isinstance(value, bool) and name == ALLOW_HTTP:
-            return str(value)
-        if value is not None and not isinstance(value, str):
-            raise BadQuery(f"{name} in {self.file}", type(value).__name__, "must be a string")
-        return value or None
-
-    def _in_file(self) -> Mapping[str, object]:
-        if self._stored is None:
-            self._stored = _read(self.file)
-        return self._stored
 
     def _places_to_set(self, *names: str) -> str:
         """Return a hint that lists the places where *names* can be set."""
@@ -286,12 +283,6 @@ class Settings:
             return places
         error = f" (asked: {self.keyring.error})" if self.keyring.error else ""
         return f"{places} or, with the package keyring, `keyring set {SERVICE} {names[-1]}`{error}"
-
-    @property
-    def _http_hint(self) -> str:
-        """The ways to use plain http all the same."""
-        ways = f"pass {ALLOW_HTTP}=True, set {PREFIX}{ALLOW_HTTP.upper()}=1, or write {ALLOW_HTTP} = true into"
-        return f"To use it all the same, {ways} {self.file}"
 
 
 def is_loopback(host: str | None) -> bool:
@@ -348,7 +339,30 @@ def collector_settings(
     """
     given = {"collector_url": collector_url, "game_key": game_key, "secret_key": secret_key}
     given[ALLOW_HTTP] = "true" if allow_http else None
-    return Settings(given, environ, file or config_file()).collector()
+    settings = Settings(given, environ, file or config_file())
+    return CollectorSettings(
+        settings.address("collector_url"),
+        settings.text("game_key"),
+        settings.secret("secret_key"),
+        settings.key_hint("game_key", "secret_key"),
+    )
+
+
+def _query_backend(name: str) -> tuple[str | None, str | None]:
+    """Return the password and an error text. No exception of a backend gets out."""
+    try:
+        import keyring
+        from keyring.errors import KeyringError, NoKeyringError
+    except Exception as error:  # loads the backend named in the environment or configuration, which may raise anything
+        return None, f"it cannot be loaded ({type(error).__name__})"
+    try:
+        return keyring.get_password(SERVICE, name) or None, None
+    except NoKeyringError:
+        return None, None  # no backend on this machine, as on most servers
+    except KeyringError as error:
+        return None, f"{type(error).__name__}: {error}".rstrip(": ")
+    except Exception as error:  # from a lower library: its message may hold a secret
+        return None, type(error).__name__
 
 
 def _read(file: Path) -> Mapping[str, object]:

@@ -12,6 +12,8 @@ import random as randomness
 import ssl
 import time
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from datetime import UTC
+from email.utils import parsedate_to_datetime
 from typing import Any, Final, Protocol, cast
 from urllib.parse import urlsplit
 
@@ -19,11 +21,17 @@ import httpx
 import msgspec
 from tenacity import AsyncRetrying, RetryCallState, retry_if_result
 
-from gamelens.client.connection.error_responses import FailedAttempt, RefusalReader, sent_value
+from gamelens.client.connection.error_responses import (
+    TRANSIENT_STATUSES,
+    error_details,
+    error_for,
+    sent_value,
+    shown_words,
+)
 from gamelens.client.connection.response_body import ACCEPTED_ENCODING, DamagedBody, UnusableBody, read_body
 from gamelens.client.connection.settings import Secret, is_loopback
 from gamelens.client.limits.rate_limit import RateLimiter, Route
-from gamelens.errors import BadQuery, RateLimited, Refused, ServiceError, Unreachable
+from gamelens.errors import AuthError, BadQuery, GamelensError, RateLimited, Refused, ServiceError, Unreachable
 from gamelens.receipts import Provenance
 from gamelens.wire.limits import MIB
 
@@ -53,11 +61,8 @@ class HttpBackend(Protocol):
 class HttpRequest(msgspec.Struct, frozen=True, kw_only=True):
     """One request and how to send it.
 
-    Attributes:
-        method, path, params, headers, body: of the request; *path* is appended to the address.
-        route: the limit it counts against.
-        expected_statuses: statuses that are returned rather than raised.
-        attempts: attempts at most.
+    *path* is appended to the address, *route* is the limit it counts against, and *expected_statuses* are returned
+    rather than raised.
     """
 
     method: str
@@ -75,17 +80,23 @@ class HttpRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HttpResponse(msgspec.Struct, frozen=True):
-    """One response. Names in *headers* are in lower case.
-
-    Attributes:
-        status: the HTTP status.
-        body: the decoded content.
-        headers: by name.
-    """
+    """One response, with its decoded content. Names in *headers* are in lower case."""
 
     status: int
     body: bytes
     headers: Mapping[str, str] = {}
+
+
+class FailedAttempt(msgspec.Struct, frozen=True):
+    """One failed attempt: the exception to raise, and whether another attempt may succeed.
+
+    *never_answered* says whether the address has not answered a single request yet.
+    """
+
+    error: GamelensError
+    is_transient: bool = False
+    retry_after_s: float | None = None
+    never_answered: bool = False
 
 
 class HttpSender(Protocol):
@@ -118,18 +129,16 @@ class Transport:
     """A connection pool to one service, with retries.
 
     Args:
-        address: the address of the service, without a trailing slash.
+        address: without a trailing slash.
         key: sent as X-API-Key and nowhere else.
         key_hint: the source of the keys and the places to set others, for the error of a refused key.
-        rate_limiter: limits the requests; None sends at once.
+        rate_limiter: None sends at once.
         max_wait_s: the time for one request, its retries and the waits between them. Waiting for a permit or a free
             connection does not count.
         timeout_s: the time the service may stay silent.
         max_answer_bytes: bound of an answer, as sent and as unpacked.
-        at_once: limit of open connections.
         ca_file: trusted authorities (PEM); else SSL_CERT_FILE, else the system's.
         pool: sends the requests instead of the network.
-        clock, sleep, now, random: time and chance.
     """
 
     def __init__(
@@ -158,8 +167,7 @@ class Transport:
         self._max_answer_bytes = max_answer_bytes
         self._free_connections = asyncio.Semaphore(at_once)
         self._clock, self._sleep, self._random = clock, sleep, random
-        mask = key.mask if key is not None else str
-        self._refusals = RefusalReader(address, key_hint=key_hint, mask=mask, max_wait_s=max_wait_s, now=now)
+        self._now, self._key_hint = now, key_hint
         self._has_answered = False
         self._http = httpx.AsyncClient(
             # Servers commonly drop an idle connection after 5 s; close it first.
@@ -205,9 +213,29 @@ class Transport:
     def refusal(self, request: HttpRequest, response: HttpResponse, *, times: int = 1) -> FailedAttempt:
         """Return the failure that a response with an unexpected status stands for.
 
-        *times* is how often *request* was answered 429 so far.
+        *times* is how often *request* was answered 429 so far, this answer included.
         """
-        return self._refusals.read(response.status, response.body, response.headers, request.sent_value, times)
+        status, headers = response.status, response.headers
+        mask = self._key.mask if self._key is not None else str
+        details = error_details(response.body, headers.get("content-type", ""), mask=mask)
+        says = f": {text}" if (text := details.field_and_text) else ""
+        wait_s = _retry_after_s(headers.get("retry-after"), self._now)
+        if status in (401, 403):
+            hint = f". {self._key_hint}" if self._key_hint else ""
+            return FailedAttempt(AuthError(f"{self.address} answers {status}, it refuses the key{says}{hint}"))
+        if status == 429:
+            wish = f" and asks to wait {wait_s:g} s" if wait_s is not None else ""
+            if wait_s is not None and wait_s > self._max_wait_s:
+                text = f"answers 429{wish}, more than max_wait_s={self._max_wait_s:g}: ask again then"
+            elif times > 1:
+                text = f"keeps answering 429 ({times} times){wish}: ask less at a time, or again later"
+            else:
+                text = f"answers 429{wish}: ask again later"
+            return FailedAttempt(RateLimited(wait_s, f"{self.address} {text}{says}"), True, wait_s)
+        if 300 <= status < 400 and (target := headers.get("location")):
+            text = f"a redirect to {shown_words(mask(target))}, which is not followed, as the key would go with it"
+            return FailedAttempt(ServiceError(status, f"{text}. Set the address of the service itself"))
+        return FailedAttempt(error_for(status, details, request.sent_value), status in TRANSIENT_STATUSES, wait_s)
 
     async def _attempt(
         self, request: HttpRequest, on_sent: Callable[[], None] | None, within_s: float
@@ -223,23 +251,20 @@ class Transport:
             async with asyncio.timeout(within_s if math.isfinite(within_s) else None):
                 response = await self._http.send(self._build(request, on_sent), stream=True)
                 status = response.status_code
+                is_expected = status in request.expected_statuses
                 try:
-                    body = await self._read(response, is_expected=status in request.expected_statuses)
+                    body = await read_body(
+                        cast("httpx.AsyncByteStream", response.stream),  # aiter_raw refuses one made with its content
+                        response.headers.get("content-encoding", ""),
+                        max_bytes=self._max_answer_bytes if is_expected else min(REFUSAL_BYTES, self._max_answer_bytes),
+                        is_lenient=not is_expected,
+                    )
                 finally:
                     await response.aclose()
         except (httpx.TransportError, TimeoutError, UnusableBody, DamagedBody) as error:
             return self._no_response(error, status, within_s)
         self._has_answered = True
         return HttpResponse(status, body, dict(response.headers))
-
-    async def _read(self, response: httpx.Response, *, is_expected: bool) -> bytes:
-        """Return the unpacked body, or the beginning of one that is not expected."""
-        return await read_body(
-            cast("httpx.AsyncByteStream", response.stream),  # aiter_raw refuses a response made with its content
-            response.headers.get("content-encoding", ""),
-            max_bytes=self._max_answer_bytes if is_expected else min(REFUSAL_BYTES, self._max_answer_bytes),
-            is_lenient=not is_expected,
-        )
 
     def _build(self, request: HttpRequest, on_sent: Callable[[], None] | None) -> httpx.Request:
         """Build the request for httpx, with the key."""
@@ -265,7 +290,15 @@ class Transport:
         if isinstance(error, DamagedBody):
             return FailedAttempt(ServiceError(status, f"an answer cut short ({error})"), is_transient=True)
         if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):
-            return self._not_connected(error)
+            is_untrusted = "CERTIFICATE_VERIFY_FAILED" in str(error)
+            unreachable = Unreachable(
+                f"{self.address} is not trusted: name its authority's file in SSL_CERT_FILE"
+                if is_untrusted
+                else f"nothing answers at {self.address}: check the address and that the service runs"
+            )
+            unreachable.is_unsent = True
+            may_retry = not is_untrusted
+            return FailedAttempt(unreachable, may_retry, never_answered=may_retry and not self._has_answered)
         if isinstance(error, TimeoutError) and status:
             late = f"{self.address} did not finish its answer within {within_s:.3g} s"
             return FailedAttempt(Unreachable(f"{late}: ask for less at a time, or allow more time with max_wait_s"))
@@ -278,15 +311,6 @@ class Transport:
         if status:
             return FailedAttempt(ServiceError(status, f"an answer cut short ({name})"), is_transient=True)
         return FailedAttempt(Unreachable(f"the connection to {self.address} broke ({name})"), is_transient=True)
-
-    def _not_connected(self, error: Exception) -> FailedAttempt:
-        if "CERTIFICATE_VERIFY_FAILED" in str(error):
-            untrusted = Unreachable(f"{self.address} is not trusted: name its authority's file in SSL_CERT_FILE")
-            untrusted.is_unsent = True
-            return FailedAttempt(untrusted)
-        unreachable = Unreachable(f"nothing answers at {self.address}: check the address and that the service runs")
-        unreachable.is_unsent = True
-        return FailedAttempt(unreachable, is_transient=True, never_answered=not self._has_answered)
 
 
 class _RetriedRequest:
@@ -373,6 +397,19 @@ class _RetriedRequest:
 def _last_outcome(state: RetryCallState) -> HttpResponse | FailedAttempt:
     assert state.outcome is not None  # noqa: S101  tenacity calls this after an attempt only
     return cast("HttpResponse | FailedAttempt", state.outcome.result())
+
+
+def _retry_after_s(header: str | None, now: Callable[[], float]) -> float | None:
+    """Return the seconds of a Retry-After header, which has seconds or a date, or None if it is invalid."""
+    if header is None:
+        return None
+    try:
+        if header.isascii() and header.strip().isdigit():
+            return max(0.0, float(header))
+        moment = parsedate_to_datetime(header)
+        return max(0.0, moment.replace(tzinfo=moment.tzinfo or UTC).timestamp() - now())
+    except ValueError:
+        return None
 
 
 def _certificate_authorities(ca_file: str | None, address: str) -> ssl.SSLContext | bool:

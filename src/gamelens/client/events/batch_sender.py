@@ -19,12 +19,12 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from gamelens.client.events.backoff import Backoff
 from gamelens.client.events.collector_client import CollectorClient, SubmitResult
 from gamelens.client.events.outbox import BatchKey, EncodedEvent, Outbox, QueuedEvent, as_array
 from gamelens.client.events.outbox_file import OutboxUnavailable
-from gamelens.errors import AuthError, BadQuery, Retryable, ServiceError
+from gamelens.errors import AuthError, BadQuery, RateLimited, Retryable, ServiceError
 from gamelens.wire.event_validator import RejectedEvent
+from gamelens.wire.limits import SUBMIT_PERIOD_S
 
 DISABLED: Final = "disabled"
 UNDECIDED: Final = "the version 2 init has not said yet whether events may be sent"
@@ -32,6 +32,8 @@ DISABLED_BEFORE: Final = "disabled by an earlier init (enabled = false), and no 
 TOO_LARGE: Final = "too large for the collector"
 UNCLEAR: Final = "answered 400 without saying why"
 FAILURES_IN_A_ROW: Final = 3  # Our choice: after so many a collector is taken to be down for all players
+LONGEST_PAUSE_S: Final = 600.0  # Our choice
+_TIMER_ERROR_S: Final = 0.5  # a sleep may end that much before its time
 _MAX_REJECTIONS: Final = 100
 
 E = TypeVar("E", bound=EncodedEvent)
@@ -47,7 +49,6 @@ class DeliveryReport(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         waiting: events in the queue. After the end of a session or server those of its file: events that are left in a
             queue in memory are dropped.
-        collected, rejected: events the collector has answered.
         dropped: events that were never collected, by reason.
         rejections: the last 100 rejected events of this process, with their violations.
         disabled: the reason why nothing is sent; of a game server, the latest reason why nothing of a player is sent.
@@ -68,13 +69,40 @@ class DeliveryReport(msgspec.Struct, frozen=True, kw_only=True):
         return self.waiting + self.collected + self.rejected + sum(self.dropped.values())
 
 
-class BatchSender:
-    """The sender between one outbox and one collector.
+class Backoff:
+    """The pause after failures in a row: up to 20 s doubled for each, and at most 600 s.
 
-    Args:
-        collector: of the game.
-        outbox: the queue.
-        clock, random: time and chance of the pauses after failures, which each batch key has alone.
+    Full jitter (any part of that) makes clients that failed together retry at different times. If the clock is moved
+    back, the pause is over. Wire 1.15, Client queue.
+    """
+
+    def __init__(self, clock: Callable[[], float], random: Callable[[], float]) -> None:
+        self._clock, self._random = clock, random
+        self._failures = 0
+        self._failed_s = self._pause_s = 0.0
+
+    def fail(self, error: Retryable | None = None) -> None:
+        """Begin the next, longer pause, which lasts at least the Retry-After of a 429."""
+        self._failures += 1
+        self._failed_s = self._clock()
+        requested_s = error.retry_after if isinstance(error, RateLimited) else None
+        longest_s = min(LONGEST_PAUSE_S, SUBMIT_PERIOD_S * 2.0 ** min(self._failures, 16))
+        self._pause_s = max(requested_s or 0.0, self._random() * longest_s)
+
+    @property
+    def left_s(self) -> float:
+        """The rest of the pause in seconds."""
+        passed_s = self._clock() - self._failed_s
+        return max(0.0, self._pause_s - passed_s) if passed_s >= 0 else 0.0
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the pause is over."""
+        return self.left_s < _TIMER_ERROR_S
+
+
+class BatchSender:
+    """The sender between one outbox and one collector, with a pause after failures for each batch key.
 
     Attributes:
         blocked: the players of whom nothing is sent until an init decides, and why. Their events are recorded.
@@ -144,16 +172,14 @@ class BatchSender:
         """Send one request for each batch key that has events, those that failed before last.
 
         There is one request per player (Wire 1.16, Submitting for players). A failed request does not end the round,
-        but three in a row do.
-
-        Args:
-            due_only: leave out the keys whose pause after a failure is not over.
+        but three in a row do. *due_only* leaves out the keys whose pause after a failure is not over.
 
         Raises:
             Retryable: a batch could not be delivered, the first of those.
         """
         failed: dict[BatchKey, Retryable] = {}
-        await self._deliver(lambda key: not due_only or self._is_due(key), failed)
+        paused = {key for key, backoff in self._backoffs.items() if not backoff.is_over} if due_only else set()
+        await self._deliver(lambda key: key not in paused, failed)
         _raise_first(failed)
 
     async def deliver_all(self) -> None:
@@ -210,27 +236,17 @@ class BatchSender:
                 is_answered, failures = True, 0
         return is_answered
 
-    def _is_due(self, key: BatchKey) -> bool:
-        backoff = self.backoff(key)
-        return backoff is None or backoff.is_over
-
     async def _send(self, batch: Sequence[QueuedEvent], forwarded_for: str | None) -> None:
         """Send *batch* and remove what the collector has answered for."""
         async for part, outcome in submit_in_parts(self.collector, batch, forwarded_for=forwarded_for):
             if isinstance(outcome, str):
                 self.outbox.remove_batch(part, dropped={outcome: len(part)})
             else:
-                self._remove_batch(part, outcome.rejected)
-
-    def _remove_batch(self, batch: Sequence[QueuedEvent], rejected: Sequence[RejectedEvent]) -> None:
-        """Remove *batch* from the outbox and log its rejected events."""
-        self.outbox.remove_batch(batch, rejected=min(len(rejected), len(batch)))
-        self._rejections.extend(rejected)
-        for rejection in rejected:
-            _log.warning(
-                "an event was rejected: %s",
-                ", ".join(f"{violation.error_type} {violation.path}" for violation in rejection.errors),
-            )
+                self.outbox.remove_batch(part, rejected=min(len(outcome.rejected), len(part)))
+                self._rejections.extend(outcome.rejected)
+                for rejection in outcome.rejected:
+                    rules = ", ".join(f"{violation.error_type} {violation.path}" for violation in rejection.errors)
+                    _log.warning("an event was rejected: %s", rules)
 
 
 async def submit_in_parts(

@@ -8,6 +8,7 @@ another thread costs time.
 
 from __future__ import annotations
 
+import contextlib
 import secrets
 from collections.abc import Sequence
 from typing import Any, Final, Self
@@ -43,13 +44,10 @@ _INIT_ANSWERS: Final = frozenset({200, 201})
 
 
 class SubmitResult(msgspec.Struct, frozen=True):
-    """The collector's answer to one batch.
+    """The collector's answer to one batch, whose body had *sent_bytes*.
 
-    Attributes:
-        status: 200 if all events were collected, 400 if all but *rejected* were. `submit_as_is` also returns 401 and
-            413: then no event was collected.
-        sent_bytes: size of the request body.
-        rejected: the rejected events.
+    The status is 200 if all events were collected, 400 if all but *rejected* were. `submit_as_is` also returns 401 and
+    413: then no event was collected.
     """
 
     status: int
@@ -65,11 +63,8 @@ class SubmitResult(msgspec.Struct, frozen=True):
 class GameStatus(msgspec.Struct, frozen=True, kw_only=True):
     """The answer to a version 2 init.
 
-    Attributes:
-        enabled: whether the game may send events; None if the answer does not say.
-        server_ts: the server's time, epoch seconds; None if an answer with `enabled` = false does not say.
-        flags: not used.
-        init: the configs and experiment, if the collector serves them here too.
+    *enabled* and *server_ts*, in epoch seconds, are None if the answer does not say. *init* has the configs and
+    experiment, if the collector serves them here too.
     """
 
     enabled: bool | None
@@ -168,12 +163,15 @@ class CollectorClient:
         Wire 1.11, Version 2 init.
         """
         body = _init_body(user_id, platform, os_version, build)
-        response = await self._init(self._path("init"), (), body, forwarded_for, attempts)
+        headers = self._headers(body, forwarded_for)
+        response = await self._post(self._path("init"), body, headers, _INIT_ANSWERS, attempts)
         try:
             answer = _decoded(response)
         except ServiceError:
-            if _says_disabled(response.body):  # obeyed whatever else is wrong with the answer
-                return GameStatus(enabled=False, server_ts=None)
+            with contextlib.suppress(msgspec.DecodeError, UnicodeDecodeError):
+                said = msgspec.json.decode(response.body)
+                if isinstance(said, dict) and said.get("enabled") is False:  # obeyed, whatever else is wrong
+                    return GameStatus(enabled=False, server_ts=None)
             raise
         return GameStatus(
             enabled=answer.enabled, server_ts=answer.server_ts, flags=answer.flags, init=answer.init_answer()
@@ -200,7 +198,8 @@ class CollectorClient:
         if configs_hash is not None:
             params.append(("configs_hash", configs_hash))
         body = _init_body(user_id, platform, os_version, build)
-        response = await self._init("/remote_configs/v1/init", params, body, forwarded_for, attempts)
+        headers = self._headers(body, forwarded_for)
+        response = await self._post("/remote_configs/v1/init", body, headers, _INIT_ANSWERS, attempts, params)
         answer = _decoded(response)
         if (full := answer.init_answer()) is not None:
             return full
@@ -221,8 +220,8 @@ class CollectorClient:
             attempts: at most; 1 leaves retries to the caller.
         """
         body = compress(events, self._gzip_level, wbits=GZIP) if self._gzip_level else events
-        headers = self._headers(body, forwarded_for)
-        return await self._submit(body, headers, _EVENTS_ANSWERS, attempts, is_gzipped=self._gzip_level > 0)
+        headers = self._headers(body, forwarded_for, is_gzipped=self._gzip_level > 0)
+        return await self._submit(body, headers, _EVENTS_ANSWERS, attempts)
 
     async def submit_as_is(self, body: bytes, *, is_gzipped: bool, signed: bytes | None = None) -> SubmitResult:
         """Send *body* unchanged, valid or not, and return the answer, to test a collector.
@@ -232,66 +231,58 @@ class CollectorClient:
             is_gzipped: whether the headers say gzip, true or not.
             signed: the bytes to sign; *body* by default.
         """
-        headers = self._headers(body if signed is None else signed, None)
-        return await self._submit(body, headers, _ALL_ANSWERS, ATTEMPTS, is_gzipped=is_gzipped)
+        headers = self._headers(body if signed is None else signed, None, is_gzipped=is_gzipped)
+        return await self._submit(body, headers, _ALL_ANSWERS, ATTEMPTS)
 
     async def _submit(
+        self, body: bytes, headers: dict[str, str], expected_statuses: frozenset[int], attempts: int
+    ) -> SubmitResult:
+        """Post *body* to the events route."""
+        response = await self._post(self._path("events"), body, headers, expected_statuses, attempts)
+        if response.status != 400:
+            return SubmitResult(response.status, len(body))
+        try:
+            rejected = msgspec.json.decode(response.body, type=tuple[RejectedEvent, ...])
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise ServiceError(response.status, f"not the promised list of rejected events: {error}") from None
+        return SubmitResult(response.status, len(body), rejected)
+
+    async def _post(
         self,
+        path: str,
         body: bytes,
         headers: dict[str, str],
         expected_statuses: frozenset[int],
         attempts: int,
-        *,
-        is_gzipped: bool,
-    ) -> SubmitResult:
-        """Post *body* to the events route."""
-        if is_gzipped:
-            headers["Content-Encoding"] = "gzip"
-        response = await self._send(
-            HttpRequest(
-                method="POST",
-                path=self._path("events"),
-                headers=headers,
-                body=body,
-                expected_statuses=expected_statuses,
-                attempts=attempts,
-            )
-        )
-        return SubmitResult(response.status, len(body), _rejected(response) if response.status == 400 else ())
-
-    async def _init(
-        self, path: str, params: Sequence[tuple[str, str]], body: bytes, forwarded_for: str | None, attempts: int
+        params: Sequence[tuple[str, str]] = (),
     ) -> HttpResponse:
-        """Post *body* to one of the init routes."""
-        return await self._send(
-            HttpRequest(
-                method="POST",
-                path=path,
-                params=params,
-                headers=self._headers(body, forwarded_for),
-                body=body,
-                expected_statuses=_INIT_ANSWERS,
-                attempts=attempts,
-            )
+        """Post *body* and count the requests that it takes."""
+        request = HttpRequest(
+            method="POST",
+            path=path,
+            params=params,
+            headers=headers,
+            body=body,
+            expected_statuses=expected_statuses,
+            attempts=attempts,
         )
-
-    async def _send(self, request: HttpRequest) -> HttpResponse:
         tally = RequestStats()
         try:
             return await self._transport.send(request, tally)
         finally:
             self.requests += tally.requests
-            self.sent_bytes += tally.requests * len(request.body or b"")
+            self.sent_bytes += tally.requests * len(body)
 
     def _path(self, route: str) -> str:
         return f"/v2/{quote(self.game_key, safe='')}/{route}"
 
-    def _headers(self, body: bytes, forwarded_for: str | None) -> dict[str, str]:
+    def _headers(self, signed: bytes, forwarded_for: str | None, *, is_gzipped: bool = False) -> dict[str, str]:
         headers = {
-            "Authorization": sign(body, secret_key=self._secret.reveal()),
+            "Authorization": sign(signed, secret_key=self._secret.reveal()),
             "Content-Type": "application/json",
         }
-        return headers if forwarded_for is None else headers | {"X-Forwarded-For": forwarded_for}
+        headers |= {"X-Forwarded-For": forwarded_for} if forwarded_for is not None else {}
+        return headers | ({"Content-Encoding": "gzip"} if is_gzipped else {})
 
 
 class _TolerantAnswer(msgspec.Struct, frozen=True, kw_only=True):
@@ -347,15 +338,6 @@ def _decoded(response: HttpResponse) -> _TolerantAnswer:
     return decoded
 
 
-def _says_disabled(body: bytes) -> bool:
-    """Return whether *body* is a JSON object with `enabled` = false. Wire 1.11, Version 2 init."""
-    try:
-        answer = msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return False
-    return isinstance(answer, dict) and answer.get("enabled") is False
-
-
 def _init_body(user_id: str, platform: str, os_version: str, build: str | None) -> bytes:
     """Return the body of both init requests. Wire 1.11, Version 2 init."""
     return msgspec.json.encode(
@@ -368,10 +350,3 @@ def _init_body(user_id: str, platform: str, os_version: str, build: str | None) 
             build=build,
         )
     )
-
-
-def _rejected(response: HttpResponse) -> tuple[RejectedEvent, ...]:
-    try:
-        return msgspec.json.decode(response.body, type=tuple[RejectedEvent, ...])
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise ServiceError(response.status, f"not the promised list of rejected events: {error}") from None

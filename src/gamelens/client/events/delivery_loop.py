@@ -25,11 +25,8 @@ Sleep = Callable[[float], Awaitable[object]]
 class DeliveryLoop:
     """One queue, one collector and the task that delivers between them.
 
-    Args:
-        collector: of the game; None creates one from the settings and closes it at the end.
-        queue: the file of waiting events; None is memory.
-        cap_bytes: limit of waiting events.
-        clock, sleep, random: time and chance.
+    Without a collector one is made from the settings, and closed at the end. Without a *queue* file events wait in
+    memory.
     """
 
     def __init__(
@@ -77,8 +74,20 @@ class DeliveryLoop:
         return self._sender
 
     def start(self, turn: Turn, *, pause_s: Callable[[], float]) -> None:
-        """Start the task, which calls *turn* now and after each pause."""
-        self._task = asyncio.create_task(_deliver_for_ever(self.sender, turn, pause_s=pause_s, sleep=self._sleep))
+        """Start the task, which calls *turn* now and after each pause and keeps its last error."""
+        sender = self.sender
+
+        async def deliver_for_ever() -> None:
+            while True:
+                try:
+                    await turn()
+                except Retryable as error:
+                    sender.trouble = str(error)
+                else:
+                    sender.trouble = sender.trouble if sender.is_failing else None
+                await self._sleep(pause_s())
+
+        self._task = asyncio.create_task(deliver_for_ever())
 
     async def initialise(self, recorder: EventRecorder, *, within_s: float, due_only: bool = False) -> bool:
         """Send the inits of a session without an answer. Return False if one got none again.
@@ -117,7 +126,10 @@ class DeliveryLoop:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(within_s):
                     await self._deliver_last(last_turn)
-            await self._stop()
+            if self._task is not None:
+                self._task.cancel()
+                with contextlib.suppress(asyncio.CancelledError):
+                    await self._task
         finally:
             await self.release()
         return self.report()
@@ -153,21 +165,3 @@ class DeliveryLoop:
             if not under_way:
                 return
             await asyncio.wait(under_way, return_when=asyncio.FIRST_COMPLETED)
-
-    async def _stop(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._task
-
-
-async def _deliver_for_ever(sender: BatchSender, turn: Turn, *, pause_s: Callable[[], float], sleep: Sleep) -> None:
-    """Call *turn* again and again, with pauses, and keep its last error."""
-    while True:
-        try:
-            await turn()
-        except Retryable as error:
-            sender.trouble = str(error)
-        else:
-            sender.trouble = sender.trouble if sender.is_failing else None
-        await sleep(pause_s())

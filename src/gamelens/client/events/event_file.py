@@ -21,7 +21,7 @@ from gamelens.client.events.collector_client import CollectorClient, SubmitResul
 from gamelens.client.events.event_validation import violation_text
 from gamelens.client.events.outbox import BATCH_BYTES, BATCH_EVENTS
 from gamelens.errors import GamelensError
-from gamelens.wire.event_validator import VALIDATORS, RejectedEvent, Validation
+from gamelens.wire.event_validator import VALIDATORS, Validation
 from gamelens.wire.field_rules import Violation
 
 _GZIP: Final = b"\x1f\x8b"
@@ -32,13 +32,7 @@ _JSON_TYPES: Final = {list: "an array", str: "a string", bool: "a boolean", int:
 
 
 class FileEvent(msgspec.Struct, frozen=True):
-    """One event of a file.
-
-    Attributes:
-        number: its place among the events, from 1.
-        line: the line it begins on, from 1.
-        body: its JSON as it is written.
-    """
+    """One event of a file: its number, the line it begins on, both from 1, and its JSON as it is written."""
 
     number: int
     line: int
@@ -51,13 +45,9 @@ class FileEvent(msgspec.Struct, frozen=True):
 
 
 class EventFault(msgspec.Struct, frozen=True, kw_only=True):
-    """A fault of one event, or of the whole file.
+    """A fault of one event, or of the whole file if the file cannot be read.
 
-    Attributes:
-        line: the line of the event, from 1.
-        event: the number of the event, from 1; None if the file cannot be read.
-        error_type, path: the collector's name of the fault and where it is (Wire 1.9, Error types).
-        text: the fault in words.
+    Line and event are counted from 1. *error_type* and *path* are those of a collector (Wire 1.9, Error types).
     """
 
     line: int | None = None
@@ -77,12 +67,8 @@ class EventFile(msgspec.Struct, frozen=True):
 class SubmissionReport(msgspec.Struct, frozen=True, kw_only=True):
     """The outcome of submitting events.
 
-    Attributes:
-        collected: events that were collected.
-        rejected: events that the collector refused.
-        not_sent: events without an answer, the last of the file; those of the failed request may have been collected.
-        faults: why events were refused.
-        error: why the rest was not sent, or None.
+    *not_sent* are the last events of the file, without an answer because of *error*. Those of the failed request may
+    have been collected.
     """
 
     collected: int = 0
@@ -126,12 +112,8 @@ async def submit_events(
 ) -> SubmissionReport:
     """Submit *events* in their order, and return what became of them.
 
-    A failed request ends it: the report has its error.
-
-    Args:
-        collector: of the game.
-        events: of a file.
-        on_batch: called with the number of events that were answered.
+    A failed request ends it: the report has its error. *on_batch* is called with the number of events that were
+    answered.
     """
     answered = rejected = 0
     faults: list[EventFault] = []
@@ -245,17 +227,11 @@ def _faults_of(part: Sequence[FileEvent], outcome: SubmitResult | str) -> Iterat
         return
     unmatched = iter(part)
     for rejected in outcome.rejected:
-        match = _matching(rejected, unmatched, part)
+        # The next event that equals the rejected one, as rejections have batch order.
+        same = (event for events in (unmatched, part) for event in events if event.content == rejected.event)
+        match = part[0] if len(part) == 1 else next(same, None)
         for violation in rejected.errors:
             yield _fault(match, rejected.event, violation)
-
-
-def _matching(rejected: RejectedEvent, unmatched: Iterator[FileEvent], part: Sequence[FileEvent]) -> FileEvent | None:
-    """Return the next event that equals the rejected one, as rejections have batch order."""
-    if len(part) == 1:
-        return part[0]
-    same = (event for events in (unmatched, part) for event in events if event.content == rejected.event)
-    return next(same, None)
 
 
 def _fault(event: FileEvent | None, content: object, violation: Violation) -> EventFault:

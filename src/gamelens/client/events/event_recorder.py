@@ -18,7 +18,6 @@ from gamelens.client.events.event_validation import (
 from gamelens.client.events.outbox import OpenSession, Outbox
 from gamelens.client.events.session_init import SessionInit
 from gamelens.errors import BadQuery, Refused
-from gamelens.wire.remote_config import RemoteConfig
 
 VITAL: Final = frozenset({"user", "business"})
 """Categories queued even if the queue is full, like session_end. Wire 1.15, Client queue."""
@@ -32,15 +31,7 @@ def new_uuid() -> str:
 class EventRecorder:
     """A recorder of one player's events, which never waits for the network.
 
-    Args:
-        identity: the player and device.
-        sender: delivers the events.
-        forwarded_for: the player's IP, if a server submits for players.
-        clock: epoch seconds of this machine.
-        make_uuid: creates ids of sessions and events.
-
-    Attributes:
-        init: the inits of the session.
+    *forwarded_for* is the player's IP, if a server submits for players.
     """
 
     def __init__(
@@ -108,8 +99,12 @@ class EventRecorder:
         """
         now_s = int(self._clock()) + self._outbox.file.offset_s
         answer = self.init.answer
-        configs = answer.configs if answer is not None else ()
-        return {config.key: config.value for config in configs if _is_active(config, now_s)}
+        return {
+            config.key: config.value
+            for config in (answer.configs if answer is not None else ())
+            if not (isinstance(config.start_ts, int) and config.start_ts >= now_s)
+            and (config.end_ts is None or now_s < config.end_ts)
+        }
 
     def _record(self, category: str, fields: dict[str, Any]) -> bool:
         """Queue an event with the common fields."""
@@ -135,11 +130,6 @@ class EventRecorder:
         """Return the player's experiment and variant. Wire 1.13, Configs and experiments."""
         answer = self.init.answer
         return {"ab_id": answer.ab_id or None, "ab_variant_id": answer.ab_variant_id or None} if answer else {}
-
-
-def _is_active(config: RemoteConfig, now_s: int) -> bool:
-    has_begun = not isinstance(config.start_ts, int) or config.start_ts < now_s
-    return has_begun and (config.end_ts is None or now_s < config.end_ts)
 
 
 def end_session(outbox: Outbox, session: OpenSession, fields: dict[str, Any], at_s: int, event_uuid: str) -> None:

@@ -53,11 +53,8 @@ _SESSION_FIELDS: Final = frozenset(
 class PlayerIdentity(msgspec.Struct, frozen=True, kw_only=True):
     """A player on a device, validated when created.
 
-    Attributes:
-        user_id: the player.
-        platform, os_version, device, manufacturer: the device.
-        build: the version of the game.
-        also: further fields of every event, such as `connection_type`, `engine_version` or `custom_01`.
+    *build* is the version of the game, and *also* has further fields of every event, such as `connection_type`,
+    `engine_version` or `custom_01`.
 
     Raises:
         BadQuery: a field breaks its rule.
@@ -117,7 +114,11 @@ def validated_json(event: Mapping[str, Any]) -> bytes:
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
         raise BadQuery("event", category, f"cannot be written as JSON: {error}") from None
     for violation in LENIENT.violations(decoded):
-        raise _bad_query(decoded, violation)
+        name = violation.path[1:]
+        if name == "category":
+            raise BadQuery(name, category, "is not a category of events", CATEGORIES)
+        rule = LENIENT.rule(category).members[name]
+        raise BadQuery(name, decoded.get(name), _rule_text(violation, rule), rule.enum)
     if len(body) > BATCH_BYTES:
         raise BadQuery("event", category, f"is {len(body)} bytes long, and a request takes {BATCH_BYTES}")
     return body
@@ -133,7 +134,13 @@ def violation_text(event: object, violation: Violation) -> str:
         return "is not an event, which is a JSON object" if violation.error_type == "wrong_type" else "cannot be read"
     if violation.error_type == "missing_required_property":
         return f"{'/'.join(names)} is missing"
-    value, rule = _at(event, names), _broken_rule(event, names, violation)
+    value, rule = _at(event, names), None
+    for validator in (LENIENT, STRICT):  # the lenient rule that the violation is about, else the strict one
+        if violation in validator.violations(event):
+            rule = validator.rule(_at(event, ["category"]))
+            for name in names:
+                rule = rule and (rule.members.get(name) or rule.each)
+            break
     allowed = rule.enum if rule is not None and len(rule.enum) <= _LISTED_VALUES else ()
     hint = _nearest(value, rule.enum if rule is not None else ())
     more = f". Did you mean `{hint}`?" if hint else f": {', '.join(allowed)}" if allowed else ""
@@ -146,20 +153,6 @@ def _nearest(value: object, allowed: Sequence[str]) -> str | None:
     return next(same, None) or BadQuery("", value, "", allowed).did_you_mean
 
 
-def _broken_rule(event: object, names: Sequence[str], violation: Violation) -> FieldRule | None:
-    """Return the lenient rule that *violation* is about, else the strict one, else None."""
-    for validator in (LENIENT, STRICT):
-        if violation in validator.violations(event):
-            return _rule_at(validator.rule(_at(event, ["category"])), names)
-    return None
-
-
-def _rule_at(rule: FieldRule | None, names: Sequence[str]) -> FieldRule | None:
-    for name in names:
-        rule = rule and (rule.members.get(name) or rule.each)
-    return rule
-
-
 def _at(value: Any, names: Sequence[str]) -> Any:
     """Return the value at a path, or None."""
     for name in names:
@@ -168,15 +161,6 @@ def _at(value: Any, names: Sequence[str]) -> Any:
         else:
             value = value.get(name) if isinstance(value, Mapping) else None
     return value
-
-
-def _bad_query(event: Mapping[str, Any], violation: Violation) -> BadQuery:
-    """Return the error for one violation."""
-    name, category = violation.path[1:], event.get("category")
-    if name == "category":
-        return BadQuery(name, category, "is not a category of events", CATEGORIES)
-    rule = LENIENT.rule(category).members[name]
-    return BadQuery(name, event.get(name), _rule_text(violation, rule), rule.enum)
 
 
 def _rule_text(violation: Violation, rule: FieldRule | None) -> str:

@@ -85,7 +85,10 @@ class GameServer:
             Refused: this server was started before.
         """
         self._delivery.open(self._make_uuid)
-        self._delivery.start(self._submit_due, pause_s=self._pause_s)
+        spread_s = LONGEST_PAUSE_S - SHORTEST_PAUSE_S
+        self._delivery.start(
+            lambda: self._submit_round(due_only=True), pause_s=lambda: SHORTEST_PAUSE_S + self._random() * spread_s
+        )
 
     async def join(
         self,
@@ -117,12 +120,12 @@ class GameServer:
             build=build,
             also=also or {},
         )
+        try:
+            address = str(ip_address(ip))
+        except ValueError:
+            raise BadQuery("ip", ip, "must be an IPv4 or IPv6 address") from None
         recorder = EventRecorder(
-            identity,
-            self._delivery.sender,
-            forwarded_for=_checked_ip(ip),
-            clock=self._clock,
-            make_uuid=self._make_uuid,
+            identity, self._delivery.sender, forwarded_for=address, clock=self._clock, make_uuid=self._make_uuid
         )
         self.leave(user_id)
         await self._delivery.initialise_and_start(recorder, within_s=WAIT_S)
@@ -162,13 +165,14 @@ class GameServer:
         """
         return self._delivery.report()
 
-    async def _submit_due(self) -> None:
-        """Submit one round without the players whose pause after a failure is not over."""
-        await self._submit_round(due_only=True)
-
     async def _submit_round(self, *, due_only: bool) -> None:
+        """Submit one round, with *due_only* without the players whose pause after a failure is not over."""
         async with self._lock:
-            self._end_idle()
+            latest_s = self._clock() - self._idle_s
+            for user_id, recorder in list(self._recorders.items()):
+                if recorder.last_s < latest_s:
+                    del self._recorders[user_id]
+                    recorder.end(at_s=recorder.last_s)
             for recorder in list(self._recorders.values()):
                 if recorder.init.under_way:
                     continue  # the player's events wait, the other players' do not
@@ -179,20 +183,3 @@ class GameServer:
     async def _deliver_all(self) -> None:
         async with self._lock:
             await self._delivery.sender.deliver_all()
-
-    def _end_idle(self) -> None:
-        latest_s = self._clock() - self._idle_s
-        for user_id, recorder in list(self._recorders.items()):
-            if recorder.last_s < latest_s:
-                del self._recorders[user_id]
-                recorder.end(at_s=recorder.last_s)
-
-    def _pause_s(self) -> float:
-        return SHORTEST_PAUSE_S + self._random() * (LONGEST_PAUSE_S - SHORTEST_PAUSE_S)
-
-
-def _checked_ip(ip: str) -> str:
-    try:
-        return str(ip_address(ip))
-    except ValueError:
-        raise BadQuery("ip", ip, "must be an IPv4 or IPv6 address") from None

@@ -53,12 +53,9 @@ class QueuedEvent(msgspec.Struct, frozen=True):
 
 
 class OpenSession(msgspec.Struct, frozen=True):
-    """A session without a session_end yet.
+    """A session without a session_end yet: the common fields of its events, and times of its start and last event.
 
-    Attributes:
-        id: of the session.
-        fields: the common fields of its events.
-        started_s, last_s: times of its start and last event, on this machine's clock.
+    The times are on this machine's clock.
     """
 
     id: str
@@ -70,10 +67,7 @@ class OpenSession(msgspec.Struct, frozen=True):
 class Outbox:
     """The queue of one game.
 
-    Args:
-        file: the file that holds it.
-        cap_bytes: limit of waiting events; beyond it the oldest sessions are deleted whole. No session makes room for
-            an older one.
+    Beyond *cap_bytes* of waiting events the oldest sessions are deleted whole. No session makes room for an older one.
     """
 
     def __init__(self, file: OutboxFile, *, cap_bytes: int = CAP_BYTES) -> None:

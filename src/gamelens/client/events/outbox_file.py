@@ -55,11 +55,9 @@ class OutboxUnavailable(Retryable):
 
 
 class OutboxFile:
-    """The SQLite file of an outbox, or an equal database in memory.
+    """The SQLite file of an outbox, or with None an equal database in memory.
 
-    Args:
-        path: created if missing, readable by the user only; None is memory.
-        game_key: the game of the events.
+    It is created if missing, readable by the user only.
 
     Raises:
         BadQuery: *path* is not an outbox of this game, or another process has it open.
@@ -68,8 +66,9 @@ class OutboxFile:
     def __init__(self, path: Path | str | None, *, game_key: str) -> None:
         self.lock = threading.RLock()  # a game adds events from its own thread
         self._db, self._process = _open(path, game_key), os.getpid()
-        value = self._note("offset_s")
-        self._offset_s = int(value) if value is not None else 0
+        with self.transaction() as db:
+            offset = db.execute("SELECT value FROM notes WHERE name = 'offset_s'").fetchone()
+        self._offset_s = int(offset[0]) if offset is not None else 0
 
     def __del__(self) -> None:
         # From Python 3.13 on a connection that is left open is a warning. One that was not opened has no attributes.
@@ -106,7 +105,8 @@ class OutboxFile:
     def offset_s(self, seconds: int) -> None:
         if seconds != self._offset_s:
             self._offset_s = seconds
-            self._write_note("offset_s", str(seconds).encode())
+            with self.transaction() as db:
+                db.execute("INSERT OR REPLACE INTO notes VALUES ('offset_s', ?)", (str(seconds).encode(),))
 
     def save_init_answer(self, user_id: str, answer: InitAnswer) -> None:
         """Store the init answer of *user_id*, in place of an earlier one.
@@ -140,15 +140,6 @@ class OutboxFile:
         change = "DELETE FROM disabled_players WHERE user_id = ?"
         with self.transaction() as db:
             db.execute(change if is_enabled else "INSERT OR IGNORE INTO disabled_players VALUES (?)", (user_id,))
-
-    def _note(self, name: str) -> bytes | None:
-        with self.transaction() as db:
-            value = db.execute("SELECT value FROM notes WHERE name = ?", (name,)).fetchone()
-        return value[0] if value is not None else None
-
-    def _write_note(self, name: str, value: bytes) -> None:
-        with self.transaction() as db:
-            db.execute("INSERT OR REPLACE INTO notes VALUES (?, ?)", (name, value))
 
 
 def _open(path: Path | str | None, game_key: str) -> sqlite3.Connection:

@@ -27,14 +27,8 @@ _log = logging.getLogger(__name__)
 class SessionInit:
     """The inits of one session, and the configs and experiment that hold.
 
-    Args:
-        identity: the player and device.
-        sender: whose delivery of this player's events version 2 decides.
-        forwarded_for: the player's IP, if a server submits for players.
-        clock: epoch seconds of this machine.
-
-    Attributes:
-        answer: the configs and experiment: those just received, else those stored for the player, else None.
+    Version 2 decides whether *sender* delivers the player's events. *answer* has the configs and experiment: those just
+    received, else those stored for the player, else None.
     """
 
     def __init__(
@@ -86,10 +80,7 @@ class SessionInit:
     async def ask(self, *, within_s: float) -> bool:
         """Send the inits without an answer, both at once, and wait *within_s*.
 
-        A request goes on after the wait, and its answer is used when it comes.
-
-        Returns:
-            Whether both are answered now.
+        A request goes on after the wait, and its answer is used when it comes. Returns whether both are answered now.
         """
         for name in [name for name in self._unanswered if name not in self._tasks]:
             self._tasks[name] = asyncio.create_task(self._use(name, self._unanswered[name]))
@@ -118,7 +109,10 @@ class SessionInit:
         except AuthError as error:
             self._sender.disable(self._key.user_id, str(error))
         except (BadQuery, Retryable) as error:
-            is_answered = not _is_unanswered(error)
+            # Not answered is also an answer that asks for patience.
+            is_answered = not isinstance(error, RateLimited | Unreachable)
+            if isinstance(error, ServiceError):
+                is_answered = error.status not in TRANSIENT_STATUSES
             if is_answered:
                 _log.warning("the %s init is not usable, the session goes on without it: %s", name, error)
             else:
@@ -159,10 +153,3 @@ class SessionInit:
     def _correct_clock(self, server_ts: int) -> None:
         """Store the clock offset. Wire 1.14, Server time."""
         self._file.offset_s = server_ts - int(self._clock())
-
-
-def _is_unanswered(error: BadQuery | Retryable) -> bool:
-    """Return whether there was no answer, or one that asks for patience."""
-    if isinstance(error, ServiceError):
-        return error.status in TRANSIENT_STATUSES
-    return isinstance(error, RateLimited | Unreachable)

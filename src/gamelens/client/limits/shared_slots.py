@@ -155,12 +155,8 @@ class SharedSlots:
     """The slots of one key at one service: for starting requests and for requests in flight.
 
     All processes of this user share them if the folder can be used. Otherwise they belong to this process alone, and
-    `why_alone` gives the reason.
-
-    Args:
-        key: the files are named after its hash.
-        folder: the folder of the files; None is the user's runtime directory.
-        clock: a clock that is the same for all processes of the machine.
+    `why_alone` gives the reason. The files are named after the hash of *key* and lie in *folder*, by default the user's
+    runtime directory. The clock must be the same for all processes of the machine.
     """
 
     def __init__(self, key: str, *, folder: Path | None, clock: Callable[[], float]) -> None:
@@ -198,17 +194,13 @@ def runtime_folder() -> Path:
     if named := os.environ.get("GAMELENS_RUNTIME_DIR"):
         return Path(named)
     try:
-        with (
-            warnings.catch_warnings()
-        ):  # a machine without sessions has no such directory; the warning does not help an analyst
+        # A machine without sessions has no such directory; the warning does not help an analyst.
+        with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return _ensure_private(platformdirs.user_runtime_path("gamelens", ensure_exists=True))
     except OSError:
-        return _ensure_private(Path(tempfile.gettempdir()) / f"gamelens-{_user()}")
-
-
-def _user() -> str:
-    return str(os.getuid()) if hasattr(os, "getuid") else "runtime"  # on Windows the directory belongs to the user
+        user = str(os.getuid()) if hasattr(os, "getuid") else "runtime"  # on Windows the directory belongs to the user
+        return _ensure_private(Path(tempfile.gettempdir()) / f"gamelens-{user}")
 
 
 def _ensure_private(folder: Path) -> Path:
