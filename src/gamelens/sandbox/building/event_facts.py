@@ -2,7 +2,7 @@
 
 `RunFacts` looks keys up in the keyed runs, so that the cost is that of the batch, and writes the runs of what is new.
 `TableFacts` joins the tables of the last version, as a cluster does; the version that it helps to make has no runs, and
-`restored_runs` makes those of its tables. Each lookup takes relations of the batch and returns the SQL of its rows.
+`restore_runs` makes those of its tables. Each lookup takes relations of the batch and returns the SQL of its rows.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ from numpy.typing import NDArray
 from gamelens.sandbox.building.part_writer import PartWriter
 from gamelens.sandbox.engines.duckdb_engine import DuckDBWriter
 from gamelens.sandbox.storage.keyed_runs import (
+    LAST_DAY,
     PAYLOADS,
+    PREFIX,
     SETTLED_KEYS,
     Columns,
     Ints,
@@ -30,6 +32,7 @@ from gamelens.sandbox.storage.keyed_runs import (
     player_day,
     text_keys,
 )
+from gamelens.sandbox.storage.lake import Lake
 from gamelens.sandbox.storage.lake_schema import PLAYER_DIMENSIONS
 
 Item = TypeVar("Item")
@@ -358,3 +361,47 @@ def _in_threads(function: Callable[[Item], Result], items: Iterable[Item]) -> It
             if len(ahead) > _THREADS:
                 yield ahead.popleft().result()
         yield from (future.result() for future in ahead)
+
+
+def restore_runs(organisation: str, lake: Lake, scratch: Path) -> None:
+    """Give *organisation* keyed runs, as a version of *lake*, if it has events and no run.
+
+    A cluster writes none, and a run of processing on this machine needs them. *scratch* is for files of the engine.
+
+    Raises:
+        Refused: the engine failed. The lake is as before.
+    """
+    tables = lake.snapshot(organisation).tables
+    if "events" not in tables or any(kind.startswith(PREFIX) for kind in tables):
+        return
+    sql = DuckDBWriter(scratch)
+    try:
+        writer = PartWriter(organisation, lake, sql, str(lake.next_version()))
+        earlier, runs = TableFacts(writer), RunFacts(writer, sql, scratch)
+        events, installs, combined = (writer.known(table) for table in ("events", "installs", "combinations"))
+
+        runs.repeated(events)  # none is, but this writes the runs of the names
+        players = earlier.known_players(installs, combined)
+        runs.note_players(f"(SELECT *, 1 AS install_change, 0 AS payment_change FROM ({players}) AS known) AS numbers")
+        spans = f"SELECT player, 0 AS first, {LAST_DAY} AS last FROM {installs}"
+        runs.note_days(f"({earlier.known_days(spans, combined)}) AS days")
+
+        found = f"SELECT DISTINCT game_id, session_id FROM {events} WHERE session_id IS NOT NULL"
+        sql.create("session_ids", f"SELECT {runs.key_sql()} AS sid, game_id, session_id FROM ({found})")
+        runs.old_sessions("session_ids", combined)
+        sessions = earlier.old_sessions("session_ids", combined)
+        runs.note_sessions(f"""(
+            SELECT session_ids.sid, day, combination, CAST(ended AS INTEGER) AS ended_counts FROM ({sessions}) AS old
+            JOIN session_ids ON old.sid = {earlier.key_sql("game_id", "session_id")}) AS changes""")
+
+        impressions = f"{events} WHERE category = 'impression' AND starts_with(ilrd_id, 'i')"
+        found = f"SELECT DISTINCT game_id, ilrd_id FROM {impressions}"
+        sql.create("impression_ids", f"SELECT {runs.key_sql()} AS iid, game_id, ilrd_id FROM ({found})")
+        runs.old_impressions("impression_ids")
+        runs.note_impressions(f"""(
+            SELECT iid, day FROM {events} JOIN impression_ids USING (game_id, ilrd_id)
+            WHERE category = 'impression') AS impressions""")
+        writer.sync()
+        lake.compact(writer.files, [])
+    finally:
+        sql.close()

@@ -28,7 +28,6 @@ from gamelens.sandbox.storage.lake_schema import EVENT_COLUMNS, FORMAT
 from gamelens.sandbox.storage.manifest import LakePart, file_checksum
 
 if TYPE_CHECKING:
-    from deltalake import DeltaTable
     from deltalake.transaction import AddAction
 
 _TYPES: Final = {
@@ -107,14 +106,18 @@ class _TargetFolder:
 
 def _update_table(target: _TargetFolder, parts: Sequence[LakePart]) -> ExportedTable:
     """Commit a version of the table in *target* that consists of *parts*."""
-    from deltalake import CommitProperties, DeltaTable
+    from deltalake import CommitProperties, DeltaTable, Schema
     from deltalake.transaction import RemoveAction
 
     table = (
         DeltaTable(target.table) if DeltaTable.is_deltatable(target.table) else DeltaTable.create(target.table, _EVENTS)
     )
-    _add_columns(table)
-    wanted = {_unique_name(part.path): part for part in parts}
+    # Columns that the lake has gained since are a version of their own.
+    known = {field.name for field in table.schema().fields}
+    if added := [field for field in Schema.from_arrow(_EVENTS).fields if field.name not in known]:
+        table.alter.add_columns(added)
+    # With the time in its name, no other version of a file has the same one, even after a reset.
+    wanted = {f"{part.path.stem}-{part.path.stat().st_mtime_ns:x}.parquet": part for part in parts}
     present = {uri.rpartition("/")[2] for uri in table.file_uris()}
     for name in wanted.keys() - present:
         target.add_file(wanted[name].path, name)
@@ -127,20 +130,6 @@ def _update_table(target: _TargetFolder, parts: Sequence[LakePart]) -> ExportedT
         table.update_incremental()
     rows = sum(part.rows for part in parts)
     return ExportedTable(table=target.table, version=table.version(), files=len(wanted), rows=rows)
-
-
-def _add_columns(table: DeltaTable) -> None:
-    """Give *table* the columns that the lake has gained since, as a version of its own."""
-    from deltalake import Schema
-
-    known = {field.name for field in table.schema().fields}
-    if added := [field for field in Schema.from_arrow(_EVENTS).fields if field.name not in known]:
-        table.alter.add_columns(added)
-
-
-def _unique_name(path: Path) -> str:
-    """Return a name for the file *path* that no other version of it has, even after a reset."""
-    return f"{path.stem}-{path.stat().st_mtime_ns:x}.parquet"
 
 
 def _add_action(name: str, part: LakePart) -> AddAction:

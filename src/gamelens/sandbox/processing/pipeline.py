@@ -20,7 +20,7 @@ import msgspec
 
 from gamelens.errors import Refused
 from gamelens.sandbox.building.batch_builder import MOST_EVENTS, build_parts
-from gamelens.sandbox.building.restored_runs import restore_runs
+from gamelens.sandbox.building.event_facts import restore_runs
 from gamelens.sandbox.processing.staging import StagedFiles, stage
 from gamelens.sandbox.storage.inbox import InboxBatch, open_store, pending
 from gamelens.sandbox.storage.lake import Lake

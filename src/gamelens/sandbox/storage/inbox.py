@@ -269,7 +269,12 @@ class Inbox:
         try:
             while (waiting := self._take_queued()) is not None:
                 for start in range(0, len(waiting) or 1, _GROUP):
-                    self._commit(connection, waiting[start : start + _GROUP])
+                    group = waiting[start : start + _GROUP]
+                    self.trouble = self._insert(connection, [batch for batch, _ in group])
+                    self._finished_bytes += sum(len(batch.body) for batch, _ in group)
+                    _resolve([done for _, done in group], StoreUnavailable(self.trouble) if self.trouble else None)
+                    with contextlib.suppress(OSError):  # the next commit fails too and says why
+                        self._acknowledged.sync_if_due()
         finally:
             connection.close()
 
@@ -286,13 +291,6 @@ class Inbox:
                 break
             waiting = waiting + more
         return waiting
-
-    def _commit(self, connection: sqlite3.Connection, group: list[_QueuedBatch]) -> None:
-        self.trouble = self._insert(connection, [batch for batch, _ in group])
-        self._finished_bytes += sum(len(batch.body) for batch, _ in group)
-        _resolve([done for _, done in group], StoreUnavailable(self.trouble) if self.trouble else None)
-        with contextlib.suppress(OSError):  # the next commit fails too and says why
-            self._acknowledged.sync_if_due()
 
     def _insert(self, connection: sqlite3.Connection, group: list[InboxBatch]) -> str | None:
         """Commit all of *group* or none of it, and return the reason of a failure."""
