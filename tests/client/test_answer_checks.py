@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import msgspec
 import pyarrow as pa
 import pytest
 from hypothesis import assume, given, settings
@@ -15,7 +16,8 @@ from starlette.responses import Response
 
 from gamelens.catalog import METRICS
 from gamelens.client.sync_client import Client
-from gamelens.client.tables.answer_reading import read_answer, row_codes
+from gamelens.client.tables.answer_reading import read_answer
+from gamelens.client.tables.table_operations import row_codes
 from gamelens.errors import PartialResult, ServiceError
 from gamelens.wire.filters import Filter, dim
 from gamelens.wire.intervals import Interval
@@ -94,13 +96,12 @@ def test_an_empty_bucket_that_was_not_queried_is_refused() -> None:
         ("day", "2026-11-04", "2026-11-04T00:00:01"),
         ("week", "2026-11-02", "2026-11-04"),
         ("month", "2026-11-01", "2026-11-04"),
-        ("all", "2026-11-04T06:00:00", "2026-11-04"),
         ("week", "2026-11-09", "2026-11-16"),
         ("month", "2026-11-01", "2026-12-01"),
     ],
 )
 def test_each_granularity_has_its_grid(every: Any, good: str, bad: str) -> None:
-    """A cut bucket has the start of the whole one, and `all` that of the interval (Wire 2.8, Intervals and buckets)."""
+    """A cut bucket has the start of the whole one (Wire 2.8, Intervals and buckets)."""
     query = MetricQuery(
         interval=Interval.parse("2026-11-04T06:00Z/2026-11-12T00:00Z"), granularity=every, query=Timeseries()
     )
@@ -114,6 +115,14 @@ def test_each_granularity_has_its_grid(every: Any, good: str, bad: str) -> None:
     assert len(answered(good)) == 1
     with pytest.raises(ServiceError, match="an impossible answer: a bucket of"):
         answered(bad)
+
+
+def test_the_whole_interval_is_one_bucket() -> None:
+    """Two timestamps are refused, whichever they are: one of the rows is not of the whole interval."""
+    query = msgspec.structs.replace(SERIES, granularity="all")
+    entries = [*entry("series", row("series")), *entry("series", row("series"), stamp="2026-11-02T00:00:00Z")]
+    with pytest.raises(ServiceError, match="that is not the start of the interval"):
+        read_answer("user_unique", query, (), json.dumps({"result": entries}).encode())
 
 
 def test_a_bucket_of_a_group_twice_is_refused() -> None:
@@ -183,7 +192,7 @@ def test_negative_money_is_no_fault() -> None:
 
 
 @pytest.mark.parametrize("kind", QUERIES)
-@pytest.mark.parametrize("more", [{}, {"users": 3}])
+@pytest.mark.parametrize("more", [{}, {"users": "3"}, {"is_new": True}])
 def test_a_row_without_the_field_of_its_metric_is_refused(kind: str, more: Json) -> None:
     """A row that lacks the metric's own field is named with the fields it has."""
     lacking = {name: value for name, value in row(kind).items() if name != "user_unique"} | more

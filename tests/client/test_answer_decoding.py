@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gamelens.client.tables import table_operations
-from gamelens.client.tables.answer_reading import read_answer
+from gamelens.client.tables.answer_reading import id_text, read_answer
 from gamelens.client.tables.table_operations import TIMESTAMP_TYPE, schema
 from gamelens.errors import ServiceError
 from gamelens.wire.intervals import Interval
@@ -188,6 +188,13 @@ def test_a_dimension_that_is_no_text_is_a_service_error(value: object, more: Row
     """A dimension value is text or null (Wire 4.10, Dimensions)."""
     with pytest.raises(ServiceError, match="platform holds what is not a dimension"):
         group({"platform": value, "event_count": 1, **more})
+
+
+@pytest.mark.parametrize("value", [1.5, 2.0**60])
+def test_an_id_that_is_no_whole_number_is_a_service_error(value: float) -> None:
+    """Its text would be another one than that of the service."""
+    with pytest.raises(ServiceError, match="nor a whole number that JSON keeps"):
+        id_text(value)
 
 
 @pytest.mark.parametrize("more", [{}, {"surprise": 1}])

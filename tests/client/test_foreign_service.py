@@ -362,6 +362,94 @@ def test_rows_without_the_parts_of_a_ratio(service: ForeignService, lens: Client
     assert frame.drop(columns=["timestamp", "game_id", metric]).isna().all(axis=None)
 
 
+def only_warning(frame: Any) -> str:
+    """Return the one warning of a frame's receipt."""
+    (text,) = Receipt.of(frame.attrs).warnings
+    return text
+
+
+@pytest.mark.filterwarnings("ignore:.*:UserWarning")
+@pytest.mark.parametrize("by", [[], ["country_code"], ["country_code", "platform"]], ids=str)
+def test_a_metric_under_another_name(service: ForeignService, lens: Client, by: list[str]) -> None:
+    """The only number of a row is the metric, under the catalog's name and with a note."""
+    service.dialect.renamed = {"user_unique": "players"}
+    frame = lens.query("user_unique", by=by, over=text_of(OVER))
+    assert_same(frame, service.truth("user_unique", by, over=OVER), by)
+    assert only_warning(frame) == "user_unique came in a field called players: it is user_unique here"
+
+
+@pytest.mark.filterwarnings("ignore:.*:UserWarning")
+def test_a_mean_called_mean(service: ForeignService, lens: Client) -> None:
+    """`session_length` sent as `mean` alone: the parts that it does not send are null."""
+    service.dialect.is_terse, service.dialect.renamed = True, {"session_length": "mean"}
+    frame = lens.query("session_length", by="platform", over=text_of(OVER))
+    truth = service.truth("session_length", ["platform"], over=OVER)
+    own = ({name: row[name] for name in ("timestamp", "platform", "session_length")} for row in truth)
+    assert_same(frame[["timestamp", "platform", "session_length"]], own, ["platform"])
+    assert "session_length came in a field called mean" in only_warning(frame)
+
+
+@pytest.mark.filterwarnings("ignore:.*:UserWarning")
+def test_several_numbers_keep_their_names(service: ForeignService, lens: Client) -> None:
+    """Which of them is the metric cannot be known: it is null, and they have the names of the service."""
+    service.dialect.renamed = {"revenue": "turnover", "sum": "gross", "mean": "average"}
+    frame = lens.query("revenue", by="platform", over=text_of(OVER))
+    expected = {(row["timestamp"], row["platform"]): row for row in service.truth("revenue", ["platform"], over=OVER)}
+    assert frame["sum"].isna().all()
+    for row in rows_of(frame):
+        assert is_close(row["gross"], expected[row["timestamp"], row["platform"]]["sum"])
+    assert "revenue came without sum: " in Receipt.of(frame.attrs).warnings[0]
+
+
+@pytest.mark.filterwarnings("ignore:.*:UserWarning")
+def test_weeks_that_begin_on_sunday(service: ForeignService, lens: Client) -> None:
+    """They are rows as the service has them, with a note, and nothing is filled in between."""
+    service.dialect.sunday = True
+    frame = lens.query("revenue", by="platform", over=text_of(OVER), every="week")
+    assert_same(frame, service.truth("revenue", ["platform"], over=OVER, every="week"), ["platform"])
+    assert {start.weekday() for start in frame.timestamp} == {6}
+    assert only_warning(frame) == "the weeks of this service begin on Sunday"
+    both = lens.query(["new_users", "session_unique"], by="platform", over=text_of(OVER), every="week")
+    assert {start.weekday() for start in both.timestamp} == {6}
+
+
+@pytest.mark.filterwarnings("ignore:.*:UserWarning")
+def test_weeks_from_sunday_of_two_requests_are_refused(service: ForeignService, connect: Callable[..., Client]) -> None:
+    """Each request has a part of the week that both lie in: the sum of two parts is known for some metrics only."""
+    service.dialect.sunday = True
+    with pytest.raises(ServiceError, match="cannot be put together"):
+        connect(max_days=7).query("revenue", over=text_of(OVER), every="week")
+
+
+@pytest.mark.filterwarnings("ignore:.*:UserWarning")
+def test_one_bucket_stamped_with_its_end(service: ForeignService, lens: Client) -> None:
+    """The row of the whole interval has the start of the interval, whatever the service writes."""
+    service.dialect.stamps_end = True
+    frame = lens.query("revenue", by="platform", over=text_of(OVER), every="all")
+    assert_same(frame, service.truth("revenue", ["platform"], over=OVER, every="all"), ["platform"])
+    assert "stamps the whole interval otherwise" in only_warning(frame)
+
+
+@pytest.mark.filterwarnings("ignore:.*:UserWarning")
+def test_ids_that_are_numbers(service: ForeignService, lens: Client) -> None:
+    """They are text in a frame, and a title finds them."""
+    service.dialect.numeric_ids = True
+    frame = lens.query("revenue", by="game", over=text_of(OVER))
+    assert_same(frame.drop(columns="game"), service.truth("revenue", ["game_id"], over=OVER), ["game_id"])
+    assert frame.game.notna().all()
+    assert only_warning(frame) == "game_id came as numbers: they are text here"
+    assert set(lens.games(over=text_of(OVER)).game_id) == {*frame.game_id}
+
+
+@pytest.mark.filterwarnings("ignore:.*:UserWarning")
+def test_fractions_of_a_cent(service: ForeignService, lens: Client) -> None:
+    """They are kept, with a note; counts of events with a fraction are refused as before."""
+    service.dialect.half_cents = True
+    frame = lens.query("revenue", by="platform", over=text_of(OVER))
+    assert set(frame.sum_cents % 1) == {0.5}
+    assert only_warning(frame) == "sum_cents came with fractions of a cent, which are kept"
+
+
 def test_the_receipt_calls_it_a_real_service(service: ForeignService, lens: Client) -> None:
     """No header of a sandbox: the provenance is real, with the address."""
     receipt = Receipt.of(lens.query("revenue", over=text_of(OVER)).attrs)

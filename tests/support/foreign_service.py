@@ -79,6 +79,11 @@ class Dialect:
         limit_cap, cuts_silently: most rows of a bucket and values of a list; a higher limit is refused or ignored.
         titles: whether games have titles.
         missing: metrics it does not have.
+        renamed: fields that it calls otherwise, with their names.
+        numeric_ids: whether ids of games are numbers.
+        sunday: whether weeks begin on Sunday.
+        stamps_end: whether the whole interval as one bucket has the timestamp of its end.
+        half_cents: whether amounts in cents have fractions.
     """
 
     encodings: tuple[str, ...] = ("identity", "gzip", "deflate")
@@ -92,6 +97,11 @@ class Dialect:
     cuts_silently: bool = False
     titles: bool = True
     missing: tuple[str, ...] = ()
+    renamed: dict[str, str] = field(default_factory=dict)
+    numeric_ids: bool = False
+    sunday: bool = False
+    stamps_end: bool = False
+    half_cents: bool = False
 
 
 @dataclass(frozen=True)
@@ -229,12 +239,19 @@ def _share(part: float, whole: float) -> float | None:
     return part / whole if whole else None
 
 
-def buckets(over: Moments, every: str) -> Iterator[tuple[datetime, Moments]]:
+def number(id_: str) -> int | str:
+    """Return an id as the number that it is, if it is one that JSON keeps."""
+    return int(id_) if id_.isdecimal() and str(int(id_)) == id_ and len(id_) < 16 else id_
+
+
+def buckets(over: Moments, every: str, *, sunday: bool = False) -> Iterator[tuple[datetime, Moments]]:
     """Yield the timestamp of each bucket and the part of *over* in it."""
     start, end = over
     while start < end:
         midnight = start.replace(hour=0, minute=0, second=0, microsecond=0)
-        stamp = {"week": midnight - midnight.weekday() * DAY, "month": midnight.replace(day=1)}.get(every, midnight)
+        stamp = {"week": midnight - (midnight.weekday() + sunday) % 7 * DAY, "month": midnight.replace(day=1)}.get(
+            every, midnight
+        )
         length = {"week": 7, "month": monthrange(start.year, start.month)[1]}.get(every, 1)
         stop = end if every == "all" else min(end, stamp + length * DAY)
         yield (start if every == "all" else stamp), (start, stop)
@@ -277,7 +294,7 @@ class ForeignService:
     ) -> Iterator[Row]:
         """Yield every row of *metric* by any number of dimensions, with its timestamp."""
         facts = [fact for fact in self.facts if over[0] <= fact.at < over[1] and where(fact)]
-        for stamp, (start, end) in buckets(over, every):
+        for stamp, (start, end) in buckets(over, every, sunday=self.dialect.sunday):
             groups: dict[tuple[str | None, ...], list[Fact]] = defaultdict(list)
             for fact in (fact for fact in facts if start <= fact.at < end):
                 groups[tuple(map(fact.value, by))].append(fact)
@@ -349,6 +366,8 @@ class ForeignService:
         return listed
 
     def _game(self, game: str) -> Row:
+        if self.dialect.numeric_ids:
+            return {"title": GAMES[game][1], "id": number(game)}
         untitled: dict[str, Row] = {"700": {"id": game, "title": None}}
         if self.dialect.titles:
             return {"released": "2026", "title": GAMES[game][1], "id": game}
@@ -393,7 +412,18 @@ class ForeignService:
             rows = list(self.returns(by, over=over, age=since or 0, where=selects))
         else:
             rows = list(self.truth(metric, by, over=over, every=every, where=selects, since=since))
-        return {"took_ms": 1.5, "result": self._shape(metric, query, rows)}
+        if every == "all" and self.dialect.stamps_end:
+            rows = [row | {"timestamp": over[1]} for row in rows]
+        return {"took_ms": 1.5, "result": self._shape(metric, query, [self._in_other_words(row) for row in rows])}
+
+    def _in_other_words(self, row: Row) -> Row:
+        """Return *row* with the names and types of this dialect."""
+        dialect = self.dialect
+        if dialect.half_cents and "sum_cents" in row:
+            row = row | {"sum_cents": row["sum_cents"] + 0.5}
+        if dialect.numeric_ids and "game_id" in row:
+            row = row | {"game_id": number(row["game_id"])}
+        return {dialect.renamed.get(name, name): value for name, value in row.items()}
 
     def _check(self, metric: str, body: Row, query: Row) -> None:
         """Refuse a query kind that the metric does not have."""
@@ -428,7 +458,7 @@ class ForeignService:
         for row in rows:
             groups[row["timestamp"]].append({name: row[name] for name in row if name != "timestamp"})
         for stamp, members in groups.items():
-            kept = sorted(members, key=lambda row: -(row[main] or 0))[:limit]
+            kept = sorted(members, key=lambda row: -(row[self.dialect.renamed.get(main, main)] or 0))[:limit]
             yield {"more": None, "timestamp": self.spelled(stamp), "result": kept}
 
 

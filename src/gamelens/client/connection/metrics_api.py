@@ -11,7 +11,6 @@ import contextlib
 import time
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
-from operator import attrgetter
 from typing import Any, Literal, TypeVar, cast
 from urllib.parse import quote, unquote
 
@@ -24,6 +23,7 @@ from gamelens.client.connection.settings import portless
 from gamelens.client.connection.transport import HttpRequest, HttpResponse, HttpSender, Params, RequestStats
 from gamelens.client.limits.deadline import Deadline
 from gamelens.client.limits.rate_limit import Route
+from gamelens.client.tables.answer_reading import id_text
 from gamelens.client.tables.filter_values import doubtful_values, unseen_value_text
 from gamelens.client.tables.time_ranges import (
     ResolvedRange,
@@ -91,16 +91,16 @@ class ValueCheck(msgspec.Struct, frozen=True):
 
 
 class _ListedStudio(msgspec.Struct, frozen=True):
-    """A studio as a service lists it, perhaps without a name."""
+    """A studio as a service lists it, perhaps with a number as its id, perhaps without a name."""
 
-    id: str
+    id: str | int | float
     name: str | None = None
 
 
 class _ListedGame(msgspec.Struct, frozen=True):
-    """A game as a service lists it, perhaps without a title."""
+    """A game as a service lists it, perhaps with a number as its id, perhaps without a title."""
 
-    id: str
+    id: str | int | float
     title: str | None = None
 
 
@@ -335,14 +335,14 @@ class MetricsApi:
 
     async def _fetch_studios(self, interval: Interval, tally: RequestStats | None) -> list[Studio]:
         listed = await self._get("/studios", list[_ListedStudio], [("interval", str(interval))], tally=tally)
-        return [
-            Studio(studio.id, _name_or_id(studio.name, studio.id)) for studio in sorted(listed, key=attrgetter("id"))
-        ]
+        named = {id_text(studio.id): studio.name for studio in listed}
+        return [Studio(id_, _name_or_id(named[id_], id_)) for id_ in sorted(named)]
 
     async def _fetch_games(self, studio: str, interval: Interval, tally: RequestStats | None) -> list[Game]:
         params = [("interval", str(interval)), ("studios", studio)]
         listed = await self._get("/games", list[_ListedGame], params, tally=tally)
-        return [Game(game.id, _name_or_id(game.title, game.id)) for game in sorted(listed, key=attrgetter("id"))]
+        titled = {id_text(game.id): game.title for game in listed}
+        return [Game(id_, _name_or_id(titled[id_], id_)) for id_ in sorted(titled)]
 
     async def _fetch_available(self) -> Interval:
         """Request the available interval, and note the edition of the data and the provenance."""

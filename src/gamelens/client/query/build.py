@@ -109,8 +109,13 @@ class TableBuilder:
         Raises:
             Truncated: see above.
         """
-        parts = []
+        parts, starts = [], {slice_.bucket_start for slice_ in plan.slices}
         for template, answers in zip(plan.templates, self._answers(plan), strict=True):
+            if len(answers) > 1 and not all(tables.bucket_starts(answer) <= starts for answer in answers):
+                rule = (
+                    "its buckets begin elsewhere, and those of two requests cannot be put together: ask for a shorter"
+                )
+                raise ServiceError(200, f"{rule} time, or without Client(max_days=...)")
             for answer in answers if plan.limit is not None else ():
                 size = tables.largest_bucket_size(tables.sort_by_time(answer))
                 if size >= (plan.limit or 0):

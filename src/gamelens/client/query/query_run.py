@@ -467,7 +467,9 @@ class QueryRun:
     def _read(self, request: Request, query: MetricQuery, body: bytes) -> pa.Table:
         """Return the rows of an answer, which the cache keeps."""
         template, run = request.template, request.run
-        answer = read_answer(template.metric, query, template.carried, body, self.studio_of_game)
+        notes: list[str] = []
+        answer = read_answer(template.metric, query, template.carried, body, self.studio_of_game, notes)
+        self.warnings += [text for text in notes if text not in self.warnings]
         table = tables.sort_by_time(answer)
         # A service whose buckets begin elsewhere is not cached: its rows belong to no slice of ours.
         if self.cache is not None and tables.bucket_starts(table) <= {slice_.bucket_start for slice_ in run}:
@@ -533,7 +535,10 @@ class QueryRun:
         for plan, table in zip(plans, built, strict=True):
             full = tables.full_buckets(table, plan.top, plan.within) if plan.top else set()
             rows.append(MetricRows(metric=plan.metric, table=table, unknown=self._missing_buckets(plan) | full))
-        joined, self._filled = join_metrics(plans[0].dimensions, rows, () if plans[0].top else plans[0].starts)
+        starts = plans[0].starts
+        are_usual = all(tables.bucket_starts(table) <= {*starts} for table in built)
+        filled = starts if are_usual and not plans[0].top else ()  # buckets that begin elsewhere are not known here
+        joined, self._filled = join_metrics(plans[0].dimensions, rows, filled)
         return joined
 
     async def _finish(self, spec: QuerySpec, table: pa.Table, dimensions: Sequence[str]) -> QueryResult:

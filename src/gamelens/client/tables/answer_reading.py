@@ -1,7 +1,9 @@
 """Answers of the metrics service: decoded from JSON into Arrow tables, and checked.
 
 A field that the catalog does not know has the type of its values; lists, objects and mixed types become JSON text. Rows
-keep the order of the answer. An answer that is the promised JSON and cannot be right is refused, so that none of it
+keep the order of the answer. What another service may say in other words is taken with a note: the metric under another
+name, weeks that begin on Sunday, one bucket for the whole interval with another timestamp, ids as numbers,
+fractions of a cent. An answer that is the promised JSON and cannot be right is refused, so that none of it
 becomes a frame: rows and buckets twice, buckets, games and values that were not queried, negative counts, shares beyond
 1. Wire 2.9, Answer shapes.
 """
@@ -35,9 +37,13 @@ from gamelens.wire.results import decode_answer, impossible_answer, read_timesta
 _Row = TypeVar("_Row")
 _Mask = NDArray[np.bool_]
 _PYTHON_TYPES: Final[dict[pa.DataType, type[Any]]] = {pa.string(): str, pa.int64(): int, pa.float64(): float}
+_ARROW_TYPES: Final = {python: arrow for arrow, python in _PYTHON_TYPES.items()}
 _TYPE_LABELS: Final = {pa.string(): "dimension", pa.int64(): "count", pa.float64(): "number"}
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
+_SUNDAY: Final = timedelta(days=6)  # after the Monday that a week begins with (Wire 2.8, Intervals and buckets)
+_IDS: Final = frozenset(("game_id", "studio_id"))
+_MOST_EXACT: Final = 2**53
 _BLOCK_BYTES: Final = 2**18
 _MOST_NAMES: Final = 8
 _MAY_EXCEED_1: Final = frozenset(("installs_ratio",))
@@ -84,6 +90,7 @@ def read_answer(
     dimensions: Sequence[str],
     body: bytes,
     studio_of_game: Mapping[str, str | None] | None = None,
+    notes: list[str] | None = None,
 ) -> pa.Table:
     """Return the rows of *body*, the answer to *query* for *metric*, as a table.
 
@@ -95,21 +102,40 @@ def read_answer(
         dimensions: the dimensions of each row.
         body: the response body.
         studio_of_game: studio ids by game id, as far as they are known.
+        notes: gets a text for each thing that the service says in other words.
 
     Raises:
         ServiceError: the body is not the documented JSON, a value has the wrong type, or the answer is impossible: a
             repeated key, row or bucket, a bucket, game, studio or value that was not queried, a negative count, a share
             that is not from 0 to 1, no field of the metric.
     """
-    expected = schema(metric, dimensions)
+    expected, notes = schema(metric, dimensions), [] if notes is None else notes
     is_known = metric in METRICS and set(dimensions) <= set(DIMENSIONS)
     decoded = _decode_typed(query, expected, body) if is_known else None
     if decoded is None:
-        decoded = _decode_untyped(metric, query, dimensions, body)
-    starts = {timestamp: _start(timestamp) for timestamp in set(decoded.buckets)}
+        decoded = _decode_untyped(metric, query, dimensions, body, notes)
+    starts = {it: read_timestamp(it) if isinstance(it, str) else it for it in set(decoded.buckets)}
+    first = query.interval.start
+    if query.granularity == "all" and len(starts) == 1 and {*starts.values()} != {first}:
+        notes.append("the service stamps the whole interval otherwise: its row has the start of the interval here")
+        starts = dict.fromkeys(starts, first)
+    if query.granularity == "week" and {start.weekday() for start in starts.values()} == {6}:
+        notes.append("the weeks of this service begin on Sunday")
     check_buckets(query, [starts[timestamp] for timestamp in decoded.buckets])
     micros = {timestamp: (start - _EPOCH) // _MICROSECOND for timestamp, start in starts.items()}
-    table = _table([micros[timestamp] for timestamp in decoded.timestamps], decoded.columns, expected)
+    arrays: dict[str, Any] = {TIMESTAMP: pa.array([micros[it] for it in decoded.timestamps], TIMESTAMP_TYPE)}
+    for name, values in decoded.columns.items():
+        if name not in expected.names:
+            arrays[name] = _inferred_column(values)
+            continue
+        type_ = expected.field(name).type
+        if type_ == pa.int64() and any(type(value) is float for value in values):
+            type_ = pa.float64()  # fractions of a cent
+        try:
+            arrays[name] = pa.array(values, type_)
+        except (OverflowError, pa.ArrowInvalid):
+            raise _wrong_type_error(name, type_) from None
+    table = pa.table(arrays)
     check_rows(metric, query, dimensions, table, studio_of_game or {})
     return table
 
@@ -171,74 +197,82 @@ def _written_keys(body: bytes) -> int | None:
     return count
 
 
-def _decode_untyped(metric: str, query: MetricQuery, dimensions: Sequence[str], body: bytes) -> _Decoded:
+def _decode_untyped(
+    metric: str, query: MetricQuery, dimensions: Sequence[str], body: bytes, notes: list[str]
+) -> _Decoded:
     """Decode an answer with fields the catalog does not know, or without known ones.
 
     Slower than the typed decoder.
+
+    Raises:
+        ServiceError: a row has no number for the metric, or a value of the wrong type.
     """
     expected = schema(metric, dimensions)
     buckets = decode_answer(query, body)
     rows = [row for bucket in buckets for row in bucket.rows]
     timestamps = [bucket.timestamp for bucket in buckets for _ in bucket.rows]
-    own_field = METRICS[metric].sorts_by if metric in METRICS else ""
-    if own_field in expected.names and own_field not in dimensions:
-        for timestamp, row in zip(timestamps, rows, strict=True):
-            if own_field not in row:
-                raise missing_field_error(own_field, timestamp, dimensions, row)
     names = dict.fromkeys([*expected.names[1:], *chain.from_iterable(rows)])
     names.pop(TIMESTAMP, None)  # the timestamp of the bucket applies
     columns = {name: [row.get(name) for row in rows] for name in names}
-    converted = {name: _converted_values(name, columns[name], expected.field(name).type) for name in expected.names[1:]}
-    return _Decoded([bucket.timestamp for bucket in buckets], timestamps, columns | converted)
+    own_field = METRICS[metric].sorts_by if metric in METRICS else ""
+    lacking = [place for place, row in enumerate(rows) if own_field not in row]
+    if own_field in expected.names and own_field not in dimensions and lacking:
+        strange = [name for name in names if name not in expected.names and name not in METRICS]
+        others = [name for name in strange if _is_numeric(columns[name])]
+        if len(lacking) < len(rows) or not others:
+            raise missing_field_error(own_field, timestamps[lacking[0]], dimensions, rows[lacking[0]])
+        if len(others) == 1:
+            notes.append(f"{metric} came in a field called {others[0]}: it is {own_field} here")
+            columns[own_field] = columns.pop(others[0])
+        else:
+            notes.append(f"{metric} came without {own_field}: {', '.join(others)} have the names of the service")
+    in_cents = {field.name for field in METRICS[metric].fields if field.unit == "US cents"} if metric in METRICS else ()
+    for name in expected.names[1:]:
+        python_type = _PYTHON_TYPES[expected.field(name).type]
+        types = {type(value) for value in columns[name]} - {NoneType}
+        if name in _IDS and types & {int, float} and types <= {int, float, str}:
+            notes.append(f"{name} came as numbers: they are text here")
+            columns[name] = [value if value is None else id_text(value) for value in columns[name]]
+        elif name in in_cents and any(type(it) is float and not it.is_integer() for it in columns[name]):
+            notes.append(f"{name} came with fractions of a cent, which are kept")
+            columns[name] = _converted_values(name, columns[name], float)
+        else:
+            columns[name] = _converted_values(name, columns[name], python_type)
+    return _Decoded([bucket.timestamp for bucket in buckets], timestamps, columns)
 
 
-def _table(micros: Sequence[int], columns: Mapping[str, list[Any]], expected: pa.Schema) -> pa.Table:
-    """Build the table of buckets that start at *micros*, in microseconds since 1970.
+def id_text(value: str | int | float) -> str:
+    """Return an id as text, also one that is written as a number: 1001, 1001.0 and 1e3 are whole numbers in JSON.
 
-    Columns that are not in *expected* get the type of their values.
+    Raises:
+        ServiceError: the number is not whole, or so large that its last digits are lost.
     """
-    arrays: dict[str, Any] = {TIMESTAMP: pa.array(micros, TIMESTAMP_TYPE)}
-    for name, values in columns.items():
-        arrays[name] = (
-            _column(name, values, expected.field(name).type) if name in expected.names else _inferred_column(values)
-        )
-    return pa.table(arrays)
+    if not isinstance(value, float):
+        return str(value)
+    if not value.is_integer() or abs(value) > _MOST_EXACT:
+        raise ServiceError(200, f"the id {shown(value)} is not text, nor a whole number that JSON keeps")
+    return str(int(value))
 
 
-def _start(timestamp: str | datetime) -> datetime:
-    return read_timestamp(timestamp) if isinstance(timestamp, str) else timestamp
+def _is_numeric(values: Sequence[Any]) -> bool:
+    """Return whether *values* are numbers, of which some may be missing."""
+    return {type(value) for value in values} - {NoneType} in ({int}, {float}, {int, float})
 
 
-def _column(name: str, values: list[Any], type_: pa.DataType) -> pa.Array:
-    try:
-        return pa.array(values, type_)
-    except (OverflowError, pa.ArrowInvalid):
-        raise _wrong_type_error(name, type_) from None
-
-
-def _converted_values(name: str, values: list[Any], type_: pa.DataType) -> list[Any]:
-    """Return *values* converted to the Python type of *type_*.
-
-    A count may be `1.0` and a number `1`; any other type is an error.
-    """
-    python_type = _PYTHON_TYPES[type_]
+def _converted_values(name: str, values: list[Any], python_type: type[Any]) -> list[Any]:
+    """Return *values* as *python_type*. A count may be `1.0` and a number `1`; no digit may be lost."""
     if set(map(type, values)) <= {python_type, NoneType}:
         return values
-    try:
-        return [value if value is None else _converted_value(value, python_type) for value in values]
-    except (TypeError, ValueError, OverflowError):
-        raise _wrong_type_error(name, type_) from None
-
-
-def _converted_value(value: Any, python_type: type[Any]) -> Any:
-    """Return *value* as *python_type*, if no digit is lost."""
-    if type(value) is python_type:
-        return value
-    if type(value) not in (int, float):
-        raise TypeError
-    converted = python_type(value)
-    if python_type is not float and converted != value:
-        raise ValueError
+    converted = []
+    for value in values:
+        if value is not None and type(value) is not python_type:
+            try:
+                if type(value) not in (int, float) or (python_type is not float and python_type(value) != value):
+                    raise ValueError
+                value = python_type(value)
+            except (TypeError, ValueError, OverflowError):
+                raise _wrong_type_error(name, _ARROW_TYPES[python_type]) from None
+        converted.append(value)
     return converted
 
 
@@ -266,10 +300,11 @@ def check_buckets(query: MetricQuery, starts: Sequence[datetime]) -> None:
         ServiceError: the first such bucket.
     """
     every, interval = query.granularity, query.interval
-    first = interval.start if every == "all" else bucket_start(interval.start, every)
+    moved = _SUNDAY if every == "week" and {start.weekday() for start in starts} == {6} else timedelta()
+    first = interval.start if every == "all" else bucket_start(interval.start - moved, every) + moved
     for start in starts:
         if start != first and (
-            every == "all" or not first < start < interval.end or start != bucket_start(start, every)
+            every == "all" or not first < start < interval.end or start - moved != bucket_start(start - moved, every)
         ):
             rule = "the start of the interval" if every == "all" else f"the start of a {every} in it"
             raise impossible_answer(f"a bucket of {_text(start)}, where {interval} was queried: that is not {rule}")
