@@ -168,6 +168,17 @@ def test_rows_that_this_version_of_pyarrow_cannot_read_are_a_miss(cache: AnswerC
     assert cache.info().buckets == 0
 
 
+def test_a_header_that_forbids_writing_is_damage(written: Path, tmp_path: Path) -> None:
+    """SQLite takes a file of a later write version as read-only: it is set aside like any other damage."""
+    folder = Path(shutil.copytree(written, tmp_path / "cache"))
+    cache = AnswerCache(folder, owner="ann")
+    body = bytearray(file_of(cache).read_bytes())
+    body[18] = 3
+    file_of(cache).write_bytes(body)
+    assert_works(cache)
+    assert damaged(cache).exists()
+
+
 @settings(max_examples=examples(60), deadline=None)
 @given(st.integers(0), st.integers(0), st.integers(0, 7))
 def test_any_byte_of_any_file_may_flip(written: Path, which: int, place: int, bit: int) -> None:

@@ -437,7 +437,10 @@ class AnswerCache:
                 return self._transact(work, writing)
             except _SQLITE_ERRORS as error:
                 code: int | None = getattr(error, "sqlite_errorcode", None)
-                if isinstance(error, sqlite3.ProgrammingError) or (code is not None and code & 0xFF in _NOT_DAMAGE):
+                # A changed byte of its header makes a file read-only that may be written.
+                is_header = code == sqlite3.SQLITE_READONLY and os.access(self._path, os.W_OK)
+                is_known = code is not None and code & 0xFF in _NOT_DAMAGE and not is_header
+                if isinstance(error, sqlite3.ProgrammingError) or is_known:
                     raise
             with self._exclusively():
                 if _inode(self._path) == opened:  # or another process has set it aside

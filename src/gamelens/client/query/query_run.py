@@ -232,7 +232,7 @@ class QueryRun:
             table = await asyncio.to_thread(self._side_by_side, plans, built)
             return await self._finish(spec, table, plans[0].dimensions)
         missing = {age: self._missing_days(age) for age in (None, *spec.ages)}
-        rows = retention.table(spec, sent, built, self.times, missing, self.studio_of_game)
+        rows = await asyncio.to_thread(retention.table, spec, sent, built, self.times, missing, self.studio_of_game)
         return await self._finish(spec, rows, spec.dimensions)
 
     async def prepare(self, spec: QuerySpec) -> tuple[QuerySpec, list[MetricPlan]]:
@@ -469,7 +469,7 @@ class QueryRun:
         template, run = request.template, request.run
         notes: list[str] = []
         answer = read_answer(template.metric, query, template.carried, body, self.studio_of_game, notes)
-        self.warnings += [text for text in notes if text not in self.warnings]
+        self.warnings.extend(notes)
         table = tables.sort_by_time(answer)
         # A service whose buckets begin elsewhere is not cached: its rows belong to no slice of ours.
         if self.cache is not None and tables.bucket_starts(table) <= {slice_.bucket_start for slice_ in run}:
@@ -567,7 +567,7 @@ class QueryRun:
             gaps=tuple(gaps),
             clipped=str(times.covered) if times.covered != times.requested else None,
             truncated=self._is_truncated,
-            warnings=tuple(self.warnings),
+            warnings=tuple(dict.fromkeys(self.warnings)),
             titles=tuple(sorted(self._titles.get(GAME_ID, {}).values())),
             version=package_version(),
             filled=self._filled,
