@@ -118,7 +118,7 @@ def test_each_granularity_has_its_grid(every: Any, good: str, bad: str) -> None:
 
 
 def test_the_whole_interval_is_one_bucket() -> None:
-    """Two timestamps are refused, whichever they are: one of the rows is not of the whole interval."""
+    """Two timestamps are refused: one of the rows cannot be that of the whole interval."""
     query = msgspec.structs.replace(SERIES, granularity="all")
     entries = [*entry("series", row("series")), *entry("series", row("series"), stamp="2026-11-02T00:00:00Z")]
     with pytest.raises(ServiceError, match="that is not the start of the interval"):

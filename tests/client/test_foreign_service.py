@@ -443,7 +443,7 @@ def test_ids_that_are_numbers(service: ForeignService, lens: Client) -> None:
 
 @pytest.mark.filterwarnings("ignore:.*:UserWarning")
 def test_fractions_of_a_cent(service: ForeignService, lens: Client) -> None:
-    """They are kept, with a note; counts of events with a fraction are refused as before."""
+    """They are kept, with a warning."""
     service.dialect.half_cents = True
     frame = lens.query("revenue", by="platform", over=text_of(OVER))
     assert set(frame.sum_cents % 1) == {0.5}

@@ -437,20 +437,6 @@ class DryApi(MetricsApi):
                 raise unknown_name_error(field, name, rule, {*known, "game", "studio"} if field == "by" else known)
         return []
 
-    async def ids(
-        self,
-        field: Literal["games", "studios"],
-        names: Sequence[str] | None,
-        available: Interval,
-        studios: Sequence[str] | None = None,
-        tally: RequestStats | None = None,
-    ) -> tuple[str, ...] | None:
-        """Return the ids that *names* stand for, or *names* where the list is not remembered."""
-        try:
-            return await super().ids(field, names, available, studios, tally)
-        except UnlistedError:
-            return tuple(names or ())
-
     async def games(
         self, interval: Interval, studios: Collection[str] | None = None, tally: RequestStats | None = None
     ) -> list[GameListing]:

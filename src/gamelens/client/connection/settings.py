@@ -13,6 +13,7 @@ import re
 import threading
 import tomllib
 from collections.abc import Mapping
+from functools import cached_property
 from importlib.util import find_spec
 from ipaddress import ip_address
 from pathlib import Path
@@ -160,7 +161,6 @@ class Settings:
         self.keyring = keyring or KeyringLookup()
         self._given = given
         self._environ = environ
-        self._stored: Mapping[str, object] | None = None
 
     @classmethod
     def from_environment(cls, keyring: KeyringLookup | None = None) -> Settings:
@@ -175,10 +175,15 @@ class Settings:
         """Return the source of the value of *name*, or None if no source has it."""
         return self._find_with_source(name)[1]
 
+    @cached_property
+    def _stored(self) -> Mapping[str, object]:
+        """The content of the config file, which is read when it is first needed."""
+        return _read(self.file)
+
     @property
     def unknown_names(self) -> list[str]:
         """The names in the config file that are not settings."""
-        return sorted(set(_read(self.file)) - {*ADDRESSES, *KEYS, ALLOW_HTTP, LAKE})
+        return sorted(set(self._stored) - {*ADDRESSES, *KEYS, ALLOW_HTTP, LAKE})
 
     @property
     def allows_http(self) -> bool:
@@ -260,8 +265,6 @@ class Settings:
             return (given.reveal(), given.source) if isinstance(given, Secret) else (given, "argument")
         if value := self._environ.get(PREFIX + name.upper()):
             return value, "environment"
-        if self._stored is None:
-            self._stored = _read(self.file)
         stored = self._stored.get(name)
         if isinstance(stored, bool) and name == ALLOW_HTTP:
             return str(stored), "config file"

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class QueryExecutor:
-    """The executor of one client, which chooses the steps of each query.
+    """What both clients run: queries, plans, refreshes and lists of one service.
 
     Its coroutines run on the background loop.
 

@@ -11,7 +11,7 @@ from gamelens.client.connection.metrics_api import DryApi
 from gamelens.client.query.arguments import QuerySpec
 from gamelens.client.query.planner import rest_groups, rest_plan
 from gamelens.client.query.progress import expected_s
-from gamelens.client.query.query_run import NO_ROWS, QueryRun, Source
+from gamelens.client.query.query_run import NO_ROWS, QueryRun, Source, cached_share
 from gamelens.client.tables.filter_values import unprovable_values
 from gamelens.client.tables.table_operations import schema
 from gamelens.client.tables.time_ranges import enclosing_interval
@@ -93,7 +93,7 @@ async def plan_cost(run: QueryRun, api: DryApi, spec: QuerySpec) -> Plan:
     unknown = []
     for plan in (plan for plan in plans if plan.rest is not None):
         groups = rest_groups(plan, run.values)
-        own = [source for source in run.sources if any(source.plan is it for it in plan.sources)]
+        own = [source for source in run.sources if any(source.plan is part for part in plan.sources)]
         if run.cache is None or any(source.all_requests for source in own):  # the largest values are not known yet
             rest = rest_plan(plan, groups, schema(plan.metric, plan.dimensions).empty_table(), run.values)
             unknown += [Source(source, [NO_ROWS] * len(source.templates)) for source in rest.sources]
@@ -115,13 +115,11 @@ async def plan_cost(run: QueryRun, api: DryApi, spec: QuerySpec) -> Plan:
         for source in sources
         for request in source.all_requests
     )
-    slices = sum(len(source.plan.slices) * len(source.cached) for source in sources)
-    cached = sum(len(rows.slices) for source in sources for rows in source.cached)
     requests = len(api.lists) + len(pieces)
     return Plan(
         requests=requests,
         seconds=round(expected_s(requests), 1),
-        cached_share=cached / slices if slices else 0.0,
+        cached_share=cached_share(sources),
         pieces=pieces,
         clipped=times.covered if times.covered != times.requested else None,
         guessed=tuple(run.guessed | api.guessed),

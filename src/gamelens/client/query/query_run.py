@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -115,7 +115,9 @@ class Request:
         if self.plan.adds_up:
             starts = {slice_.bucket_start for slice_ in self.run}
             is_all = self.plan.every == "all"
-            interval = enclosing_interval([it for it in self.plan.slices if is_all or it.bucket_start in starts])
+            interval = enclosing_interval(
+                [slice_ for slice_ in self.plan.slices if is_all or slice_.bucket_start in starts]
+            )
         template = self.template
         return Gap(metric=template.metric, interval=str(interval), scope=template.scope, error=str(self.error))
 
@@ -133,7 +135,7 @@ class Source:
         self.plan = plan
         self.cached = cached
         self.requests = [
-            [Request(plan, template, run) for run in plan.runs([it for it in plan.slices if it not in rows.slices])]
+            [Request(plan, template, run) for run in plan.runs([one for one in plan.slices if one not in rows.slices])]
             for template, rows in zip(plan.templates, cached, strict=True)
         ]
 
@@ -297,9 +299,10 @@ class QueryRun:
     async def _with_ids(self, spec: QuerySpec, interval: Interval) -> QuerySpec:
         """Return *spec* with ids in place of titles, and values in place of null."""
         available, tally, where = self.times.available, self.progress.tally, spec.where
-        studios = await self.service.ids("studios", spec.studios, available, tally=tally)
-        games = await self.service.ids("games", spec.games, available, studios, tally)
-        spec = spec.with_(studios=studios, games=games)
+        with suppress(UnlistedError):
+            spec = spec.with_(studios=await self.service.ids("studios", spec.studios, available, tally=tally))
+        with suppress(UnlistedError):
+            spec = spec.with_(games=await self.service.ids("games", spec.games, available, spec.studios, tally))
         if where is None or not (names := nullable_in(where)):
             return spec
         lists = await gather(self._list(name, spec, interval, warns=False) for name in names)
@@ -384,18 +387,18 @@ class QueryRun:
 
         A plan that several share is one source.
         """
-        plans = [plan for plan in plans if any(source.templates for source in plan.sources)]
+        plans = [plan for plan in plans if any(part.templates for part in plan.sources)]
+        totals = [plan.total for plan in plans if plan.total is not None]
         new = []
-        for plan in [source for it in plans for source in it.sources] + [
-            source for it in plans if it.total is not None for source in it.total.sources
-        ]:
-            if not any(source.plan is plan for source in self.sources):
-                new.append(Source(plan, [self.cached_rows(plan, it, with_rows=with_rows) for it in plan.templates]))
+        for part in [part for plan in (*plans, *totals) for part in plan.sources]:
+            if not any(source.plan is part for source in self.sources):
+                cached = [self.cached_rows(part, template, with_rows=with_rows) for template in part.templates]
+                new.append(Source(part, cached))
                 self.sources.append(new[-1])
         return new
 
     def cached_rows(self, plan: MetricPlan, template: RequestTemplate, *, with_rows: bool = True) -> CachedRows:
-        """Return the fresh rows of one template that the cache has, or only for which slices it has them."""
+        """Return the fresh rows of *template* in the cache; without *with_rows* only the slices that it has."""
         if self.cache is None or not self.reads_cache:
             return NO_ROWS
         key, available = _cache_key(template, self.service.edition), self.times.available
@@ -434,7 +437,7 @@ class QueryRun:
                 raise self._failure
 
     async def _answer(self, request: Request) -> None:
-        """Send *request*. If it fails, the others that would fail as well are stopped."""
+        """Send *request*. If it fails, stop the requests that would fail for the same reason."""
         template = request.template
         query = template.over(enclosing_interval(request.run))
         try:
@@ -484,13 +487,15 @@ class QueryRun:
     @property
     def _missing(self) -> list[Request]:
         """The requests without an answer."""
-        return [it for source in self.sources for it in source.all_requests if it.table is None] + self._unsent
+        sent = [request for source in self.sources for request in source.all_requests]
+        return [request for request in sent if request.table is None] + self._unsent
 
     @property
     def _has_rows(self) -> bool:
         """Whether any request was answered, or rows needed none."""
         return any(
-            any(rows.slices for rows in source.cached) or any(it.table is not None for it in source.all_requests)
+            any(rows.slices for rows in source.cached)
+            or any(request.table is not None for request in source.all_requests)
             for source in self.sources
         )
 
@@ -513,7 +518,7 @@ class QueryRun:
         )
 
     def _missing_days(self, age: int | None) -> list[Interval]:
-        """Return the intervals whose requests for *age*, of installs None, failed."""
+        """Return the intervals whose requests for *age* failed; None stands for the installs."""
         failed = [request for request in self._missing if request.template.query.since_days_ago == age]
         return [enclosing_interval(request.run) for request in failed]
 
@@ -547,15 +552,14 @@ class QueryRun:
         Raises:
             PartialResult: requests failed, and gaps are not wanted or there is nothing else.
         """
-        gaps, times, tally, listed = [it.gap for it in self._missing], self.times, self.progress.tally, list[str]()
+        times, tally, listed = self.times, self.progress.tally, list[str]()
+        gaps = [request.gap for request in self._missing]
         if spec.where is not None and not gaps:  # a value that the service has never had is a warning
             check = await self.deadline.run(self.service.check_values(spec.where, table, tally))
             self.warnings += check.warnings
             listed = check.listed
         if self.cache is not None and self.cache.off is not None:
             self.warnings.append(f"answers are not kept on disk: {self.cache.off}")
-        slices = sum(len(source.plan.slices) * len(source.cached) for source in self.sources)
-        cached = sum(len(rows.slices) for source in self.sources for rows in source.cached)
         receipt = Receipt(
             asked=query_record(spec, self.options.over, str(times.requested)),
             asked_at=self._started_at.isoformat(timespec="seconds"),
@@ -563,7 +567,7 @@ class QueryRun:
             available=str(times.available),
             requests=tally.requests,
             retries=tally.retries,
-            cached_share=round(cached / slices, 4) if slices else 0.0,
+            cached_share=round(cached_share(self.sources), 4),
             gaps=tuple(gaps),
             clipped=str(times.covered) if times.covered != times.requested else None,
             truncated=self._is_truncated,
@@ -582,6 +586,15 @@ class QueryRun:
         if is_partial:
             raise PartialResult(frame, [msgspec.structs.asdict(gap) for gap in gaps]) from self._failure
         return QueryResult(frame, receipt, table)
+
+
+def cached_share(sources: Iterable[Source]) -> float:
+    """Return the share of the bucket slices of *sources* that need no request."""
+    slices = cached = 0
+    for source in sources:
+        slices += len(source.plan.slices) * len(source.cached)
+        cached += sum(len(rows.slices) for rows in source.cached)
+    return cached / slices if slices else 0.0
 
 
 def _cache_key(template: RequestTemplate, edition: str) -> CacheKey:

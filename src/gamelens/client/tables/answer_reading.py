@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from itertools import chain
@@ -77,11 +77,13 @@ class _Decoded(NamedTuple):
         buckets: the timestamps of its buckets, of a group one for each entry.
         timestamps: the timestamp of each row.
         columns: the values of each column.
+        in_fractions: counts of cents that have fractions.
     """
 
     buckets: Collection[str | datetime]
     timestamps: Sequence[str | datetime]
     columns: Mapping[str, list[Any]]
+    in_fractions: Collection[str] = ()
 
 
 def read_answer(
@@ -114,23 +116,22 @@ def read_answer(
     decoded = _decode_typed(query, expected, body) if is_known else None
     if decoded is None:
         decoded = _decode_untyped(metric, query, dimensions, body, notes)
-    starts = {it: read_timestamp(it) if isinstance(it, str) else it for it in set(decoded.buckets)}
+    stamps = set(decoded.buckets)
+    starts = {stamp: read_timestamp(stamp) if isinstance(stamp, str) else stamp for stamp in stamps}
     first = query.interval.start
     if query.granularity == "all" and len(starts) == 1 and {*starts.values()} != {first}:
         notes.append("the service stamps the whole interval otherwise: its row has the start of the interval here")
         starts = dict.fromkeys(starts, first)
-    if query.granularity == "week" and {start.weekday() for start in starts.values()} == {6}:
+    if _are_from_sunday(query, starts.values()):
         notes.append("the weeks of this service begin on Sunday")
     check_buckets(query, [starts[timestamp] for timestamp in decoded.buckets])
     micros = {timestamp: (start - _EPOCH) // _MICROSECOND for timestamp, start in starts.items()}
-    arrays: dict[str, Any] = {TIMESTAMP: pa.array([micros[it] for it in decoded.timestamps], TIMESTAMP_TYPE)}
+    arrays: dict[str, Any] = {TIMESTAMP: pa.array([micros[stamp] for stamp in decoded.timestamps], TIMESTAMP_TYPE)}
     for name, values in decoded.columns.items():
         if name not in expected.names:
             arrays[name] = _inferred_column(values)
             continue
-        type_ = expected.field(name).type
-        if type_ == pa.int64() and any(type(value) is float for value in values):
-            type_ = pa.float64()  # fractions of a cent
+        type_ = pa.float64() if name in decoded.in_fractions else expected.field(name).type
         try:
             arrays[name] = pa.array(values, type_)
         except (OverflowError, pa.ArrowInvalid):
@@ -227,18 +228,20 @@ def _decode_untyped(
         else:
             notes.append(f"{metric} came without {own_field}: {', '.join(others)} have the names of the service")
     in_cents = {field.name for field in METRICS[metric].fields if field.unit == "US cents"} if metric in METRICS else ()
+    in_fractions = []
     for name in expected.names[1:]:
         python_type = _PYTHON_TYPES[expected.field(name).type]
         types = {type(value) for value in columns[name]} - {NoneType}
         if name in _IDS and types & {int, float} and types <= {int, float, str}:
             notes.append(f"{name} came as numbers: they are text here")
             columns[name] = [value if value is None else id_text(value) for value in columns[name]]
-        elif name in in_cents and any(type(it) is float and not it.is_integer() for it in columns[name]):
+        elif name in in_cents and any(type(cents) is float and not cents.is_integer() for cents in columns[name]):
+            in_fractions.append(name)
             notes.append(f"{name} came with fractions of a cent, which are kept")
             columns[name] = _converted_values(name, columns[name], float)
         else:
             columns[name] = _converted_values(name, columns[name], python_type)
-    return _Decoded([bucket.timestamp for bucket in buckets], timestamps, columns)
+    return _Decoded([bucket.timestamp for bucket in buckets], timestamps, columns, in_fractions)
 
 
 def id_text(value: str | int | float) -> str:
@@ -300,7 +303,7 @@ def check_buckets(query: MetricQuery, starts: Sequence[datetime]) -> None:
         ServiceError: the first such bucket.
     """
     every, interval = query.granularity, query.interval
-    moved = _SUNDAY if every == "week" and {start.weekday() for start in starts} == {6} else timedelta()
+    moved = _SUNDAY if _are_from_sunday(query, starts) else timedelta()
     first = interval.start if every == "all" else bucket_start(interval.start - moved, every) + moved
     for start in starts:
         if start != first and (
@@ -312,6 +315,11 @@ def check_buckets(query: MetricQuery, starts: Sequence[datetime]) -> None:
         for start, number in Counter(starts).items():
             if number > 1:
                 raise impossible_answer(f"the bucket of {_text(start)} is there {number} times")
+
+
+def _are_from_sunday(query: MetricQuery, starts: Iterable[datetime]) -> bool:
+    """Return whether *starts* are those of weeks that begin on Sunday."""
+    return query.granularity == "week" and {start.weekday() for start in starts} == {_SUNDAY.days}
 
 
 def check_rows(
