@@ -158,10 +158,10 @@ def test_a_lake_agrees_with_itself(world: World, metric: str) -> None:
     assert (found.frame["difference"] == 0).all()
     compared = read_event_rows(world.lake, COUNTED_METRICS[metric], "country_code", Interval.parse(OVER), [])
     recount = Recount(compared, COUNTED_METRICS[metric].kind, Interval.parse(OVER), "day", compared.splits)
-    lake = world.lake.query(metric, over=OVER, by="country_code", every="all")[COUNTED_METRICS[metric].field].sum()
+    lake = world.lake.query(metric, over=OVER, by="country_code", every="all")[metric].sum()
     if COUNTED_METRICS[metric].kind != "distinct":
         assert recount.cells().sum() == pytest.approx(lake)
-    daily = world.lake.query(metric, over=OVER, by="country_code")[COUNTED_METRICS[metric].field].sum()
+    daily = world.lake.query(metric, over=OVER, by="country_code")[metric].sum()
     assert recount.cells().sum() == pytest.approx(daily)
 
 

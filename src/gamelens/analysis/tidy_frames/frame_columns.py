@@ -13,6 +13,7 @@ import pandas as pd
 from pandas import DataFrame, Series
 from pandas.api.types import is_datetime64_any_dtype, is_numeric_dtype
 
+from gamelens.catalog import metric_named
 from gamelens.errors import BadQuery, emit_warning
 from gamelens.receipts import RECEIPT, Provenance, Receipt, merge_provenance, merge_receipts, mixture_warnings
 
@@ -40,18 +41,15 @@ def value_columns(frame: DataFrame) -> list[str]:
 def column_of(frame: DataFrame, metric: str, field: str) -> str:
     """Return the name of the column that holds *field* of *metric*.
 
-    It has the metric as a prefix if several metrics of the query have a field of this name.
-
     Raises:
         BadQuery: the frame does not hold it.
     """
-    prefixed = f"{metric}_{field}"
-    if prefixed in frame:
-        return prefixed
-    queried = queried_metrics(frame)
-    if field in frame and (not queried or metric in queried):
-        return field
-    raise BadQuery("frame", list(frame.columns), f"has no {field} of {metric}: query {metric} as well")
+    known = metric_named(metric)
+    column = known.columns[field]
+    if column in frame:
+        return column
+    query = metric if field in known.shown else f'{metric} with fields="all"'
+    raise BadQuery("frame", list(frame.columns), f"has no {column}: query {query} as well")
 
 
 def queried_metrics(frame: DataFrame) -> list[str]:
