@@ -74,7 +74,7 @@ class TableBuilder:
             return tables.sort_by_time(tables.concatenate([table, rest], table.schema))
         fields = tables.summable_fields(metric)
         for row in rest.to_pylist():
-            difference = ", ".join(f"{name} {row[name]:,}" for name in fields if row[name])
+            difference = ", ".join(f"{metric.columns[name]} {row[name]:,}" for name in fields if row[name])
             by, day = ", ".join(plan.dimensions), row[TIMESTAMP].date()
             self.warnings.append(f"{plan.metric} by {by} differs from its total on {day}: {difference}")
         return table
