@@ -72,7 +72,11 @@ def test_the_columns_are_the_documented_ones(world: World, name: str) -> None:
     for frame in (lens.query(name, over=OVER), lens.query(name, by="ad_type", over=OVER, where=nothing)):
         fields = [column for column in frame.columns if column not in ("timestamp", "ad_type")]
         assert fields == [field for field in FIELDS[name] if field in ALIASES[name].shown]
-        kinds = {field.name: "Int64" if field.kind == "count" else "float64" for field in ALIASES[name].fields if field.name in fields}
+        kinds = {
+            field.name: "Int64" if field.kind == "count" else "float64"
+            for field in ALIASES[name].fields
+            if field.name in fields
+        }
         assert {column: str(frame[column].dtype) for column in fields} == kinds
 
 

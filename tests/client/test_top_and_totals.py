@@ -38,7 +38,9 @@ def totals_of(metric: str, frame: pd.DataFrame) -> dict[Any, dict[str, Any]]:
     totals: dict[Any, dict[str, Any]] = {}
     fields = METRICS[metric].fields
     for row in rows_of(frame):
-        total = totals.setdefault(row["timestamp"], {field.name: 0 for field in fields if field.combines == "sum" and field.name in row})
+        total = totals.setdefault(
+            row["timestamp"], {field.name: 0 for field in fields if field.combines == "sum" and field.name in row}
+        )
         for name in total:
             total[name] += row[name] or 0
     for total in totals.values():

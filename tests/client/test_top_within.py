@@ -16,7 +16,17 @@ from gamelens.errors import BadQuery, NotAdditive, PartialResult
 from gamelens.receipts import Receipt
 from gamelens.wire.intervals import Granularity, Interval
 from support.brute_force import Row
-from support.watched_service import Sent, World, assert_equal, is_close, quick, rank, rows_of, sorts_by, with_service_names
+from support.watched_service import (
+    Sent,
+    World,
+    assert_equal,
+    is_close,
+    quick,
+    rank,
+    rows_of,
+    sorts_by,
+    with_service_names,
+)
 
 pytestmark = pytest.mark.slow
 
@@ -113,7 +123,12 @@ def test_the_others_complete_each_group(
     within = [name for name in columns(by) if name != columns([dimension])[0]]
     fields = [field.name for field in METRICS[metric].fields if field.combines == "sum"]
     total = world.truth.table(metric, within, over=WHOLE, every=every)
-    sums = with_service_names(frame).groupby(["timestamp", *within], observed=True, dropna=False)[fields].sum().reset_index()
+    sums = (
+        with_service_names(frame)
+        .groupby(["timestamp", *within], observed=True, dropna=False)[fields]
+        .sum()
+        .reset_index()
+    )
     assert_rows(sums, [{name: row[name] for name in ("timestamp", *within, *fields)} for row in total], within)
     others = frame[frame[columns([dimension])[0]].astype(str) == "(other)"]
     assert len(others) > 0 or len(by) > 2

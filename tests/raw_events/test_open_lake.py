@@ -116,7 +116,7 @@ def test_money_of_the_views_is_the_revenue(tmp_path: Path) -> None:
         over = str(lake.available())
         for view, metric in (("purchases", "revenue"), ("impressions", "ilrd_revenue")):
             usd = lake.sql(f"SELECT sum(usd) AS usd FROM {view}")["usd"].sum()
-            assert usd == pytest.approx(lake.query(metric, over=over, every="all")["sum"].sum(), rel=1e-9) != 0
+            assert usd == pytest.approx(lake.query(metric, over=over, every="all")[metric].sum(), rel=1e-9) != 0
         assert lake.sql("SELECT count(first_paid_at) AS n FROM players")["n"].sum() > 0
 
 

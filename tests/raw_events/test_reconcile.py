@@ -134,7 +134,7 @@ def test_both_answers_stand_beside_each_other(world: World) -> None:
     found = explained(world, "zone", metric="revenue", by="country_code")
     rows = found.frame[found.frame["cause"] == "unexplained"]
     lake = world.lake.query("revenue", by="country_code", over=OVER)
-    assert rows["lake"].sum() == pytest.approx(lake["sum"].sum())
+    assert rows["lake"].sum() == pytest.approx(lake["revenue"].sum())
     assert rows["api"].sum() == pytest.approx(
         sum(OtherService(world.events, {"zone"}).count("revenue", "country_code").values())
     )

@@ -18,7 +18,6 @@ from gamelens.analysis.outside_data import time_buckets
 from gamelens.analysis.outside_data.join_keys import similar_keys
 from gamelens.analysis.tidy_frames import queried_metrics
 from gamelens.catalog import METRICS
-from gamelens.errors import BadQuery
 from gamelens.receipts import Receipt
 
 _SHOWN = 5

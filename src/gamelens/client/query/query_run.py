@@ -522,9 +522,7 @@ class QueryRun:
         failed = [request for request in self._missing if request.template.query.since_days_ago == age]
         return [enclosing_interval(request.run) for request in failed]
 
-    def _side_by_side(
-        self, plans: Sequence[MetricPlan], built: Sequence[pa.Table], *, all_fields: bool
-    ) -> pa.Table:
+    def _side_by_side(self, plans: Sequence[MetricPlan], built: Sequence[pa.Table], *, all_fields: bool) -> pa.Table:
         """Return the tables of all metrics joined, under the names of frames.
 
         Counts and money are 0 where the service has no row and no request failed. A field that the catalog does not
