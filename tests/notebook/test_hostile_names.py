@@ -64,8 +64,8 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         yield World(
             client=client,
             environment={"GAMELENS_API_KEY": "key-of-acme", "GAMELENS_METRICS_URL": served.world().address},
-            networks=client.query("ilrd_revenue", by=NETWORK, over=OVER, every="all", progress=False),
-            by_day=client.query("ilrd_revenue", by=NETWORK, over=OVER, progress=False),
+            networks=client.query("ilrd_revenue", by=NETWORK, over=OVER, every="all", fields="all", progress=False),
+            by_day=client.query("ilrd_revenue", by=NETWORK, over=OVER, fields="all", progress=False),
             games=client.query(["revenue", "user_unique"], by="game", over=OVER, progress=False),
             cohorts=client.retention([1, 2], by="game", over=OVER, when_unavailable="clip", progress=False),
         )
@@ -75,19 +75,19 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 @pytest.fixture(scope="module")
 def figures(world: World) -> dict[str, Any]:
     """Return one figure of every kind, with hostile names wherever a name may stand."""
-    scores = health.score_days(health.measured(world.games, {"ilrd_revenue": TITLES[0], "user_unique": TITLES[1]}))
+    scores = health.score_days(health.measured(world.games, {"revenue": TITLES[0], "user_unique": TITLES[1]}))
     scores["is_flagged"] = True
     renamed = world.networks.rename(columns={"ilrd_revenue": NAMES["tag"], "ilrd_revenue_mean": NAMES["mathjax"]})
     return {
         "lines": charts.draw_lines(world.by_day),
-        "lines of games": charts.draw_lines(world.games, "ilrd_revenue", title=NAMES["tag"]),
+        "lines of games": charts.draw_lines(world.games, "revenue", title=NAMES["tag"]),
         "bars": charts.draw_bars(world.networks),
         "bars of strange columns": charts.draw_bars(renamed, [NAMES["tag"], NAMES["mathjax"]], by=NETWORK),
         "panels": charts.draw_panels(world.by_day, by=NETWORK),
         "cohorts": charts.draw_cohorts(accessor(world.cohorts).matrix("game"), title=NAMES["end of script"]),
         "curves": charts.draw_curve(retention.average_curve(world.cohorts, by="game"), by="game"),
         "bands": charts.draw_bands(scores),
-        "one plot": accessor(world.games).plot("ilrd_revenue"),
+        "one plot": accessor(world.games).plot("revenue"),
     }
 
 
@@ -232,7 +232,7 @@ def test_a_name_in_a_sentence_adds_no_markup(name: str) -> None:
 
 def test_sentences_of_the_health_board_add_no_markup(world: World) -> None:
     """Sentences of flagged series are escaped before they are rendered."""
-    scores = health.score_days(health.measured(world.games, {"ilrd_revenue": TITLES[2]}))
+    scores = health.score_days(health.measured(world.games, {"revenue": TITLES[2]}))
     scores["is_flagged"], scores["expected"], scores["change"] = True, 1.0, 4.0
     sentences = [say("- {sentence}", sentence=sentence).data for sentence in health.flagged(scores)["sentence"]]
     assert not Elements("\n".join(sentences)).found

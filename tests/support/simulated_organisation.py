@@ -11,6 +11,7 @@ import pandas as pd
 from pandas import DataFrame
 
 from gamelens.analysis.health import HealthQuery
+from gamelens.catalog import METRICS
 from gamelens.simulator import Ledger, Scenario, play_columns
 from gamelens.wire.filters import parse_filter
 
@@ -47,7 +48,9 @@ def answer(ledger: Ledger, scenario: Scenario, query: HealthQuery) -> DataFrame:
             games=query.games,
             since_days_ago=query.since_days_ago if is_retention else None,
         )
-        return DataFrame(rows)
+        frame, columns = DataFrame(rows), METRICS[metric].columns
+        kept = ["timestamp", *dimensions, *(name for name in columns if name not in ("mean", "sum_cents"))]
+        return frame[kept].rename(columns=columns)
 
     return merged_answer(scenario, query, rows_of)
 
