@@ -5,7 +5,7 @@ CONTRIBUTING says what else a new metric or dimension takes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final, Literal
 
 import msgspec
@@ -342,6 +342,25 @@ ALIASES: Final[dict[str, Alias]] = {
     )
 }
 """Metrics that the library computes from those of the service, by name."""
+
+
+def columns_for(metric: str, field: str) -> dict[str, str]:
+    """Return the columns that hold *field* of the service's *metric*, each with what is queried for it.
+
+    Its own comes first, then those of aliases: `ecpm` brings the number of impressions, as `impressions`.
+    """
+    known = METRICS[metric]
+    own = {known.columns[field]: metric if field in known.shown else f'{metric} with fields="all"'}
+    part = AliasPart(metric, field)
+    aliases = [alias for alias in ALIASES.values() if alias.every is None]
+    brought = {name: alias.name for alias in aliases for name in alias.shown if alias.parts.get(name) == part}
+    return own | brought
+
+
+def service_metrics(names: Iterable[str]) -> set[str]:
+    """Return the metrics of the service that *names* need: those that aliases are made of, and the others."""
+    sources = ([source for source, _ in ALIASES[name].sources] if name in ALIASES else [name] for name in names)
+    return {source for found in sources for source in found}
 
 
 def find_metric(name: str) -> Metric | None:

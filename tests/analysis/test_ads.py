@@ -64,7 +64,7 @@ def test_what_the_frame_lacks_is_named_with_the_query(networks: DataFrame) -> No
     """The money of another metric is not taken for ad revenue, and the count of impressions has to be asked for."""
     with pytest.raises(BadQuery, match="has no ilrd_revenue: query ilrd_revenue as well"):
         ads.earnings(networks.rename(columns={"ilrd_revenue": "revenue"}))
-    with pytest.raises(BadQuery, match='query ilrd_revenue with fields="all" as well'):
+    with pytest.raises(BadQuery, match="has no impressions: query ecpm as well"):
         ads.earnings(networks.drop(columns="ilrd_revenue_event_count"))
 
 

@@ -120,7 +120,7 @@ def test_intervals_hold_the_true_ratio() -> None:
 
 def test_a_missing_column_is_named_with_the_query() -> None:
     """The message names the query to make."""
-    with pytest.raises(BadQuery, match="query ilrd_revenue by day, game, country_code, format and network"):
+    with pytest.raises(BadQuery, match="query ecpm by day, game, country_code, format and network"):
         ads.ecpm_index(cell("A", "X", 1, 1.0).drop(columns="country_code"))
 
 

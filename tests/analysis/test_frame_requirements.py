@@ -18,7 +18,7 @@ from pandas import DataFrame
 from gamelens import analysis
 from gamelens.analysis import ads, decomposition, health, outside_data, retention, revenue
 from gamelens.analysis.tidy_frames.frame_requirements import declared_requirements, public_name
-from gamelens.catalog import DIMENSIONS, METRICS
+from gamelens.catalog import ALIASES, DIMENSIONS, METRICS
 from gamelens.client.query.arguments import query_arguments
 from gamelens.errors import BadQuery
 from gamelens.receipts import Gap, QueryRecord, Receipt
@@ -351,7 +351,7 @@ def test_a_declaration_names_real_arguments_metrics_and_dimensions() -> None:
         declared = declared_requirements(function)
         assert set(declared) <= set(inspect.signature(function).parameters), name
         for requirements in declared.values():
-            assert set(requirements.metrics) <= {*METRICS, "retention"}, name
+            assert set(requirements.metrics) <= {*METRICS, *ALIASES}, name
             assert set(requirements.splits) <= set(DIMENSIONS), name
 
 

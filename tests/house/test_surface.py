@@ -45,7 +45,9 @@ EXCEPT = {
     "assistant": {
         **dict.fromkeys(("deadline_s", "on_error", "to", "progress"), RUN),
         **dict.fromkeys(("games", "studios"), "a filter on game_id is one way to say it, which is enough for a model"),
-        **dict.fromkeys(("other", "check", "fields", "whole_buckets", "since_days_ago"), "fewer arguments are chosen better"),
+        **dict.fromkeys(
+            ("other", "check", "fields", "whole_buckets", "since_days_ago"), "fewer arguments are chosen better"
+        ),
     },
     "receipt": {
         **dict.fromkeys(("when_unavailable", "deadline_s", "on_error", "to", "progress"), RUN),

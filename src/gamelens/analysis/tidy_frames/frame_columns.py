@@ -13,7 +13,7 @@ import pandas as pd
 from pandas import DataFrame, Series
 from pandas.api.types import is_datetime64_any_dtype, is_numeric_dtype
 
-from gamelens.catalog import metric_named
+from gamelens.catalog import METRICS, columns_for
 from gamelens.errors import BadQuery, emit_warning
 from gamelens.receipts import RECEIPT, Provenance, Receipt, merge_provenance, merge_receipts, mixture_warnings
 
@@ -39,16 +39,15 @@ def value_columns(frame: DataFrame) -> list[str]:
 
 
 def column_of(frame: DataFrame, metric: str, field: str) -> str:
-    """Return the name of the column that holds *field* of *metric*.
+    """Return the name of the column that holds *field* of *metric*, which an alias may have brought.
 
     Raises:
         BadQuery: the frame does not hold it.
     """
-    known = metric_named(metric)
-    column = known.columns[field]
-    if column in frame:
-        return column
-    query = metric if field in known.shown else f'{metric} with fields="all"'
+    columns = columns_for(metric, field)
+    if found := [column for column in columns if column in frame]:
+        return found[0]
+    column, query = list(columns.items())[-1 if field not in METRICS[metric].shown else 0]
     raise BadQuery("frame", list(frame.columns), f"has no {column}: query {query} as well")
 
 
