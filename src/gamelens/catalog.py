@@ -226,8 +226,8 @@ METRICS: Final = _catalog(
         adds="over games",
         fields=(
             _number("session_length", "seconds", None),
-            _count("session_unique", "sessions", "ended_sessions"),
-            _count("total_session_length", "seconds", "total_session_length"),
+            _count("session_unique", "sessions", "session_length_count"),
+            _count("total_session_length", "seconds", "session_length_sum"),
         ),
     ),
     Metric("session_unique", "distinct sessions with an event", "distinct", ("session",), "sessions"),

@@ -351,7 +351,7 @@ def test_a_declaration_names_real_arguments_metrics_and_dimensions() -> None:
         declared = declared_requirements(function)
         assert set(declared) <= set(inspect.signature(function).parameters), name
         for requirements in declared.values():
-            assert set(requirements.metrics) <= {*METRICS, *ALIASES}, name
+            assert set(requirements.metrics) <= {*METRICS, *ALIASES, "retention"}, name
             assert set(requirements.splits) <= set(DIMENSIONS), name
 
 

@@ -74,8 +74,8 @@ def test_session_length_is_weighted_by_the_sessions_that_ended() -> None:
         timestamp=DAYS[:1] * 2,
         game_id=["1", "2"],
         session_length=[60.0, 30.0],
-        ended_sessions=[2, 4],
-        total_session_length=[120, 120],
+        session_length_count=[2, 4],
+        session_length_sum=[120, 120],
     )
     assert total(frame)["session_length"].item() == 40.0
 

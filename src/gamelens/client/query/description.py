@@ -41,7 +41,7 @@ class FieldDescription(msgspec.Struct, frozen=True, kw_only=True):
     """One column of a metric's frame.
 
     Attributes:
-        name: the column; in a query of several metrics it may have the metric as a prefix.
+        name: the column.
         unit: the unit.
         dtype: its pandas dtype.
         source: its definition: a field of the service, a sum or a ratio.
