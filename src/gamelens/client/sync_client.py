@@ -126,8 +126,8 @@ class Client(BaseClient):
 
         Columns: timestamp (datetime64[us, UTC], start of the bucket), the dimensions (category, null kept; `game` and
         `studio` give the id and the title beside it), one column for each metric, called as it is (counts Int64; money,
-        means and shares float64), and beside a mean or a share the parts that it is made of; `describe` names them. Rows
-        as the service orders them: largest first in each bucket. `df.attrs["gamelens"]` is the receipt.
+        means and shares float64), and beside a mean or a share the parts that it is made of; `describe` names them.
+        Rows as the service orders them: largest first in each bucket. `df.attrs["gamelens"]` is the receipt.
 
         One request carries two dimensions at most; more are fanned out over games or values, with as few requests as
         possible (`plan` says how many). A metric that only exists per game (conversion, conversion_ft, installs_ratio,
