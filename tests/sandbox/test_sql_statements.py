@@ -10,7 +10,7 @@ import duckdb
 import pytest
 
 from gamelens.sandbox.engines.sql_dialects import spark_sql
-from gamelens.sandbox.metrics.sql_builder import (
+from gamelens.sandbox.metrics.sql_planner import (
     FilterSql,
     Parameters,
     Select,
