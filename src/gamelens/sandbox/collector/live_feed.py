@@ -1,7 +1,7 @@
 """The live feed: the newest events, good and bad, decoded only when they are shown.
 
 The collector hands each request over after its commit, which takes a few microseconds with or without listeners.
-`control.live_routes` shows the feed as a page, as JSON and as server-sent events (Wire 5.2, Live feed).
+`control.control_app` shows the feed as a page, as JSON and as server-sent events (Wire 5.2, Live feed).
 """
 
 from __future__ import annotations
