@@ -7,7 +7,11 @@ the lake.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from gamelens.sandbox.engines.duckdb_engine import literal
 from gamelens.sandbox.imports.source_files import DamagedFileError
@@ -169,3 +173,29 @@ def _category_sql(categories: list[str], columns: Mapping[str, str]) -> str:
         has_one = " OR ".join(f'"{name}" IS NOT NULL' for name in _TABLES[category][:2] if name in columns)
         whens.append(f"WHEN {has_one} THEN '{category}'")
     return f"CASE {' '.join(whens)} END"
+
+
+def table_columns(path: Path) -> dict[str, str]:
+    """Return the Arrow types of the columns of a Parquet file, by name.
+
+    Raises:
+        DamagedFileError: its end cannot be read.
+    """
+    try:
+        return {each.name: str(each.type) for each in pq.read_schema(path)}
+    except (OSError, pa.ArrowException) as error:
+        raise DamagedFileError(f"its Parquet is damaged: {error}") from error
+
+
+def check_readable(path: Path) -> None:
+    """Read the whole Parquet file at *path*.
+
+    Raises:
+        DamagedFileError: it cannot be read.
+    """
+    try:
+        with pq.ParquetFile(path) as file:
+            for _ in file.iter_batches():
+                pass
+    except (OSError, pa.ArrowException) as error:
+        raise DamagedFileError(f"its Parquet is damaged: {error}") from error
