@@ -7,12 +7,14 @@ import contextlib
 import math
 import os
 import secrets
+import shutil
 import signal
 import socket
 import sqlite3
 import sys
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from datetime import date
 from pathlib import Path
 from time import monotonic
 from typing import Any, Final
@@ -33,14 +35,14 @@ from gamelens.sandbox.http.http_server import http_server, loop_factory
 from gamelens.sandbox.http.rate_limiter import RateLimits
 from gamelens.sandbox.metrics.metrics_app import MetricsApp
 from gamelens.sandbox.processing.compaction import compact
-from gamelens.sandbox.processing.pipeline import Report
+from gamelens.sandbox.processing.pipeline import Report, commit_staged
 from gamelens.sandbox.processing.rebuild import rebuild
 from gamelens.sandbox.processing.scheduler import Scheduler
 from gamelens.sandbox.state.clock import Clock
-from gamelens.sandbox.state.sandbox_users import SandboxUsers
 from gamelens.sandbox.state.state_directory import (
     READY_FILE,
     READY_FILE_BYTES,
+    SandboxUsers,
     check_state,
     explained_trouble,
     lock_state_directory,
@@ -411,6 +413,65 @@ def rebuild_stopped(state: Path, organisations: Sequence[str] = (), *, accept_lo
         with contextlib.closing(open_store(state / "gamelens.db")) as store:
             Lake(state / "lake", store).recover()
         return rebuild(state, organisations, accept_loss=accept_loss)
+
+
+class BulkLoad:
+    """A sandbox that does not run and has no events. Its first organisation gets files of events.
+
+    Such a lake has no raw events behind it: it can neither be verified nor rebuilt, so it is lost when the format of
+    the lake changes. Events received later are added to it as to any other lake.
+    """
+
+    def __init__(self, sandbox: Sandbox, folder: Path) -> None:
+        self._sandbox = sandbox
+        self._organisation = sandbox.tenants.organisations[0]
+        self.set_scenario = sandbox.set_scenario
+        self.game_ids = [game.id for game in self._organisation.games]
+        """Ids of the games of the organisation, in the order of its configuration."""
+        self.folder = folder
+        """An empty folder to write the files in, removed at the end."""
+
+    def take(self, days: Mapping[date, list[Path]]) -> dict[str, str]:
+        """Make *days* the lake, and return the available interval of each organisation, by name.
+
+        Args:
+            days: Parquet files of each UTC day, with the columns `lake_schema.EVENT_COLUMNS`.
+
+        Raises:
+            Refused: the engine or the disk failed; the sandbox is as before.
+        """
+        lake, clock = self._sandbox.lake, self._sandbox.clock
+        staged = {self._organisation.name: [path for day in sorted(days) for path in days[day]]}
+        try:
+            commit_staged(staged, lake, self.folder, processed_ms=round(clock.now_s() * 1000), is_written=True)
+        except OSError as error:
+            raise Refused(f"the lake could not be filled: {error}") from error
+        self._sandbox.health.note_written()
+        return available_intervals(self._sandbox.tenants, lake, clock)
+
+
+@contextlib.contextmanager
+def open_bulk_load(state: Path, *, titles: Titles = (), clock: Clock | None = None) -> Iterator[BulkLoad]:
+    """Lock *state* and yield a `BulkLoad` for it.
+
+    A new state directory gets one organisation with the games of *titles*, or the default ones.
+
+    Raises:
+        Refused: another process has locked it, or it has events.
+    """
+    is_new = not (state / "tenants.json").exists()
+    sandbox = Sandbox(SandboxOptions(state=state, titles=titles if is_new else ()), clock=clock)
+    scratch = state / "scratch"
+    try:
+        ((batches,),) = sandbox.store.execute("SELECT count(*) FROM batches")
+        if batches or sandbox.lake.organisations():
+            raise Refused(f"{state} has events already: what is written has to come first")
+        shutil.rmtree(scratch, ignore_errors=True)
+        scratch.mkdir()
+        yield BulkLoad(sandbox, scratch)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+        sandbox.close()
 
 
 def serve(sandbox: Sandbox) -> None:

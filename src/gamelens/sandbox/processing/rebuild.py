@@ -6,7 +6,6 @@ are made again from the inbox. Either is one version, and until it is committed 
 
 from __future__ import annotations
 
-import os
 import shutil
 import sqlite3
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -19,6 +18,7 @@ from gamelens.errors import Refused
 from gamelens.sandbox.building.batch_builder import build_parts
 from gamelens.sandbox.processing.pipeline import opened_lake
 from gamelens.sandbox.processing.staging import EVENTS_PER_BATCH, stage
+from gamelens.sandbox.state.state_directory import link_or_copy
 from gamelens.sandbox.storage.inbox import InboxBatch, newest, pending
 from gamelens.sandbox.storage.inbox import accept_loss as accept_losses
 from gamelens.sandbox.storage.lake import Lake, event_ranges
@@ -83,7 +83,9 @@ class _Rebuild:
         days = ", ".join(sorted(f"{part.first_day} to {part.last_day}" for part in lost if part.first_day)) or "all"
         folder = self._new_folder()
         if not lost:
-            staged = _linked(events, folder)
+            staged = [folder / f"events-{number}.parquet" for number in range(len(events))]
+            for part, link in zip(events, staged, strict=True):  # links, because they may be moved
+                link_or_copy(part.path, link)
         elif self._lake.last_run().is_written:
             raise Refused(
                 f"events of {name} of these days were written, not received, and are lost: {days}. What was written "
@@ -202,19 +204,3 @@ def _is_whole(part: LakePart) -> bool:
         return file_checksum(part.path) == part.content
     except OSError:
         return False
-
-
-def _linked(parts: Sequence[LakePart], folder: Path) -> list[Path]:
-    """Return links to *parts* in *folder*, which may be moved.
-
-    These are copies where the disk has no links.
-    """
-    links = []
-    for number, part in enumerate(parts):
-        link = folder / f"events-{number}.parquet"
-        try:
-            os.link(part.path, link)
-        except OSError:
-            shutil.copyfile(part.path, link)
-        links.append(link)
-    return links

@@ -393,7 +393,7 @@ class Lake:
             retired: paths of parts that *files* replace.
             reached: the organisation of the batches, and the id of its last one that is now in the lake.
             taken: files of raw events that are in the lake with this version.
-            is_written: whether the events were written as files and have no raw events (`bulk_load`).
+            is_written: whether the events were written as files and have no raw events (`BulkLoad`).
         """
         files = list(files)
         with self._transaction():

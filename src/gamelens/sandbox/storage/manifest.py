@@ -138,7 +138,7 @@ class OrganisationStatus(msgspec.Struct, frozen=True, kw_only=True):
         failures: runs in a row that failed.
         reason: reason of the last failure.
         retry_s: epoch seconds of real time before which no attempt begins by itself; None without a failure.
-        is_written: whether events of it were loaded as files (`bulk_load`).
+        is_written: whether events of it were loaded as files (`BulkLoad`).
     """
 
     number: int = 0
