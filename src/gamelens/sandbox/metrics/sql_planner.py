@@ -4,7 +4,7 @@
 tables as sources (dimensions, players, joins), the choice among them, and the statements with their filters.
 
 Names come from the catalog and are written as they are; every value of a request is bound as a parameter. Expressions
-are in DuckDB's dialect; `engines.sql_dialects` translates whole statements for Spark.
+are in DuckDB's dialect; `engines.spark_engine` translates whole statements for Spark.
 """
 
 from __future__ import annotations
