@@ -120,8 +120,12 @@ class _Rebuild:
             )
         if record and record.version >= last_run.version:
             is_written = record.is_written
-        else:
-            is_written = last_run.is_written if last_run.version else not self._are_received(last.id)
+        elif last_run.version:
+            is_written = last_run.is_written
+        else:  # received events have only numbers of events in batches up to the last
+            below = (last.id + 1) * EVENTS_PER_BATCH
+            ranges = event_ranges(self._lake.root, "seq").values()
+            is_written = not all(each and EVENTS_PER_BATCH <= each[0] <= each[1] < below for each in ranges)
         if is_written and not self._accept_loss:
             raise Refused(
                 "its files stay in lake/, and the inbox does not have all of their events, because some were imported "
@@ -143,12 +147,6 @@ class _Rebuild:
         self._lake.restore(run, files, version=version)
         self._report(1.0)
         return names
-
-    def _are_received(self, last_batch: int) -> bool:
-        """Return whether every file of events has only numbers of events in batches up to *last_batch*."""
-        ranges = event_ranges(self._lake.root, "seq").values()
-        below = (last_batch + 1) * EVENTS_PER_BATCH
-        return all(range_ is not None and EVENTS_PER_BATCH <= range_[0] <= range_[1] < below for range_ in ranges)
 
     def _stage(self, names: Sequence[str], up_to: int, folder: Path) -> dict[str, list[Path]]:
         """Decode all batches of *names* up to the one with id *up_to*."""
