@@ -12,7 +12,6 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
-from functools import cached_property
 from typing import Any, Final
 
 import msgspec
@@ -238,10 +237,10 @@ def compile_query(
         plan = plan_branches(metric_sql.atoms, scope.dimensions, query.interval, query.granularity, tables)
         rows = {"source": scope.event_rows(plan, metric_sql.atoms, query.interval, query.granularity)}
     by = ("bucket", *scope.names)
-    in_cells, parts = plan.in_cells, dict[str, str]()
+    parts = dict[str, str]()
     for name, part in metric_sql.parts.items():
         parts[name] = f"COALESCE(SUM({part.atom}), 0)" if isinstance(part, Sum) else f"COUNT(DISTINCT {part.atom})"
-        if part.atom in in_cells and not isinstance(part, Sum):
+        if part.atom in plan.in_cells and not isinstance(part, Sum):
             parts[name] += f" + COALESCE(SUM({_cells(part.atom)}), 0)"
     shown = ["returned"] if metric.kinds == "retention" else list(parts)
     every_group = Select(columns=named(*by) | parts, source="source", by=by)
@@ -293,42 +292,32 @@ class Branch(msgspec.Struct, frozen=True):
         """What the table is joined with."""
         return frozenset(join for read in (*self.atoms.values(), *self.values.values()) for join in read.joins)
 
-    @property
-    def counts_players(self) -> bool:
-        """Whether it adds keys of players."""
-        return bool(self.table.player) and any(ATOMS[name].is_player for name in self.atoms)
 
-    @property
-    def condition(self) -> str:
-        """The condition of the rows that add to its atoms; empty if any row may."""
-        conditions = {read.where for read in self.atoms.values()}
-        return conditions.pop() if len(conditions) == 1 else ""
+class Plan(msgspec.Struct, frozen=True):
+    """The branches that together answer a query, each with the rows that it reads.
+
+    Attributes:
+        branches: branches and rows.
+        in_cells: the atoms that some branch counts by cells.
+        reads: the intervals of each table; a table that is only joined has none and is read whole.
+    """
+
+    branches: list[tuple[Branch, TableRows]]
+    in_cells: frozenset[str]
+    reads: dict[str, tuple[Interval, ...]]
 
 
-class Plan(msgspec.Struct, frozen=True, dict=True):
-    """The branches that together answer a query."""
-
-    branches: tuple[Branch, ...]
-
-    @property
-    def in_cells(self) -> frozenset[str]:
-        """The atoms that some branch counts by cells."""
-        return frozenset(name for branch in self.branches for name, read in branch.atoms.items() if read.cells)
-
-    @cached_property
-    def rows(self) -> list[TableRows]:
-        """The rows that each branch reads. Players are numbers in all of them if they are in one."""
-        by_number = any(it.counts_players and it.table.numbers_players(it.joins) for it in self.branches)
-        return [it.table.rows(it.joins, by_number=by_number and it.counts_players) for it in self.branches]
-
-    @property
-    def reads(self) -> dict[str, tuple[Interval, ...]]:
-        """The intervals of each table that it reads; a table that is only joined has none and is read whole."""
-        reads: dict[str, tuple[Interval, ...]] = {}
-        for branch, rows in zip(self.branches, self.rows, strict=True):
-            for table in sorted(rows.tables):
-                reads[table] = reads.get(table, ()) + ((branch.interval,) if table == branch.table.name else ())
-        return reads
+def plan_of(branches: Iterable[Branch]) -> Plan:
+    """Return the plan of *branches*. Players are numbers in all of them if they are in one."""
+    counted = [(it, bool(it.table.player) and any(ATOMS[name].is_player for name in it.atoms)) for it in branches]
+    by_number = any(counts and it.table.numbers_players(it.joins) for it, counts in counted)
+    placed = [(it, it.table.rows(it.joins, by_number=by_number and counts)) for it, counts in counted]
+    in_cells, reads = set[str](), dict[str, tuple[Interval, ...]]()
+    for branch, rows in placed:
+        in_cells |= {name for name, read in branch.atoms.items() if read.cells}
+        for table in sorted(rows.tables):
+            reads[table] = reads.get(table, ()) + ((branch.interval,) if table == branch.table.name else ())
+    return Plan(placed, frozenset(in_cells), reads)
 
 
 def plan_branches(
@@ -376,7 +365,7 @@ def plan_branches(
                     add(SHARED[read.shared], atom, inside)
             add(rest, atom, *(_edges(whole, inside) if inside else [whole]))
             add(EVENTS, atom, *_edges(interval, whole))
-    return Plan(tuple(places.values()))
+    return plan_of(places.values())
 
 
 class _Scope:
@@ -394,10 +383,7 @@ class _Scope:
         bucket = _BUCKETS.get(granularity)
         if bucket is None:
             bucket = f"CAST({self.parameters.bind(_naive(interval.start), 'start')} AS TIMESTAMP)"
-        return union_all(
-            self.select(branch, rows, bucket, atoms, plan.in_cells)
-            for branch, rows in zip(plan.branches, plan.rows, strict=True)
-        )
+        return union_all(self.select(branch, rows, bucket, atoms, plan.in_cells) for branch, rows in plan.branches)
 
     def select(
         self,
@@ -417,8 +403,9 @@ class _Scope:
         conditions = self.inside(branch)
         if self._games is not None:
             conditions.append(self._filters.one_of("game_id", self._games))
-        if branch.condition:
-            conditions.append(branch.condition)
+        only = {read.where for read in branch.atoms.values()}
+        if len(only) == 1:  # else rows of other categories add as well
+            conditions += filter(None, only)
         if self._where is not None:
             conditions += self._filters.conditions(self._where, {name: it.sql for name, it in branch.values.items()})
         return Select(columns=columns, source=rows.sql, where=conditions)
@@ -454,19 +441,19 @@ def _cohort_rows(
     whole = _whole_buckets(interval, "day")
     if since and whole == interval and RETURNS.name in tables and RETURNS.values.keys() >= scope.dimensions:
         cohort = branch(RETURNS, installed, "cohort", scope.dimensions)
-        plan = Plan((cohort, branch(RETURNS, whole, "returned", scope.dimensions)))
+        plan = plan_of((cohort, branch(RETURNS, whole, "returned", scope.dimensions)))
         buckets = (returns, _BUCKETS["day"])
         selects = (
             scope.select(it, rows, bucket, ("cohort", "returned"))
-            for it, rows, bucket in zip(plan.branches, plan.rows, buckets, strict=True)
+            for (it, rows), bucket in zip(plan.branches, buckets, strict=True)
         )
         return plan, {"source": union_all(selects)}
     cohort = branch(INSTALLS, installed, "player_key", scope.dimensions)
     whole = whole if ACTIVE.name in tables else None
     active = [branch(EVENTS, edge, "player_key") for edge in (_edges(interval, whole) if whole else [interval])]
     active += [branch(ACTIVE, whole, "player_key")] if whole else []
-    plan = Plan((cohort, *active))
-    cohort_rows, *active_rows = plan.rows
+    plan = plan_of((cohort, *active))
+    (_, cohort_rows), *active_rows = plan.branches
     back = "returned ON returned.returner = cohort.player_key AND returned.returned_on = cohort.bucket"
     return plan, {
         "cohort": scope.select(cohort, cohort_rows, returns, ("player_key",)),
@@ -474,7 +461,7 @@ def _cohort_rows(
             Select(
                 columns={"player_key": rows.player, "moment": _BUCKETS["day"]}, source=rows.sql, where=scope.inside(it)
             )
-            for it, rows in zip(active, active_rows, strict=True)
+            for it, rows in active_rows
         ),
         "returned": Select(
             columns={"returner": "cohort.player_key", "returned_on": "cohort.bucket"},
