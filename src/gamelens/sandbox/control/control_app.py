@@ -252,13 +252,7 @@ async def server_sent_events(
 
     An event of the collector is a plain message. Besides there are `counts` (as `LiveFeed.counts`), `missed`
     ({"events"}: dropped because they arrived faster than they were read), `reset` (the feed was cleared), and a comment
-    in silence.
-
-    Args:
-        live: the feed.
-        feed_filter: selects the events; its limit counts the first ones.
-        gather_s: seconds in which events are collected into one chunk.
-        silence_s: seconds of silence after which a comment is sent.
+    after *silence_s*. The limit of the filter counts the first events; new ones are collected for *gather_s*.
     """
     woken = asyncio.Event()
     live.listeners.add(woken)

@@ -87,10 +87,6 @@ class FaultInjector:
 
     The first rule for a request's service and route that has strikes left decides, by its probability, whether the
     request fails. Later rules are not considered.
-
-    Args:
-        random: returns a number from 0 to 1.
-        sleep: waits so many seconds.
     """
 
     def __init__(

@@ -15,13 +15,7 @@ from gamelens.wire.limits import METRIC_LISTS_PER_SECOND
 
 
 class RateLimits(msgspec.Struct, frozen=True):
-    """Limits of one organisation.
-
-    Attributes:
-        rate: requests in any second.
-        at_once: requests at the same time.
-        lists: requests of the list of metrics in any second.
-    """
+    """Limits of one organisation: requests in any second, requests at the same time, lists of metrics in any second."""
 
     rate: int
     at_once: int

@@ -48,15 +48,7 @@ _DECODED: Final = {
 
 
 class ExaminedFile(msgspec.Struct, frozen=True, kw_only=True):
-    """Findings of a task that has read a file.
-
-    Attributes:
-        rows: number of its rows, or of those before the damage.
-        content: SHA-256 of it.
-        damage: the reason why it cannot be taken, if it cannot.
-        unknown: fields that are not documented.
-        missing: documented fields that it lacks.
-    """
+    """Findings of a task that has read a file: its rows before any damage, its SHA-256, the damage, its fields."""
 
     rows: int = 0
     content: str = ""

@@ -67,16 +67,11 @@ def _categories(columns: Mapping[str, str]) -> list[str]:
 
 
 def table_rows_sql(path: str, columns: Mapping[str, str], *, first_seq: int, game_sql: str) -> str:
-    """Return the SQL of the rows of the Parquet file at *path*.
+    """Return the SQL of the rows of the Parquet file at *path*, whose *columns* have Arrow types by name.
 
     The rows have the columns of the events table, `installed` and `first_build`, which are null, `arrived`, the day of
-    arrival, and `fault`, the reason why a row is not an event, or null.
-
-    Args:
-        path: path of the file.
-        columns: Arrow types of its columns, by name.
-        first_seq: number of the first row.
-        game_sql: SQL of the game's id in the lake, of `exported_game`.
+    arrival, and `fault`, the reason why a row is not an event, or null. *first_seq* is the number of the first row,
+    *game_sql* the SQL of the game's id in the lake, of `exported_game`.
 
     Raises:
         DamagedFileError: the columns are not those of Event Data.

@@ -38,14 +38,7 @@ STATED_SQL: Final = """
 
 
 class ImportProgress(msgspec.Struct, frozen=True, kw_only=True):
-    """Progress of an import.
-
-    Attributes:
-        bytes: size of all files.
-        read_bytes: bytes that are read, or were taken before.
-        rows: rows that are read.
-        seconds: time since the import began.
-    """
+    """Progress of an import: bytes and rows that are read, files taken before included."""
 
     bytes: int
     read_bytes: int
@@ -72,7 +65,6 @@ class ReadFile:
     """A file that was read to its end, or until it proved damaged.
 
     Attributes:
-        first_seq: number of its first row.
         content: SHA-256 of it.
         is_taken: whether its rows are taken: it is whole, and no file with its content was taken before.
         refused: number of rows that are not events, by reason.
@@ -112,17 +104,7 @@ class ReadFile:
 
 
 class ImportCounts:
-    """Counts of one import, and the files that are taken.
-
-    Attributes:
-        taken_before: number of files that were taken already.
-        damaged: reasons of the files that cannot be taken, by path or URL.
-        unknown: fields that are not documented, with the number of files that have them.
-        missing: documented fields that files lack, with the number of these files.
-        events: number of events taken.
-        undisclosed: impressions without a network, because the service had no permission to show it.
-        committed: the files that are in the lake.
-    """
+    """Counts of one import (`import_run.ImportResult`), and the files that are *committed*."""
 
     def __init__(self, files: Iterable[SourceFile], taken: Iterable[TakenFile], report: Report | None) -> None:
         taken = list(taken)

@@ -243,16 +243,10 @@ def _take(
 
 
 class DecodedGroup:
-    """Events of the source files that one version of the lake takes, in Parquet files below *folder*.
+    """Events of the source files that one version of the lake takes, *staged* in Parquet files below *folder*.
 
     Whole files are decoded into a table of the engine, which spills to the disk, and only then their rows are written.
     So a file that proves damaged at its end has left nothing.
-
-    Attributes:
-        files: the files that are in the group.
-        events: number of events decoded.
-        undisclosed: impressions whose network the service did not disclose.
-        staged: the Parquet files, with the columns of the events table.
     """
 
     def __init__(self, folder: Path, games: GameIds, counts: ImportCounts) -> None:

@@ -50,13 +50,7 @@ class Difference(NamedTuple):
 
 
 class VerificationResult(msgspec.Struct, frozen=True):
-    """The extent of a verification and the differences it found.
-
-    Attributes:
-        events: number of events that the inbox makes, without repeated ones.
-        players: number of their players.
-        differences: the differences, empty if lake and inbox agree.
-    """
+    """The events and players that the inbox makes, and the differences, none if lake and inbox agree."""
 
     events: int
     players: int

@@ -213,15 +213,10 @@ _PERIODS: Final[tuple[Granularity, ...]] = ("day", "week", "month")
 def compile_query(
     metric: Metric, query: MetricQuery, *, games: Sequence[str] | None, tables: Collection[str] = TABLES
 ) -> SqlQuery:
-    """Compile *query* of *metric* over *games*.
+    """Compile *query* of *metric* over *games*: an empty list reads none, None reads all in the tables.
 
     The rows have the columns `bucket`, the dimensions and the metric's parts, in the order of Wire 2.10, Row order.
-
-    Args:
-        metric: the catalog row of the metric.
-        query: the query, already checked.
-        games: ids of the games to read. An empty list reads none, None reads all in the tables.
-        tables: names of the tables to choose from. Events can answer every query and are always allowed.
+    They come from some of *tables*; events can answer every query and are always allowed.
     """
     since = query.since_days_ago or 0
     metric_sql = RETURNING_AFTER if since and metric.name == "returning_users" else METRIC_SQL[metric.name]
@@ -296,10 +291,8 @@ class Branch(msgspec.Struct, frozen=True):
 class Plan(msgspec.Struct, frozen=True):
     """The branches that together answer a query, each with the rows that it reads.
 
-    Attributes:
-        branches: branches and rows.
-        in_cells: the atoms that some branch counts by cells.
-        reads: the intervals of each table; a table that is only joined has none and is read whole.
+    *in_cells* are the atoms that some branch counts by cells. *reads* has the intervals of each table; one that is only
+    joined has none and is read whole.
     """
 
     branches: list[tuple[Branch, TableRows]]
@@ -537,16 +530,9 @@ class Parameters:
 
 
 class Select(msgspec.Struct, frozen=True, kw_only=True):
-    """One SELECT, as text by `str`.
+    """One SELECT, as text by `str`: all *columns* if none are named.
 
-    Attributes:
-        columns: SQL of each column, by name; empty for all columns.
-        source: what FROM names: a table, joined tables, or `nested` rows; empty for none.
-        where: conditions that must all be true.
-        by: columns to group by.
-        is_distinct: whether equal rows are returned once.
-        order: terms to sort by.
-        limit: most rows to return.
+    The *source* is what FROM names: a table, joined tables, or `nested` rows.
     """
 
     source: str = ""

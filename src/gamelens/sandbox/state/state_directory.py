@@ -54,9 +54,6 @@ class StateLock:
 
     The folder itself is locked, which cannot be deleted while it has files. The file `lock` in it is locked as well,
     for Windows, network file systems that lock no folders, and earlier versions; anybody may delete that one.
-
-    Attributes:
-        descriptors: of the folder, where it can be locked, and of the file.
     """
 
     def __init__(self, state: Path) -> None:

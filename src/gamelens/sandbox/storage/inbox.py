@@ -65,15 +65,11 @@ _VALUES: Final = f"({', '.join('?' * len(_STORED))})"
 
 
 class InboxBatch(msgspec.Struct, frozen=True, kw_only=True):
-    """Good events of one request.
+    """Good events of one request: *body* is a JSON array, as sent where all of them are good.
 
-    Attributes:
-        arrival_ms: epoch milliseconds on the sandbox's clock.
-        country: two letters, from the address of the request; None without one.
-        rejected: number of events of the same request that were refused.
-        body: a JSON array of the events, as sent where all of them are good.
-        id: order of arrival; 0 before the batch is stored.
-        written_checksum: the stored checksum; None before the batch is stored.
+    It arrived in epoch milliseconds on the sandbox's clock, from an address in *country* (two letters); *rejected*
+    events of the request were refused. Before it is stored its *id*, the order of arrival, is 0, and its stored
+    checksum None.
     """
 
     organisation: str
