@@ -20,7 +20,7 @@ from gamelens.client.sync_client import Client
 from gamelens.errors import BadQuery, GamelensError, Refused
 from gamelens.raw_events.lake_client import LakeClient, open_lake
 from gamelens.receipts import Receipt
-from gamelens.sandbox.maintenance.bulk_load import open_bulk_load
+from gamelens.sandbox.server import open_bulk_load
 from gamelens.simulator import load_scenario, play_columns
 from support.sandbox_stage import Stage
 from support.served_metrics import populate

@@ -21,7 +21,7 @@ from gamelens.raw_events.reconciliation.reconcile import reconcile
 from gamelens.raw_events.reconciliation.reconciliation_result import Reconciliation
 from gamelens.raw_events.reconciliation.recount import CAUSES, Recount
 from gamelens.receipts import Receipt
-from gamelens.sandbox.maintenance.bulk_load import open_bulk_load
+from gamelens.sandbox.server import open_bulk_load
 from gamelens.sandbox.state.clock import Clock
 from gamelens.simulator import load_scenario, play_columns
 from gamelens.wire.dimensions import EVENT_COLUMNS

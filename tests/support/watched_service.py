@@ -32,7 +32,7 @@ from gamelens.client.connection.transport import Transport
 from gamelens.client.query.executor import QueryExecutor
 from gamelens.client.sync_client import Client
 from gamelens.receipts import Receipt
-from gamelens.sandbox.http.certificates import Certificate, load_certificate
+from gamelens.sandbox.http.http_server import Certificate, load_certificate
 from gamelens.wire.intervals import Interval
 from support.brute_force import SORTS_BY, Fact, ReceivedEvent, ReferenceMetrics, ReferenceQuery, Row, buckets
 from support.game_events import event
