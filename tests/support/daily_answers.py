@@ -37,8 +37,8 @@ _NAMES: Final = (
 )
 _NUMBERS: Final = ("ilrd_nano", "amount", "length")
 _LENGTHS: Final = (
-    "sum(length) / count(*) AS session_length, count(DISTINCT session) AS ended_sessions, "
-    "sum(length)::BIGINT AS total_session_length"
+    "sum(length) / count(*) AS session_length, count(DISTINCT session) AS session_length_count, "
+    "sum(length)::BIGINT AS session_length_sum"
 )
 _METRICS: Final = {
     "user_unique": ("count(DISTINCT player) AS user_unique", "true"),
