@@ -22,7 +22,7 @@ WHOLE := $(BIN)/pytest --nbmake --nbmake-timeout 300 --dist loadfile --no-loadsc
 	$(addprefix --ignore ,$(BUILT)) --junit-xml .cache/tests.xml notebooks tests
 
 # Tests over random worlds: one in `make test`, tens of them in `make bench`.
-RANDOM_WORLDS := table_sources metrics_against_brute_force batch_builder verification openapi_conformance
+RANDOM_WORLDS := sql_planner metrics_against_brute_force batch_builder verification openapi_conformance
 
 PIP := python -m pip install --quiet --disable-pip-version-check
 

@@ -5,7 +5,7 @@ CONTRIBUTING says what else a new metric or dimension takes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final, Literal
 
 import msgspec
@@ -57,16 +57,18 @@ class Field(msgspec.Struct, frozen=True):
     """One field of a metric's rows.
 
     Attributes:
-        name: name on the wire and of the column.
+        name: name on the wire.
         kind: `count` is an integer, `number` a float.
         unit: unit, for people.
         combines: rule by which rows are added up: a sum, a quotient of other fields, or None if they cannot be.
+        column: name of its column, for a part whose own name says too little.
     """
 
     name: str
     kind: Literal["count", "number"]
     unit: str
     combines: Literal["sum"] | Quotient | None = "sum"
+    column: str = ""
 
 
 class Metric(msgspec.Struct, frozen=True):
@@ -103,6 +105,23 @@ class Metric(msgspec.Struct, frozen=True):
             msgspec.structs.force_setattr(self, "sorts_by", self.name)
 
     @property
+    def shown(self) -> tuple[str, ...]:
+        """The fields that a frame has without `fields="all"`: its own, and the parts that this is recombined from."""
+        made = next((field.combines for field in self.fields if field.name == self.sorts_by), None)
+        parts = made.names if isinstance(made, Quotient) else [field.name for field in self.fields if field.column]
+        return (self.sorts_by, *parts)
+
+    @property
+    def columns(self) -> dict[str, str]:
+        """The column of each field in a frame; columns of the same name mean the same in all metrics."""
+        return {field.name: self._column(field) for field in self.fields}
+
+    def _column(self, field: Field) -> str:
+        if field.name == self.sorts_by:
+            return self.name
+        return field.column or (field.name if field.name in self.shown else f"{self.name}_{field.name}")
+
+    @property
     def rounded_money(self) -> tuple[tuple[str, Quotient], ...]:
         """Each ratio of money that rows have in whole cents: its field and how it is made.
 
@@ -113,8 +132,8 @@ class Metric(msgspec.Struct, frozen=True):
         return tuple((name, made) for name, made in ratios if isinstance(made, Quotient) and made.part in cents)
 
 
-def _count(name: str, unit: str) -> Field:
-    return Field(name, "count", unit)
+def _count(name: str, unit: str, column: str = "") -> Field:
+    return Field(name, "count", unit, column=column)
 
 
 def _number(name: str, unit: str, combines: Literal["sum"] | Quotient | None = "sum") -> Field:
@@ -150,7 +169,7 @@ def _completed(row: Metric, counts: Mapping[str, Field]) -> Metric:
             return msgspec.structs.replace(row, fields=by_name, adds="over games")
         case "revenue per", (players,):
             ratio = _number(row.name, row.unit, Quotient("total_revenue", players, 0.01))
-            fields = (ratio, counts[players], _count("total_revenue", "US cents"))
+            fields = (ratio, counts[players], _count("total_revenue", "US cents", "total_revenue_cents"))
             return msgspec.structs.replace(row, fields=fields, adds="over games")
     return row
 
@@ -207,8 +226,8 @@ METRICS: Final = _catalog(
         adds="over games",
         fields=(
             _number("session_length", "seconds", None),
-            _count("session_unique", "sessions"),
-            _count("total_session_length", "seconds"),
+            _count("session_unique", "sessions", "session_length_count"),
+            _count("total_session_length", "seconds", "session_length_sum"),
         ),
     ),
     Metric("session_unique", "distinct sessions with an event", "distinct", ("session",), "sessions"),
@@ -250,6 +269,9 @@ class Alias(Metric, frozen=True, kw_only=True):
     def sources(self) -> tuple[tuple[str, Literal["day"] | None], ...]:
         """The metrics of the service that it needs, each with its own bucket, if any."""
         return tuple(dict.fromkeys((part.metric, part.every) for part in self.parts.values()))
+
+    def _column(self, field: Field) -> str:
+        return field.name
 
 
 def _counted(name: str, metric: str, every: Granularity, meaning: str) -> Alias:
@@ -320,6 +342,25 @@ ALIASES: Final[dict[str, Alias]] = {
     )
 }
 """Metrics that the library computes from those of the service, by name."""
+
+
+def columns_for(metric: str, field: str) -> dict[str, str]:
+    """Return the columns that hold *field* of the service's *metric*, each with what is queried for it.
+
+    Its own comes first, then those of aliases: `ecpm` brings the number of impressions, as `impressions`.
+    """
+    known = METRICS[metric]
+    own = {known.columns[field]: metric if field in known.shown else f'{metric} with fields="all"'}
+    part = AliasPart(metric, field)
+    aliases = [alias for alias in ALIASES.values() if alias.every is None]
+    brought = {name: alias.name for alias in aliases for name in alias.shown if alias.parts.get(name) == part}
+    return own | brought
+
+
+def service_metrics(names: Iterable[str]) -> set[str]:
+    """Return the metrics of the service that *names* need: those that aliases are made of, and the others."""
+    sources = ([source for source, _ in ALIASES[name].sources] if name in ALIASES else [name] for name in names)
+    return {source for found in sources for source in found}
 
 
 def find_metric(name: str) -> Metric | None:

@@ -85,8 +85,8 @@ def earned() -> DataFrame:
         timestamp=["2026-11-01", "2026-11-02", "2026-11-03", "2026-11-02", "2026-11-03", "2026-11-03"],
         installed_on=["2026-11-01"] * 3 + ["2026-11-02"] * 2 + ["2026-11-01"],
         install_publisher=["Meta"] * 5 + [None],
-        revenue_sum=[4.0, 20.0, 0.0, 5.0, 0.0, 99.0],
-        ilrd_revenue_sum=[6.0, 0.0, 30.0, 0.0, 10.0, 0.0],
+        revenue=[4.0, 20.0, 0.0, 5.0, 0.0, 99.0],
+        ilrd_revenue=[6.0, 0.0, 30.0, 0.0, 10.0, 0.0],
     )
 
 
@@ -243,7 +243,7 @@ def test_cost_and_return_take_several_keys(campaigns: DataFrame) -> None:
     costs = outside_data.cost_per_install(campaigns, by=by)
     assert costs["cpi"].tolist() == [2.0, 1.0, 1.0]
     money = campaigns[["timestamp", *by]].assign(
-        installed_on=campaigns["timestamp"].dt.strftime("%Y-%m-%d").astype("category"), sum=4.0
+        installed_on=campaigns["timestamp"].dt.strftime("%Y-%m-%d").astype("category"), revenue=4.0
     )
     money.attrs = {"gamelens": {"asked": {"metric": "revenue"}, "requests": 1}}
     roas = outside_data.return_on_spend(campaigns, money, by=by, ages=[0])
@@ -296,7 +296,9 @@ def test_the_return_has_the_interval_of_its_cohorts() -> None:
     """Six cohorts of equal spend that bring 8 and 12: Student's t of their mean, on the logarithm."""
     days = [f"2026-11-{day:02}" for day in range(1, 7)]
     spend = tidy_frame("new_users", timestamp=days, install_publisher=["A"] * 6, spend=[10.0] * 6)
-    money = tidy_frame("revenue", timestamp=days, installed_on=days, install_publisher=["A"] * 6, sum=[8.0, 12.0] * 3)
+    money = tidy_frame(
+        "revenue", timestamp=days, installed_on=days, install_publisher=["A"] * 6, revenue=[8.0, 12.0] * 3
+    )
     row = outside_data.return_on_spend(spend, money, ages=[0]).iloc[0]
     half = 2.5706 * (24 * 6 / 5) ** 0.5 / 60
     assert row["roas"] == 1.0

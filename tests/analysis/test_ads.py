@@ -18,10 +18,10 @@ def networks() -> DataFrame:
         "ilrd_revenue",
         timestamp=["2026-11-01"] * 3 + ["2026-11-02"],
         ilrd_network_name=["AdMob", "Unity", None, "AdMob"],
-        event_count=[1000, 500, 400, 1000],
-        mean=[0.004, 0.002, 0.0025, 0.006],
-        sum=[4.0, 1.0, 1.0, 6.0],
-        sum_cents=[400.0, 100.0, 100.0, 600.0],
+        ilrd_revenue_event_count=[1000, 500, 400, 1000],
+        ilrd_revenue_mean=[0.004, 0.002, 0.0025, 0.006],
+        ilrd_revenue=[4.0, 1.0, 1.0, 6.0],
+        ilrd_revenue_sum_cents=[400.0, 100.0, 100.0, 600.0],
     )
 
 
@@ -60,17 +60,12 @@ def test_highest_revenue_comes_first(networks: DataFrame) -> None:
     assert ads.earnings(networks, by="ilrd_network_name")["ad_revenue"].is_monotonic_decreasing
 
 
-def test_prefixed_columns_of_a_joined_frame_are_found(networks: DataFrame) -> None:
-    """Columns that a query of several metrics prefixes with `ilrd_revenue_` are found."""
-    joined = networks.rename(columns={"sum": "ilrd_revenue_sum", "event_count": "ilrd_revenue_event_count"})
-    assert ads.earnings(joined)["ad_revenue"].item() == 12.0
-
-
-def test_the_money_of_another_metric_is_refused(networks: DataFrame) -> None:
-    """A `sum` that belongs to `revenue` is not taken for ad revenue."""
-    networks.attrs["gamelens"]["asked"]["metric"] = "revenue"
-    with pytest.raises(BadQuery, match="query ilrd_revenue as well"):
-        ads.earnings(networks)
+def test_what_the_frame_lacks_is_named_with_the_query(networks: DataFrame) -> None:
+    """The money of another metric is not taken for ad revenue, and the count of impressions has to be asked for."""
+    with pytest.raises(BadQuery, match="has no ilrd_revenue: query ilrd_revenue as well"):
+        ads.earnings(networks.rename(columns={"ilrd_revenue": "revenue"}))
+    with pytest.raises(BadQuery, match="has no impressions: query ecpm as well"):
+        ads.earnings(networks.drop(columns="ilrd_revenue_event_count"))
 
 
 def test_impressions_per_player_count_the_players_of_each_day() -> None:
@@ -79,7 +74,7 @@ def test_impressions_per_player_count_the_players_of_each_day() -> None:
         timestamp=["2026-11-01", "2026-11-02"],
         user_unique=[10, 30],
         ad_impressions_count=[20, 20],
-        sum=[1.0, 3.0],
+        ilrd_revenue=[1.0, 3.0],
     )
     total = ads.per_player(frame).iloc[0]
     assert (total["impressions_per_dau"], total["ad_arpdau"]) == (1.0, 0.1)
@@ -131,7 +126,12 @@ def test_impressions_per_session() -> None:
 
 def test_concentration_of_hand_computed_shares() -> None:
     """Concentration is the sum of squared shares (HHI), with the equal number of networks."""
-    frame = tidy_frame("ilrd_revenue", ilrd_network_name=["A", "B", None], event_count=[1, 1, 1], sum=[6.0, 2.0, 2.0])
+    frame = tidy_frame(
+        "ilrd_revenue",
+        ilrd_network_name=["A", "B", None],
+        ilrd_revenue_event_count=[1, 1, 1],
+        ilrd_revenue=[6.0, 2.0, 2.0],
+    )
     result = ads.concentration(frame, by="ilrd_network_name").iloc[0]
     assert result["hhi"] == pytest.approx(0.36 + 0.04 + 0.04)
     assert result["equal_to"] == pytest.approx(1 / 0.44)
@@ -142,7 +142,9 @@ def test_concentration_of_hand_computed_shares() -> None:
 
 def test_the_unknown_network_can_be_the_largest() -> None:
     """The null network can lead, and is then called (unknown)."""
-    frame = tidy_frame("ilrd_revenue", ilrd_network_name=[None, "B"], event_count=[1, 1], sum=[6.0, 2.0])
+    frame = tidy_frame(
+        "ilrd_revenue", ilrd_network_name=[None, "B"], ilrd_revenue_event_count=[1, 1], ilrd_revenue=[6.0, 2.0]
+    )
     assert ads.concentration(frame, by="ilrd_network_name").iloc[0]["largest"] == "(unknown)"
 
 

@@ -30,7 +30,7 @@ def test_money_of_each_install_day_is_that_of_its_players() -> None:
         "revenue",
         installed_on=["2026-11-01", "2026-11-01", "2026-10-01", None, "2026-11-02"],
         ab_variant_id=["new", None, "ctrl", "ctrl", None],
-        sum=[4.5, 9.0, 1.0, 1.0, 2.0],
+        revenue=[4.5, 9.0, 1.0, 1.0, 2.0],
     )
     result = experiments.per_new_player(installs(), spent)
     assert result["measure"].unique().tolist() == ["revenue per player"]

@@ -76,8 +76,8 @@ def networks() -> Answers:
                     "game_id": "1",
                     "game": "Tile",
                     "ilrd_network_name": name,
-                    "event_count": n,
-                    "sum": n / 100,
+                    "ilrd_revenue_event_count": n,
+                    "ilrd_revenue": n / 100,
                 }
                 for name, n in counts.items()
             ]
@@ -103,7 +103,7 @@ def cohorts() -> Answers:
                         "game": "Tile",
                         "country_code": country,
                         "new_users": 60,
-                        "retention": returned / 60,
+                        "retention_retro": returned / 60,
                     }
                 )
         return [with_receipt(days_of(rows), ["new_users", "retention_retro"])]
@@ -201,7 +201,9 @@ def test_late_data_does_not_hide_a_fall(players: DataFrame, amounts: dict[str, A
 def test_a_restatement_of_unknown_size_hides_a_share_once_settled(networks: Answers, hours: int, severity: str) -> None:
     """A restatement of unknown size explains a fall in a share only once the day is settled."""
     answers = networks(lambda day, counts: counts.update(Beta=0) if day == DAYS - 1 else None)
-    restated = restatement(metric="ilrd_revenue", field="event_count", before=None, after=None, hours=hours)
+    restated = restatement(
+        metric="ilrd_revenue", field="ilrd_revenue_event_count", before=None, after=None, hours=hours
+    )
     row = row_of(board_of(answers, restatements=restated), "network_share", "Beta")
     assert row["severity"] == severity
 

@@ -52,7 +52,7 @@ FORMATS = {
 
 
 def named(column: str, *values: str | None) -> DataFrame:
-    return ads.with_canonical_names(tidy_frame("ilrd_revenue", **{column: values}, sum=[1.0] * len(values)))
+    return ads.with_canonical_names(tidy_frame("ilrd_revenue", **{column: values}, ilrd_revenue=[1.0] * len(values)))
 
 
 @pytest.mark.parametrize(("raw", "name"), NETWORKS.items())
@@ -133,10 +133,12 @@ def test_ad_events_and_impressions_join_on_the_network() -> None:
     """`ad_sdk_name` is lower case without spaces, `ilrd_network_name` is not."""
     shown = ads.with_canonical_names(tidy_frame(ad_sdk_name=["unityads", "googleadmob"], event_count=[3, 4]))
     paid = ads.with_canonical_names(
-        tidy_frame(ilrd_network_name=["Unity Ads", "com.google.ads.mediation.admob.AdMobAdapter"], sum=[1.0, 2.0])
+        tidy_frame(
+            ilrd_network_name=["Unity Ads", "com.google.ads.mediation.admob.AdMobAdapter"], ilrd_revenue=[1.0, 2.0]
+        )
     )
     both = shown.astype({"network": "object"}).merge(paid.astype({"network": "object"}), on="network")
-    assert both[["event_count", "sum"]].to_numpy().tolist() == [[3, 1.0], [4, 2.0]]
+    assert both[["event_count", "ilrd_revenue"]].to_numpy().tolist() == [[3, 1.0], [4, 2.0]]
 
 
 def test_a_frame_without_names_is_refused() -> None:
@@ -154,7 +156,12 @@ def test_an_empty_frame_gets_empty_columns() -> None:
 
 def test_analyses_merge_the_spellings_of_one_network() -> None:
     """Earnings and fill rates by network are those of all its spellings."""
-    frame = tidy_frame("ilrd_revenue", ilrd_network_name=["AdMob", "googleadmob"], event_count=[1, 1], sum=[1.0, 2.0])
+    frame = tidy_frame(
+        "ilrd_revenue",
+        ilrd_network_name=["AdMob", "googleadmob"],
+        ilrd_revenue_event_count=[1, 1],
+        ilrd_revenue=[1.0, 2.0],
+    )
     assert ads.earnings(frame, by="network")["ad_revenue"].tolist() == [3.0]
     events = tidy_frame(
         "event_count", ad_action=["request", "show"], ad_sdk_name=["admob", "googleadmob"], event_count=[4, 1]
@@ -167,8 +174,8 @@ def test_formats_of_two_vendors_are_one_format() -> None:
     frame = tidy_frame(
         "ilrd_revenue",
         ilrd_adunit_format=["REWARDED", "rewarded_video", "REWARDED_VIDEO", "INTER"],
-        event_count=[10] * 4,
-        sum=[32.5, 20.0, 15.5, 32.0],
+        ilrd_revenue_event_count=[10] * 4,
+        ilrd_revenue=[32.5, 20.0, 15.5, 32.0],
     )
     top = ads.largest_share(ads.earnings(frame, by="format"), "format")
     assert (top.subject, top.size) == ({"format": "rewarded_video"}, 0.68)
@@ -177,7 +184,9 @@ def test_formats_of_two_vendors_are_one_format() -> None:
 def test_concentration_counts_networks_and_not_spellings() -> None:
     """Five equal spellings are spread or not, three networks behind them are concentrated."""
     spellings = ["AppLovin", "com.applovin.mediation.ApplovinAdapter", "AdMob", "googleadmob", "Unity Ads", "unityads"]
-    frame = tidy_frame("ilrd_revenue", ilrd_network_name=spellings, event_count=[1] * 6, sum=[1.0] * 6)
+    frame = tidy_frame(
+        "ilrd_revenue", ilrd_network_name=spellings, ilrd_revenue_event_count=[1] * 6, ilrd_revenue=[1.0] * 6
+    )
     held = ads.concentration(frame, by="ilrd_network_name").iloc[0]
     assert (held["values"], held["hhi"]) == (3, pytest.approx(1 / 3))
 
@@ -190,8 +199,8 @@ def test_health_watches_the_share_of_a_network_under_one_name() -> None:
         timestamp=days * 2,
         game=["A"] * 20,
         ilrd_network_name=["AdMob"] * 5 + ["googleadmob"] * 5 + ["Unity Ads"] * 10,
-        event_count=[300] * 20,
-        sum=[1.0] * 20,
+        ilrd_revenue_event_count=[300] * 20,
+        ilrd_revenue=[1.0] * 20,
     )
     series = health.daily([frame])
     shares = series[series["watch"] == "network_share"]

@@ -25,24 +25,31 @@ def earned(**countries: float) -> DataFrame:
         "ilrd_revenue",
         timestamp=["2026-11-01"] * len(countries),
         country_code=[*countries],
-        event_count=[1000] * len(countries),
-        sum=[*countries.values()],
+        ilrd_revenue_event_count=[1000] * len(countries),
+        ilrd_revenue=[*countries.values()],
     )
     return ads.earnings(frame, by="country_code")
 
 
 def revenue_of(money: float, count: int, day: str) -> DataFrame:
     """Return ad revenue of one network on one day."""
-    return tidy_frame("ilrd_revenue", timestamp=[day], ilrd_network_name=["A"], event_count=[count], sum=[money])
+    return tidy_frame(
+        "ilrd_revenue", timestamp=[day], ilrd_network_name=["A"], ilrd_revenue_event_count=[count], ilrd_revenue=[money]
+    )
 
 
 def test_ad_revenue_is_a_sum_over_days() -> None:
     """Four dollars on each of two days are eight, without an interval."""
-    frame = tidy_frame("ilrd_revenue", timestamp=["2026-11-01", "2026-11-02"], event_count=[10, 10], sum=[4.0, 4.0])
+    frame = tidy_frame(
+        "ilrd_revenue",
+        timestamp=["2026-11-01", "2026-11-02"],
+        ilrd_revenue_event_count=[10, 10],
+        ilrd_revenue=[4.0, 4.0],
+    )
     claim = ads.earned_claim(frame)
     assert (claim.size, claim.text) == (8.0, "Ads earned $8.00 over 2 days.")
     assert math.isnan(claim.low)
-    assert ads.earned_claim(frame[:0]) == ads.earned_claim(frame.assign(sum=0.0))
+    assert ads.earned_claim(frame[:0]) == ads.earned_claim(frame.assign(ilrd_revenue=0.0))
 
 
 def test_the_first_countries_have_a_share() -> None:

@@ -23,8 +23,8 @@ def period(rows: Period) -> DataFrame:
     frame = DataFrame(
         {
             NETWORK: pd.Categorical(list(rows)),
-            "event_count": pd.array([count for count, _ in rows.values()], dtype="Int64"),
-            "sum": [float(money) for _, money in rows.values()],
+            "ilrd_revenue_event_count": pd.array([count for count, _ in rows.values()], dtype="Int64"),
+            "ilrd_revenue": [float(money) for _, money in rows.values()],
         }
     )
     frame.attrs["gamelens"] = {"asked": {"metric": "ilrd_revenue"}, "requests": 1}
@@ -120,7 +120,13 @@ def test_the_parts_add_up_to_the_cent_in_every_row_and_in_all(before: Period, af
 
 def test_games_keep_their_id_beside_their_title() -> None:
     """A split by game keeps `game_id` before `game`."""
-    before = tidy_frame("ilrd_revenue", game_id=["1", "2"], game=["Tile", "Farm"], event_count=[1, 1], sum=[1.0, 1.0])
+    before = tidy_frame(
+        "ilrd_revenue",
+        game_id=["1", "2"],
+        game=["Tile", "Farm"],
+        ilrd_revenue_event_count=[1, 1],
+        ilrd_revenue=[1.0, 1.0],
+    )
     parts = decompose(before, before, "game")
     assert [*parts.columns[:2]] == ["game_id", "game"]
     assert parts["change"].tolist() == [0.0, 0.0]
@@ -130,7 +136,7 @@ def test_games_keep_their_id_beside_their_title() -> None:
 def test_halves_are_equally_long_and_whole_weeks_where_there_are_any(days: int, each: int) -> None:
     """The two halves are equally long, adjacent and latest, in whole weeks if possible."""
     stamps = [str(day) for day in pd.date_range("2026-10-01", periods=days)]
-    frame = tidy_frame("ilrd_revenue", timestamp=stamps, event_count=[1] * days, sum=[1.0] * days)
+    frame = tidy_frame("ilrd_revenue", timestamp=stamps, ilrd_revenue_event_count=[1] * days, ilrd_revenue=[1.0] * days)
     earlier, later = split_in_halves(frame)
     assert [len(earlier), len(later)] == [each, each]
     assert [*earlier["timestamp"], *later["timestamp"]] == [*frame["timestamp"]][days - 2 * each :]
@@ -138,5 +144,5 @@ def test_halves_are_equally_long_and_whole_weeks_where_there_are_any(days: int, 
 
 def test_halves_of_nothing_are_nothing() -> None:
     """An empty frame has two empty halves."""
-    frame = tidy_frame("ilrd_revenue", timestamp=["2026-11-01"], event_count=[1], sum=[1.0])[:0]
+    frame = tidy_frame("ilrd_revenue", timestamp=["2026-11-01"], ilrd_revenue_event_count=[1], ilrd_revenue=[1.0])[:0]
     assert [len(half) for half in split_in_halves(frame)] == [0, 0]

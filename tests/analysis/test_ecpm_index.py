@@ -24,15 +24,15 @@ def cell(game: str, network: str | None, count: int, price: float) -> DataFrame:
         country_code=["US"] * 14,
         ilrd_adunit_format=["REWARDED"] * 14,
         ilrd_network_name=[network] * 14,
-        event_count=[count] * 14,
-        sum=[count * price * move for move in moves],
+        ilrd_revenue_event_count=[count] * 14,
+        ilrd_revenue=[count * price * move for move in moves],
     )
 
 
 def rows(*parts: DataFrame) -> DataFrame:
     """Return the rows of all *parts* with the receipt of the first."""
     whole = DataFrame({name: [it for part in parts for it in part[name].tolist()] for name in parts[0]})
-    whole = whole.astype({"timestamp": "datetime64[us, UTC]", "event_count": "Int64"})
+    whole = whole.astype({"timestamp": "datetime64[us, UTC]", "ilrd_revenue_event_count": "Int64"})
     texts = ("game", "country_code", "ilrd_adunit_format", "ilrd_network_name")
     whole = whole.astype(dict.fromkeys(texts, "category"))
     whole.attrs = parts[0].attrs
@@ -120,7 +120,7 @@ def test_intervals_hold_the_true_ratio() -> None:
 
 def test_a_missing_column_is_named_with_the_query() -> None:
     """The message names the query to make."""
-    with pytest.raises(BadQuery, match="query ilrd_revenue by day, game, country_code, format and network"):
+    with pytest.raises(BadQuery, match="query ecpm by day, game, country_code, format and network"):
         ads.ecpm_index(cell("A", "X", 1, 1.0).drop(columns="country_code"))
 
 
@@ -160,7 +160,9 @@ def test_a_network_hardly_comparable_is_not_advised() -> None:
 def test_concentration_says_what_the_unknown_revenue_may_change() -> None:
     """The HHI is 1,792; 1,648 if the unknown 12 % are many networks, 2,512 if all are one."""
     money = [30.0, 18.0, 14.0, 10.0, 8.0, 8.0, 12.0]
-    frame = tidy_frame("ilrd_revenue", ilrd_network_name=[*"ABCDEF", None], event_count=[1] * 7, sum=money)
+    frame = tidy_frame(
+        "ilrd_revenue", ilrd_network_name=[*"ABCDEF", None], ilrd_revenue_event_count=[1] * 7, ilrd_revenue=money
+    )
     claim = ads.concentration_claim(ads.concentration(frame, by="network"))
     assert claim.direction == "no clear difference"
     assert (claim.size, claim.low, claim.high) == pytest.approx((0.1792, 0.1648, 0.2512))
@@ -170,7 +172,10 @@ def test_concentration_says_what_the_unknown_revenue_may_change() -> None:
 def test_unknown_revenue_is_said_with_its_reasons() -> None:
     """Networks that forbid their name are told from SDKs that name none."""
     frame = tidy_frame(
-        "ilrd_revenue", ilrd_network_name=["AdMob", "undisclosed", None], event_count=[1] * 3, sum=[70.0, 20.0, 10.0]
+        "ilrd_revenue",
+        ilrd_network_name=["AdMob", "undisclosed", None],
+        ilrd_revenue_event_count=[1] * 3,
+        ilrd_revenue=[70.0, 20.0, 10.0],
     )
     claim = ads.unknown_networks(ads.earnings(frame, by=["network", "network_unknown"]))
     assert claim.text == (

@@ -87,7 +87,7 @@ def test_a_text_is_never_a_formula(tmp_path: Path, text: str) -> None:
 
 def test_receipts_have_a_sheet(tmp_path: Path) -> None:
     """The last sheet has what was asked for each frame that has a receipt."""
-    frame = tidy_frame("revenue", sum=[1.5], event_count=[1])
+    frame = tidy_frame("revenue", revenue=[1.5], revenue_event_count=[1])
     path = gl.export_excel({"ads": frame, "plain": pd.DataFrame({"a": [1]})}, tmp_path / "week.xlsx")
     book = openpyxl.load_workbook(path)
     assert book.sheetnames == ["ads", "plain", "Receipts"]

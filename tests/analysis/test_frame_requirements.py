@@ -18,7 +18,7 @@ from pandas import DataFrame
 from gamelens import analysis
 from gamelens.analysis import ads, decomposition, health, outside_data, retention, revenue
 from gamelens.analysis.tidy_frames.frame_requirements import declared_requirements, public_name
-from gamelens.catalog import DIMENSIONS, METRICS
+from gamelens.catalog import ALIASES, DIMENSIONS, METRICS
 from gamelens.client.query.arguments import query_arguments
 from gamelens.errors import BadQuery
 from gamelens.receipts import Gap, QueryRecord, Receipt
@@ -45,9 +45,9 @@ def player_frame(every: str | None, *, buckets: int = 4, names: tuple[str, ...] 
     return tidy_frame(
         timestamp=[str(day.date()) for day in days for _ in names],
         country_code=[*names] * buckets,
-        revenue_sum=[4.0, 1.0] * buckets,
+        revenue=[4.0, 1.0] * buckets,
         ilrd_revenue_event_count=[900, 300] * buckets,
-        ilrd_revenue_sum=[2.0, 0.5] * buckets,
+        ilrd_revenue=[2.0, 0.5] * buckets,
         user_unique=[100, 50] * buckets,
         paying_users=[4, 1] * buckets,
         ad_impressions_count=[1000, 400] * buckets,
@@ -61,8 +61,8 @@ def ads_frame(names: list[str], *, day: str = "2026-11-02", days: int = 1) -> Da
     return tidy_frame(
         timestamp=[stamp for stamp in stamps for _ in names],
         country_code=names * days,
-        event_count=[100] * len(names) * days,
-        sum=values * days,
+        ilrd_revenue_event_count=[100] * len(names) * days,
+        ilrd_revenue=values * days,
     )
 
 
@@ -270,7 +270,7 @@ def install_money(every: str | None) -> tuple[DataFrame, DataFrame]:
         timestamp=(days if every == "day" else [days[0]] * 7 + [days[7]] * 3) + days[7:] * 2,
         installed_on=days + days[:6],
         install_publisher=["ads"] * 16,
-        sum=[10.0] * 16,
+        revenue=[10.0] * 16,
     )
     if every is not None:
         money = asked(
@@ -309,8 +309,8 @@ def test_money_has_the_column_that_makes_the_groups(cohorts: DataFrame) -> None:
         ["revenue", "ilrd_revenue", "user_unique"],
         timestamp=days,
         installed_on=days,
-        revenue_sum=[1.0, 2.0],
-        ilrd_revenue_sum=[1.0, 2.0],
+        revenue=[1.0, 2.0],
+        ilrd_revenue=[1.0, 2.0],
         user_unique=[10, 10],
     )
     with pytest.raises(BadQuery, match=re.escape("retention.ltv(money) has no game")):
@@ -351,7 +351,7 @@ def test_a_declaration_names_real_arguments_metrics_and_dimensions() -> None:
         declared = declared_requirements(function)
         assert set(declared) <= set(inspect.signature(function).parameters), name
         for requirements in declared.values():
-            assert set(requirements.metrics) <= {*METRICS, "retention"}, name
+            assert set(requirements.metrics) <= {*METRICS, *ALIASES, "retention"}, name
             assert set(requirements.splits) <= set(DIMENSIONS), name
 
 
@@ -431,6 +431,12 @@ def test_a_missing_library_is_named_with_its_extra(monkeypatch: pytest.MonkeyPat
     """Without scipy, an analysis that needs it says which extra to install."""
     monkeypatch.setitem(sys.modules, "scipy.stats", None)
     days = ["2026-11-02", "2026-11-03"]
-    frame = tidy_frame(timestamp=days, game=["A", "A"], country_code=["US", "US"], event_count=[9, 9], sum=[1.0, 2.0])
+    frame = tidy_frame(
+        timestamp=days,
+        game=["A", "A"],
+        country_code=["US", "US"],
+        ilrd_revenue_event_count=[9, 9],
+        ilrd_revenue=[1.0, 2.0],
+    )
     with pytest.raises(ModuleNotFoundError, match=r"price_changes needs scipy: pip install 'gamelens\[analysis\]'"):
         decomposition.price_changes(frame, frame, "country_code")

@@ -30,7 +30,7 @@ WriteFile = Callable[..., Path]
 
 DAYS = ["2026-11-01", "2026-11-01", "2026-11-02", "2026-11-02"]
 ON = {"timestamp": "day", "country_code": "geo"}
-SPEND = """day,geo,spend,sum,note
+SPEND = """day,geo,spend,revenue,note
 2026-11-01,US,"$1,234.50",1,launch
 2026-11-01,NA,$5.00,2,
 2026-11-02,,$7.00,3,rest
@@ -51,8 +51,8 @@ def revenue() -> DataFrame:
         "revenue",
         timestamp=DAYS,
         country_code=["US", "NA", "US", None],
-        event_count=[1, 2, 3, 4],
-        sum=[10.0, 20.0, 30.0, 40.0],
+        revenue_event_count=[1, 2, 3, 4],
+        revenue=[10.0, 20.0, 30.0, 40.0],
     )
     return with_query(frame)
 
@@ -80,7 +80,7 @@ def file(tmp_path: Path) -> WriteFile:
 def test_columns_stand_beside_the_frame_in_its_order(revenue: DataFrame, file: WriteFile) -> None:
     """Outside columns follow the frame's own, the rows and their order stay."""
     frame, _ = gl.join(revenue, file(SPEND), on=ON)
-    assert [*frame.columns] == [*revenue.columns, "spend", "spend_currency", "sum_spend", "note"]
+    assert [*frame.columns] == [*revenue.columns, "spend", "spend_currency", "revenue_spend", "note"]
     assert frame["spend"].tolist()[:2] + frame["spend"].tolist()[3:] == [1234.5, 5.0, 7.0]
     assert frame["spend"].isna().tolist() == [False, False, True, False]
     assert frame[[*revenue.columns]].equals(revenue)
@@ -92,11 +92,11 @@ def test_dtypes_are_those_of_a_tidy_frame(revenue: DataFrame, file: WriteFile) -
     assert frame.dtypes.astype(str).to_dict() == {
         "timestamp": "datetime64[us, UTC]",
         "country_code": "category",
-        "event_count": "Int64",
-        "sum": "float64",
+        "revenue_event_count": "Int64",
+        "revenue": "float64",
         "spend": "float64",
         "spend_currency": "category",
-        "sum_spend": "Int64",
+        "revenue_spend": "Int64",
         "note": "category",
     }
 
@@ -133,20 +133,20 @@ def test_rows_that_only_the_outside_has_come_last_with_their_keys(revenue: DataF
         "DE",
         -2.0,
     )
-    assert last[["event_count", "sum"]].isna().all()
+    assert last[["revenue_event_count", "revenue"]].isna().all()
 
 
 def test_the_report_has_the_rows_without_a_match(revenue: DataFrame, file: WriteFile) -> None:
     """The report holds the unmatched rows of both sides, the outside ones by file row."""
     report = gl.join(revenue, file(SPEND), on=ON).report
-    assert report.only_left["event_count"].tolist() == [3]
+    assert report.only_left["revenue_event_count"].tolist() == [3]
     assert (report.only_right.index.tolist(), report.only_right["geo"].tolist()) == ([5], ["DE"])
 
 
 def test_the_share_is_that_of_the_main_metric(revenue: DataFrame, file: WriteFile) -> None:
     """The matched share is of the main metric: 70 of 100 dollars."""
     report = gl.join(revenue, file(SPEND), on=ON).report
-    assert (report.matched_share, report.share_of) == (0.7, "revenue (sum)")
+    assert (report.matched_share, report.share_of) == (0.7, "revenue")
 
 
 def test_the_share_of_a_metric_that_does_not_add_up_is_of_rows(file: WriteFile) -> None:
@@ -168,16 +168,16 @@ def test_explain_says_it_in_words(revenue: DataFrame, file: WriteFile) -> None:
     text = gl.join(revenue, file(SPEND), on=ON).report.explain()
     assert text.splitlines() == [
         "Joined with spend.csv on timestamp = day, country_code = geo, left.",
-        "3 of 4 rows found a counterpart: 70.0% of revenue (sum).",
+        "3 of 4 rows found a counterpart: 70.0% of revenue.",
         "1 row of the frame found none: (2026-11-02, US).",
         "1 row of spend.csv found none: row 5 (2026-11-09, DE).",
-        "sum of spend.csv is called sum_spend.",
+        "revenue of spend.csv is called revenue_spend.",
     ]
 
 
 def test_the_repr_is_one_line(revenue: DataFrame, file: WriteFile) -> None:
     """The report's repr is one line with the file and the matched share."""
-    assert repr(gl.join(revenue, file(SPEND), on=ON).report).startswith("<join with spend.csv: 70.0% of revenue (sum)")
+    assert repr(gl.join(revenue, file(SPEND), on=ON).report).startswith("<join with spend.csv: 70.0% of revenue")
 
 
 def test_the_receipt_notes_the_join_and_survives_parquet(revenue: DataFrame, file: WriteFile, tmp_path: Path) -> None:
@@ -186,7 +186,7 @@ def test_the_receipt_notes_the_join_and_survives_parquet(revenue: DataFrame, fil
     frame.to_parquet(tmp_path / "x.parquet")
     receipt = pd.read_parquet(tmp_path / "x.parquet").attrs["gamelens"]
     assert Receipt.of({"gamelens": receipt}).asked == Receipt.of(revenue.attrs).asked
-    share = {"matched_share": 0.7, "share_of": "revenue (sum)"}
+    share = {"matched_share": 0.7, "share_of": "revenue"}
     assert receipt["joined"] == [{"source": "spend.csv", "on": ON, "how": "left", **share}]
 
 
@@ -214,8 +214,8 @@ def test_every_kind_of_file_gives_the_same(revenue: DataFrame, tmp_path: Path, n
 @pytest.mark.parametrize("make", [lambda frame: frame, pa.Table.from_pandas, pl.from_pandas])
 def test_every_kind_of_frame_gives_the_same(revenue: DataFrame, make: Callable[[DataFrame], object]) -> None:
     """pandas, Arrow and polars tables give the same join."""
-    outside = DataFrame({"day": pd.to_datetime(["2026-11-01"]), "geo": pd.Categorical(["NA"]), "sum": [2.5]})
-    assert gl.join(revenue, make(outside), on=ON).frame["sum_other"].dropna().to_dict() == {1: 2.5}
+    outside = DataFrame({"day": pd.to_datetime(["2026-11-01"]), "geo": pd.Categorical(["NA"]), "revenue": [2.5]})
+    assert gl.join(revenue, make(outside), on=ON).frame["revenue_other"].dropna().to_dict() == {1: 2.5}
 
 
 def test_excel_without_openpyxl_says_what_to_install(tmp_path: Path) -> None:
@@ -256,7 +256,7 @@ def test_an_unknown_name_brings_the_nearest(
 
 @pytest.mark.parametrize(
     "arguments",
-    [{"on": {}}, {"on": {"sum": "sum"}}, {"on": {"timestamp": "day", "country_code": "day"}}]
+    [{"on": {}}, {"on": {"revenue": "revenue"}}, {"on": {"timestamp": "day", "country_code": "day"}}]
     + [{"on": ON, name: "x"} for name in ("how", "validate", "aggregate", "decimal")]
     + [{"on": ON, "columns": ["x"]}],
 )
@@ -319,7 +319,7 @@ def test_rows_of_one_key_are_added_up_when_asked(revenue: DataFrame, file: Write
     """With `aggregate="sum"` numbers of a key are added, and equal texts kept."""
     text = SPEND + "2026-11-01,US,$1.00,1,launch\n"
     frame, report = gl.join(revenue, file(text), on=ON, aggregate="sum")
-    assert (frame["spend"][0], frame["sum_spend"][0], frame["note"][0]) == (1235.5, 2, "launch")
+    assert (frame["spend"][0], frame["revenue_spend"][0], frame["note"][0]) == (1235.5, 2, "launch")
     assert report.only_right.index.tolist() == [5]
 
 
@@ -509,7 +509,7 @@ def test_frames_that_were_edited_join_too(file: WriteFile) -> None:
 def test_hours_beyond_the_end_of_the_data_are_left_out(file: WriteFile) -> None:
     """Rows after the interval to which the frame was clipped are not counted."""
     frame = with_query(
-        tidy_frame("revenue", timestamp=["2026-11-01"], sum=[1.0]), interval="2026-11-01T00:00Z/2026-11-02T00:00Z"
+        tidy_frame("revenue", timestamp=["2026-11-01"], revenue=[1.0]), interval="2026-11-01T00:00Z/2026-11-02T00:00Z"
     )
     frame.attrs["gamelens"]["clipped"] = "2026-11-01T00:00Z/2026-11-01T11:00Z"
     hours = "at,cost\n2026-11-01T10:00Z,1.50\n2026-11-01T11:00Z,2.25\n"
@@ -522,7 +522,10 @@ def test_an_exported_frame_joins_back(revenue: DataFrame, tmp_path: Path) -> Non
     path = gl.export_csv(revenue, tmp_path / "x.csv")
     frame, report = gl.join(revenue, path, on=["timestamp", "country_code"])
     assert report.matched_share == 1.0
-    assert (frame["sum_x"].tolist(), frame["event_count_x"].tolist()) == (revenue["sum"].tolist(), [1, 2, 3, 4])
+    assert (frame["revenue_x"].tolist(), frame["revenue_event_count_x"].tolist()) == (
+        revenue["revenue"].tolist(),
+        [1, 2, 3, 4],
+    )
 
 
 KEYS = st.lists(st.tuples(st.sampled_from(DAYS), st.sampled_from(["US", "NA", None])), max_size=12)

@@ -249,7 +249,7 @@ WEEKLY = tidy_frame(
     timestamp=["2026-11-02", "2026-11-09"],
     game=["Tile", "Tile"],
     installed_on=["2026-11-02", "2026-11-02"],
-    revenue_sum=[1.0, 2.0],
+    revenue=[1.0, 2.0],
     user_unique=[5, 3],
 )
 
@@ -260,7 +260,7 @@ WEEKLY = tidy_frame(
         (lambda money: money.drop(columns="game"), r'has no game: use lens.query\(.*"game"'),
         (lambda money: money.drop(columns="installed_on"), r'has no installed_on: use lens.query\(.*"installed_on"'),
         (lambda money: money.drop(columns="user_unique"), "has no user_unique"),
-        (lambda money: money.drop(columns=["revenue_sum", "ilrd_revenue_sum"]), "neither revenue nor ilrd_revenue"),
+        (lambda money: money.drop(columns=["revenue", "ilrd_revenue"]), "neither revenue nor ilrd_revenue"),
         (lambda money: WEEKLY, 'needs one row a day, .* every="day"'),
         (lambda money: 0.1, "is not a frame: query revenue, ilrd_revenue and user_unique by installed_on"),
     ],

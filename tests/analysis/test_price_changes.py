@@ -35,7 +35,14 @@ def played(
                 money = number * price * rng.lognormal(-(SIGMA**2) / 2, SIGMA, count).sum()
                 rows.append((str(day), game, network, count, float(money)))
     stamps, games, networks, counts, sums = zip(*rows, strict=True)
-    return tidy_frame("ilrd_revenue", timestamp=stamps, game=games, **{NETWORK: networks}, event_count=counts, sum=sums)
+    return tidy_frame(
+        "ilrd_revenue",
+        timestamp=stamps,
+        game=games,
+        **{NETWORK: networks},
+        ilrd_revenue_event_count=counts,
+        ilrd_revenue=sums,
+    )
 
 
 def wandering(segments: int, memory: float, rng: np.random.Generator) -> DataFrame:
@@ -49,8 +56,8 @@ def wandering(segments: int, memory: float, rng: np.random.Generator) -> DataFra
         timestamp=stamps * segments,
         game=["Tile"] * walk.size,
         **{NETWORK: [f"network {number}" for number in range(segments) for _ in stamps]},
-        event_count=[100] * walk.size,
-        sum=(0.01 * np.exp(0.2 * walk)).ravel().tolist(),
+        ilrd_revenue_event_count=[100] * walk.size,
+        ilrd_revenue=(0.01 * np.exp(0.2 * walk)).ravel().tolist(),
     )
 
 
@@ -80,10 +87,10 @@ def test_a_shift_between_games_is_no_change_of_price() -> None:
 
 def test_the_effect_is_the_later_revenue_beside_the_earlier_price() -> None:
     """Ten impressions a day at 2 instead of 1 dollar are ten dollars a day more."""
-    columns: dict[str, list[object]] = {"game": ["Tile"] * 6, NETWORK: ["A"] * 6, "event_count": [10] * 6}
+    columns: dict[str, list[object]] = {"game": ["Tile"] * 6, NETWORK: ["A"] * 6, "ilrd_revenue_event_count": [10] * 6}
     days = [str(day) for day in pd.date_range("2026-10-01", periods=12)]
-    before = tidy_frame("ilrd_revenue", timestamp=days[:6], **columns, sum=[9.0, 11.0] * 3)
-    after = tidy_frame("ilrd_revenue", timestamp=days[6:], **columns, sum=[20.0, 20.0] * 3)
+    before = tidy_frame("ilrd_revenue", timestamp=days[:6], **columns, ilrd_revenue=[9.0, 11.0] * 3)
+    after = tidy_frame("ilrd_revenue", timestamp=days[6:], **columns, ilrd_revenue=[20.0, 20.0] * 3)
     row = price_changes(before, after, NETWORK).iloc[0]
     assert (row["ratio"], row["effect"], row["volume"]) == (2.0, 60.0, 60)
 

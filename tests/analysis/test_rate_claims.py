@@ -62,9 +62,9 @@ def players(worth: dict[str, float], *, days: Sequence[str] = DAYS, spread: floa
         user_unique=active,
         session_unique=sessions,
         ad_impressions_count=shown,
-        ilrd_revenue_sum=money,
+        ilrd_revenue=money,
         ilrd_revenue_event_count=shown,
-        revenue_sum=[0.0] * len(rows),
+        revenue=[0.0] * len(rows),
     )
 
 
@@ -138,7 +138,7 @@ def test_no_empty_break_is_no_loss() -> None:
 def test_the_worth_of_empty_breaks_is_their_number_at_the_average_ecpm() -> None:
     """1,000 empty breaks at an eCPM of 10 dollars are 10 dollars."""
     frame = tidy_frame("event_count", ad_type=["banner"], ad_action=["failed_show"], event_count=[1000])
-    daily = tidy_frame("ilrd_revenue", event_count=[2000], sum=[20.0])
+    daily = tidy_frame("ilrd_revenue", ilrd_revenue_event_count=[2000], ilrd_revenue=[20.0])
     claim = ads.empty_break_worth(frame, daily)
     assert (claim.size, claim.unit) == (10.0, "USD")
     assert "$10.00" in claim.text
@@ -186,7 +186,7 @@ def test_equal_games_are_ranked_in_one_of_twenty_draws_at_most() -> None:
 
 def test_arpdau_counts_purchases_and_ads() -> None:
     """Purchases of 50 dollars a day beside 100 of ads make 15 cents for each of 1,000 players."""
-    frame = players({"Tile": 0.1}, spread=0.0).assign(revenue_sum=50.0)
+    frame = players({"Tile": 0.1}, spread=0.0).assign(revenue=50.0)
     whole, alone = revenue.arpdau_claims(frame)
     assert whole.size == pytest.approx(0.15)
     assert (alone.direction, alone.subject) == ("unknown", {"game": "Tile"})
@@ -199,8 +199,8 @@ def test_the_share_of_ads_is_counted() -> None:
         ["revenue", "ilrd_revenue"],
         timestamp=["2026-11-01"] * 2,
         game=["Tile", "Farm"],
-        revenue_sum=[50.0, 0.0],
-        ilrd_revenue_sum=[50.0, 100.0],
+        revenue=[50.0, 0.0],
+        ilrd_revenue=[50.0, 100.0],
     )
     whole, most = revenue.source_claims(frame)
     assert (whole.size, most.subject, most.size) == (0.75, {"game": "Farm"}, 1.0)

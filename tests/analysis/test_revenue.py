@@ -20,8 +20,8 @@ def daily() -> DataFrame:
         timestamp=["2026-11-01", "2026-11-01", "2026-11-02"],
         game_id=["1", "2", "1"],
         game=["Tile", "Farm", "Tile"],
-        revenue_sum=[30.0, None, 10.0],
-        ilrd_revenue_sum=[10.0, 2.0, 10.0],
+        revenue=[30.0, None, 10.0],
+        ilrd_revenue=[10.0, 2.0, 10.0],
         user_unique=[100, 50, 100],
         paying_users=[3, None, 1],
     )
@@ -79,8 +79,8 @@ def test_a_null_group_keeps_its_money(analysis: Callable[..., DataFrame]) -> Non
         ["revenue", "ilrd_revenue", "user_unique", "paying_users"],
         timestamp=["2026-11-01"] * 3,
         country_code=["US", None, None],
-        revenue_sum=[1.0, 2.0, 3.0],
-        ilrd_revenue_sum=[0.5, None, 0.5],
+        revenue=[1.0, 2.0, 3.0],
+        ilrd_revenue=[0.5, None, 0.5],
         user_unique=[10, 20, None],
         paying_users=[1, 1, 4],
     )
@@ -101,8 +101,8 @@ def test_money_without_players_is_no_arpdau() -> None:
     frame = tidy_frame(
         ["revenue", "ilrd_revenue", "user_unique"],
         timestamp=["2026-11-01"],
-        revenue_sum=[4.0],
-        ilrd_revenue_sum=[1.0],
+        revenue=[4.0],
+        ilrd_revenue=[1.0],
         user_unique=[0],
     )
     assert revenue.arpdau(frame)[["iap_arpdau", "ad_arpdau", "arpdau"]].isna().to_numpy().all()

@@ -41,7 +41,7 @@ def came_back(**values: tuple[int, float, int, float]) -> DataFrame:
                     "timestamp": FIRST + pd.Timedelta(days=day),
                     "country_code": country,
                     "new_users": number,
-                    "retention": retention,
+                    "retention_retro": retention,
                 }
             )
     return DataFrame(rows).astype({"country_code": "category", "new_users": "Int64"})
@@ -108,7 +108,7 @@ def test_a_build_that_is_new_is_held_against_the_others() -> None:
     old = came_back(old=(200, 0.40, 0, 0.0))
     new = came_back(new=(0, 0.0, 200, 0.20)).loc[lambda rows: rows["timestamp"] >= LAST - pd.Timedelta(days=1)]
     frame = pd.concat([old.astype({"country_code": str}), new.astype({"country_code": str})])
-    frame = frame[(frame["new_users"] > 0) | (frame["retention"] > 0)].rename(columns={"country_code": "build"})
+    frame = frame[(frame["new_users"] > 0) | (frame["retention_retro"] > 0)].rename(columns={"country_code": "build"})
     segments = health.segments(frame, WATCHED["retention_d1"], "build", day=LAST)
     top = segments.iloc[0]
     assert (top["segment"], top["expected"], top["value"]) == ("new", pytest.approx(0.4), pytest.approx(0.2))
@@ -124,14 +124,14 @@ def test_a_network_that_is_dead_on_one_platform() -> None:
             "timestamp": FIRST + pd.Timedelta(days=day),
             "platform": platform,
             "ilrd_network_name": network,
-            "event_count": 0 if (platform, network, day) == ("android", "Beta", DAYS - 1) else size,
-            "sum": 1.0,
+            "ilrd_revenue_event_count": 0 if (platform, network, day) == ("android", "Beta", DAYS - 1) else size,
+            "ilrd_revenue": 1.0,
         }
         for platform, size in (("android", 400), ("ios", 100))
         for network in ("Alpha", "Beta", None)
         for day in range(DAYS)
     ]
-    frame = DataFrame(rows).astype({"event_count": "Int64"})
+    frame = DataFrame(rows).astype({"ilrd_revenue_event_count": "Int64"})
     segments = health.segments(frame, WATCHED["network_share"], "platform", day=LAST, segment="Beta")
     assert health.verdict(segments) == "one segment"
     assert segments.iloc[0][["segment", "value"]].tolist() == ["android", 0.0]

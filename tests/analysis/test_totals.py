@@ -15,9 +15,17 @@ DAYS = ["2026-11-01", "2026-11-02"]
 def test_counts_and_money_are_summed_and_the_mean_made_again() -> None:
     """Counts and money are summed, and the mean is sum per event (Wire 4.14, Adding up)."""
     frame = tidy_frame(
-        "revenue", timestamp=DAYS, event_count=[1, 3], mean=[4.0, 2.0], sum=[4.0, 6.0], sum_cents=[400.0, 600.0]
+        "revenue",
+        timestamp=DAYS,
+        revenue_event_count=[1, 3],
+        revenue_mean=[4.0, 2.0],
+        revenue=[4.0, 6.0],
+        revenue_sum_cents=[400.0, 600.0],
     )
-    assert total(frame).iloc[0].to_dict() == {"event_count": 4, "mean": 2.5, "sum": 10.0, "sum_cents": 1000.0}
+    assert total(frame).iloc[0].to_dict() == {
+        **{"revenue_event_count": 4, "revenue_mean": 2.5},
+        **{"revenue": 10.0, "revenue_sum_cents": 1000.0},
+    }
 
 
 def test_dtypes_stay() -> None:
@@ -54,7 +62,7 @@ def test_ratios_come_from_their_parts() -> None:
         game_id=["1", "2"],
         arpu=[1.0, 0.5],
         user_unique=[10, 30],
-        total_revenue=[1000, 1500],
+        total_revenue_cents=[1000, 1500],
     )
     assert total(frame)["arpu"].item() == 0.625
 
@@ -66,8 +74,8 @@ def test_session_length_is_weighted_by_the_sessions_that_ended() -> None:
         timestamp=DAYS[:1] * 2,
         game_id=["1", "2"],
         session_length=[60.0, 30.0],
-        session_unique=[2, 4],
-        total_session_length=[120, 120],
+        session_length_count=[2, 4],
+        session_length_sum=[120, 120],
     )
     assert total(frame)["session_length"].item() == 40.0
 

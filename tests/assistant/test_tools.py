@@ -30,10 +30,10 @@ def test_a_number_is_that_of_the_ledger_and_has_its_receipt(server: AssistantSer
     """Rows are the ledger's, with units, interval, definition and what may be added up."""
     body = reply(server, "query", metric="revenue", over=WEEK, by="country_code", every="all").body
     truth = ledger.metric("revenue", interval="2026-11-13/2026-11-20", granularity="all", by=["country_code"])
-    place = {name: body["columns"].index(name) for name in ("country_code", "event_count", "sum")}
-    rows = {row[place["country_code"]]: (row[place["event_count"]], row[place["sum"]]) for row in body["rows"]}
-    assert rows == {row["country_code"]: (row["event_count"], pytest.approx(row["sum"])) for row in truth}
-    assert body["units"]["sum"] == "USD"
+    place = {name: body["columns"].index(name) for name in ("country_code", "revenue")}
+    rows = {row[place["country_code"]]: row[place["revenue"]] for row in body["rows"]}
+    assert rows == {row["country_code"]: pytest.approx(row["sum"]) for row in truth}
+    assert body["units"]["revenue"] == "USD"
     receipt = body["receipt"]
     assert (receipt["interval"], receipt["requests"]) == ("2026-11-13T00:00Z/2026-11-20T00:00Z", 1)
     assert receipt["definitions"] == {"revenue": "purchases (USD)"}

@@ -21,9 +21,8 @@ from typing import Any, NamedTuple
 import duckdb
 import pytest
 
-from gamelens.sandbox.imports.decoded_group import DecodedGroup, GameIds, table_columns
-from gamelens.sandbox.imports.import_counts import ImportCounts, ReadFile
-from gamelens.sandbox.imports.import_run import CHUNK_ROWS, import_raw_events, read_lines
+from gamelens.sandbox.imports.import_counts import GameIds, ImportCounts
+from gamelens.sandbox.imports.import_run import CHUNK_ROWS, DecodedGroup, import_raw_events
 from gamelens.sandbox.imports.source_files import find_files
 from gamelens.sandbox.server import Sandbox, SandboxOptions
 from gamelens.simulator import ExportFormat, export_raw, load_scenario
@@ -96,19 +95,12 @@ def decode(kind: ExportFormat, folder: Path, scratch: Path) -> int:
     """Decode the files into the columns of the lake, without building its tables."""
     files = find_files([str(folder)])
     counts = ImportCounts(files, [], None)
-    group = DecodedGroup(scratch / "group", GameIds(["1001", "1002", "2001"], {}))
-    if kind == "raw-json":
-        rest, first = deque(files), 0
-        while rest:
-            read = list[ReadFile]()
-            group.add_lines(read_lines(rest, read, counts, first_seq=first, most=CHUNK_ROWS, scratch=scratch), read)
-            first += sum(each.rows for each in read)
-    else:
-        first = 0
-        for file in files:
-            each = ReadFile(file, first)
-            group.add_table(each, Path(file.url), table_columns(Path(file.url)))
-            first += each.rows
+    group, rest, first = DecodedGroup(scratch / "group", GameIds(["1001", "1002", "2001"], {}), counts), deque(files), 0
+    while rest:
+        if kind == "raw-json":
+            first += group.add_lines(rest, first_seq=first, most=CHUNK_ROWS)
+        else:
+            first += group.add_table(rest.popleft(), first_seq=first)
     group.close()
     return group.events
 

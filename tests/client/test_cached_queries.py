@@ -243,13 +243,13 @@ def test_a_late_event_is_seen_at_the_next_refresh(shop: Stage, folder: Path, clo
     assert_equal(after, quick(watch).query("revenue", **QUARTER))
     restated = lens.restatements("revenue").set_index("field")
     assert restated["timestamp"].dt.strftime("%F").unique().tolist() == ["2026-11-18"]
-    sums = [restated.loc["sum", name] for name in ("before", "after", "moved", "rows")]
+    sums = [restated.loc["revenue", name] for name in ("before", "after", "moved", "rows")]
     assert sums == pytest.approx([11.96, 111.96, 100, 1])
-    assert restated.loc["event_count", "moved"] == 1
+    assert restated.loc["revenue_event_count", "moved"] == 1
     assert str(restated["as_of"].iloc[0]) == "2026-11-21 10:00:00+00:00"
     assert str(restated["before_as_of"].iloc[0]) == "2026-11-20 10:00:00+00:00"
     assert lens.restatements("user_unique").empty
-    assert before["sum"].sum() < after["sum"].sum()
+    assert before["revenue"].sum() < after["revenue"].sum()
 
 
 def test_a_settled_day_stays_until_it_is_refreshed(shop: Stage, folder: Path, clock: ManualClock) -> None:
@@ -266,11 +266,11 @@ def test_a_settled_day_stays_until_it_is_refreshed(shop: Stage, folder: Path, cl
     after = lens.refresh(before)
     assert_equal(before, untouched)
     assert_equal(after, quick(watch).query("revenue", **over))
-    restated = [entry for entry in after.attrs["gamelens"]["restated"] if entry["field"] == "sum"]
+    restated = [entry for entry in after.attrs["gamelens"]["restated"] if entry["field"] == "revenue"]
     assert [(entry["timestamp"][:10], entry["rows"]) for entry in restated] == [("2026-11-01", 1)]
     assert (restated[0]["before"], restated[0]["after"]) == pytest.approx((11.96, 111.96))
     listed = lens.restatements("revenue").set_index("field")
-    assert listed.loc["sum", "moved"] == pytest.approx(100)
+    assert listed.loc["revenue", "moved"] == pytest.approx(100)
     watch.clear()
     assert_equal(lens.query("revenue", **over), after)
     assert watch.queries == []
@@ -293,10 +293,10 @@ def test_a_refresh_works_without_a_cache(shop: Stage, clock: ManualClock) -> Non
     before = lens.query("revenue", over="2026-10-20/2026-11-10", every="week")
     next_day(shop, clock, sale("2026-11-01", 10_000))
     after = lens.refresh(before)
-    assert after["sum"].sum() - before["sum"].sum() == pytest.approx(100)
+    assert after["revenue"].sum() - before["revenue"].sum() == pytest.approx(100)
     restated = lens.restatements("revenue").set_index("field")
-    assert str(restated.loc["sum", "timestamp"])[:10] == "2026-10-26"
-    assert restated.loc["sum", "moved"] == pytest.approx(100)
+    assert str(restated.loc["revenue", "timestamp"])[:10] == "2026-10-26"
+    assert restated.loc["revenue", "moved"] == pytest.approx(100)
 
 
 def test_retention_is_cached_too(watch: Watch, folder: Path) -> None:

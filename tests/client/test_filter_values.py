@@ -77,7 +77,7 @@ def test_a_value_with_rows_costs_nothing(watch: Watch) -> None:
 def test_a_value_of_another_day_is_no_mistake(watch: Watch) -> None:
     """A value without rows in the interval, that the service has on another day, does not warn."""
     frame = ask(quick(watch), dim.country_code == "GB")
-    assert (len(frame[frame["sum"] > 0]), frame.lens.receipt.warnings) == (0, ())
+    assert (len(frame[frame["revenue"] > 0]), frame.lens.receipt.warnings) == (0, ())
     assert watch.lists == ["country_code"]
 
 

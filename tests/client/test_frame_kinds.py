@@ -51,7 +51,7 @@ def test_arrow_has_the_columns_rows_and_receipt_of_pandas(world: World, argument
     frame, table = lens.query(**arguments, over=OVER), lens.query(**arguments, over=OVER, to="arrow")
     assert isinstance(table, pa.Table)
     assert table.column_names == frame.columns.tolist()
-    assert arrow_rows(table) == rows_of(frame)
+    assert arrow_rows(table) == rows_of(pd.DataFrame(frame))
     for field in table.schema:
         kind = str(frame[field.name].dtype)
         if kind == "category":
@@ -73,7 +73,7 @@ def test_polars_has_the_columns_and_rows_of_pandas(world: World, arguments: dict
     frame, other = lens.query(**arguments, over=OVER), lens.query(**arguments, over=OVER, to="polars")
     assert isinstance(other, polars.DataFrame)
     assert other.columns == frame.columns.tolist()
-    assert arrow_rows(other.to_arrow()) == rows_of(frame)
+    assert arrow_rows(other.to_arrow()) == rows_of(pd.DataFrame(frame))
     assert other.schema["timestamp"] == polars.Datetime("us", "UTC")
 
 

@@ -273,9 +273,9 @@ Spoil = Callable[[pd.DataFrame], pd.DataFrame | None]
     [
         lambda frame: pd.DataFrame(frame.to_dict("list")),
         lambda frame: frame.drop(columns="platform"),
-        lambda frame: frame.drop(columns="sum"),
+        lambda frame: frame.drop(columns="revenue"),
         lambda frame: frame.drop(columns="timestamp"),
-        lambda frame: frame.rename(columns={"sum": "revenue"}),
+        lambda frame: frame.rename(columns={"revenue": "money"}),
         lambda frame: frame.set_index("timestamp"),
         lambda frame: None,
     ],
@@ -406,7 +406,7 @@ def test_a_refresh_lists_exactly_the_changed_bucket(restated_sandbox: Moved, pla
     assert {entry["timestamp"][:10] for entry in restated} == {bucket}
     assert all(len(set(entry["by"])) == len(entry["by"]) for entry in restated)
     sums = {entry["field"]: entry["after"] - entry["before"] for entry in restated if entry["before"] is not None}
-    expected = {"revenue": ("sum", 100.0), "event_count": ("event_count", 1), "conversion": None, "retention": None}
+    expected = {"revenue": ("revenue", 100.0), "event_count": ("event_count", 1), "conversion": None, "retention": None}
     if pair := expected[arguments["metric"] if isinstance(arguments["metric"], str) else "revenue"]:
         assert sums[pair[0]] == pytest.approx(pair[1])
     assert len(lens.restatements()) == len(restated)

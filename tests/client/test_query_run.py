@@ -191,13 +191,33 @@ def test_two_metrics_stand_side_by_side(lens: Client, script: Script) -> None:
     assert frame[["event_count", "user_unique"]].iloc[0].tolist() == [7, 3]
 
 
-def test_a_field_of_two_metrics_is_named_after_each(lens: Client, script: Script) -> None:
-    """A field that two metrics have is prefixed with the metric's name."""
+def test_a_column_is_named_after_its_metric(lens: Client, script: Script) -> None:
+    """Each metric is one column; what else the service sent comes behind its name, and only if it is asked for."""
     money = {"event_count": 1, "mean": 1.0, "sum": 1.0, "sum_cents": 100.0}
     script.answers["revenue"] = series(**money)
     script.answers["event_count"] = series(event_count=9)
     frame = lens.query(["revenue", "event_count"], over=WEEK)
-    assert frame[["revenue_event_count", "event_count_event_count", "sum"]].iloc[0].tolist() == [1, 9, 1.0]
+    assert frame.drop(columns="timestamp").iloc[0].to_dict() == {"revenue": 1.0, "event_count": 9}
+    whole = lens.query(["revenue", "event_count"], over=WEEK, fields="all")
+    assert whole.drop(columns="timestamp").iloc[0].to_dict() == {
+        **{"revenue": 1.0, "revenue_event_count": 1, "revenue_mean": 1.0, "revenue_sum_cents": 100.0},
+        "event_count": 9,
+    }
+    with pytest.raises(BadQuery, match="fields"):
+        lens.query("revenue", over=WEEK, fields="every")  # type: ignore[arg-type]
+
+
+def test_fields_that_the_catalog_does_not_know_keep_their_names(lens: Client, script: Script) -> None:
+    """Behind the name of the metric where another column is called so; one of an unknown metric is called as it."""
+    script.answers["session_unique"] = series(session_unique=2, new_users=3, surprise=4)
+    script.answers["new_users"] = series(new_users=5)
+    script.answers["brand_new"] = series(value=6)
+    with pytest.warns(UserWarning, match="does not know"):
+        frame = lens.query(["session_unique", "new_users", "brand_new"], over=WEEK)
+    assert frame.drop(columns="timestamp").iloc[0].to_dict() == {
+        **{"session_unique": 2, "session_unique_new_users": 3, "surprise": 4},
+        **{"new_users": 5, "brand_new": 6},
+    }
 
 
 def test_pieces_follow_each_other(lens: Client, script: Script) -> None:

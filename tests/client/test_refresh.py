@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from gamelens.catalog import find_metric
 from gamelens.client.query.arguments import STUDIO_ID, QuerySpec, query_record
 from gamelens.client.query.data_frames import to_frame
 from gamelens.client.query.planner import plan_requests
@@ -53,7 +54,7 @@ def columns(*names: str, **values: Any) -> pa.Table:
         QuerySpec(metrics=("revenue",), by=("studio", "game", "platform"), every="week", games=("1",), studios=()),
         QuerySpec(metrics=("user_unique", "revenue"), where=~(dim.platform == "ios") & dim.build.isin(["1", "2"])),
         QuerySpec(metrics=("revenue",), by=("platform",), top=3, other=True),
-        QuerySpec(metrics=("revenue",), by=("platform", "build"), check=True),
+        QuerySpec(metrics=("revenue",), by=("platform", "build"), check=True, fields="all"),
         QuerySpec(metrics=("returning_users",), by=("platform",), since_days_ago=7),
         QuerySpec(metrics=("brand_new",), by=("brand_new_dimension",)),
     ],
@@ -61,7 +62,8 @@ def columns(*names: str, **values: Any) -> pa.Table:
 def test_the_receipt_holds_the_whole_query(question: QuerySpec) -> None:
     """The query is read back from the receipt without loss."""
     parts = plan_requests(question, WEEK, max_days=None, unknown=question.dimensions, values={STUDIO_ID: ("s1",)})
-    names = {name: name for part in parts for name in schema(part.metric, part.dimensions).names}
+    names = {name for part in parts for name in schema(part.metric, part.dimensions).names}
+    names |= {column for metric in map(find_metric, question.metrics) if metric for column in metric.columns.values()}
     frame = to_frame(pa.table({name: pa.array([], pa.int64()) for name in names}), (), receipt(question))
     assert previous_result(frame).spec == question
 
@@ -87,8 +89,8 @@ def test_a_frame_of_one_metric_is_its_rows_without_titles() -> None:
 
 
 def test_a_field_that_was_named_after_its_metric_gets_its_name_back() -> None:
-    """A prefixed field of one of several metrics is renamed to the service's name."""
-    table = columns(revenue_sum=[1.0], ilrd_revenue_sum=[2.0], revenue_event_count=[3], ilrd_revenue_event_count=[4])
+    """The columns of one of several metrics are renamed to the service's fields."""
+    table = columns(revenue=[1.0], ilrd_revenue=[2.0], revenue_event_count=[3], ilrd_revenue_event_count=[4])
     both = ("revenue", "ilrd_revenue")
     assert rows_of_metric(table, "revenue", (), both).drop_columns("timestamp").to_pylist() == [
         {"event_count": 3, "sum": 1.0}
@@ -108,7 +110,7 @@ def test_a_row_of_the_other_metric_only_is_left_out() -> None:
 
 def test_a_row_whose_ratio_is_null_is_still_a_row() -> None:
     """A row with a null ratio and counts of 0 is kept."""
-    table = columns(arpu=[None], arpu_total_revenue=[0], arpu_user_unique=[0], event_count=[1])
+    table = columns(arpu=[None], total_revenue_cents=[0], user_unique=[0], event_count=[1])
     assert len(rows_of_metric(table, "arpu", (), ("arpu", "event_count"))) == 1
 
 
@@ -131,8 +133,8 @@ def test_a_restatement_becomes_one_record_per_field() -> None:
     )
     entries = restatement_records([it, it])
     assert [(entry.field, entry.before, entry.after, entry.rows) for entry in entries] == [
-        ("event_count", 1.0, 2.0, 2),
-        ("mean", None, None, 2),
+        ("revenue_event_count", 1.0, 2.0, 2),
+        ("revenue_mean", None, None, 2),
     ] * 2
     assert (entries[0].timestamp, entries[0].by) == ("2026-11-01T00:00:00+00:00", ("platform",))
 

@@ -40,12 +40,14 @@ EXCEPT = {
     "explorer": {
         "studios": "called studio: its picker takes one",
         **dict.fromkeys(("when_unavailable", "deadline_s", "on_error", "to", "progress"), RUN),
-        **dict.fromkeys(("other", "check", "whole_buckets"), LATER),
+        **dict.fromkeys(("other", "check", "fields", "whole_buckets"), LATER),
     },
     "assistant": {
         **dict.fromkeys(("deadline_s", "on_error", "to", "progress"), RUN),
         **dict.fromkeys(("games", "studios"), "a filter on game_id is one way to say it, which is enough for a model"),
-        **dict.fromkeys(("other", "check", "whole_buckets", "since_days_ago"), "fewer arguments are chosen better"),
+        **dict.fromkeys(
+            ("other", "check", "fields", "whole_buckets", "since_days_ago"), "fewer arguments are chosen better"
+        ),
     },
     "receipt": {
         **dict.fromkeys(("when_unavailable", "deadline_s", "on_error", "to", "progress"), RUN),

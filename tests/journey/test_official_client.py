@@ -183,6 +183,9 @@ def test_sessions_are_counted(replay: Replay) -> None:
 
 def test_the_purchases_have_their_value(replay: Replay) -> None:
     """Each purchase of the recordings is worth 4.99 dollars (Wire 4.5, Purchase)."""
-    frame = replay.client.query("revenue", over=replay.recording.over)
+    frame = replay.client.query("revenue", over=replay.recording.over, fields="all")
     purchases = replay.recording.purchases
-    assert (frame["event_count"].tolist(), frame["sum"].tolist()) == ([purchases], [round(4.99 * purchases, 2)])
+    assert (frame["revenue_event_count"].tolist(), frame["revenue"].tolist()) == (
+        [purchases],
+        [round(4.99 * purchases, 2)],
+    )

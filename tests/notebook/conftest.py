@@ -42,10 +42,10 @@ def networks() -> DataFrame:
         {
             "timestamp": DAYS.repeat(3),
             "ilrd_network_name": pd.Categorical(["AdMob", HOSTILE, None, "AdMob", HOSTILE, None]),
-            "event_count": pd.array([100, 10, 50, 100, 10, 50], dtype="Int64"),
-            "mean": [0.01] * 6,
-            "sum": [1.0, 0.1, 0.5, 1.0, 0.1, 0.5],
-            "sum_cents": [100.0, 10.0, 50.0, 100.0, 10.0, 50.0],
+            "ilrd_revenue_event_count": pd.array([100, 10, 50, 100, 10, 50], dtype="Int64"),
+            "ilrd_revenue_mean": [0.01] * 6,
+            "ilrd_revenue": [1.0, 0.1, 0.5, 1.0, 0.1, 0.5],
+            "ilrd_revenue_sum_cents": [100.0, 10.0, 50.0, 100.0, 10.0, 50.0],
         }
     )
     frame.attrs["gamelens"] = receipt("ilrd_revenue", ["ilrd_network_name"])

@@ -46,29 +46,31 @@ def test_explain_without_a_receipt_says_so(networks: DataFrame) -> None:
 
 def test_wide_has_a_column_for_each_value(networks: DataFrame) -> None:
     """`wide` has one column per value, the null group as (unknown), the largest first."""
-    wide = networks.lens.wide("sum")
+    wide = networks.lens.wide("ilrd_revenue")
     assert wide.columns.tolist() == ["timestamp", "AdMob", "(unknown)", "<img src=x onerror=alert(1)>"]
     assert wide["(unknown)"].tolist() == [0.5, 0.5]
 
 
 def test_wide_keeps_dtypes_and_receipt(networks: DataFrame) -> None:
     """`wide` keeps the dtype of its number, the timestamps and the receipt."""
-    wide = networks.lens.wide("event_count")
+    wide = networks.lens.wide("ilrd_revenue_event_count")
     assert wide["AdMob"].dtype == "Int64"
     assert wide["timestamp"].dtype == "datetime64[us, UTC]"
     assert wide.attrs == networks.attrs
 
 
-def test_wide_wants_to_know_which_number(networks: DataFrame) -> None:
-    """With several numbers `wide` needs a name, and the message lists them."""
-    with pytest.raises(BadQuery, match=r"must say which number.*event_count, mean, sum, sum_cents"):
+def test_wide_spreads_the_metric(networks: DataFrame) -> None:
+    """The column of the only metric needs no name; of several metrics one must be named, and the message lists them."""
+    assert networks.lens.wide().equals(networks.lens.wide("ilrd_revenue"))
+    networks.attrs["gamelens"]["asked"]["metric"] = ["ilrd_revenue", "revenue"]
+    with pytest.raises(BadQuery, match=r"must say which number.*ilrd_revenue_event_count, .*ilrd_revenue_sum_cents"):
         networks.lens.wide()
 
 
 def test_wide_offers_the_nearest_number(networks: DataFrame) -> None:
     """An unknown number raises `BadQuery` with the nearest name."""
-    with pytest.raises(BadQuery, match="Did you mean `sum_cents`"):
-        networks.lens.wide("sum_cent")
+    with pytest.raises(BadQuery, match="Did you mean `ilrd_revenue_sum_cents`"):
+        networks.lens.wide("ilrd_revenue_sum_cent")
 
 
 def test_wide_without_dimensions_is_the_series(players: DataFrame) -> None:
@@ -78,24 +80,24 @@ def test_wide_without_dimensions_is_the_series(players: DataFrame) -> None:
 
 def test_wide_leaves_na_where_a_group_has_no_row(networks: DataFrame) -> None:
     """A bucket in which a group has no row is NA, not 0."""
-    assert pd.isna(networks[1:].lens.wide("sum").loc[0, "AdMob"])
+    assert pd.isna(networks[1:].lens.wide("ilrd_revenue").loc[0, "AdMob"])
 
 
 def test_wide_joins_two_dimensions_with_a_dot(networks: DataFrame) -> None:
     """Columns of two dimensions are called by both values with a dot between them."""
     split = networks.assign(platform=pd.Categorical(["ios"] * 6))
-    assert "AdMob · ios" in split.lens.wide("sum").columns
+    assert "AdMob · ios" in split.lens.wide("ilrd_revenue").columns
 
 
 def test_wide_of_nothing_is_empty(networks: DataFrame) -> None:
     """`wide` of an empty frame has the timestamp column alone."""
-    assert networks[:0].lens.wide("sum").columns.tolist() == ["timestamp"]
+    assert networks[:0].lens.wide("ilrd_revenue").columns.tolist() == ["timestamp"]
 
 
 def test_a_network_really_called_unknown_is_not_mixed_with_null(networks: DataFrame) -> None:
     """The null group is called (null) if a value is called (unknown)."""
     networks["ilrd_network_name"] = networks["ilrd_network_name"].cat.rename_categories({"AdMob": "(unknown)"})
-    assert {"(unknown)", "(null)"} <= {*networks.lens.wide("sum").columns}
+    assert {"(unknown)", "(null)"} <= {*networks.lens.wide("ilrd_revenue").columns}
 
 
 def test_wide_sends_retention_to_matrix(cohorts: DataFrame) -> None:
@@ -132,7 +134,8 @@ def test_total_is_one_row(networks: DataFrame) -> None:
     """The total is one row, its mean computed again (Wire 4.14, Adding up)."""
     total = networks.lens.total()
     assert total.to_dict("records") == [
-        {"event_count": 320, "mean": 3.2 / 320, "sum": pytest.approx(3.2), "sum_cents": pytest.approx(320)}
+        {"ilrd_revenue_event_count": 320, "ilrd_revenue_mean": 3.2 / 320, "ilrd_revenue": pytest.approx(3.2)}
+        | {"ilrd_revenue_sum_cents": pytest.approx(320)}
     ]
 
 

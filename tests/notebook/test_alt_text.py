@@ -58,7 +58,7 @@ def test_curves_say_ages(cohorts: DataFrame) -> None:
 
 def test_panels_say_every_last_value(networks: DataFrame) -> None:
     """The text of small multiples has the leader and every last value."""
-    text = charts.alt_text(charts.draw_panels(networks, "sum", by="ilrd_network_name"))
+    text = charts.alt_text(charts.draw_panels(networks, "ilrd_revenue", by="ilrd_network_name"))
     assert "3 lines from 16 Nov 2026 to 17 Nov 2026, AdMob leads: AdMob ends at $1.00" in text
 
 

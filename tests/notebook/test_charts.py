@@ -48,7 +48,7 @@ def test_retention_is_cohorts_or_with_a_split_curves(cohorts: DataFrame) -> None
 
 def test_the_main_number_is_what_the_metric_sorts_by(networks: DataFrame) -> None:
     """The number drawn by default is the sort field of the metric (Wire 2.10, Row order)."""
-    assert charts.main_value(networks) == "sum"
+    assert charts.main_value(networks) == "ilrd_revenue"
 
 
 def test_title_and_unit_come_from_the_receipt(networks: DataFrame) -> None:
@@ -91,20 +91,20 @@ def test_a_game_keeps_its_colour_in_every_figure(players: DataFrame) -> None:
 
 def test_a_missing_day_of_a_count_is_drawn_as_zero(networks: DataFrame) -> None:
     """A bucket without a row is 0 for a count."""
-    figure = charts.draw_lines(networks[1:], "sum")
+    figure = charts.draw_lines(networks[1:], "ilrd_revenue")
     assert next(trace for trace in figure.data if trace.name == "AdMob").y.tolist() == [0, 1]
 
 
 def test_a_missing_day_of_a_mean_is_left_open(networks: DataFrame) -> None:
     """A bucket without a row is a gap in the line of a mean."""
-    figure = charts.draw_lines(networks[1:], "mean")
+    figure = charts.draw_lines(networks[1:], "ilrd_revenue_mean")
     assert pd.isna(next(trace for trace in figure.data if trace.name == "AdMob").y[0])
 
 
 def test_beyond_the_top_nothing_is_known_to_be_zero(networks: DataFrame) -> None:
     """In a truncated frame a bucket without a row is a gap, not 0."""
     networks.attrs["gamelens"]["truncated"] = True
-    figure = charts.draw_lines(networks[1:], "sum")
+    figure = charts.draw_lines(networks[1:], "ilrd_revenue")
     assert pd.isna(next(trace for trace in figure.data if trace.name == "AdMob").y[0])
 
 
@@ -126,7 +126,7 @@ def test_rows_are_never_added_up_on_the_way(networks: DataFrame) -> None:
     """Several rows in one bucket raise `BadQuery`, since a mean cannot be added up."""
     two = pd.concat([networks, networks])
     with pytest.raises(BadQuery, match="several rows in one bucket"):
-        charts.draw_lines(two, "mean", by="ilrd_network_name")
+        charts.draw_lines(two, "ilrd_revenue_mean", by="ilrd_network_name")
 
 
 def test_bars_of_several_buckets_are_refused(networks: DataFrame) -> None:
@@ -230,7 +230,9 @@ def test_panels_have_their_own_scale_or_one(players: DataFrame, is_same_scale: b
 
 def test_panels_show_negative_values(networks: DataFrame) -> None:
     """The axis of a panel reaches below 0 for negative values."""
-    figure = charts.draw_panels(networks.assign(sum=[-1.0, 2.0, 3.0] * 2), "sum", by="ilrd_network_name")
+    figure = charts.draw_panels(
+        networks.assign(ilrd_revenue=[-1.0, 2.0, 3.0] * 2), "ilrd_revenue", by="ilrd_network_name"
+    )
     assert min(figure.layout[f"yaxis{place}"].range[0] for place in ("", "2", "3")) == pytest.approx(-1.1)
 
 
@@ -289,10 +291,14 @@ def test_a_time_axis_names_its_bucket(
 ) -> None:
     """In ticks, tooltips, subtitle and alternative text: a month is not its first day."""
     days = ["2026-11-02", "2026-12-07"]
-    frame = tidy_frame("ilrd_revenue", timestamp=days, game=["Tile", "Tile"], sum=[3.0, 4.0], mean=[0.5, 0.25])
+    frame = tidy_frame(
+        "ilrd_revenue", timestamp=days, game=["Tile", "Tile"], ilrd_revenue=[3.0, 4.0], ilrd_revenue_mean=[0.5, 0.25]
+    )
     frame.attrs["gamelens"]["asked"] |= {"every": every}
-    figure = draw(frame, "sum")
+    figure = draw(frame, "ilrd_revenue")
     assert (figure.layout.xaxis.tickformat, figure.layout.xaxis.hoverformat) == (tick, tooltip)
     assert f">USD per {every}" in figure.layout.title.text
-    assert f">USD{of_mean}<" in draw(frame, "mean").layout.title.text.replace(", each on its own scale", "")
+    assert f">USD{of_mean}<" in draw(frame, "ilrd_revenue_mean").layout.title.text.replace(
+        ", each on its own scale", ""
+    )
     assert f"from {first} to " in figure.layout.meta["alt"]

@@ -27,7 +27,9 @@ def parts(money: float = 3.0) -> DataFrame:
         """Return impressions and *amounts* of each network."""
         counts = pd.array([100] * len(amounts), dtype="Int64")
         names = pd.Categorical(list(amounts))
-        frame = DataFrame({"ilrd_network_name": names, "event_count": counts, "sum": [*amounts.values()]})
+        frame = DataFrame(
+            {"ilrd_network_name": names, "ilrd_revenue_event_count": counts, "ilrd_revenue": [*amounts.values()]}
+        )
         frame.attrs["gamelens"] = {"asked": {"metric": "ilrd_revenue"}, "requests": 1}
         return frame
 
@@ -57,7 +59,7 @@ def roas() -> DataFrame:
     """Return the return on spend of a publisher with a hostile name."""
     spend = DataFrame({"timestamp": DAYS[:1], "install_publisher": pd.Categorical([HOSTILE]), "spend": [10.0]})
     money = DataFrame({"timestamp": DAYS[:2], "installed_on": ["2026-11-01"] * 2, "install_publisher": [HOSTILE] * 2})
-    return outside_data.return_on_spend(spend, money.assign(sum=[4.0, 8.0]), ages=[0, 1])
+    return outside_data.return_on_spend(spend, money.assign(revenue=[4.0, 8.0]), ages=[0, 1])
 
 
 def special() -> DataFrame:

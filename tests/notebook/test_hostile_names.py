@@ -64,8 +64,8 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         yield World(
             client=client,
             environment={"GAMELENS_API_KEY": "key-of-acme", "GAMELENS_METRICS_URL": served.world().address},
-            networks=client.query("ilrd_revenue", by=NETWORK, over=OVER, every="all", progress=False),
-            by_day=client.query("ilrd_revenue", by=NETWORK, over=OVER, progress=False),
+            networks=client.query("ilrd_revenue", by=NETWORK, over=OVER, every="all", fields="all", progress=False),
+            by_day=client.query("ilrd_revenue", by=NETWORK, over=OVER, fields="all", progress=False),
             games=client.query(["revenue", "user_unique"], by="game", over=OVER, progress=False),
             cohorts=client.retention([1, 2], by="game", over=OVER, when_unavailable="clip", progress=False),
         )
@@ -75,19 +75,19 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 @pytest.fixture(scope="module")
 def figures(world: World) -> dict[str, Any]:
     """Return one figure of every kind, with hostile names wherever a name may stand."""
-    scores = health.score_days(health.measured(world.games, {"sum": TITLES[0], "user_unique": TITLES[1]}))
+    scores = health.score_days(health.measured(world.games, {"revenue": TITLES[0], "user_unique": TITLES[1]}))
     scores["is_flagged"] = True
-    renamed = world.networks.rename(columns={"sum": NAMES["tag"], "mean": NAMES["mathjax"]})
+    renamed = world.networks.rename(columns={"ilrd_revenue": NAMES["tag"], "ilrd_revenue_mean": NAMES["mathjax"]})
     return {
         "lines": charts.draw_lines(world.by_day),
-        "lines of games": charts.draw_lines(world.games, "sum", title=NAMES["tag"]),
+        "lines of games": charts.draw_lines(world.games, "revenue", title=NAMES["tag"]),
         "bars": charts.draw_bars(world.networks),
         "bars of strange columns": charts.draw_bars(renamed, [NAMES["tag"], NAMES["mathjax"]], by=NETWORK),
         "panels": charts.draw_panels(world.by_day, by=NETWORK),
         "cohorts": charts.draw_cohorts(accessor(world.cohorts).matrix("game"), title=NAMES["end of script"]),
         "curves": charts.draw_curve(retention.average_curve(world.cohorts, by="game"), by="game"),
         "bands": charts.draw_bands(scores),
-        "one plot": accessor(world.games).plot("sum"),
+        "one plot": accessor(world.games).plot("revenue"),
     }
 
 
@@ -138,7 +138,7 @@ def test_titles_are_answered_as_they_were_set(world: World) -> None:
 
 def test_wide_has_a_column_for_each_name(world: World) -> None:
     """`wide` keeps every name as a column of its own, with its values."""
-    wide = accessor(world.by_day).wide("sum")
+    wide = accessor(world.by_day).wide("ilrd_revenue")
     assert {*wide.columns} == {"timestamp", *NAMES.values()}
     assert wide[NAMES["tag"]].tolist() == pytest.approx([0.06, 0.06])
 
@@ -153,7 +153,12 @@ def test_matrix_keeps_games_apart(world: World) -> None:
 
 def test_tables_hold_no_element_of_a_name(world: World) -> None:
     """The HTML of a frame has table elements only: names are escaped."""
-    frames = [world.networks, world.games, accessor(world.cohorts).matrix("game"), accessor(world.by_day).wide("sum")]
+    frames = [
+        world.networks,
+        world.games,
+        accessor(world.cohorts).matrix("game"),
+        accessor(world.by_day).wide("ilrd_revenue"),
+    ]
     frames += [ads.earnings(world.networks, by=NETWORK), world.client.games(over=OVER)]
     with pd.option_context("display.max_colwidth", None, "display.max_rows", None, "display.max_columns", None):
         shown = [Elements(html_table(frame)) for frame in frames]
@@ -227,7 +232,7 @@ def test_a_name_in_a_sentence_adds_no_markup(name: str) -> None:
 
 def test_sentences_of_the_health_board_add_no_markup(world: World) -> None:
     """Sentences of flagged series are escaped before they are rendered."""
-    scores = health.score_days(health.measured(world.games, {"sum": TITLES[2]}))
+    scores = health.score_days(health.measured(world.games, {"revenue": TITLES[2]}))
     scores["is_flagged"], scores["expected"], scores["change"] = True, 1.0, 4.0
     sentences = [say("- {sentence}", sentence=sentence).data for sentence in health.flagged(scores)["sentence"]]
     assert not Elements("\n".join(sentences)).found
@@ -299,7 +304,7 @@ def test_reprs_are_one_printable_line(world: World) -> None:
 def test_an_error_is_one_printable_line(world: World, name: str) -> None:
     """The message of `BadQuery`, which lists the names there are, is one printable line."""
     with pytest.raises(gl.BadQuery) as raised:
-        accessor(accessor(world.by_day).wide("sum")).plot(name + "?")
+        accessor(accessor(world.by_day).wide("ilrd_revenue")).plot(name + "?")
     assert not obeyed(str(raised.value))
 
 
@@ -383,7 +388,7 @@ def test_no_cell_of_a_csv_runs(world: World, tmp_path: Path, shape: str) -> None
     """No cell that `export_csv` writes is a formula, in a long, wide or matrix frame."""
     frame = {
         "long": world.networks,
-        "wide": accessor(world.by_day).wide("sum"),
+        "wide": accessor(world.by_day).wide("ilrd_revenue"),
         "matrix": accessor(world.cohorts).matrix("game"),
     }[shape]
     with gl.export_csv(frame, tmp_path / "out.csv").open(newline="", encoding="utf-8") as file:

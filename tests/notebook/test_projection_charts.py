@@ -49,7 +49,7 @@ def money_of(frame: DataFrame, dollars: float = 0.1) -> DataFrame:
     days.append(known.assign(day=back, players=known["returned"]))
     cells = pd.concat([each[[*dimension_columns(frame), "timestamp", "day", "players"]] for each in days])
     installed = pd.Categorical(cells["timestamp"].dt.strftime("%Y-%m-%d"))
-    money = cells.assign(installed_on=installed, revenue_sum=dollars * cells["players"].astype("float64"))
+    money = cells.assign(installed_on=installed, revenue=dollars * cells["players"].astype("float64"))
     money = money.drop(columns="timestamp").rename(columns={"day": "timestamp", "players": "user_unique"})
     money.attrs = {}
     return money

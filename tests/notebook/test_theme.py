@@ -147,6 +147,6 @@ def test_a_dark_figure_holds_no_colour_of_the_light_theme(networks: DataFrame, c
     """Figures drawn with the dark theme contain no colour of the light one."""
     use_theme("dark")
     figures = [networks.lens.plot(), networks[:3].lens.plot(), charts.draw_cohorts(cohorts.lens.matrix())]
-    figures += [cohorts.lens.plot(), charts.draw_panels(networks, "sum", by="ilrd_network_name")]
+    figures += [cohorts.lens.plot(), charts.draw_panels(networks, "ilrd_revenue", by="ilrd_network_name")]
     light = {LIGHT.paper, LIGHT.ink, LIGHT.muted, LIGHT.pale, *LIGHT.palette, *LIGHT.sequential}
     assert not [colour for figure in figures for colour in light if colour in figure.to_json()]

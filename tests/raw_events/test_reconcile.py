@@ -21,7 +21,7 @@ from gamelens.raw_events.reconciliation.reconcile import reconcile
 from gamelens.raw_events.reconciliation.reconciliation_result import Reconciliation
 from gamelens.raw_events.reconciliation.recount import CAUSES, Recount
 from gamelens.receipts import Receipt
-from gamelens.sandbox.maintenance.bulk_load import open_bulk_load
+from gamelens.sandbox.server import open_bulk_load
 from gamelens.sandbox.state.clock import Clock
 from gamelens.simulator import load_scenario, play_columns
 from gamelens.wire.dimensions import EVENT_COLUMNS
@@ -134,7 +134,7 @@ def test_both_answers_stand_beside_each_other(world: World) -> None:
     found = explained(world, "zone", metric="revenue", by="country_code")
     rows = found.frame[found.frame["cause"] == "unexplained"]
     lake = world.lake.query("revenue", by="country_code", over=OVER)
-    assert rows["lake"].sum() == pytest.approx(lake["sum"].sum())
+    assert rows["lake"].sum() == pytest.approx(lake["revenue"].sum())
     assert rows["api"].sum() == pytest.approx(
         sum(OtherService(world.events, {"zone"}).count("revenue", "country_code").values())
     )
@@ -158,10 +158,10 @@ def test_a_lake_agrees_with_itself(world: World, metric: str) -> None:
     assert (found.frame["difference"] == 0).all()
     compared = read_event_rows(world.lake, COUNTED_METRICS[metric], "country_code", Interval.parse(OVER), [])
     recount = Recount(compared, COUNTED_METRICS[metric].kind, Interval.parse(OVER), "day", compared.splits)
-    lake = world.lake.query(metric, over=OVER, by="country_code", every="all")[COUNTED_METRICS[metric].field].sum()
+    lake = world.lake.query(metric, over=OVER, by="country_code", every="all")[metric].sum()
     if COUNTED_METRICS[metric].kind != "distinct":
         assert recount.cells().sum() == pytest.approx(lake)
-    daily = world.lake.query(metric, over=OVER, by="country_code")[COUNTED_METRICS[metric].field].sum()
+    daily = world.lake.query(metric, over=OVER, by="country_code")[metric].sum()
     assert recount.cells().sum() == pytest.approx(daily)
 
 

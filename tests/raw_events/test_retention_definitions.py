@@ -22,7 +22,7 @@ from gamelens.raw_events.reconciliation.retention_definitions import (
     retention_gap,
 )
 from gamelens.receipts import Receipt
-from gamelens.sandbox.maintenance.bulk_load import open_bulk_load
+from gamelens.sandbox.server import open_bulk_load
 from gamelens.sandbox.state.clock import Clock
 from gamelens.simulator import Ledger, load_scenario, play_columns
 from gamelens.wire.intervals import Interval

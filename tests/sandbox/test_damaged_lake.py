@@ -21,11 +21,11 @@ from gamelens.errors import Refused
 from gamelens.sandbox.control.control_app import control_app
 from gamelens.sandbox.engines.engine import QueryBounds, SqlQuery
 from gamelens.sandbox.engines.open_engine import CheckedEngine
-from gamelens.sandbox.maintenance.bulk_load import open_bulk_load
 from gamelens.sandbox.processing.compaction import Step, take_step
 from gamelens.sandbox.processing.pipeline import commit_staged
 from gamelens.sandbox.processing.rebuild import rebuild
 from gamelens.sandbox.processing.staging import stage as stage_batches
+from gamelens.sandbox.server import open_bulk_load
 from gamelens.sandbox.storage import lake_health
 from gamelens.sandbox.storage.inbox import pending
 from gamelens.sandbox.storage.lake import Lake, Snapshot

@@ -21,7 +21,7 @@ from gamelens.errors import Refused
 from gamelens.sandbox.engines.duckdb_engine import DuckDBReader
 from gamelens.sandbox.engines.engine import LakeLocation
 from gamelens.sandbox.engines.open_engine import open_engine
-from gamelens.sandbox.engines.sql_dialects import spark_sql
+from gamelens.sandbox.engines.spark_engine import spark_sql
 from gamelens.sandbox.metrics.sql_planner import TABLES, compile_query
 from gamelens.sandbox.storage.lake import Snapshot
 from gamelens.wire.queries import decode_query

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from gamelens.sandbox.collector.experiment_assignment import answer_init, assigned
+from gamelens.sandbox.collector.collector_app import answer_init, assigned
 from gamelens.sandbox.state.tenants import TenantConfig, TenantExperiment, TenantGame, TenantVariant
 
 FAST = TenantVariant(id="fast", config=(TenantConfig(key="speed", value="2"),))
@@ -29,7 +29,7 @@ def player_in(variant: str | None) -> str:
     """Return a player of *variant*, or one outside the experiment for None."""
     for user_id in PLAYERS:
         assignment = assigned(GAME, user_id)
-        if (assignment.variant.id if assignment else None) == variant:
+        if (assignment[1].id if assignment else None) == variant:
             return user_id
     raise AssertionError(variant)
 
@@ -92,7 +92,7 @@ def test_the_share_takes_part_evenly_over_the_variants() -> None:
 
     Wire 5.4, Sandbox configuration.
     """
-    counts = Counter(assignment.variant.id if (assignment := assigned(GAME, user_id)) else None for user_id in PLAYERS)
+    counts = Counter(assignment[1].id if (assignment := assigned(GAME, user_id)) else None for user_id in PLAYERS)
     assert counts[None] == pytest.approx(2000, abs=130)
     assert counts["ctrl"] == pytest.approx(1000, abs=110)
     assert counts["fast"] == pytest.approx(1000, abs=110)

@@ -15,7 +15,7 @@ import pytest
 
 from gamelens.sandbox.engines.duckdb_engine import DuckDBReader
 from gamelens.sandbox.engines.engine import LakeLocation, QueryBounds, QueryStopped
-from gamelens.sandbox.metrics.query_places import QueryPlaces
+from gamelens.sandbox.metrics.metrics_app import QueryPlaces
 from gamelens.sandbox.storage.lake import Snapshot
 from support.bounded_queries import ENDLESS, LARGE, OtherQuery, asked, joined
 from support.game_events import event

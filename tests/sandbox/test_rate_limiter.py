@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from gamelens.errors import RateLimited
-from gamelens.sandbox.http.rate_limiter import NodeLimiters, OrganisationLimiter, RateLimits
+from gamelens.sandbox.http.rate_limiter import NodeLimiters, RateLimits
 from gamelens.sandbox.metrics.metrics_app import MetricsApp
 from gamelens.sandbox.state.clock import Clock
 from support.app_requests import send
@@ -41,7 +41,7 @@ class StillClock(Clock):
         return 100.0
 
 
-def try_request(limiter: OrganisationLimiter | NodeLimiters, organisation: str = "acme") -> float:
+def try_request(limiter: NodeLimiters, organisation: str = "acme") -> float:
     """Take a permit once, and return 0 or the seconds to wait for one."""
     try:
         with limiter.permit(organisation):
@@ -52,7 +52,7 @@ def try_request(limiter: OrganisationLimiter | NodeLimiters, organisation: str =
 
 def test_five_requests_fit_into_a_second() -> None:
     """With a rate of 5, the sixth request within a second is refused (Wire 2.3, Rate limits)."""
-    limiter = OrganisationLimiter(RateLimits(5, 5), clock=ManualClock())
+    limiter = NodeLimiters(RateLimits(5, 5), clock=ManualClock())
     assert [try_request(limiter) > 0 for _ in range(7)] == [False] * 5 + [True] * 2
 
 
@@ -62,7 +62,7 @@ def test_a_request_fits_again_a_second_after_the_oldest() -> None:
     Wire 2.3, Rate limits.
     """
     clock = ManualClock()
-    limiter = OrganisationLimiter(RateLimits(2, 5), clock=clock)
+    limiter = NodeLimiters(RateLimits(2, 5), clock=clock)
     assert try_request(limiter) == 0
     clock.now += 0.75
     assert try_request(limiter) == 0
@@ -80,7 +80,7 @@ def test_a_refused_request_takes_no_permit() -> None:
     Wire 2.3, Rate limits.
     """
     clock = ManualClock()
-    limiter = OrganisationLimiter(RateLimits(1, 5), clock=clock)
+    limiter = NodeLimiters(RateLimits(1, 5), clock=clock)
     refusals = [try_request(limiter) for _ in range(10)]
     clock.now += 1
     assert refusals[1:] == [1.0] * 9
@@ -92,7 +92,7 @@ def test_five_requests_may_be_under_way() -> None:
 
     Wire 2.3, Rate limits.
     """
-    limiter = OrganisationLimiter(RateLimits(100, 5), clock=ManualClock())
+    limiter = NodeLimiters(RateLimits(100, 5), clock=ManualClock())
     with ExitStack() as under_way:
         for _ in range(5):
             under_way.enter_context(limiter.permit("acme"))
@@ -105,7 +105,7 @@ def test_a_request_that_fails_returns_its_permit() -> None:
 
     Wire 2.3, Rate limits.
     """
-    limiter = OrganisationLimiter(RateLimits(100, 1), clock=ManualClock())
+    limiter = NodeLimiters(RateLimits(100, 1), clock=ManualClock())
     with pytest.raises(ZeroDivisionError), limiter.permit("acme"):
         _ = 1 / 0
     assert try_request(limiter) == 0
@@ -113,7 +113,7 @@ def test_a_request_that_fails_returns_its_permit() -> None:
 
 def test_organisations_have_separate_limits() -> None:
     """A request of one organisation does not count for another (Wire 2.3, Rate limits)."""
-    limiter = OrganisationLimiter(RateLimits(1, 1), clock=ManualClock())
+    limiter = NodeLimiters(RateLimits(1, 1), clock=ManualClock())
     with limiter.permit("acme"):
         assert try_request(limiter, "rival") == 0
 

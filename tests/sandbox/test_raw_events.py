@@ -238,8 +238,9 @@ def test_what_event_data_lacks_is_refused(tmp_path: Path) -> None:
         with pytest.raises(BadQuery, match="dimension = 'is_paying' is not known"):
             client.query("user_unique", by="is_paying", over="2026-11-16/2026-11-17")
         assert client.query("event_count", over="2026-11-14/2026-11-19").event_count.sum() == 4
-        assert client.query("revenue", over="2026-11-14/2026-11-16")["sum"].sum() == pytest.approx(4.99)
-        assert client.query("revenue", over="2026-11-14/2026-11-19", games=["1002"])["sum"].sum() == pytest.approx(4.99)
+        assert client.query("revenue", over="2026-11-14/2026-11-16").revenue.sum() == pytest.approx(4.99)
+        other_game = client.query("revenue", over="2026-11-14/2026-11-19", games=["1002"])
+        assert other_game.revenue.sum() == pytest.approx(4.99)
     finally:
         stage.sandbox.close()
 

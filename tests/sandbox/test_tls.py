@@ -16,7 +16,7 @@ from gamelens.errors import BadQuery, Refused, Unreachable
 from gamelens.local.sandbox_info import SandboxInfo, environment_of
 from gamelens.local.sandbox_population import populate
 from gamelens.local.sandbox_process import running_sandbox
-from gamelens.sandbox.http.certificates import Certificate, load_certificate
+from gamelens.sandbox.http.http_server import Certificate, load_certificate
 from gamelens.simulator import load_scenario
 
 pytestmark = pytest.mark.slow

@@ -15,8 +15,8 @@ import pytest
 
 from gamelens.catalog import METRICS
 from gamelens.errors import BadQuery, Refused
-from gamelens.sandbox.maintenance.bulk_load import open_bulk_load
 from gamelens.sandbox.maintenance.verification import verify
+from gamelens.sandbox.server import open_bulk_load
 from gamelens.sandbox.state.clock import Clock
 from gamelens.sandbox.storage.lake_schema import EVENT_COLUMNS
 from gamelens.simulator import Ledger, RequestBatch, load_scenario, play, play_columns

@@ -45,7 +45,7 @@ def priced_impressions(
     frame = DataFrame(dict(zip(("game", "country_code", "format", "network"), texts, strict=True))).astype("category")
     frame.insert(0, "timestamp", np.tile(pd.date_range("2026-10-01", periods=days, unit="us"), len(cells)))
     frame["timestamp"] = frame["timestamp"].dt.tz_localize("UTC")
-    return frame.assign(event_count=pd.array(counts.ravel(), dtype="Int64"), sum=money.ravel())
+    return frame.assign(ilrd_revenue_event_count=pd.array(counts.ravel(), dtype="Int64"), ilrd_revenue=money.ravel())
 
 
 def _walk(rng: np.random.Generator, days: int, memory: float) -> np.typing.NDArray[np.float64]:

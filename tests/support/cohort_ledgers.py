@@ -60,8 +60,8 @@ class CohortLedger(NamedTuple):
             {
                 "timestamp": (FIRST_DAY + pd.to_timedelta(day, unit="D")).astype("datetime64[us, UTC]"),
                 "installed_on": pd.Categorical.from_codes(installed, categories=names),
-                "revenue_sum": self.iap_usd[installed, day],
-                "ilrd_revenue_sum": self.ad_usd[installed, day],
+                "revenue": self.iap_usd[installed, day],
+                "ilrd_revenue": self.ad_usd[installed, day],
                 "user_unique": pd.array(self.players[installed, day].astype("int64"), dtype="Int64"),
             }
         )

@@ -36,18 +36,17 @@ _NAMES: Final = (
     "currency",
 )
 _NUMBERS: Final = ("ilrd_nano", "amount", "length")
-_MONEY: Final = "count(*) AS event_count, sum(usd) / count(*) AS mean, sum(usd) AS sum, sum(usd) * 100 AS sum_cents"
 _LENGTHS: Final = (
-    "sum(length) / count(*) AS session_length, count(DISTINCT session) AS session_unique, "
-    "sum(length)::BIGINT AS total_session_length"
+    "sum(length) / count(*) AS session_length, count(DISTINCT session) AS session_length_count, "
+    "sum(length)::BIGINT AS session_length_sum"
 )
 _METRICS: Final = {
     "user_unique": ("count(DISTINCT player) AS user_unique", "true"),
     "session_unique": ("count(DISTINCT session) AS session_unique", "true"),
     "event_count": ("count(*) AS event_count", "true"),
     "ad_impressions_count": ("count(*) AS ad_impressions_count", "category = 'ads' AND ad_action = 'show'"),
-    "revenue": (_MONEY, "category = 'business'"),
-    "ilrd_revenue": (_MONEY, "category = 'impression'"),
+    "revenue": ("sum(usd) AS revenue, count(*) AS revenue_event_count", "category = 'business'"),
+    "ilrd_revenue": ("sum(usd) AS ilrd_revenue, count(*) AS ilrd_revenue_event_count", "category = 'impression'"),
     "session_length": (_LENGTHS, "category = 'session_end'"),
     "new_users": ("count(*) AS new_users", "installed"),
 }
@@ -87,7 +86,7 @@ class ArrayAnswers:
                                   FROM installs i JOIN events e USING (player)
                                   WHERE e.day = i.day + {age} AND {where} GROUP BY ALL)
                 SELECT make_timestamp((day + {age}) * 86400000000) AS timestamp, {", ".join(by)},
-                       players / size AS retention
+                       players / size AS retention_retro
                 FROM returned JOIN cohort USING (day, {", ".join(by)})
             """).df()
         fields, is_counted = _METRICS[metric]

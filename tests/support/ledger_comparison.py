@@ -24,9 +24,10 @@ def assert_equals_ledger(
     assert expected
     known = find_metric(metric)
     assert known is not None
+    assert {known.columns[name] for name in known.shown} <= {*frame.columns}
     for key, row in expected.items():
-        for field in known.fields:
-            answer, true = answered[key][field.name], row[field.name]
+        for field in (field for field in known.fields if known.columns[field.name] in frame):
+            answer, true = answered[key][known.columns[field.name]], row[field.name]
             if true is None:
                 assert pd.isna(answer), (key, field.name)
             else:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tempfile
-from collections import Counter
 from collections.abc import Callable
 from datetime import date, timedelta
 from pathlib import Path
@@ -12,6 +11,7 @@ import pandas as pd
 from pandas import DataFrame
 
 from gamelens.analysis.health import HealthQuery
+from gamelens.catalog import METRICS
 from gamelens.simulator import Ledger, Scenario, play_columns
 from gamelens.wire.filters import parse_filter
 
@@ -48,23 +48,20 @@ def answer(ledger: Ledger, scenario: Scenario, query: HealthQuery) -> DataFrame:
             games=query.games,
             since_days_ago=query.since_days_ago if is_retention else None,
         )
-        return DataFrame(rows)
+        frame, columns = DataFrame(rows), METRICS[metric].columns
+        kept = ["timestamp", *dimensions, *(name for name in columns if name not in ("mean", "sum_cents"))]
+        return frame[kept].rename(columns=columns)
 
     return merged_answer(scenario, query, rows_of)
 
 
 def merged_answer(scenario: Scenario, query: HealthQuery, rows_of: Callable[[str], DataFrame]) -> DataFrame:
-    """Return the frame that answers *query*, from the rows of each of its metrics.
-
-    As in the client's frames, a field that several metrics have is prefixed by its metric.
-    """
+    """Return the frame that answers *query*, from the rows of each of its metrics."""
     keys = ["timestamp", *("game_id" if name == "game" else name for name in query.by)]
     parts = {metric: rows_of(metric) for metric in query.metric}
-    fields = Counter(name for part in parts.values() for name in part if name not in keys)
     frame = None
-    for metric, part in parts.items():
-        named = part.rename(columns={name: f"{metric}_{name}" for name in part if fields[name] > 1})
-        frame = named if frame is None else frame.merge(named, on=keys, how="outer")
+    for part in parts.values():
+        frame = part if frame is None else frame.merge(part, on=keys, how="outer")
     assert frame is not None
     frame["timestamp"] = pd.to_datetime(frame["timestamp"], utc=True).astype("datetime64[us, UTC]")
     if "game" in query.by:

@@ -249,8 +249,6 @@ class OtherService:
             for (day, split), count in cells.items()
         ]
         frame = pd.DataFrame(rows)
-        if metric == "revenue":
-            frame = frame.rename(columns={"revenue": "sum"})
         asked_at = datetime.fromtimestamp(CUT_S, UTC).isoformat() if "as of" in self._causes else LATER
         asked = {"metric": metric, "by": [by] if by else [], "every": "day", "interval": OVER}
         frame.attrs[RECEIPT] = {"asked": asked, "asked_at": asked_at, "as_of": LATER}

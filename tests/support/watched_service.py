@@ -24,13 +24,15 @@ import httpx
 import pandas as pd
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from gamelens.catalog import find_metric
 from gamelens.client.answer_cache import AnswerCache
 from gamelens.client.connection.metrics_api import MetricsApi
 from gamelens.client.connection.settings import Secret
 from gamelens.client.connection.transport import Transport
 from gamelens.client.query.executor import QueryExecutor
 from gamelens.client.sync_client import Client
-from gamelens.sandbox.http.certificates import Certificate, load_certificate
+from gamelens.receipts import Receipt
+from gamelens.sandbox.http.http_server import Certificate, load_certificate
 from gamelens.wire.intervals import Interval
 from support.brute_force import SORTS_BY, Fact, ReceivedEvent, ReferenceMetrics, ReferenceQuery, Row, buckets
 from support.game_events import event
@@ -280,8 +282,19 @@ def sorts_by(metric: str) -> str:
     return "retention" if metric == "retention_retro" else SORTS_BY.get(metric, metric)
 
 
+def with_service_names(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the frame of one metric with the columns named as the service names the fields."""
+    asked = Receipt.of(frame.attrs).asked.metrics
+    known = find_metric(asked[0]) if len(asked) == 1 else None
+    return frame.rename(columns={column: name for name, column in known.columns.items()}) if known else frame
+
+
 def rows_of(frame: pd.DataFrame, *, titles: bool = False) -> list[Row]:
-    """Return the rows of a frame in plain Python, null as None, titles only if wanted."""
+    """Return the rows of a frame in plain Python, null as None, titles only if wanted.
+
+    The fields of one metric are named as the service names them.
+    """
+    frame = with_service_names(frame)
     names = [name for name in frame.columns if titles or name not in ("game", "studio")]
     plain = pd.DataFrame(frame)[names].astype(object)  # without the receipt, which pandas copies at every step
     records = plain.where(plain.notna(), None).to_dict("records")
@@ -308,8 +321,14 @@ def is_close(one: object, other: object) -> bool:
 
 
 def assert_same(frame: pd.DataFrame, expected: list[Row], metric: str, names: Sequence[str]) -> None:
-    """Assert that *frame* has exactly the rows *expected*, ordered as the service does."""
+    """Assert that *frame* has exactly the rows *expected*, ordered as the service does.
+
+    It has all fields if it was asked for them, else the metric and its parts.
+    """
     rows = rows_of(frame)
+    known = find_metric(metric)
+    hidden = {*known.columns} - {*known.shown} if known and Receipt.of(frame.attrs).asked.fields is None else set()
+    expected = [{name: value for name, value in row.items() if name not in hidden} for row in expected]
     keys = ["timestamp", *(name for name in frame.columns if name in (*names, "game_id", "studio_id"))]
 
     def by_key(some: list[Row]) -> dict[Any, Row]:

@@ -40,7 +40,7 @@ from gamelens.wire.intervals import Interval
 
 By = str | Sequence[str]
 
-_REVENUE: Final = FrameRequirements(metrics=("ilrd_revenue",))
+_REVENUE: Final = FrameRequirements(metrics=("ecpm",))
 _DAILY: Final = replace(_REVENUE, every=("day",))
 
 KINDS: Final = ("kept", "new", "vanished")
@@ -55,7 +55,7 @@ _RESULT: Final = result_of("decomposition.decompose(before, after, by=...)", "be
 def decompose(before: DataFrame, after: DataFrame, by: By) -> DataFrame:
     """Return the change of ad revenue from *before* to *after* by segment, largest first.
 
-    Both are frames of ilrd_revenue by *by*. Impressions are the volume, revenue per impression is the price. The parts
+    Both are frames of ecpm by *by*. Impressions are the volume, revenue per impression is the price. The parts
     summed over all rows are those of the total change. Periods of unequal length differ in volume for that reason
     alone: see `split_in_halves`.
 
@@ -151,7 +151,7 @@ def _part(frame: DataFrame, is_in: Series[bool], start: pd.Timestamp, end: pd.Ti
 def price_changes(before: DataFrame, after: DataFrame, by: By, *, within: str = "game") -> DataFrame:
     """Return how the price of an impression changed, like for like, by segment.
 
-    Both are frames of ilrd_revenue by day, *by* and *within*. Each value of *within* is compared with itself, weighted
+    Both are frames of ecpm by day, *by* and *within*. Each value of *within* is compared with itself, weighted
     by its later impressions, so a shift between games changes nothing; one without impressions in a period is left out.
     Days are the repetitions that the intervals rest on, and count for fewer where successive ones are alike, in the
     segment or in all of them on average. Segments with impressions on fewer than `FEWEST_DAYS` days of a period have no

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from pandas import DataFrame, Series
 
 from gamelens.analysis.retention.retention_rates import is_retention_frame
-from gamelens.analysis.tidy_frames import column_of, dimension_columns, queried_metrics, with_receipts_of
+from gamelens.analysis.tidy_frames import dimension_columns, queried_metrics, with_receipts_of
 from gamelens.analysis.tidy_frames.frame_requirements import ANY, requires
 from gamelens.analysis.tidy_frames.query_text import query_text
 from gamelens.catalog import MONEY_DIGITS, Alias, Metric, Quotient, find_metric
@@ -106,14 +106,16 @@ def _additive_metric(frame: DataFrame, name: str) -> Metric:
 
 def _metric_totals(frame: DataFrame, metric: Metric) -> dict[str, Series[Any]]:
     """Return the total of each column of *metric*, in the column's dtype."""
-    columns = {field.name: column_of(frame, metric.name, field.name) for field in metric.fields}
+    columns = {name: metric.columns[name] for name in metric.columns if metric.columns[name] in frame}
+    if absent := [metric.columns[name] for name in metric.shown if name not in columns]:
+        raise BadQuery("frame", list(frame.columns), f"has no {', '.join(absent)}: query {metric.name} as well")
     values = {field: frame[column].astype("float64").fillna(0.0).to_list() for field, column in columns.items()}
     for name, ratio in metric.rounded_money:
         rows = zip(values[ratio.part], values[name], values[ratio.whole], strict=True)
         values[ratio.part] = [ratio.unrounded(*row) for row in rows]
     totals = {field: fsum(each) for field, each in values.items()}
     for field in metric.fields:
-        if isinstance(quotient := field.combines, Quotient):
+        if field.name in columns and isinstance(quotient := field.combines, Quotient):
             divisor = totals[quotient.whole]
             totals[field.name] = quotient.numerator(totals) / divisor if divisor else float("nan")
     if metric.name == "session_length":

@@ -101,6 +101,7 @@ _ARGUMENTS = (
     ),
     click.option("--deadline", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS", help="For everything."),
     click.option("--check", is_flag=True, help="Compare the rows with the service's own total."),
+    click.option("--fields", type=click.Choice(["all"]), help="Whatever else the service sent beside each metric."),
     click.option("--whole-buckets", is_flag=True, help="Without a first and a last bucket that are only a part."),
     click.option("--cache/--no-cache", default=True, help="Whether answers are cached on disk."),
     click.option(

@@ -125,16 +125,16 @@ class Client(BaseClient):
         Example: `lens.query("revenue", by=["game", "country_code"], over="last 28 complete days", top=5)`
 
         Columns: timestamp (datetime64[us, UTC], start of the bucket), the dimensions (category, null kept; `game` and
-        `studio` give the id and the title beside it), the metric's fields (counts Int64; money, means and shares
-        float64). Rows as the service orders them: largest first in each bucket. `df.attrs["gamelens"]` is the receipt.
+        `studio` give the id and the title beside it), one column for each metric, called as it is (counts Int64; money,
+        means and shares float64), and beside a mean or a share the parts that it is made of; `describe` names them.
+        Rows as the service orders them: largest first in each bucket. `df.attrs["gamelens"]` is the receipt.
 
         One request carries two dimensions at most; more are fanned out over games or values, with as few requests as
         possible (`plan` says how many). A metric that only exists per game (conversion, conversion_ft, installs_ratio,
         returning_users) is requested by game; where *by* does not name the game, its parts are summed over games and
         its ratio is made from the sums. The rows of retention_retro have no parts: it is refused without its game.
-        Several metrics are joined on timestamp and dimensions; a field that two of them have is prefixed with its
-        metric, and is null where the metric has no such row. A value in *where* that the service has never had is a
-        warning with the nearest one.
+        Several metrics are joined on timestamp and dimensions. Where one has no row, its counts and money are 0, its
+        means and shares null. A value in *where* that the service has never had is a warning with the nearest one.
 
         Raises:
             NotYetAvailable: part of *over* is not available; the error holds the available interval.

@@ -141,7 +141,7 @@ def populate_lake(
         Refused: the sandbox over *state* runs, has events already, or has too few games. A new one gets those of the
             scenario.
     """
-    from gamelens.sandbox.maintenance.bulk_load import open_bulk_load
+    from gamelens.sandbox.server import open_bulk_load
     from gamelens.simulator import play_columns
 
     ends_on, began, events = ends_on or today(), time.monotonic(), 0

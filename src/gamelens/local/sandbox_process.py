@@ -21,7 +21,7 @@ import msgspec
 from gamelens.errors import Refused, Unreachable
 from gamelens.local.running_sandboxes import IDLE_OPTION, WITH_LAST_USER, stop_sandbox
 from gamelens.local.sandbox_info import SandboxInfo, read_sandbox_info
-from gamelens.sandbox.state.sandbox_users import SandboxUsers
+from gamelens.sandbox.state.state_directory import SandboxUsers
 
 if TYPE_CHECKING:
     from gamelens.client.connection.control_api import ControlApi, ProcessingProgress

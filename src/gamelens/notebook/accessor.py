@@ -88,10 +88,10 @@ class Lens:
         A null group is called `(unknown)`. A cell is NA where the group has no row.
 
         Args:
-            value: the column to spread, when the frame has several numbers.
+            value: the column to spread; by default that of the metric, if there is one.
 
         Raises:
-            BadQuery: the frame has several numbers and *value* names none of them, or it is a retention frame:
+            BadQuery: the frame has several metrics and *value* names no number of it, or it is a retention frame:
                 use `matrix()`.
         """
         if is_retention_frame(self._frame):
@@ -154,12 +154,15 @@ class Lens:
         return charts.draw_bars(self._frame, value) if is_one_bucket else charts.draw_lines(self._frame, value)
 
     def _one_value(self, value: str | None) -> str:
-        """Return *value* if the frame has it, or the frame's only number.
+        """Return *value* if the frame has it, or the column of its only metric, or its only number.
 
         Raises:
             BadQuery: the frame has several numbers and *value* is None, or it does not have *value*.
         """
         values = value_columns(self._frame)
+        asked = self.receipt.asked.metrics
+        if value is None and len(asked) == 1 and asked[0] in values:
+            return asked[0]
         if value is None and len(values) == 1:
             return values[0]
         if value is None:

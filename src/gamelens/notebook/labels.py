@@ -157,12 +157,15 @@ def unit_of(column: str, metrics: list[str] | None = None) -> ColumnUnit:
 
     Args:
         column: name of the column.
-        metrics: the metrics of the frame's query, which decide between columns of the same name. None means all.
+        metrics: the metrics of the frame's query. None means all.
     """
     for metric in metrics or METRICS:
         known = find_metric(metric)
-        for field in known.fields if known is not None else ():
-            if column in (field.name, f"{metric}_{field.name}"):
+        if known is None:
+            continue
+        columns = known.columns
+        for field in known.fields:
+            if columns[field.name] == column:
                 is_sum = field.combines == "sum"
                 kind = _KINDS.get(field.unit.partition(" ")[0], "count" if field.kind == "count" else "number")
                 return ColumnUnit(kind, field.unit, is_sum)

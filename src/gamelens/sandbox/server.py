@@ -7,12 +7,14 @@ import contextlib
 import math
 import os
 import secrets
+import shutil
 import signal
 import socket
 import sqlite3
 import sys
-from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from datetime import date
 from pathlib import Path
 from time import monotonic
 from typing import Any, Final
@@ -28,19 +30,18 @@ from gamelens.sandbox.control.control_app import control_app
 from gamelens.sandbox.control.fault_injection import FaultInjector
 from gamelens.sandbox.engines.engine import LakeLocation, QueryBounds
 from gamelens.sandbox.engines.open_engine import CheckedEngine, open_engine
-from gamelens.sandbox.http.certificates import load_certificate
-from gamelens.sandbox.http.http_server import http_server, loop_factory
+from gamelens.sandbox.http.http_server import http_server, load_certificate, loop_factory
 from gamelens.sandbox.http.rate_limiter import RateLimits
 from gamelens.sandbox.metrics.metrics_app import MetricsApp
 from gamelens.sandbox.processing.compaction import compact
-from gamelens.sandbox.processing.pipeline import Report
+from gamelens.sandbox.processing.pipeline import Report, commit_staged
 from gamelens.sandbox.processing.rebuild import rebuild
 from gamelens.sandbox.processing.scheduler import Scheduler
 from gamelens.sandbox.state.clock import Clock
-from gamelens.sandbox.state.sandbox_users import SandboxUsers
 from gamelens.sandbox.state.state_directory import (
     READY_FILE,
     READY_FILE_BYTES,
+    SandboxUsers,
     check_state,
     explained_trouble,
     lock_state_directory,
@@ -50,7 +51,6 @@ from gamelens.sandbox.state.tenants import TenantDirectory, Titles, describe, lo
 from gamelens.sandbox.storage.inbox import (
     RESERVED_BYTES,
     Inbox,
-    InboxBatch,
     delete_batches,
     newest,
     open_store,
@@ -72,8 +72,7 @@ class SandboxOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         state: the state directory, created if it does not exist.
-        collector_port: 0 for any free port.
-        metrics_port: 0 for any free port.
+        collector_port, metrics_port: 0 for any free port.
         config: configuration file (Wire 5.4, Sandbox configuration); None goes on with the stored organisations.
         titles: studios and titles of their games, instead of *config*.
         ready: second path of the ready file, beside the one in *state*.
@@ -145,6 +144,7 @@ class Sandbox:
             on_failure.pop_all()
 
     def _open(self) -> None:
+        """Open the store and the lake, and wire the services to them."""
         state = self.options.state
         (state / "lake").mkdir(exist_ok=True)
         recover_store(state / "gamelens.db")
@@ -163,7 +163,12 @@ class Sandbox:
         self.runs = Scheduler(state, self.lake, self.clock, lock=self._lock, health=self.health)
         self.inbox = Inbox(state / "gamelens.db", reserved_bytes=self.options.reserved_bytes)
         self._totals = _EventCounter()
-        self.live = _restored_live_feed(self.tenants, self.store, self.clock)
+        games = {(org.name, game.id): game for org in self.tenants.organisations for game in org.games}
+        titles = {game.game_key: game.title for game in games.values() if game.environment == "sandbox"}
+        self.live = LiveFeed(titles, since_ts=int(self.clock.now_s()))
+        with contextlib.suppress(sqlite3.DatabaseError):  # processing reports a damaged page
+            stored = ((games.get((batch.organisation, batch.game_id)), batch) for batch in newest(self.store))
+            self.live.restore((game.game_key, batch) for game, batch in stored if game and game.game_key in titles)
         limits = RateLimits(self.options.rate, self.options.at_once)
         self.collector = CollectorApp(
             self.tenants,
@@ -194,8 +199,7 @@ class Sandbox:
 
     def summary(self) -> dict[str, Any]:
         """Return the counts of `GET /summary` (Wire 5.1, Control API)."""
-        received = self._totals.by_game(self.lake, shared=self.tenants.shared_game_ids)
-        per_game = {game: msgspec.structs.asdict(counts) for game, counts in received.items()}
+        per_game = self._totals.by_game(self.lake, shared=self.tenants.shared_game_ids)
         duplicates = self.lake.last_run().duplicates
         damaged = self.store.execute("SELECT batch, kept_in FROM damaged").fetchall()
         totals = {
@@ -274,12 +278,19 @@ class Sandbox:
         while not all(server.started for server, _ in servers):  # noqa: ASYNC110 - uvicorn has no event for it
             await asyncio.sleep(0.01)
         scheme = "https" if self._certificate else "http"
-        ready = self._ready_file(_address(collector, scheme), _address(metrics, scheme), _address(control, "http"))
+        ready = {
+            "collector_url": f"{scheme}://{LOOPBACK}:{collector.getsockname()[1]}",
+            "metrics_url": f"{scheme}://{LOOPBACK}:{metrics.getsockname()[1]}",
+            "console_url": f"http://{LOOPBACK}:{control.getsockname()[1]}/{self.token}",
+            "pid": os.getpid(),
+            **({"ca_file": str(self._certificate.ca_file)} if self._certificate else {}),
+            "organisations": describe(self.tenants, self._api_keys),
+        }
         # The one that is waited for comes last: a killed sandbox leaves its own in the state directory.
         with spare_room(self.options.state):
             for path in filter(None, (self.options.state / READY_FILE, self.options.ready)):
                 with explained_trouble(path.parent):
-                    write_private(path, ready)
+                    write_private(path, msgspec.json.encode(ready))
         background_tasks = [
             asyncio.create_task(self.runs.process_hourly()),
             asyncio.create_task(self.runs.compact_after_runs()),
@@ -316,36 +327,16 @@ class Sandbox:
                 stop.set()
             await asyncio.sleep(1)
 
-    def _ready_file(self, collector_url: str, metrics_url: str, control_url: str) -> bytes:
-        return msgspec.json.encode(
-            {
-                "collector_url": collector_url,
-                "metrics_url": metrics_url,
-                "console_url": f"{control_url}/{self.token}",
-                "pid": os.getpid(),
-                **({"ca_file": str(self._certificate.ca_file)} if self._certificate else {}),
-                "organisations": describe(self.tenants, self._api_keys),
-            }
-        )
-
-
-class _EventCounts(msgspec.Struct):
-    """Numbers of events of one game: stored, refused by the collector, and stored but not processed yet."""
-
-    accepted: int = 0
-    rejected: int = 0
-    pending: int = 0
-
 
 class _EventCounter:
     """Running sums over the batches of a store, of which each call reads only those that are new."""
 
     def __init__(self) -> None:
         self._up_to = 0
-        self._by_game: dict[tuple[str, str], _EventCounts] = {}
+        self._by_game: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
 
-    def by_game(self, lake: Lake, *, shared: Collection[str]) -> dict[str, _EventCounts]:
-        """Return the counts by game id.
+    def by_game(self, lake: Lake, *, shared: Collection[str]) -> dict[str, dict[str, int]]:
+        """Return the numbers of events by game id: stored, refused by the collector, and stored but not processed yet.
 
         An id is unique only within its organisation. One that several organisations use, now (*shared*) or in the
         stored batches, is written `organisation/id`.
@@ -357,16 +348,16 @@ class _EventCounter:
             (self._up_to, last),
         )
         for organisation, game_id, accepted, rejected in sums:
-            counts = self._by_game.setdefault((organisation, game_id), _EventCounts())
-            counts.accepted += accepted
-            counts.rejected += rejected
+            self._by_game[organisation, game_id].update(accepted=accepted, rejected=rejected)
         self._up_to = max(self._up_to, last)
         owners = Counter(game_id for _, game_id in self._by_game)
         waiting = lake.waiting_events(up_to=last)
         named = {
-            f"{organisation}/{game_id}" if owners[game_id] > 1 or game_id in shared else game_id: _EventCounts(
-                counts.accepted, counts.rejected, waiting.get((organisation, game_id), 0)
-            )
+            f"{organisation}/{game_id}" if owners[game_id] > 1 or game_id in shared else game_id: {
+                "accepted": counts["accepted"],
+                "rejected": counts["rejected"],
+                "pending": waiting.get((organisation, game_id), 0),
+            }
             for (organisation, game_id), counts in self._by_game.items()
         }
         return dict(sorted(named.items()))
@@ -413,6 +404,65 @@ def rebuild_stopped(state: Path, organisations: Sequence[str] = (), *, accept_lo
         return rebuild(state, organisations, accept_loss=accept_loss)
 
 
+class BulkLoad:
+    """A sandbox that does not run and has no events. Its first organisation gets files of events.
+
+    Such a lake has no raw events behind it: it can neither be verified nor rebuilt, so it is lost when the format of
+    the lake changes. Events received later are added to it as to any other lake.
+    """
+
+    def __init__(self, sandbox: Sandbox, folder: Path) -> None:
+        self._sandbox = sandbox
+        self._organisation = sandbox.tenants.organisations[0]
+        self.set_scenario = sandbox.set_scenario
+        self.game_ids = [game.id for game in self._organisation.games]
+        """Ids of the games of the organisation, in the order of its configuration."""
+        self.folder = folder
+        """An empty folder to write the files in, removed at the end."""
+
+    def take(self, days: Mapping[date, list[Path]]) -> dict[str, str]:
+        """Make *days* the lake, and return the available interval of each organisation, by name.
+
+        Args:
+            days: Parquet files of each UTC day, with the columns `lake_schema.EVENT_COLUMNS`.
+
+        Raises:
+            Refused: the engine or the disk failed; the sandbox is as before.
+        """
+        lake, clock = self._sandbox.lake, self._sandbox.clock
+        staged = {self._organisation.name: [path for day in sorted(days) for path in days[day]]}
+        try:
+            commit_staged(staged, lake, self.folder, processed_ms=round(clock.now_s() * 1000), is_written=True)
+        except OSError as error:
+            raise Refused(f"the lake could not be filled: {error}") from error
+        self._sandbox.health.note_written()
+        return available_intervals(self._sandbox.tenants, lake, clock)
+
+
+@contextlib.contextmanager
+def open_bulk_load(state: Path, *, titles: Titles = (), clock: Clock | None = None) -> Iterator[BulkLoad]:
+    """Lock *state* and yield a `BulkLoad` for it.
+
+    A new state directory gets one organisation with the games of *titles*, or the default ones.
+
+    Raises:
+        Refused: another process has locked it, or it has events.
+    """
+    is_new = not (state / "tenants.json").exists()
+    sandbox = Sandbox(SandboxOptions(state=state, titles=titles if is_new else ()), clock=clock)
+    scratch = state / "scratch"
+    try:
+        ((batches,),) = sandbox.store.execute("SELECT count(*) FROM batches")
+        if batches or sandbox.lake.organisations():
+            raise Refused(f"{state} has events already: what is written has to come first")
+        shutil.rmtree(scratch, ignore_errors=True)
+        scratch.mkdir()
+        yield BulkLoad(sandbox, scratch)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+        sandbox.close()
+
+
 def serve(sandbox: Sandbox) -> None:
     """Run *sandbox* in this process until it is stopped. Everything received is then on disk."""
     try:
@@ -432,27 +482,6 @@ def available_intervals(tenants: TenantDirectory, lake: Lake, clock: Clock) -> d
     if lake.lost_because:
         return {}
     return {org.name: str(lake.available(org.name, now=clock.now())) for org in tenants.organisations}
-
-
-def _restored_live_feed(tenants: TenantDirectory, store: sqlite3.Connection, clock: Clock) -> LiveFeed:
-    """Build the live feed with the last events that earlier starts accepted."""
-    games = {(org.name, game.id): game for org in tenants.organisations for game in org.games}
-    titles = {game.game_key: game.title for game in games.values() if game.environment == "sandbox"}
-    live = LiveFeed(titles, since_ts=int(clock.now_s()))
-
-    def stored() -> Iterator[tuple[str, InboxBatch]]:
-        for batch in newest(store):
-            game = games.get((batch.organisation, batch.game_id))
-            if game is not None and game.game_key in titles:
-                yield game.game_key, batch
-
-    with contextlib.suppress(sqlite3.DatabaseError):  # processing reports a damaged page
-        live.restore(stored())
-    return live
-
-
-def _address(listener: socket.socket, scheme: str) -> str:
-    return f"{scheme}://{LOOPBACK}:{listener.getsockname()[1]}"
 
 
 def _listen(port: int) -> socket.socket:

@@ -1,6 +1,6 @@
 """Ad revenue, ads shown, fill rates and the concentration of ad income.
 
-The functions read tidy frames of `Client.query`: `ilrd_revenue` for money and impressions, `ad_impressions_count` for
+The functions read tidy frames of `Client.query`: `ecpm` for money and impressions, `ad_impressions_count` for
 ads shown, `user_unique` for active players, `session_unique` for sessions, `event_count` by `ad_action` (where category
 is ads) for the waterfall. `decomposition` explains why ad revenue changed.
 
@@ -31,7 +31,7 @@ from gamelens.analysis.tidy_frames.frame_requirements import FrameRequirements, 
 
 By = str | Sequence[str] | None
 
-_REVENUE: Final = FrameRequirements(metrics=("ilrd_revenue",))
+_REVENUE: Final = FrameRequirements(metrics=("ecpm",))
 _ACTIONS: Final = FrameRequirements(metrics=("event_count",), splits=("ad_action",))
 
 

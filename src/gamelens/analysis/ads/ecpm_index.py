@@ -29,7 +29,7 @@ Floats = NDArray[np.float64]
 WITHIN: Final = ("game", "country_code", "format")
 
 
-@requires(frame=FrameRequirements(metrics=("ilrd_revenue",), every=("day",)))
+@requires(frame=FrameRequirements(metrics=("ecpm",), every=("day",)))
 def ecpm_index(
     frame: DataFrame, by: str = "network", *, within: Sequence[str] = WITHIN, confidence: float = 0.95
 ) -> DataFrame:
@@ -40,7 +40,7 @@ def ecpm_index(
     impressions of a network would earn, which only a test can.
 
     Args:
-        frame: ilrd_revenue by day, *by* and *within*. Networks and formats get their canonical names.
+        frame: ecpm by day, *by* and *within*. Networks and formats get their canonical names.
         by: what is compared.
         within: what must be equal, beside the day. A game that one network has to itself compares nothing.
         confidence: of all intervals together.
@@ -57,7 +57,7 @@ def ecpm_index(
     frame = named_for(frame, [by, *within])
     for name in (by, *keys):
         if name not in frame:
-            query = f"query ilrd_revenue by day, {', '.join(within)} and {by}"
+            query = f"query ecpm by day, {', '.join(within)} and {by}"
             raise BadQuery("frame", name, f"is not a column of the frame: {query}", [*map(str, frame.columns)])
     count, money = column_of(frame, "ilrd_revenue", "event_count"), column_of(frame, "ilrd_revenue", "sum")
     named = frame[frame[by].notna()]

@@ -181,7 +181,7 @@ def click_claim(frame: DataFrame) -> Claim:
     return level_claim(rates, "click rate", sentence, unit="share")
 
 
-@requires(frame=_ACTIONS, daily=FrameRequirements(metrics=("ilrd_revenue",)))
+@requires(frame=_ACTIONS, daily=FrameRequirements(metrics=("ecpm",)))
 def empty_break_worth(frame: DataFrame, daily: DataFrame) -> Claim:
     """Return the worth of the empty ad breaks of *frame* at the average eCPM of *daily*.
 

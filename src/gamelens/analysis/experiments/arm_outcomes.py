@@ -169,6 +169,7 @@ def _ratios(frame: DataFrame) -> Iterator[DataFrame]:
     """
     names = queried_metrics(frame)
     found = [(metric, field) for metric in map(find_metric, names) if metric for field in metric.fields]
+    found = [(metric, field) for metric, field in found if metric.columns[field.name] in frame]
     ratios = [(metric.name, field, field.combines) for metric, field in found if isinstance(field.combines, Quotient)]
     if not ratios:
         rule = "hold nothing that can be compared: give a frame of lens.retention, of per_new_player, or a ratio"

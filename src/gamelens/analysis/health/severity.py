@@ -12,6 +12,7 @@ from pandas import DataFrame, DatetimeIndex
 
 from gamelens.analysis.health.daily_series import SeriesGrid
 from gamelens.analysis.health.watched_metrics import WATCHED
+from gamelens.catalog import METRICS
 from gamelens.receipts import Receipt
 from gamelens.wire.intervals import SETTLE_DAYS
 
@@ -123,10 +124,9 @@ def _restated_days(restatements: DataFrame, key: str) -> set[tuple[pd.Timestamp,
     The sign is 0 if the size of the change is unknown.
     """
     metrics, field = (WATCHED[key].metrics, WATCHED[key].field) if key in WATCHED else ((key,), key)
-    changes = restatements[restatements["metric"].isin(metrics)]
-    changes = changes[
-        changes["field"].isin([field, *metrics]) & (changes["before_as_of"] >= changes["timestamp"] + _DAY)
-    ]
+    columns = [METRICS[metric].columns.get(field, metric) for metric in metrics]
+    changes = restatements[restatements["metric"].isin(metrics) & restatements["field"].isin(columns)]
+    changes = changes[changes["before_as_of"] >= changes["timestamp"] + _DAY]
     before, after = (changes[name].astype("float64") for name in ("before", "after"))
     is_known = before.notna() & after.notna()
     is_late = changes["before_as_of"] >= changes["timestamp"] + _DAY * (1 + SETTLE_DAYS)

@@ -43,6 +43,8 @@ class HealthQuery(msgspec.Struct, frozen=True, kw_only=True):
             "by": list(self.by),
             "since_days_ago": self.since_days_ago,
         }
+        if any(METRICS[name].recipe == "money" for name in self.metric):
+            given["fields"] = "all"  # purchases and impressions are counted besides the money
         given |= {"games": self.games and list(self.games), "where": self.where}
         return {name: value for name, value in given.items() if value is not None}
 

@@ -16,9 +16,8 @@ from gamelens._text import format_number, one_line
 from gamelens.analysis.files.table_reader import ExternalTable
 from gamelens.analysis.outside_data import time_buckets
 from gamelens.analysis.outside_data.join_keys import similar_keys
-from gamelens.analysis.tidy_frames import column_of, queried_metrics
+from gamelens.analysis.tidy_frames import queried_metrics
 from gamelens.catalog import METRICS
-from gamelens.errors import BadQuery
 from gamelens.receipts import Receipt
 
 _SHOWN = 5
@@ -103,13 +102,10 @@ def _weights(frame: DataFrame) -> tuple[Series[Any], str]:
     metric = METRICS.get(next(iter(queried_metrics(frame)), ""))
     if metric is None or metric.adds != "everywhere":
         return rows, "rows"
-    try:
-        column = column_of(frame, metric.name, metric.sorts_by)
-    except BadQuery:  # the column was dropped
+    if metric.name not in frame:  # the column was dropped
         return rows, "rows"
-    weights = frame[column].astype("float64").fillna(0.0)
-    name = metric.name if metric.sorts_by == metric.name else f"{metric.name} ({metric.sorts_by})"
-    return (weights, name) if weights.sum() else (rows, "rows")
+    weights = frame[metric.name].astype("float64").fillna(0.0)
+    return (weights, metric.name) if weights.sum() else (rows, "rows")
 
 
 def key_text(values: Any) -> str:

@@ -13,6 +13,7 @@ import pandas as pd
 from pandas import DataFrame, Series
 from pandas.api.types import is_datetime64_any_dtype, is_numeric_dtype
 
+from gamelens.catalog import METRICS, columns_for
 from gamelens.errors import BadQuery, emit_warning
 from gamelens.receipts import RECEIPT, Provenance, Receipt, merge_provenance, merge_receipts, mixture_warnings
 
@@ -38,20 +39,16 @@ def value_columns(frame: DataFrame) -> list[str]:
 
 
 def column_of(frame: DataFrame, metric: str, field: str) -> str:
-    """Return the name of the column that holds *field* of *metric*.
-
-    It has the metric as a prefix if several metrics of the query have a field of this name.
+    """Return the name of the column that holds *field* of *metric*, which an alias may have brought.
 
     Raises:
         BadQuery: the frame does not hold it.
     """
-    prefixed = f"{metric}_{field}"
-    if prefixed in frame:
-        return prefixed
-    queried = queried_metrics(frame)
-    if field in frame and (not queried or metric in queried):
-        return field
-    raise BadQuery("frame", list(frame.columns), f"has no {field} of {metric}: query {metric} as well")
+    columns = columns_for(metric, field)
+    if found := [column for column in columns if column in frame]:
+        return found[0]
+    column, query = list(columns.items())[-1 if field not in METRICS[metric].shown else 0]
+    raise BadQuery("frame", list(frame.columns), f"has no {column}: query {query} as well")
 
 
 def queried_metrics(frame: DataFrame) -> list[str]:

@@ -1,6 +1,6 @@
 """Requirements on frames: the form that an analysis takes, and the error for another.
 
-    @requires(frame=FrameRequirements(metrics=("ilrd_revenue",), every=("day",)))
+    @requires(frame=FrameRequirements(metrics=("ecpm",), every=("day",)))
     def split_in_halves(frame: DataFrame) -> ...
 
 A frame with a receipt is judged by it: bucket, `top`, gaps and interval are those of the query. Without one, or for
@@ -25,7 +25,7 @@ from pandas import DataFrame
 from gamelens.analysis.tidy_frames.frame_columns import dimension_columns, label_columns
 from gamelens.analysis.tidy_frames.frame_periods import days_text, part_of_length, visible_every, visible_period
 from gamelens.analysis.tidy_frames.query_text import interval_text, query_text
-from gamelens.catalog import METRICS
+from gamelens.catalog import METRICS, service_metrics
 from gamelens.errors import BadQuery
 from gamelens.receipts import QueryRecord, Receipt
 from gamelens.wire.dimensions import DIMENSIONS
@@ -261,7 +261,7 @@ def _missing_rows(case: _Case) -> Iterator[str]:
         yield f"needs all values, and has {top} only: use {case.query(**rest)}"
     if case.has_rest and not (needed.takes_rest and case.is_by_bucket):
         yield f"needs each value by itself, and has rows {REST}: use {case.query()}"
-    gaps = [gap for gap in case.receipt.gaps if not needed.metrics or gap.metric in needed.metrics]
+    gaps = [gap for gap in case.receipt.gaps if not needed.metrics or gap.metric in service_metrics(needed.metrics)]
     if gaps and not needed.takes_gaps:
         yield f"needs all rows, and {len(gaps)} failed requests are missing: run {case.query()} again"
 
@@ -291,7 +291,7 @@ def _metrics(case: _Case) -> tuple[str, ...]:
     They are those of the receipt if the function reads any of them, else those that it reads.
     """
     asked, needed = case.receipt.asked.metrics, case.requirements.metrics
-    if needed and not set(asked) & set(needed):
+    if needed and not service_metrics(asked) & service_metrics(needed):
         return needed
     return asked or tuple(name for name in case.frame.columns if name in METRICS)
 

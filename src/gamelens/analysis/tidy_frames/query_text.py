@@ -27,6 +27,7 @@ def query_text(record: QueryRecord, **more: Any) -> str:
         "where": record.where,
         "top": record.top,
         "other": record.other,
+        "fields": record.fields,
         "games": record.games,
         "studios": record.studios,
         "since_days_ago": None if is_retention else record.since_days_ago,

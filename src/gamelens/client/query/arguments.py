@@ -16,7 +16,7 @@ import msgspec
 
 from gamelens.catalog import ALIASES
 from gamelens.client.query.filter_expressions import parse_expression
-from gamelens.client.query.signatures import FrameKind, OnError, with_plain_types
+from gamelens.client.query.signatures import Fields, FrameKind, OnError, with_plain_types
 from gamelens.client.tables.time_ranges import WHEN_UNAVAILABLE, TimeRange, WhenUnavailable
 from gamelens.errors import BadQuery
 from gamelens.receipts import QueryRecord
@@ -53,6 +53,7 @@ class QuerySpec(msgspec.Struct, frozen=True, kw_only=True):
         since_days_ago: days since install, for the metrics that need it.
         other: whether what *top* leaves out is a row of each bucket.
         check: whether the rows are compared with the answer that has no dimensions.
+        fields: "all" for every field of the rows; None for the metric and its parts.
         ages: days since install of a query for retention; empty for rows.
 
     Raises:
@@ -70,6 +71,7 @@ class QuerySpec(msgspec.Struct, frozen=True, kw_only=True):
     since_days_ago: int | None = None
     other: bool = False
     check: bool = False
+    fields: Fields | None = None
     ages: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
@@ -176,6 +178,7 @@ def query_arguments(
     on_error: OnError = "raise",
     other: bool = False,
     check: bool = False,
+    fields: Fields | None = None,
     whole_buckets: bool = False,
     to: FrameKind = "pandas",
     progress: bool | None = None,
@@ -204,6 +207,8 @@ def query_arguments(
         other: add a row `(other)` to each bucket, with what *top* leaves out. Of players and other numbers that do not
             add up it takes one more request, for one bucket, or one for each game or studio that *top* ranks within.
         check: compare the rows with the service's own total, and warn of any difference.
+        fields: "all" adds whatever else the service sent, such as `revenue_event_count`, the number of purchases. None
+            is one column for each metric, and the parts of a mean or ratio beside it.
         whole_buckets: leave out a first and a last bucket of which *over*, or the data, has only a part.
         to: "pandas"; "arrow" for a `pyarrow.Table` of the same columns, with the receipt in its metadata; "polars".
         progress: a bar for work of more than two seconds: never, always, or (None) in a notebook or terminal.
@@ -227,6 +232,7 @@ def query_arguments(
         since_days_ago=since_days_ago,
         other=other,
         check=check,
+        fields=None if fields is None else one_of("fields", fields, get_args(Fields)),
     )
     options = execution_options(
         over, when_unavailable=when_unavailable, deadline_s=deadline_s, on_error=on_error, to=to
@@ -439,6 +445,7 @@ def query_record(spec: QuerySpec, over: TimeRange, interval: str | None = None) 
         since_days_ago=spec.since_days_ago,
         other=spec.other,
         check=spec.check,
+        fields=spec.fields,
         days=spec.ages,
         interval=interval,
     )

@@ -74,7 +74,7 @@ class TableBuilder:
             return tables.sort_by_time(tables.concatenate([table, rest], table.schema))
         fields = tables.summable_fields(metric)
         for row in rest.to_pylist():
-            difference = ", ".join(f"{name} {row[name]:,}" for name in fields if row[name])
+            difference = ", ".join(f"{metric.columns[name]} {row[name]:,}" for name in fields if row[name])
             by, day = ", ".join(plan.dimensions), row[TIMESTAMP].date()
             self.warnings.append(f"{plan.metric} by {by} differs from its total on {day}: {difference}")
         return table
@@ -231,26 +231,35 @@ class MetricRows(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def join_metrics(
-    dimensions: Sequence[str], metrics: Sequence[MetricRows], buckets: Sequence[datetime] = ()
+    dimensions: Sequence[str],
+    metrics: Sequence[MetricRows],
+    buckets: Sequence[datetime] = (),
+    *,
+    all_fields: bool = False,
 ) -> tuple[pa.Table, dict[str, int]]:
-    """Return the rows of all *metrics* joined on timestamp and *dimensions*.
+    """Return the rows of all *metrics* joined on timestamp and *dimensions*, under the names of frames.
 
     The second value is the number of rows of each metric that were filled: the service leaves out rows without events,
-    of which counts and money are 0, means and ratios null. A field that two metrics have is prefixed with its metric,
-    unless both are aliases, whose fields mean the same.
+    of which counts and money are 0, means and ratios null. The rows of one metric are left as they are.
 
     Args:
         dimensions: the dimensions of the rows.
         metrics: the rows of each metric.
         buckets: starts of the buckets in which every value of the dimensions gets a row, up to `MOST_ROWS` in all.
+        all_fields: whether there are columns of all fields, or of the metrics and their parts.
 
     Raises:
         ServiceError: a metric has two rows of the same bucket and dimension values.
     """
+    columns = _column_names(dimensions, metrics, all_fields=all_fields)
+    if len(metrics) == 1:
+        table = metrics[0].table
+        own = [name for name in table.column_names if name in {TIMESTAMP, *dimensions}]
+        return table.select([*own, *columns[0]]).rename_columns([*own, *columns[0].values()]), {}
     keys, places = tables.group_rows([rows.table for rows in metrics], [TIMESTAMP, *dimensions])
     keys = _with_all_buckets(keys, dimensions, buckets)
     joined, filled, is_known = keys, dict[str, int](), np.zeros(len(keys), dtype="bool")
-    for rows, names, place in zip(metrics, _column_names(dimensions, metrics), places, strict=True):
+    for rows, names, place in zip(metrics, columns, places, strict=True):
         row_of_key = np.full(len(keys), -1, dtype="int64")
         row_of_key[place] = np.arange(len(place))
         is_present = row_of_key >= 0
@@ -266,7 +275,7 @@ def join_metrics(
                 values = pc.if_else(pa.array(is_zero), pa.scalar(0, values.type), values)
             if column not in joined.column_names:
                 joined = joined.append_column(column, values)
-            else:  # another alias has brought the column, perhaps with nulls
+            else:  # a part that another metric has brought, perhaps with nulls
                 position = joined.column_names.index(column)
                 joined = joined.set_column(position, column, pc.coalesce(joined[column], values))
         is_known |= is_present | is_zero
@@ -275,14 +284,29 @@ def join_metrics(
     return tables.sort_by_time(joined.filter(pa.array(is_known))), filled
 
 
-def _column_names(dimensions: Sequence[str], metrics: Sequence[MetricRows]) -> list[dict[str, str]]:
-    """Return the column of each field, for each of *metrics*."""
+def _column_names(
+    dimensions: Sequence[str], metrics: Sequence[MetricRows], *, all_fields: bool
+) -> list[dict[str, str]]:
+    """Return the column of each field that the frame shows, for each of *metrics*.
+
+    A field that the catalog does not know keeps its name, behind that of its metric where the frame has another such
+    column; the only field of a metric that it does not know is called as the metric.
+    """
     keys = {TIMESTAMP, *dimensions}
-    fields = [[name for name in rows.table.column_names if name not in keys] for rows in metrics]
-    counts = Counter(name for own_fields in fields for name in own_fields)
+    known, strange = list[dict[str, str]](), list[dict[str, str]]()
+    for rows in metrics:
+        fields, metric = [name for name in rows.table.column_names if name not in keys], find_metric(rows.metric)
+        columns = metric.columns if metric is not None else {}
+        shown = dict.fromkeys([*metric.shown, *(columns if all_fields else ())]) if metric is not None else {}
+        known.append({name: columns[name] for name in shown if name in fields})
+        others = [name for name in fields if name not in columns]
+        is_only = metric is None and len(others) == 1
+        strange.append({name: rows.metric if is_only else name for name in others})
+    taken = Counter([*keys, *{column for names in known for column in names.values()}])
+    taken += Counter(column for names in strange for column in names.values())
     return [
-        {name: f"{rows.metric}_{name}" if counts[name] > 1 and rows.metric not in ALIASES else name for name in own}
-        for rows, own in zip(metrics, fields, strict=True)
+        own | {name: f"{rows.metric}_{name}" if taken[column] > 1 else column for name, column in others.items()}
+        for rows, own, others in zip(metrics, known, strange, strict=True)
     ]
 
 

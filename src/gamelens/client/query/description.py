@@ -41,7 +41,7 @@ class FieldDescription(msgspec.Struct, frozen=True, kw_only=True):
     """One column of a metric's frame.
 
     Attributes:
-        name: the column; in a query of several metrics it may have the metric as a prefix.
+        name: the column.
         unit: the unit.
         dtype: its pandas dtype.
         source: its definition: a field of the service, a sum or a ratio.
@@ -141,13 +141,15 @@ def _metric(metric: Metric) -> Description:
 
 
 def _fields(metric: Metric) -> Iterator[FieldDescription]:
-    for field in metric.fields:
+    columns = metric.columns
+    for field in sorted(metric.fields, key=lambda field: field.name not in metric.shown):
         dtype: Literal["Int64", "float64"] = "Int64" if field.kind == "count" else "float64"
         source = _source(metric, field.name) if field.combines == "sum" else "computed by the service"
         if isinstance(ratio := field.combines, Quotient):
-            part = ratio.part if ratio.plus is None else f"({ratio.part} + {ratio.plus})"
-            source = f"{part} / {ratio.whole}" + (f" x {ratio.worth:g}" if ratio.worth != 1 else "")
-        yield FieldDescription(name=field.name, unit=field.unit, dtype=dtype, source=source)
+            part = columns[ratio.part] if ratio.plus is None else f"({columns[ratio.part]} + {columns[ratio.plus]})"
+            source = f"{part} / {columns[ratio.whole]}" + (f" x {ratio.worth:g}" if ratio.worth != 1 else "")
+        more = "" if field.name in metric.shown else ', with fields="all"'
+        yield FieldDescription(name=columns[field.name], unit=field.unit, dtype=dtype, source=source + more)
 
 
 def _source(metric: Metric, field: str) -> str:
@@ -155,7 +157,7 @@ def _source(metric: Metric, field: str) -> str:
     if not isinstance(metric, Alias):
         return "from the service"
     part = metric.parts[field]
-    name = part.metric if part.field == part.metric else f"{part.metric}.{part.field}"
+    name = METRICS[part.metric].columns[part.field]
     return f"{'mean' if part.is_mean else 'sum'} of {name} by {part.every}" if part.every else name
 
 

@@ -231,7 +231,7 @@ class QueryRun:
         sent, plans = await self.prepare(spec)
         built = await self._fetch(plans)
         if not spec.ages:
-            table = await asyncio.to_thread(self._side_by_side, plans, built)
+            table = await asyncio.to_thread(self._side_by_side, plans, built, all_fields=spec.fields == "all")
             return await self._finish(spec, table, plans[0].dimensions)
         missing = {age: self._missing_days(age) for age in (None, *spec.ages)}
         rows = await asyncio.to_thread(retention.table, spec, sent, built, self.times, missing, self.studio_of_game)
@@ -522,11 +522,11 @@ class QueryRun:
         failed = [request for request in self._missing if request.template.query.since_days_ago == age]
         return [enclosing_interval(request.run) for request in failed]
 
-    def _side_by_side(self, plans: Sequence[MetricPlan], built: Sequence[pa.Table]) -> pa.Table:
-        """Return the tables of all metrics joined.
+    def _side_by_side(self, plans: Sequence[MetricPlan], built: Sequence[pa.Table], *, all_fields: bool) -> pa.Table:
+        """Return the tables of all metrics joined, under the names of frames.
 
-        A field that two metrics have is prefixed with its metric. Counts and money are 0 where the service has no row
-        and no request failed. A field that the catalog does not know is kept, with a warning.
+        Counts and money are 0 where the service has no row and no request failed. A field that the catalog does not
+        know is kept, with a warning.
         """
         for plan, table in zip(plans, built, strict=True):
             known = {*plan.dimensions, *schema(plan.metric, ()).names}
@@ -534,16 +534,14 @@ class QueryRun:
             if plan.metric in METRICS and unknown:
                 text = f"{plan.metric} came with fields this version does not know: {', '.join(unknown)}"
                 self.warnings.append(text)
-        if len(plans) == 1:
-            return built[0]
         rows = []
         for plan, table in zip(plans, built, strict=True):
-            full = tables.full_buckets(table, plan.top, plan.within) if plan.top else set()
+            full = tables.full_buckets(table, plan.top, plan.within) if plan.top and len(plans) > 1 else set()
             rows.append(MetricRows(metric=plan.metric, table=table, unknown=self._missing_buckets(plan) | full))
         starts = plans[0].starts
         are_usual = all(tables.bucket_starts(table) <= {*starts} for table in built)
         filled = starts if are_usual and not plans[0].top else ()  # buckets that begin elsewhere are not known here
-        joined, self._filled = join_metrics(plans[0].dimensions, rows, filled)
+        joined, self._filled = join_metrics(plans[0].dimensions, rows, filled, all_fields=all_fields)
         return joined
 
     async def _finish(self, spec: QuerySpec, table: pa.Table, dimensions: Sequence[str]) -> QueryResult:

@@ -14,7 +14,7 @@ from gamelens.catalog import find_metric
 from gamelens.client.query.arguments import QuerySpec, as_filter, split_top
 from gamelens.client.query.data_frames import TITLES, to_table
 from gamelens.client.tables.table_differences import FieldChange, Restatement, field_changes, rows_changed
-from gamelens.client.tables.table_operations import TIMESTAMP, bucket_starts, drop_zero_rows, schema
+from gamelens.client.tables.table_operations import TIMESTAMP, bucket_starts, drop_zero_rows
 from gamelens.errors import BadQuery
 from gamelens.receipts import Gap, Receipt, RestatementRecord
 from gamelens.wire.intervals import Interval
@@ -67,6 +67,7 @@ def previous_result(frame: Any) -> PreviousResult:
         since_days_ago=asked.since_days_ago,
         other=asked.other,
         check=asked.check,
+        fields=asked.fields,
         ages=asked.days,
     )
     if missing := _missing_columns(spec, frame.columns):
@@ -79,12 +80,11 @@ def rows_of_metric(rows: pa.Table, metric: str, dimensions: Sequence[str], metri
 
     Rows that were filled with 0 are left out. The fields are named as the service names them.
     """
-    own_fields = schema(metric, ()).names[1:]
-    if len(metrics) == 1:
-        dropped = {TIMESTAMP, *dimensions, *TITLES.values()}
-        fields = {name: name for name in rows.column_names if name not in dropped}
-    else:
-        fields = {name: f"{metric}_{name}" if f"{metric}_{name}" in rows.column_names else name for name in own_fields}
+    known = find_metric(metric)
+    fields = dict(known.columns) if known is not None else {}
+    if len(metrics) == 1:  # with fields that the catalog does not know
+        dropped = {TIMESTAMP, *dimensions, *TITLES.values(), *fields.values()}
+        fields |= {name: name for name in rows.column_names if name not in dropped}
     columns: dict[str, Any] = {name: rows[name] for name in (TIMESTAMP, *dimensions) if name in rows.column_names}
     table = pa.table(columns | {name: rows[column] for name, column in fields.items() if column in rows.column_names})
     present = [pc.is_valid(table[name]) for name in table.column_names if name in fields]
@@ -154,8 +154,10 @@ def restatement_records(restatements: Iterable[Restatement]) -> list[Restatement
 
 
 def _with_change(bucket: RestatementRecord, change: FieldChange) -> RestatementRecord:
-    """Return the record of one changed field of *bucket*."""
-    return msgspec.structs.replace(bucket, field=change.field, before=change.before, after=change.after)
+    """Return the record of one changed field of *bucket*, under the name of its column."""
+    known = find_metric(bucket.metric)
+    column = known.columns.get(change.field, change.field) if known is not None else change.field
+    return msgspec.structs.replace(bucket, field=column, before=change.before, after=change.after)
 
 
 def _without_new_days(old: pa.Table, new: pa.Table, dimensions: Sequence[str]) -> pa.Table:
@@ -180,17 +182,10 @@ def _missing_buckets(previous: PreviousResult, metric: str) -> Iterator[datetime
 
 
 def _missing_columns(spec: QuerySpec, columns: Collection[str]) -> list[str]:
-    """Return the columns that a frame of *spec* has and *columns* lack.
-
-    With several metrics a field may be prefixed with its metric.
-    """
-    metrics = [metric for metric in map(find_metric, spec.metrics) if metric is not None]
+    """Return the columns that a frame of *spec* has and *columns* lack."""
     needed = dict.fromkeys([TIMESTAMP, *spec.dimensions])
     if spec.metrics == (RETENTION,):
         needed |= dict.fromkeys([AGE, RETENTION, "installs", "returned"])
-    missing = [name for name in needed if name not in columns]
-    for metric in metrics:
-        prefix = f"{metric.name}_" if len(spec.metrics) > 1 else ""
-        names = [field.name for field in metric.fields]
-        missing += [name for name in names if {name, prefix + name}.isdisjoint(columns)]
-    return missing
+    for metric in filter(None, map(find_metric, spec.metrics)):
+        needed |= dict.fromkeys(metric.columns[name] for name in (metric.columns if spec.fields else metric.shown))
+    return [name for name in needed if name not in columns]

@@ -16,12 +16,14 @@ from gamelens.wire.intervals import Granularity
 
 FrameKind = Literal["pandas", "arrow", "polars"]
 OnError = Literal["raise", "gaps"]
+Fields = Literal["all"]
 P = ParamSpec("P")
 Q = TypeVar("Q")
 R = TypeVar("R")
 S = TypeVar("S")
 
 _WORDS: Final = {
+    "Fields": Fields,
     "FrameKind": FrameKind,
     "Granularity": Granularity,
     "OnError": OnError,

@@ -174,12 +174,17 @@ def top_per_bucket(table: pa.Table, top: int, within: Sequence[str] = ()) -> pa.
 
 
 def drop_zero_rows(table: pa.Table, metric: str) -> pa.Table:
-    """Drop rows whose counts are all 0, as the service does in grouped answers."""
+    """Drop rows whose counts are all 0, as the service does in grouped answers.
+
+    Of a table without counts they are the rows without money.
+    """
     known = find_metric(metric)
-    counts = [field.name for field in known.fields if field.kind == "count"] if known is not None else []
-    if not counts or not len(table):
+    fields = [field for field in known.fields if field.name in table.column_names] if known is not None else []
+    zeros = [field.name for field in fields if field.kind == "count"]
+    zeros = zeros or [field.name for field in fields if field.combines == "sum"]
+    if not zeros or not len(table):
         return table
-    return table.filter(pa.array(np.any([null_as_zero(table[name]) != 0 for name in counts], axis=0)))
+    return table.filter(pa.array(np.any([null_as_zero(table[name]) != 0 for name in zeros], axis=0)))
 
 
 def add_constant_columns(table: pa.Table, constants: Iterable[tuple[str, str | None]]) -> pa.Table:

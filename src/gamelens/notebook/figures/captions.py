@@ -9,7 +9,6 @@ from typing import Final
 from pandas import DataFrame
 
 from gamelens.analysis.tidy_frames import label_columns, queried_metrics, value_columns
-from gamelens.catalog import find_metric
 from gamelens.errors import BadQuery
 from gamelens.notebook.figures.theme import theme
 from gamelens.notebook.labels import ColumnUnit, escape, name_of, shorten, unit_of
@@ -24,20 +23,15 @@ SOURCE_LETTERS: Final = 96
 def main_value(frame: DataFrame) -> str:
     """Return the value column that a figure of *frame* shows unless another is named.
 
-    It is the column that the service sorts the first metric of the query by, else the first number of the frame.
+    It is that of the first metric of the query, else the first number of the frame.
 
     Raises:
         BadQuery: the frame has no number.
     """
     values = value_columns(frame)
-    for metric in queried_metrics(frame):
-        field = _main_field(metric)
-        column = next((name for name in (f"{metric}_{field}", field) if name in values), None)
-        if column:
-            return column
     if not values:
         raise BadQuery("frame", [str(name) for name in frame.columns], "has no numbers to draw")
-    return values[0]
+    return next((metric for metric in queried_metrics(frame) if metric in values), values[0])
 
 
 def unit_in(frame: DataFrame, value: str) -> ColumnUnit:
@@ -47,9 +41,8 @@ def unit_in(frame: DataFrame, value: str) -> ColumnUnit:
 
 def title_of(frame: DataFrame, value: str, by: str | Sequence[str] | None) -> str:
     """Return the metric and the dimensions of a figure in words: `Ad revenue by network`."""
-    metric = next((name for name in queried_metrics(frame) if value in _values_of(name)), value)
     words = words_by(frame, by)
-    return name_of(metric) + (f" by {words}" if words else "")
+    return name_of(value) + (f" by {words}" if words else "")
 
 
 def words_by(frame: DataFrame, by: str | Sequence[str] | None) -> str:
@@ -94,13 +87,3 @@ def source(line: str) -> str:
 
 def _lines(text: str, longest: int) -> list[str]:
     return wrap(shorten(" ".join(text.split()), 3 * longest), longest) or [""]
-
-
-def _values_of(metric: str) -> tuple[str, ...]:
-    field = _main_field(metric)
-    return (field, f"{metric}_{field}")
-
-
-def _main_field(metric: str) -> str:
-    known = find_metric(metric)
-    return known.sorts_by if known is not None else metric

@@ -158,9 +158,9 @@ def _readable(size: float, *, is_money: bool) -> str:
 def _heading(column: str, metrics: list[str] | None) -> str:
     """Return the name of a column, a field of a metric behind that of the metric."""
     for metric in metrics or ():
-        known, field = find_metric(metric), column.removeprefix(f"{metric}_")
-        if known is not None and field != metric and field in {each.name for each in known.fields}:
-            return f"{name_of(metric)}, {name_of(field).lower()}"
+        known, part = find_metric(metric), column.removeprefix(f"{metric}_")
+        if known is not None and part != column and column in known.columns.values():
+            return f"{name_of(metric)}, {name_of(part).lower()}"
     text = _NAMES.get(column) or name_of(column)
     return text[:1].upper() + text[1:] if text != "eCPM" else text
 

@@ -211,7 +211,7 @@ def _meaning(name: str) -> str:
     if name in DIMENSIONS:
         return DIMENSIONS[name].meaning
     found = find_metric(name)
-    return "" if found is None else f"{unit_of(found.sorts_by, [name]).words}: {found.meaning}"
+    return "" if found is None else f"{unit_of(name, [name]).words}: {found.meaning}"
 
 
 def _splits(dimensions: Iterable[str]) -> list[Option]:

@@ -58,8 +58,7 @@ class CountedMetric(msgspec.Struct, frozen=True, kw_only=True):
     """A metric as it is counted from events.
 
     Attributes:
-        name: name of the metric.
-        field: column of its answers that is compared.
+        name: name of the metric, and of its column in a frame.
         kind: whether values are added, different keys counted, or players by their first event.
         counts: SQL of whether an event counts.
         value: SQL of what it adds.
@@ -67,7 +66,6 @@ class CountedMetric(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     name: str
-    field: str
     kind: Literal["sum", "distinct", "first"]
     counts: str
     value: str = "1"
@@ -80,11 +78,11 @@ def _counted(name: str) -> CountedMetric:
     atoms = [ATOMS[atom] for atom in metric.made_of]
     first, last = (atom.event.sql.format(player=_PLAYER) for atom in (atoms[0], atoms[-1]) if atom.event)
     if name == "new_users":  # the atom looks the install up, and another rule may date it by another event
-        return CountedMetric(name=name, field=name, kind="first", counts="user_id IS NOT NULL")
+        return CountedMetric(name=name, kind="first", counts="user_id IS NOT NULL")
     if metric.recipe == "distinct":
-        return CountedMetric(name=name, field=name, kind="distinct", counts=f"({first}) IS NOT NULL", key=first)
+        return CountedMetric(name=name, kind="distinct", counts=f"({first}) IS NOT NULL", key=first)
     value = f"{last} / {atoms[-1].per_usd}" if metric.recipe == "money" else last
-    return CountedMetric(name=name, field=metric.sorts_by, kind="sum", counts=f"({first}) <> 0", value=value)
+    return CountedMetric(name=name, kind="sum", counts=f"({first}) <> 0", value=value)
 
 
 COUNTED_METRICS: Final = {

@@ -160,7 +160,7 @@ def _other_answer(
             raise BadQuery("over", over, "must be given, unless the first argument is a frame")
         return api, api.query(counted.name, by=by, over=over, every=every), every
     asked, is_complete = (receipt := Receipt.of(api.attrs)).asked, receipt.is_complete
-    needed = {"timestamp", counted.field, *([by] if by else [])}
+    needed = {"timestamp", counted.name, *([by] if by else [])}
     if missing := sorted(needed - set(map(str, api.columns))):
         raise BadQuery("api", missing[0], "is not a column of the frame: query it with the same metric and `by`")
     if counted.name not in asked.metrics or set(asked.by) != ({by} if by else set()):
@@ -209,7 +209,7 @@ def _compared(
     for cells, frame, its_values in zip((api, lake), frames, values, strict=True):
         bucket = starts.searchsorted(pd.DatetimeIndex(frame["timestamp"]).as_unit("us"), side="right") - 1
         split = np.array([places[value] for value in its_values], dtype=np.int64)
-        numbers = frame[counted.field].astype("float64").fillna(0.0).to_numpy()
+        numbers = frame[counted.name].astype("float64").fillna(0.0).to_numpy()
         np.add.at(cells, (np.maximum(bucket, 0), split), numbers)
     return _Compared(api, lake, splits, recount, by == _NETWORK)
 

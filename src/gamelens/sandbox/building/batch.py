@@ -81,17 +81,10 @@ def relation(rows: Callable[[Any], str]) -> cached_property[str]:
 
 
 class Batch:
-    """New events of one organisation.
+    """New events of one organisation: *events* of them count, *repeats* do not, because they are repeated.
 
-    Args:
-        writer: the writer of the run.
-        facts: the earlier events.
-        stated: name of a relation of installs that an import names, with the columns of `stated_installs`.
-
-    Attributes:
-        events: number of events that count.
-        repeats: number of events that do not, because they are repeated.
-        fresh: the events that count: the columns of the table of events.
+    What came before is asked of *facts*. *stated* names a relation of installs that an import names, with the columns
+    of `stated_installs`. `fresh` are the events that count, with the columns of the table of events.
     """
 
     def __init__(self, writer: PartWriter, facts: RunFacts | TableFacts, stated: str | None = None) -> None:

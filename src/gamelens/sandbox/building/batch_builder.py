@@ -47,12 +47,9 @@ _SUMS: Final = ", ".join(SUMS)
 
 
 class BuiltParts(NamedTuple):
-    """The parts that events add to a lake.
+    """The parts that events add to a lake, and the files of the last version that they replace.
 
-    Attributes:
-        files: the parts, for the manifest.
-        retired: files of the last version that they replace.
-        repeated: number of repeated events, which were dropped (Wire 4.8, Repeated events).
+    *repeated* is the number of repeated events, which were dropped (Wire 4.8, Repeated events).
     """
 
     files: list[LakePart]
@@ -72,14 +69,9 @@ def build_parts(
 ) -> BuiltParts:
     """Write the parts that the *staged* events add. Nothing of the last version is changed.
 
-    Args:
-        organisation: name of the organisation.
-        staged: files of new events, with the columns `EVENT_COLUMNS`.
-        lake: the lake to extend.
-        scratch: folder for temporary files of the engine.
-        folder: name of a new folder of the lake.
-        is_anew: whether the events are all there are, and the parts replace those of the last version.
-        stated: files of installs that an import names, with the columns of `stated_installs`.
+    *staged* are files with the columns `EVENT_COLUMNS`, *stated* those of installs that an import names, with the
+    columns of `stated_installs`. The parts go into a new *folder* of the lake. With *is_anew* the events are all there
+    are, and the parts replace those of the last version.
     """
     sql = DuckDBWriter(scratch)
     try:
@@ -97,15 +89,8 @@ def join_parts(
 ) -> BuiltParts:
     """Write the parts that events add, joined with the tables of the last version.
 
-    The keyed runs of the last version are among the files that are replaced: the new one has none.
-
-    Args:
-        organisation: name of the organisation.
-        staged: query for the new events, with the columns `EVENT_COLUMNS`.
-        lake: the lake to extend.
-        engine: the engine that writes.
-        folder: name of a new folder of the lake.
-        stated: query for the installs that an import names, with the columns of `stated_installs`.
+    The keyed runs of the last version are among the files that are replaced: the new one has none. *staged* is a query
+    for the new events, *stated* one for the installs that an import names (`build_parts`).
     """
     writer = PartWriter(organisation, lake, engine, folder)
     for kind in writer.snapshot.tables:

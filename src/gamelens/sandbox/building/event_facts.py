@@ -70,13 +70,7 @@ _NO_KEYS: Final = np.empty(0, dtype=np.uint64)
 
 
 class RunFacts:
-    """Earlier events as the keyed runs have them.
-
-    Args:
-        writer: the writer of the batch's files.
-        sql: the engine that has the batch.
-        scratch: folder for temporary files.
-    """
+    """Earlier events as the keyed runs have them."""
 
     def __init__(self, writer: PartWriter, sql: DuckDBWriter, scratch: Path) -> None:
         self._writer, self._sql, self._scratch = writer, sql, scratch

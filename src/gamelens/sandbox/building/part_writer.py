@@ -35,13 +35,9 @@ _ORDER: Final = {  # such that a query skips most row groups of a file
 
 
 class PartWriter:
-    """The files that a run adds to an organisation.
+    """The files that a run adds to an organisation, and those of the last version that they replace (`retired`).
 
-    Attributes:
-        snapshot: the last version, which the run does not change, or an empty one for a lake that is made anew.
-        sql: the engine that writes.
-        files: entries of the new files for the manifest.
-        retired: files of the last version that new ones replace.
+    `snapshot` is the last version, which the run does not change, or an empty one for a lake that is made anew.
     """
 
     def __init__(self, organisation: str, lake: Lake, sql: BuildEngine, folder: str, *, is_anew: bool = False) -> None:

@@ -7,6 +7,7 @@ signature, encoding, events. A refused request leaves nothing behind
 
 from __future__ import annotations
 
+import hashlib
 import logging
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any, Final, Literal
@@ -16,7 +17,6 @@ import msgspec
 
 from gamelens.errors import Refused
 from gamelens.sandbox.collector.event_admission import AdmissionResult, BadInit, admit, admit_init
-from gamelens.sandbox.collector.experiment_assignment import answer_init
 from gamelens.sandbox.collector.geoip import GeoIp
 from gamelens.sandbox.collector.live_feed import LiveFeed
 from gamelens.sandbox.http.request_body import (
@@ -31,11 +31,25 @@ from gamelens.sandbox.http.request_body import (
     unpack,
 )
 from gamelens.sandbox.state.clock import Clock
-from gamelens.sandbox.state.tenants import Organisation, TenantDirectory, TenantGame
+from gamelens.sandbox.state.tenants import (
+    Organisation,
+    TenantDirectory,
+    TenantExperiment,
+    TenantGame,
+    TenantVariant,
+)
 from gamelens.sandbox.storage.inbox import Inbox, InboxBatch, StoreUnavailable
 from gamelens.wire.event_validator import VALIDATORS, Validation
 from gamelens.wire.field_rules import Violation
-from gamelens.wire.remote_config import INIT_VALIDATORS, InitAnswer, InitUnchanged, V2FullAnswer, V2InitAnswer
+from gamelens.wire.remote_config import (
+    INIT_VALIDATORS,
+    InitAnswer,
+    InitUnchanged,
+    RemoteConfig,
+    V2FullAnswer,
+    V2InitAnswer,
+    VersionedConfig,
+)
 from gamelens.wire.signing import is_signed
 
 Reply = Literal["auto", "empty", "json"]
@@ -79,10 +93,6 @@ class CollectorApp:
     """The ASGI application of the collector.
 
     Args:
-        tenants: organisations and games by key.
-        inbox: stores accepted events.
-        clock: gives arrival times.
-        live: the feed that shows every request.
         reply: body of a 200 for events: `empty`, `json` for ``{}``, or `auto`, which is empty for custom integrations
             and ``{}`` for others, because official clients read an empty body as no connection.
         validation: rules for requests, `lenient` or `strict`.
@@ -121,7 +131,15 @@ class CollectorApp:
         try:
             status, body = await self._respond(scope, receive)
         except (_EarlyResponse, BodyTooLarge, UndecodableBody, BadInit) as refused:
-            early = _early_response(refused)
+            match refused:
+                case BodyTooLarge():
+                    early = _EarlyResponse(413, {"message": str(refused)}, [_CLOSE] if refused.is_cut else [])
+                case UndecodableBody():
+                    early = _bad_request(Violation(refused.error_type, "/"))
+                case BadInit():
+                    early = _bad_request(*refused.errors)
+                case _:
+                    early = refused
             status, body, headers = early.status, early.body, early.headers
             self._live.record_refused_request(status)
         except Exception:  # a defect here: the answer is JSON all the same (Wire 1.10, Collector statuses)
@@ -130,7 +148,8 @@ class CollectorApp:
         payload = body if isinstance(body, bytes) else msgspec.json.encode(body)
         if status != 204:
             headers = [*headers, (b"content-length", str(len(payload)).encode())]
-        if _CLOSE not in headers and _is_keep_alive(scope):
+        asks_to_close = any(name == b"connection" and b"close" in value.lower() for name, value in scope["headers"])
+        if _CLOSE not in headers and scope["http_version"] == "1.1" and not asks_to_close:  # RFC 9112 9.3
             headers = [*headers, _KEEP_ALIVE]
         common = _PREFLIGHT if scope["method"] == "OPTIONS" else _HEADERS
         await send({"type": "http.response.start", "status": status, "headers": [*common, *headers]})
@@ -147,8 +166,12 @@ class CollectorApp:
         headers = _headers(scope)
         body = await _read_bounded_body(receive, headers, deadline_s=self._body_deadline_s)
         organisation, game = self._authorise(game_key, body, headers.get(b"authorization", b"").decode("latin-1"))
-        if self._is_strict:
-            _check_content_type(headers.get(b"content-type"))
+        if self._is_strict:  # Wire 1.3, Request headers
+            content_type = headers.get(b"content-type")
+            if content_type is None:
+                raise _bad_request(Violation("missing_required_property", "/Content-Type"))
+            if content_type.partition(b";")[0].strip().lower() != b"application/json":
+                raise _bad_request(Violation("no_match", "/Content-Type"))
         if route == "events":
             address = headers.get(b"x-forwarded-for", b"").decode("latin-1") or (scope.get("client") or ("",))[0]
             return await self._events(organisation, game, body, headers, address)
@@ -241,13 +264,6 @@ def _route(scope: Scope) -> tuple[str, str]:
     )
 
 
-def _is_keep_alive(scope: Scope) -> bool:
-    """Return whether the client lets the connection stay open after the response (RFC 9112 9.3)."""
-    return scope["http_version"] == "1.1" and not any(
-        name == b"connection" and b"close" in value.lower() for name, value in scope["headers"]
-    )
-
-
 def _query(scope: Scope) -> dict[str, str]:
     return {name: values[0] for name, values in parse_qs(scope["query_string"].decode("latin-1")).items()}
 
@@ -286,29 +302,75 @@ def _unpack_body(body: bytes, headers: dict[bytes, bytes]) -> Unpacked:
     return unpack(body)
 
 
-def _check_content_type(content_type: bytes | None) -> None:
-    """End the request with 400 unless its `Content-Type` is JSON (Wire 1.3, Request headers)."""
-    if content_type is None:
-        raise _bad_request(Violation("missing_required_property", "/Content-Type"))
-    if content_type.partition(b";")[0].strip().lower() != b"application/json":
-        raise _bad_request(Violation("no_match", "/Content-Type"))
-
-
-def _early_response(refused: _EarlyResponse | BodyTooLarge | UndecodableBody | BadInit) -> _EarlyResponse:
-    """Return the response for a body that is too large, unreadable or a bad init."""
-    match refused:
-        case BodyTooLarge():
-            return _EarlyResponse(413, {"message": str(refused)}, [_CLOSE] if refused.is_cut else [])
-        case UndecodableBody():
-            return _bad_request(Violation(refused.error_type, "/"))
-        case BadInit():
-            return _bad_request(*refused.errors)
-    return refused
-
-
 def _bad_request(*errors: Violation) -> _EarlyResponse:
     """Return the response 400 for a request refused as a whole.
 
     Wire 1.8, Rejected events.
     """
     return _EarlyResponse(400, [{"errors": errors}])
+
+
+def assigned(game: TenantGame, user_id: str | None) -> tuple[TenantExperiment, TenantVariant] | None:
+    """Return the experiment and variant of *user_id*, or None outside of experiments.
+
+    Wire 1.13, Configs and experiments.
+    A hash of game, experiment and user id decides, so the assignment is the same at every init and on every machine,
+    and independent between experiments. The first experiment that a player falls into counts. A request without a user
+    is outside of all of them.
+    """
+    if user_id is None:
+        return None
+    for experiment in game.experiment:
+        if experiment.variant and _share_of(game.id, experiment.id, user_id) < experiment.share:
+            position = _share_of(game.id, experiment.id, "variant", user_id)
+            return experiment, experiment.variant[int(position * len(experiment.variant))]
+    return None
+
+
+def answer_init(game: TenantGame, *, user_id: str | None, now_s: int, for_s: int, is_versioned: bool) -> InitAnswer:
+    """Return the configs and experiment of *user_id* (Wire 1.12, Remote config init).
+
+    A player in an experiment gets the configs of the variant and no global ones.
+
+    Configs that hold at any moment of *for_s* seconds from *now_s* (epoch seconds) are included, and carry `id` and
+    `vsn` with *is_versioned*.
+    """
+    assignment = assigned(game, user_id)
+    configs = [
+        RemoteConfig(
+            key=config.key,
+            value=config.value,
+            start_ts=msgspec.UNSET if config.start_ts is None else config.start_ts,
+            end_ts=config.end_ts,
+        )
+        for config in (assignment[1].config if assignment else game.config)
+        if config.start_ts is None or config.start_ts <= now_s + for_s
+        if config.end_ts is None or config.end_ts > now_s
+    ]
+    if is_versioned:  # clients that request id and vsn do not check them
+        configs = [
+            VersionedConfig(
+                **msgspec.structs.asdict(config),
+                id=None if assignment else _digest(config.key),
+                vsn=0 if assignment else 1,
+            )
+            for config in configs
+        ]
+    ab_id, ab_variant_id = (assignment[0].id, assignment[1].id) if assignment else (None, None)
+    return InitAnswer(
+        server_ts=now_s,
+        configs=configs,
+        configs_hash=_digest(configs, ab_id, ab_variant_id),
+        ab_id=ab_id,
+        ab_variant_id=ab_variant_id,
+    )
+
+
+def _digest(*content: Any) -> str:
+    return hashlib.sha256(msgspec.json.encode(content, order="deterministic")).hexdigest()[:16]
+
+
+def _share_of(*salts: str) -> float:
+    """Return a number from 0 to 1: uniform, and always the same for the same texts."""
+    digest = hashlib.sha256(msgspec.json.encode(salts)).digest()
+    return int.from_bytes(digest[:8], "big") / 2**64

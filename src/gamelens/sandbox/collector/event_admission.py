@@ -36,12 +36,8 @@ _STEP: Final = {ord(mark): step for mark, step in (("[", 1), ("{", 1), ("]", -1)
 class AdmissionResult(msgspec.Struct, frozen=True):
     """The good events of a body as one JSON array, and the bad ones in batch order.
 
-    Attributes:
-        events: number of good events.
-        body: the good events as a JSON array, as sent where all are good.
-        rejected: bad events with their violations.
-        is_custom: whether every event is from a custom integration, `rest api v2`.
-        categories: number of good events by category.
+    The array is the body as sent where all are good. *is_custom* tells whether every event is from a custom
+    integration, `rest api v2`; *categories* counts the good events by category.
     """
 
     events: int

@@ -1,7 +1,7 @@
 """The live feed: the newest events, good and bad, decoded only when they are shown.
 
 The collector hands each request over after its commit, which takes a few microseconds with or without listeners.
-`control.live_routes` shows the feed as a page, as JSON and as server-sent events (Wire 5.2, Live feed).
+`control.control_app` shows the feed as a page, as JSON and as server-sent events (Wire 5.2, Live feed).
 """
 
 from __future__ import annotations
@@ -46,14 +46,9 @@ Source = tuple[str, Status]
 
 
 class FeedEvent(msgspec.Struct, frozen=True, kw_only=True):
-    """One event of the live feed.
+    """One event of the live feed: its JSON as it was sent, and its violations, without any if it was accepted.
 
-    Attributes:
-        arrival_ts: epoch seconds on the sandbox's clock.
-        game_key: of its game.
-        status: `accepted` or `rejected`.
-        event: the JSON as it was sent.
-        errors: its violations; empty if it was accepted.
+    It arrived in epoch seconds on the sandbox's clock.
     """
 
     arrival_ts: int
@@ -66,15 +61,7 @@ class FeedEvent(msgspec.Struct, frozen=True, kw_only=True):
 class FeedRequest(msgspec.Struct, frozen=True, kw_only=True):
     """The accepted or the rejected events of one request, decoded only when they are shown.
 
-    Attributes:
-        number: order of arrival.
-        arrival_ms: epoch milliseconds on the sandbox's clock.
-        game_key: of the game.
-        status: `accepted` or `rejected`.
-        events: number of events.
-        body: accepted events as a JSON array.
-        is_gzipped: whether *body* is gzipped.
-        rejected: rejected events.
+    *number* is the order of arrival. Accepted events are in *body*, a JSON array.
     """
 
     number: int
@@ -113,14 +100,7 @@ class FeedRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FeedFilter(msgspec.Struct, frozen=True, kw_only=True):
-    """Filter of the live feed. None matches everything.
-
-    Attributes:
-        status: `accepted` or `rejected`.
-        game_key: of one game.
-        category: a category, or `unknown` for all that do not exist.
-        limit: events at most.
-    """
+    """Filter of the live feed. None matches everything; the category `unknown` matches all that do not exist."""
 
     status: Status | None = None
     game_key: str | None = None
@@ -140,12 +120,7 @@ class FeedFilter(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def parse_feed_filter(query: Mapping[str, str], *, game_keys: Iterable[str], limit: int = _DEFAULT_LIMIT) -> FeedFilter:
-    """Read a filter from a query string. An empty parameter counts as absent.
-
-    Args:
-        query: the parameters.
-        game_keys: keys of the games of this sandbox.
-        limit: the default limit.
+    """Read a filter from a query string, with *limit* by default. An empty parameter counts as absent.
 
     Raises:
         BadQuery: a parameter, status, game or limit does not exist.
@@ -177,16 +152,13 @@ def category_of(event: msgspec.Raw) -> str | None:
 
 
 class LiveFeed:
-    """The newest events of each game, and their counts since the start.
+    """The newest events of each game, and their counts since *since_ts*, epoch seconds.
 
     A listener is what it has seen: the number of events of each game and status. It is woken by a change and reads
     what is `after` that, so nothing is stored for it.
 
-    Args:
-        titles: titles of the games, by game key.
-        since_ts: start of counting, epoch seconds.
-
     Attributes:
+        titles: titles of the games, by game key.
         listeners: an event for each stream under way, set by every change.
         resets: how often the feed was cleared.
         is_closed: whether no further events follow.
@@ -211,14 +183,7 @@ class LiveFeed:
         categories: Mapping[str, int],
         rejected: list[RejectedEvent],
     ) -> None:
-        """Add one request whose good events are on disk.
-
-        Args:
-            game_key: of the game.
-            batch: the good events.
-            categories: number of good events by category.
-            rejected: the bad events.
-        """
+        """Add one request whose good events are on disk, with their number by category and the bad ones."""
         category_counts = self._counts[game_key, "accepted"]
         for category, events in categories.items():
             category_counts[category] += events

@@ -1,28 +1,32 @@
-"""The control API: counts, processing, reset, clock, faults and the live page.
+"""The control API: counts, processing, reset, clock, faults, the live page and its stream of events.
 
-Wire 5.1, Control API. It is separate from both services, on loopback, with a token in the path, a check of the Host
-header and no CORS headers, so a page in a browser cannot reach it.
+Wire 5.1, Control API; Wire 5.2, Live feed. It is separate from both services, on loopback, with a token in the path, a
+check of the Host header and no CORS headers, so a page in a browser cannot reach it.
 """
 
 from __future__ import annotations
 
+import asyncio
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import aclosing
 from datetime import UTC, datetime
-from typing import Any, Protocol
+from functools import partial
+from importlib.resources import files
+from typing import Any, Final, Protocol
 
 import isodate
 import msgspec
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 from starlette.routing import Mount, Route
+from starlette.types import Send
 
 from gamelens.errors import BadQuery, Refused
-from gamelens.sandbox.collector.live_feed import LiveFeed
+from gamelens.sandbox.collector.live_feed import FeedFilter, LiveFeed, parse_feed_filter
 from gamelens.sandbox.control.fault_injection import FaultInjector, read_rule
-from gamelens.sandbox.control.live_routes import live_routes
 from gamelens.sandbox.http.openapi import DESCRIPTIONS
 from gamelens.sandbox.http.responses import answer_json, on_bad_query, on_disconnect, on_failure, on_http_error, refuse
 from gamelens.sandbox.state.clock import EARLIEST, LATEST, Clock
@@ -30,16 +34,36 @@ from gamelens.sandbox.state.clock import EARLIEST, LATEST, Clock
 Handler = Callable[[Request], Awaitable[Response]]
 _SCENARIO_LETTERS = 200
 _LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+_PAGE: Final = {
+    "": ("index.html", "text/html"),
+    "live.js": ("live.js", "text/javascript"),
+    "live.css": ("live.css", "text/css"),
+    "icon.svg": ("icon.svg", "image/svg+xml"),
+}
+_POLICY: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'"
+)
+_HEADERS: Final = {
+    "Content-Security-Policy": _POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",  # the address contains the token
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+
+GATHER_S: Final = 0.25
+"""Pause between messages: events of a busy collector are decoded and sent together."""
+SILENCE_S: Final = 15.0
+"""Silence after which a comment shows proxies and clients that the stream is alive."""
+RETRY_MS: Final = 2000
+"""Pause after which a browser reconnects."""
 
 
 class SandboxControl(Protocol):
-    """The parts of a running sandbox that the control API uses.
-
-    Attributes:
-        clock: the clock of both services.
-        live: the live feed.
-        faults: the fault rules.
-    """
+    """The parts of a running sandbox that the control API uses."""
 
     clock: Clock
     live: LiveFeed
@@ -47,39 +71,52 @@ class SandboxControl(Protocol):
 
     def summary(self) -> dict[str, Any]:
         """Return counts of everything received, and what is available."""
-        ...
 
     async def process(self) -> dict[str, str]:
         """Process everything received, and return the available interval of each organisation."""
-        ...
 
     async def reset(self) -> None:
         """Delete every event. Keys stay."""
-        ...
 
     def set_scenario(self, name: str | None) -> None:
         """Store the name of the scenario that the events are of."""
-        ...
 
     def unhealthy_because(self) -> str | None:
         """Return the reason why requests cannot be taken, or None."""
-        ...
 
     def cannot_answer(self) -> dict[str, str]:
         """Return why questions are not answered, by organisation."""
-        ...
 
 
 def control_app(sandbox: SandboxControl, *, token: str) -> Starlette:
     """Build the ASGI application, with all addresses below `/<token>`."""
-    routes = [
-        *(Route(path, _loopback_only(handler)) for path, handler in live_routes(sandbox.live).items()),
-        *_sandbox_routes(sandbox),
-        *_fault_routes(sandbox.faults),
-        *(Route(f"/openapi/{service}.json", _loopback_only(_description_handler(service))) for service in DESCRIPTIONS),
+    handlers = _Handlers(sandbox)
+    routes: list[tuple[str, str, Handler]] = [
+        ("GET", "/events", handlers.events),
+        ("GET", "/live", handlers.stream),
+        ("GET", "/summary", handlers.summary),
+        ("POST", "/process", handlers.process),
+        ("POST", "/reset", handlers.reset),
+        ("POST", "/scenario", handlers.scenario),
+        ("POST", "/clock", handlers.clock),
+        ("GET", "/health", handlers.health),
+        ("GET", "/faults", handlers.list_faults),
+        ("POST", "/faults", handlers.add_fault),
+        ("DELETE", "/faults", handlers.clear_faults),
     ]
+    for path, (name, media_type) in _PAGE.items():
+        content = (files("gamelens.sandbox.control") / "page" / name).read_bytes()
+        routes.append(
+            ("GET", f"/{path}", _constant(partial(Response, content, headers=_HEADERS, media_type=media_type)))
+        )
+    routes += (("GET", f"/openapi/{name}.json", _constant(partial(_describe, name))) for name in DESCRIPTIONS)
     return Starlette(
-        routes=[Mount(f"/{token}", routes=routes)],
+        routes=[
+            Mount(
+                f"/{token}",
+                routes=[Route(path, _loopback_only(handler), methods=[method]) for method, path, handler in routes],
+            )
+        ],
         exception_handlers={
             HTTPException: on_http_error,
             BadQuery: on_bad_query,
@@ -90,61 +127,91 @@ def control_app(sandbox: SandboxControl, *, token: str) -> Starlette:
     )
 
 
-def _sandbox_routes(sandbox: SandboxControl) -> list[Route]:
-    async def summary(_: Request) -> Response:
-        return answer_json(sandbox.summary())
+class _Handlers:
+    """The answers that a sandbox gives."""
 
-    async def process(_: Request) -> Response:
-        return answer_json(await sandbox.process())
+    def __init__(self, sandbox: SandboxControl) -> None:
+        self._sandbox, self._live, self._faults = sandbox, sandbox.live, sandbox.faults
 
-    async def reset(_: Request) -> Response:
-        await sandbox.reset()
-        return answer_json(sandbox.summary())
+    async def events(self, request: Request) -> Response:
+        feed_filter = parse_feed_filter(request.query_params, game_keys=self._live.titles)
+        return answer_json(self._live.newest(feed_filter), headers=_HEADERS)
 
-    async def clock(request: Request) -> Response:
-        _set_clock(sandbox.clock, await _json(request))
-        return answer_json({"now": sandbox.clock.now().isoformat()})
+    async def stream(self, request: Request) -> Response:
+        feed_filter = parse_feed_filter(request.query_params, game_keys=self._live.titles, limit=0)
+        self._live.check_capacity()
+        events = server_sent_events(self._live, feed_filter)
+        return _Stream(events, headers=_HEADERS, media_type="text/event-stream")
 
-    async def health(_: Request) -> Response:
-        reason = sandbox.unhealthy_because()
-        if reason:
+    async def summary(self, _: Request) -> Response:
+        return answer_json(self._sandbox.summary())
+
+    async def process(self, _: Request) -> Response:
+        return answer_json(await self._sandbox.process())
+
+    async def reset(self, _: Request) -> Response:
+        await self._sandbox.reset()
+        return answer_json(self._sandbox.summary())
+
+    async def scenario(self, request: Request) -> Response:
+        match order := await _json(request):
+            case {"scenario": None}:
+                name = None
+            case {"scenario": str(text)} if text.strip() and len(text) <= _SCENARIO_LETTERS and text.isprintable():
+                name = text.strip()
+            case _:
+                rule = f"must hold a scenario: its name of up to {_SCENARIO_LETTERS} characters, or null"
+                raise BadQuery("body", order, rule)
+        self._sandbox.set_scenario(name)
+        return answer_json({"scenario": name})
+
+    async def clock(self, request: Request) -> Response:
+        """Apply one order, or change nothing: freeze at a moment, advance by a duration, or resume."""
+        clock, order = self._sandbox.clock, await _json(request)
+        try:
+            match list(order.items()):
+                case [("freeze", str(text))]:
+                    moment = datetime.fromisoformat(text)
+                    clock.freeze(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
+                case [("advance", str(duration))]:
+                    now = clock.now()  # the length of a month depends on where it starts
+                    clock.advance(now + isodate.parse_duration(duration) - now)
+                case [("resume", True)]:
+                    clock.resume()
+                case _:
+                    raise BadQuery("body", order, "must hold one of freeze, advance and resume")
+        except (ValueError, OverflowError, isodate.ISO8601Error):
+            years = f"from {EARLIEST.year} to {LATEST.year - 1}"
+            rule = f"must hold an ISO 8601 moment or duration that leads to a time {years}"
+            raise BadQuery("body", order, rule) from None
+        return answer_json({"now": clock.now().isoformat()})
+
+    async def health(self, _: Request) -> Response:
+        if reason := self._sandbox.unhealthy_because():
             return refuse(503, reason)
-        cannot_answer = sandbox.cannot_answer()
+        cannot_answer = self._sandbox.cannot_answer()
         return answer_json({"status": "damaged", "cannot_answer": cannot_answer} if cannot_answer else {"status": "ok"})
 
-    return [
-        Route("/summary", _loopback_only(summary)),
-        Route("/process", _loopback_only(process), methods=["POST"]),
-        Route("/reset", _loopback_only(reset), methods=["POST"]),
-        Route("/scenario", _loopback_only(_scenario_handler(sandbox)), methods=["POST"]),
-        Route("/clock", _loopback_only(clock), methods=["POST"]),
-        Route("/health", _loopback_only(health)),
-    ]
+    async def list_faults(self, _: Request) -> Response:
+        return answer_json(self._faults.listed())
+
+    async def add_fault(self, request: Request) -> Response:
+        return answer_json(self._faults.add(read_rule(await _json(request))))
+
+    async def clear_faults(self, _: Request) -> Response:
+        self._faults.clear()
+        return answer_json(self._faults.listed())
 
 
-def _fault_routes(faults: FaultInjector) -> list[Route]:
-    async def add(request: Request) -> Response:
-        return answer_json(faults.add(read_rule(await _json(request))))
-
-    async def show(_: Request) -> Response:
-        return answer_json(faults.listed())
-
-    async def clear(_: Request) -> Response:
-        faults.clear()
-        return answer_json(faults.listed())
-
-    return [
-        Route("/faults", _loopback_only(show)),
-        Route("/faults", _loopback_only(add), methods=["POST"]),
-        Route("/faults", _loopback_only(clear), methods=["DELETE"]),
-    ]
-
-
-def _description_handler(service: str) -> Handler:
+def _constant(make: Callable[[], Response]) -> Handler:
     async def answer(_: Request) -> Response:
-        return answer_json(DESCRIPTIONS[service]())
+        return make()
 
     return answer
+
+
+def _describe(service: str) -> Response:
+    return answer_json(DESCRIPTIONS[service]())
 
 
 def _loopback_only(handler: Handler) -> Handler:
@@ -166,46 +233,55 @@ async def _json(request: Request) -> dict[str, Any]:
         raise BadQuery("body", "…", "must be a JSON object") from None
 
 
-def _scenario_handler(sandbox: SandboxControl) -> Handler:
-    async def answer(request: Request) -> Response:
-        name = _scenario_name(await _json(request))
-        sandbox.set_scenario(name)
-        return answer_json({"scenario": name})
-
-    return answer
-
-
-def _scenario_name(order: dict[str, Any]) -> str | None:
-    match order:
-        case {"scenario": None}:
-            return None
-        case {"scenario": str(name)} if len(name.strip()) > 0 and len(name) <= _SCENARIO_LETTERS and name.isprintable():
-            return name.strip()
-    raise BadQuery("body", order, f"must hold a scenario: its name of up to {_SCENARIO_LETTERS} characters, or null")
-
-
-def _set_clock(clock: Clock, order: dict[str, Any]) -> None:
-    """Apply one order to the clock, or change nothing.
-
-    It is `{"freeze": moment}`, `{"advance": duration}` or `{"resume": true}`.
-    """
-    try:
-        match list(order.items()):
-            case [("freeze", str(text))]:
-                moment = datetime.fromisoformat(text)
-                clock.freeze(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
-            case [("advance", str(duration))]:
-                now = clock.now()  # the length of a month depends on where it starts
-                clock.advance(now + isodate.parse_duration(duration) - now)
-            case [("resume", True)]:
-                clock.resume()
-            case _:
-                raise BadQuery("body", order, "must hold one of freeze, advance and resume")
-    except (ValueError, OverflowError, isodate.ISO8601Error):
-        years = f"from {EARLIEST.year} to {LATEST.year - 1}"
-        rule = f"must hold an ISO 8601 moment or duration that leads to a time {years}"
-        raise BadQuery("body", order, rule) from None
-
-
 async def _on_refused(_: Request, error: Exception) -> Response:
     return refuse(503, str(error))
+
+
+class _Stream(StreamingResponse):
+    """A streaming response that closes its generator as soon as the client is gone."""
+
+    async def stream_response(self, send: Send) -> None:
+        async with aclosing(self.body_iterator):  # type: ignore[type-var]
+            await super().stream_response(send)
+
+
+async def server_sent_events(
+    live: LiveFeed, feed_filter: FeedFilter, *, gather_s: float = GATHER_S, silence_s: float = SILENCE_S
+) -> AsyncIterator[bytes]:
+    """Yield the stream: the newest events that pass *feed_filter*, then every new one.
+
+    An event of the collector is a plain message. Besides there are `counts` (as `LiveFeed.counts`), `missed`
+    ({"events"}: dropped because they arrived faster than they were read), `reset` (the feed was cleared), and a comment
+    after *silence_s*. The limit of the filter counts the first events; new ones are collected for *gather_s*.
+    """
+    woken = asyncio.Event()
+    live.listeners.add(woken)
+    seen, resets, newest = live.seen(), live.resets, live.newest(feed_filter)
+    try:
+        yield b"retry: %d\n\n" % RETRY_MS + _message(live.counts(), kind="counts")
+        yield b"".join(map(_message, reversed(newest)))
+        while not live.is_closed:
+            try:
+                async with asyncio.timeout(silence_s):
+                    await woken.wait()
+            except TimeoutError:
+                yield b": nothing new\n\n"
+                continue
+            await asyncio.sleep(0 if live.is_closed else gather_s)
+            woken.clear()
+            new = b""
+            if live.resets != resets:
+                seen, resets, new = {}, live.resets, _message({}, kind="reset")
+            feed_events, missed = live.after(seen, feed_filter)
+            seen = live.seen()
+            if missed:
+                new += _message({"events": missed}, kind="missed")
+            yield new + b"".join(map(_message, feed_events)) + _message(live.counts(), kind="counts")
+    finally:
+        live.listeners.discard(woken)
+
+
+def _message(content: Any, kind: str = "") -> bytes:
+    # A line end in JSON can only be white space between tokens. Here it would end the message.
+    data = msgspec.json.encode(content).replace(b"\r", b" ").replace(b"\n", b" ")
+    return (b"event: %b\n" % kind.encode() if kind else b"") + b"data: %b\n\n" % data

@@ -10,6 +10,7 @@ import asyncio
 import math
 import random as randomness
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any, Final, Literal
 
@@ -86,10 +87,6 @@ class FaultInjector:
 
     The first rule for a request's service and route that has strikes left decides, by its probability, whether the
     request fails. Later rules are not considered.
-
-    Args:
-        random: returns a number from 0 to 1.
-        sleep: waits so many seconds.
     """
 
     def __init__(
@@ -119,57 +116,50 @@ class FaultInjector:
         """Wrap *app* so that the rules for *service* apply to its requests."""
 
         async def faulted(scope: Message, receive: Receive, send: Send) -> None:
-            rule = self._match_rule(service, scope["path"]) if self._rules and scope["type"] == "http" else None
+            rule = self._strike(service, scope["path"]) if self._rules and scope["type"] == "http" else None
             if rule is None:
                 await app(scope, receive, send)
+                return
+            if rule.latency_s:
+                await self._sleep(rule.latency_s)
+            if rule.status == NO_ANSWER:
+                await hang_up(scope, receive)
+                return
+            responder = app
+            if rule.status is not None:
+                headers = {"Access-Control-Allow-Origin": "*"} if service == "collector" else {}
+                if rule.retry_after is not None:
+                    headers["Retry-After"] = str(rule.retry_after)
+                responder = refuse(rule.status, "answered by a fault rule of this sandbox", headers)
+            if rule.cut_body:
+                await _cut_response(responder, scope, receive, send)
             else:
-                await self._apply(rule, app, scope, receive, send)
+                await responder(scope, receive, send)
 
         return faulted
 
-    def _match_rule(self, service: Service, path: str) -> FaultRule | None:
+    def _strike(self, service: Service, path: str) -> FaultRule | None:
+        """Return the rule by which a request fails, and count its strike."""
         for counted in self._rules:
-            if counted.rule.service == service and counted.is_left and fnmatchcase(path, counted.rule.route):
-                return counted.strike() if self._random() < counted.rule.probability else None
+            rule = counted.rule
+            is_left = rule.times is None or counted.strikes < rule.times
+            if rule.service == service and is_left and fnmatchcase(path, rule.route):
+                if self._random() >= rule.probability:
+                    return None
+                counted.strikes += 1
+                return rule
         return None
 
-    async def _apply(self, rule: FaultRule, app: App, scope: Message, receive: Receive, send: Send) -> None:
-        if rule.latency_s:
-            await self._sleep(rule.latency_s)
-        if rule.status == NO_ANSWER:
-            await hang_up(scope, receive)
-            return
-        responder = app if rule.status is None else _error_app(rule)
-        if rule.cut_body:
-            await _cut_response(responder, scope, receive, send)
-        else:
-            await responder(scope, receive, send)
 
-
+@dataclass
 class _CountedRule:
     """A rule and the number of its strikes."""
 
-    def __init__(self, rule: FaultRule) -> None:
-        self.rule = rule
-        self._strikes = 0
-
-    @property
-    def is_left(self) -> bool:
-        return self.rule.times is None or self._strikes < self.rule.times
-
-    def strike(self) -> FaultRule:
-        self._strikes += 1
-        return self.rule
+    rule: FaultRule
+    strikes: int = 0
 
     def described(self) -> dict[str, Any]:
-        return {**msgspec.structs.asdict(self.rule), "struck": self._strikes}
-
-
-def _error_app(rule: FaultRule) -> App:
-    headers = {"Access-Control-Allow-Origin": "*"} if rule.service == "collector" else {}
-    if rule.retry_after is not None:
-        headers["Retry-After"] = str(rule.retry_after)
-    return refuse(rule.status or 500, "answered by a fault rule of this sandbox", headers)
+        return {**msgspec.structs.asdict(self.rule), "struck": self.strikes}
 
 
 async def _cut_response(app: App, scope: Message, receive: Receive, send: Send) -> None:

@@ -53,17 +53,25 @@ class DuckDBReader:
 
     def rows(self, query: SqlQuery, snapshot: Snapshot) -> list[dict[str, Any]]:
         """Return the rows of *query* over *snapshot* (`Engine`)."""
-        with self._cursor() as cursor, self._stopped_in_time(cursor):
-            for table, intervals in query.reads.items():
-                urls = self._location.urls_of(snapshot.files(table, *intervals))
-                files = [url.removeprefix(LOCAL_SCHEME) for url in urls]
-                cursor.execute(f"CREATE TEMP VIEW {table} AS {select_sql(files, COLUMNS[table])}")
-            cursor.execute(query.sql, query.parameters)
-            names = [column[0] for column in cursor.description or ()]
-            rows: list[dict[str, Any]] = []
-            while more := cursor.fetchmany(min(_ROWS_AT_ONCE, self.bounds.rows + 1 - len(rows))):
-                rows += (dict(zip(names, row, strict=True)) for row in more)
-            return rows
+        try:
+            with self._cursor() as cursor, self._time_limit.over(cursor.interrupt):
+                for table, intervals in query.reads.items():
+                    urls = self._location.urls_of(snapshot.files(table, *intervals))
+                    files = [url.removeprefix(LOCAL_SCHEME) for url in urls]
+                    cursor.execute(f"CREATE TEMP VIEW {table} AS {select_sql(files, COLUMNS[table])}")
+                cursor.execute(query.sql, query.parameters)
+                names = [column[0] for column in cursor.description or ()]
+                rows: list[dict[str, Any]] = []
+                while more := cursor.fetchmany(min(_ROWS_AT_ONCE, self.bounds.rows + 1 - len(rows))):
+                    rows += (dict(zip(names, row, strict=True)) for row in more)
+                return rows
+        except duckdb.InterruptException:
+            raise self.bounds.too_slow from None
+        except duckdb.OutOfMemoryException:
+            raise QueryStopped(
+                f"the query, with those beside it, takes more memory than the {self.bounds.memory} for all: "
+                "ask for a shorter interval, fewer dimensions, or one query at a time"
+            ) from None
 
     def close(self) -> None:
         """Release the engine's memory."""
@@ -91,20 +99,6 @@ class DuckDBReader:
                     connection.execute(setting)
                 self._connection = connection
         return self._connection.cursor()
-
-    @contextlib.contextmanager
-    def _stopped_in_time(self, cursor: duckdb.DuckDBPyConnection) -> Iterator[None]:
-        """Interrupt the statement of *cursor* when its time is over."""
-        try:
-            with self._time_limit.over(cursor.interrupt):
-                yield
-        except duckdb.InterruptException:
-            raise self.bounds.too_slow from None
-        except duckdb.OutOfMemoryException:
-            raise QueryStopped(
-                f"the query, with those beside it, takes more memory than the {self.bounds.memory} for all: "
-                "ask for a shorter interval, fewer dimensions, or one query at a time"
-            ) from None
 
 
 class TimeLimit:

@@ -24,12 +24,9 @@ LOCAL_SCHEME = "file://"
 
 
 class SqlQuery(msgspec.Struct, frozen=True):
-    """One query for every engine.
+    """One query for every engine: a statement in the words of DuckDB, with parameters as `$name`.
 
-    Attributes:
-        sql: the statement, in the words of DuckDB, with parameters as `$name`.
-        parameters: the bound values, by name.
-        reads: for each table that the statement reads, the intervals of event time it needs.
+    *reads* has the intervals of event time that it needs of each table that it reads.
     """
 
     sql: str
@@ -42,12 +39,10 @@ class QueryStopped(Refused):
 
 
 class QueryBounds(msgspec.Struct, frozen=True, kw_only=True):
-    """Bounds of one query.
+    """Bounds of one query: time after which it is stopped, rows that are read of its result, memory.
 
-    Attributes:
-        seconds: time after which it is stopped.
-        rows: rows that are read of its result. One more tells that there are more.
-        memory: memory of all queries together, as DuckDB writes it; Spark has a setting of its own.
+    One more row tells that there are more. *memory* is that of all queries together, as DuckDB writes it; Spark has a
+    setting of its own.
     """
 
     seconds: float = QUERY_S
@@ -64,13 +59,9 @@ class QueryBounds(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LakeLocation(msgspec.Struct, frozen=True):
-    """The folder in which an engine finds the files of the lake.
+    """The folder in which an engine finds the files of the lake, *root* on this machine.
 
-    A cluster may see the lake's storage under another name; *url* is that name.
-
-    Attributes:
-        root: the lake's folder on this machine.
-        url: a folder with the same files, as a URL or path; None is *root*.
+    A cluster may see the lake's storage under another name, a URL or path; *url* is that name.
     """
 
     root: Path
@@ -139,11 +130,7 @@ class BuildEngine(Protocol):
 
 
 class Engine(Protocol):
-    """A query engine. All of them return the same rows for the same query.
-
-    Attributes:
-        bounds: what one query may take.
-    """
+    """A query engine. All of them return the same rows for the same query, and take what *bounds* allow."""
 
     bounds: QueryBounds
 

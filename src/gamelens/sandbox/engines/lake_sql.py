@@ -25,10 +25,8 @@ _READS: Final = frozenset({"SELECT", "EXPLAIN"})
 class LakeSql:
     """Views over the events and players of one organisation in one version of the lake.
 
-    Args:
-        snapshot: the version.
-        organisation: its games are the table `games`.
-        views: statements by name, over `rates`, `games` and the tables of the lake, called `lake_events` and so on.
+    *views* are statements by name, over `rates`, `games` (those of the organisation) and the tables of the lake, called
+    `lake_events` and so on.
     """
 
     def __init__(self, snapshot: Snapshot, organisation: Organisation, views: Mapping[str, str]) -> None:

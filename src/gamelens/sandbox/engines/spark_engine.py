@@ -1,6 +1,10 @@
 """Spark as the engine that reads the lake and the one that makes it, past what one machine takes.
 
-Statements are those of `duckdb_engine`, translated. Each query of a `SparkReader` has a Spark session of its own, with
+Statements are written once, for DuckDB, and translated by sqlglot. Where sqlglot leaves DuckDB's syntax or translates
+to an expression of another value, the translation is corrected here, so that both engines return the same integers in
+the same order. DuckDB takes statements as they are, so that a sandbox without Spark does not import sqlglot.
+
+Each query of a `SparkReader` has a Spark session of its own, with
 views over the files of one snapshot. Intermediate tables of a `SparkWriter` are files below a folder of the lake, which
 the driver and all workers see, so that a worker that is lost takes none of them with it. The driver is a child process
 and ends with this one. Spark is imported only when an engine starts.
@@ -20,14 +24,18 @@ from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
 from threading import Event, Timer
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
 from uuid import uuid4
 
 import pyarrow as pa
+from sqlglot import exp, parse_one
+from sqlglot.dialects.duckdb import DuckDB
+from sqlglot.dialects.spark import Spark
+from sqlglot.generators.spark import SparkGenerator
 
 from gamelens.errors import Refused
 from gamelens.sandbox.engines.engine import LakeLocation, QueryBounds, SqlQuery
-from gamelens.sandbox.engines.sql_dialects import spark_sql
+from gamelens.sandbox.storage.atoms import BIG
 from gamelens.sandbox.storage.lake import Snapshot
 from gamelens.sandbox.storage.lake_schema import COLUMNS
 from gamelens.wire.currencies import SCALED_RATES
@@ -313,3 +321,48 @@ def _read_files(session: SparkSession, urls: Sequence[str], columns: Mapping[str
 def _as_integer(value: Any) -> Any:
     """Return decimals as integers: statements return whole numbers, however wide the sums are."""
     return int(value) if isinstance(value, Decimal) else value
+
+
+def spark_sql(text: str) -> str:
+    """Translate *text*, a statement for DuckDB, into one for Spark. A parameter `$name` becomes `:name`.
+
+    Dialects are named by their classes: one that sqlglot loads by its name at first use is seen half made by other
+    threads.
+    """
+    return parse_one(text, dialect=DuckDB).sql(_Spark)
+
+
+class _Spark(Spark):
+    """Spark's dialect, with whole numbers that stay whole."""
+
+    class Generator(SparkGenerator):
+        """Corrections to sqlglot's translation to Spark."""
+
+        TYPE_MAPPING: ClassVar[dict[Any, str]] = {**SparkGenerator.TYPE_MAPPING, exp.DType.INT128: BIG}
+        TRANSFORMS: ClassVar[dict[Any, Any]] = {
+            kind: generator for kind, generator in SparkGenerator.TRANSFORMS.items() if kind is not exp.IntDiv
+        }
+
+        def anonymous_sql(self, expression: exp.Anonymous) -> str:
+            """Write a row of values as a struct, and times as microseconds."""
+            if expression.name.upper() == "ROW":
+                return self.func("STRUCT", *expression.expressions)
+            if expression.name.upper() == "EPOCH_US":
+                return f"UNIX_MICROS(CAST({self.sql(expression.expressions[0])} AS TIMESTAMP))"
+            return super().anonymous_sql(expression)
+
+        def intdiv_sql(self, expression: exp.IntDiv) -> str:
+            """Write integer division as an exact decimal division without the remainder.
+
+            Spark's own DIV returns 64 bits and wraps around.
+            """
+            numerator, denominator = self.sql(expression, "this"), self.sql(expression, "expression")
+            return (
+                f"CAST((CAST({numerator} AS {BIG}) - {numerator} % {denominator}) / "
+                f"CAST({denominator} AS {BIG}) AS {BIG})"
+            )
+
+        def div_sql(self, expression: exp.Div) -> str:
+            """Write a quotient as a float, of decimals too, so that rows are ordered as in DuckDB."""
+            numerator, denominator = self.sql(expression, "this"), self.sql(expression, "expression")
+            return f"CAST({numerator} AS DOUBLE) / CAST({denominator} AS DOUBLE)"

@@ -1,4 +1,4 @@
-"""HTTP servers of the sandbox: uvicorn with its public settings, several servers in one process.
+"""HTTP servers of the sandbox and their certificate: uvicorn with its public settings, several in one process.
 
 Limits of body size and body time are in `request_body`. Slow request heads are left to uvicorn, because the sandbox
 listens on loopback only (Wire 1.2, Connections).
@@ -8,14 +8,20 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Iterator, MutableMapping
+from collections.abc import Awaitable, Callable, Iterator, MutableMapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from gamelens._files import write_private
+from gamelens.errors import Refused
+
 _CLOSE: Final = "gamelens.close"
+_NAMES: Final = ("localhost", "127.0.0.1", "::1")
+_LISTED: Final = "names:"  # begins the first line of the server's file; text before a PEM block is ignored
 _H2C_OFFER: Final = b"\r\nUpgrade: h2c\r\n"
 
 
@@ -44,12 +50,7 @@ class _QuietServer(uvicorn.Server):
 
 
 def http_server(app: Any, *, certificate: Path | None = None) -> uvicorn.Server:
-    """Build a server for *app*.
-
-    Args:
-        app: an ASGI application.
-        certificate: PEM file with chain and key, for HTTPS; None for plain HTTP.
-    """
+    """Build a server for *app*, an ASGI application: for HTTPS with the PEM file *certificate*, else for plain HTTP."""
     return _QuietServer(
         uvicorn.Config(
             app,
@@ -90,3 +91,39 @@ def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
     except ImportError:
         return None
     return uvloop.new_event_loop
+
+
+class Certificate(msgspec.Struct, frozen=True):
+    """Two PEM files: the authority that clients have to trust, and chain and key of the services."""
+
+    ca_file: Path
+    server_file: Path
+
+
+def load_certificate(state: Path, names: Sequence[str] = ()) -> Certificate:
+    """Return the certificate in *state*, or issue one for the loopback names and *names*.
+
+    One that lacks a name is replaced. Both files are readable by their owner only.
+
+    Raises:
+        Refused: a certificate has to be issued and the package trustme is missing, or *names* has no host name.
+    """
+    certificate = Certificate(state.resolve() / "ca.pem", state.resolve() / "server.pem")
+    if certificate.ca_file.exists() and certificate.server_file.exists():
+        first, *listed = certificate.server_file.read_text().partition("\n")[0].split()
+        if set(names).issubset(listed if first == _LISTED else _NAMES):
+            return certificate
+    try:
+        import trustme
+    except ImportError:
+        raise Refused("--tls needs the package trustme: pip install 'gamelens[sandbox]'") from None
+    # The authority's own key is discarded, so no second certificate can be issued that clients would trust.
+    authority = trustme.CA(organization_name="gamelens sandbox")
+    try:
+        issued = authority.issue_cert(*_NAMES, *names, organization_name="gamelens sandbox", common_name="localhost")
+    except ValueError as error:
+        raise Refused(f"no certificate for {', '.join(names)}: {error}") from None
+    first_line = f"{_LISTED} {' '.join((*_NAMES, *names))}\n".encode()
+    write_private(certificate.server_file, first_line + issued.private_key_and_cert_chain_pem.bytes())
+    write_private(certificate.ca_file, authority.cert_pem.bytes())
+    return certificate

@@ -48,12 +48,23 @@ class Message(msgspec.Struct, frozen=True):
 def metrics_description() -> bytes:
     """Return the description of the metrics service as JSON (Wire 2.1, Metrics addresses)."""
     types = _Types(
-        [QueryBody, ErrorBody, Values, Studio, Game, *(answer for name in METRICS for answer in _answers(name))]
+        [
+            QueryBody,
+            ErrorBody,
+            Values,
+            Studio,
+            Game,
+            *(answer for metric in METRICS.values() for answer in _answers(metric)),
+        ]
     )
     names = types.named("Dimension", {"enum": list(DIMENSIONS)})
     types.named("Filter", _filter("Filter", DIMENSIONS))
     types.named("CohortFilter", _filter("CohortFilter", _INSTALL_DIMENSIONS))
-    _name_dimensions(types, names)
+    # Dimensions in the query kinds are those names, and each kind may have a limit.
+    group, split, series = (types.components[kind]["properties"] for kind in ("Group", "Split", "Timeseries"))
+    group["dimension"] = names
+    split["limit"] = series["limit"] = group["limit"]
+    split["dimensions"] |= {"prefixItems": [names, names], "uniqueItems": True}
     paths = {
         "/metrics/v1/metrics": _get(types, "Names of the metrics.", list[str], values=METRICS),
         **{f"/metrics/v1/metrics/{name}": _post_query(types, metric) for name, metric in METRICS.items()},
@@ -151,7 +162,9 @@ class _Types:
             if "description" in component:
                 component["description"] = inspect.cleandoc(component["description"])
             for schema in component.get("properties", {}).values():
-                _make_portable(schema)
+                for inner in (schema, *schema.get("anyOf", [])):
+                    for python, portable in _DIALECT.items() if "pattern" in inner else ():
+                        inner["pattern"] = inner["pattern"].replace(python, portable)
 
     def ref(self, type_: Any) -> Schema:
         """Return the schema that refers to one of these types."""
@@ -163,15 +176,12 @@ class _Types:
         self.components[name] = schema
         return {"$ref": _COMPONENTS.format(name=name)}
 
-    def properties(self, type_: type[msgspec.Struct]) -> dict[str, Schema]:
-        """Return the schemas of the fields of one of these structs, to read or to replace."""
-        properties: dict[str, Schema] = self.components[type_.__name__]["properties"]
-        return properties
-
 
 _GAME_KEY: Final = {"type": "string", "pattern": "^[0-9a-f]{32}$"}
 _SECONDS: Final = {"type": "integer", "minimum": 0, "maximum": 10**12 - 1}
 _LOCATIONS: Final = ("path", "query")
+_DIALECT: Final = {"(?a:": "(?:", r"\s": r" \t\n\r\f\v", r"\!": "!", r"\Z": "$"}
+"""Python's patterns as every dialect of regular expressions reads them alike."""
 
 
 def _schema(type_: Any) -> Schema:
@@ -196,25 +206,20 @@ def _ids(name: str) -> Schema:
     return {"name": name, "in": "query", "schema": {"type": "array", "items": {"type": "string"}}, "explode": True}
 
 
-def _answers(metric: str) -> list[Any]:
-    """Return the answer types of a metric, one for each query kind that it takes."""
-    row = _row_type(METRICS[metric])
-    shapes = [GroupAnswer, SplitAnswer, SeriesAnswer] if METRICS[metric].kinds != "retention" else [SeriesAnswer]
-    return [shape[row] for shape in shapes]  # type: ignore[index]
-
-
 @cache
-def _row_type(metric: Metric) -> Any:
-    """Build the struct of one row: the metric's fields and all dimensions."""
+def _answers(metric: Metric) -> list[Any]:
+    """Return the answer types of a metric, one for each query kind, with its fields and all dimensions in a row."""
     count = Annotated[int, msgspec.Meta(ge=0)]
     fields: list[Any] = [
         (field.name, count if field.kind == "count" else Union[float, None])  # noqa: UP007
         for field in metric.fields
     ]
     fields += [(name, Union[str, None, msgspec.UnsetType], msgspec.UNSET) for name in DIMENSIONS]  # noqa: UP007
-    return msgspec.defstruct(
+    row = msgspec.defstruct(
         f"{metric.name}_row", fields, forbid_unknown_fields=True, namespace={"__doc__": f"One row: {metric.meaning}."}
     )
+    shapes = [GroupAnswer, SplitAnswer, SeriesAnswer] if metric.kinds != "retention" else [SeriesAnswer]
+    return [shape[row] for shape in shapes]  # type: ignore[index]
 
 
 def _filter(name: str, dimensions: Iterable[str]) -> Schema:
@@ -235,19 +240,9 @@ def _filter(name: str, dimensions: Iterable[str]) -> Schema:
     }
 
 
-def _name_dimensions(types: _Types, names: Schema) -> None:
-    """Restrict dimensions in the query kinds to *names*, and give each kind a limit."""
-    kinds = types.components
-    limit = kinds["Group"]["properties"]["limit"]
-    kinds["Group"]["properties"]["dimension"] = names
-    kinds["Split"]["properties"] |= {"limit": limit}
-    kinds["Split"]["properties"]["dimensions"] |= {"prefixItems": [names, names], "uniqueItems": True}
-    kinds["Timeseries"]["properties"] |= {"limit": limit}
-
-
 def _post_query(types: _Types, metric: Metric) -> Schema:
     bodies = [_body(types, metric, required) for required in _REQUIRED_FIELDS[metric.kinds]]
-    answers = [types.ref(answer) for answer in _answers(metric.name)]
+    answers = [types.ref(answer) for answer in _answers(metric)]
     return {
         "post": {
             "summary": f"{metric.name}: {metric.meaning}",
@@ -267,24 +262,27 @@ _REQUIRED_FIELDS: Final[Mapping[str, list[tuple[str, ...]]]] = {
 
 def _body(types: _Types, metric: Metric, required: tuple[str, ...]) -> Schema:
     """Return the schema of a query body of one query kind, given the fields it requires."""
-    fields = types.properties(QueryBody)
+    fields = types.components["QueryBody"]["properties"]
     names = [*required, "filter", "games", "studios"]
     if metric.takes_since_days_ago and "since_days_ago" not in required:
         names.append("since_days_ago")
     cohort = metric.kinds == "retention"
     overrides: dict[str, Schema] = {
-        "filter": _nullable({"$ref": _COMPONENTS.format(name="CohortFilter" if cohort else "Filter")}),
+        "filter": {
+            "anyOf": [{"$ref": _COMPONENTS.format(name="CohortFilter" if cohort else "Filter")}, {"type": "null"}]
+        },
         "split_by": {"enum": _INSTALL_DIMENSIONS if cohort else list(DIMENSIONS)},
     }
     if cohort:
         names.append("granularity")
         overrides["granularity"] = {"enum": ["day", None]}
     properties = {name: overrides.get(name) or fields[name] for name in names}
+    for name in required:  # a required field cannot be null
+        kinds = properties[name].get("anyOf", [])
+        properties[name] = next((kind for kind in kinds if kind != {"type": "null"}), properties[name])
     return {
         "type": "object",
-        "properties": {
-            name: _without_null(schema) if name in required else schema for name, schema in properties.items()
-        },
+        "properties": properties,
         "required": list(required),
         "additionalProperties": False,
     }
@@ -348,25 +346,6 @@ def _content(schema: Schema) -> Schema:
 
 def _any(schemas: list[Schema]) -> Schema:
     return schemas[0] if len(schemas) == 1 else {"anyOf": schemas}
-
-
-def _nullable(schema: Schema) -> Schema:
-    return {"anyOf": [schema, {"type": "null"}]}
-
-
-def _without_null(schema: Schema) -> Schema:
-    """Return *schema* without null, for a field that is required."""
-    return next((inner for inner in schema.get("anyOf", []) if inner != {"type": "null"}), schema)
-
-
-def _make_portable(schema: Schema) -> None:
-    """Rewrite Python's patterns so that every dialect of regular expressions reads them alike."""
-    for inner in (schema, *schema.get("anyOf", [])):
-        for python, portable in _DIALECT.items() if "pattern" in inner else ():
-            inner["pattern"] = inner["pattern"].replace(python, portable)
-
-
-_DIALECT: Final = {"(?a:": "(?:", r"\s": r" \t\n\r\f\v", r"\!": "!", r"\Z": "$"}
 
 
 def _encode(name: str, paths: Schema, types: _Types, *, security: dict[str, Schema]) -> bytes:

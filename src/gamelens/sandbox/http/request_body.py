@@ -81,26 +81,23 @@ async def read_body(
     """
     try:
         async with asyncio.timeout(deadline_s):
-            return await _read_body(receive)
+            message = await receive()
+            is_whole = message["type"] == "http.request" and not message.get("more_body")
+            if is_whole and len(message["body"]) <= BODY_BYTES:
+                return bytes(message["body"])
+            size = 0
+            with SpooledTemporaryFile(max_size=_MEMORY_BYTES) as spool:
+                while message["type"] == "http.request":
+                    size += len(message["body"])
+                    if size <= BODY_BYTES:
+                        spool.write(message["body"])
+                    if size > _DRAINED_BYTES or not message.get("more_body"):
+                        check_size(size, is_cut=bool(message.get("more_body")))
+                        spool.seek(0)
+                        return spool.read()
+                    message = await receive()
     except TimeoutError:
         raise BodyTooSlow(f"the body was not complete within {deadline_s:g} s") from None
-
-
-async def _read_body(receive: Callable[[], Awaitable[MutableMapping[str, Any]]]) -> bytes:
-    message = await receive()
-    if message["type"] == "http.request" and not message.get("more_body") and len(message["body"]) <= BODY_BYTES:
-        return bytes(message["body"])
-    size = 0
-    with SpooledTemporaryFile(max_size=_MEMORY_BYTES) as spool:
-        while message["type"] == "http.request":
-            size += len(message["body"])
-            if size <= BODY_BYTES:
-                spool.write(message["body"])
-            if size > _DRAINED_BYTES or not message.get("more_body"):
-                check_size(size, is_cut=bool(message.get("more_body")))
-                spool.seek(0)
-                return spool.read()
-            message = await receive()
     raise ClientDisconnected("the body ended early")
 
 

@@ -6,7 +6,6 @@ import on one machine, then to decode them, with the statements of that import. 
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -19,16 +18,23 @@ import pyarrow.parquet as pq
 from gamelens.sandbox.building.batch_builder import join_parts
 from gamelens.sandbox.engines.duckdb_engine import DuckDBWriter
 from gamelens.sandbox.engines.spark_engine import SparkWriter
-from gamelens.sandbox.imports.decoded_group import (
+from gamelens.sandbox.imports.event_data import (
+    check_readable,
+    missing_columns,
+    table_columns,
+    table_rows_sql,
+    unknown_columns,
+)
+from gamelens.sandbox.imports.import_counts import (
+    EXAMPLES,
     STAGED_COLUMNS,
     STATED_SQL,
     UNDISCLOSED,
     GameIds,
-    check_readable,
-    table_columns,
+    ImportCounts,
+    ReadFile,
+    file_content,
 )
-from gamelens.sandbox.imports.event_data import missing_columns, table_rows_sql, unknown_columns
-from gamelens.sandbox.imports.import_counts import EXAMPLES, ImportCounts, ReadFile, file_content
 from gamelens.sandbox.imports.json_lines import LINES_SCHEMA, JsonLinesFile, line_rows_sql
 from gamelens.sandbox.imports.source_files import DamagedFileError, SourceFile, local_path
 from gamelens.sandbox.storage.lake import Lake
@@ -42,15 +48,7 @@ _DECODED: Final = {
 
 
 class ExaminedFile(msgspec.Struct, frozen=True, kw_only=True):
-    """Findings of a task that has read a file.
-
-    Attributes:
-        rows: number of its rows, or of those before the damage.
-        content: SHA-256 of it.
-        damage: the reason why it cannot be taken, if it cannot.
-        unknown: fields that are not documented.
-        missing: documented fields that it lacks.
-    """
+    """Findings of a task that has read a file: its rows before any damage, its SHA-256, the damage, its fields."""
 
     rows: int = 0
     content: str = ""
@@ -61,52 +59,38 @@ class ExaminedFile(msgspec.Struct, frozen=True, kw_only=True):
 
 def examine(file: SourceFile) -> ExaminedFile:
     """Read *file* to its end."""
+    lines = damage = None
     with TemporaryDirectory() as scratch:
         try:
             with local_path(file, Path(scratch)) as path:
-                return _examined_lines(path) if file.kind == "raw-json" else _examined_table(path)
+                if file.kind == "event-parquet":
+                    columns = table_columns(path)
+                    table_rows_sql(str(path), columns, first_seq=0, game_sql="NULL")  # refuses other tables
+                    check_readable(path)
+                    return ExaminedFile(
+                        rows=pq.read_metadata(path).num_rows,
+                        content=file_content(path),
+                        unknown=unknown_columns(columns),
+                        missing=missing_columns(columns),
+                    )
+                lines = JsonLinesFile(path, first_seq=0)
+                for _ in lines.batches():
+                    pass
         except DamagedFileError as error:
-            return ExaminedFile(damage=str(error))
-
-
-def _examined_lines(path: Path) -> ExaminedFile:
-    reader = JsonLinesFile(path, first_seq=0)
-    damage = None
-    try:
-        for _ in reader.batches():
-            pass
-    except DamagedFileError as error:
-        damage = str(error)
+            damage = str(error)
+    if lines is None:
+        return ExaminedFile(damage=damage)
     return ExaminedFile(
-        rows=reader.rows,
-        content=reader.content,
+        rows=lines.rows,
+        content=lines.content,
         damage=damage,
-        unknown=reader.fields.unknown,
-        missing=reader.fields.missing,
-    )
-
-
-def _examined_table(path: Path) -> ExaminedFile:
-    columns = table_columns(path)
-    table_rows_sql(str(path), columns, first_seq=0, game_sql="NULL")  # refuses other tables
-    check_readable(path)
-    return ExaminedFile(
-        rows=pq.read_metadata(path).num_rows,
-        content=file_content(path),
-        unknown=unknown_columns(columns),
-        missing=missing_columns(columns),
+        unknown=lines.fields.unknown,
+        missing=lines.fields.missing,
     )
 
 
 class DecodeTask(msgspec.Struct, frozen=True):
-    """A file to decode.
-
-    Attributes:
-        file: the file.
-        number: its number in the import.
-        first_seq: number of its first row.
-        game_sql: SQL of the id of a row's game in the lake.
-    """
+    """A file to decode, with its number in the import, that of its first row, and SQL of a row's game in the lake."""
 
     file: SourceFile
     number: int
@@ -133,97 +117,86 @@ class DecodeTask(msgspec.Struct, frozen=True):
                 sql.close()
 
 
-class ClusterImport:
-    """An import into *lake* that *engine* makes.
+def take_on_cluster(
+    files: Sequence[SourceFile],
+    lake: Lake,
+    organisation: str,
+    games: GameIds,
+    engine: SparkWriter,
+    counts: ImportCounts,
+    *,
+    first_seq: int,
+    processed_ms: int,
+) -> None:
+    """Take *files* into *lake* as one version that *engine* makes, whose first row has the number *first_seq*.
 
-    Args:
-        lake: the lake to extend.
-        organisation: name of the organisation that gets the events.
-        games: its games.
-        engine: a driver of the cluster.
-        counts: what is counted.
+    Raises:
+        Refused: a game is not known, or the cluster failed. Nothing is taken then.
     """
+    engine.prepare_for(sum(file.bytes for file in files))
+    taken = _numbered(files, engine, counts, first_seq=first_seq)
+    counts.report()
+    if not taken:
+        return
+    tasks = [DecodeTask(each.file, number, each.first_seq, games.sql) for number, each in enumerate(taken)]
+    engine.create_rows("decoded", lambda number: tasks[number].rows(), len(tasks), _DECODED)
+    games.check([game_id for (game_id,) in engine.run("SELECT DISTINCT game_id FROM decoded WHERE fault IS NULL")])
+    refused = engine.run(f"""
+        SELECT file, fault, number, seq FROM (
+            SELECT file, fault, seq, count(*) OVER (PARTITION BY file, fault) AS number,
+                row_number() OVER (PARTITION BY file, fault ORDER BY seq) AS place
+            FROM decoded WHERE fault IS NOT NULL
+        ) AS refused WHERE place <= {EXAMPLES} ORDER BY file, seq""")  # noqa: S608
+    for file, fault, number, seq in refused:
+        each = taken[file]
+        each.refused[fault] = number
+        each.examples.setdefault(fault, []).append(seq - each.first_seq + 1)
+    spans = engine.run("""
+        SELECT file, game_id, min(arrived), max(arrived) FROM decoded
+        WHERE arrived IS NOT NULL GROUP BY file, game_id""")
+    for file, game_id, first, last in spans:
+        taken[file].arrived[game_id] = (first, last)
+    ((events, undisclosed, stated),) = engine.run(f"""
+        SELECT count(*), coalesce(sum(CASE WHEN {UNDISCLOSED} THEN 1 END), 0), count(installed)
+        FROM decoded WHERE fault IS NULL""")  # noqa: S608
+    built = join_parts(
+        organisation,
+        f"SELECT {STAGED_COLUMNS} FROM decoded WHERE fault IS NULL",  # noqa: S608
+        lake,
+        engine,
+        folder=str(lake.next_version()),
+        stated=STATED_SQL if stated else None,
+    )
+    lake.commit(
+        processed_ms=processed_ms,
+        last_batch=lake.last_run().last_batch,
+        duplicates=built.repeated,
+        files=built.files,
+        retired=built.retired,
+        taken=[each.as_taken(organisation) for each in taken],
+    )
+    lake.sweep()
+    counts.note_committed(taken, events=events, undisclosed=undisclosed)
 
-    def __init__(
-        self, lake: Lake, organisation: str, games: GameIds, engine: SparkWriter, counts: ImportCounts
-    ) -> None:
-        self._lake, self._organisation, self._games = lake, organisation, games
-        self._engine, self._counts = engine, counts
 
-    def take(self, files: Sequence[SourceFile], *, first_seq: int, processed_ms: int) -> None:
-        """Take *files* as one version, whose first row has the number *first_seq*.
-
-        Raises:
-            Refused: a game is not known, or the cluster failed. Nothing is taken then.
-        """
-        self._engine.prepare_for(sum(file.bytes for file in files))
-        taken = self._number(files, first_seq)
-        self._counts.report()
-        if not taken:
-            return
-        tasks = [DecodeTask(each.file, number, each.first_seq, self._games.sql) for number, each in enumerate(taken)]
-        self._engine.create_rows("decoded", lambda number: tasks[number].rows(), len(tasks), _DECODED)
-        games = self._engine.run("SELECT DISTINCT game_id FROM decoded WHERE fault IS NULL")
-        self._games.check([game_id for (game_id,) in games])
-        self._count_refused(taken)
-        ((events, undisclosed, stated),) = self._engine.run(f"""
-            SELECT count(*), coalesce(sum(CASE WHEN {UNDISCLOSED} THEN 1 END), 0), count(installed)
-            FROM decoded WHERE fault IS NULL""")  # noqa: S608
-        built = join_parts(
-            self._organisation,
-            f"SELECT {STAGED_COLUMNS} FROM decoded WHERE fault IS NULL",  # noqa: S608
-            self._lake,
-            self._engine,
-            folder=str(self._lake.next_version()),
-            stated=STATED_SQL if stated else None,
-        )
-        self._lake.commit(
-            processed_ms=processed_ms,
-            last_batch=self._lake.last_run().last_batch,
-            duplicates=built.repeated,
-            files=built.files,
-            retired=built.retired,
-            taken=[each.as_taken(self._organisation) for each in taken],
-        )
-        self._lake.sweep()
-        self._counts.note_committed(taken, events=events, undisclosed=undisclosed)
-
-    def _number(self, files: Sequence[SourceFile], first_seq: int) -> list[ReadFile]:
-        """Return the files that are to be taken, with the numbers of their first rows."""
-        ordered = [file for kind in ("raw-json", "event-parquet") for file in files if file.kind == kind]
-        taken = []
-        for file, found in zip(ordered, self._engine.each(examine, ordered), strict=True):
-            each = ReadFile(file, first_seq, rows=found.rows, content=found.content)
-            if self._counts.has_content(each):
-                if file.kind == "raw-json" and not self._counts.has_name(file):
-                    first_seq += found.rows  # as on one machine, which reads such a file before it knows it
-                self._counts.note_taken_before(file)
-                continue
-            first_seq += found.rows
-            self._counts.note_rows(found.rows, file.bytes)
-            if found.damage:
-                self._counts.note_damaged(file, DamagedFileError(found.damage))
-            else:
-                self._counts.note_taken(each, unknown=found.unknown, missing=found.missing)
-                taken.append(each)
-        return taken
-
-    def _count_refused(self, taken: Sequence[ReadFile]) -> None:
-        """Count the rows that are not events, and the days on which the events of tables arrived."""
-        refused = self._engine.run(f"""
-            SELECT file, fault, number, seq FROM (
-                SELECT file, fault, seq, count(*) OVER (PARTITION BY file, fault) AS number,
-                    row_number() OVER (PARTITION BY file, fault ORDER BY seq) AS place
-                FROM decoded WHERE fault IS NOT NULL
-            ) AS refused WHERE place <= {EXAMPLES} ORDER BY file, seq""")  # noqa: S608
-        examples: dict[tuple[int, str], list[int]] = defaultdict(list)
-        for file, fault, number, seq in refused:
-            taken[file].refused[fault] = number
-            examples[file, fault].append(seq - taken[file].first_seq + 1)
-        for (file, fault), rows in examples.items():
-            taken[file].examples[fault] = rows
-        spans = self._engine.run("""
-            SELECT file, game_id, min(arrived), max(arrived) FROM decoded
-            WHERE arrived IS NOT NULL GROUP BY file, game_id""")
-        for file, game_id, first, last in spans:
-            taken[file].arrived[game_id] = (first, last)
+def _numbered(
+    files: Sequence[SourceFile], engine: SparkWriter, counts: ImportCounts, *, first_seq: int
+) -> list[ReadFile]:
+    """Return the files that are to be taken, with the numbers of their first rows."""
+    ordered = [file for kind in ("raw-json", "event-parquet") for file in files if file.kind == kind]
+    taken = []
+    for file, found in zip(ordered, engine.each(examine, ordered), strict=True):
+        each = ReadFile(file, first_seq, rows=found.rows, content=found.content)
+        if counts.has_content(file, found.content):
+            if file.kind == "raw-json" and not counts.has_name(file):
+                first_seq += found.rows  # as on one machine, which reads such a file before it knows it
+            counts.note_taken_before(file)
+            continue
+        first_seq += found.rows
+        counts.note_rows(found.rows, file.bytes)
+        if found.damage:
+            counts.note_damaged(file, DamagedFileError(found.damage))
+        else:
+            counts.note_taken(each, unknown=found.unknown, missing=found.missing)
+            taken.append(each)
+    return taken

@@ -7,7 +7,11 @@ the lake.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from gamelens.sandbox.engines.duckdb_engine import literal
 from gamelens.sandbox.imports.source_files import DamagedFileError
@@ -63,16 +67,11 @@ def _categories(columns: Mapping[str, str]) -> list[str]:
 
 
 def table_rows_sql(path: str, columns: Mapping[str, str], *, first_seq: int, game_sql: str) -> str:
-    """Return the SQL of the rows of the Parquet file at *path*.
+    """Return the SQL of the rows of the Parquet file at *path*, whose *columns* have Arrow types by name.
 
     The rows have the columns of the events table, `installed` and `first_build`, which are null, `arrived`, the day of
-    arrival, and `fault`, the reason why a row is not an event, or null.
-
-    Args:
-        path: path of the file.
-        columns: Arrow types of its columns, by name.
-        first_seq: number of the first row.
-        game_sql: SQL of the game's id in the lake, of `exported_game`.
+    arrival, and `fault`, the reason why a row is not an event, or null. *first_seq* is the number of the first row,
+    *game_sql* the SQL of the game's id in the lake, of `exported_game`.
 
     Raises:
         DamagedFileError: the columns are not those of Event Data.
@@ -169,3 +168,29 @@ def _category_sql(categories: list[str], columns: Mapping[str, str]) -> str:
         has_one = " OR ".join(f'"{name}" IS NOT NULL' for name in _TABLES[category][:2] if name in columns)
         whens.append(f"WHEN {has_one} THEN '{category}'")
     return f"CASE {' '.join(whens)} END"
+
+
+def table_columns(path: Path) -> dict[str, str]:
+    """Return the Arrow types of the columns of a Parquet file, by name.
+
+    Raises:
+        DamagedFileError: its end cannot be read.
+    """
+    try:
+        return {each.name: str(each.type) for each in pq.read_schema(path)}
+    except (OSError, pa.ArrowException) as error:
+        raise DamagedFileError(f"its Parquet is damaged: {error}") from error
+
+
+def check_readable(path: Path) -> None:
+    """Read the whole Parquet file at *path*.
+
+    Raises:
+        DamagedFileError: it cannot be read.
+    """
+    try:
+        with pq.ParquetFile(path) as file:
+            for _ in file.iter_batches():
+                pass
+    except (OSError, pa.ArrowException) as error:
+        raise DamagedFileError(f"its Parquet is damaged: {error}") from error

@@ -1,10 +1,10 @@
-"""Counts of an import: what it has read and taken, and what it left out."""
+"""What both kinds of import share: what is counted, the ids of games, and the statements over decoded rows."""
 
 from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
@@ -13,23 +13,32 @@ from typing import Final
 
 import msgspec
 
+from gamelens.errors import Refused
+from gamelens.sandbox.engines.duckdb_engine import literal
 from gamelens.sandbox.imports.source_files import DamagedFileError, SourceFile
+from gamelens.sandbox.storage.lake_schema import EVENT_COLUMNS
 from gamelens.sandbox.storage.manifest import TakenFile
 
 _REPORT_EVERY_S: Final = 0.25
 EXAMPLES: Final = 3
 """Rows of a file that are named for each reason for which it has rows that are not events."""
 
+UNDISCLOSED: Final = "lower(ilrd_network_name) = 'undisclosed'"
+"""SQL condition that the service had no permission to show the network of an impression."""
+STAGED_COLUMNS: Final = ", ".join(
+    f"CASE WHEN {UNDISCLOSED} THEN NULL ELSE {name} END AS {name}" if name == "ilrd_network_name" else name
+    for name in EVENT_COLUMNS
+)
+"""SQL of the columns of an event, of those of a decoded row."""
+
+STATED_SQL: Final = """
+    SELECT game_id, user_id, make_timestamp(installed * 1000000) AS ts, min(first_build) AS first_build FROM decoded
+    WHERE fault IS NULL AND installed IS NOT NULL GROUP BY game_id, user_id, installed"""
+"""SQL of the installs that the rows of `decoded` state, several of a player where they differ."""
+
 
 class ImportProgress(msgspec.Struct, frozen=True, kw_only=True):
-    """Progress of an import.
-
-    Attributes:
-        bytes: size of all files.
-        read_bytes: bytes that are read, or were taken before.
-        rows: rows that are read.
-        seconds: time since the import began.
-    """
+    """Progress of an import: bytes and rows that are read, files taken before included."""
 
     bytes: int
     read_bytes: int
@@ -56,7 +65,6 @@ class ReadFile:
     """A file that was read to its end, or until it proved damaged.
 
     Attributes:
-        first_seq: number of its first row.
         content: SHA-256 of it.
         is_taken: whether its rows are taken: it is whole, and no file with its content was taken before.
         refused: number of rows that are not events, by reason.
@@ -96,17 +104,7 @@ class ReadFile:
 
 
 class ImportCounts:
-    """Counts of one import, and the files that are taken.
-
-    Attributes:
-        taken_before: number of files that were taken already.
-        damaged: reasons of the files that cannot be taken, by path or URL.
-        unknown: fields that are not documented, with the number of files that have them.
-        missing: documented fields that files lack, with the number of these files.
-        events: number of events taken.
-        undisclosed: impressions without a network, because the service had no permission to show it.
-        committed: the files that are in the lake.
-    """
+    """Counts of one import (`import_run.ImportResult`), and the files that are *committed*."""
 
     def __init__(self, files: Iterable[SourceFile], taken: Iterable[TakenFile], report: Report | None) -> None:
         taken = list(taken)
@@ -127,24 +125,13 @@ class ImportCounts:
         """Time since the import began."""
         return monotonic() - self._began
 
-    def is_taken(self, file: SourceFile, path: Path) -> bool:
-        """Return whether the *file*, which lies at *path*, was taken.
-
-        Name and size are compared first, then the content. A file that was taken under another name is only found
-        when it is read.
-
-        Raises:
-            DamagedFileError: it cannot be read.
-        """
-        return self.has_name(file) and (file.bytes, file_content(path)) in self._contents
-
     def has_name(self, file: SourceFile) -> bool:
         """Return whether a file of this name and size was taken."""
         return (file.name, file.bytes) in self._names
 
-    def has_content(self, each: ReadFile) -> bool:
+    def has_content(self, file: SourceFile, content: str) -> bool:
         """Return whether a file with this content was taken, whatever its name."""
-        return (each.file.bytes, each.content) in self._contents
+        return (file.bytes, content) in self._contents
 
     def note_taken(self, each: ReadFile, *, unknown: Iterable[str], missing: Iterable[str]) -> bool:
         """Note that a file was read to its end, and return whether its content is new.
@@ -204,3 +191,29 @@ def file_content(path: Path) -> str:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
         raise DamagedFileError(f"it cannot be read: {error.strerror}") from error
+
+
+class GameIds:
+    """Ids of games in the lake, by their ids in the export, which are the same unless mapped."""
+
+    def __init__(self, own: list[str], mapped: Mapping[str, str]) -> None:
+        self._own, self._mapped = own, dict(mapped)
+
+    @property
+    def sql(self) -> str:
+        """SQL of the id in the lake, of `exported_game`."""
+        whens = " ".join(f"WHEN {literal(old)} THEN {literal(new)}" for old, new in self._mapped.items())
+        return f"CASE exported_game {whens} ELSE exported_game END" if whens else "exported_game"
+
+    def check(self, found: list[str]) -> None:
+        """Refuse the *found* ids in the lake that the organisation does not have.
+
+        Raises:
+            Refused: there is one; says how to map it.
+        """
+        unknown = sorted(set(found) - set(self._own))
+        if unknown:
+            raise Refused(
+                f"game {unknown[0]} of the export is not one of the organisation's ({', '.join(self._own)}): "
+                f"--game {unknown[0]}={self._own[0]} maps it to one. Its files were not taken"
+            )

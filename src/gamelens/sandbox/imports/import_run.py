@@ -18,22 +18,38 @@ from typing import Final
 
 import msgspec
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from gamelens.errors import BadQuery, Refused
+from gamelens.sandbox.engines.duckdb_engine import DuckDBWriter, literal
 from gamelens.sandbox.engines.engine import LakeLocation
 from gamelens.sandbox.engines.spark_engine import SparkWriter
-from gamelens.sandbox.imports.cluster_import import ClusterImport
-from gamelens.sandbox.imports.decoded_group import DecodedGroup, GameIds, table_columns
-from gamelens.sandbox.imports.event_data import missing_columns, unknown_columns
-from gamelens.sandbox.imports.import_counts import ImportCounts, ReadFile, Report, file_content
-from gamelens.sandbox.imports.json_lines import JsonLinesFile
+from gamelens.sandbox.imports.cluster_import import take_on_cluster
+from gamelens.sandbox.imports.event_data import (
+    check_readable,
+    missing_columns,
+    table_columns,
+    table_rows_sql,
+    unknown_columns,
+)
+from gamelens.sandbox.imports.import_counts import (
+    STAGED_COLUMNS,
+    STATED_SQL,
+    UNDISCLOSED,
+    GameIds,
+    ImportCounts,
+    ReadFile,
+    Report,
+    file_content,
+)
+from gamelens.sandbox.imports.json_lines import LINES_SCHEMA, JsonLinesFile, line_rows_sql
 from gamelens.sandbox.imports.source_files import DamagedFileError, SourceFile, find_files, local_path
 from gamelens.sandbox.processing.compaction import compact
 from gamelens.sandbox.processing.pipeline import commit_staged
 from gamelens.sandbox.server import Sandbox, SandboxOptions, available_intervals
 from gamelens.sandbox.state.clock import Clock
-from gamelens.sandbox.state.tenants import Organisation
 from gamelens.sandbox.storage.lake_health import EVERY_ORGANISATION
+from gamelens.sandbox.storage.lake_schema import COLUMNS
 
 FIRST_SEQ: Final = -(1 << 61)
 """Number of the first event of all imports, before those that are received."""
@@ -46,6 +62,7 @@ Large groups cost less, and more is done again after a crash.
 CHUNK_ROWS: Final = 1 << 19
 """Lines that are decoded at once, and those after them up to the end of a file."""
 _MOST_PLACES: Final = 20
+_ROW_GROUP: Final = 122_880
 
 
 class ImportResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,6 +70,7 @@ class ImportResult(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         organisation: name of the organisation that has the events.
+        files: number of files taken.
         taken_before: number of files that an import had taken already.
         damaged: reasons of the files that were not taken, by name.
         events: number of events in the files taken.
@@ -125,49 +143,65 @@ def import_raw_events(
     sandbox = Sandbox(SandboxOptions(state=state, config=options.config), clock=clock)
     scratch = state / "scratch"
     try:
-        organisation = _find_organisation(sandbox, options.organisation)
+        known = {each.name: each for each in sandbox.tenants.organisations}
+        name = next(iter(known)) if options.organisation is None else options.organisation
+        if name not in known:
+            raise BadQuery("--organisation", name, "is not in the sandbox", known, name=name)
         asyncio.run(sandbox.runs.check())  # an import builds on the tables and keyed runs of earlier ones
         reasons = sandbox.cannot_answer()
-        if reason := reasons.get(EVERY_ORGANISATION) or reasons.get(organisation.name):
+        if reason := reasons.get(EVERY_ORGANISATION) or reasons.get(name):
             raise Refused(f"nothing was imported: {reason}")
         if sandbox.lake.store.execute("SELECT count(*) FROM batches").fetchone() != (0,):
             asyncio.run(sandbox.process())
         shutil.rmtree(scratch, ignore_errors=True)
         scratch.mkdir()
         lake, taken = sandbox.lake, sandbox.lake.taken_files()
-        counts = ImportCounts(files, (each for each in taken if each.organisation == organisation.name), report)
-        games = GameIds([game.id for game in organisation.games], options.games)
+        counts = ImportCounts(files, (each for each in taken if each.organisation == name), report)
+        games = GameIds([game.id for game in known[name].games], options.games)
         first_seq = max((each.first_seq + each.rows for each in taken), default=FIRST_SEQ)
         duplicates = lake.last_run().duplicates
         for file in files:
             if file.kind is None:
                 counts.note_damaged(file, DamagedFileError("it is neither JSON lines nor Parquet"))
         if options.engine == "duckdb":
-            _take(sandbox, organisation.name, games, options, counts, files, first_seq=first_seq)
+            _take(sandbox, name, games, options, counts, files, first_seq=first_seq)
             compact(state)
         else:
             location = LakeLocation(lake.root, options.lake_url)
             with contextlib.closing(SparkWriter(location, master=options.engine)) as engine:
-                cluster = ClusterImport(lake, organisation.name, games, engine, counts)
-                cluster.take(files, first_seq=first_seq, processed_ms=round(sandbox.clock.now_s() * 1000))
+                processed_ms = round(sandbox.clock.now_s() * 1000)
+                take_on_cluster(
+                    files, lake, name, games, engine, counts, first_seq=first_seq, processed_ms=processed_ms
+                )
         sandbox.health.note_written()
-        repeated = lake.last_run().duplicates - duplicates
-        available = available_intervals(sandbox.tenants, lake, sandbox.clock)[organisation.name]
-        return _result(organisation.name, counts, repeated=repeated, available=available)
+        refused: Counter[str] = Counter()
+        places = []
+        for each in counts.committed:
+            refused += each.refused
+            for reason, rows in each.examples.items():
+                more = ", ..." if each.refused[reason] > len(rows) else ""
+                places.append(f"{each.file.name}, row {', '.join(map(str, rows))}{more}: {reason}")
+        return ImportResult(
+            organisation=name,
+            files=len(counts.committed),
+            taken_before=counts.taken_before,
+            damaged=counts.damaged,
+            events=counts.events,
+            repeated=lake.last_run().duplicates - duplicates,
+            refused=dict(sorted(refused.items())),
+            refused_at=places[:_MOST_PLACES],
+            tables=sum(each.file.kind == "event-parquet" for each in counts.committed),
+            undisclosed=counts.undisclosed,
+            unknown=dict(sorted(counts.unknown.items())),
+            missing=dict(sorted(counts.missing.items())),
+            available=available_intervals(sandbox.tenants, lake, sandbox.clock)[name],
+            seconds=counts.seconds,
+        )
     except OSError as error:
         raise Refused(f"the import stopped, what was committed before stays: {error}") from error
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
         sandbox.close()
-
-
-def _find_organisation(sandbox: Sandbox, name: str | None) -> Organisation:
-    known = {each.name: each for each in sandbox.tenants.organisations}
-    if name is None:
-        return next(iter(known.values()))
-    if name not in known:
-        raise BadQuery("--organisation", name, "is not in the sandbox", known, name=name)
-    return known[name]
 
 
 def _take(
@@ -181,20 +215,18 @@ def _take(
     first_seq: int,
 ) -> None:
     """Take *files* on this machine: JSON lines first, in groups that are a version each."""
-    scratch, seq = sandbox.options.state / "scratch", first_seq
+    seq = first_seq
     lines = deque(file for file in files if file.kind == "raw-json")
     tables = deque(file for file in files if file.kind == "event-parquet")
     while lines or tables:
-        folder = scratch / str(seq)
-        with contextlib.closing(DecodedGroup(folder, games)) as group:
+        folder = sandbox.options.state / "scratch" / str(seq)
+        with contextlib.closing(DecodedGroup(folder, games, counts)) as group:
             while (lines or tables) and group.events < options.group_events:
                 if lines:
-                    read = list[ReadFile]()
                     most = min(options.chunk_rows, options.group_events - group.events)
-                    group.add_lines(read_lines(lines, read, counts, first_seq=seq, most=most, scratch=scratch), read)
-                    seq += sum(each.rows for each in read)
+                    seq += group.add_lines(lines, first_seq=seq, most=most)
                 else:
-                    seq += _take_table(tables.popleft(), group, counts, first_seq=seq, scratch=scratch)
+                    seq += group.add_table(tables.popleft(), first_seq=seq)
             stated = group.stated()
         if group.files:
             commit_staged(
@@ -210,79 +242,120 @@ def _take(
     counts.report()
 
 
-def _take_table(file: SourceFile, group: DecodedGroup, counts: ImportCounts, *, first_seq: int, scratch: Path) -> int:
-    """Add a file of Parquet to *group*, and return the number of its rows."""
-    try:
-        with local_path(file, scratch) as path:
-            each = ReadFile(file, first_seq, content=file_content(path))
-            if counts.has_content(each):
-                counts.note_taken_before(file)
-                return 0
-            columns = table_columns(path)
-            group.add_table(each, path, columns)
-    except DamagedFileError as error:
-        counts.note_damaged(file, error)
-        return 0
-    counts.note_taken(each, unknown=unknown_columns(columns), missing=missing_columns(columns))
-    counts.note_rows(each.rows, file.bytes)
-    return each.rows
+class DecodedGroup:
+    """Events of the source files that one version of the lake takes, *staged* in Parquet files below *folder*.
 
-
-def read_lines(
-    rest: deque[SourceFile],
-    read: list[ReadFile],
-    counts: ImportCounts,
-    *,
-    first_seq: int,
-    most: int,
-    scratch: Path,
-) -> Iterator[pa.RecordBatch]:
-    """Yield the lines of whole files, numbered from *first_seq* on, until there are *most* or more.
-
-    The files go from *rest* to *read*, which lists those of which lines were yielded, also if they are not taken.
+    Whole files are decoded into a table of the engine, which spills to the disk, and only then their rows are written.
+    So a file that proves damaged at its end has left nothing.
     """
-    seq = first_seq
-    while rest and seq - first_seq < most:
-        each = ReadFile(rest.popleft(), seq)
+
+    def __init__(self, folder: Path, games: GameIds, counts: ImportCounts) -> None:
+        folder.mkdir(parents=True)
+        self.files: list[ReadFile] = []
+        self.events = self.undisclosed = 0
+        self.staged: list[Path] = []
+        self._folder, self._games, self._counts = folder, games, counts
+        self._sql = DuckDBWriter(folder)
+        columns = ", ".join(f"{name} {kind}" for name, kind in COLUMNS["stated_installs"].items())
+        self._sql.run(f"CREATE TEMP TABLE stated ({columns})")
+
+    def add_lines(self, rest: deque[SourceFile], *, first_seq: int, most: int) -> int:
+        """Take files of JSON lines from *rest* until they have *most* lines or more, and return the number of lines.
+
+        Many files are decoded by one statement, because planning it takes as long as decoding thousands of lines.
+        """
+        read: list[ReadFile] = []
+        batches = self._read_lines(rest, read, first_seq=first_seq, most=most)
+        self._sql.view("lines", pa.RecordBatchReader.from_batches(LINES_SCHEMA, batches))
+        self._sql.create("decoded", line_rows_sql("lines", self._games.sql))
+        for each in read:
+            if each.rows and not each.is_taken:
+                last_seq = each.first_seq + each.rows - 1
+                self._sql.run(f"DELETE FROM decoded WHERE seq BETWEEN {each.first_seq} AND {last_seq}")  # noqa: S608
+        self._take([each for each in read if each.is_taken])
+        return sum(each.rows for each in read)
+
+    def _read_lines(
+        self, rest: deque[SourceFile], read: list[ReadFile], *, first_seq: int, most: int
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield the lines of whole files, numbered from *first_seq* on.
+
+        The files go from *rest* to *read*, which lists those of which lines were yielded, also if they are not taken.
+        """
+        seq, counts = first_seq, self._counts
+        while rest and seq - first_seq < most:
+            each = ReadFile(rest.popleft(), seq)
+            try:
+                with local_path(each.file, self._folder) as path:
+                    # A file that was taken under another name is only found when it is read.
+                    if counts.has_name(each.file) and counts.has_content(each.file, file_content(path)):
+                        counts.note_taken_before(each.file)
+                        continue
+                    read.append(each)
+                    reader = JsonLinesFile(path, first_seq=seq)
+                    for batch in reader.batches():
+                        each.rows = reader.rows
+                        counts.note_rows(len(batch), reader.take_read_bytes())
+                        yield batch
+                each.content, fields = reader.content, reader.fields
+                each.is_taken = counts.note_taken(each, unknown=fields.unknown, missing=fields.missing)
+            except DamagedFileError as error:
+                counts.note_damaged(each.file, error)
+            seq += each.rows
+
+    def add_table(self, file: SourceFile, *, first_seq: int) -> int:
+        """Take a Parquet file, unless it is damaged or was taken, and return the number of its rows."""
+        each, counts = ReadFile(file, first_seq), self._counts
         try:
-            with local_path(each.file, scratch) as path:
-                if counts.is_taken(each.file, path):
-                    counts.note_taken_before(each.file)
-                    continue
-                read.append(each)
-                reader = JsonLinesFile(path, first_seq=seq)
-                for batch in reader.batches():
-                    each.rows = reader.rows
-                    counts.note_rows(len(batch), reader.take_read_bytes())
-                    yield batch
-            each.content, fields = reader.content, reader.fields
-            each.is_taken = counts.note_taken(each, unknown=fields.unknown, missing=fields.missing)
+            with local_path(file, self._folder) as path:
+                each.content = file_content(path)
+                if counts.has_content(file, each.content):
+                    counts.note_taken_before(file)
+                    return 0
+                columns = table_columns(path)
+                each.rows = pq.read_metadata(path).num_rows
+                rows = table_rows_sql(str(path), columns, first_seq=first_seq, game_sql=self._games.sql)
+                try:
+                    self._sql.create("decoded", rows)
+                except Refused:
+                    check_readable(path)
+                    raise
         except DamagedFileError as error:
-            counts.note_damaged(each.file, error)
-        seq += each.rows
+            counts.note_damaged(file, error)
+            return 0
+        arrived = self._sql.run("SELECT game_id, min(arrived), max(arrived) FROM decoded GROUP BY ALL")
+        each.arrived = {game: (first, last) for game, first, last in arrived if first}
+        self._take([each])
+        counts.note_taken(each, unknown=unknown_columns(columns), missing=missing_columns(columns))
+        counts.note_rows(each.rows, file.bytes)
+        return each.rows
 
+    def stated(self) -> list[Path]:
+        """Write the installs that the files state, if they do, and return the file."""
+        path = self._folder / "stated.parquet"
+        self._sql.run(f"COPY (FROM stated) TO {literal(str(path))} (FORMAT parquet)")
+        return [path] if pq.read_metadata(path).num_rows else []
 
-def _result(organisation: str, counts: ImportCounts, *, repeated: int, available: str) -> ImportResult:
-    refused: Counter[str] = Counter()
-    places = []
-    for each in counts.committed:
-        refused += each.refused
-        for reason, rows in each.examples.items():
-            more = ", ..." if each.refused[reason] > len(rows) else ""
-            places.append(f"{each.file.name}, row {', '.join(map(str, rows))}{more}: {reason}")
-    return ImportResult(
-        organisation=organisation,
-        files=len(counts.committed),
-        taken_before=counts.taken_before,
-        damaged=counts.damaged,
-        events=counts.events,
-        repeated=repeated,
-        refused=dict(sorted(refused.items())),
-        refused_at=places[:_MOST_PLACES],
-        tables=sum(each.file.kind == "event-parquet" for each in counts.committed),
-        undisclosed=counts.undisclosed,
-        unknown=dict(sorted(counts.unknown.items())),
-        missing=dict(sorted(counts.missing.items())),
-        available=available,
-        seconds=counts.seconds,
-    )
+    def close(self) -> None:
+        """Release the engine's memory."""
+        self._sql.close()
+
+    def _take(self, files: Sequence[ReadFile]) -> None:
+        """Write the events of `decoded`, the rows of *files*, as a file, and count the rows that are not events."""
+        found = self._sql.run(f"""
+            SELECT game_id, count(*), count(*) FILTER ({UNDISCLOSED}) FROM decoded
+            WHERE fault IS NULL GROUP BY game_id""")  # noqa: S608
+        self._games.check([game_id for game_id, *_ in found])
+        for seq, fault in self._sql.run("SELECT seq, fault FROM decoded WHERE fault IS NOT NULL ORDER BY seq"):
+            next(each for each in reversed(files) if each.first_seq <= seq).refuse(seq, fault)
+        if found:
+            path = self._folder / f"events-{len(self.staged)}.parquet"
+            options = f"FORMAT parquet, COMPRESSION zstd, COMPRESSION_LEVEL 1, ROW_GROUP_SIZE {_ROW_GROUP}"
+            rows = f"SELECT {STAGED_COLUMNS} FROM decoded WHERE fault IS NULL"  # noqa: S608
+            self._sql.run(f"COPY ({rows}) TO {literal(str(path))} ({options})")
+            self.staged.append(path)
+        self._sql.run(f"INSERT INTO stated BY NAME {STATED_SQL}")
+        self._sql.run("DROP TABLE decoded")
+        self.events += sum(events for _, events, _ in found)
+        self.undisclosed += sum(undisclosed for *_, undisclosed in found)
+        self.files += files

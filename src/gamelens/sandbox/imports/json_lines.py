@@ -103,12 +103,7 @@ class LineFields:
 
 
 class JsonLinesFile:
-    """One file of JSON lines that is read once, from its start to its end.
-
-    Attributes:
-        rows: lines read so far.
-        fields: their fields, compared with the documented ones.
-    """
+    """One file of JSON lines that is read once: its lines and fields so far."""
 
     def __init__(self, path: Path, *, first_seq: int) -> None:
         self.rows = self._read_bytes = 0
@@ -192,14 +187,11 @@ def _unpacked(chunks: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def line_rows_sql(lines: str, game_sql: str) -> str:
-    """Return the SQL of one row for each line of *lines*.
+    """Return the SQL of one row for each line of *lines*, a table of `LINES_SCHEMA`.
 
     The rows have the columns of the events table, `installed` (the install that the service states, epoch seconds),
-    `first_build` (the build of it) and `fault`, the reason why a line is not an event, or null.
-
-    Args:
-        lines: a table of `LINES_SCHEMA`.
-        game_sql: SQL of the game's id in the lake, of `exported_game`.
+    `first_build` (the build of it) and `fault`, the reason why a line is not an event, or null. *game_sql* is the SQL
+    of the game's id in the lake, of `exported_game`.
     """
     categories = ", ".join(f"'{name}'" for name in CATEGORIES)
     currencies = ", ".join(f"'{code}'" for code in USD_PER_UNIT)

@@ -33,13 +33,9 @@ class DamagedFileError(Exception):
 
 
 class SourceFile(msgspec.Struct, frozen=True, kw_only=True):
-    """A file of raw events.
+    """A file of raw events at a path or URL. Its kind is None if it has neither format.
 
-    Attributes:
-        url: its path, or its URL.
-        bytes: its size.
-        kind: its format, None if it is neither.
-        arrival_ts: arrival of its first event in epoch seconds, 0 where that is not known.
+    *arrival_ts* is the arrival of its first event in epoch seconds, 0 where that is not known.
     """
 
     url: str
@@ -62,8 +58,7 @@ class _Head(msgspec.Struct):
 def find_files(sources: Iterable[str]) -> list[SourceFile]:
     """Return the files in *sources*, in the order of their first events.
 
-    Args:
-        sources: files, folders, patterns such as `raw/*/*.gz`, and URLs of any of them, which fsspec reads.
+    A source is a file, a folder, a pattern such as `raw/*/*.gz`, or a URL of any of them, which fsspec reads.
 
     Raises:
         Refused: a source has no file, or its URL cannot be read.

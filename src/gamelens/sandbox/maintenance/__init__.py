@@ -1,4 +1,4 @@
-"""Work on a whole lake: it is filled from files, verified, exported.
+"""Work on a whole lake: it is verified and exported.
 
 Verification never changes anything.
 """

@@ -8,7 +8,6 @@ ids, because their numbers follow the order of the runs.
 from __future__ import annotations
 
 import contextlib
-import os
 import shutil
 import sqlite3
 import tempfile
@@ -24,7 +23,7 @@ from gamelens.sandbox.building.batch_builder import build_parts
 from gamelens.sandbox.engines.duckdb_engine import DuckDBWriter
 from gamelens.sandbox.processing.compaction import merged_sql
 from gamelens.sandbox.processing.staging import stage
-from gamelens.sandbox.state.state_directory import check_state
+from gamelens.sandbox.state.state_directory import check_state, link_or_copy
 from gamelens.sandbox.storage.inbox import InboxBatch, lost_events, stored
 from gamelens.sandbox.storage.lake import Lake
 from gamelens.sandbox.storage.lake_health import LakeHealth
@@ -35,14 +34,9 @@ _COMPARED: Final = tuple(name for name in COLUMNS if name not in {*REPLACED, "st
 
 
 class Difference(NamedTuple):
-    """Rows of a table that the lake misses or has in surplus.
+    """Rows of a table that the lake lacks (*missing*) or has beyond those that the inbox implies (*surplus*).
 
-    Attributes:
-        organisation: name of the organisation.
-        table: table of the lake.
-        where: day or part of the table, for people.
-        missing: rows that the inbox implies and the lake lacks.
-        surplus: rows that the lake has beyond them.
+    *where* is the day or part of the table, for people.
     """
 
     organisation: str
@@ -56,13 +50,7 @@ class Difference(NamedTuple):
 
 
 class VerificationResult(msgspec.Struct, frozen=True):
-    """The extent of a verification and the differences it found.
-
-    Attributes:
-        events: number of events that the inbox makes, without repeated ones.
-        players: number of their players.
-        differences: the differences, empty if lake and inbox agree.
-    """
+    """The events and players that the inbox makes, and the differences, none if lake and inbox agree."""
 
     events: int
     players: int
@@ -205,24 +193,15 @@ def _read_only_store(state: Path) -> Iterator[sqlite3.Connection]:
     if not store.exists():
         raise Refused(f"{store} is missing: put it back, or `gamelens sandbox up` says what that means")
     with tempfile.TemporaryDirectory() as folder:
-        if not _is_running(state):
+        is_running = False
+        with contextlib.suppress(FileNotFoundError), (state / "lock").open("r+") as lock:
+            is_running = not lock_descriptor(lock.fileno(), blocking=False)
+        if not is_running:
             original, store = store, Path(folder, store.name)
-            try:
-                os.link(original, store)
-            except OSError:
-                shutil.copyfile(original, store)
+            link_or_copy(original, store)
             log = original.with_name(f"{original.name}-wal")
             if log.exists():
                 shutil.copyfile(log, store.with_name(log.name))
         address = f"{store.resolve().as_uri()}?mode=ro"
         with contextlib.closing(sqlite3.connect(address, uri=True, timeout=30, check_same_thread=False)) as opened:
             yield opened
-
-
-def _is_running(state: Path) -> bool:
-    """Return whether a process has locked *state*."""
-    try:
-        with (state / "lock").open("r+") as lock:
-            return not lock_descriptor(lock.fileno(), blocking=False)
-    except FileNotFoundError:
-        return False

@@ -34,12 +34,9 @@ class Distinct(msgspec.Struct, frozen=True):
 
 
 class MetricSql(msgspec.Struct, frozen=True):
-    """A metric in SQL.
+    """A metric in SQL: the integers that the statement returns, and the function from these to the fields of a row.
 
-    Attributes:
-        parts: each integer that the statement returns, by name.
-        sort: terms that order the rows, highest first (Wire 2.10, Row order).
-        row: function from the parts to the fields of a row.
+    *sort* has the terms that order the rows, highest first (Wire 2.10, Row order).
     """
 
     parts: dict[str, Sum | Distinct]

@@ -6,13 +6,16 @@ part to correct (Wire 2.5, Query body; Wire 2.11, Lists).
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import math
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from functools import partial
 from itertools import islice
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 from urllib.parse import quote
 
 import msgspec
@@ -29,14 +32,15 @@ from gamelens.sandbox.http.openapi import METRICS_ADDRESS, metrics_description
 from gamelens.sandbox.http.rate_limiter import NodeLimiters, RateLimits
 from gamelens.sandbox.http.request_body import BODY_DEADLINE_S, BodyTooLarge, BodyTooSlow, ClientDisconnected, read_body
 from gamelens.sandbox.http.responses import answer_json, on_bad_query, on_failure, on_wrong_address, refuse
-from gamelens.sandbox.metrics.metric_sql import row_of
-from gamelens.sandbox.metrics.query_places import QueryPlaces
-from gamelens.sandbox.metrics.query_scope import check_event_data, games_in_scope
+from gamelens.sandbox.metrics.metric_sql import METRIC_SQL, row_of
 from gamelens.sandbox.metrics.sql_planner import compile_dimension_values, compile_query
 from gamelens.sandbox.state.clock import Clock
 from gamelens.sandbox.state.tenants import Organisation, TenantDirectory
+from gamelens.sandbox.storage.atoms import ATOMS
 from gamelens.sandbox.storage.lake import Lake, Snapshot
 from gamelens.sandbox.storage.manifest import LakeUnavailable
+from gamelens.wire.dimensions import OfPlayer
+from gamelens.wire.filters import dimensions_in
 from gamelens.wire.intervals import Interval, MalformedInterval
 from gamelens.wire.limits import (
     BODY_BYTES,
@@ -50,10 +54,17 @@ from gamelens.wire.limits import (
 from gamelens.wire.queries import Group, MetricQuery, Timeseries, decode_query
 from gamelens.wire.results import Game, Row, Rows, Studio, Values, encode_answer
 
+PLACES: Final = 6
+"""Queries that run at the same time."""
+
+_LACKING: Final = {"business": "purchases", "session_end": "session ends"}
+"""Events that Event Data lacks, by category."""
+
 _RETRY_S: Final = 5
 _ALL_TIME: Final = Interval(datetime.min, datetime.max)
 
 Handler = Callable[[Request, Organisation], Awaitable[Response]]
+T = TypeVar("T")
 
 
 class UnreadableBody(Refused):
@@ -64,14 +75,56 @@ class UnreadableBody(Refused):
         super().__init__(message)
 
 
+class QueryPlaces:
+    """Threads for queries, shared fairly by the organisations.
+
+    Each query takes a thread and memory. Of the places an organisation takes half at most, so that its long queries
+    leave room for those of others. A query that gets no place in time is refused, instead of waiting without an end.
+
+    Args:
+        places: number of queries that run at the same time.
+        within_s: time within which a query must get its place.
+    """
+
+    def __init__(self, *, within_s: float, places: int = PLACES) -> None:
+        self._within_s = within_s
+        self._places = asyncio.Semaphore(places)
+        half = max(1, places // 2)
+        self._of_organisation: dict[str, asyncio.Semaphore] = defaultdict(lambda: asyncio.Semaphore(half))
+        self._threads = ThreadPoolExecutor(places, thread_name_prefix="query")
+
+    async def run(self, organisation: str, work: Callable[[], T]) -> T:
+        """Run *work* in a thread when *organisation* has a place, and return its result.
+
+        Raises:
+            QueryStopped: no place became free in time.
+        """
+        own, has_own = self._of_organisation[organisation], False
+        try:
+            async with asyncio.timeout(self._within_s):
+                has_own = await own.acquire()
+                await self._places.acquire()
+        except BaseException as error:
+            if has_own:
+                own.release()
+            if isinstance(error, TimeoutError):
+                message = f"other queries took all places for {self._within_s:g} s: ask again, and fewer at a time"
+                raise QueryStopped(message) from None
+            raise
+        running = asyncio.get_running_loop().run_in_executor(self._threads, work)
+
+        def release(_: asyncio.Future[T]) -> None:
+            self._places.release()
+            own.release()
+
+        running.add_done_callback(release)
+        return await asyncio.shield(running)  # a client that leaves does not end the thread
+
+
 class MetricsApp:
     """The metrics service over one lake, in which each organisation sees its own games only.
 
     Args:
-        tenants: organisations by API key.
-        lake: tables to read.
-        reader: engine that runs the statements.
-        clock: time of the sandbox.
         limits: rate limits of one node (Wire 2.3, Rate limits).
         nodes: number of nodes, each of which limits by itself.
         refresh_s: seconds for which `/interval` repeats its answer; 0 computes it at each call.
@@ -214,7 +267,11 @@ class MetricsApp:
         if dimension not in DIMENSIONS:
             raise BadQuery("dimension", dimension, "is not a dimension", DIMENSIONS)
         games = games_in_scope(organisation, games=_ids(request, "games"), studios=_ids(request, "studios"))
-        values = await self._dimension_values(dimension, organisation, games, _interval_of(request), _limit_of(request))
+        interval, text = _interval_of(request), _parameter(request, "limit")
+        if text is not None and not (text.isascii() and text.isdecimal() and 1 <= int(text[:9]) <= MAX_LIMIT):
+            raise BadQuery("limit", text, f"must be 1 to {MAX_LIMIT}")
+        limit = DEFAULT_LIMIT if text is None else int(text)
+        values = await self._dimension_values(dimension, organisation, games, interval, limit)
         return answer_json(Values(dimension, values))
 
     async def _studios(self, request: Request, organisation: Organisation) -> Response:
@@ -270,6 +327,75 @@ class MetricsApp:
         return games
 
 
+def games_in_scope(
+    organisation: Organisation,
+    *,
+    games: Sequence[str] | None = None,
+    studios: Sequence[str] | None = None,
+    game: str | None = None,
+) -> list[str]:
+    """Return the ids of the sandbox games of *organisation* that a request selects.
+
+    An id of another organisation is refused exactly as an unknown one is (Wire 2.13, Scope).
+
+    *games* and *studios* narrow to ids, None leaves all. *game* is the one game of a per-game query.
+
+    Raises:
+        BadQuery: an id is unknown.
+    """
+    game_ids = [candidate.id for candidate in organisation.games]
+    studio_ids = [studio.id for studio in organisation.studios]
+    for field, requested, allowed in (
+        ("game", None if game is None else (game,), game_ids),
+        ("games", games, game_ids),
+        ("studios", studios, studio_ids),
+    ):
+        for value in requested or ():
+            if value not in allowed:
+                raise BadQuery(
+                    field,
+                    value,
+                    "is not one of the organisation's: GET /metrics/v1/" + field.rstrip("s") + "s lists them",
+                )
+    return [
+        candidate.id
+        for studio in organisation.studios
+        for candidate in studio.games
+        if (studios is None or studio.id in studios) and (games is None or candidate.id in games)
+        if (game is None or candidate.id == game) and candidate.environment == "sandbox"
+    ]
+
+
+def check_event_data(
+    metric: Metric, query: MetricQuery, games: Iterable[str], event_data: Mapping[str, Sequence[Interval]]
+) -> None:
+    """Refuse *query* over *games* if it needs what Event Data lacks.
+
+    Event Data has no purchases and no session ends: a metric of these would be zero there, and a sum over other days
+    too low. Our choice: a query is refused if a game in its scope has events that came as *event_data*
+    (`Lake.event_data`) and arrived on a day of its interval (Wire 5.7, Event Data).
+
+    Raises:
+        BadQuery: it does; names the first such game and its days.
+    """
+    atoms = (ATOMS[name] for name in METRIC_SQL[metric.name].atoms)
+    needs = [("metric", metric.name, _LACKING[atom.of]) for atom in atoms if atom.of in _LACKING]
+    named = (*query.dimensions, *(dimensions_in(query.filter) if query.filter is not None else ()))
+    for name in named:
+        if DIMENSIONS[name].source == OfPlayer("purchase"):
+            needs.append(("dimension", name, _LACKING["business"]))
+    for field, value, lacking in needs:
+        for game in games:
+            days = [each for each in event_data.get(game, ()) if each & query.interval]
+            if days:
+                span = Interval(min(each.start for each in days), max(each.end for each in days))
+                rule = (
+                    f"is not known of game {game}: its events that arrived in {span} are Event Data, which has no "
+                    f"{lacking}. Ask for other games or other days, or import Raw Data of these days into another lake"
+                )
+                raise BadQuery(field, value, rule)
+
+
 async def _read_json_object(request: Request, *, deadline_s: float) -> dict[str, Any]:
     """Read the JSON object in the body of *request*.
 
@@ -309,20 +435,6 @@ def _interval_of(request: Request) -> Interval:
     if not interval:
         raise MalformedInterval(text)
     return interval
-
-
-def _limit_of(request: Request) -> int:
-    """Return the query parameter `limit`, 100 when absent (Wire 2.11, Lists).
-
-    Raises:
-        BadQuery: it is given twice or is not a whole number from 1 to 30,000.
-    """
-    text = _parameter(request, "limit")
-    if text is None:
-        return DEFAULT_LIMIT
-    if not (text.isascii() and text.isdecimal()) or not 1 <= int(text[:9]) <= MAX_LIMIT:
-        raise BadQuery("limit", text, f"must be 1 to {MAX_LIMIT}")
-    return int(text)
 
 
 def _ids(request: Request, name: str) -> tuple[str, ...] | None:

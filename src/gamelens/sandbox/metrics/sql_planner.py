@@ -1,37 +1,199 @@
 """Compiler from a metric query to one SQL statement over the smallest exact tables.
 
-Names come from the catalog, and values are always bound as parameters. `metric_sql` says what a metric is in SQL,
-`storage.atoms` what an atom is over the rows of each table, `table_sources` what else a table has, and `sql_builder`
-writes statements; this module combines them.
+`metric_sql` says what a metric is in SQL, `storage.atoms` what an atom is over the rows of each table. Here are the
+tables as sources (dimensions, players, joins), the choice among them, and the statements with their filters.
+
+Names come from the catalog and are written as they are; every value of a request is bound as a parameter. Expressions
+are in DuckDB's dialect; `engines.spark_engine` translates whole statements for Spark.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
-from functools import cached_property
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
 from gamelens.catalog import Metric
 from gamelens.sandbox.engines.engine import SqlQuery
-from gamelens.sandbox.metrics.metric_sql import METRIC_SQL, RETURNING_AFTER, Distinct, Sum
-from gamelens.sandbox.metrics.sql_builder import FilterSql, Parameters, Select, named, nested, union_all, with_tables
-from gamelens.sandbox.metrics.table_sources import (
+from gamelens.sandbox.metrics.metric_sql import METRIC_SQL, RETURNING_AFTER, Sum
+from gamelens.sandbox.storage.atoms import ATOMS, Join, Read, reads_of, when
+from gamelens.sandbox.storage.lake_schema import (
+    CUBE_DIMENSIONS,
+    EVENT_DIMENSIONS,
+    OF_EVENT,
+    PLAYER_DIMENSIONS,
+    PLAYER_PERIODS,
+    RETURN_DIMENSIONS,
+    SLIM_DIMENSIONS,
+)
+from gamelens.wire.filters import And, Filter, Match, Not, Or, comparisons_in, dimensions_in
+from gamelens.wire.intervals import GRANULARITIES, Granularity, Interval, bucket_start
+from gamelens.wire.queries import Group, MetricQuery
+
+
+def named(*names: str) -> dict[str, str]:
+    """Return columns that are taken as they are."""
+    return {name: name for name in names}
+
+
+class TableRows(msgspec.Struct, frozen=True):
+    """Rows that a SELECT reads: what FROM names, the tables in it, and the SQL of a player's key."""
+
+    sql: str
+    tables: frozenset[str]
+    player: str
+
+
+class Table(msgspec.Struct, frozen=True, kw_only=True):
+    """A table of the lake that a query may read.
+
+    Attributes:
+        dimensions: the dimensions that are its columns.
+        values: how it has each dimension; given are those that are not columns.
+        is_by_day: whether its rows have a day and no moment.
+        player: columns that identify a player: none, a number, or game and user.
+        has_moved: whether its rows are one event of each player, some of which the table beside it replaces.
+        reads: how it has the atoms that it can count in buckets of a period, by period; `all` is any other interval.
+    """
+
+    name: str
+    dimensions: tuple[str, ...]
+    values: dict[str, Read] = {}
+    is_by_day: bool = True
+    player: tuple[str, ...] = ()
+    has_moved: bool = False
+    reads: dict[Granularity, dict[str, Read]] = {}
+
+    def __post_init__(self) -> None:
+        values = {name: Read(name) for name in self.dimensions} | self.values
+        msgspec.structs.force_setattr(self, "values", values)
+        reads = {
+            period: {atom: read for atom, each in reads_of(self.name).items() if (read := each.within(period))}
+            for period in GRANULARITIES
+        }
+        msgspec.structs.force_setattr(self, "reads", reads)
+
+    def numbers_players(self, joins: Collection[Join]) -> bool:
+        """Return whether players are numbers in its rows when it has *joins*."""
+        return self.player == ("player",) or "installs" in joins
+
+    def rows(self, joins: Collection[Join], *, by_number: bool) -> TableRows:
+        """Return its rows with *joins*, and with the numbers of players if *by_number*."""
+        tables, sql, key = {self.name}, self.name, self.player
+        if self.has_moved:
+            tables.add(f"{self.name}_moved")
+            sql = nested(_as_now(self.name, _FIRST_EVENT), "first_events")
+        if "installs" in joins:
+            tables |= {"installs", "installs_moved"}
+            installs = _as_now("installs", named(*dict.fromkeys((*key, "player"))) | _INSTALL)
+            sql = left_join(sql, nested(installs, "of_install"), *key)
+        elif by_number and key != ("player",):
+            tables.add("installs")
+            numbers = Select(columns=named(*key, "player"), source="installs")
+            sql = left_join(sql, nested(numbers, "numbers"), *key)
+        if "payments" in joins:
+            tables |= {"payments", "payments_moved"}
+            sql = left_join(sql, nested(_as_now("payments", named(*key) | _PURCHASE), "of_purchase"), *key)
+        if "rates" in joins:
+            sql = left_join(sql, "rates", "currency")
+        is_numbered = by_number or self.numbers_players(joins)
+        return TableRows(sql=sql, tables=frozenset(tables), player="player" if is_numbered else _PLAYER_KEY)
+
+
+_PLAYER_KEY: Final = when("user_id IS NOT NULL", "ROW(game_id, user_id)")
+_FIRST_EVENT: Final = {**named("player", "game_id", "ts"), "day": "CAST(ts AS DATE)", **named(*OF_EVENT)}
+_INSTALL: Final = {"install_day": "CAST(ts AS DATE)", "install_seq": "seq", "first_build": "build"}
+_PURCHASE: Final = {"paid_at": "ts", "paid_seq": "seq"}
+
+
+def _as_now(table: str, columns: dict[str, str]) -> str:
+    """Return the rows of a table of first events as they are now."""
+    moved = f"{table}_moved"
+    left = f"player NOT IN ({Select(columns=named('player'), source=moved)})"
+    return union_all((Select(columns=columns, source=table, where=(left,)), Select(columns=columns, source=moved)))
+
+
+_BY_INSTALL: Final = {
+    "first_build": Read("first_build", ("installs",)),
+    "installed_on": Read("CAST(install_day AS VARCHAR)", ("installs",)),
+}
+_IS_PAYING: Final = when("ts >= paid_at", "'true'", "'false'")
+_IS_CONVERTING: Final = when("day = CAST(paid_at AS DATE)", "'true'", "'false'")
+_OF_DAYS: Final = {  # what a player has for a whole day
+    **_BY_INSTALL,
+    "is_converting": Read(when("player IS NOT NULL", _IS_CONVERTING), ("payments",)),
+}
+
+INSTALLS: Final = Table(
+    name="installs",
+    dimensions=EVENT_DIMENSIONS,
+    values={
+        "first_build": Read("build"),
+        "installed_on": Read("CAST(day AS VARCHAR)"),
+        "is_paying": Read(_IS_PAYING, ("payments",)),
+        "is_converting": Read(_IS_CONVERTING, ("payments",)),
+    },
+    is_by_day=False,
+    player=("player",),
+    has_moved=True,
+)
+ACTIVE: Final = Table(name="active", dimensions=PLAYER_DIMENSIONS, values=_OF_DAYS, player=("player",))
+EVENTS: Final = Table(
+    name="events",
+    dimensions=EVENT_DIMENSIONS,
+    values={
+        **_BY_INSTALL,
+        "is_paying": Read(when("user_id IS NOT NULL", _IS_PAYING), ("payments",)),
+        "is_converting": Read(when("user_id IS NOT NULL", _IS_CONVERTING), ("payments",)),
+    },
+    is_by_day=False,
+    player=("game_id", "user_id"),
+)
+RETURNS: Final = Table(
+    name="returns",
+    dimensions=RETURN_DIMENSIONS,
+    values={
+        "first_build": Read("build"),
+        "installed_on": Read("CAST(day - CAST(age AS INTEGER) AS VARCHAR)"),
+    },
+)
+SOURCES: Final = (
+    INSTALLS,
+    Table(
+        name="payments",
+        dimensions=EVENT_DIMENSIONS,
+        values={**_BY_INSTALL, "is_paying": Read("'true'"), "is_converting": Read("'true'")},
+        is_by_day=False,
+        player=("player",),
+        has_moved=True,
+    ),
+    Table(name="slim", dimensions=SLIM_DIMENSIONS),
+    Table(name="cube", dimensions=CUBE_DIMENSIONS),
+    *(Table(name=f"{period}_players", dimensions=PLAYER_DIMENSIONS) for period in reversed(PLAYER_PERIODS)),
+    Table(name="sessions", dimensions=PLAYER_DIMENSIONS),
     ACTIVE,
     EVENTS,
-    INSTALLS,
-    RETURNS,
-    SHARED,
-    SOURCES,
-    Table,
-    TableRows,
 )
-from gamelens.sandbox.storage.atoms import ATOMS, Join, Read, when
-from gamelens.wire.filters import Filter, dimensions_in
-from gamelens.wire.intervals import Granularity, Interval, bucket_start
-from gamelens.wire.queries import Group, MetricQuery
+"""All tables but returns and shared ones, smallest first.
+
+Those of weeks and months answer whole weeks and months only.
+"""
+SHARED: Final = {
+    table.name: table
+    for table in (
+        *(
+            Table(name=f"{period}_players_shared", dimensions=PLAYER_DIMENSIONS, values=_OF_DAYS, player=("player",))
+            for period in PLAYER_PERIODS
+        ),
+        Table(name="sessions_shared", dimensions=PLAYER_DIMENSIONS),
+        Table(name="impressions_shared", dimensions=EVENT_DIMENSIONS),
+    )
+}
+"""Tables of the keys that several memberships share, by name."""
+
 
 TABLES: Final = (RETURNS.name, *(source.name for source in SOURCES))
 """Names of all sources, smallest first.
@@ -51,15 +213,10 @@ _PERIODS: Final[tuple[Granularity, ...]] = ("day", "week", "month")
 def compile_query(
     metric: Metric, query: MetricQuery, *, games: Sequence[str] | None, tables: Collection[str] = TABLES
 ) -> SqlQuery:
-    """Compile *query* of *metric* over *games*.
+    """Compile *query* of *metric* over *games*: an empty list reads none, None reads all in the tables.
 
     The rows have the columns `bucket`, the dimensions and the metric's parts, in the order of Wire 2.10, Row order.
-
-    Args:
-        metric: the catalog row of the metric.
-        query: the query, already checked.
-        games: ids of the games to read. An empty list reads none, None reads all in the tables (see `query_scope`).
-        tables: names of the tables to choose from. Events can answer every query and are always allowed.
+    They come from some of *tables*; events can answer every query and are always allowed.
     """
     since = query.since_days_ago or 0
     metric_sql = RETURNING_AFTER if since and metric.name == "returning_users" else METRIC_SQL[metric.name]
@@ -75,7 +232,11 @@ def compile_query(
         plan = plan_branches(metric_sql.atoms, scope.dimensions, query.interval, query.granularity, tables)
         rows = {"source": scope.event_rows(plan, metric_sql.atoms, query.interval, query.granularity)}
     by = ("bucket", *scope.names)
-    parts = {name: _part_sql(part, plan.in_cells) for name, part in metric_sql.parts.items()}
+    parts = dict[str, str]()
+    for name, part in metric_sql.parts.items():
+        parts[name] = f"COALESCE(SUM({part.atom}), 0)" if isinstance(part, Sum) else f"COUNT(DISTINCT {part.atom})"
+        if part.atom in plan.in_cells and not isinstance(part, Sum):
+            parts[name] += f" + COALESCE(SUM({_cells(part.atom)}), 0)"
     shown = ["returned"] if metric.kinds == "retention" else list(parts)
     every_group = Select(columns=named(*by) | parts, source="source", by=by)
     rows["grouped"] = Select(
@@ -83,13 +244,12 @@ def compile_query(
     )
     rank = [f"{term} DESC NULLS LAST" for term in metric_sql.sort]
     rank += [f"{name} ASC NULLS LAST" for name in names]
-    source = "grouped"
-    where: tuple[str, ...] = ()
+    last = Select(columns=named(*by, *parts), source="grouped", order=("bucket", *rank))
     if isinstance(query.query, Group):
         place = f"row_number() OVER (PARTITION BY bucket ORDER BY {', '.join(rank)})"
-        source = nested(Select(columns={"*": "*", "place": place}, source="grouped"), "ranked")
-        where = (f"place <= {scope.parameters.bind(query.query.limit, 'limit')}",)
-    last = Select(columns=named(*by, *parts), source=source, where=where, order=("bucket", *rank))
+        ranked = nested(Select(columns={"*": "*", "place": place}, source="grouped"), "ranked")
+        most = scope.parameters.bind(query.query.limit, "limit")
+        last = msgspec.structs.replace(last, source=ranked, where=(f"place <= {most}",))
     return SqlQuery(with_tables(rows, last), scope.parameters.values, plan.reads)
 
 
@@ -115,14 +275,7 @@ def compile_dimension_values(
 
 
 class Branch(msgspec.Struct, frozen=True):
-    """One SELECT of a statement: rows of one table in one interval.
-
-    Attributes:
-        table: the table.
-        interval: the interval.
-        atoms: how it has each atom that it adds, by atom.
-        values: how it has each dimension of the query, by dimension.
-    """
+    """One SELECT of a statement: rows of one table in one interval, with the atoms and dimensions that they add."""
 
     table: Table
     interval: Interval
@@ -134,49 +287,30 @@ class Branch(msgspec.Struct, frozen=True):
         """What the table is joined with."""
         return frozenset(join for read in (*self.atoms.values(), *self.values.values()) for join in read.joins)
 
-    @property
-    def counts_players(self) -> bool:
-        """Whether it adds keys of players."""
-        return bool(self.table.player) and any(ATOMS[name].is_player for name in self.atoms)
 
-    @property
-    def condition(self) -> str:
-        """The condition of the rows that add to its atoms; empty if any row may."""
-        conditions = {read.where for read in self.atoms.values()}
-        return conditions.pop() if len(conditions) == 1 else ""
+class Plan(msgspec.Struct, frozen=True):
+    """The branches that together answer a query, each with the rows that it reads.
+
+    *in_cells* are the atoms that some branch counts by cells. *reads* has the intervals of each table; one that is only
+    joined has none and is read whole.
+    """
+
+    branches: list[tuple[Branch, TableRows]]
+    in_cells: frozenset[str]
+    reads: dict[str, tuple[Interval, ...]]
 
 
-class Plan(msgspec.Struct, frozen=True, dict=True):
-    """The branches that together answer a query."""
-
-    branches: tuple[Branch, ...]
-
-    @property
-    def in_cells(self) -> frozenset[str]:
-        """The atoms that some branch counts by cells."""
-        return frozenset(name for branch in self.branches for name, read in branch.atoms.items() if read.cells)
-
-    @cached_property
-    def rows(self) -> list[TableRows]:
-        """The rows that each branch reads. Players are numbers in all of them if they are in one."""
-        joins = [branch.joins for branch in self.branches]
-        by_number = any(
-            it.counts_players and it.table.numbers_players(its_joins)
-            for it, its_joins in zip(self.branches, joins, strict=True)
-        )
-        return [
-            it.table.rows(its_joins, by_number=by_number and it.counts_players)
-            for it, its_joins in zip(self.branches, joins, strict=True)
-        ]
-
-    @property
-    def reads(self) -> dict[str, tuple[Interval, ...]]:
-        """The intervals of each table that it reads; a table that is only joined has none and is read whole."""
-        reads: dict[str, tuple[Interval, ...]] = {}
-        for branch, rows in zip(self.branches, self.rows, strict=True):
-            for table in sorted(rows.tables):
-                reads[table] = reads.get(table, ()) + ((branch.interval,) if table == branch.table.name else ())
-        return reads
+def plan_of(branches: Iterable[Branch]) -> Plan:
+    """Return the plan of *branches*. Players are numbers in all of them if they are in one."""
+    counted = [(it, bool(it.table.player) and any(ATOMS[name].is_player for name in it.atoms)) for it in branches]
+    by_number = any(counts and it.table.numbers_players(it.joins) for it, counts in counted)
+    placed = [(it, it.table.rows(it.joins, by_number=by_number and counts)) for it, counts in counted]
+    in_cells, reads = set[str](), dict[str, tuple[Interval, ...]]()
+    for branch, rows in placed:
+        in_cells |= {name for name, read in branch.atoms.items() if read.cells}
+        for table in sorted(rows.tables):
+            reads[table] = reads.get(table, ()) + ((branch.interval,) if table == branch.table.name else ())
+    return Plan(placed, frozenset(in_cells), reads)
 
 
 def plan_branches(
@@ -224,17 +358,11 @@ def plan_branches(
                     add(SHARED[read.shared], atom, inside)
             add(rest, atom, *(_edges(whole, inside) if inside else [whole]))
             add(EVENTS, atom, *_edges(interval, whole))
-    return Plan(tuple(places.values()))
+    return plan_of(places.values())
 
 
 class _Scope:
-    """What every SELECT of a statement has in common, and the values that the statement binds.
-
-    Args:
-        games: ids of the games to read; None reads all.
-        where: filter over dimensions.
-        names: dimensions to group by.
-    """
+    """What every SELECT of a statement has in common: games, filter, dimensions, and the values that it binds."""
 
     def __init__(self, games: Sequence[str] | None, where: Filter | None, names: Sequence[str]) -> None:
         self.names = tuple(dict.fromkeys(names))
@@ -248,10 +376,7 @@ class _Scope:
         bucket = _BUCKETS.get(granularity)
         if bucket is None:
             bucket = f"CAST({self.parameters.bind(_naive(interval.start), 'start')} AS TIMESTAMP)"
-        return union_all(
-            self.select(branch, rows, bucket, atoms, plan.in_cells)
-            for branch, rows in zip(plan.branches, plan.rows, strict=True)
-        )
+        return union_all(self.select(branch, rows, bucket, atoms, plan.in_cells) for branch, rows in plan.branches)
 
     def select(
         self,
@@ -271,8 +396,9 @@ class _Scope:
         conditions = self.inside(branch)
         if self._games is not None:
             conditions.append(self._filters.one_of("game_id", self._games))
-        if branch.condition:
-            conditions.append(branch.condition)
+        only = {read.where for read in branch.atoms.values()}
+        if len(only) == 1:  # else rows of other categories add as well
+            conditions += filter(None, only)
         if self._where is not None:
             conditions += self._filters.conditions(self._where, {name: it.sql for name, it in branch.values.items()})
         return Select(columns=columns, source=rows.sql, where=conditions)
@@ -308,19 +434,19 @@ def _cohort_rows(
     whole = _whole_buckets(interval, "day")
     if since and whole == interval and RETURNS.name in tables and RETURNS.values.keys() >= scope.dimensions:
         cohort = branch(RETURNS, installed, "cohort", scope.dimensions)
-        plan = Plan((cohort, branch(RETURNS, whole, "returned", scope.dimensions)))
+        plan = plan_of((cohort, branch(RETURNS, whole, "returned", scope.dimensions)))
         buckets = (returns, _BUCKETS["day"])
         selects = (
             scope.select(it, rows, bucket, ("cohort", "returned"))
-            for it, rows, bucket in zip(plan.branches, plan.rows, buckets, strict=True)
+            for (it, rows), bucket in zip(plan.branches, buckets, strict=True)
         )
         return plan, {"source": union_all(selects)}
     cohort = branch(INSTALLS, installed, "player_key", scope.dimensions)
     whole = whole if ACTIVE.name in tables else None
     active = [branch(EVENTS, edge, "player_key") for edge in (_edges(interval, whole) if whole else [interval])]
     active += [branch(ACTIVE, whole, "player_key")] if whole else []
-    plan = Plan((cohort, *active))
-    cohort_rows, *active_rows = plan.rows
+    plan = plan_of((cohort, *active))
+    (_, cohort_rows), *active_rows = plan.branches
     back = "returned ON returned.returner = cohort.player_key AND returned.returned_on = cohort.bucket"
     return plan, {
         "cohort": scope.select(cohort, cohort_rows, returns, ("player_key",)),
@@ -328,7 +454,7 @@ def _cohort_rows(
             Select(
                 columns={"player_key": rows.player, "moment": _BUCKETS["day"]}, source=rows.sql, where=scope.inside(it)
             )
-            for it, rows in zip(active, active_rows, strict=True)
+            for it, rows in active_rows
         ),
         "returned": Select(
             columns={"returner": "cohort.player_key", "returned_on": "cohort.bucket"},
@@ -344,14 +470,6 @@ def _cohort_rows(
             source=f"cohort LEFT JOIN {back}",
         ),
     }
-
-
-def _part_sql(part: Sum | Distinct, in_cells: Collection[str]) -> str:
-    """Return the SQL of *part* over the table `source`."""
-    if isinstance(part, Sum):
-        return f"COALESCE(SUM({part.atom}), 0)"
-    distinct = f"COUNT(DISTINCT {part.atom})"
-    return f"{distinct} + COALESCE(SUM({_cells(part.atom)}), 0)" if part.atom in in_cells else distinct
 
 
 def _cells(atom: str) -> str:
@@ -377,3 +495,134 @@ def _edges(interval: Interval, whole: Interval) -> list[Interval]:
 def _naive(moment: datetime) -> datetime:
     """Return *moment* without a time zone, as the lake stores UTC."""
     return moment.replace(tzinfo=None)
+
+
+_MOST_NAMED: Final = 20  # values with a parameter each; longer lists are one parameter
+_MOST_JOINED: Final = 16  # such lists; DuckDB takes long to plan a statement with many joins
+_IDENTIFIER: Final = re.compile(r"[a-z][a-z0-9_]*\Z")
+
+
+def identifier(name: str) -> str:
+    """Return *name*, which is written into statements as it is.
+
+    Raises:
+        ValueError: it would need quotes.
+    """
+    if not _IDENTIFIER.match(name):
+        raise ValueError(f"no plain identifier: {name!r}")
+    return name
+
+
+class Parameters:
+    """The values that a statement binds, by name."""
+
+    def __init__(self) -> None:
+        self.values: dict[str, Any] = {}
+
+    def bind(self, value: Any, name: str | None = None) -> str:
+        """Bind *value* and return its placeholder.
+
+        It has the next number, or a *name* that always has this value.
+        """
+        key = identifier(name or f"p{len(self.values)}")
+        self.values[key] = value
+        return f"${key}"
+
+
+class Select(msgspec.Struct, frozen=True, kw_only=True):
+    """One SELECT, as text by `str`: all *columns* if none are named.
+
+    The *source* is what FROM names: a table, joined tables, or `nested` rows.
+    """
+
+    source: str = ""
+    columns: Mapping[str, str] = {}
+    where: Sequence[str] = ()
+    by: Sequence[str] = ()
+    is_distinct: bool = False
+    order: Sequence[str] = ()
+    limit: int | None = None
+
+    def __str__(self) -> str:
+        columns = [sql if sql == name else f"{sql} AS {identifier(name)}" for name, sql in self.columns.items()]
+        words = ["SELECT DISTINCT" if self.is_distinct else "SELECT", ", ".join(columns) or "*"]
+        words += ["FROM", self.source] if self.source else []
+        words += ["WHERE", " AND ".join(self.where)] if self.where else []
+        words += ["GROUP BY", ", ".join(map(identifier, self.by))] if self.by else []
+        words += ["ORDER BY", ", ".join(self.order)] if self.order else []
+        words += ["LIMIT", str(int(self.limit))] if self.limit is not None else []
+        return " ".join(words)
+
+
+def union_all(selects: Iterable[Select]) -> str:
+    """Return the rows of all *selects*, of which there is at least one."""
+    return " UNION ALL ".join(map(str, selects))
+
+
+def nested(rows: Select | str, name: str) -> str:
+    """Return *rows* as a source that is called *name*."""
+    return f"({rows}) AS {identifier(name)}"
+
+
+def left_join(source: str, other: str, *keys: str) -> str:
+    """Return *source* with the columns of *other*, null where no row has equal *keys*."""
+    return f"{source} LEFT JOIN {other} USING ({', '.join(map(identifier, keys))})"
+
+
+def with_tables(tables: Mapping[str, Select | str], select: Select) -> str:
+    """Return the statement *select* over named intermediate *tables*.
+
+    Each table may use those before it.
+    """
+    return f"WITH {', '.join(f'{identifier(name)} AS ({rows})' for name, rows in tables.items())} {select}"
+
+
+class FilterSql:
+    """Compiler of the filter *where*, which binds values in *parameters*."""
+
+    def __init__(self, where: Filter | None, parameters: Parameters) -> None:
+        lists = sum(len(part.values) > _MOST_NAMED for part in comparisons_in(where)) if where is not None else 0
+        self._joins_lists = lists <= _MOST_JOINED
+        self._parameters = parameters
+
+    def conditions(self, node: Filter, values: Mapping[str, str]) -> list[str]:
+        """Return conditions that must all be true.
+
+        *values* has the SQL of each dimension.
+        Outside any negation null may stand for false, which is faster: with plain comparisons an engine skips
+        row groups that cannot match.
+        """
+        match node:
+            case And(members):
+                return [condition for member in members for condition in self.conditions(member, values)]
+            case Match(dimension, wanted):
+                return [self.one_of(values[dimension], wanted)]
+        return [self._condition(node, values)]
+
+    def one_of(self, value: str, wanted: Sequence[str], *, most_named: int = _MOST_NAMED) -> str:
+        """Return the condition that *value* is one of *wanted*, which is null for a null value.
+
+        Up to *most_named* values get a parameter each; more are bound as one list.
+        """
+        if not wanted:
+            return "FALSE"
+        if len(wanted) <= most_named:
+            return f"{value} IN ({', '.join(map(self._parameters.bind, wanted))})"
+        values = self._parameters.bind(list(wanted))
+        if self._joins_lists and len(wanted) > _MOST_NAMED:  # list_contains scans the list for each row
+            return f"{value} IN ({Select(columns={'wanted': f'unnest({values})'})})"
+        return f"list_contains({values}, {value})"
+
+    def _condition(self, node: Filter, values: Mapping[str, str]) -> str:
+        """Return *node* as a condition that is never null, so that `not` is plain negation."""
+        match node:
+            case Match(dimension, wanted):
+                is_one = self.one_of(values[dimension], wanted, most_named=1)
+                return f"COALESCE({is_one}, FALSE)"
+            case And(members):
+                return f"({' AND '.join(self._condition(member, values) for member in members)})"
+            case Or(members):
+                return "(" + " OR ".join(self._condition(member, values) for member in members) + ")"
+            case Not(member):
+                return f"(NOT {self._condition(member, values)})"
+        raise TypeError(f"no filter: {node!r}")

@@ -30,12 +30,7 @@ _REPORT_EVERY_S: Final = 0.25
 
 
 class RunProgress(msgspec.Struct, frozen=True):
-    """Progress of a processing run.
-
-    Attributes:
-        events: number of events to take in, of which so many are *decoded* and *committed*.
-        seconds: time since the run began.
-    """
+    """Progress of a processing run: of *events* to take in so many are *decoded* and *committed*."""
 
     events: int
     decoded: int
@@ -65,12 +60,7 @@ Report = Callable[[RunProgress], None]
 
 
 class RunOrder(msgspec.Struct, frozen=True, tag=True):
-    """An order to process one organisation.
-
-    Attributes:
-        last_batch: id of the last batch to take in.
-        processed_ms: time of the processing, epoch milliseconds on the sandbox's clock.
-    """
+    """An order to process one organisation up to *last_batch*, at *processed_ms* on the sandbox's clock."""
 
     organisation: str
     last_batch: int

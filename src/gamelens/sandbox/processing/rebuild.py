@@ -6,7 +6,6 @@ are made again from the inbox. Either is one version, and until it is committed 
 
 from __future__ import annotations
 
-import os
 import shutil
 import sqlite3
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -19,6 +18,7 @@ from gamelens.errors import Refused
 from gamelens.sandbox.building.batch_builder import build_parts
 from gamelens.sandbox.processing.pipeline import opened_lake
 from gamelens.sandbox.processing.staging import EVENTS_PER_BATCH, stage
+from gamelens.sandbox.state.state_directory import link_or_copy
 from gamelens.sandbox.storage.inbox import InboxBatch, newest, pending
 from gamelens.sandbox.storage.inbox import accept_loss as accept_losses
 from gamelens.sandbox.storage.lake import Lake, event_ranges
@@ -83,7 +83,9 @@ class _Rebuild:
         days = ", ".join(sorted(f"{part.first_day} to {part.last_day}" for part in lost if part.first_day)) or "all"
         folder = self._new_folder()
         if not lost:
-            staged = _linked(events, folder)
+            staged = [folder / f"events-{number}.parquet" for number in range(len(events))]
+            for part, link in zip(events, staged, strict=True):  # links, because they may be moved
+                link_or_copy(part.path, link)
         elif self._lake.last_run().is_written:
             raise Refused(
                 f"events of {name} of these days were written, not received, and are lost: {days}. What was written "
@@ -118,8 +120,12 @@ class _Rebuild:
             )
         if record and record.version >= last_run.version:
             is_written = record.is_written
-        else:
-            is_written = last_run.is_written if last_run.version else not self._are_received(last.id)
+        elif last_run.version:
+            is_written = last_run.is_written
+        else:  # received events have only numbers of events in batches up to the last
+            below = (last.id + 1) * EVENTS_PER_BATCH
+            ranges = event_ranges(self._lake.root, "seq").values()
+            is_written = not all(each and EVENTS_PER_BATCH <= each[0] <= each[1] < below for each in ranges)
         if is_written and not self._accept_loss:
             raise Refused(
                 "its files stay in lake/, and the inbox does not have all of their events, because some were imported "
@@ -141,12 +147,6 @@ class _Rebuild:
         self._lake.restore(run, files, version=version)
         self._report(1.0)
         return names
-
-    def _are_received(self, last_batch: int) -> bool:
-        """Return whether every file of events has only numbers of events in batches up to *last_batch*."""
-        ranges = event_ranges(self._lake.root, "seq").values()
-        below = (last_batch + 1) * EVENTS_PER_BATCH
-        return all(range_ is not None and EVENTS_PER_BATCH <= range_[0] <= range_[1] < below for range_ in ranges)
 
     def _stage(self, names: Sequence[str], up_to: int, folder: Path) -> dict[str, list[Path]]:
         """Decode all batches of *names* up to the one with id *up_to*."""
@@ -202,19 +202,3 @@ def _is_whole(part: LakePart) -> bool:
         return file_checksum(part.path) == part.content
     except OSError:
         return False
-
-
-def _linked(parts: Sequence[LakePart], folder: Path) -> list[Path]:
-    """Return links to *parts* in *folder*, which may be moved.
-
-    These are copies where the disk has no links.
-    """
-    links = []
-    for number, part in enumerate(parts):
-        link = folder / f"events-{number}.parquet"
-        try:
-            os.link(part.path, link)
-        except OSError:
-            shutil.copyfile(part.path, link)
-        links.append(link)
-    return links

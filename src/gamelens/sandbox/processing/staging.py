@@ -61,12 +61,9 @@ _MOST_NANOS: Final = 2**62
 
 
 class _Revenue(msgspec.Struct, frozen=True):
-    """The place of the revenue in a vendor's payload.
+    """The field of the revenue in a vendor's payload, of which *per_unit* make one unit of the currency.
 
-    Attributes:
-        field: name of the field.
-        per_unit: amount of the field that makes one unit of the currency.
-        names_currency: whether the payload names a currency; otherwise it is US dollars.
+    It is US dollars if the payload never *names_currency*.
     """
 
     field: str
@@ -99,7 +96,7 @@ def stage(batches: Iterable[InboxBatch], scratch: Path) -> StagedFiles:
     try:
         writer.view("bodies", pa.RecordBatchReader.from_batches(_BODIES, _record_batches(batches, organisations)))
         by_organisation = "FORMAT parquet, COMPRESSION zstd, PARTITION_BY (organisation)"
-        writer.run(f"COPY ({decode_sql('bodies')}) TO {literal(str(root))} ({by_organisation})")
+        writer.run(f"COPY ({_decode_sql()}) TO {literal(str(root))} ({by_organisation})")
     finally:
         writer.close()
     names = {str(number): name for name, number in organisations.items()}
@@ -116,35 +113,29 @@ def _record_batches(batches: Iterable[InboxBatch], organisations: dict[str, int]
     """
     rows: list[tuple[object, ...]] = []
     size = 0
+
+    def taken() -> pa.RecordBatch:
+        columns = zip(zip(*rows, strict=True), _BODIES, strict=True)
+        return pa.record_batch([pa.array(column, field.type) for column, field in columns], schema=_BODIES)
+
     for batch in batches:
         body = zlib_ng.decompress(batch.body, wbits=31) if batch.is_gzipped else batch.body
         number = organisations.setdefault(batch.organisation, len(organisations))
         rows.append((batch.id, number, batch.game_id, batch.arrival_ms, batch.country, body))
         size += len(body)
         if size >= _BYTES_AT_ONCE or len(rows) >= _BODIES_AT_ONCE:
-            yield _record_batch(rows)
+            yield taken()
             rows, size = [], 0
     if rows:
-        yield _record_batch(rows)
+        yield taken()
 
 
-def _record_batch(rows: list[tuple[object, ...]]) -> pa.RecordBatch:
-    columns = zip(*rows, strict=True)
-    return pa.record_batch(
-        [pa.array(column, field.type) for column, field in zip(columns, _BODIES, strict=True)], schema=_BODIES
-    )
-
-
-def decode_sql(bodies: str) -> str:
-    """Return the SQL of the rows of all events in *bodies*.
-
-    *bodies* is a table of `id`, `organisation`, `game_id`, `arrival_ms`, `country`, `body`. The rows have the columns
-    of the events table, then `organisation`.
-    """
+def _decode_sql() -> str:
+    """Return the SQL of the rows of all events in `bodies`: the columns of the events table, then `organisation`."""
     return f"""
         WITH bodies AS (
             SELECT id, organisation, game_id, arrival_ms, country, from_json(body, '[{EVENT_SHAPE}]') AS events
-            FROM {bodies}
+            FROM bodies
         ), placed AS (
             SELECT id, organisation, game_id, arrival_ms, country,
                 unnest(events) AS event, generate_subscripts(events, 1) AS place
@@ -158,21 +149,33 @@ def decode_sql(bodies: str) -> str:
 def event_rows_sql(events: str, *, others: Sequence[str]) -> str:
     """Return the SQL of the rows of *events*.
 
-    They have the columns of the events table, then the columns *others*.
+    They have the columns of the events table, then the columns *others* of *events*.
 
-    Args:
-        events: a table of `seq`, `game_id`, `arrival_ms`, `country` and `event`, which `from_json` makes of an event
-            in `EVENT_SHAPE`. An event without an arrival has no time unless it names one.
-        others: columns of it that are passed on.
+    That is a table of `seq`, `game_id`, `arrival_ms`, `country` and `event`, which `from_json` makes of an event in
+    `EVENT_SHAPE`. An event without an arrival has no time unless it names one.
     """
     columns = ", ".join(f'{sql} AS "{name}"' for name, sql in _columns().items())
+    # The payload's fields to read, each as JSON.
+    fields = [*_IDS, *(name for names in _NAMES.values() for name in names)]
+    fields += [*(revenue.field for revenue in _REVENUE.values()), "currency"]
+    shape = ", ".join(f'"{name}": "JSON"' for name in dict.fromkeys(fields))
+    payload = f"CASE WHEN event.category = 'impression' THEN from_json(event.impression_data, '{{{shape}}}') END"
+    # The revenue in nano-units, null if the vendor names none.
+    whens: dict[int, str] = {}
+    for name, revenue in _REVENUE.items():
+        whens[revenue.per_unit] = whens.get(revenue.per_unit, "") + f"WHEN '{name}' THEN payload.{revenue.field} "
+    nanos = [
+        _nanos_sql(f"CASE event.ad_network_name {of_vendor}END", per_unit=per_unit)
+        for per_unit, of_vendor in whens.items()
+    ]
+    earned = f"CASE WHEN payload IS NOT NULL THEN coalesce({', '.join(nanos)}) END"
     return f"""
         WITH paid AS (
-            SELECT *, {_payload_sql("event")} AS payload, TRY_CAST(event.client_ts AS BIGINT) AS told,
+            SELECT *, {payload} AS payload, TRY_CAST(event.client_ts AS BIGINT) AS told,
                 least({_LATEST_TS}, arrival_ms // 1000 + {FUTURE_S}) AS latest
             FROM {events}
         ), timed AS (
-            SELECT *, {_earned_sql("event.ad_network_name", "payload")} AS earned, make_timestamp(
+            SELECT *, {earned} AS earned, make_timestamp(
                 CASE WHEN told BETWEEN 0 AND latest THEN told * 1000000 ELSE arrival_ms * 1000 END
             ) AS ts
             FROM paid
@@ -192,71 +195,32 @@ def _columns() -> dict[str, str]:
         "length": "CASE WHEN event.category = 'session_end' THEN TRY_CAST(event.length AS BIGINT) END",
         "event_id": f"CASE WHEN event.category IN {_NAMED} THEN event.event_id END",
         **{name: f"event.{name}" for name in _COPIED},
-        **{name: _sent_sql(source, name) for name, source in _SENT.items()},
     }
-    fallback_id = f"'u' || event.event_uuid, 's' || ({columns['seq']})"
-    impression = _impression_sql("event.ad_network_name", "payload", "earned", fallback_id)
+    for name, source in _SENT.items():
+        field = f"event.{source.field or name}"
+        columns[name] = f"CASE WHEN event.category = '{source.only}' THEN {field} END" if source.only else field
+    # The currency of an impression, null if it is not one of the table.
+    in_dollars = ", ".join(f"'{name}'" for name, revenue in _REVENUE.items() if not revenue.names_currency)
+    currencies = ", ".join(f"'{code}'" for code in USD_PER_UNIT)
+    text = (
+        "CASE WHEN payload.currency IS NULL OR payload.currency = 'null' THEN 'USD' "
+        f"ELSE {_first_sql(('currency',))} END"
+    )
+    own = f"WHEN ({text}) IN ({currencies}) THEN {text}"
+    currency = f"(CASE WHEN event.ad_network_name IN ({in_dollars}) THEN 'USD' {own} END)"
+    usable = f"earned BETWEEN 0 AND {_MOST_NANOS} AND {currency} IS NOT NULL"
+    impression = {
+        **{column: _first_sql(names) for column, names in _NAMES.items()},
+        # Prefixes keep the vendor's ids and others apart.
+        "ilrd_id": f"coalesce('i' || {_first_sql(_IDS)}, 'u' || event.event_uuid, 's' || (seq))",
+        "money": f"CASE WHEN {usable} THEN CAST(earned AS BIGINT) ELSE 0 END",
+        "currency": f"CASE WHEN {usable} THEN {currency} ELSE 'USD' END",
+    }
     money = {"money": "TRY_CAST(event.amount AS BIGINT)", "currency": "event.currency"}
     for name, of_impression in impression.items():
         of_purchase = f"WHEN event.category = 'business' THEN {money[name]} " if name in money else ""
         columns[name] = f"CASE {of_purchase}WHEN event.category = 'impression' THEN {of_impression} END"
     return {name: columns[name] for name in EVENT_COLUMNS}
-
-
-def _sent_sql(source: Sent, name: str) -> str:
-    """Return the SQL of the dimension *name*, which is as it was sent."""
-    field = f"event.{source.field or name}"
-    return field if source.only is None else f"CASE WHEN event.category = '{source.only}' THEN {field} END"
-
-
-def _payload_sql(event: str) -> str:
-    """Return the SQL of the payload's fields to read, each as JSON, and null for other events."""
-    read = [*_IDS, *(name for names in _NAMES.values() for name in names)]
-    read += [*(revenue.field for revenue in _REVENUE.values()), "currency"]
-    shape = ", ".join(f'"{name}": "JSON"' for name in dict.fromkeys(read))
-    return f"CASE WHEN {event}.category = 'impression' THEN from_json({event}.impression_data, '{{{shape}}}') END"
-
-
-def _earned_sql(vendor: str, payload: str) -> str:
-    """Return the SQL of the revenue in *payload* in nano-units.
-
-    Null if its *vendor* names none.
-    """
-    whens: dict[int, str] = {}
-    for name, revenue in _REVENUE.items():
-        whens[revenue.per_unit] = whens.get(revenue.per_unit, "") + f"WHEN '{name}' THEN {payload}.{revenue.field} "
-    nanos = [_nanos_sql(f"CASE {vendor} {fields}END", per_unit=per_unit) for per_unit, fields in whens.items()]
-    return f"CASE WHEN {payload} IS NOT NULL THEN coalesce({', '.join(nanos)}) END"
-
-
-def _impression_sql(vendor: str, payload: str, earned: str, fallback_id: str) -> dict[str, str]:
-    """Return the SQL of the columns of an impression that its payload tells.
-
-    Args:
-        vendor: SQL of the mediation SDK.
-        payload: SQL of the fields that `_payload_sql` reads.
-        earned: SQL of the revenue that `_earned_sql` reads.
-        fallback_id: SQL of the identity where the vendor gives none. Prefixes keep both kinds of id apart.
-    """
-    currency = _currency_sql(vendor, payload)
-    usable = f"{earned} BETWEEN 0 AND {_MOST_NANOS} AND {currency} IS NOT NULL"
-    return {
-        **{column: _first_sql(payload, names) for column, names in _NAMES.items()},
-        "ilrd_id": f"coalesce('i' || {_first_sql(payload, _IDS)}, {fallback_id})",
-        "money": f"CASE WHEN {usable} THEN CAST({earned} AS BIGINT) ELSE 0 END",
-        "currency": f"CASE WHEN {usable} THEN {currency} ELSE 'USD' END",
-    }
-
-
-def _currency_sql(vendor: str, payload: str) -> str:
-    """Return the SQL of the currency, null if it is not one of the table."""
-    fixed = ", ".join(f"'{name}'" for name, revenue in _REVENUE.items() if not revenue.names_currency)
-    currencies = ", ".join(f"'{code}'" for code in USD_PER_UNIT)
-    currency = f"{payload}.currency"
-    text = (
-        f"CASE WHEN {currency} IS NULL OR {currency} = 'null' THEN 'USD' ELSE {_first_sql(payload, ('currency',))} END"
-    )
-    return f"(CASE WHEN {vendor} IN ({fixed}) THEN 'USD' WHEN ({text}) IN ({currencies}) THEN {text} END)"
 
 
 def _nanos_sql(number: str, *, per_unit: int) -> str:
@@ -274,7 +238,7 @@ def _nanos_sql(number: str, *, per_unit: int) -> str:
     return f"CASE WHEN {is_tie} AND {nanos} % 2 = 1 THEN {nanos} - 1 ELSE {nanos} END"
 
 
-def _first_sql(payload: str, names: tuple[str, ...]) -> str:
-    """Return the SQL of the first of *names* that holds a string."""
-    texts = [f"CASE WHEN starts_with({payload}.{name}, '\"') THEN {payload}.{name} ->> '$' END" for name in names]
+def _first_sql(names: tuple[str, ...]) -> str:
+    """Return the SQL of the first of the fields *names* of a payload that holds a string."""
+    texts = [f"CASE WHEN starts_with(payload.{name}, '\"') THEN payload.{name} ->> '$' END" for name in names]
     return f"coalesce({', '.join(texts)})"

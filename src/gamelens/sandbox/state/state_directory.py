@@ -1,4 +1,4 @@
-"""The state directory of a sandbox: its lock, its small files and trouble with its disk."""
+"""The state directory of a sandbox: its lock, its users, its small files and trouble with its disk."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ import sqlite3
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from time import monotonic, sleep
-from typing import Final, TypeVar
+from typing import IO, Final, TypeVar
 from zlib import crc32
 
 import msgspec
-from filelock import lock_descriptor
+from filelock import FileLock, Timeout, lock_descriptor
 
 from gamelens._files import write_private
 from gamelens.errors import Refused
@@ -53,9 +54,6 @@ class StateLock:
 
     The folder itself is locked, which cannot be deleted while it has files. The file `lock` in it is locked as well,
     for Windows, network file systems that lock no folders, and earlier versions; anybody may delete that one.
-
-    Attributes:
-        descriptors: of the folder, where it can be locked, and of the file.
     """
 
     def __init__(self, state: Path) -> None:
@@ -104,6 +102,49 @@ def lock_state_directory(state: Path) -> StateLock:
     state.mkdir(parents=True, exist_ok=True, mode=0o700)
     state.chmod(0o700)
     return StateLock(state)
+
+
+class SandboxUsers:
+    """The users of the sandbox over *state*: processes that need it to go on, such as two JupyterLabs.
+
+    Each user holds the lock of a file of its own, which the operating system releases when the process ends, even by
+    SIGKILL. Hold `lock` while you join or leave, and while you start or stop the sandbox: then nobody joins one that is
+    about to stop.
+    """
+
+    def __init__(self, state: Path) -> None:
+        state.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._folder = state / "users"
+        self.lock = FileLock(state / "users.lock", mode=0o600)
+
+    def join(self) -> IO[bytes]:
+        """Return the file of a new user, who leaves by closing it."""
+        self._folder.mkdir(exist_ok=True, mode=0o700)
+        file = NamedTemporaryFile(dir=self._folder)  # noqa: SIM115 - the caller closes it
+        lock_descriptor(file.fileno())
+        return file
+
+    def have_left(self) -> bool:
+        """Return whether nobody uses the sandbox. Files that killed users left behind are deleted."""
+        for path in self._folder.glob("*"):
+            with path.open("rb") as file:
+                if not lock_descriptor(file.fileno(), blocking=False):
+                    return False
+            path.unlink()
+        return True
+
+    def lock_if_left(self) -> bool:
+        """Take `lock` if nobody uses the sandbox, joins or leaves, and return whether it was taken."""
+        try:
+            self.lock.acquire(blocking=False)
+        except Timeout:
+            return False
+        except FileNotFoundError:
+            return True  # the state directory is deleted, and the users' files with it
+        if not self.have_left():
+            self.lock.release()
+            return False
+        return True
 
 
 @contextlib.contextmanager
@@ -168,6 +209,14 @@ def read_checked(path: Path, kind: type[_Value]) -> _Value:
     if crc32(stored.content) != stored.checksum:
         raise msgspec.DecodeError("its checksum is wrong")
     return msgspec.json.decode(stored.content, type=kind)
+
+
+def link_or_copy(path: Path, target: Path) -> None:
+    """Make *target* a hard link to *path*, or a copy on another disk or where the file system has no links."""
+    try:
+        os.link(path, target)
+    except OSError:
+        shutil.copyfile(path, target)
 
 
 def check_state(state: Path) -> None:

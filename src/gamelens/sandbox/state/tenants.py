@@ -13,7 +13,7 @@ import hmac
 import re
 import secrets
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, get_args
 
@@ -31,13 +31,9 @@ NAME_LETTERS: Final = 100
 
 
 class TenantConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """One remote config with the time in which it holds.
+    """One remote config with the time in which it holds, in epoch seconds.
 
-    Attributes:
-        key: its name.
-        value: a string; another JSON value only where a state directory still has one from before that was refused.
-        start_ts: epoch seconds; None for no beginning.
-        end_ts: epoch seconds; None for no end.
+    The value is a string; another JSON value only where a state directory still has one from before that was refused.
     """
 
     key: str
@@ -54,13 +50,7 @@ class TenantVariant(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TenantExperiment(msgspec.Struct, frozen=True, kw_only=True):
-    """An experiment.
-
-    Attributes:
-        id: its id.
-        share: share of the players that take part, 0 to 1.
-        variant: the variants, equally likely.
-    """
+    """An experiment of a *share* of the players, whose variants are equally likely."""
 
     id: str
     share: Annotated[float, msgspec.Meta(ge=0, le=1)] = 1.0
@@ -72,7 +62,6 @@ class TenantGame(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         id: unique within its organisation; empty if it is still to be generated, as are title and keys.
-        title: its title.
         game_key: 32 hexadecimal characters, the public key.
         secret_key: 40 hexadecimal characters, the key of signatures.
         environment: a key of `production` is not authorised here (Wire 1.4, Signature).
@@ -147,14 +136,24 @@ class TenantDirectory:
     def __init__(self, organisations: tuple[Organisation, ...]) -> None:
         self.organisations = organisations
         self._owners = {game.game_key: (org, game) for org in organisations for game in org.games}
-        for name, values in _unique_identifiers(organisations):
+        games = [game for org in organisations for game in org.games]
+        unique = [  # keys in all organisations, ids in one
+            ("organisation.name", [org.name.casefold() for org in organisations]),  # as some disks compare folders
+            ("api_key", [org.api_key_sha256 for org in organisations]),
+            ("game_key", [game.game_key for game in games]),
+        ]
+        for org in organisations:
+            unique.append(("studio.id", [studio.id for studio in org.studios]))
+            unique.append(("game.id", [game.id for game in org.games]))
+        for name, values in unique:
             for value in values:
                 if values.count(value) > 1:
                     rule = "must be there once in the configuration, whatever its case: change one of them"
                     raise BadQuery(name, "…" if "key" in name else value, rule)
-        for _, game in self._owners.values():
-            _check_key("game_key", game.game_key, 32)
-            _check_key("secret_key", game.secret_key, 40)
+        for game in games:
+            for name, key, length in (("game_key", game.game_key, 32), ("secret_key", game.secret_key, 40)):
+                if not re.fullmatch(rf"[0-9a-f]{{{length}}}", key):
+                    raise BadQuery(name, "…", f"must be {length} lower-case hexadecimal characters")
 
     @property
     def shared_game_ids(self) -> set[str]:
@@ -215,7 +214,13 @@ def load_tenants(state: Path, config: Path | None, titles: Titles = ()) -> tuple
         if org.name not in configured_keys
     }
     api_keys = generated_keys | configured_keys
-    tenants = TenantDirectory(tuple(_with_digest(org, api_keys) for org in organisations))
+    digests = {name: _digest(key) for name, key in api_keys.items() if key}
+    tenants = TenantDirectory(
+        tuple(
+            msgspec.structs.replace(org, api_key_sha256=digests.get(org.name, org.api_key_sha256))
+            for org in organisations
+        )
+    )
     store_checked(state / "keys.json", generated_keys)
     store_checked(state / "tenants.json", _StoredTenants(tenants.organisations))
     return tenants, api_keys
@@ -275,7 +280,8 @@ def _read_configuration(path: Path) -> tuple[_ConfiguredOrganisation, ...]:
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise BadQuery("--config", str(path), f"is not a sandbox configuration: {error}") from None
     for org in organisations:
-        _check_api_key(org.api_key)
+        if not re.fullmatch(r"[!-~]*", org.api_key):
+            raise BadQuery("api_key", "…", "must be printable ASCII without spaces: it travels in a header")
     return organisations
 
 
@@ -301,7 +307,9 @@ def _check_values(content: object, kind: type[msgspec.Struct], path: str) -> Non
     Wire 1.13, Configs and experiments; Wire 5.4, Sandbox configuration.
     """
     match content:
-        case {"name": str(name)} if kind is _ConfiguredOrganisation and not _is_name(name):
+        case {"name": str(name)} if kind is _ConfiguredOrganisation and not (
+            1 <= len(name) <= NAME_LETTERS and name == name.strip() == printable(name)
+        ):
             rule = f"must be 1 to {NAME_LETTERS} characters, without controls or white space around them: change it"
             raise BadQuery(f"{path}name", name if len(name) <= NAME_LETTERS else f"{name[:20]}…", rule)
         case {"value": value} if kind is TenantConfig and not isinstance(value, str):
@@ -310,10 +318,6 @@ def _check_values(content: object, kind: type[msgspec.Struct], path: str) -> Non
             keys = [config.get("key") for config in configs if isinstance(config, dict)]
             rule = "must be empty, because ctrl is the control group: remove them, or give the variant another id"
             raise BadQuery(f"{path}config", keys, rule)
-
-
-def _is_name(name: str) -> bool:
-    return 1 <= len(name) <= NAME_LETTERS and name == name.strip() == printable(name)
 
 
 def _fill_in_keys(
@@ -347,12 +351,6 @@ def _fill_in_keys(
     return tuple(completed)
 
 
-def _with_digest(organisation: Organisation, api_keys: Mapping[str, str]) -> Organisation:
-    """Return *organisation* with the digest of its API key, or as it is without a key."""
-    key = api_keys.get(organisation.name)
-    return msgspec.structs.replace(organisation, api_key_sha256=_digest(key)) if key else organisation
-
-
 def _digest(api_key: str) -> str:
     """Return the SHA-256 of a key, with neither salt nor stretching.
 
@@ -360,24 +358,3 @@ def _digest(api_key: str) -> str:
     because it happens for every request of any sender.
     """
     return hashlib.sha256(api_key.encode()).hexdigest()
-
-
-def _unique_identifiers(organisations: tuple[Organisation, ...]) -> Iterator[tuple[str, list[str]]]:
-    """Yield names with values that must be unique: keys in all organisations, ids in one."""
-    games = [game for org in organisations for game in org.games]
-    yield "organisation.name", [org.name.casefold() for org in organisations]  # as some disks compare folders
-    yield "api_key", [org.api_key_sha256 for org in organisations]
-    yield "game_key", [game.game_key for game in games]
-    for org in organisations:
-        yield "studio.id", [studio.id for studio in org.studios]
-        yield "game.id", [game.id for game in org.games]
-
-
-def _check_key(name: str, key: str, length: int) -> None:
-    if not re.fullmatch(rf"[0-9a-f]{{{length}}}", key):
-        raise BadQuery(name, "…", f"must be {length} lower-case hexadecimal characters")
-
-
-def _check_api_key(key: str) -> None:
-    if not re.fullmatch(r"[!-~]*", key):
-        raise BadQuery("api_key", "…", "must be printable ASCII without spaces: it travels in a header")

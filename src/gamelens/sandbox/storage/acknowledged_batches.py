@@ -24,17 +24,10 @@ _SYNC_EVERY_S: Final = 1.0
 
 
 class AcknowledgedBatches:
-    """The ids of all batches that were acknowledged and not deleted since: one range.
+    """The ids of all batches that were acknowledged and not deleted since: one range, from `deleted` + 1 to `last`.
 
-    Several threads may use it. The file is created if it does not exist.
-
-    Args:
-        store: path of the store.
-
-    Attributes:
-        deleted: the highest id of a deleted batch, 0 for none.
-        last: the highest id of an acknowledged batch, 0 for none.
-        is_new: whether there was no file, or nothing in it could be read.
+    Several threads may use it. The file beside *store* is created if it does not exist; `is_new` tells that there was
+    none, or that nothing in it could be read.
     """
 
     def __init__(self, store: Path) -> None:

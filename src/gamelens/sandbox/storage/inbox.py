@@ -65,17 +65,11 @@ _VALUES: Final = f"({', '.join('?' * len(_STORED))})"
 
 
 class InboxBatch(msgspec.Struct, frozen=True, kw_only=True):
-    """Good events of one request.
+    """Good events of one request: *body* is a JSON array, as sent where all of them are good.
 
-    Attributes:
-        game_id: unique within the organisation.
-        arrival_ms: epoch milliseconds on the sandbox's clock.
-        country: two letters, from the address of the request; None without one.
-        events: number of events in *body*.
-        rejected: number of events of the same request that were refused.
-        body: a JSON array of the events, as sent where all of them are good.
-        id: order of arrival; 0 before the batch is stored.
-        written_checksum: the stored checksum; None before the batch is stored.
+    It arrived in epoch milliseconds on the sandbox's clock, from an address in *country* (two letters); *rejected*
+    events of the request were refused. Before it is stored its *id*, the order of arrival, is 0, and its stored
+    checksum None.
     """
 
     organisation: str
@@ -193,17 +187,9 @@ _QueuedBatch = tuple[InboxBatch, "asyncio.Future[None]"]
 class Inbox:
     """Commits batches from one thread, for callers on event loops.
 
-    While *trouble* is set, every batch that arrives is another attempt, and so is every *retry_s* without one.
-
-    Args:
-        path: the SQLite file.
-        queued_bytes: bodies that may wait for the disk; beyond them `commit` refuses.
-        reserved_bytes: bytes of the disk that are never filled.
-        free: returns the free bytes of the disk that holds a path.
-        retry_s: pause between attempts while nothing can be committed.
-
-    Attributes:
-        trouble: the reason why nothing can be committed; None while commits succeed.
+    While *trouble*, the reason why nothing can be committed, is set, every batch that arrives is another attempt, and
+    so is every *retry_s* without one. Bodies beyond *queued_bytes* are refused, and *reserved_bytes* of the disk, of
+    which *free* returns the free bytes, are never filled.
     """
 
     def __init__(
@@ -341,14 +327,17 @@ def first_arrival_ms(connection: sqlite3.Connection, *, after: int, organisation
 
 
 def mark_unreadable(connection: sqlite3.Connection, batches: Iterable[int | None], *, file: str | None) -> None:
-    """Record that *batches* can no longer be read.
+    """Record that *batches* can no longer be read: their ids, or None where that is not known either.
 
-    Args:
-        connection: of the store.
-        batches: ids; None for batches whose id is not known either.
-        file: the damaged file in quarantine, relative to the state directory; None without one.
+    *file* is the damaged file in quarantine, relative to the state directory, if there is one.
     """
-    in_lake = _last_in_lake(connection)
+    in_lake = 0  # the id up to which all batches are in the lake, if that can be told
+    for organisations in ("behind", "organisations"):  # `behind` is of 0.1
+        with contextlib.suppress(sqlite3.DatabaseError):
+            ((in_lake,),) = connection.execute(
+                "SELECT min(coalesce((SELECT last_batch FROM runs ORDER BY number DESC LIMIT 1), 0),"  # noqa: S608
+                f" coalesce((SELECT min(last_batch) FROM {organisations}), 9e18))"
+            )
     rows = [(batch, file, batch is not None and batch > in_lake) for batch in batches]
     connection.executemany("INSERT OR IGNORE INTO damaged (batch, kept_in, is_lost) VALUES (?, ?, ?)", rows)
 
@@ -386,18 +375,6 @@ def lost_events(connection: sqlite3.Connection) -> str | None:
 def accept_loss(connection: sqlite3.Connection) -> None:
     """Note that a person goes on without the batches that are lost."""
     connection.execute("UPDATE damaged SET is_lost = 0")
-
-
-def _last_in_lake(connection: sqlite3.Connection) -> int:
-    """Return the id up to which all batches are in the lake, 0 if that cannot be told."""
-    for organisations in ("organisations", "behind"):  # `behind` is of 0.1
-        with contextlib.suppress(sqlite3.DatabaseError):
-            ((last,),) = connection.execute(
-                "SELECT min(coalesce((SELECT last_batch FROM runs ORDER BY number DESC LIMIT 1), 0),"  # noqa: S608
-                f" coalesce((SELECT min(last_batch) FROM {organisations}), 9e18))"
-            )
-            return int(last)
-    return 0
 
 
 def _read(connection: sqlite3.Connection, clause: str, *values: int | str | None) -> Iterator[InboxBatch]:

@@ -161,7 +161,14 @@ def _record_missing(store: Path, log: Path | None) -> None:
                 _log.warning("the record of acknowledged batches was damaged and begins anew: %s", store)
         elif 0 < first <= acknowledged.deleted:
             _settle_reset(store, connection, acknowledged, first)
-        missing, kept_log = _missing_batches(connection, acknowledged), None
+        # Acknowledged batches that are neither stored nor recorded as damaged.
+        expected, missing, kept_log = range(acknowledged.deleted + 1, acknowledged.last + 1), list[int](), None
+        bounds = (acknowledged.deleted, acknowledged.last)
+        ((stored,),) = connection.execute("SELECT count(*) FROM batches WHERE id > ? AND id <= ?", bounds)
+        if stored != len(expected):
+            ids = connection.execute("SELECT id FROM batches UNION SELECT batch FROM damaged")
+            known = {number for (number,) in ids}
+            missing = [number for number in expected if number not in known]
         if log is not None and (missing or _lacks_version(store, connection)):
             kept = log.rename(_quarantine_path(store).with_suffix(".unread-wal"))
             kept_log = str(kept.relative_to(store.parent))
@@ -197,17 +204,6 @@ def _lacks_version(store: Path, connection: sqlite3.Connection) -> bool:
     """Return whether a version of the lake was committed that the manifest in *store* lacks."""
     record = read_record(store)
     return record is not None and record.version > _read_number(connection, "SELECT max(number) FROM runs")
-
-
-def _missing_batches(connection: sqlite3.Connection, acknowledged: AcknowledgedBatches) -> list[int]:
-    """Return the ids of acknowledged batches that are neither stored nor recorded as damaged."""
-    expected = range(acknowledged.deleted + 1, acknowledged.last + 1)
-    bounds = (acknowledged.deleted, acknowledged.last)
-    ((stored,),) = connection.execute("SELECT count(*) FROM batches WHERE id > ? AND id <= ?", bounds)
-    if stored == len(expected):
-        return []
-    known = {number for (number,) in connection.execute("SELECT id FROM batches UNION SELECT batch FROM damaged")}
-    return [number for number in expected if number not in known]
 
 
 def _copy_readable(damaged: Path, copy: Path) -> int:

@@ -63,13 +63,7 @@ class Keys(NamedTuple):
 
 
 class Hits(NamedTuple):
-    """Rows of runs under the keys that were looked up.
-
-    Attributes:
-        places: for each row the place of its key among those.
-        columns: the payload.
-        keys: the higher halves of the keys of the rows.
-    """
+    """Rows of runs under the keys that were looked up: payload, higher half of the key, its place among those."""
 
     places: Ints
     columns: Columns
@@ -137,12 +131,7 @@ class KeyedRun:
 
 
 class KeyedRuns:
-    """All runs of one kind, of which one at a time is mapped.
-
-    Args:
-        kind: one of `PAYLOADS`.
-        paths: the files.
-    """
+    """All runs of one kind of `PAYLOADS`, of which one at a time is mapped."""
 
     def __init__(self, kind: str, paths: Sequence[Path]) -> None:
         self._kind = kind

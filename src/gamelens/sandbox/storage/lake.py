@@ -55,7 +55,7 @@ from gamelens.wire.intervals import Interval, interval_of_days, start_of_day
 _log = logging.getLogger(__name__)
 
 GRACE_S: Final = 120
-"""Seconds for which a replaced file stays on disk."""
+"""Seconds of real time for which a replaced file stays on disk: readers do not follow the sandbox's clock."""
 FIRST_PAUSE_S: Final = 60
 """Pause after a first failure. Each further failure doubles it."""
 LONGEST_PAUSE_S: Final = 3600
@@ -241,9 +241,16 @@ class Lake:
         return None
 
     def _affected_days(self) -> str:
-        """Return a clause about the days of the events that a lost lake has or had."""
+        """Return a clause about the days of the events that a lost lake has or had, by its record or its files."""
         record = self.record
-        days = (record.days if record else {}) or days_in_files(self.root)
+        days = dict(record.days) if record else {}
+        if not days:
+            for path, range_ in event_ranges(self.root, "day").items():
+                if range_ is not None:
+                    first, last = map(str, range_)
+                    name = unquote(path.parent.name.removeprefix("org-"))
+                    known = days.get(name, (first, last))
+                    days[name] = min(first, known[0]), max(last, known[1])
         spans = ", ".join(f"{name} from {first} to {last}" for name, (first, last) in sorted(days.items()))
         return f"events of these days cannot be answered: {spans or 'the days cannot be told, so of all'}"
 
@@ -393,7 +400,7 @@ class Lake:
             retired: paths of parts that *files* replace.
             reached: the organisation of the batches, and the id of its last one that is now in the lake.
             taken: files of raw events that are in the lake with this version.
-            is_written: whether the events were written as files and have no raw events (`bulk_load`).
+            is_written: whether the events were written as files and have no raw events (`BulkLoad`).
         """
         files = list(files)
         with self._transaction():
@@ -460,11 +467,8 @@ class Lake:
     ) -> int:
         """Write the next version inside the caller's transaction, and return its number.
 
-        Args:
-            run: the facts of the version. Its number and its number of files are found here.
-            known: all files of the manifest.
-            added: new files.
-            retired: files that they replace.
+        It has the facts of *run*, but for its number and its number of files. Of the files *known* to the manifest
+        those *added* replace those *retired*.
 
         Raises:
             LakeUnavailable: one of the *retired* is not in the newest version.
@@ -473,7 +477,7 @@ class Lake:
         gone = [file for file in newest if file.path in retired]
         if len(gone) != len(retired):
             raise LakeUnavailable("files that are to be replaced are not in the manifest: start the sandbox again")
-        version, now_ms = _newest_version(run, known) + 1, _real_ms()
+        version, now_ms = _newest_version(run, known) + 1, round(real_time.time() * 1000)
         first = max((file.number for file in known), default=0) + 1
         self._write_files(
             [
@@ -599,7 +603,7 @@ class Lake:
         """Delete the files that were replaced more than *grace_s* seconds ago, unless the lake is lost."""
         if self.lost_because:
             return
-        before_ms = _real_ms() - round(grace_s * 1000)
+        before_ms = round((real_time.time() - grace_s) * 1000)
         for file in self._files():
             if file.removed_ms is None or file.removed_ms > before_ms:
                 continue
@@ -636,23 +640,6 @@ class Lake:
 def _newest_version(run: ProcessingRun, files: Iterable[LakePart]) -> int:
     """Return the highest number of a version that *run* or a row of *files* names."""
     return max([run.version, *(max(file.added, file.removed or 0) for file in files)])
-
-
-def _real_ms() -> int:
-    """Return real time: readers of retained files do not follow the sandbox's clock."""
-    return round(real_time.time() * 1000)
-
-
-def days_in_files(root: Path) -> dict[str, tuple[str, str]]:
-    """Return first and last day of the events in the files below *root*, by organisation."""
-    days: dict[str, tuple[str, str]] = {}
-    for path, range_ in event_ranges(root, "day").items():
-        if range_ is not None:
-            first, last = map(str, range_)
-            name = unquote(path.parent.name.removeprefix("org-"))
-            known = days.get(name, (first, last))
-            days[name] = min(first, known[0]), max(last, known[1])
-    return days
 
 
 def event_ranges(root: Path, column: str) -> dict[Path, tuple[Any, Any] | None]:

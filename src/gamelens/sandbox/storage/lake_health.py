@@ -9,6 +9,7 @@ noted (`checked.json`) of the files that have not changed since.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import threading
 import time
@@ -37,10 +38,7 @@ _log = logging.getLogger(__name__)
 class LakeHealth:
     """Knowledge of the files of *lake*. Safe to use from several threads.
 
-    Args:
-        lake: the lake.
-        memory: file in which the next process finds what this one has checked, None for a lake of another process.
-        deadline_s: seconds for which a question waits for checksums.
+    *memory* is the file in which the next process finds what this one has checked, None for a lake of another process.
 
     Attributes:
         rebuilds: for each organisation whose lake is being made again, how far that is, from 0 to 1.
@@ -51,7 +49,10 @@ class LakeHealth:
         self._lake, self._memory, self._deadline_s = lake, memory, deadline_s
         lake.explain_loss = partial(self.reason, EVERY_ORGANISATION)
         self._sound: dict[Path, _Stamp] = {}
-        self._sound_before = _read_memory(memory, lake.root)
+        self._sound_before: dict[Path, _Stamp] = {}
+        with contextlib.suppress(OSError, msgspec.DecodeError, UnicodeDecodeError):  # then all files are read again
+            stamps = msgspec.json.decode(memory.read_bytes(), type=dict[str, _Stamp]) if memory else {}
+            self._sound_before = {lake.root / path: stamp for path, stamp in stamps.items()}
         self._is_news = False
         self._damaged: dict[str, dict[Path, str]] = {}
         self._lock = threading.Lock()
@@ -107,7 +108,18 @@ class LakeHealth:
             began = time.monotonic()
             self._check(part)
             time.sleep(pause * (time.monotonic() - began))
-        self._forget_others(snapshot)
+        # Files of the organisation that are in the version no more are forgotten.
+        organisation, paths = snapshot.organisation, {part.path for part in snapshot.all_parts()}
+        folder = folder_of(organisation)
+        with self._lock:
+            for files in (self._sound, self._sound_before):
+                for path in [path for path in files if path not in paths and path.parent.name == folder]:
+                    del files[path]
+            damaged = self._damaged.pop(organisation, {})
+            if kept := {path: why for path, why in damaged.items() if path in paths}:
+                self._damaged[organisation] = kept
+            else:
+                self.losses.pop(organisation, None)
         self._remember()
 
     def note_written(self) -> None:
@@ -182,20 +194,6 @@ class LakeHealth:
             files[part.path] = reason
             self._sound_before.pop(part.path, None)
 
-    def _forget_others(self, snapshot: Snapshot) -> None:
-        """Forget the files of the organisation of *snapshot* that are not in it."""
-        organisation, paths = snapshot.organisation, {part.path for part in snapshot.all_parts()}
-        folder = folder_of(organisation)
-        with self._lock:
-            for files in (self._sound, self._sound_before):
-                for path in [path for path in files if path not in paths and path.parent.name == folder]:
-                    del files[path]
-            kept = {path: why for path, why in self._damaged.pop(organisation, {}).items() if path in paths}
-            if kept:
-                self._damaged[organisation] = kept
-            else:
-                self.losses.pop(organisation, None)
-
     def _remember(self) -> None:
         """Note for the next process what is checked."""
         with self._lock:
@@ -208,15 +206,6 @@ class LakeHealth:
                 self._is_news = False
             except OSError as error:
                 _log.warning("the next start will read all files again: %s cannot be written: %s", self._memory, error)
-
-
-def _read_memory(memory: Path | None, root: Path) -> dict[Path, _Stamp]:
-    """Return the stamps that an earlier process left, an empty dictionary if its file cannot be read."""
-    try:
-        stamps = msgspec.json.decode(memory.read_bytes(), type=dict[str, _Stamp]) if memory else {}
-    except (OSError, msgspec.DecodeError, UnicodeDecodeError):  # then all files are read again
-        return {}
-    return {root / path: stamp for path, stamp in stamps.items()}
 
 
 def _look_at(part: LakePart) -> tuple[_Stamp, str | None]:

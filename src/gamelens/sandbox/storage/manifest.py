@@ -80,17 +80,11 @@ class LakePart(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TakenFile(msgspec.Struct, frozen=True, kw_only=True):
-    """A file of raw events that an import has taken.
+    """A file of raw events that an import has taken, in *version* of the lake.
 
-    Attributes:
-        number: number of its row, 0 before it has one.
-        name: last part of its path or URL.
-        content: SHA-256 of the file, in hexadecimal digits.
-        first_seq: number of its first row among the events of all imports.
-        rows: number of its rows, damaged ones included.
-        refused: the rows that were not taken, as JSON: number by reason.
-        arrived: first and last day on which its events arrived, as JSON by game; only of Event Data.
-        version: version of the lake that took it.
+    Its SHA-256 is *content*, in hexadecimal digits; its rows, damaged ones included, have numbers from *first_seq* on
+    among the events of all imports. As JSON there are the number of rows that were not taken, by reason, and the first
+    and last day on which its events arrived, by game; the days only of Event Data.
     """
 
     number: int = 0
@@ -138,7 +132,7 @@ class OrganisationStatus(msgspec.Struct, frozen=True, kw_only=True):
         failures: runs in a row that failed.
         reason: reason of the last failure.
         retry_s: epoch seconds of real time before which no attempt begins by itself; None without a failure.
-        is_written: whether events of it were loaded as files (`bulk_load`).
+        is_written: whether events of it were loaded as files (`BulkLoad`).
     """
 
     number: int = 0

@@ -13,8 +13,7 @@ from sqlglot.expressions import CTE
 
 from gamelens.catalog import DIMENSIONS, METRICS
 from gamelens.sandbox.engines.engine import SqlQuery
-from gamelens.sandbox.metrics.sql_planner import TABLES, Branch, compile_dimension_values, compile_query
-from gamelens.sandbox.metrics.table_sources import EVENTS
+from gamelens.sandbox.metrics.sql_planner import EVENTS, TABLES, Branch, compile_dimension_values, compile_query
 from gamelens.sandbox.storage.atoms import Read
 from gamelens.sandbox.storage.lake_schema import COLUMNS
 from gamelens.wire.intervals import Interval

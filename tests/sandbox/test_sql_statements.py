@@ -9,8 +9,8 @@ from typing import Any
 import duckdb
 import pytest
 
-from gamelens.sandbox.engines.sql_dialects import spark_sql
-from gamelens.sandbox.metrics.sql_builder import (
+from gamelens.sandbox.engines.spark_engine import spark_sql
+from gamelens.sandbox.metrics.sql_planner import (
     FilterSql,
     Parameters,
     Select,
@@ -49,7 +49,7 @@ def slow_trie(*arguments):
     return trie_of(*arguments)
 
 dialect.new_trie = slow_trie
-from gamelens.sandbox.engines.sql_dialects import spark_sql
+from gamelens.sandbox.engines.spark_engine import spark_sql
 
 found = []
 threads = [threading.Thread(target=lambda: found.append(spark_sql("SELECT $start / 2"))) for _ in range(100)]
