@@ -213,7 +213,7 @@ def test_sort_orders_all_rows_by_one_column_largest_first(lens: Client, script: 
         {"platform": "ios", "event_count": 7}, {"platform": "android", "event_count": 2}
     )
     script.answers["arpu"] = group({"platform": "android", "arpu": 0.5, "user_unique": 4, "total_revenue": 200})
-    frame = lens.query(["event_count", "arpu"], by="platform", over=WEEK, sort="arpu")
+    frame = lens.query(["event_count", "arpu"], by="platform", over=WEEK, every="all", sort="arpu")
     assert frame.platform.tolist() == ["android", "ios"]
     assert receipt(frame)["asked"]["sort"] == "arpu"
     assert lens.refresh(frame).platform.tolist() == ["android", "ios"]

@@ -235,7 +235,7 @@ class QueryRun:
             table = await asyncio.to_thread(self._side_by_side, plans, built, all_fields=spec.fields == "all")
             if spec.sort is not None:
                 one_of("sort", spec.sort, tuple(table.column_names))  # of a metric that the catalog does not know
-                table = table.take(pc.sort_indices(table, [(spec.sort, "descending")], null_placement="at_end"))
+                table = table.take(pc.sort_indices(table, [(spec.sort, "descending")]))
             return await self._finish(spec, table, plans[0].dimensions)
         missing = {age: self._missing_days(age) for age in (None, *spec.ages)}
         rows = await asyncio.to_thread(retention.table, spec, sent, built, self.times, missing, self.studio_of_game)
