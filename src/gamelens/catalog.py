@@ -116,6 +116,11 @@ class Metric(msgspec.Struct, frozen=True):
         """The column of each field in a frame; columns of the same name mean the same in all metrics."""
         return {field.name: self._column(field) for field in self.fields}
 
+    def shown_columns(self, *, all_fields: bool = False) -> dict[str, str]:
+        """Return the columns of a frame, its own first, each by the field that it holds."""
+        columns = self.columns
+        return {name: columns[name] for name in dict.fromkeys([*self.shown, *(columns if all_fields else ())])}
+
     def _column(self, field: Field) -> str:
         if field.name == self.sorts_by:
             return self.name

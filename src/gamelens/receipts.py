@@ -129,6 +129,7 @@ class QueryRecord(msgspec.Struct, frozen=True, kw_only=True):
     other: bool = False
     check: bool = False
     fields: Literal["all"] | None = None
+    sort: str | None = None
     days: tuple[int, ...] = ()
     interval: str | None = None
 
@@ -256,7 +257,7 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True):
         """Return the receipt as plain JSON values, the form it has in `df.attrs["gamelens"]`."""
         written: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(self, enc_hook=str))
         _omit_defaults(written, self, ("titles", "joined", "restated", "filled", "values_listed"))
-        _omit_defaults(written["asked"], self.asked, ("other", "check", "fields", "days"))
+        _omit_defaults(written["asked"], self.asked, ("other", "check", "fields", "sort", "days"))
         _omit_sources(written["provenance"])
         return written
 

@@ -20,8 +20,10 @@ from gamelens.analysis import ads, decomposition, health, outside_data, retentio
 from gamelens.analysis.tidy_frames.frame_requirements import declared_requirements, public_name
 from gamelens.catalog import ALIASES, DIMENSIONS, METRICS
 from gamelens.client.query.arguments import query_arguments
+from gamelens.client.sync_client import Client
 from gamelens.errors import BadQuery
 from gamelens.receipts import Gap, QueryRecord, Receipt
+from support.query_arguments import given
 from support.tidy_frames import tidy_frame
 
 PLAYER_METRICS = ("revenue", "ilrd_revenue", "user_unique", "paying_users", "ad_impressions_count")
@@ -86,7 +88,7 @@ def query_in(error: pytest.ExceptionInfo[BadQuery]) -> dict[str, Any]:
     assert isinstance(call, ast.Call)
     keywords = {str(word.arg): ast.literal_eval(word.value) for word in call.keywords}
     keywords["metric"] = ast.literal_eval(call.args[0])
-    query_arguments(**keywords)
+    query_arguments(given(Client.query, **keywords))
     return keywords
 
 

@@ -12,101 +12,116 @@ import pytest
 
 from gamelens.client.async_client import AsyncClient
 from gamelens.client.query.arguments import GAME_ID, QuerySpec, as_filter, one_of, query_arguments, retention_arguments
-from gamelens.client.query.signatures import accepts, with_arguments_of
+from gamelens.client.query.signatures import arguments_of, awaited, takes, typed
 from gamelens.client.sync_client import Client
 from gamelens.errors import BadQuery
 from gamelens.wire.filters import dim
+from support.query_arguments import given
 from support.scripted_service import KEY, Script
 
 CLIENTS = [Client, AsyncClient]
-DEFINED_BY: dict[str, Callable[..., object]] = {
-    "query": query_arguments,
-    "plan": query_arguments,
-    "retention": retention_arguments,
-}
-
-
-def double(number: int, *, times: int = 2) -> int:
-    """Multiply.
-
-    Args:
-        number: a factor.
-        times: the other.
-
-    Raises:
-        TypeError: never.
-    """
-    return number * times
+METHODS = ["query", "plan", "retention"]
 
 
 class Calculator:
-    """A class whose methods take what `double` returns."""
+    """A class with a method that declares its arguments, and two that take them from there."""
 
-    @accepts(double)
+    @typed
+    def multiply(self, number: int, *, times: int = 2) -> int:
+        """Multiply.
+
+        Args:
+            number: a factor.
+            times: the other, which
+                is 2.
+
+        Raises:
+            TypeError: never.
+        """
+        return number * times
+
+    @takes(multiply, lambda given: given["number"] * given["times"])
     def show(self, product: int) -> str:
         """Return the product as text.
 
         Raises:
             KeyError: never.
         """
+        return self._text(product)
+
+    @takes(multiply, lambda given: given["number"] * given["times"])
+    def repeat(self, product: int) -> int:
+        """Return the product."""
+        return product
+
+    def _text(self, product: int) -> str:
         return str(product)
 
-    @accepts(double)
-    async def show_later(self, product: int) -> str:
-        """Return the product as text."""
+
+class AsyncCalculator:
+    """The same, awaited."""
+
+    show = awaited(Calculator.show)
+
+    async def _text(self, product: int) -> str:
         return str(product)
 
 
 def test_a_method_gets_the_parsed_value() -> None:
-    """The parameters of the parser are passed on, and its defaults apply."""
+    """The arguments are passed on, and their defaults apply."""
     assert (Calculator().show(2), Calculator().show(2, times=3)) == ("4", "6")
 
 
-def test_a_coroutine_method_stays_one() -> None:
-    """Arguments of a coroutine are checked when it is awaited, as those of any coroutine."""
-    assert inspect.iscoroutinefunction(Calculator.show_later)
-    waiting = Calculator().show_later("x", times=None)  # type: ignore[arg-type]
-    with pytest.raises(TypeError):
+def test_a_coroutine_checks_its_arguments_when_it_is_awaited() -> None:
+    """As any coroutine does."""
+    assert inspect.iscoroutinefunction(AsyncCalculator.show)
+    waiting = AsyncCalculator().show(2, tims=3)  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match="Did you mean `times`"):
         asyncio.run(waiting)
-    assert asyncio.run(Calculator().show_later(2)) == "4"
+    assert asyncio.run(AsyncCalculator().show(2)) == "4"
 
 
-@pytest.mark.parametrize("method", [Calculator.show, Calculator.show_later])
-def test_the_signature_is_that_of_the_parser(method: Callable[..., Any]) -> None:
+@pytest.mark.parametrize("method", [Calculator.show, AsyncCalculator.show])
+def test_the_signature_is_that_of_the_declaration(method: Callable[..., Any]) -> None:
     """With `self` before and the method's own result after it."""
-    assert str(inspect.signature(method)) == "(self, number: 'int', *, times: 'int' = 2) -> 'str'"
+    assert str(inspect.signature(method)) == "(self, number: int, *, times: int = 2) -> str"
 
 
 def test_the_docstring_has_the_arguments_before_the_errors() -> None:
     """The order of the sections is the same in all docstrings."""
     assert inspect.getdoc(Calculator.show) == (
-        "Return the product as text.\n\nArgs:\n    number: a factor.\n    times: the other.\n\n"
+        "Return the product as text.\n\nArgs:\n    number: a factor.\n    times: the other, which\n        is 2.\n\n"
         "Raises:\n    KeyError: never."
     )
 
 
 def test_a_docstring_without_errors_ends_with_the_arguments() -> None:
     """No empty section is added."""
-    assert with_arguments_of(double, "Add.").endswith("times: the other.")
+    assert (inspect.getdoc(Calculator.repeat) or "").endswith("is 2.")
 
 
-@pytest.mark.parametrize("method", DEFINED_BY)
+def test_an_argument_has_its_words_on_one_line() -> None:
+    """The command line makes its options of them."""
+    number, times = arguments_of(Calculator.show)
+    assert (number.type, number.default, number.words) == ("int", inspect.Parameter.empty, "a factor.")
+    assert (times.type, times.default, times.words) == ("int", 2, "the other, which is 2.")
+
+
+@pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("client", CLIENTS)
 def test_the_help_of_both_clients_describes_every_argument(client: type, method: str) -> None:
     """Each keyword has its line under `Args:`, in the order of the signature."""
     text = inspect.getdoc(getattr(client, method)) or ""
     section = text.partition("\n\nArgs:\n")[2].partition("\n\n")[0]
     described = [line.strip().partition(":")[0] for line in section.splitlines() if line[4:5] != " "]
-    assert described == list(inspect.signature(DEFINED_BY[method]).parameters)
+    assert ["self", *described] == list(inspect.signature(getattr(client, method)).parameters)
 
 
-@pytest.mark.parametrize("method", DEFINED_BY)
-@pytest.mark.parametrize("client", CLIENTS)
-def test_both_clients_show_the_signature_of_the_definition(client: type, method: str) -> None:
+@pytest.mark.parametrize("method", METHODS)
+def test_both_clients_have_one_signature(method: str) -> None:
     """`help`, `?` and keyword completion read it from `inspect.signature`."""
-    shown = list(inspect.signature(getattr(client, method)).parameters.values())
-    assert shown[0].name == "self"
-    assert shown[1:] == list(inspect.signature(DEFINED_BY[method]).parameters.values())
+    awaited_one, waiting = (inspect.signature(getattr(client, method)) for client in reversed(CLIENTS))
+    assert awaited_one == waiting
 
 
 @pytest.mark.parametrize("every", ["hour", "Day", ""])
@@ -126,7 +141,9 @@ def test_one_of_names_the_nearest_word() -> None:
 
 def test_the_arguments_of_a_query_become_a_spec_and_options() -> None:
     """Names become tuples, `game` the column of its id; options hold the rest."""
-    arguments = query_arguments("revenue", by="game", over="2026-11-01", games=["1"], to="arrow", progress=False)
+    arguments = query_arguments(
+        given(Client.query, "revenue", by="game", over="2026-11-01", games=["1"], to="arrow", progress=False)
+    )
     assert (arguments.spec.metrics, arguments.spec.dimensions, arguments.spec.games) == (
         ("revenue",),
         (GAME_ID,),
@@ -137,8 +154,8 @@ def test_the_arguments_of_a_query_become_a_spec_and_options() -> None:
 
 def test_the_arguments_of_retention_become_ages() -> None:
     """One age or several."""
-    assert retention_arguments(7, over="2026-11-01").spec.ages == (7,)
-    assert retention_arguments(range(1, 4), over="2026-11-01").spec.ages == (1, 2, 3)
+    assert retention_arguments(given(Client.retention, 7, over="2026-11-01")).spec.ages == (7,)
+    assert retention_arguments(given(Client.retention, range(1, 4), over="2026-11-01")).spec.ages == (1, 2, 3)
 
 
 def test_an_async_client_checks_arguments_when_awaited(script: Script) -> None:

@@ -207,6 +207,34 @@ def test_a_column_is_named_after_its_metric(lens: Client, script: Script) -> Non
         lens.query("revenue", over=WEEK, fields="every")  # type: ignore[arg-type]
 
 
+def test_sort_orders_all_rows_by_one_column_largest_first(lens: Client, script: Script) -> None:
+    """Over all buckets, equal rows as they were and null last; the receipt has it, and a new answer is sorted too."""
+    script.answers["event_count"] = group(
+        {"platform": "ios", "event_count": 7}, {"platform": "android", "event_count": 2}
+    )
+    script.answers["arpu"] = group({"platform": "android", "arpu": 0.5, "user_unique": 4, "total_revenue": 200})
+    frame = lens.query(["event_count", "arpu"], by="platform", over=WEEK, every="all", sort="arpu")
+    assert frame.platform.tolist() == ["android", "ios"]
+    assert receipt(frame)["asked"]["sort"] == "arpu"
+    assert lens.refresh(frame).platform.tolist() == ["android", "ios"]
+    script.answers["user_unique"] = lambda _: [
+        {"result": {"user_unique": 3}, "timestamp": f"2026-11-0{day}T00:00:00.000Z"} for day in (1, 2)
+    ]
+    days = lens.query("user_unique", over=WEEK, sort="timestamp").timestamp
+    assert days.is_monotonic_decreasing
+    assert lens.query("user_unique", over=WEEK, sort="user_unique").timestamp.is_monotonic_increasing
+
+
+def test_a_column_that_the_answer_does_not_have_is_no_order(lens: Client, script: Script) -> None:
+    """It is refused before a request, unless only the answer can tell."""
+    with pytest.raises(BadQuery, match="Did you mean `revenue`"):
+        lens.query("revenue", over=WEEK, sort="revenu")
+    assert script.paths == []
+    script.answers["brand_new"] = series(one=6, two=7)
+    with pytest.raises(BadQuery, match="sort = 'brand_new'"):
+        lens.query("brand_new", over=WEEK, sort="brand_new")
+
+
 def test_fields_that_the_catalog_does_not_know_keep_their_names(lens: Client, script: Script) -> None:
     """Behind the name of the metric where another column is called so; one of an unknown metric is called as it."""
     script.answers["session_unique"] = series(session_unique=2, new_users=3, surprise=4)

@@ -12,7 +12,7 @@ import pytest
 from pandas import DataFrame
 
 from gamelens.client.async_client import AsyncClient
-from gamelens.client.quiet_clients import QuietClient
+from gamelens.client.base_client import quiet_copy
 from gamelens.client.sync_client import Client
 from support.scripted_service import KEY, Script
 
@@ -48,7 +48,7 @@ def query(client: Client) -> DataFrame:
 
 def refresh(client: Client) -> DataFrame:
     """Refresh with a warning, by a method that `accepts` does not decorate."""
-    quiet = QuietClient(client).query("event_count", over="2026-11-01")
+    quiet = quiet_copy(client, Client).query("event_count", over="2026-11-01")
     return client.refresh(quiet)  # here
 
 
@@ -81,5 +81,5 @@ def test_a_warning_points_at_the_line_that_awaits_the_client(script: Script) -> 
 
 def test_a_quiet_client_does_not_warn(lens: Client) -> None:
     """Its texts are in the receipt alone; a warning would be an error in this test."""
-    frame = QuietClient(lens).query("event_count", over="2026-11-01")
+    frame = quiet_copy(lens, Client).query("event_count", over="2026-11-01")
     assert len(frame.attrs["gamelens"]["warnings"]) == 1

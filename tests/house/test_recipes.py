@@ -58,26 +58,25 @@ DIMENSION: Edits = {
     "tests/catalog/test_catalog.py": [('"ab_id ab_variant_id severity"', '"ab_id ab_variant_id os_version severity"')],
 }
 ARGUMENT: Edits = {
+    "src/gamelens/client/sync_client.py": [
+        (
+            "        whole_buckets: bool = False,\n        to",
+            "        whole_buckets: bool = False,\n        note: str | None = None,\n        to",
+        ),
+        (
+            '            to: "pandas"; ',
+            '            note: words that the plan of the query keeps.\n            to: "pandas"; ',
+        ),
+    ],
     "src/gamelens/client/query/arguments.py": [
         (
-            "    whole_buckets: bool = False,\n    to",
-            "    whole_buckets: bool = False,\n    note: str | None = None,\n    to",
-        ),
-        ('        to: "pandas"; ', '        note: words that the plan of the query keeps.\n        to: "pandas"; '),
-        (
-            "whole_buckets=bucket if whole_buckets else None)",
-            "whole_buckets=bucket if whole_buckets else None, note=note)",
+            "        whole_buckets=whole_buckets,\n",
+            '        whole_buckets=whole_buckets,\n        note=given.get("note"),\n',
         ),
         (
             "    whole_buckets: Granularity | None = None\n",
             "    whole_buckets: Granularity | None = None\n    note: str | None = None\n",
         ),
-    ],
-    "src/gamelens/cli/query_commands.py": [
-        (
-            '    click.option("--whole-buckets"',
-            '    click.option("--note", help="Words to keep."),\n    click.option("--whole-buckets"',
-        )
     ],
     "tests/house/test_surface.py": [
         ('("when_unavailable", ', '("note", "when_unavailable", '),

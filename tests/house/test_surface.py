@@ -18,7 +18,6 @@ import pytest
 import gamelens
 from gamelens.assistant.tools import AnalystTools
 from gamelens.cli import cli
-from gamelens.client.query import arguments as declared
 from gamelens.notebook.widgets import explorer
 from gamelens.receipts import QueryRecord
 from house.source import ROOT, TOP, exported, modules
@@ -28,8 +27,6 @@ HELP_S = 0.2
 HEAVY = {"pandas", "numpy", "httpx", "plotly", "duckdb", "sqlglot", "starlette", "gamelens.sandbox", "gamelens.client"}
 ACCESSOR = "gamelens.notebook.accessor"
 
-TYPED_AS = {"deadline_s": "deadline"}
-"""Options called otherwise than the argument."""
 RUN = "how a query is run, and not what it asks"
 LATER = "the form has pickers for one metric and its largest values"
 EXCEPT = {
@@ -40,13 +37,13 @@ EXCEPT = {
     "explorer": {
         "studios": "called studio: its picker takes one",
         **dict.fromkeys(("when_unavailable", "deadline_s", "on_error", "to", "progress"), RUN),
-        **dict.fromkeys(("other", "check", "fields", "whole_buckets"), LATER),
+        **dict.fromkeys(("other", "check", "fields", "sort", "whole_buckets"), LATER),
     },
     "assistant": {
         **dict.fromkeys(("deadline_s", "on_error", "to", "progress"), RUN),
         **dict.fromkeys(("games", "studios"), "a filter on game_id is one way to say it, which is enough for a model"),
         **dict.fromkeys(
-            ("other", "check", "fields", "whole_buckets", "since_days_ago"), "fewer arguments are chosen better"
+            ("other", "check", "fields", "sort", "whole_buckets", "since_days_ago"), "fewer arguments are chosen better"
         ),
     },
     "receipt": {
@@ -197,33 +194,32 @@ def arguments_of(client: type, method: str) -> list[inspect.Parameter]:
 @pytest.mark.parametrize("method", ["query", "plan"])
 @pytest.mark.parametrize("client", ["Client", "AsyncClient"])
 def test_a_query_takes_the_same_arguments_everywhere(client: str, method: str) -> None:
-    """Names, order, defaults and types are those of `query_arguments`."""
+    """Names, order, defaults and types are those of `Client.query`."""
     assert arguments_of(getattr(gamelens, client), method) == query_arguments()
 
 
 def query_arguments() -> list[inspect.Parameter]:
     """Return the parameters that define a query."""
-    return [*inspect.signature(declared.query_arguments).parameters.values()]
+    return arguments_of(gamelens.Client, "query")
 
 
 @pytest.mark.parametrize("command", ["query", "plan"])
 def test_the_command_line_has_no_other_options(command: str) -> None:
     """But for those about the connection and the output."""
-    assert options_of(command) - CONNECTION <= {TYPED_AS.get(it.name, it.name) for it in query_arguments()}
+    assert options_of(command) - CONNECTION <= {it.name for it in query_arguments()}
 
 
 def options_of(command: str) -> set[str]:
     """Return the names of the arguments and options of a command."""
     found = cli.commands[command]
     assert isinstance(found, click.Command)
-    return {it.name or "" for it in found.params}
+    return {it.name or "" for it in found.get_params(click.Context(found, help_option_names=[]))}
 
 
 def arguments_by_place() -> dict[str, set[str]]:
     """Return the names of the arguments that each place takes or records, as `query` calls them."""
-    typed = {other: name for name, other in TYPED_AS.items()}
     return {
-        "command line": {typed.get(name, name) for name in options_of("query") & options_of("plan")},
+        "command line": options_of("query") & options_of("plan"),
         "explorer": {*inspect.signature(explorer).parameters},
         "assistant": {*inspect.signature(AnalystTools.query).parameters},
         "receipt": {*QueryRecord.__struct_fields__},

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import json
+import re
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import click
 import msgspec
@@ -23,10 +25,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 
-CommandFunction = Callable[..., None]
-
-
-class QueryCommand(msgspec.Struct, frozen=True, kw_only=True):
+class QueryArguments(msgspec.Struct, frozen=True, kw_only=True):
     """The parsed arguments of `query` or `plan`: those of `Client.query`, and those of `gamelens.connect`."""
 
     query: dict[str, Any]
@@ -52,57 +51,19 @@ class TopParameter(click.ParamType["int | dict[str, int]"]):
 
 
 _FOLDER = click.Path(path_type=Path, file_okay=False)
-_ARGUMENTS = (
-    click.argument("metric", shell_complete=metrics),
-    click.argument("more", nargs=-1, metavar="", shell_complete=more_dimensions),
-    click.option(
-        "--by",
-        multiple=True,
-        metavar="DIM ...",
-        shell_complete=dimensions,
-        help="Dimensions, game and studio among them.",
-    ),
-    click.option(
-        "--over",
-        required=True,
-        shell_complete=time_words,
-        help='An interval, a date, or words: "last 7 complete days", yesterday, "month to date", "November 2026".',
-    ),
-    click.option(
-        "--every",
-        type=click.Choice(["day", "week", "month", "all"]),
-        help="Size of a bucket: a day, unless the metric is counted in another, such as mau.",
-    ),
-    click.option("--where", metavar="EXPR", help="Such as: platform == 'ios' and country_code is not null"),
-    click.option(
-        "--top",
-        type=TopParameter(),
-        help="Only the largest of each bucket, or of each game or other dimension: --top country_code=5.",
-    ),
-    click.option("--other", is_flag=True, help="With --top: a row (other) for the rest of each bucket."),
-    click.option("--games", multiple=True, metavar="GAME", help="Only this game, by id or title; again for another."),
-    click.option(
-        "--studios", multiple=True, metavar="STUDIO", help="Only this studio, by id or name; again for another."
-    ),
-    click.option(
-        "--since-days-ago", type=click.IntRange(min=1), metavar="N", help="Days since install, for retention."
-    ),
-    click.option(
-        "--when-unavailable",
-        type=click.Choice(["raise", "clip", "wait"]),
-        default="raise",
-        help="If part of --over is not available yet: refuse, cut it off, or wait for it.",
-    ),
-    click.option(
-        "--on-error",
-        type=click.Choice(["raise", "gaps"]),
-        default="raise",
-        help="If a request fails for good: refuse, or show the other rows and name the gaps.",
-    ),
-    click.option("--deadline", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS", help="For everything."),
-    click.option("--check", is_flag=True, help="Compare the rows with the service's own total."),
-    click.option("--fields", type=click.Choice(["all"]), help="Whatever else the service sent beside each metric."),
-    click.option("--whole-buckets", is_flag=True, help="Without a first and a last bucket that are only a part."),
+_OF_TYPES: dict[str, dict[str, Any]] = {
+    "by": {"multiple": True, "metavar": "DIM ...", "shell_complete": dimensions},
+    "Names": {"multiple": True, "metavar": "NAME"},
+    "TimeRange": {"shell_complete": time_words},
+    "Top": {"type": TopParameter()},
+    "Where": {"metavar": "EXPR"},
+    "bool": {"is_flag": True},
+    "float": {"type": click.FloatRange(min=0, min_open=True), "metavar": "SECONDS"},
+    "int": {"type": click.IntRange(min=1), "metavar": "N"},
+    "str": {"metavar": "NAME"},
+}
+_NOT_TYPED = ("metric", "to", "progress")  # an argument; what is printed is a table, with a bar in a terminal
+_OTHERS = (
     click.option("--cache/--no-cache", default=True, help="Whether answers are cached on disk."),
     click.option(
         "--pace",
@@ -119,21 +80,56 @@ _ARGUMENTS = (
 )
 
 
-def _with_query_options(function: CommandFunction) -> CommandFunction:
-    """Give a command the options of a query, which it receives as one `QueryCommand`."""
+@functools.cache
+def _query_options() -> tuple[click.Parameter, ...]:
+    """Return the arguments of `Client.query` as those of a command, with the first sentence of their words as help."""
+    from gamelens.client.query.signatures import WORDS, Argument, arguments_of
+    from gamelens.client.sync_client import Client
+
+    def option(argument: Argument) -> click.Option:
+        kind = argument.type.removesuffix(" | None")
+        kind = "by" if argument.name == "by" else kind
+        given = {"type": click.Choice(get_args(WORDS[kind]))} if kind in WORDS else _OF_TYPES[kind]
+        words = re.sub(r"\*(\w+)\*", r"--\1", argument.words.partition(". ")[0].rstrip(".").replace("`", ""))
+        again = "; again for another" if kind == "Names" else ""
+        is_needed = argument.default is inspect.Parameter.empty
+        return click.Option(
+            [f"--{argument.name.removesuffix('_s').replace('_', '-')}", argument.name],
+            help=f"{words[0].upper()}{words[1:]}{again}.",
+            required=is_needed,
+            **({} if is_needed or argument.default is None else {"default": argument.default}),
+            **given,
+        )
+
+    return (
+        click.Argument(["metric"], shell_complete=metrics),
+        click.Argument(["more"], nargs=-1, metavar="", shell_complete=more_dimensions),
+        *(option(argument) for argument in arguments_of(Client.query) if argument.name not in _NOT_TYPED),
+    )
+
+
+class _QueryCommand(click.Command):
+    """A command with the arguments of `Client.query`, which are read when they are needed: that imports the client."""
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """Return the arguments of a query, and then the command's own."""
+        return [*_query_options(), *super().get_params(ctx)]
+
+
+def _query_command(function: Callable[[QueryArguments], None]) -> click.Command:
+    """Return *function* as a command that receives the options of a query as one value."""
 
     @functools.wraps(function)
     def call(**options: Any) -> None:
-        function(_query_command(options))
+        function(_arguments(options))
 
-    for argument in reversed(_ARGUMENTS):
-        call = argument(call)
-    return call
+    for add in reversed(_OTHERS):
+        call = add(call)
+    return cli.command(cls=_QueryCommand)(call)
 
 
-@cli.command()
-@_with_query_options
-def query(command: QueryCommand) -> None:
+@_query_command
+def query(command: QueryArguments) -> None:
     """Print one table from the configured service or, without a key, from the local sandbox.
 
     \b
@@ -165,9 +161,8 @@ def query(command: QueryCommand) -> None:
     print_line(source_line(frame), err=True)
 
 
-@cli.command()
-@_with_query_options
-def plan(command: QueryCommand) -> None:
+@_query_command
+def plan(command: QueryArguments) -> None:
     """Print what `query` with the same arguments would cost.
 
     \b
@@ -194,7 +189,7 @@ def plan(command: QueryCommand) -> None:
     click.echo(json.dumps({**costs, "guessed": list(planned.guessed), "clipped": clipped, "pieces": pieces}))
 
 
-def _query_command(options: dict[str, Any]) -> QueryCommand:
+def _arguments(options: dict[str, Any]) -> QueryArguments:
     """Check the *options* of the command line and sort them by where they go."""
     query = dict(options)
     out, as_json = query.pop("out"), query.pop("as_json")
@@ -212,10 +207,9 @@ def _query_command(options: dict[str, Any]) -> QueryCommand:
         raise click.UsageError(f"--out {out}: there is no folder {out.parent}")
     query |= {name: query[name] or None for name in ("games", "studios")}
     query |= {"by": (*by, *more), "where": where or None}
-    query["deadline_s"] = query.pop("deadline")
     if any(folders.values()):  # without an option, `connect` takes a folder from the environment
         connection |= folders
-    return QueryCommand(query=query, connection=connection, out=out, as_json=as_json)
+    return QueryArguments(query=query, connection=connection, out=out, as_json=as_json)
 
 
 def _write_frame(frame: DataFrame, out: Path) -> None:

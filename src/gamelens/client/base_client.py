@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import weakref
 from collections.abc import Callable, Coroutine
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, TypeVar, cast, get_args
 
 from gamelens.client.answer_cache import AnswerCache, open_cache
 from gamelens.client.connection.event_loop import shared_loop
@@ -21,6 +21,10 @@ from gamelens.client.query.progress import Progress
 from gamelens.client.query.query_run import QueryResult
 from gamelens.errors import BadQuery
 
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+C = TypeVar("C", bound="BaseClient")
 RunQuery = Callable[[Progress], Coroutine[Any, Any, QueryResult]]
 Folder = str | os.PathLike[str]
 _CONNECTIONS = 50  # opened as needed: an adaptive pace may have that many requests under way
@@ -28,6 +32,8 @@ _CONNECTIONS = 50  # opened as needed: an adaptive pace may have that many reque
 
 class BaseClient:
     """The base of both clients: checks the arguments, builds the executor, closes connections."""
+
+    _is_quiet = False
 
     def __init__(
         self,
@@ -110,6 +116,9 @@ class BaseClient:
         """
         return describe(name)
 
+    def _frame_of(self, result: QueryResult) -> DataFrame:
+        return cast("DataFrame", result.frame) if self._is_quiet else self._executor.emit_warnings(result)
+
     @property
     def cache(self) -> AnswerCache | None:
         """The answers stored on disk, or None for a client without a cache.
@@ -117,6 +126,18 @@ class BaseClient:
         `cache.info()` describes them, `cache.clear()` deletes them.
         """
         return self._executor.cache
+
+
+def quiet_copy(client: BaseClient, kind: type[C]) -> C:
+    """Return a client of *kind* that shares connections, rate limit, cache and remembered lists with *client*.
+
+    It is for queries in the background: it draws no bar and emits no warning, which would appear in an arbitrary
+    notebook cell. The texts are in the receipt of each frame.
+    """
+    copy = kind.__new__(kind)
+    # the client itself is kept too: its connections close with the last reference to it
+    copy.__dict__.update({**client.__dict__, "_owner": client, "_progress": False, "_is_quiet": True})
+    return copy
 
 
 def check_settings(

@@ -1,18 +1,21 @@
 """The client for scripts and notebooks: `Client`.
 
 Its methods run on the background loop (`connection.event_loop`) and wait there. `AsyncClient` has the same methods with
-the same arguments and takes its docstrings from here. Both are built by `base_client` and share `query.executor`.
+the same arguments, which are declared here. Both are built by `base_client` and share `query.executor`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Coroutine, Iterable
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from gamelens.client.base_client import BaseClient, RunQuery
 from gamelens.client.query.arguments import (
     Names,
     QueryArguments,
+    Top,
+    Where,
     as_names,
     execution_options,
     optional_names,
@@ -21,12 +24,14 @@ from gamelens.client.query.arguments import (
 )
 from gamelens.client.query.plan_estimate import Plan
 from gamelens.client.query.progress import Bar, Progress
-from gamelens.client.query.signatures import OnError, accepts, with_plain_types
-from gamelens.client.tables.time_ranges import TimeRange
-from gamelens.wire.intervals import Interval
+from gamelens.client.query.signatures import Fields, FrameKind, OnError, takes, typed
+from gamelens.client.tables.time_ranges import TimeRange, WhenUnavailable
+from gamelens.wire.intervals import Granularity, Interval
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+
+T = TypeVar("T")
 
 
 class Client(BaseClient):
@@ -68,21 +73,21 @@ class Client(BaseClient):
     def close(self) -> None:
         """Close the connections, after which every call raises `Refused`."""
         if self._closing.detach():
-            self._loop.run(self._executor.service.aclose())
+            self._wait(self._executor.service.aclose())
 
     def available(self) -> Interval:
         """Return the interval the service can answer for, requested once every *refresh_s*."""
-        return self._loop.run(self._executor.service.available())
+        return self._wait(self._executor.service.available())
 
     def metrics(self) -> list[str]:
         """Return the names of the service's metrics."""
-        return self._loop.run(self._executor.service.metrics())
+        return self._wait(self._executor.service.metrics())
 
     def dimensions(self) -> list[str]:
         """Return the names of the service's dimensions."""
-        return self._loop.run(self._executor.service.dimensions())
+        return self._wait(self._executor.service.dimensions())
 
-    @with_plain_types
+    @typed
     def dimension_values(
         self, dimension: str, *, over: TimeRange | None = None, studios: Names | None = None, games: Names | None = None
     ) -> list[str]:
@@ -96,19 +101,19 @@ class Client(BaseClient):
             BadQuery: no such dimension.
             Truncated: there are more than 30000.
         """
-        return self._loop.run(
+        return self._wait(
             self._executor.dimension_values(dimension, over, as_names("studios", studios), as_names("games", games))
         )
 
-    @with_plain_types
+    @typed
     def studios(self, *, over: TimeRange | None = None) -> DataFrame:
         """Return the studios that sent data during *over*, else in the last 28 complete days.
 
         Columns: studio_id, studio (str).
         """
-        return self._loop.run(self._executor.studios(over))
+        return self._wait(self._executor.studios(over))
 
-    @with_plain_types
+    @typed
     def games(self, *, over: TimeRange | None = None, studios: Names | None = None) -> DataFrame:
         """Return the games that sent data during *over*, of all studios or of those named.
 
@@ -116,10 +121,32 @@ class Client(BaseClient):
 
         Columns: game_id, game (the title), studio_id, studio (str).
         """
-        return self._loop.run(self._executor.games(over, optional_names("studios", studios)))
+        return self._wait(self._executor.games(over, optional_names("studios", studios)))
 
-    @accepts(query_arguments)
-    def query(self, arguments: QueryArguments) -> DataFrame:
+    @typed
+    def query(
+        self,
+        metric: Names,
+        *,
+        by: Names | None = None,
+        over: TimeRange,
+        every: Granularity | None = None,
+        where: Where | None = None,
+        top: Top | None = None,
+        games: Names | None = None,
+        studios: Names | None = None,
+        when_unavailable: WhenUnavailable = "raise",
+        deadline_s: float | None = None,
+        on_error: OnError = "raise",
+        other: bool = False,
+        check: bool = False,
+        fields: Fields | None = None,
+        sort: str | None = None,
+        whole_buckets: bool = False,
+        to: FrameKind = "pandas",
+        progress: bool | None = None,
+        since_days_ago: int | None = None,
+    ) -> DataFrame:
         """Return a metric, or several side by side, over time and by any dimensions.
 
         Example: `lens.query("revenue", by=["game", "country_code"], over="last 28 complete days", top=5)`
@@ -136,6 +163,36 @@ class Client(BaseClient):
         Several metrics are joined on timestamp and dimensions. Where one has no row, its counts and money are 0, its
         means and shares null. A value in *where* that the service has never had is a warning with the nearest one.
 
+        Args:
+            metric: a name, or several. An alias such as dau or arpdau is a metric too (`describe` has its definition).
+            by: dimensions, `game` and `studio` among them.
+            over: an interval, a date, or words: "last 7 complete days", yesterday, "month to date", "November 2026".
+                Also "last 3 complete weeks", "last week", "last 7 days" with today in it, a pair of dates (both days
+                included), an `Interval`; the end of an ISO 8601 interval is excluded. Words end with the available
+                interval.
+            every: size of a bucket: day, week (from Monday), month, or all for one number. None is a day, unless an
+                alias is counted in another bucket, such as mau in months.
+            where: an expression such as 'platform == "ios" and country_code in ["US", "NA"]'. The same as an expression
+                of `dim`, or the service's own filter object, is taken too.
+            top: only the largest rows of each bucket, or values of one dimension. {"country_code": 5} returns the five
+                largest countries of each game, studio or other dimension in *by*. None is all.
+            games: ids or titles to narrow to.
+            studios: ids or names to narrow to.
+            when_unavailable: where part of *over* is not available yet: "raise", "clip" it off, or "wait" for it.
+            deadline_s: seconds for everything, waiting included.
+            on_error: where a request fails for good: "raise", or "gaps" for the other rows. The receipt lists the gaps.
+            other: with *top*, a row `(other)` for the rest of each bucket. Of players and other numbers that do not add
+                up it takes one more request, for one bucket, or one for each game or studio that *top* ranks within.
+            check: compare the rows with the service's own total, and warn of any difference.
+            fields: "all" adds whatever else the service sent, such as `revenue_event_count`, the number of purchases.
+                None is one column for each metric, and the parts of a mean or ratio beside it.
+            sort: column by which all rows are ordered, largest first. None is the order of the service, by time and in
+                each bucket by the first metric; `timestamp` has the newest first.
+            whole_buckets: leave out a first and a last bucket of which there is only a part.
+            to: "pandas"; "arrow" for a `pyarrow.Table` of the same columns, with the receipt in its metadata; "polars".
+            progress: a bar for work of more than two seconds: never, always, or (None) in a notebook or terminal.
+            since_days_ago: days since install, for returning_users and retention_retro.
+
         Raises:
             NotYetAvailable: part of *over* is not available; the error holds the available interval.
             BadQuery: a name or value that does not exist, with the nearest that does.
@@ -145,10 +202,9 @@ class Client(BaseClient):
             PartialResult: some requests failed; holds the frame of the others.
             AuthError, RateLimited, ServiceError, Unreachable: see `gamelens.errors`.
         """
-        spec, options = arguments.spec, arguments.options
-        return self._run(lambda counter: self._executor.query(spec, options, counter), arguments.progress)
+        return self._query(query_arguments(locals()))
 
-    @accepts(query_arguments)
+    @takes(query, query_arguments)
     def plan(self, arguments: QueryArguments) -> Plan:
         """Return what `query` with the same arguments would cost, without sending its requests.
 
@@ -162,10 +218,24 @@ class Client(BaseClient):
         Raises:
             NotYetAvailable, BadQuery, NotAdditive: as `query`.
         """
-        return self._loop.run(self._executor.plan(arguments.spec, arguments.options))
+        return self._wait(self._executor.plan(arguments.spec, arguments.options))
 
-    @accepts(retention_arguments)
-    def retention(self, arguments: QueryArguments) -> DataFrame:
+    @typed
+    def retention(
+        self,
+        days: int | Iterable[int],
+        *,
+        over: TimeRange,
+        by: Names | None = None,
+        games: Names | None = None,
+        studios: Names | None = None,
+        where: Where | None = None,
+        when_unavailable: WhenUnavailable = "raise",
+        deadline_s: float | None = None,
+        on_error: OnError = "raise",
+        to: FrameKind = "pandas",
+        progress: bool | None = None,
+    ) -> DataFrame:
         """Return the share of players installed on each day of *over* who come back *days* after.
 
         Example: `lens.retention([1, 7, 28], over="last 31 complete days", by="game")`
@@ -176,14 +246,28 @@ class Client(BaseClient):
         unless *by* is or holds `game` or `game_id`. Splits and filters use the install event's values (Wire 4.12,
         Retention).
 
+        Args:
+            days: ages in days after install, one or several.
+            over: the install days; as in `query`.
+            by: dimensions of the install event, `game` and `studio` among them.
+            games: ids or titles to narrow to.
+            studios: ids or names to narrow to.
+            where: as in `query`.
+            when_unavailable: where part of *over* is not available yet: "raise", "clip" it off, or "wait" for it.
+            deadline_s: seconds for everything, waiting included.
+            on_error: where a request fails for good: "raise", or "gaps": NA where an answer is missing. The receipt
+                lists the gaps.
+            to: "pandas", "arrow" or "polars"; as in `query`.
+            progress: a bar for work of more than two seconds: never, always, or (None) in a notebook or terminal.
+
         Raises:
             NotYetAvailable: part of *over* is not available; an age beyond it is not an error.
             BadQuery: an age below 1; a dimension that players do not have.
             PartialResult: some requests failed; holds the frame of the others, NA where a value is not known.
         """
-        spec, options = arguments.spec, arguments.options
-        return self._run(lambda counter: self._executor.query(spec, options, counter), arguments.progress)
+        return self._query(retention_arguments(locals()))
 
+    @typed
     def refresh(
         self,
         frame: DataFrame,
@@ -199,8 +283,8 @@ class Client(BaseClient):
         Raises:
             BadQuery: *frame* has no receipt, or no longer the columns it was returned with.
         """
-        options = execution_options("", deadline_s=deadline_s, on_error=on_error)
-        return self._run(lambda counter: self._executor.refresh(frame, options, counter), progress)
+        options = execution_options({"deadline_s": deadline_s, "on_error": on_error})
+        return self._draw(lambda counter: self._executor.refresh(frame, options, counter), progress)
 
     def restatements(self, metric: str | None = None) -> DataFrame:
         """Return how past buckets changed between the first and the latest request for them.
@@ -209,14 +293,22 @@ class Client(BaseClient):
         over all rows of the bucket; NA where they cannot be added up), rows (Int64, how many changed), before_as_of,
         as_of (datetime64[us, UTC]).
         """
-        return self._loop.run(self._executor.restatements(metric))
+        return self._wait(self._executor.restatements(metric))
 
-    def _run(self, run: RunQuery, progress: bool | None) -> DataFrame:
-        """Run a query on the background loop, draw its bar and emit its warnings."""
+    def _query(self, arguments: QueryArguments) -> DataFrame:
+        spec, options = arguments.spec, arguments.options
+        return self._draw(lambda counter: self._executor.query(spec, options, counter), arguments.progress)
+
+    def _draw(self, run: RunQuery, progress: bool | None) -> DataFrame:
+        """Run a query, draw its bar and emit its warnings."""
         counter = Progress()
         bar = Bar(counter, wanted=self._progress if progress is None else progress)
         try:
             result = self._loop.run(run(counter), on_tick=bar.draw)
         finally:
             bar.close()
-        return self._executor.emit_warnings(result)
+        return self._frame_of(result)
+
+    def _wait(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run *work* on the background loop, and return its result."""
+        return self._loop.run(work)

@@ -145,13 +145,13 @@ def _names_of(argument: str) -> Iterable[str]:
 
 def _titles(lens: Any, what: str) -> list[str]:
     """Return the titles of games or studios that *lens* can list within a moment."""
-    from gamelens.client.base_client import BaseClient
+    from gamelens.client.async_client import AsyncClient
+    from gamelens.client.base_client import BaseClient, quiet_copy
     from gamelens.client.connection.event_loop import shared_loop
-    from gamelens.client.quiet_clients import QuietAsyncClient
 
     if not isinstance(lens, BaseClient):
         return []
-    client = QuietAsyncClient(lens)
+    client = quiet_copy(lens, AsyncClient)
     listing = shared_loop().submit(client.games() if what == "game" else client.studios())
     try:
         titles = listing.result(timeout=_LIST_S)[what]

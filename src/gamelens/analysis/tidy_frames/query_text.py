@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from types import EllipsisType
 from typing import Any, Final
 
 from gamelens.receipts import QueryRecord
@@ -19,25 +20,20 @@ def query_text(record: QueryRecord, **more: Any) -> str:
     A time range that the record lacks is that of the last 28 complete days. *more* are further arguments.
     """
     is_retention = record.metrics == (_RETENTION,)
-    arguments: dict[str, Any] = {
-        "days": (record.days or _USUAL_AGES) if is_retention else None,
-        "by": record.by[0] if len(record.by) == 1 else record.by,
-        "over": _over(record),
-        "every": None if is_retention else record.every,
-        "where": record.where,
-        "top": record.top,
-        "other": record.other,
-        "fields": record.fields,
-        "games": record.games,
-        "studios": record.studios,
-        "since_days_ago": None if is_retention else record.since_days_ago,
-        **more,
-    }
-    texts = [f"{name}={_literal(value)}" for name, value in arguments.items() if value]
+    left_out = {"metric", "interval", "check", *(("every", "since_days_ago") if is_retention else ("days",))}
+    arguments: dict[str, Any] = {"days": (record.days or _USUAL_AGES) if is_retention else None}
+    arguments |= {name: getattr(record, name) for name in record.__struct_fields__ if name not in {*left_out, "days"}}
+    arguments |= {"by": record.by[0] if len(record.by) == 1 else record.by, "over": _over(record), **more}
     if is_retention:
-        return f"lens.retention({', '.join(texts)})"
+        return call_text("lens.retention", **arguments)
     metric = record.metrics[0] if len(record.metrics) == 1 else record.metrics
-    return f"lens.query({', '.join([_literal(metric) if metric else '...', *texts])})"
+    return call_text("lens.query", metric or ..., **arguments)
+
+
+def call_text(function: str, *first: Any, **arguments: Any) -> str:
+    """Return the call of *function*, without arguments that are empty, None or False."""
+    named = [f"{name}={literal(value)}" for name, value in arguments.items() if value]
+    return f"{function}({', '.join([*map(literal, first), *named])})"
 
 
 def interval_text(interval: Interval) -> str:
@@ -58,13 +54,15 @@ def _over(record: QueryRecord) -> str:
     return interval_text(Interval.parse(record.interval)) if record.interval else _USUAL_RANGE
 
 
-def _literal(value: Any) -> str:
+def literal(value: Any) -> str:
     """Return *value* as a Python literal with double quotes, a tuple as a list."""
     match value:
+        case EllipsisType():
+            return "..."
         case str():
             return json.dumps(value, ensure_ascii=False)
         case tuple() | list():
-            return f"[{', '.join(map(_literal, value))}]"
+            return f"[{', '.join(map(literal, value))}]"
         case dict():
-            return "{" + ", ".join(f"{_literal(name)}: {_literal(member)}" for name, member in value.items()) + "}"
+            return "{" + ", ".join(f"{literal(name)}: {literal(member)}" for name, member in value.items()) + "}"
     return repr(value)

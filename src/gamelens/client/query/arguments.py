@@ -1,7 +1,6 @@
 """A query as an analyst types it, checked and made into values: what is asked, and how it is run.
 
-The keywords, defaults and `Args:` texts stand once, in `query_arguments` and `retention_arguments`.
-`signatures.accepts` gives them to the methods of both clients.
+The arguments are declared in `Client.query` and `Client.retention`: here they are checked.
 """
 
 from __future__ import annotations
@@ -14,9 +13,9 @@ from typing import Any, Final, TypeVar, get_args
 
 import msgspec
 
-from gamelens.catalog import ALIASES
+from gamelens.catalog import ALIASES, find_metric
 from gamelens.client.query.filter_expressions import parse_expression
-from gamelens.client.query.signatures import Fields, FrameKind, OnError, with_plain_types
+from gamelens.client.query.signatures import Fields, FrameKind, OnError
 from gamelens.client.tables.time_ranges import WHEN_UNAVAILABLE, TimeRange, WhenUnavailable
 from gamelens.errors import BadQuery
 from gamelens.receipts import QueryRecord
@@ -39,6 +38,10 @@ KINDS: Final[tuple[FrameKind, ...]] = get_args(FrameKind)
 ON_ERROR: Final[tuple[OnError, ...]] = get_args(OnError)
 
 
+_AS_GIVEN: Final = ("by", "every", "games", "studios", "since_days_ago", "other", "check", "fields", "sort")
+"""The arguments that a query and its record have alike."""
+
+
 class QuerySpec(msgspec.Struct, frozen=True, kw_only=True):
     """The content of a query, without its time range.
 
@@ -54,6 +57,7 @@ class QuerySpec(msgspec.Struct, frozen=True, kw_only=True):
         other: whether what *top* leaves out is a row of each bucket.
         check: whether the rows are compared with the answer that has no dimensions.
         fields: "all" for every field of the rows; None for the metric and its parts.
+        sort: the column by which the rows are ordered, largest first; None for the order of the service.
         ages: days since install of a query for retention; empty for rows.
 
     Raises:
@@ -72,6 +76,7 @@ class QuerySpec(msgspec.Struct, frozen=True, kw_only=True):
     other: bool = False
     check: bool = False
     fields: Fields | None = None
+    sort: str | None = None
     ages: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
@@ -92,6 +97,8 @@ class QuerySpec(msgspec.Struct, frozen=True, kw_only=True):
             raise BadQuery("check", self.check, "needs all values: leave top away")
         if self.top_of is not None and self.top_of not in (*self.by, *self.dimensions):
             raise BadQuery("top", self.typed_top, "must name a dimension of by", self.by, name=self.top_of)
+        if self.fields is not None:
+            one_of("fields", self.fields, get_args(Fields))
 
     def with_(self, **changes: Any) -> QuerySpec:
         """Return the query with other values of some fields."""
@@ -121,6 +128,16 @@ class QuerySpec(msgspec.Struct, frozen=True, kw_only=True):
     def titled(self) -> tuple[str, ...]:
         """The columns of ids that get a column of titles beside them."""
         return tuple(IDS[name] for name in self.by if name in IDS)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of the metrics, as far as the catalog knows them."""
+        columns = dict[str, None]()
+        for name in self.metrics:
+            known = find_metric(name)
+            shown = known.shown_columns(all_fields=self.fields == "all") if known is not None else {}
+            columns |= dict.fromkeys(shown.values())
+        return tuple(columns)
 
     @property
     def needs_total(self) -> bool:
@@ -162,119 +179,39 @@ class QueryArguments(msgspec.Struct, frozen=True, kw_only=True):
     progress: bool | None
 
 
-@with_plain_types
-def query_arguments(
-    metric: Names,
-    *,
-    by: Names | None = None,
-    over: TimeRange,
-    every: Granularity | None = None,
-    where: Where | None = None,
-    top: Top | None = None,
-    games: Names | None = None,
-    studios: Names | None = None,
-    when_unavailable: WhenUnavailable = "raise",
-    deadline_s: float | None = None,
-    on_error: OnError = "raise",
-    other: bool = False,
-    check: bool = False,
-    fields: Fields | None = None,
-    whole_buckets: bool = False,
-    to: FrameKind = "pandas",
-    progress: bool | None = None,
-    since_days_ago: int | None = None,
-) -> QueryArguments:
-    """Check the arguments of a query.
-
-    Args:
-        metric: a name, or several; an alias such as dau or arpdau is a metric too (`describe` has its definition).
-        by: dimensions, `game` and `studio` among them.
-        over: "last 30 complete days" (weeks, months), "yesterday", "last week", "last 7 days" with today in it, "month
-            to date", "November 2026", a date, a pair of dates (both days included), an `Interval`, or an ISO 8601
-            interval whose end is excluded. Words end with the available interval.
-        every: day, week (from Monday), month, or all for one number. None is the bucket that an alias is counted in,
-            such as month for mau, and day for every other metric.
-        where: an expression such as 'platform == "ios" and country_code in ["US", "NA"]', the same as an expression of
-            `dim`, or the service's own filter object.
-        top: rows to return of each bucket, largest first; None means all. {"country_code": 5} returns the five largest
-            countries of each game, studio or other dimension in *by*.
-        games: ids or titles to narrow to.
-        studios: ids or names to narrow to.
-        when_unavailable: "raise", "clip" to the available part, or "wait" for the rest.
-        deadline_s: seconds for everything, waiting included.
-        on_error: "raise" when a request fails for good, or "gaps": a frame without its rows, and a receipt that lists
-            the gap.
-        other: add a row `(other)` to each bucket, with what *top* leaves out. Of players and other numbers that do not
-            add up it takes one more request, for one bucket, or one for each game or studio that *top* ranks within.
-        check: compare the rows with the service's own total, and warn of any difference.
-        fields: "all" adds whatever else the service sent, such as `revenue_event_count`, the number of purchases. None
-            is one column for each metric, and the parts of a mean or ratio beside it.
-        whole_buckets: leave out a first and a last bucket of which *over*, or the data, has only a part.
-        to: "pandas"; "arrow" for a `pyarrow.Table` of the same columns, with the receipt in its metadata; "polars".
-        progress: a bar for work of more than two seconds: never, always, or (None) in a notebook or terminal.
-        since_days_ago: days since install, for returning_users and retention_retro.
+def query_arguments(given: Mapping[str, Any]) -> QueryArguments:
+    """Check the arguments of `Client.query`, by name.
 
     Raises:
         BadQuery: an argument has a value that is not allowed.
     """
-    metrics = as_names("metric", metric)
-    number, top_of = split_top(top)
-    bucket = _granularity(metrics, every)
+    metrics = as_names("metric", given["metric"])
+    number, top_of = split_top(given["top"])
+    bucket = _granularity(metrics, given["every"])
     spec = QuerySpec(
         metrics=metrics,
-        by=as_names("by", by),
+        by=as_names("by", given["by"]),
         every=bucket,
-        where=as_filter(where),
+        where=as_filter(given["where"]),
         top=number,
         top_of=top_of,
-        games=optional_names("games", games),
-        studios=optional_names("studios", studios),
-        since_days_ago=since_days_ago,
-        other=other,
-        check=check,
-        fields=None if fields is None else one_of("fields", fields, get_args(Fields)),
+        games=optional_names("games", given["games"]),
+        studios=optional_names("studios", given["studios"]),
+        **{name: given[name] for name in ("since_days_ago", "other", "check", "fields", "sort")},
     )
-    options = execution_options(
-        over, when_unavailable=when_unavailable, deadline_s=deadline_s, on_error=on_error, to=to
-    )
-    options = msgspec.structs.replace(options, whole_buckets=bucket if whole_buckets else None)
-    return QueryArguments(spec=spec, options=options, progress=progress)
+    if spec.sort is not None:
+        one_of("sort", spec.sort, ("timestamp", *dict.fromkeys([*spec.columns, *metrics])))
+    options = execution_options(given, whole_buckets=bucket if given["whole_buckets"] else None)
+    return QueryArguments(spec=spec, options=options, progress=given["progress"])
 
 
-@with_plain_types
-def retention_arguments(
-    days: int | Iterable[int],
-    *,
-    over: TimeRange,
-    by: Names | None = None,
-    games: Names | None = None,
-    studios: Names | None = None,
-    where: Where | None = None,
-    when_unavailable: WhenUnavailable = "raise",
-    deadline_s: float | None = None,
-    on_error: OnError = "raise",
-    to: FrameKind = "pandas",
-    progress: bool | None = None,
-) -> QueryArguments:
-    """Check the arguments of a query for retention.
-
-    Args:
-        days: ages in days after install, one or several.
-        over: the install days; as in `query`.
-        by: dimensions of the install event, `game` and `studio` among them.
-        games: ids or titles to narrow to.
-        studios: ids or names to narrow to.
-        where: as in `query`.
-        when_unavailable: "raise", "clip" to the available part, or "wait" for the rest.
-        deadline_s: seconds for everything, waiting included.
-        on_error: "raise" when a request fails for good, or "gaps": NA where an answer is missing, and a receipt that
-            lists the gap.
-        to: "pandas", "arrow" or "polars"; as in `query`.
-        progress: a bar for work of more than two seconds: never, always, or (None) in a notebook or terminal.
+def retention_arguments(given: Mapping[str, Any]) -> QueryArguments:
+    """Check the arguments of `Client.retention`, by name.
 
     Raises:
         BadQuery: an argument has a value that is not allowed.
     """
+    days = given["days"]
     ages = tuple(days) if isinstance(days, Iterable) else (days,)
     if not ages or len(set(ages)) < len(ages):
         raise BadQuery("days", list(ages), "must name at least one age, and none twice")
@@ -284,15 +221,12 @@ def retention_arguments(
     spec = QuerySpec(
         metrics=("retention",),
         ages=ages,
-        by=as_names("by", by),
-        where=as_filter(where),
-        games=optional_names("games", games),
-        studios=optional_names("studios", studios),
+        by=as_names("by", given["by"]),
+        where=as_filter(given["where"]),
+        games=optional_names("games", given["games"]),
+        studios=optional_names("studios", given["studios"]),
     )
-    options = execution_options(
-        over, when_unavailable=when_unavailable, deadline_s=deadline_s, on_error=on_error, to=to
-    )
-    return QueryArguments(spec=spec, options=options, progress=progress)
+    return QueryArguments(spec=spec, options=execution_options(given), progress=given["progress"])
 
 
 def _granularity(metrics: Sequence[str], every: Granularity | None) -> Granularity:
@@ -316,27 +250,21 @@ def _granularity(metrics: Sequence[str], every: Granularity | None) -> Granulari
     return default if every is None else every
 
 
-def execution_options(
-    over: TimeRange,
-    *,
-    deadline_s: float | None,
-    on_error: str,
-    when_unavailable: str = "raise",
-    to: str = "pandas",
-) -> ExecutionOptions:
-    """Return the checked options of a query.
+def execution_options(given: Mapping[str, Any], *, whole_buckets: Granularity | None = None) -> ExecutionOptions:
+    """Return the checked options of a query that has the arguments *given*.
 
     Raises:
         BadQuery: a word that is not allowed, or a deadline that is not a number.
     """
-    if deadline_s is not None:
-        check_seconds("deadline_s", deadline_s)
+    if given["deadline_s"] is not None:
+        check_seconds("deadline_s", given["deadline_s"])
     return ExecutionOptions(
-        over=over,
-        when_unavailable=one_of("when_unavailable", when_unavailable, WHEN_UNAVAILABLE),
-        deadline_s=deadline_s,
-        on_error=one_of("on_error", on_error, ON_ERROR),
-        to=check_kind(to),
+        over=given.get("over", ""),
+        when_unavailable=one_of("when_unavailable", given.get("when_unavailable", "raise"), WHEN_UNAVAILABLE),
+        deadline_s=given["deadline_s"],
+        on_error=one_of("on_error", given["on_error"], ON_ERROR),
+        to=check_kind(given.get("to", "pandas")),
+        whole_buckets=whole_buckets,
     )
 
 
@@ -435,19 +363,25 @@ def query_record(spec: QuerySpec, over: TimeRange, interval: str | None = None) 
     """Return the record of a query: the arguments as they were given, *over* as text and, resolved, as *interval*."""
     return QueryRecord(
         metric=spec.metrics if len(spec.metrics) > 1 else spec.metrics[0],
-        by=spec.by,
         over=over_text(over),
-        every=spec.every,
         where=wire_filter(spec.where) if spec.where is not None else None,
         top=spec.typed_top,
-        games=spec.games,
-        studios=spec.studios,
-        since_days_ago=spec.since_days_ago,
-        other=spec.other,
-        check=spec.check,
-        fields=spec.fields,
         days=spec.ages,
         interval=interval,
+        **{name: getattr(spec, name) for name in _AS_GIVEN},
+    )
+
+
+def recorded_spec(record: QueryRecord) -> QuerySpec:
+    """Return the query that *record* is of."""
+    number, top_of = split_top(record.top)
+    return QuerySpec(
+        metrics=record.metrics,
+        where=as_filter(record.where),
+        top=number,
+        top_of=top_of,
+        ages=record.days,
+        **{name: getattr(record, name) for name in _AS_GIVEN},
     )
 
 

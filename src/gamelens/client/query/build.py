@@ -296,10 +296,9 @@ def _column_names(
     known, strange = list[dict[str, str]](), list[dict[str, str]]()
     for rows in metrics:
         fields, metric = [name for name in rows.table.column_names if name not in keys], find_metric(rows.metric)
-        columns = metric.columns if metric is not None else {}
-        shown = dict.fromkeys([*metric.shown, *(columns if all_fields else ())]) if metric is not None else {}
-        known.append({name: columns[name] for name in shown if name in fields})
-        others = [name for name in fields if name not in columns]
+        shown = metric.shown_columns(all_fields=all_fields).items() if metric is not None else ()
+        known.append({name: column for name, column in shown if name in fields})
+        others = [name for name in fields if metric is None or name not in metric.columns]
         is_only = metric is None and len(others) == 1
         strange.append({name: rows.metric if is_only else name for name in others})
     taken = Counter([*keys, *{column for names in known for column in names.values()}])

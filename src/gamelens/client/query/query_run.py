@@ -19,6 +19,7 @@ from typing import Any, Final
 
 import msgspec
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from gamelens.catalog import ALIASES, DIMENSIONS, METRICS
 from gamelens.client.answer_cache import AnswerCache, CachedRows, CacheKey
@@ -26,7 +27,7 @@ from gamelens.client.connection.event_loop import gather
 from gamelens.client.connection.metrics_api import MetricsApi, UnlistedError
 from gamelens.client.limits.deadline import Deadline
 from gamelens.client.query import retention
-from gamelens.client.query.arguments import GAME_ID, STUDIO_ID, ExecutionOptions, QuerySpec, query_record
+from gamelens.client.query.arguments import GAME_ID, STUDIO_ID, ExecutionOptions, QuerySpec, one_of, query_record
 from gamelens.client.query.build import MetricRows, TableBuilder, default_limit_warning, join_metrics
 from gamelens.client.query.data_frames import add_titles, to_frame, unique_game_titles, unique_studio_names
 from gamelens.client.query.planner import (
@@ -232,6 +233,9 @@ class QueryRun:
         built = await self._fetch(plans)
         if not spec.ages:
             table = await asyncio.to_thread(self._side_by_side, plans, built, all_fields=spec.fields == "all")
+            if spec.sort is not None:
+                one_of("sort", spec.sort, tuple(table.column_names))  # of a metric that the catalog does not know
+                table = table.take(pc.sort_indices(table, [(spec.sort, "descending")]))
             return await self._finish(spec, table, plans[0].dimensions)
         missing = {age: self._missing_days(age) for age in (None, *spec.ages)}
         rows = await asyncio.to_thread(retention.table, spec, sent, built, self.times, missing, self.studio_of_game)

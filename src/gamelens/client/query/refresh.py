@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gamelens.catalog import find_metric
-from gamelens.client.query.arguments import QuerySpec, as_filter, split_top
+from gamelens.client.query.arguments import QuerySpec, recorded_spec
 from gamelens.client.query.data_frames import TITLES, to_table
 from gamelens.client.tables.table_differences import FieldChange, Restatement, field_changes, rows_changed
 from gamelens.client.tables.table_operations import TIMESTAMP, bucket_starts, drop_zero_rows
@@ -54,22 +54,7 @@ def previous_result(frame: Any) -> PreviousResult:
         raise BadQuery(
             "frame", type(frame).__name__, "has no receipt: pass a frame as query() or retention() returned it"
         )
-    number, top_of = split_top(asked.top)
-    spec = QuerySpec(
-        metrics=asked.metrics,
-        by=asked.by,
-        every=asked.every,
-        where=as_filter(asked.where),
-        top=number,
-        top_of=top_of,
-        games=asked.games,
-        studios=asked.studios,
-        since_days_ago=asked.since_days_ago,
-        other=asked.other,
-        check=asked.check,
-        fields=asked.fields,
-        ages=asked.days,
-    )
+    spec = recorded_spec(asked)
     if missing := _missing_columns(spec, frame.columns):
         raise BadQuery("frame", missing, "are columns it no longer has: pass it as query() or retention() returned it")
     return PreviousResult(spec, interval, receipt.gaps, receipt)
@@ -183,9 +168,5 @@ def _missing_buckets(previous: PreviousResult, metric: str) -> Iterator[datetime
 
 def _missing_columns(spec: QuerySpec, columns: Collection[str]) -> list[str]:
     """Return the columns that a frame of *spec* has and *columns* lack."""
-    needed = dict.fromkeys([TIMESTAMP, *spec.dimensions])
-    if spec.metrics == (RETENTION,):
-        needed |= dict.fromkeys([AGE, RETENTION, "installs", "returned"])
-    for metric in filter(None, map(find_metric, spec.metrics)):
-        needed |= dict.fromkeys(metric.columns[name] for name in (metric.columns if spec.fields else metric.shown))
-    return [name for name in needed if name not in columns]
+    ages = (AGE, RETENTION, "installs", "returned") if spec.metrics == (RETENTION,) else spec.columns
+    return [name for name in (TIMESTAMP, *spec.dimensions, *ages) if name not in columns]

@@ -1,13 +1,18 @@
-"""Signatures that methods take from a parser of arguments, in plain types."""
+"""How the methods of the clients show their arguments, and refuse those that do not exist.
+
+The arguments of a query are declared in `Client.query`: names, types, defaults, and words in its docstring. `plan`, the
+asynchronous client and the command line take them from there.
+"""
 
 from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from functools import wraps
 from typing import Any, Concatenate, Final, Literal, ParamSpec, TypeVar, cast, get_args
 
+import msgspec
 from msgspec import UNSET
 
 from gamelens.client.tables.time_ranges import USUAL_RANGE, WhenUnavailable
@@ -22,20 +27,40 @@ Q = TypeVar("Q")
 R = TypeVar("R")
 S = TypeVar("S")
 
-_WORDS: Final = {
+WORDS: Final = {
     "Fields": Fields,
     "FrameKind": FrameKind,
     "Granularity": Granularity,
     "OnError": OnError,
     "WhenUnavailable": WhenUnavailable,
 }
+"""Types of arguments that are one of several words."""
 _PLAIN: Final = {
     "Names": "str | list[str]",
     "TimeRange": "str | date | tuple | Interval",
     "Top": "int | dict",
     "Where": "str | Filter | dict",
-    **{name: " | ".join(f'"{word}"' for word in get_args(words)) for name, words in _WORDS.items()},
+    **{name: " | ".join(f'"{word}"' for word in get_args(words)) for name, words in WORDS.items()},
 }
+
+
+class Argument(msgspec.Struct, frozen=True):
+    """An argument of a method: its name, its type as it is written, its default, and what `Args:` says of it."""
+
+    name: str
+    type: str
+    default: Any
+    words: str
+
+
+class ArgumentError(BadQuery, TypeError):
+    """An argument that is missing or does not exist."""
+
+    def amended(self, call: str) -> str:
+        """Return *call* with the argument that was meant."""
+        if self.is_missing and self.field == "over":
+            return with_argument(call, f'over="{USUAL_RANGE}"')
+        return super().amended(call)
 
 
 class PlainType(str):
@@ -45,6 +70,67 @@ class PlainType(str):
 
     def __repr__(self) -> str:
         return str(self)
+
+
+def typed(method: Callable[P, R]) -> Callable[P, R]:
+    """Return *method* with plain types in `help`, and with errors that name the argument that was meant."""
+    signature = inspect.signature(method)
+
+    @wraps(method)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        _check_call(signature, args, kwargs)
+        return method(*args, **kwargs)
+
+    return with_plain_types(call)
+
+
+def takes(
+    declared: Callable[Concatenate[S, P], object], parse: Callable[[Mapping[str, Any]], Q]
+) -> Callable[[Callable[[S, Q], R]], Callable[Concatenate[S, P], R]]:
+    """Return a decorator that gives a method the arguments of another one, *declared*.
+
+    The method itself takes one argument: what *parse* makes of them, by name. Its docstring gets their `Args:`.
+    """
+    signature = inspect.signature(declared)
+
+    def decorate(method: Callable[[S, Q], R]) -> Callable[Concatenate[S, P], R]:
+        @wraps(method)
+        def call(self: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
+            _check_call(signature, (self, *args), kwargs)
+            bound = signature.bind(self, *args, **kwargs)
+            bound.apply_defaults()
+            return method(self, parse(bound.arguments))
+
+        arguments = (inspect.getdoc(declared) or "").partition("\n\nArgs:")[2].partition("\n\nRaises:")[0]
+        text, heading, errors = (inspect.getdoc(method) or "").partition("\n\nRaises:")
+        call.__doc__ = f"{text}\n\nArgs:{arguments}{heading}{errors}"
+        returned = inspect.signature(method).return_annotation
+        shown = cast("Any", call)
+        shown.__signature__ = signature.replace(return_annotation=_plain(returned))
+        del shown.__wrapped__  # `inspect.unwrap` would lead to *method* and its one argument
+        call.__annotations__ = {**declared.__annotations__, "return": returned}
+        return call
+
+    return decorate
+
+
+def awaited(method: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, R]]:
+    """Return *method* of `Client` as a coroutine: its arguments are checked when it is awaited."""
+
+    @wraps(method)
+    async def call(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        result: R = await cast("Any", method(self, *args, **kwargs))
+        return result
+
+    return call
+
+
+def arguments_of(method: Callable[..., Any]) -> Iterator[Argument]:
+    """Yield the arguments of *method*, but for `self`."""
+    section = (inspect.getdoc(method) or "").partition("\n\nArgs:\n")[2].partition("\n\n")[0]
+    words = {name: " ".join(text.split()) for name, text in re.findall(r"^    (\w+): ((?:.|\n {8})*)", section, re.M)}
+    for name, parameter in [*inspect.signature(method).parameters.items()][1:]:
+        yield Argument(name, method.__annotations__[name], parameter.default, words.get(name, ""))
 
 
 def with_plain_types(function: S) -> S:
@@ -64,76 +150,21 @@ def _plain(annotation: object) -> object:
     return PlainType(re.sub(r"\w+", lambda word: _PLAIN.get(word[0], word[0]), annotation))
 
 
-def accepts(parse: Callable[P, Q]) -> Callable[[Callable[[S, Q], R]], Callable[Concatenate[S, P], R]]:
-    """Return a decorator that gives a method the parameters of *parse*.
-
-    The method itself takes one argument, the value that *parse* returns. Type checkers, `help` and completion see the
-    parameters of *parse*; the docstring of the method gets its `Args:`. A coroutine method stays one: its arguments
-    are checked when it is awaited.
-    """
-
-    def decorate(method: Callable[[S, Q], R]) -> Callable[Concatenate[S, P], R]:
-        @wraps(method)
-        def call(self: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
-            _check_call(parse, args, kwargs)
-            return method(self, parse(*args, **kwargs))
-
-        @wraps(method)
-        async def call_async(self: S, /, *args: P.args, **kwargs: P.kwargs) -> Any:
-            _check_call(parse, args, kwargs)
-            return await cast("Any", method(self, parse(*args, **kwargs)))
-
-        is_async = inspect.iscoroutinefunction(method)
-        decorated = cast("Callable[Concatenate[S, P], R]", call_async if is_async else call)
-        _show_parameters(decorated, method, parse)
-        return decorated
-
-    return decorate
-
-
-class ArgumentError(BadQuery, TypeError):
-    """An argument that is missing or does not exist."""
-
-    def amended(self, call: str) -> str:
-        """Return *call* with the argument that was meant."""
-        if self.is_missing and self.field == "over":
-            return with_argument(call, f'over="{USUAL_RANGE}"')
-        return super().amended(call)
-
-
-def _check_call(parse: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """Refuse arguments that *parse* does not take.
+def _check_call(signature: inspect.Signature, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Refuse arguments that do not fit *signature*.
 
     Raises:
         ArgumentError: one is missing, does not exist, or is given without its name.
     """
-    signature = inspect.signature(parse)
+    names = [*signature.parameters][1:]
     for name in kwargs:
-        if name not in signature.parameters:
-            raise ArgumentError("argument", name, "does not exist", signature.parameters)
+        if name not in names:
+            raise ArgumentError("argument", name, "does not exist", names)
     try:
         bound = signature.bind_partial(*args, **kwargs).arguments
     except TypeError as error:
         raise ArgumentError("arguments", UNSET, f"do not fit: {error}. All but the first need their name") from None
     for name, parameter in signature.parameters.items():
         if parameter.default is parameter.empty and name not in bound:
-            raise ArgumentError(
-                name, UNSET, "is missing" + (f', such as over="{USUAL_RANGE}"' if name == "over" else "")
-            )
-
-
-def _show_parameters(decorated: Any, method: Callable[..., Any], parse: Callable[..., Any]) -> None:
-    """Give *decorated* the signature and docstring of *method* with the parameters of *parse*."""
-    signature = inspect.signature(method)
-    first = next(iter(signature.parameters.values()))
-    decorated.__signature__ = signature.replace(parameters=[first, *inspect.signature(parse).parameters.values()])
-    del decorated.__wrapped__  # `inspect.unwrap` would lead back to *method* and its one parameter
-    decorated.__annotations__ = {**parse.__annotations__, "return": method.__annotations__["return"]}
-    decorated.__doc__ = with_arguments_of(parse, inspect.getdoc(method) or "")
-
-
-def with_arguments_of(parse: Callable[..., Any], doc: str) -> str:
-    """Return *doc* with the `Args:` section of *parse* before its own `Raises:`."""
-    arguments = (inspect.getdoc(parse) or "").partition("\n\nArgs:")[2].partition("\n\nRaises:")[0]
-    text, heading, errors = doc.partition("\n\nRaises:")
-    return f"{text}\n\nArgs:{arguments}{heading}{errors}"
+            example = f', such as over="{USUAL_RANGE}"' if name == "over" else ""
+            raise ArgumentError(name, UNSET, f"is missing{example}")

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, Final
 import ipywidgets
 from pandas import DataFrame
 
-from gamelens.client.base_client import BaseClient
+from gamelens.client.async_client import AsyncClient
+from gamelens.client.base_client import BaseClient, quiet_copy
 from gamelens.client.connection.event_loop import gather
 from gamelens.client.query.arguments import Where
 from gamelens.client.query.signatures import with_plain_types
-from gamelens.client.quiet_clients import QuietAsyncClient
 from gamelens.client.tables.time_ranges import TimeRange
 from gamelens.errors import BadQuery, Retryable
 from gamelens.notebook import charts
@@ -48,7 +48,7 @@ class Explorer(WidgetWithStaticView):
     """
 
     def __init__(self, lens: BaseClient, picked: FormQuery, *, name: str) -> None:
-        self._lens = QuietAsyncClient(lens)
+        self._lens = quiet_copy(lens, AsyncClient)
         self._name = name
         self._lock = RLock()
         self._answers, self._lists, self._values = LatestTask(), LatestTask(quiet_s=0.0), LatestTask()

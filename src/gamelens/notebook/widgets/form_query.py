@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
+from gamelens.analysis.tidy_frames.query_text import literal
 from gamelens.catalog import ALIASES, DIMENSIONS, METRICS
 from gamelens.client.query.arguments import Where, as_filter
 from gamelens.client.tables.time_ranges import TimeRange
@@ -68,7 +69,7 @@ class FormQuery(msgspec.Struct, frozen=True, kw_only=True):
 
     def code(self, name: str = "lens") -> str:
         """Return the call of the query as a notebook cell. *name* is the name of the client there."""
-        parts = [_literal(self.metric), *(f"{key}={_literal(value)}" for key, value in self.arguments().items())]
+        parts = [literal(self.metric), *(f"{key}={literal(value)}" for key, value in self.arguments().items())]
         line = f"{name}.query({', '.join(parts)})"
         return line if len(line) <= _LINE else f"{name}.query(\n" + "".join(f"    {part},\n" for part in parts) + ")"
 
@@ -119,17 +120,3 @@ def only_match(where: Where | None) -> tuple[str, tuple[str, ...]] | None:
 
 def _one_or_all(names: tuple[str, ...]) -> str | list[str]:
     return names[0] if len(names) == 1 else list(names)
-
-
-def _literal(value: Any) -> str:
-    """Return *value* as a Python literal, texts in double quotes unless they contain one."""
-    match value:
-        case str():
-            return f'"{repr(chr(39) + value)[2:]}' if '"' not in value else repr(value)
-        case list():
-            return f"[{', '.join(map(_literal, value))}]"
-        case tuple():
-            return f"({', '.join(map(_literal, value))})"
-        case dict():
-            return "{" + ", ".join(f"{_literal(key)}: {_literal(part)}" for key, part in value.items()) + "}"
-    return repr(value)

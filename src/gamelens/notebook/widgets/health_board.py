@@ -14,8 +14,8 @@ from pandas import DataFrame, Series
 
 from gamelens._text import format_number
 from gamelens.analysis import health
-from gamelens.client.base_client import BaseClient
-from gamelens.client.quiet_clients import QuietClient
+from gamelens.client.base_client import BaseClient, quiet_copy
+from gamelens.client.sync_client import Client
 from gamelens.errors import BadQuery
 from gamelens.notebook import charts, health_check
 from gamelens.notebook.labels import escape, plain, shorten
@@ -60,7 +60,7 @@ class HealthBoard(WidgetWithStaticView):
     """
 
     def __init__(self, lens: BaseClient, **check_arguments: Any) -> None:
-        self._lens = QuietClient(lens)
+        self._lens = quiet_copy(lens, Client)
         self._check_arguments = check_arguments
         self._board_task, self._drill_task = LatestTask(quiet_s=0.0), LatestTask(quiet_s=0.1)
         self.seen: health_check.HealthReport | None = None
