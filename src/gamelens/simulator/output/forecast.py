@@ -9,11 +9,15 @@ sessions.
 
 from __future__ import annotations
 
+import gzip
 from dataclasses import dataclass
+from datetime import date
 from typing import Final
 
+import msgspec
 import numpy as np
 
+from gamelens.simulator.output.play import BLOCK_PLAYERS, VERSION, BlockTask, first_day, play_task, requests_of
 from gamelens.simulator.population.ad_waterfall import outages, price_factors, tiers_of, waterfall_of
 from gamelens.simulator.population.arrays import Flags, Floats, Ints, shares
 from gamelens.simulator.population.behaviour import PlayedBlock
@@ -29,6 +33,89 @@ from gamelens.wire.currencies import USD_PER_UNIT
 
 _NODES: Final = 64
 """Nodes of the Gauss-Hermite rule over the log-normal median price of payers."""
+
+
+class GameExpectation(msgspec.Struct, frozen=True):
+    """The expected values of a game, incidents included.
+
+    Daily active users and retention are in closed form (`forecast`). Events, ads and revenue, in US dollars, are
+    estimated from a simulated sample.
+    """
+
+    title: str
+    players: int
+    events: int
+    dau: float
+    d1: float
+    d7: float
+    d28: float
+    ads_shown: int
+    ad_revenue_usd: float
+    revenue_usd: float
+
+
+class Expectation(msgspec.Struct, frozen=True):
+    """The expected output of a scenario, in which only the number of players is exact.
+
+    *version* is that of the generator, *dau* the mean number of daily active users.
+    """
+
+    version: int
+    players: int
+    events: int
+    requests: int
+    body_bytes: int
+    gzipped_bytes: int
+    dau: float
+    ads_shown: int
+    ad_revenue_usd: float
+    revenue_usd: float
+    games: tuple[GameExpectation, ...]
+
+
+def expect(scenario: Scenario, *, ends_on: date | None = None) -> Expectation:
+    """Return the expected output of `play`, from one simulated block of each game."""
+    begins = first_day(scenario, ends_on)
+    games, requests, body_bytes, gzipped_bytes = [], 0.0, 0.0, 0.0
+    for number, (game, players) in enumerate(zip(scenario.games, scenario.players_by_game(), strict=True)):
+        forecast = GameForecast(game, scenario=scenario, first_weekday=begins.weekday())
+        played_days = players * float(forecast.present.sum())
+        task = BlockTask(game=number, block=0, players=min(players, BLOCK_PLAYERS))
+        block, ids = play_task(scenario, begins, task)
+        batches, _ = requests_of(scenario, begins, task, block, ids, game_id="", is_recorded=False)
+        sampled_events, sampled_play = sum(batch.events for batch in batches), SampledPlay.of(block)
+        events = round(sampled_events * played_days / max(int(block.players.active.sum()), 1))
+        requests += len(batches) * events / max(sampled_events, 1)
+        body_bytes += sum(len(batch.body) for batch in batches) * events / max(sampled_events, 1)
+        gzipped = sum(len(gzip.compress(batch.body, 6)) for batch in batches)
+        gzipped_bytes += gzipped * events / max(sampled_events, 1)
+        ads_shown, ad_revenue_usd = forecast.ads(sampled_play)
+        games.append(
+            GameExpectation(
+                title=game.title,
+                players=players,
+                events=events,
+                dau=played_days / scenario.days,
+                **{f"d{day}": forecast.retention(day) for day in (1, 7, 28)},
+                ads_shown=round(players * ads_shown),
+                ad_revenue_usd=round(players * ad_revenue_usd, 2),
+                revenue_usd=round(players * forecast.revenue(sampled_play), 2),
+            )
+        )
+    total = sum(game.events for game in games)
+    return Expectation(
+        version=VERSION,
+        players=scenario.players,
+        events=total,
+        requests=round(requests),
+        body_bytes=round(body_bytes),
+        gzipped_bytes=round(gzipped_bytes),
+        dau=sum(game.dau for game in games),
+        ads_shown=sum(game.ads_shown for game in games),
+        ad_revenue_usd=round(sum(game.ad_revenue_usd for game in games), 2),
+        revenue_usd=round(sum(game.revenue_usd for game in games), 2),
+        games=tuple(games),
+    )
 
 
 @dataclass(frozen=True, eq=False, slots=True)
