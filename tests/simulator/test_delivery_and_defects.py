@@ -28,7 +28,7 @@ from gamelens.simulator.events.delivery_times import IN_2100_S, YEAR_S, EventDel
 from gamelens.simulator.output.play import BlockTask, first_day, play_task
 from gamelens.simulator.population.behaviour import PlayedBlock
 from gamelens.simulator.population.session_times import CONNECTIONS
-from gamelens.simulator.scenarios.delivery_profile import DeliveryProfile
+from gamelens.simulator.scenarios.scenario import DeliveryProfile
 from gamelens.wire.limits import BODY_BYTES
 from support.played_scenario import ENDS_ON, GAME_IDS, PlayedScenario
 

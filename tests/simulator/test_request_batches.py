@@ -15,7 +15,7 @@ from gamelens.simulator.events.delivery_times import draw_delivery
 from gamelens.simulator.events.request_batches import BATCH_EVENTS
 from gamelens.simulator.output.play import BlockTask, first_day, play_task
 from gamelens.simulator.population.session_times import CONNECTIONS
-from gamelens.simulator.scenarios.delivery_profile import DeliveryProfile
+from gamelens.simulator.scenarios.scenario import DeliveryProfile
 from support.played_scenario import ENDS_ON, GAME_IDS
 
 pytestmark = pytest.mark.slow

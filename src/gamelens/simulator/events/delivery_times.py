@@ -14,7 +14,7 @@ import numpy as np
 from gamelens.simulator.population.arrays import Flags, Ints, pick, run_starts, shares
 from gamelens.simulator.population.behaviour import EventSlot, PlayedBlock
 from gamelens.simulator.population.session_times import CONNECTIONS, DAY_S, Sessions
-from gamelens.simulator.scenarios.delivery_profile import Clock, DeliveryProfile
+from gamelens.simulator.scenarios.scenario import Clock, DeliveryProfile
 from gamelens.wire.limits import SUBMIT_PERIOD_S
 
 YEAR_S: Final = 365 * DAY_S

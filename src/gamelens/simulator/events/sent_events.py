@@ -18,7 +18,7 @@ from gamelens.simulator.events.delivery_times import HOUR_S, RESEND_AFTER_S, Eve
 from gamelens.simulator.events.event_columns import CATEGORIES
 from gamelens.simulator.events.event_json import SDK_VERSION, BlockIds, Event, draw_uuids, join_events
 from gamelens.simulator.population.behaviour import EventSlot, PlayedBlock
-from gamelens.simulator.scenarios.delivery_profile import DirtProfile
+from gamelens.simulator.scenarios.scenario import DirtProfile
 
 REPEATED: Final = "repeated"
 REJECTED: Final = "rejected"

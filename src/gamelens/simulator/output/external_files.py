@@ -259,8 +259,8 @@ def easter(year: int) -> date:
 def _weekday_of(year: int, month: int, weekday: str, nth: int) -> date:
     """Return the *nth* *weekday* of the month, from 1, or the last for -1."""
     start = np.datetime64(f"{year}-{month:02}") + np.timedelta64(1 if nth < 0 else 0, "M")
-    found: date = np.busday_offset(start, nth if nth < 0 else nth - 1, roll="forward", weekmask=weekday).item()
-    return found
+    nth_weekday = np.busday_offset(start, nth if nth < 0 else nth - 1, roll="forward", weekmask=weekday)
+    return date.fromisoformat(str(nth_weekday))
 
 
 def _csv(header: Row, rows: Iterable[Row]) -> str:
