@@ -30,11 +30,10 @@ from gamelens.simulator.events.request_batches import (
     send_block,
 )
 from gamelens.simulator.events.sent_events import SentEvent
-from gamelens.simulator.ledger.ledger_columns import EPOCH
 from gamelens.simulator.population.behaviour import PlayedBlock, play_block
 from gamelens.simulator.population.installs import plan_installs
 from gamelens.simulator.population.players import draw_players
-from gamelens.simulator.population.session_times import DAY_S
+from gamelens.simulator.population.session_times import DAY_S, EPOCH
 from gamelens.simulator.scenarios.game_profile import GameProfile
 from gamelens.simulator.scenarios.scenario import Scenario
 

@@ -14,10 +14,9 @@ from gamelens.errors import BadQuery
 from gamelens.simulator.events.defects import time_fragment
 from gamelens.simulator.events.event_columns import SCHEMA, ledger_rows_of
 from gamelens.simulator.events.event_json import Event, encode_events, join_events
-from gamelens.simulator.ledger.ledger_columns import EPOCH
 from gamelens.simulator.output.play import block_tasks, checked_ids, first_day, play_task
 from gamelens.simulator.population.behaviour import EventSlot
-from gamelens.simulator.population.session_times import DAY_S
+from gamelens.simulator.population.session_times import DAY_S, EPOCH
 
 if TYPE_CHECKING:
     from gamelens.simulator.ledger.ledger import Ledger

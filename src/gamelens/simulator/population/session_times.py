@@ -6,6 +6,7 @@ Sessions of a player never overlap, and never run into a day on which the player
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import date
 from typing import Final
 
 import numpy as np
@@ -23,6 +24,7 @@ from gamelens.simulator.scenarios.game_profile import GameProfile
 from gamelens.simulator.scenarios.scenario import Scenario
 
 DAY_S: Final = 86_400
+EPOCH: Final = date(1970, 1, 1)
 SESSION_GAP_S: Final = 30
 """Shortest time between two sessions of a player. Later ones are delayed to keep it."""
 WEEKDAY_HOURS: Final = (6, 4, 3, 2, 2, 3, 6, 11, 14, 14, 14, 15, 18, 17, 15, 15, 17, 20, 23, 26, 28, 27, 21, 12)
