@@ -190,15 +190,9 @@ def _spend(scenario: Scenario, days: Sequence[date], usd_per_eur: Floats) -> lis
     lines: list[Row] = []
     for row_place, (key, amount) in enumerate(rows):
         cents = round(100 * amount)
-        first = cents * 9 // 10 if row_place in split_rows else cents
-        lines.append((*key, _euros(first)))
-        if row_place in split_rows:
-            lines.append((*key, _euros(cents - first)))
+        parts = (cents * 9 // 10, cents - cents * 9 // 10) if row_place in split_rows else (cents,)
+        lines += [(*key, f"€{part // 100}.{part % 100:02}") for part in parts]
     return sorted(lines)
-
-
-def _euros(cents: int) -> str:
-    return f"€{cents // 100}.{cents % 100:02}"
 
 
 def _ranks(scenario: Scenario, days: Sequence[date]) -> Iterator[Row]:
