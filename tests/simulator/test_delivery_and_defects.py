@@ -24,7 +24,7 @@ from gamelens.simulator.events.defects import (
     BodyDefect,
     enlarge_body,
 )
-from gamelens.simulator.events.delivery_times import IN_2100_S, YEAR_S, EventDelivery, draw_delivery
+from gamelens.simulator.events.sent_events import IN_2100_S, YEAR_S, EventDelivery, draw_delivery
 from gamelens.simulator.output.play import BlockTask, first_day, play_task
 from gamelens.simulator.population.behaviour import PlayedBlock
 from gamelens.simulator.population.session_times import CONNECTIONS

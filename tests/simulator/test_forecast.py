@@ -12,8 +12,7 @@ import pytest
 from gamelens.simulator import Scenario, expect, load_scenario
 from gamelens.simulator.output.forecast import GameForecast
 from gamelens.simulator.population.behaviour import PlayedBlock, play_block
-from gamelens.simulator.population.experiment_arms import mixture_of
-from gamelens.simulator.population.installs import plan_installs
+from gamelens.simulator.population.installs import mixture_of, plan_installs
 from gamelens.simulator.population.players import Players, draw_players
 from gamelens.simulator.scenarios.timeline import BadBuild, GameSilence, Incident, NetworkOutage, PriceChange
 from gamelens.wire.currencies import USD_PER_UNIT

@@ -20,8 +20,7 @@ from gamelens.simulator.output.play import BLOCK_PLAYERS, VERSION, BlockTask, fi
 from gamelens.simulator.population.ad_waterfall import outages, price_factors, tiers_of, waterfall_of
 from gamelens.simulator.population.arrays import Flags, Floats, shares
 from gamelens.simulator.population.behaviour import PlayedBlock
-from gamelens.simulator.population.experiment_arms import activity_of, arms_of, steps
-from gamelens.simulator.population.installs import open_days, plan_installs
+from gamelens.simulator.population.installs import activity_of, arms_of, open_days, plan_installs, steps
 from gamelens.simulator.population.monetisation import price_weights
 from gamelens.simulator.population.players import staying_share
 from gamelens.simulator.population.session_times import SATURDAY
