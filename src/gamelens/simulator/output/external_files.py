@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date, timedelta
 from typing import Final
 
@@ -55,81 +55,41 @@ _DAILY_STEP: Final = 0.004
 _SATURDAY: Final = 5
 _COUNTRY_NAMES: Final = {"GB": "UK"}
 
-_FIXED: Final[dict[str, tuple[tuple[int, int, str], ...]]] = {
-    "US": (
-        (1, 1, "New Year's Day"),
-        (6, 19, "Juneteenth"),
-        (7, 4, "Independence Day"),
-        (11, 11, "Veterans Day"),
-        (12, 25, "Christmas Day"),
-    ),
-    "GB": ((1, 1, "New Year's Day"), (12, 25, "Christmas Day"), (12, 26, "Boxing Day")),
+_FIXED: Final = {
+    "US": "1/1 New Year's Day, 6/19 Juneteenth, 7/4 Independence Day, 11/11 Veterans Day, 12/25 Christmas Day",
+    "GB": "1/1 New Year's Day, 12/25 Christmas Day, 12/26 Boxing Day",
     "JP": (
-        (1, 1, "New Year's Day"),
-        (2, 11, "National Foundation Day"),
-        (2, 23, "Emperor's Birthday"),
-        (4, 29, "Showa Day"),
-        (5, 3, "Constitution Day"),
-        (5, 4, "Greenery Day"),
-        (5, 5, "Children's Day"),
-        (8, 11, "Mountain Day"),
-        (11, 3, "Culture Day"),
-        (11, 23, "Labour Thanksgiving Day"),
+        "1/1 New Year's Day, 2/11 National Foundation Day, 2/23 Emperor's Birthday, 4/29 Showa Day, "
+        "5/3 Constitution Day, 5/4 Greenery Day, 5/5 Children's Day, 8/11 Mountain Day, 11/3 Culture Day, "
+        "11/23 Labour Thanksgiving Day"
     ),
     "DE": (
-        (1, 1, "New Year's Day"),
-        (5, 1, "Labour Day"),
-        (10, 3, "German Unity Day"),
-        (12, 25, "Christmas Day"),
-        (12, 26, "Second Day of Christmas"),
+        "1/1 New Year's Day, 5/1 Labour Day, 10/3 German Unity Day, 12/25 Christmas Day, 12/26 Second Day of Christmas"
     ),
     "FR": (
-        (1, 1, "New Year's Day"),
-        (5, 1, "Labour Day"),
-        (5, 8, "Victory Day"),
-        (7, 14, "Bastille Day"),
-        (8, 15, "Assumption"),
-        (11, 1, "All Saints' Day"),
-        (11, 11, "Armistice Day"),
-        (12, 25, "Christmas Day"),
+        "1/1 New Year's Day, 5/1 Labour Day, 5/8 Victory Day, 7/14 Bastille Day, 8/15 Assumption, "
+        "11/1 All Saints' Day, 11/11 Armistice Day, 12/25 Christmas Day"
     ),
     "BR": (
-        (1, 1, "New Year's Day"),
-        (4, 21, "Tiradentes Day"),
-        (5, 1, "Labour Day"),
-        (9, 7, "Independence Day"),
-        (10, 12, "Our Lady of Aparecida"),
-        (11, 2, "All Souls' Day"),
-        (11, 15, "Republic Day"),
-        (11, 20, "Black Consciousness Day"),
-        (12, 25, "Christmas Day"),
+        "1/1 New Year's Day, 4/21 Tiradentes Day, 5/1 Labour Day, 9/7 Independence Day, "
+        "10/12 Our Lady of Aparecida, 11/2 All Souls' Day, 11/15 Republic Day, 11/20 Black Consciousness Day, "
+        "12/25 Christmas Day"
     ),
-    "IN": ((1, 26, "Republic Day"), (8, 15, "Independence Day"), (10, 2, "Gandhi Jayanti"), (12, 25, "Christmas Day")),
+    "IN": "1/26 Republic Day, 8/15 Independence Day, 10/2 Gandhi Jayanti, 12/25 Christmas Day",
 }
 """Holidays on a fixed date: month and day."""
-_MONDAYS: Final[dict[str, tuple[tuple[int, int, str], ...]]] = {
-    "US": (
-        (1, 3, "Martin Luther King Day"),
-        (2, 3, "Presidents' Day"),
-        (5, -1, "Memorial Day"),
-        (9, 1, "Labor Day"),
-        (10, 2, "Columbus Day"),
-    ),
-    "GB": ((5, 1, "Early May Bank Holiday"), (5, -1, "Spring Bank Holiday"), (8, -1, "Summer Bank Holiday")),
-    "JP": (
-        (1, 2, "Coming of Age Day"),
-        (7, 3, "Marine Day"),
-        (9, 3, "Respect for the Aged Day"),
-        (10, 2, "Sports Day"),
-    ),
+_MONDAYS: Final = {
+    "US": "1/3 Martin Luther King Day, 2/3 Presidents' Day, 5/-1 Memorial Day, 9/1 Labor Day, 10/2 Columbus Day",
+    "GB": "5/1 Early May Bank Holiday, 5/-1 Spring Bank Holiday, 8/-1 Summer Bank Holiday",
+    "JP": "1/2 Coming of Age Day, 7/3 Marine Day, 9/3 Respect for the Aged Day, 10/2 Sports Day",
 }
 """Holidays on a Monday: month and number of the Monday in it, -1 for the last."""
-_EASTER: Final[dict[str, tuple[tuple[int, str], ...]]] = {
-    "GB": ((-2, "Good Friday"), (1, "Easter Monday")),
-    "DE": ((-2, "Good Friday"), (1, "Easter Monday"), (39, "Ascension Day"), (50, "Whit Monday")),
-    "FR": ((1, "Easter Monday"), (39, "Ascension Day"), (50, "Whit Monday")),
-    "BR": ((-47, "Carnival"), (-2, "Good Friday")),
-    "IN": ((-2, "Good Friday"),),
+_EASTER: Final = {
+    "GB": "-2 Good Friday, 1 Easter Monday",
+    "DE": "-2 Good Friday, 1 Easter Monday, 39 Ascension Day, 50 Whit Monday",
+    "FR": "1 Easter Monday, 39 Ascension Day, 50 Whit Monday",
+    "BR": "-47 Carnival, -2 Good Friday",
+    "IN": "-2 Good Friday",
 }
 """Holidays relative to Easter: days after Easter Sunday."""
 
@@ -231,12 +191,18 @@ def holidays(country: str, first: date, last: date) -> list[Row]:
     """
     found: list[tuple[date, str]] = []
     for year in range(first.year, last.year + 1):
-        found += [(date(year, month, day), name) for month, day, name in _FIXED.get(country, ())]
-        found += [(_weekday_of(year, month, "Mon", nth), name) for month, nth, name in _MONDAYS.get(country, ())]
-        found += [(easter(year) + timedelta(days=after), name) for after, name in _EASTER.get(country, ())]
+        found += [(date(year, *month_and_day), name) for month_and_day, name in _rules(_FIXED, country)]
+        found += [(_weekday_of(year, month, "Mon", nth), name) for (month, nth), name in _rules(_MONDAYS, country)]
+        found += [(easter(year) + timedelta(days=after), name) for (after,), name in _rules(_EASTER, country)]
         if country == "US":
             found.append((_weekday_of(year, 11, "Thu", 4), "Thanksgiving"))
     return [(day.isoformat(), country, name) for day, name in sorted(found) if first <= day <= last]
+
+
+def _rules(table: Mapping[str, str], country: str) -> Iterator[tuple[list[int], str]]:
+    for holiday in filter(None, table.get(country, "").split(", ")):
+        numbers, name = holiday.split(" ", 1)
+        yield [int(number) for number in numbers.split("/")], name
 
 
 def easter(year: int) -> date:

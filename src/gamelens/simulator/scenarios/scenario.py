@@ -173,9 +173,27 @@ class Scenario(ScenarioTable, frozen=True, kw_only=True):
         for table in ("campaign", "experiment", "incident"):
             for number, entry in enumerate(getattr(self, f"{table}s")):
                 check_one_of(f"{table}.{number}.game", entry.game, games)
-                _check_names(f"{table}.{number}", entry, games[entry.game])
+                game = games[entry.game]
+                allowed = {
+                    "build": [build.name for build in game.builds],
+                    "network": [network.name for network in game.ads.networks],
+                    "country": game.countries,
+                    "countries": game.countries,
+                    "platform": game.platforms,
+                    "platforms": game.platforms,
+                }
+                for field, names in allowed.items():
+                    named = getattr(entry, field, None) or ()
+                    for name in (named,) if isinstance(named, str) else named:
+                        check_one_of(f"{table}.{number}.{field}", name, names)
+        # A player is in at most one experiment, so experiments that run at the same time share the players of a game.
         for game in self.games:
-            _check_experiment_shares(self.experiments_of(game))
+            experiments = self.experiments_of(game)
+            for day in {experiment.day for experiment in experiments}:
+                running = [each for each in experiments if each.day <= day < each.until]
+                if (total := sum(each.share for each in running)) > 1 + 1e-9:
+                    rule = f"is what the shares of {[each.id for each in running]} add up to: must be 1 or less"
+                    raise InvalidScenarioValue("experiment", round(total, 6), rule)
 
 
 def load_scenario(
@@ -197,33 +215,3 @@ def load_scenario(
     overrides = {"players": players, "days": days, "seed": seed}
     changed = {key: value for key, value in overrides.items() if value is not None}
     return msgspec.structs.replace(scenario, **changed) if changed else scenario
-
-
-def _check_names(key: str, entry: Campaign | ScenarioExperiment | Incident, game: GameProfile) -> None:
-    """Raise `InvalidScenarioValue` if *entry* names something that *game* does not have."""
-    allowed = {
-        "build": [build.name for build in game.builds],
-        "network": [network.name for network in game.ads.networks],
-        "country": game.countries,
-        "countries": game.countries,
-        "platform": game.platforms,
-        "platforms": game.platforms,
-    }
-    for field, names in allowed.items():
-        named = getattr(entry, field, None) or ()
-        for name in (named,) if isinstance(named, str) else named:
-            check_one_of(f"{key}.{field}", name, names)
-
-
-def _check_experiment_shares(experiments: list[ScenarioExperiment]) -> None:
-    """Raise `InvalidScenarioValue` if experiments that overlap take more than all players.
-
-    A player is in at most one experiment, so experiments that run at the same time share the players.
-    """
-    for day in {experiment.day for experiment in experiments}:
-        running = [each for each in experiments if each.day <= day < each.until]
-        if (total := sum(each.share for each in running)) > 1 + 1e-9:
-            names = [each.id for each in running]
-            raise InvalidScenarioValue(
-                "experiment", round(total, 6), f"is what the shares of {names} add up to: must be 1 or less"
-            )
