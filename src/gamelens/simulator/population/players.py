@@ -8,8 +8,7 @@ from typing import Final
 import numpy as np
 
 from gamelens.simulator.population.arrays import Flags, Floats, Ints, pick, pick_by
-from gamelens.simulator.population.experiment_arms import arms_of, draw_arms, steps
-from gamelens.simulator.population.installs import InstallPlan, open_days
+from gamelens.simulator.population.installs import InstallPlan, arms_of, draw_arms, open_days, steps
 from gamelens.simulator.retention_model.bgbb import BgbbModel, shifted
 from gamelens.simulator.scenarios.game_profile import GameProfile
 from gamelens.simulator.scenarios.scenario import Scenario
