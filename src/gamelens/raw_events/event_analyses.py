@@ -334,13 +334,13 @@ def funnel(
             SELECT game_id, user_id, ts, category, event_id FROM events WHERE user_id IS NOT NULL AND {IN_SCOPE})""",  # noqa: S608
     ]
     for number in range(1, len(steps) + 1):  # the players of each step, with the time at which it was reached
-        players, is_later = "events_in", ""
+        source, is_later = "events_in", ""
         if number > 1:
-            players = f"events_in JOIN step{number - 1} USING (game_id, user_id)"
+            source = f"events_in JOIN step{number - 1} USING (game_id, user_id)"
             is_later = f"ts >= step{number - 1}.reached AND "
         tables.append(
             f"""step{number} AS (
-            SELECT game_id, user_id, min(ts) AS reached FROM {players}
+            SELECT game_id, user_id, min(ts) AS reached FROM {source}
             WHERE {is_later}{_IS_STEP.format(name=f"s{number}")} GROUP BY game_id, user_id)"""  # noqa: S608
         )
     counts = " UNION ALL ".join(

@@ -55,21 +55,14 @@ _REPEATED: Final = (
 
 
 class CountedMetric(msgspec.Struct, frozen=True, kw_only=True):
-    """A metric as it is counted from events.
+    """A metric as it is counted from events."""
 
-    Attributes:
-        name: name of the metric, and of its column in a frame.
-        kind: whether values are added, different keys counted, or players by their first event.
-        counts: SQL of whether an event counts.
-        value: SQL of what it adds.
-        key: SQL of what is counted once.
-    """
-
-    name: str
+    name: str  # name of the metric, and of its column in a frame
+    # values are added, different keys counted, or players by their first event
     kind: Literal["sum", "distinct", "first"]
-    counts: str
-    value: str = "1"
-    key: str = _PLAYER
+    counts: str  # SQL of whether an event counts
+    value: str = "1"  # SQL of what it adds
+    key: str = _PLAYER  # SQL of what is counted once
 
 
 def _counted(name: str) -> CountedMetric:
@@ -139,12 +132,7 @@ def read_event_rows(
 ) -> EventRows:
     """Return the events that can count in *interval* under any rule.
 
-    Args:
-        lake: the lake.
-        metric: the metric.
-        by: dimension that splits it.
-        interval: the buckets that are compared.
-        cuts: moments at which the other answer may have been made, earliest first.
+    *cuts* are moments at which the other answer may have been made, earliest first.
 
     Raises:
         BadQuery: they are more than 20 million rows.
