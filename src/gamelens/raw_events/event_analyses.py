@@ -56,14 +56,6 @@ class EventScope(msgspec.Struct, frozen=True, kw_only=True):
     games: tuple[str, ...]
     receipt: Receipt
 
-    @property
-    def parameters(self) -> dict[str, Any]:
-        """The parameters of `IN_SCOPE`."""
-        start, end = (
-            moment.astimezone(UTC).replace(tzinfo=None) for moment in (self.interval.start, self.interval.end)
-        )
-        return {"start": start, "end": end, "games": list(self.games)}
-
 
 def scope_of(
     lake: LakeClient, over: TimeRange, *, games: Names | None = None, zone: str = "UTC", by: Sequence[str] = ()
@@ -119,7 +111,8 @@ def answer(
 
     Texts are categories, whole numbers Int64, and times UTC.
     """
-    given = {**scope.parameters, **(parameters or {})}
+    start, end = (moment.astimezone(UTC).replace(tzinfo=None) for moment in (scope.interval.start, scope.interval.end))
+    given = {"start": start, "end": end, "games": list(scope.games), **(parameters or {})}
     frame = lake.sql(statement, given, seconds=QUERY_S, memory=_MEMORY, rows=_MOST_ROWS)
     for name, column in frame.items():
         if pd.api.types.is_datetime64_any_dtype(column):

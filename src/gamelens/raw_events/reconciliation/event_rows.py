@@ -90,41 +90,26 @@ COUNTED_METRICS: Final = {
 
 @dataclass(frozen=True, eq=False, slots=True)
 class EventRows:
-    """Events as arrays, with one place for all events that every rule treats alike.
+    """Events as arrays, with one place for all events that every rule treats alike."""
 
-    Attributes:
-        player, key: codes of players, and of what a distinct count counts.
-        is_named: whether the events have a player.
-        client, corrected, arrival: quarters of an hour since 1970, by each clock; `NO_TIME` where it is unknown.
-        split: code of the dimension's value, a place in `splits`.
-        counts: whether the events count for the metric.
-        is_repeated: whether another event without `event_uuid` is just like them.
-        cut: number of the moments that they arrived after.
-        is_bot: whether their player's activity is implausible.
-        value: what they add to the metric.
-        events: how many they are.
-        first_us, last_us: time of the first and the last of them, epoch microseconds.
-        splits: values of the dimension, None among them.
-        has_arrivals: whether the time of arrival of some event is known.
-    """
-
-    player: Ints
-    key: Ints
-    is_named: Flags
+    player: Ints  # code of the player
+    key: Ints  # code of what a distinct count counts
+    is_named: Flags  # whether the events have a player
+    # quarters of an hour since 1970, by each clock; `NO_TIME` where it is unknown
     client: Ints
     corrected: Ints
     arrival: Ints
-    split: Ints
-    counts: Flags
-    is_repeated: Flags
-    cut: Ints
-    is_bot: Flags
-    value: Floats
-    events: Ints
-    first_us: Ints
+    split: Ints  # code of the dimension's value, a place in `splits`
+    counts: Flags  # whether the events count for the metric
+    is_repeated: Flags  # whether another event without `event_uuid` is just like them
+    cut: Ints  # number of the moments that they arrived after
+    is_bot: Flags  # whether their player's activity is implausible
+    value: Floats  # what they add to the metric
+    events: Ints  # how many they are
+    first_us: Ints  # time of the first of them, epoch microseconds
     last_us: Ints
-    splits: list[str | None]
-    has_arrivals: bool
+    splits: list[str | None]  # values of the dimension, None among them
+    has_arrivals: bool  # whether the time of arrival of some event is known
 
 
 def read_event_rows(
