@@ -56,14 +56,6 @@ class EventScope(msgspec.Struct, frozen=True, kw_only=True):
     games: tuple[str, ...]
     receipt: Receipt
 
-    @property
-    def parameters(self) -> dict[str, Any]:
-        """The parameters of `IN_SCOPE`."""
-        start, end = (
-            moment.astimezone(UTC).replace(tzinfo=None) for moment in (self.interval.start, self.interval.end)
-        )
-        return {"start": start, "end": end, "games": list(self.games)}
-
 
 def scope_of(
     lake: LakeClient, over: TimeRange, *, games: Names | None = None, zone: str = "UTC", by: Sequence[str] = ()
@@ -119,7 +111,8 @@ def answer(
 
     Texts are categories, whole numbers Int64, and times UTC.
     """
-    given = {**scope.parameters, **(parameters or {})}
+    start, end = (moment.astimezone(UTC).replace(tzinfo=None) for moment in (scope.interval.start, scope.interval.end))
+    given = {"start": start, "end": end, "games": list(scope.games), **(parameters or {})}
     frame = lake.sql(statement, given, seconds=QUERY_S, memory=_MEMORY, rows=_MOST_ROWS)
     for name, column in frame.items():
         if pd.api.types.is_datetime64_any_dtype(column):
@@ -334,13 +327,13 @@ def funnel(
             SELECT game_id, user_id, ts, category, event_id FROM events WHERE user_id IS NOT NULL AND {IN_SCOPE})""",  # noqa: S608
     ]
     for number in range(1, len(steps) + 1):  # the players of each step, with the time at which it was reached
-        players, is_later = "events_in", ""
+        source, is_later = "events_in", ""
         if number > 1:
-            players = f"events_in JOIN step{number - 1} USING (game_id, user_id)"
+            source = f"events_in JOIN step{number - 1} USING (game_id, user_id)"
             is_later = f"ts >= step{number - 1}.reached AND "
         tables.append(
             f"""step{number} AS (
-            SELECT game_id, user_id, min(ts) AS reached FROM {players}
+            SELECT game_id, user_id, min(ts) AS reached FROM {source}
             WHERE {is_later}{_IS_STEP.format(name=f"s{number}")} GROUP BY game_id, user_id)"""  # noqa: S608
         )
     counts = " UNION ALL ".join(

@@ -28,39 +28,23 @@ class RequiredSibling(msgspec.Struct, frozen=True):
 
 
 class FieldRule(msgspec.Struct, frozen=True, kw_only=True):
-    """The rule of one JSON value.
-
-    Attributes:
-        kind: JSON type.
-        shortest: least number of characters, items or entries.
-        longest: greatest number of characters, items or entries.
-        pattern: regular expression that a string must match.
-        least: lower bound of a number.
-        most: upper bound of a number.
-        enum: allowed strings; empty allows all.
-        nullable: whether null is allowed.
-        sibling: condition on another field, without which this one is not allowed.
-        each: rule of every item of an array, and of every entry of an object that *members* does not name.
-        names: pattern of the names of those entries.
-        members: rules of the named entries of an object.
-        required: names of the entries that must be there.
-        is_closed: whether entries other than *members* are refused.
-    """
+    """The rule of one JSON value."""
 
     kind: JsonKind = "string"
-    shortest: int | None = None
+    shortest: int | None = None  # numbers of characters, items or entries
     longest: int | None = None
-    pattern: str | None = None
-    least: int | None = None
+    pattern: str | None = None  # regular expression that a string must match
+    least: int | None = None  # bounds of a number
     most: int | None = None
-    enum: tuple[str, ...] = ()
+    enum: tuple[str, ...] = ()  # allowed strings; empty allows all
     nullable: bool = False
-    sibling: RequiredSibling | None = None
+    sibling: RequiredSibling | None = None  # condition on another field, without which this one is not allowed
+    # rule of every item of an array, and of every entry of an object that *members* does not name
     each: FieldRule | None = None
-    names: str | None = None
-    members: Mapping[str, FieldRule] = {}
-    required: tuple[str, ...] = ()
-    is_closed: bool = False
+    names: str | None = None  # pattern of the names of those entries
+    members: Mapping[str, FieldRule] = {}  # rules of the named entries of an object
+    required: tuple[str, ...] = ()  # names of the entries that must be there
+    is_closed: bool = False  # whether entries other than *members* are refused
 
 
 class Violation(msgspec.Struct, frozen=True):

@@ -20,7 +20,6 @@ from gamelens.errors import BadQuery
 from gamelens.raw_events.lake_client import LakeClient
 from gamelens.raw_events.reconciliation import recount as causes
 from gamelens.raw_events.reconciliation.attribution import (
-    approximate_amounts,
     find_changes,
     network_amounts,
     shapley_amounts,
@@ -59,23 +58,15 @@ _SHOWN: Final = 4
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Judgement:
-    """One cause: whether it explains anything, and the evidence.
-
-    Attributes:
-        cause: its name.
-        status: whether it explains a part of the difference, explains none, or cannot be judged.
-        reason: the rule of the other answer, or why it explains nothing or is not judged.
-        amount: what it adds to each bucket and split.
-        events: number of events that its rule counts elsewhere, or no longer; None without one rule.
-        example: the bucket that has most of them.
-    """
+    """One cause: whether it explains anything, and the evidence."""
 
     cause: str
+    # whether it explains a part of the difference, explains none, or cannot be judged
     status: Literal["explains", "explains nothing", "not judged"]
-    reason: str
-    amount: Floats | None = None
-    events: int | None = None
-    example: datetime | None = None
+    reason: str  # the rule of the other answer, or why it explains nothing or is not judged
+    amount: Floats | None = None  # what it adds to each bucket and split
+    events: int | None = None  # number of events that its rule counts elsewhere, or no longer; None without one rule
+    example: datetime | None = None  # the bucket that has most of them
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -217,8 +208,8 @@ def reconcile(
         amounts[causes.NETWORKS] = network_amounts(rest, compared.splits)
         rest = rest - amounts[causes.NETWORKS]
     if same_events is not None:
-        counts = compared.recount.cells(found)
-        amounts[causes.APPROXIMATE] = approximate_amounts(rest, counts, same_events, MOST_ERROR)
+        is_near = np.abs(rest) <= np.maximum(1, MOST_ERROR * compared.recount.cells(found))
+        amounts[causes.APPROXIMATE] = np.where(same_events & is_near, rest, 0.0)
     judgements = [
         Judgement(cause=cause, status="not judged", reason=unjudged[cause])
         if cause in unjudged
@@ -387,23 +378,23 @@ def _result(
     frame = frame.astype({"cause": "str"}).reset_index(drop=True)
     frame.attrs[RECEIPT] = merge_receipts(receipts).to_json()
     left = Judgement(cause=UNEXPLAINED, status="explains nothing", reason="no rule that was tried gives it")
-    whole = float(sum(np.abs(amount).sum() for amount in amounts.values()))
-    rows = []
+    total = float(sum(np.abs(amount).sum() for amount in amounts.values()))
+    of_causes = []
     for judgement in (*judgements, left):
         amount = amounts.get(judgement.cause, np.zeros(1))
-        is_shared = whole > 0 and judgement.status != "not judged"
-        rows.append(
+        is_shared = total > 0 and judgement.status != "not judged"
+        of_causes.append(
             {
                 "cause": judgement.cause,
                 "status": judgement.status,
                 "reason": judgement.reason,
                 "amount": float(amount.sum()),
-                "share": float(np.abs(amount).sum() / whole) if is_shared else float("nan"),
+                "share": float(np.abs(amount).sum() / total) if is_shared else float("nan"),
                 "events": judgement.events,
                 "example": judgement.example,
             }
         )
-    table = DataFrame(rows)
+    table = DataFrame(of_causes)
     table["events"] = table["events"].astype("Int64")
     table["example"] = pd.to_datetime(table["example"], utc=True).dt.as_unit("us")
     return Reconciliation(metric, frame, table.astype({"cause": "str", "status": "str", "reason": "str"}))

@@ -371,23 +371,9 @@ def _player_heads(block: PlayedBlock, ids: BlockIds, *, game: GameProfile, scena
     ]
 
 
-_HEX_DIGITS: Final = np.dtype(
-    {
-        "names": ["a", "b", "c", "d", "e"],
-        "formats": ["V8", "V4", "V4", "V4", "V12"],
-        "offsets": [0, 8, 12, 16, 20],
-        "itemsize": 32,
-    }
-)
-_WITH_HYPHENS: Final = np.dtype(
-    {
-        "names": ["a", "b", "c", "d", "e"],
-        "formats": ["V8", "V4", "V4", "V4", "V12"],
-        "offsets": [0, 9, 14, 19, 24],
-        "itemsize": 36,
-    }
-)
-"""Offsets of the parts of a UUID in its digits and in its text."""
+_HEX_DIGITS: Final = np.dtype("V8,V4,V4,V4,V12")
+_WITH_HYPHENS: Final = np.dtype("V8,V1,V4,V1,V4,V1,V4,V1,V12")
+"""The parts of a UUID in its digits and in its text, as fields `f0`, `f1` and so on."""
 
 
 def draw_uuids(count: int, rng: np.random.Generator) -> Texts:
@@ -398,7 +384,7 @@ def draw_uuids(count: int, rng: np.random.Generator) -> Texts:
     digits = np.frombuffer(raw.tobytes().hex().encode(), dtype=_HEX_DIGITS)
     text = np.full(36 * count, ord("-"), dtype=np.uint8)
     parts: NDArray[np.void] = text.view(_WITH_HYPHENS)
-    for name in "abcde":
-        parts[name] = digits[name]
+    for part in range(5):
+        parts[f"f{2 * part}"] = digits[f"f{part}"]
     written: Texts = text.view("S36")
     return written

@@ -54,25 +54,15 @@ _MAX_DUPLICATE_DELAY_S: Final = 6 * HOUR_S
 
 @dataclass(frozen=True, eq=False, slots=True)
 class EventDelivery:
-    """Delivery of each event of a block, one array per attribute.
+    """Delivery of each event of a block, one array per attribute."""
 
-    Attributes:
-        claimed_s: the client_ts the event carries, by the clock of the device.
-        is_usable: whether the collector accepts that time.
-        lacks_uuid: whether the event has no event_uuid.
-        is_offline: whether it was recorded offline.
-        is_unsent: whether a crash lost it.
-        sent_s: time of sending, in epoch seconds.
-        is_resent: whether it is sent again because no response arrived.
-    """
-
-    claimed_s: Ints
-    is_usable: Flags
-    lacks_uuid: Flags
-    is_offline: Flags
-    is_unsent: Flags
-    sent_s: Ints
-    is_resent: Flags
+    claimed_s: Ints  # the client_ts the event carries, by the clock of the device
+    is_usable: Flags  # whether the collector accepts that time
+    lacks_uuid: Flags  # whether the event has no event_uuid
+    is_offline: Flags  # whether it was recorded offline
+    is_unsent: Flags  # whether a crash lost it
+    sent_s: Ints  # time of sending, in epoch seconds
+    is_resent: Flags  # whether it is sent again because no response arrived
 
 
 def draw_delivery(block: PlayedBlock, delivery: DeliveryProfile, *, rng: np.random.Generator) -> EventDelivery:
@@ -141,29 +131,17 @@ def _clock_offsets(clock: Clock, count: int, *, rng: np.random.Generator) -> Int
 
 
 class SentEvent(NamedTuple):
-    """One event as it is sent, with its differences from the row of the ledger it is made of.
+    """One event as it is sent, with its differences from the row of the ledger it is made of."""
 
-    Attributes:
-        source_row: that row.
-        sent_s: time of sending, in epoch seconds.
-        event: its JSON fragments.
-        client_ts: its time, or None if the collector must take the time of arrival.
-        event_uuid: its id, or None.
-        sent_as: what was done to it, or None.
-        verdict: why it does not count, or None if it counts.
-        errors: the errors the collector must report.
-        bot_ids: user_id and session_id if a bot sends it.
-    """
-
-    source_row: int
-    sent_s: int
-    event: Event
-    client_ts: int | None
-    event_uuid: str | None
-    sent_as: str | None = None
-    verdict: str | None = None
-    errors: str | None = None
-    bot_ids: tuple[str, str] | None = None
+    source_row: int  # that row
+    sent_s: int  # time of sending, in epoch seconds
+    event: Event  # its JSON fragments
+    client_ts: int | None  # its time, or None if the collector must take the time of arrival
+    event_uuid: str | None  # its id, or None
+    sent_as: str | None = None  # what was done to it, or None
+    verdict: str | None = None  # why it does not count, or None if it counts
+    errors: str | None = None  # the errors the collector must report
+    bot_ids: tuple[str, str] | None = None  # user_id and session_id if a bot sends it
 
 
 def sent_events_of(

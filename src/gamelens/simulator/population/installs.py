@@ -20,23 +20,14 @@ NO_ARM: Final = -1
 
 @dataclass(frozen=True, eq=False, slots=True)
 class InstallPlan:
-    """The installs of a game by source: organic, then its publishers, then its campaigns.
+    """The installs of a game by source: organic, then its publishers, then its campaigns."""
 
-    Attributes:
-        installs: share of all installs by source and day, adding up to 1.
-        country: shares of the countries by source.
-        platform: shares of the platforms by source and country.
-        publisher: position of each source's publisher, or -1.
-        publishers: names of the publishers.
-        stay: share of the players of each source who do not drop out at once.
-    """
-
-    installs: Floats
-    country: Floats
-    platform: Floats
-    publisher: Ints
+    installs: Floats  # share of all installs by source and day, adding up to 1
+    country: Floats  # shares of the countries by source
+    platform: Floats  # shares of the platforms by source and country
+    publisher: Ints  # position of each source's publisher, or -1
     publishers: tuple[str, ...]
-    stay: Floats
+    stay: Floats  # share of the players of each source who do not drop out at once
 
 
 def plan_installs(game: GameProfile, *, scenario: Scenario, first_weekday: int) -> InstallPlan:
