@@ -216,16 +216,7 @@ def reconcile(
         else _judgement(cause, compared.recount, changes, found, effective, amounts.get(cause))
         for cause in causes.CAUSES
     ]
-    return _result(
-        metric,
-        by,
-        starts=compared.recount.starts,
-        splits=compared.splits,
-        api=compared.api,
-        lake=compared.lake,
-        judgements=judgements,
-        receipts=(receipt, Receipt.of(lake_frame.attrs)),
-    )
+    return _result(metric, by, compared, judgements, (receipt, Receipt.of(lake_frame.attrs)))
 
 
 def _other_answer(
@@ -345,17 +336,10 @@ def _judgement(
 
 
 def _result(
-    metric: str,
-    by: str | None,
-    *,
-    starts: Sequence[datetime],
-    splits: Sequence[str | None],
-    api: Floats,
-    lake: Floats,
-    judgements: Sequence[Judgement],
-    receipts: Sequence[Receipt],
+    metric: str, by: str | None, compared: _Compared, judgements: Sequence[Judgement], receipts: Sequence[Receipt]
 ) -> Reconciliation:
-    """Return the result of two answers in cells of *starts* and *splits*."""
+    """Return the frame of the differences and the table of causes."""
+    api, lake, starts, splits = compared.api, compared.lake, compared.recount.starts, compared.splits
     noise = _NO_DIFFERENCE * np.maximum(np.abs(api), np.abs(lake))
     difference = api - lake
     difference[np.abs(difference) <= noise] = 0

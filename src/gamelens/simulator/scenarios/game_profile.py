@@ -18,14 +18,14 @@ from gamelens.simulator.retention_model.bgbb import BgbbModel
 from gamelens.simulator.retention_model.bgbb_fit import DEFAULT_CONCENTRATION, fit_retention
 from gamelens.simulator.scenarios.timeline import Paid
 from gamelens.simulator.scenarios.validation import (
+    Characters,
     InvalidScenarioValue,
     Name,
     Positive,
     ScenarioTable,
     Share,
+    Within,
     check_shares,
-    text_of,
-    within,
 )
 from gamelens.wire.currencies import USD_PER_UNIT
 
@@ -41,9 +41,9 @@ class CountryProfile(ScenarioTable, frozen=True, kw_only=True):
     at: ClassVar[str] = "country."
 
     code: str
-    tier: Annotated[int, within(1, TIERS)]
+    tier: Annotated[int, Within(1, TIERS)]
     currency: str
-    utc_offset_h: Annotated[float, within(-12, 14)]
+    utc_offset_h: Annotated[float, Within(-12, 14)]
     ios_odds: Positive = 1.0
 
     def __post_init__(self) -> None:
@@ -86,14 +86,14 @@ class SessionProfile(ScenarioTable, frozen=True, kw_only=True):
 
     at: ClassVar[str] = "sessions."
 
-    per_day: Annotated[float, within(1, 50)]
+    per_day: Annotated[float, Within(1, 50)]
     dispersion: Positive
     median_length_s: Positive
-    length_sigma: Annotated[float, within(0, 3)]
-    rounds: Annotated[float, within(1, 50)]
-    player_sigma: Annotated[float, within(0, 3)] = 0.0
-    keen: Annotated[float, within(0, 2)] = 0.0
-    weekend: Annotated[float, within(0.5, 2)] = 1.0
+    length_sigma: Annotated[float, Within(0, 3)]
+    rounds: Annotated[float, Within(1, 50)]
+    player_sigma: Annotated[float, Within(0, 3)] = 0.0
+    keen: Annotated[float, Within(0, 2)] = 0.0
+    weekend: Annotated[float, Within(0.5, 2)] = 1.0
 
 
 class ProgressionProfile(ScenarioTable, frozen=True, kw_only=True):
@@ -101,10 +101,10 @@ class ProgressionProfile(ScenarioTable, frozen=True, kw_only=True):
 
     at: ClassVar[str] = "progression."
 
-    levels: Annotated[int, within(1, 999)]
+    levels: Annotated[int, Within(1, 999)]
     easy: Share
     hard: Share
-    hardens_after: Annotated[int, within(1, 10**6)]
+    hardens_after: Annotated[int, Within(1, 10**6)]
     quits: Share = 0.05
 
 
@@ -122,7 +122,7 @@ class AdUnit(ScenarioTable, frozen=True, kw_only=True):
         if not self.placements:
             raise InvalidScenarioValue("ads.formats.placements", (), "must name at least one placement")
         for name in (self.unit, *self.placements):
-            text_of(64)("ads.formats.unit or placements", name)
+            Characters(64)("ads.formats.unit or placements", name)
 
 
 class Network(ScenarioTable, frozen=True, kw_only=True):
@@ -144,7 +144,7 @@ class Network(ScenarioTable, frozen=True, kw_only=True):
             raise InvalidScenarioValue("ads.network.name", self.name, "must hold a letter or a digit")
         for format_, tiers in self.ecpm.items():
             for price in tiers:
-                within(0, 1000)(f"ads.network.ecpm.{format_}", price)
+                Within(0, 1000)(f"ads.network.ecpm.{format_}", price)
 
     @property
     def sdk_name(self) -> str:
@@ -195,7 +195,7 @@ def _type_and_id(key: str, value: str) -> None:
 
 
 _TypeAndId = Annotated[str, _type_and_id]
-_Amount = Annotated[int, within(1, 10**6)]
+_Amount = Annotated[int, Within(1, 10**6)]
 
 
 class Economy(ScenarioTable, frozen=True, kw_only=True):
@@ -229,7 +229,7 @@ class Item(ScenarioTable, frozen=True, kw_only=True):
     id: _TypeAndId
     price: dict[str, int]
     weight: Positive = 1.0
-    grants: Annotated[int, within(0, 10**9)] = 0
+    grants: Annotated[int, Within(0, 10**9)] = 0
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -238,7 +238,7 @@ class Item(ScenarioTable, frozen=True, kw_only=True):
                 raise InvalidScenarioValue(
                     "purchases.item.price", currency, "is not a currency with a rate", USD_PER_UNIT
                 )
-            within(1, 10**12)(f"purchases.item.price.{currency}", hundredths)
+            Within(1, 10**12)(f"purchases.item.price.{currency}", hundredths)
         if "USD" not in self.price:
             raise InvalidScenarioValue(
                 "purchases.item.price", sorted(self.price), "lacks USD, by which items are weighed"
@@ -254,11 +254,11 @@ class Purchases(ScenarioTable, frozen=True, kw_only=True):
     at: ClassVar[str] = "purchases."
 
     payers: Share
-    per_payer: Annotated[float, within(1, 1000)]
+    per_payer: Annotated[float, Within(1, 1000)]
     fade_days: Positive
     median_price: Positive
     price_sigma: Positive
-    payer_sigma: Annotated[float, within(0, 3)] = 0.5
+    payer_sigma: Annotated[float, Within(0, 3)] = 0.5
     items: tuple[Item, ...] = msgspec.field(name="item")
 
     def __post_init__(self) -> None:
@@ -273,7 +273,7 @@ class Build(ScenarioTable, frozen=True, kw_only=True):
     at: ClassVar[str] = "build."
 
     day: int
-    name: Annotated[str, text_of(32)]
+    name: Annotated[str, Characters(32)]
 
 
 class GameProfile(ScenarioTable, frozen=True, kw_only=True):

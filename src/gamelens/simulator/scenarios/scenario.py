@@ -21,10 +21,10 @@ from gamelens.simulator.scenarios.validation import (
     Positive,
     ScenarioTable,
     Share,
+    Within,
     check_one_of,
     check_positive,
     check_shares,
-    within,
 )
 
 Clock = Literal["exact", "minutes", "zone", "past", "future"]
@@ -43,9 +43,9 @@ class DeliveryProfile(ScenarioTable, frozen=True, kw_only=True):
 
     at: ClassVar[str] = "delivery."
 
-    batch_s: Annotated[int, within(1, 3600)] | None = None
+    batch_s: Annotated[int, Within(1, 3600)] | None = None
     offline_delay_h: Positive = 6.0
-    offline_sigma: Annotated[float, within(0, 5)] = 1.2
+    offline_sigma: Annotated[float, Within(0, 5)] = 1.2
     offline_cap_h: Positive = 168.0
     lost_answers: Share = 0.0
     crashes: Share = 0.0
@@ -81,14 +81,14 @@ class Scenario(ScenarioTable, frozen=True, kw_only=True):
     """
 
     name: str
-    seed: Annotated[int, within(0, 2**63 - 1)]
+    seed: Annotated[int, Within(0, 2**63 - 1)]
     days: Days
-    players: Annotated[int, within(1, 10**9)]
+    players: Annotated[int, Within(1, 10**9)]
     weekdays: tuple[float, float, float, float, float, float, float]
     countries: tuple[CountryProfile, ...] = msgspec.field(name="country")
     studios: tuple[StudioProfile, ...] = msgspec.field(name="studio")
     about: str = ""
-    trend: Annotated[float, within(-0.9, 9)] = 0.0
+    trend: Annotated[float, Within(-0.9, 9)] = 0.0
     install_days: Days | None = None
     campaigns: tuple[Campaign, ...] = msgspec.field(name="campaign", default=())
     experiments: tuple[ScenarioExperiment, ...] = msgspec.field(name="experiment", default=())

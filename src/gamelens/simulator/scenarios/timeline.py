@@ -12,6 +12,7 @@ from typing import Annotated, ClassVar
 import msgspec
 
 from gamelens.simulator.scenarios.validation import (
+    Characters,
     Day,
     Days,
     InvalidScenarioValue,
@@ -19,12 +20,11 @@ from gamelens.simulator.scenarios.validation import (
     Positive,
     ScenarioTable,
     Share,
+    Within,
     check_shares,
-    text_of,
-    within,
 )
 
-Step = Annotated[float, within(-4, 4)]
+Step = Annotated[float, Within(-4, 4)]
 """A step on the logit scale.
 
 Larger ones would lose digits in the integrals of the closed form. 4 already turns 50 % into 98 %.
@@ -45,7 +45,7 @@ class Paid(ScenarioTable, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         super().__post_init__()
         for name in self.publishers:
-            text_of(64)("paid.publishers", name)
+            Characters(64)("paid.publishers", name)
 
 
 class Campaign(ScenarioTable, frozen=True, kw_only=True):

@@ -29,30 +29,41 @@ class InvalidScenario(BadQuery):
         self.args = (f"{file}: {self.args[0]}",)
 
 
-def check_positive(key: str, value: float) -> None:
-    """Check that *value* is more than 0."""
-    if not value > 0:
-        raise InvalidScenarioValue(key, value, "must be more than 0")
+class Above(msgspec.Struct, frozen=True):
+    """The check of a number, more than *least*."""
+
+    least: float
+
+    def __call__(self, key: str, value: float) -> None:
+        """Raise `InvalidScenarioValue` for another number."""
+        if not value > self.least:
+            raise InvalidScenarioValue(key, value, f"must be more than {self.least}")
 
 
-def within(least: float, most: float) -> Check:
-    """Return the check of a number, *least* to *most*."""
+class Within(msgspec.Struct, frozen=True):
+    """The check of a number, *least* to *most*."""
 
-    def check(key: str, value: float) -> None:
-        if not least <= value <= most:
-            raise InvalidScenarioValue(key, value, f"must be {least} to {most}")
+    least: float
+    most: float
 
-    return check
+    def __call__(self, key: str, value: float) -> None:
+        """Raise `InvalidScenarioValue` for another number."""
+        if not self.least <= value <= self.most:
+            raise InvalidScenarioValue(key, value, f"must be {self.least} to {self.most}")
 
 
-def text_of(most: int) -> Check:
-    """Return the check of a name, 1 to *most* characters."""
+class Characters(msgspec.Struct, frozen=True):
+    """The check of a name, 1 to *most* characters."""
 
-    def check(key: str, value: str) -> None:
-        if not 1 <= len(value) <= most:
-            raise InvalidScenarioValue(key, value, f"must be 1 to {most} characters")
+    most: int
 
-    return check
+    def __call__(self, key: str, value: str) -> None:
+        """Raise `InvalidScenarioValue` for another name."""
+        if not 1 <= len(value) <= self.most:
+            raise InvalidScenarioValue(key, value, f"must be 1 to {self.most} characters")
+
+
+check_positive = Above(0)
 
 
 def check_shares(key: str, shares: Mapping[str, float]) -> None:
@@ -70,11 +81,11 @@ def check_one_of(key: str, value: str, allowed: Iterable[str]) -> None:
         raise InvalidScenarioValue(key, value, "is not in the scenario", options)
 
 
-Share = Annotated[float, within(0, 1)]
+Share = Annotated[float, Within(0, 1)]
 Positive = Annotated[float, check_positive]
-Name = Annotated[str, text_of(64)]
-Day = Annotated[int, within(0, 3660)]
-Days = Annotated[int, within(1, 3660)]
+Name = Annotated[str, Characters(64)]
+Day = Annotated[int, Within(0, 3660)]
+Days = Annotated[int, Within(1, 3660)]
 
 
 class ScenarioTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
