@@ -42,8 +42,7 @@ if TYPE_CHECKING:
     from gamelens.client.sync_client import Client
     from gamelens.local.connect import connect, demo
     from gamelens.raw_events.lake_client import LakeClient, open_lake
-    from gamelens.raw_events.reconciliation.reconcile import reconcile
-    from gamelens.raw_events.reconciliation.reconciliation_result import Reconciliation
+    from gamelens.raw_events.reconciliation.reconcile import Reconciliation, reconcile
     from gamelens.raw_events.reconciliation.retention_definitions import retention_definitions, retention_gap
     from gamelens.receipts import Receipt
     from gamelens.wire.filters import dim
@@ -99,7 +98,7 @@ _HOME = {
     "Plan": "gamelens.client.query.plan_estimate",
     "PlayerSession": "gamelens.client.events.player_session",
     "Receipt": "gamelens.receipts",
-    "Reconciliation": "gamelens.raw_events.reconciliation.reconciliation_result",
+    "Reconciliation": "gamelens.raw_events.reconciliation.reconcile",
     "connect": "gamelens.local.connect",
     "demo": "gamelens.local.connect",
     "dim": "gamelens.wire.filters",

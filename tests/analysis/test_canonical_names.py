@@ -11,7 +11,7 @@ from pandas import DataFrame
 
 from gamelens.analysis import ads, health
 from gamelens.errors import BadQuery
-from gamelens.simulator.events.impression_json import VENDOR_FORMATS
+from gamelens.simulator.events.event_json import VENDOR_FORMATS
 from gamelens.simulator.scenarios.game_profile import Network
 from support.tidy_frames import tidy_frame
 

@@ -11,7 +11,7 @@ import pytest
 from gamelens.analysis import experiments
 from gamelens.errors import BadQuery
 from gamelens.simulator import load_scenario
-from gamelens.simulator.population.experiment_arms import activity_of, arms_of
+from gamelens.simulator.population.installs import activity_of, arms_of
 from gamelens.simulator.population.players import draw_active
 from support.experiment_frames import many, ramp, shares
 

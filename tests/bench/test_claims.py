@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from gamelens.analysis.claims import Claim, clear_claims
 from gamelens.simulator import Scenario, load_scenario
-from gamelens.simulator.population.experiment_arms import activity_of
+from gamelens.simulator.population.installs import activity_of
 from gamelens.simulator.scenarios.timeline import BadBuild, Campaign, PriceChange
 from support.ledger_service import LedgerService
 from support.notebook_claims import HORIZON, Page, page_of

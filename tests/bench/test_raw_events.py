@@ -26,7 +26,7 @@ from gamelens.sandbox.imports.import_run import CHUNK_ROWS, DecodedGroup, import
 from gamelens.sandbox.imports.source_files import find_files
 from gamelens.sandbox.server import Sandbox, SandboxOptions
 from gamelens.simulator import ExportFormat, export_raw, load_scenario
-from gamelens.simulator.output.event_data_tables import TABLES
+from gamelens.simulator.output.raw_export import TABLES
 
 EVENTS = int(os.environ.get("EVENTS", "2000000"))
 DEMO_EVENTS = 62  # of a player of the demo, about

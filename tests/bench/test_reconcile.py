@@ -15,8 +15,7 @@ import pytest
 
 from gamelens.client.sync_client import Client
 from gamelens.raw_events.lake_client import LakeClient
-from gamelens.raw_events.reconciliation.reconcile import reconcile
-from gamelens.raw_events.reconciliation.reconciliation_result import Reconciliation
+from gamelens.raw_events.reconciliation.reconcile import Reconciliation, reconcile
 from support.two_answers import (
     CAUSES,
     LEAST,

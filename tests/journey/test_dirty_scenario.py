@@ -23,7 +23,7 @@ from gamelens.client.sync_client import Client
 from gamelens.local.sandbox_population import PopulationRecord, populate
 from gamelens.simulator import Ledger, Scenario, load_scenario
 from gamelens.simulator.events.defects import BODY_DEFECTS, EVENT_DEFECTS, EVENT_QUIRKS, REQUEST_DEFECTS
-from gamelens.simulator.scenarios.delivery_profile import DeliveryProfile, DirtProfile
+from gamelens.simulator.scenarios.scenario import DeliveryProfile, DirtProfile
 from gamelens.wire.event_validator import RejectedEvent
 from gamelens.wire.intervals import Interval
 from support.killable_sandbox import Service

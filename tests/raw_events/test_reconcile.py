@@ -17,8 +17,7 @@ from gamelens.client.sync_client import Client
 from gamelens.errors import BadQuery
 from gamelens.raw_events.lake_client import LakeClient, open_lake
 from gamelens.raw_events.reconciliation.event_rows import COUNTED_METRICS, read_event_rows
-from gamelens.raw_events.reconciliation.reconcile import reconcile
-from gamelens.raw_events.reconciliation.reconciliation_result import Reconciliation
+from gamelens.raw_events.reconciliation.reconcile import Reconciliation, reconcile
 from gamelens.raw_events.reconciliation.recount import CAUSES, Recount
 from gamelens.receipts import Receipt
 from gamelens.sandbox.server import open_bulk_load

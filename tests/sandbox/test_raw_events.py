@@ -29,7 +29,7 @@ from gamelens.sandbox.processing.rebuild import rebuild
 from gamelens.sandbox.storage.keyed_runs import PREFIX
 from gamelens.sandbox.storage.lake_schema import COLUMNS
 from gamelens.simulator import ExportFormat, Ledger
-from gamelens.simulator.output.event_data_tables import TABLES
+from gamelens.simulator.output.raw_export import TABLES
 from gamelens.wire.currencies import USD_PER_UNIT
 from support.game_events import NOW, event
 from support.killed_runs import IMPORT, kill

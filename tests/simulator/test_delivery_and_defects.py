@@ -24,11 +24,11 @@ from gamelens.simulator.events.defects import (
     BodyDefect,
     enlarge_body,
 )
-from gamelens.simulator.events.delivery_times import IN_2100_S, YEAR_S, EventDelivery, draw_delivery
+from gamelens.simulator.events.sent_events import IN_2100_S, YEAR_S, EventDelivery, draw_delivery
 from gamelens.simulator.output.play import BlockTask, first_day, play_task
 from gamelens.simulator.population.behaviour import PlayedBlock
 from gamelens.simulator.population.session_times import CONNECTIONS
-from gamelens.simulator.scenarios.delivery_profile import DeliveryProfile
+from gamelens.simulator.scenarios.scenario import DeliveryProfile
 from gamelens.wire.limits import BODY_BYTES
 from support.played_scenario import ENDS_ON, GAME_IDS, PlayedScenario
 

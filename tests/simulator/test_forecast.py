@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 
 from gamelens.simulator import Scenario, expect, load_scenario
-from gamelens.simulator.output.forecast import GameForecast, SampledPlay
+from gamelens.simulator.output.forecast import GameForecast
 from gamelens.simulator.population.behaviour import PlayedBlock, play_block
-from gamelens.simulator.population.experiment_arms import mixture_of
-from gamelens.simulator.population.installs import plan_installs
+from gamelens.simulator.population.installs import mixture_of, plan_installs
 from gamelens.simulator.population.players import Players, draw_players
 from gamelens.simulator.scenarios.timeline import BadBuild, GameSilence, Incident, NetworkOutage, PriceChange
 from gamelens.wire.currencies import USD_PER_UNIT
@@ -152,7 +151,7 @@ def test_ads_and_what_they_earn_are_expected(incidents: tuple[Incident, ...]) ->
     ad, player = block.money.ad, block.sessions.player[block.rounds.session]
     shown = np.bincount(player, ad.is_shown, minlength=3000)
     usd = np.bincount(player, ad.is_shown * ad.micros / 1e6, minlength=3000)
-    ads, earned = forecast_of(scenario).ads(SampledPlay.of(block))
+    ads, earned = forecast_of(scenario).ads(block)
     assert not holm_rejects(mean_p_values(np.column_stack([shown, usd]), np.array([ads, earned])))
 
 
@@ -162,8 +161,7 @@ def test_an_outage_reduces_the_expected_ads_by_the_part_not_taken_over() -> None
     block = play_runner(out, 3000)
     breaks = int(np.count_nonzero(block.money.ad.request_count))
     share = np.count_nonzero(block.money.ad.is_shown) / breaks
-    sampled_play = SampledPlay.of(block)
-    remaining = forecast_of(out).ads(sampled_play)[0] / forecast_of(usual).ads(sampled_play)[0]
+    remaining = forecast_of(out).ads(block)[0] / forecast_of(usual).ads(block)[0]
     fill = out.games[0].ads.fill
     assert 0.85 < remaining < 0.95
     assert share_p_value(share, remaining * fill, breaks) > 0.001
@@ -182,7 +180,7 @@ def test_revenue_is_expected() -> None:
         [[item.price[each] / 100 * float(USD_PER_UNIT[each]) for each in currencies] for item in game.purchases.items]
     )
     usd = np.bincount(player, prices[block.money.item[bought], block.players.country[player]], minlength=4000)
-    assert not holm_rejects(mean_p_values(usd, forecast_of(scenario).revenue(SampledPlay.of(block))))
+    assert not holm_rejects(mean_p_values(usd, forecast_of(scenario).revenue(block)))
 
 
 def test_a_dry_run_includes_incidents() -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from gamelens.errors import Refused
 from gamelens.simulator import ExportFormat, Ledger, export_raw, load_scenario, play
-from gamelens.simulator.output.event_data_tables import TABLES
+from gamelens.simulator.output.raw_export import TABLES
 
 ENDS_ON = date(2026, 11, 20)
 DIRTY = load_scenario("dirty", players=60, days=8)

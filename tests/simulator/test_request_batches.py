@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from gamelens.simulator import Ledger, RequestBatch, Scenario, expect, load_scenario, play
-from gamelens.simulator.events.delivery_times import draw_delivery
 from gamelens.simulator.events.request_batches import BATCH_EVENTS
+from gamelens.simulator.events.sent_events import draw_delivery
 from gamelens.simulator.output.play import BlockTask, first_day, play_task
 from gamelens.simulator.population.session_times import CONNECTIONS
-from gamelens.simulator.scenarios.delivery_profile import DeliveryProfile
+from gamelens.simulator.scenarios.scenario import DeliveryProfile
 from support.played_scenario import ENDS_ON, GAME_IDS
 
 pytestmark = pytest.mark.slow

@@ -11,7 +11,7 @@ import pytest
 from msgspec import inspect
 
 from gamelens.simulator import load_scenario, scenario_names
-from gamelens.simulator.scenarios.timeline import ScenarioTable
+from gamelens.simulator.scenarios.validation import ScenarioTable
 
 README = (resources.files("gamelens.simulator") / "README.md").read_text(encoding="utf-8")
 

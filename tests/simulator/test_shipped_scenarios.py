@@ -11,8 +11,7 @@ import pytest
 
 from gamelens.simulator import Ledger, load_scenario, play, scenario_names
 from gamelens.simulator.population.behaviour import rounds_by_session
-from gamelens.simulator.population.experiment_arms import mixture_of
-from gamelens.simulator.population.installs import plan_installs
+from gamelens.simulator.population.installs import mixture_of, plan_installs
 from gamelens.simulator.population.monetisation import price_weights
 from gamelens.simulator.population.players import Players, draw_players
 from gamelens.simulator.population.session_times import begin_sessions

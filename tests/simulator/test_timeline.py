@@ -13,8 +13,7 @@ import pytest
 
 from gamelens.errors import BadQuery
 from gamelens.simulator import Ledger, Scenario, load_scenario, play
-from gamelens.simulator.population.experiment_arms import arms_of
-from gamelens.simulator.population.installs import plan_installs
+from gamelens.simulator.population.installs import arms_of, plan_installs
 from gamelens.simulator.scenarios.timeline import Campaign, GameSilence
 from gamelens.wire.filters import dim
 from support.played_scenario import ENDS_ON, PlayedScenario

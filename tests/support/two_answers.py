@@ -20,7 +20,7 @@ from zoneinfo import ZoneInfo
 import pandas as pd
 
 from gamelens.raw_events.lake_client import LakeClient, open_lake
-from gamelens.raw_events.reconciliation.reconciliation_result import Reconciliation
+from gamelens.raw_events.reconciliation.reconcile import Reconciliation
 from gamelens.receipts import RECEIPT
 from gamelens.sandbox.imports.import_run import ImportOptions, import_raw_events
 from gamelens.sandbox.state.clock import Clock

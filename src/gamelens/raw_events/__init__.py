@@ -3,9 +3,13 @@
 The room writes nothing. Open `lake_client` first.
 """
 
-from gamelens.raw_events.local_buckets import LocalBucket, count_events
-from gamelens.raw_events.player_activity import active_players, session_paths
-from gamelens.raw_events.player_funnels import funnel
-from gamelens.raw_events.player_money import player_money
+from gamelens.raw_events.event_analyses import (
+    LocalBucket,
+    active_players,
+    count_events,
+    funnel,
+    player_money,
+    session_paths,
+)
 
 __all__ = ["LocalBucket", "active_players", "count_events", "funnel", "player_money", "session_paths"]

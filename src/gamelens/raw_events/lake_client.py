@@ -29,7 +29,7 @@ from gamelens.sandbox.http.rate_limiter import RateLimits
 from gamelens.sandbox.metrics.metrics_app import MetricsApp
 from gamelens.sandbox.state.clock import Clock
 from gamelens.sandbox.state.state_directory import check_state
-from gamelens.sandbox.state.tenants import Organisation, TenantDirectory, stored_organisations
+from gamelens.sandbox.state.tenants import TenantDirectory, stored_organisations
 from gamelens.sandbox.storage.lake import Lake
 from gamelens.sandbox.storage.lake_health import LakeHealth
 from gamelens.sandbox.storage.lake_schema import FORMAT
@@ -127,24 +127,20 @@ class LakeClient(Client):
     """A client of a lake on this machine.
 
     It has the methods of `Client`, with the same frames and receipts of the source `lake`, no limit of requests and no
-    cache. A lake that is still growing is read as it is at each question. Nothing is ever written to it.
-
-    Args:
-        state: the state directory of a sandbox, running or not.
-        organisation: the organisation to ask for; None is the only one.
-        engine: `duckdb`, `spark`, or the address of a Spark master. SQL runs on DuckDB.
-        progress: a bar for work of more than two seconds: never, always, or (None) in a notebook or terminal.
-
-    Raises:
-        BadQuery: there is no such organisation, or none is named and there are several.
-        Refused: *state* holds no lake, or one that this version cannot read.
+    cache. A lake that is still growing is read as it is at each question. Nothing is ever written to it. `open_lake`
+    makes one, and says what its arguments are.
     """
 
     def __init__(
         self, state: Path, *, organisation: str | None = None, engine: str = "duckdb", progress: bool | None = None
     ) -> None:
         check_state(state)
-        owner = _chosen(stored_organisations(state), organisation)
+        owners = {owner.name: owner for owner in stored_organisations(state)}
+        if organisation is None and len(owners) != 1:
+            raise BadQuery("organisation", None, "must be named, since the lake has several", owners)
+        if organisation is not None and organisation not in owners:
+            raise BadQuery("organisation", organisation, "is not in the lake", owners)
+        owner = next(iter(owners.values())) if organisation is None else owners[organisation]
         self._folder, self._owner = state, owner
         self._store = _read_only(state / "gamelens.db")
         self._lake = Lake(state / "lake", self._store)
@@ -305,22 +301,6 @@ def lake_sources(lake: Lake, organisation: str) -> tuple[Provenance, ...]:
     if is_received_here and (scenario is None or status.is_written):
         sources.append(Provenance(kind="collected"))
     return tuple(sources)
-
-
-def _chosen(organisations: tuple[Organisation, ...], name: str | None) -> Organisation:
-    """Return the organisation called *name*, or the only one.
-
-    Raises:
-        BadQuery: there is no such organisation, or several without a name.
-    """
-    names = [each.name for each in organisations]
-    if name is None and len(organisations) == 1:
-        return organisations[0]
-    if name is None:
-        raise BadQuery("organisation", name, "must be named, since the lake has several", names)
-    if name not in names:
-        raise BadQuery("organisation", name, "is not in the lake", names)
-    return organisations[names.index(name)]
 
 
 def _read_only(path: Path) -> sqlite3.Connection:

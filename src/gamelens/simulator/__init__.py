@@ -5,8 +5,9 @@ The room never opens a connection, never asks the sandbox and shares no arithmet
 
 from gamelens.simulator.events.request_batches import RequestBatch, batches_of
 from gamelens.simulator.ledger.ledger import Ledger
+from gamelens.simulator.output.forecast import Expectation, expect
 from gamelens.simulator.output.parquet_days import play_columns
-from gamelens.simulator.output.play import VERSION, Expectation, expect, play
+from gamelens.simulator.output.play import VERSION, play
 from gamelens.simulator.output.raw_export import ExportFormat, export_raw
 from gamelens.simulator.output.session_playback import LiveEvent, PlayedSession, live_start, play_day, play_sessions
 from gamelens.simulator.retention_model.bgbb import BgbbMixture, BgbbModel, logit_step_for_lift

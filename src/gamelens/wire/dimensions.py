@@ -16,15 +16,10 @@ Table = Literal["slim", "cube", "member", "return"]
 
 
 class Sent(msgspec.Struct, frozen=True):
-    """The value is as the event was sent.
+    """The value is as the event was sent."""
 
-    Attributes:
-        only: the only category of events that have it; None for any. It is null for the others.
-        field: field of the event; empty if it is called as the dimension.
-    """
-
-    only: Category | None = None
-    field: str = ""
+    only: Category | None = None  # the only category of events that have it; None for any. It is null for the others
+    field: str = ""  # field of the event; empty if it is called as the dimension
 
 
 class Payload(msgspec.Struct, frozen=True):
@@ -44,23 +39,14 @@ class OfPlayer(msgspec.Struct, frozen=True):
 
 
 class Dimension(msgspec.Struct, frozen=True):
-    """One dimension.
-
-    Attributes:
-        name: name on the wire.
-        source: where its value comes from.
-        tables: tables that have it as a column, besides the events.
-        typical: usual number of values, for estimates.
-        meaning: definition in a few words.
-        event_data: its column in Event Data; None if that lacks it.
-    """
+    """One dimension."""
 
     name: str
-    source: Sent | Payload | Own | OfPlayer
-    tables: frozenset[Table]
-    typical: int
-    meaning: str
-    event_data: str | None = None
+    source: Sent | Payload | Own | OfPlayer  # where its value comes from
+    tables: frozenset[Table]  # tables that have it as a column, besides the events
+    typical: int  # usual number of values, for estimates
+    meaning: str  # definition in a few words
+    event_data: str | None = None  # its column in Event Data; None if that lacks it
 
     @property
     def only(self) -> Category | None:

@@ -28,39 +28,23 @@ class RequiredSibling(msgspec.Struct, frozen=True):
 
 
 class FieldRule(msgspec.Struct, frozen=True, kw_only=True):
-    """The rule of one JSON value.
-
-    Attributes:
-        kind: JSON type.
-        shortest: least number of characters, items or entries.
-        longest: greatest number of characters, items or entries.
-        pattern: regular expression that a string must match.
-        least: lower bound of a number.
-        most: upper bound of a number.
-        enum: allowed strings; empty allows all.
-        nullable: whether null is allowed.
-        sibling: condition on another field, without which this one is not allowed.
-        each: rule of every item of an array, and of every entry of an object that *members* does not name.
-        names: pattern of the names of those entries.
-        members: rules of the named entries of an object.
-        required: names of the entries that must be there.
-        is_closed: whether entries other than *members* are refused.
-    """
+    """The rule of one JSON value."""
 
     kind: JsonKind = "string"
-    shortest: int | None = None
+    shortest: int | None = None  # numbers of characters, items or entries
     longest: int | None = None
-    pattern: str | None = None
-    least: int | None = None
+    pattern: str | None = None  # regular expression that a string must match
+    least: int | None = None  # bounds of a number
     most: int | None = None
-    enum: tuple[str, ...] = ()
+    enum: tuple[str, ...] = ()  # allowed strings; empty allows all
     nullable: bool = False
-    sibling: RequiredSibling | None = None
+    sibling: RequiredSibling | None = None  # condition on another field, without which this one is not allowed
+    # rule of every item of an array, and of every entry of an object that *members* does not name
     each: FieldRule | None = None
-    names: str | None = None
-    members: Mapping[str, FieldRule] = {}
-    required: tuple[str, ...] = ()
-    is_closed: bool = False
+    names: str | None = None  # pattern of the names of those entries
+    members: Mapping[str, FieldRule] = {}  # rules of the named entries of an object
+    required: tuple[str, ...] = ()  # names of the entries that must be there
+    is_closed: bool = False  # whether entries other than *members* are refused
 
 
 class Violation(msgspec.Struct, frozen=True):
@@ -81,7 +65,8 @@ def violations_of(value: Any, rule: FieldRule, path: str = "") -> Iterator[Viola
     here = path or "/"
     if rule.kind == "any" or (value is None and rule.nullable):
         return
-    if not _has_kind(value, rule.kind):
+    # A boolean is a whole number to Python, and not to JSON.
+    if not isinstance(value, _PYTHON_TYPES[rule.kind]) or (isinstance(value, bool) and rule.kind not in _WITH_BOOLEANS):
         yield Violation("wrong_type", here)
     elif isinstance(value, str | int | float):
         yield from (Violation(error_type, here) for error_type in _scalar_errors(value, rule))
@@ -89,7 +74,6 @@ def violations_of(value: Any, rule: FieldRule, path: str = "") -> Iterator[Viola
         yield Violation("wrong_size", here)
     elif isinstance(value, Mapping):
         yield from _member_violations(value, rule, path)
-        yield from _entry_violations(value, rule, path)
     elif rule.each is not None:
         for index, item in enumerate(value):
             yield from violations_of(item, rule.each, f"{path}/{index}")
@@ -108,10 +92,17 @@ def struct_of(name: str, rule: FieldRule, *, tag_field: str | None = None) -> ty
         elif member != tag_field and (rule.is_closed or member_rule.kind != "any"):
             optional = _type_of(member_rule, name=f"{name}_{member}")
             fields.append((member, Union[optional, msgspec.UnsetType], msgspec.UNSET))  # noqa: UP007
+    siblings = {member: its.sibling for member, its in rule.members.items() if its.sibling is not None}
+
+    def check_siblings(struct: msgspec.Struct) -> None:  # msgspec has no type for them
+        for member, sibling in siblings.items():
+            if getattr(struct, member) is not msgspec.UNSET and not sibling.allows(getattr(struct, sibling.field)):
+                raise ValueError(f"{member} is not allowed here")
+
     return msgspec.defstruct(
         name,
         fields,
-        namespace=_sibling_check(rule),
+        namespace={"__post_init__": check_siblings} if siblings else {},
         frozen=True,
         kw_only=True,
         tag_field=tag_field,
@@ -119,10 +110,6 @@ def struct_of(name: str, rule: FieldRule, *, tag_field: str | None = None) -> ty
         forbid_unknown_fields=rule.is_closed,
         gc=False,
     )
-
-
-def _has_kind(value: Any, kind: JsonKind) -> bool:
-    return isinstance(value, _PYTHON_TYPES[kind]) and (kind in _WITH_BOOLEANS or not isinstance(value, bool))
 
 
 def _scalar_errors(value: str | float, rule: FieldRule) -> Iterator[str]:
@@ -145,10 +132,6 @@ def _member_violations(value: Mapping[str, Any], rule: FieldRule, path: str) -> 
             yield from violations_of(value[name], member, f"{path}/{name}")
             if member.sibling is not None and not member.sibling.allows(value.get(member.sibling.field)):
                 yield Violation("no_extra_properties_allowed", f"{path}/{name}")
-
-
-def _entry_violations(value: Mapping[str, Any], rule: FieldRule, path: str) -> Iterator[Violation]:
-    """Yield the violations in the entries that *members* of *rule* does not name."""
     if not (rule.is_closed or rule.each):
         return
     for name in (name for name in value if name not in rule.members):
@@ -176,14 +159,6 @@ _PYTHON_TYPES: Final[dict[str, Any]] = {
     "object": Mapping,
     "array": list,
 }
-_MSGSPEC_TYPES: Final[dict[str, Any]] = {
-    "any": Any,
-    "string or integer": Union[str, int],  # noqa: UP007
-    "number": Union[int, float],  # noqa: UP007
-    "boolean": bool,
-    "object": dict,
-    "array": list,
-}
 
 
 def _type_of(rule: FieldRule, *, name: str) -> Any:
@@ -191,8 +166,11 @@ def _type_of(rule: FieldRule, *, name: str) -> Any:
 
     *name* is for the structs of nested objects.
     """
+    each = Any if rule.each is None else _type_of(rule.each, name=name)
     type_: Any
     match rule.kind:
+        case "any":
+            type_ = Any
         case "string" if rule.enum:
             type_ = Literal[rule.enum]
         case "string":
@@ -205,32 +183,19 @@ def _type_of(rule: FieldRule, *, name: str) -> Any:
         case "object" if rule.members:
             type_ = struct_of(name, rule)
         case "object":
-            entries = _MSGSPEC_TYPES["object"][_bounded(str, pattern=rule.names), _each(rule, name=name)]
+            entries = dict[_bounded(str, pattern=rule.names), each]  # type: ignore[misc, valid-type]
             type_ = _bounded(entries, min_length=rule.shortest, max_length=rule.longest)
         case "array":
-            items = _MSGSPEC_TYPES["array"][_each(rule, name=name)]
-            type_ = _bounded(items, min_length=rule.shortest, max_length=rule.longest)
-        case kind:
-            type_ = _MSGSPEC_TYPES[kind]
+            type_ = _bounded(list[each], min_length=rule.shortest, max_length=rule.longest)  # type: ignore[valid-type]
+        case "boolean":
+            type_ = bool
+        case "number":
+            type_ = Union[int, float]  # noqa: UP007
+        case "string or integer":
+            type_ = Union[str, int]  # noqa: UP007
     return Union[type_, None] if rule.nullable else type_  # noqa: UP007
-
-
-def _each(rule: FieldRule, *, name: str) -> Any:
-    return Any if rule.each is None else _type_of(rule.each, name=name)
 
 
 def _bounded(type_: Any, **bounds: Any) -> Any:
     given = {name: bound for name, bound in bounds.items() if bound is not None}
     return Annotated[type_, msgspec.Meta(**given)] if given else type_
-
-
-def _sibling_check(rule: FieldRule) -> dict[str, Any]:
-    """Return the `__post_init__` that checks required siblings, for which msgspec has no type."""
-    siblings = {name: member.sibling for name, member in rule.members.items() if member.sibling is not None}
-
-    def check_siblings(struct: msgspec.Struct) -> None:
-        for name, sibling in siblings.items():
-            if getattr(struct, name) is not msgspec.UNSET and not sibling.allows(getattr(struct, sibling.field)):
-                raise ValueError(f"{name} is not allowed here")
-
-    return {"__post_init__": check_siblings} if siblings else {}

@@ -55,17 +55,6 @@ class MetricQuery(msgspec.Struct, frozen=True, kw_only=True):
     A plain query has *query* and no *game*, one for one game has both, and a by-game query has *split_by* in place of
     *query* (Wire 2.6, Query kinds).
 
-    Attributes:
-        interval: time range.
-        granularity: size of the buckets.
-        query: kind of query with its dimensions.
-        split_by: dimension of a by-game query.
-        game: id of the one game.
-        since_days_ago: age in days, for metrics that take it.
-        filter: filter over dimensions; None selects all events.
-        games: ids to narrow to; None leaves all of the organisation.
-        studios: ids of studios to narrow to; None leaves all.
-
     Raises:
         BadQuery: a field is not allowed; names it as the body does, its value and what is allowed.
     """
@@ -73,11 +62,11 @@ class MetricQuery(msgspec.Struct, frozen=True, kw_only=True):
     interval: Interval
     granularity: Granularity = "day"
     query: Query | None = None
-    split_by: str | None = None
-    game: str | None = None
-    since_days_ago: int | None = None
+    split_by: str | None = None  # the dimension of a by-game query
+    game: str | None = None  # id of the one game
+    since_days_ago: int | None = None  # age in days, for metrics that take it
     filter: Filter | None = None
-    games: tuple[str, ...] | None = None
+    games: tuple[str, ...] | None = None  # ids to narrow to; None leaves all of the organisation
     studios: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:

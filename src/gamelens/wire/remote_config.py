@@ -38,7 +38,7 @@ class InitValidator:
     """
 
     def __init__(self, *, is_strict: bool) -> None:
-        self._rule = _strict_rule() if is_strict else _LENIENT
+        self._rule = _STRICT if is_strict else _LENIENT
         init = struct_of("init", self._rule)
         self._decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(tuple[init] | init)  # type: ignore[valid-type]
 
@@ -71,13 +71,14 @@ _LENIENT: Final = FieldRule(
 )
 
 
-def _strict_rule() -> FieldRule:
-    """Return the rule of documented fields, which have the form that they have in events."""
-    of_events = event_rule("user", is_strict=True).members
-    members = {name: of_events.get(name, FieldRule(shortest=1)) for name in _LENIENT.members}
-    return FieldRule(kind="object", members=members, required=tuple(members)[:-1], is_closed=True)
-
-
+_FIELDS_OF_EVENTS: Final = event_rule("user", is_strict=True).members
+# Documented fields have the form that they have in events.
+_STRICT: Final = FieldRule(
+    kind="object",
+    members={name: _FIELDS_OF_EVENTS.get(name, FieldRule(shortest=1)) for name in _LENIENT.members},
+    required=tuple(_LENIENT.members)[:-1],
+    is_closed=True,
+)
 INIT_VALIDATORS: Final[Mapping[Validation, InitValidator]] = {
     "lenient": InitValidator(is_strict=False),
     "strict": InitValidator(is_strict=True),

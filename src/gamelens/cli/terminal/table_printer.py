@@ -1,7 +1,8 @@
 """Frames as tables: boxes in a terminal, plain columns in a pipe.
 
-Numbers are aligned right and never cut. A missing value of a dimension is `(unknown)`, a missing number an empty cell.
-A frame wider than the terminal is shown as several tables, each with the timestamp and the dimensions.
+A terminal shows the names, units, numbers and notes of `df.lens.table()`, a pipe the names and numbers of the frame.
+Numbers are aligned right and never cut. In a pipe a missing value of a dimension is `(unknown)`, a missing number an
+empty cell. A frame wider than the terminal is shown as several tables, each with the timestamp and the dimensions.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from gamelens._text import printable
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
     from rich.table import Table
+
+    from gamelens.notebook.tables.table_contents import TableContents
 
 UNKNOWN: Final = "(unknown)"
 SHOWN_ROWS: Final = 1000
@@ -49,11 +52,17 @@ class PrintedColumn(msgspec.Struct, frozen=True):
 
 
 def print_table(frame: DataFrame) -> None:
-    """Print *frame* as boxes in a terminal, else as plain columns."""
+    """Print *frame* as boxes in a terminal, with notes on its rows, else as plain columns."""
     if not sys.stdout.isatty():
-        print_columns(columns_of(frame, thousands=""))
+        print_columns(columns_of(frame))
         return
-    print_columns(screen_columns(frame.head(SHOWN_ROWS)))
+    from gamelens.notebook.tables.table_contents import contents_of
+    from gamelens.notebook.tables.text_layout import notes_of
+
+    contents = contents_of(frame, rows=SHOWN_ROWS, total=False, bars=())
+    print_columns(screen_columns(contents))
+    for note in notes_of(contents):
+        click.echo(note)
     if len(frame) > SHOWN_ROWS:
         more = len(frame) - SHOWN_ROWS
         click.echo(f"… and {more:,} more rows: --out FILE or --json gives them all", err=True)
@@ -73,26 +82,20 @@ def print_columns(columns: Sequence[PrintedColumn]) -> None:
         console.print(table, crop=False, width=max(console.width, console.measure(table).minimum))
 
 
-def screen_columns(frame: DataFrame) -> list[PrintedColumn]:
-    """Return the columns of *frame* for a terminal.
+def screen_columns(contents: TableContents) -> list[PrintedColumn]:
+    """Return the columns of *contents* for a terminal."""
+    from gamelens.notebook.tables.text_layout import cells_of, heading_of
 
-    Timestamps of weeks, months and whole periods are headed as what they are; a pipe keeps the names of the frame.
-    """
-    from gamelens.notebook.labels import bucket_heading
-    from gamelens.receipts import Receipt
-
-    every, columns = Receipt.of(frame.attrs).asked.every, columns_of(frame, thousands=",")
-    if every in (None, "day"):
-        return columns
-    heading = bucket_heading(every)
+    cells = cells_of(contents)
     return [
-        msgspec.structs.replace(column, name=heading) if column.name == "timestamp" else column for column in columns
+        PrintedColumn(heading_of(column), texts, is_key=column.is_key, is_text=not column.is_number)
+        for column, texts in zip(contents.columns, cells, strict=True)
     ]
 
 
-def columns_of(frame: DataFrame, *, thousands: str) -> list[PrintedColumn]:
-    """Return the columns of *frame*, with *thousands* between groups of three digits."""
-    return [_column(str(name), frame.iloc[:, place], thousands) for place, name in enumerate(frame.columns)]
+def columns_of(frame: DataFrame) -> list[PrintedColumn]:
+    """Return the columns of *frame* for a pipe."""
+    return [_column(str(name), frame.iloc[:, place]) for place, name in enumerate(frame.columns)]
 
 
 def plain(columns: Sequence[PrintedColumn]) -> Iterator[str]:
@@ -161,7 +164,7 @@ def _table(columns: Sequence[PrintedColumn], widths: Sequence[int], places: Sequ
     return table
 
 
-def _column(name: str, values: Series[Any], thousands: str) -> PrintedColumn:
+def _column(name: str, values: Series[Any]) -> PrintedColumn:
     from pandas import CategoricalDtype
     from pandas.api import types
 
@@ -174,9 +177,9 @@ def _column(name: str, values: Series[Any], thousands: str) -> PrintedColumn:
         return PrintedColumn(name, values.dt.strftime(form).fillna("").tolist(), is_key=name == "timestamp")
     if types.is_float_dtype(values):
         smallest = values.abs()[lambda sizes: sizes > 0].min()
-        return PrintedColumn(name, _numbers(values, f"{thousands}.{_decimals(float(smallest))}f"))
+        return PrintedColumn(name, _numbers(values, f".{_decimals(float(smallest))}f"))
     if types.is_integer_dtype(values):
-        return PrintedColumn(name, _numbers(values, f"{thousands}d"))
+        return PrintedColumn(name, _numbers(values, "d"))
     return PrintedColumn(name, _texts(values, ""), is_text=True)
 
 

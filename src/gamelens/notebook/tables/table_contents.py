@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from datetime import timedelta
 from typing import Any, Final
 
@@ -34,6 +34,7 @@ class TableColumn(msgspec.Struct, frozen=True, kw_only=True):
         unit: words for its unit, or empty.
         is_number: whether it is aligned right.
         is_day: whether its cells are days.
+        is_key: whether it is the timestamp or a dimension.
         texts: the cells.
         total: the cell of the total, empty where the column may not be added up.
         bars: the numbers that bars are drawn for, or None for a column without bars.
@@ -43,6 +44,7 @@ class TableColumn(msgspec.Struct, frozen=True, kw_only=True):
     unit: str
     is_number: bool
     is_day: bool
+    is_key: bool
     texts: tuple[str, ...]
     total: str
     bars: tuple[Any, ...] | None
@@ -100,9 +102,9 @@ def contents_of(frame: DataFrame, *, rows: int, total: bool, bars: Sequence[str]
     drawable = [column.column for column in columns if column.is_number and column.column != "low"]
     if unknown := [name for name in bars if name not in drawable]:
         raise BadQuery("bars", unknown[0], "is not a column of numbers", drawable)
-    totals = column_totals(frame) if total else {}
+    totals, keys = column_totals(frame) if total else {}, {"timestamp", *dimension_columns(named)}
     return TableContents(
-        columns=tuple(_column(column, len(shown), totals, bars) for column in columns),
+        columns=tuple(_column(column, len(shown), totals, bars, keys) for column in columns),
         has_total=bool(totals),
         notes=_notes(shown),
         cut=f"The first {len(shown):,} of {len(named):,} rows." if len(named) > len(shown) else "",
@@ -139,13 +141,16 @@ def _notes(frame: DataFrame) -> dict[str, tuple[int, ...]]:
     return {note: tuple(rows) for note, rows in notes.items()}
 
 
-def _column(column: ColumnTexts, rows: int, totals: dict[str, float], bars: Sequence[str]) -> TableColumn:
+def _column(
+    column: ColumnTexts, rows: int, totals: dict[str, float], bars: Sequence[str], keys: Set[str]
+) -> TableColumn:
     texts = tuple(column.text(row) for row in range(rows))
     return TableColumn(
         name=column.name,
         unit=column.unit,
         is_number=column.is_number,
         is_day=column.is_day or all(map(_DAY.fullmatch, texts)),
+        is_key=column.column in keys,
         texts=texts,
         total=column.number_text(totals[column.column]) if column.column in totals else "",
         bars=tuple(column.values) if column.column in bars else None,

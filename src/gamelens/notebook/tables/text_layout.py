@@ -24,34 +24,40 @@ def text_of_table(contents: TableContents) -> str:
     from rich.text import Text
 
     table = Table(box=SIMPLE_HEAD, show_footer=contents.has_total, pad_edge=False, padding=(0, 2, 0, 0))
-    marks = _row_marks(contents)
     for place, column in enumerate(contents.columns):
-        heading = f"{column.name} ({column.unit})" if column.unit else column.name
         total = TOTAL if place == 0 and contents.has_row_names else column.total
         table.add_column(
-            Text(printable(heading)),
+            Text(heading_of(column)),
             Text(total),
             justify="right" if column.is_number else "left",
             no_wrap=True,
         )
-    cells = [_cells(column) for column in contents.columns]
-    for row in range(contents.rows):
-        texts = [cell[row] for cell in cells]
-        table.add_row(*map(Text, [texts[0] + marks.get(row, ""), *texts[1:]]))
+    for row in zip(*cells_of(contents), strict=True):
+        table.add_row(*map(Text, row))
     page = StringIO()
     Console(file=page, width=_WIDEST, color_system=None, force_jupyter=False).print(table)
-    notes = [f"{mark} {note}" for mark, note in zip(_MARKS, contents.notes, strict=False)]
-    below = [contents.cut, *notes, printable(contents.source)]
+    below = [contents.cut, *notes_of(contents), printable(contents.source)]
     lines = [line.rstrip() for line in page.getvalue().splitlines()]
     return "\n".join([*(line for line in lines if line), *(line for line in below if line)])
 
 
-def _row_marks(contents: TableContents) -> dict[int, str]:
-    return {row: mark for mark, rows in zip(_MARKS, contents.notes.values(), strict=False) for row in rows}
+def heading_of(column: TableColumn) -> str:
+    """Return the heading of *column*, with its unit."""
+    return printable(f"{column.name} ({column.unit})" if column.unit else column.name)
 
 
-def _cells(column: TableColumn) -> list[str]:
-    texts = [printable(text) for text in column.texts]
-    if column.bars is None:
-        return texts
-    return [f"{bar} {text}" for bar, text in zip(text_bars(column.bars), texts, strict=True)]
+def cells_of(contents: TableContents) -> list[list[str]]:
+    """Return the cells of each column. Those of the first have the marks of notes on their rows."""
+    marks = {row: mark for mark, rows in zip(_MARKS, contents.notes.values(), strict=False) for row in rows}
+    columns = []
+    for place, column in enumerate(contents.columns):
+        texts = [printable(text) for text in column.texts]
+        if column.bars is not None:
+            texts = [f"{bar} {text}" for bar, text in zip(text_bars(column.bars), texts, strict=True)]
+        columns.append([text + marks.get(row, "") for row, text in enumerate(texts)] if place == 0 else texts)
+    return columns
+
+
+def notes_of(contents: TableContents) -> list[str]:
+    """Return the notes on rows, each behind its mark."""
+    return [f"{mark} {note}" for mark, note in zip(_MARKS, contents.notes, strict=False)]

@@ -15,7 +15,7 @@ from itertools import combinations, product
 
 import numpy as np
 
-from gamelens.raw_events.reconciliation.event_rows import Flags, Floats
+from gamelens.raw_events.reconciliation.event_rows import Floats
 from gamelens.raw_events.reconciliation.recount import Changes, Recount, RuleChange
 
 CHANCE = 0.1
@@ -34,12 +34,8 @@ def find_changes(
 ) -> tuple[Changes, frozenset[str]]:
     """Return the changes of rules that leave the least of the difference, and the causes that could change anything.
 
-    Args:
-        api: the other answer, in the cells of *recount*.
-        recount: counts under any rules.
-        possible: the changes to try.
-        rest: returns the part of a difference that rules have to explain.
-        given: changes that are known to be among them.
+    *api* is the other answer, in the cells of *recount*. *rest* returns the part of a difference that rules have to
+    explain, and the changes *given* are known to be among them.
     """
     own, counts = recount.cells(given), recount.cells().ravel()
     rules: dict[str, list[RuleChange]] = {}
@@ -121,9 +117,7 @@ def network_amounts(difference: Floats, splits: Sequence[str | None]) -> Floats:
     An answer that names a network less often has more events without a name: the part of both differences that cancels
     is the same events under another name. It sums to 0 in each bucket.
 
-    Args:
-        difference: an answer less the other, by bucket and network.
-        splits: names of the networks; None and `undisclosed` are those without.
+    *splits* are the networks in the order of the columns: None and `undisclosed` are those without a name.
     """
     is_unnamed = np.array([value is None or value.casefold() == "undisclosed" for value in splits])
     moved = np.zeros(difference.shape)
@@ -135,20 +129,6 @@ def network_amounts(difference: Floats, splits: Sequence[str | None]) -> Floats:
             moved[bucket, takes] = of_bucket[takes] * (amount / total)
             moved[bucket, is_unnamed] = of_bucket[is_unnamed] * (math.copysign(amount, surplus) / surplus)
     return moved
-
-
-def approximate_amounts(difference: Floats, counted: Floats, has_same_events: Flags, most: float) -> Floats:
-    """Return the differences that an approximate count explains.
-
-    They are those of cells whose events agree, up to *most*.
-
-    Args:
-        difference: what is left of the difference.
-        counted: distinct count of the cells.
-        has_same_events: whether the events of each cell are as many in both answers.
-        most: largest relative error of an approximate count.
-    """
-    return np.where(has_same_events & (np.abs(difference) <= np.maximum(1, most * counted)), difference, 0.0)
 
 
 def _median_ratio(values: Floats, weights: Floats) -> float:

@@ -55,21 +55,14 @@ _REPEATED: Final = (
 
 
 class CountedMetric(msgspec.Struct, frozen=True, kw_only=True):
-    """A metric as it is counted from events.
+    """A metric as it is counted from events."""
 
-    Attributes:
-        name: name of the metric, and of its column in a frame.
-        kind: whether values are added, different keys counted, or players by their first event.
-        counts: SQL of whether an event counts.
-        value: SQL of what it adds.
-        key: SQL of what is counted once.
-    """
-
-    name: str
+    name: str  # name of the metric, and of its column in a frame
+    # values are added, different keys counted, or players by their first event
     kind: Literal["sum", "distinct", "first"]
-    counts: str
-    value: str = "1"
-    key: str = _PLAYER
+    counts: str  # SQL of whether an event counts
+    value: str = "1"  # SQL of what it adds
+    key: str = _PLAYER  # SQL of what is counted once
 
 
 def _counted(name: str) -> CountedMetric:
@@ -97,41 +90,26 @@ COUNTED_METRICS: Final = {
 
 @dataclass(frozen=True, eq=False, slots=True)
 class EventRows:
-    """Events as arrays, with one place for all events that every rule treats alike.
+    """Events as arrays, with one place for all events that every rule treats alike."""
 
-    Attributes:
-        player, key: codes of players, and of what a distinct count counts.
-        is_named: whether the events have a player.
-        client, corrected, arrival: quarters of an hour since 1970, by each clock; `NO_TIME` where it is unknown.
-        split: code of the dimension's value, a place in `splits`.
-        counts: whether the events count for the metric.
-        is_repeated: whether another event without `event_uuid` is just like them.
-        cut: number of the moments that they arrived after.
-        is_bot: whether their player's activity is implausible.
-        value: what they add to the metric.
-        events: how many they are.
-        first_us, last_us: time of the first and the last of them, epoch microseconds.
-        splits: values of the dimension, None among them.
-        has_arrivals: whether the time of arrival of some event is known.
-    """
-
-    player: Ints
-    key: Ints
-    is_named: Flags
+    player: Ints  # code of the player
+    key: Ints  # code of what a distinct count counts
+    is_named: Flags  # whether the events have a player
+    # quarters of an hour since 1970, by each clock; `NO_TIME` where it is unknown
     client: Ints
     corrected: Ints
     arrival: Ints
-    split: Ints
-    counts: Flags
-    is_repeated: Flags
-    cut: Ints
-    is_bot: Flags
-    value: Floats
-    events: Ints
-    first_us: Ints
+    split: Ints  # code of the dimension's value, a place in `splits`
+    counts: Flags  # whether the events count for the metric
+    is_repeated: Flags  # whether another event without `event_uuid` is just like them
+    cut: Ints  # number of the moments that they arrived after
+    is_bot: Flags  # whether their player's activity is implausible
+    value: Floats  # what they add to the metric
+    events: Ints  # how many they are
+    first_us: Ints  # time of the first of them, epoch microseconds
     last_us: Ints
-    splits: list[str | None]
-    has_arrivals: bool
+    splits: list[str | None]  # values of the dimension, None among them
+    has_arrivals: bool  # whether the time of arrival of some event is known
 
 
 def read_event_rows(
@@ -139,12 +117,7 @@ def read_event_rows(
 ) -> EventRows:
     """Return the events that can count in *interval* under any rule.
 
-    Args:
-        lake: the lake.
-        metric: the metric.
-        by: dimension that splits it.
-        interval: the buckets that are compared.
-        cuts: moments at which the other answer may have been made, earliest first.
+    *cuts* are moments at which the other answer may have been made, earliest first.
 
     Raises:
         BadQuery: they are more than 20 million rows.

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from datetime import datetime
+from typing import Final, Literal
 
 import numpy as np
 import pandas as pd
 from pandas import DataFrame
 
+from gamelens._text import format_number, one_line
+from gamelens.analysis.claims import Claim, Direction
 from gamelens.client.async_client import AsyncClient
 from gamelens.client.sync_client import Client
 from gamelens.client.tables.time_ranges import TimeRange
@@ -17,7 +20,6 @@ from gamelens.errors import BadQuery
 from gamelens.raw_events.lake_client import LakeClient
 from gamelens.raw_events.reconciliation import recount as causes
 from gamelens.raw_events.reconciliation.attribution import (
-    approximate_amounts,
     find_changes,
     network_amounts,
     shapley_amounts,
@@ -30,9 +32,8 @@ from gamelens.raw_events.reconciliation.event_rows import (
     Floats,
     read_event_rows,
 )
-from gamelens.raw_events.reconciliation.reconciliation_result import Judgement, Reconciliation, reconciliation_of
 from gamelens.raw_events.reconciliation.recount import Changes, Recount, RuleChange, possible_changes
-from gamelens.receipts import Receipt
+from gamelens.receipts import RECEIPT, Receipt, merge_receipts
 from gamelens.wire.dimensions import EVENT_DIMENSIONS
 from gamelens.wire.intervals import Granularity, Interval, read_moment
 
@@ -48,6 +49,88 @@ _WITHOUT_RULE: Final = {
     causes.APPROXIMATE: f"the same events, and a count within {MOST_ERROR:.0%}",
 }
 """Causes that are not rules of counting events, and what they say."""
+UNEXPLAINED: Final = "unexplained"
+"""The part of a difference that no cause explains."""
+_NO_DIFFERENCE: Final = 1e-9
+"""Relative difference of two numbers that are the same: money is added in another order."""
+_SHOWN: Final = 4
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Judgement:
+    """One cause: whether it explains anything, and the evidence."""
+
+    cause: str
+    # whether it explains a part of the difference, explains none, or cannot be judged
+    status: Literal["explains", "explains nothing", "not judged"]
+    reason: str  # the rule of the other answer, or why it explains nothing or is not judged
+    amount: Floats | None = None  # what it adds to each bucket and split
+    events: int | None = None  # number of events that its rule counts elsewhere, or no longer; None without one rule
+    example: datetime | None = None  # the bucket that has most of them
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Reconciliation:
+    """Two answers to one question, and each difference by cause.
+
+    Attributes:
+        metric: the metric.
+        frame: a row for each bucket, split and cause. Columns: timestamp (datetime64[us, UTC]), the dimension (str),
+            api, lake, difference (float64, the API less the lake), cause (str), amount (float64; those of a bucket and
+            split sum to its difference), share (float64: of the amounts without their signs; NA without a difference).
+            Every bucket and split has a row `unexplained`.
+        causes: a row for each cause. Columns: cause, status, reason (str), amount (float64), share (float64, of all
+            amounts without their signs), events (Int64, counted elsewhere by its rule, or no longer; NA without one
+            rule), example (datetime64[us, UTC], the bucket with most of them).
+    """
+
+    metric: str
+    frame: DataFrame
+    causes: DataFrame
+
+    @property
+    def claim(self) -> Claim:
+        """The result in words, with the explained share of the difference as its size."""
+        differences = self.frame.loc[self.frame["cause"] == UNEXPLAINED, "difference"]
+        direction: Direction = "higher" if differences.sum() > 0 else "lower"
+        if not differences.any():
+            direction = "no clear difference"
+        return Claim(
+            kind="reconciliation", direction=direction, size=self.explained_share, unit="share", text=str(self)
+        )
+
+    @property
+    def explained_share(self) -> float:
+        """The share of the difference that has a cause, without signs.
+
+        It is not a number if there is no difference.
+        """
+        row = self.causes[self.causes["cause"] == UNEXPLAINED]
+        return float(1 - row["share"].iloc[0])
+
+    def __repr__(self) -> str:
+        return f"<{self}>"
+
+    def __str__(self) -> str:
+        cells = self.frame[self.frame["cause"] == UNEXPLAINED]  # one row for each bucket and split
+        number, differ = format_number(len(cells), "count"), int((cells["difference"] != 0).sum())
+        if not differ:
+            return f"{self.metric}: both answers are the same in all {number} rows."
+        # Only a service's answer is called the API.
+        other = "the other answer" if Receipt.of(self.frame.attrs).provenance.kind == "lake" else "the API"
+        api, lake = (format_number(cells[name].sum(), "number") for name in ("api", "lake"))
+        found = self.causes[self.causes["share"] > 0].sort_values("share", ascending=False).head(_SHOWN)
+        parts = [
+            f"{format_number(row['share'], 'share')} {row['cause']}"
+            + ("" if row["cause"] == UNEXPLAINED else f" ({row['reason']})")
+            for row in found.to_dict("records")
+        ]
+        unjudged = self.causes.loc[self.causes["status"] == "not judged", "cause"]
+        return one_line(
+            f"{self.metric}: {format_number(differ, 'count')} of {number} rows differ, in sum {api} in {other} against "
+            f"{lake} in the lake. Of the differences: {', '.join(parts)}."
+            + (f" Not judged: {', '.join(unjudged)}." if len(unjudged) else "")
+        )
 
 
 def reconcile(
@@ -125,24 +208,15 @@ def reconcile(
         amounts[causes.NETWORKS] = network_amounts(rest, compared.splits)
         rest = rest - amounts[causes.NETWORKS]
     if same_events is not None:
-        counts = compared.recount.cells(found)
-        amounts[causes.APPROXIMATE] = approximate_amounts(rest, counts, same_events, MOST_ERROR)
+        is_near = np.abs(rest) <= np.maximum(1, MOST_ERROR * compared.recount.cells(found))
+        amounts[causes.APPROXIMATE] = np.where(same_events & is_near, rest, 0.0)
     judgements = [
         Judgement(cause=cause, status="not judged", reason=unjudged[cause])
         if cause in unjudged
         else _judgement(cause, compared.recount, changes, found, effective, amounts.get(cause))
         for cause in causes.CAUSES
     ]
-    return reconciliation_of(
-        metric,
-        by,
-        starts=compared.recount.starts,
-        splits=compared.splits,
-        api=compared.api,
-        lake=compared.lake,
-        judgements=judgements,
-        receipts=(receipt, Receipt.of(lake_frame.attrs)),
-    )
+    return _result(metric, by, compared, judgements, (receipt, Receipt.of(lake_frame.attrs)))
 
 
 def _other_answer(
@@ -259,3 +333,52 @@ def _judgement(
         return Judgement(cause=cause, status="explains nothing", reason=reason)
     events, example = recount.moved(rules[0])
     return Judgement(cause=cause, status="explains nothing", reason=reason, events=events, example=example)
+
+
+def _result(
+    metric: str, by: str | None, compared: _Compared, judgements: Sequence[Judgement], receipts: Sequence[Receipt]
+) -> Reconciliation:
+    """Return the frame of the differences and the table of causes."""
+    api, lake, starts, splits = compared.api, compared.lake, compared.recount.starts, compared.splits
+    noise = _NO_DIFFERENCE * np.maximum(np.abs(api), np.abs(lake))
+    difference = api - lake
+    difference[np.abs(difference) <= noise] = 0
+    amounts = {it.cause: it.amount for it in judgements if it.amount is not None}
+    rest = difference - sum(amounts.values(), np.zeros(difference.shape))
+    rest[np.abs(rest) <= noise] = 0
+    amounts[UNEXPLAINED] = rest
+    shown = (np.abs(api) + np.abs(lake)).ravel() > 0
+    base = DataFrame({"timestamp": pd.to_datetime(np.repeat(np.array(starts), len(splits)), utc=True).as_unit("us")})
+    if by is not None:
+        base[by] = pd.Series([*splits] * len(starts), dtype="str")
+    base = base.assign(api=api.ravel(), lake=lake.ravel(), difference=difference.ravel())
+    gross = np.sum([np.abs(amount) for amount in amounts.values()], axis=0).ravel()
+    parts = []
+    for order, (cause, amount) in enumerate(amounts.items()):
+        share = np.divide(np.abs(amount.ravel()), gross, out=np.full(len(gross), np.nan), where=gross > 0)
+        rows = base.assign(cause=cause, amount=amount.ravel(), share=share, order=order, place=range(len(base)))
+        parts.append(rows[shown & (cause == UNEXPLAINED) | (amount.ravel() != 0)])
+    frame = pd.concat(parts).sort_values(["place", "order"]).drop(columns=["place", "order"])
+    frame = frame.astype({"cause": "str"}).reset_index(drop=True)
+    frame.attrs[RECEIPT] = merge_receipts(receipts).to_json()
+    left = Judgement(cause=UNEXPLAINED, status="explains nothing", reason="no rule that was tried gives it")
+    total = float(sum(np.abs(amount).sum() for amount in amounts.values()))
+    of_causes = []
+    for judgement in (*judgements, left):
+        amount = amounts.get(judgement.cause, np.zeros(1))
+        is_shared = total > 0 and judgement.status != "not judged"
+        of_causes.append(
+            {
+                "cause": judgement.cause,
+                "status": judgement.status,
+                "reason": judgement.reason,
+                "amount": float(amount.sum()),
+                "share": float(np.abs(amount).sum() / total) if is_shared else float("nan"),
+                "events": judgement.events,
+                "example": judgement.example,
+            }
+        )
+    table = DataFrame(of_causes)
+    table["events"] = table["events"].astype("Int64")
+    table["example"] = pd.to_datetime(table["example"], utc=True).dt.as_unit("us")
+    return Reconciliation(metric, frame, table.astype({"cause": "str", "status": "str", "reason": "str"}))

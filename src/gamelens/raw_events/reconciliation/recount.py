@@ -45,42 +45,28 @@ Zone = tuple[tuple[int, int], ...]
 
 
 class CountingRules(msgspec.Struct, frozen=True, kw_only=True):
-    """The rules of one count. The defaults are those of the lake.
+    """The rules of one count. The defaults are those of the lake."""
 
-    Attributes:
-        cut: number of the moment after which an event may not arrive, from 1; 0 takes every event.
-        closed_after_s: seconds after the end of a bucket from which its events are not taken; None takes every event.
-        clock: the time that gives an event its bucket: that of the client, the same without the error of the device's
-            clock, or that of arrival.
-        zone: how far its days are ahead of UTC.
-        is_deduplicated: whether events without `event_uuid` count once if they are alike.
-        is_without_bots: whether players with implausible activity are left out.
-        split_by: the event that gives a player's events of a bucket their dimension: each its own, the first, the last.
-    """
-
-    cut: int = 0
+    cut: int = 0  # number of the moment after which an event may not arrive, from 1; 0 takes every event
+    # seconds after the end of a bucket from which its events are not taken; None takes every event
     closed_after_s: int | None = None
+    # the time that gives an event its bucket: that of the client, the same without the error of the device's clock,
+    # or that of arrival
     clock: Literal["client", "corrected", "arrival"] = "client"
-    zone: Zone = ((0, 0),)
-    is_deduplicated: bool = False
-    is_without_bots: bool = False
+    zone: Zone = ((0, 0),)  # how far its days are ahead of UTC
+    is_deduplicated: bool = False  # whether events without `event_uuid` count once if they are alike
+    is_without_bots: bool = False  # whether players with implausible activity are left out
+    # the event that gives a player's events of a bucket their dimension: each its own, the first, the last
     split_by: Literal["own", "first", "last"] = "own"
 
 
 class RuleChange(msgspec.Struct, frozen=True):
-    """One rule that the other answer may have.
+    """One rule that the other answer may have."""
 
-    Attributes:
-        cause: name of the cause, one of `CAUSES`.
-        text: the rule as half a sentence.
-        field: the field of `CountingRules` that it changes.
-        value: the value that the field gets.
-    """
-
-    cause: str
-    text: str
-    field: str
-    value: int | bool | str | Zone
+    cause: str  # name of the cause, one of `CAUSES`
+    text: str  # the rule as half a sentence
+    field: str  # the field of `CountingRules` that it changes
+    value: int | bool | str | Zone  # the value that the field gets
 
 
 Changes = tuple[RuleChange, ...]
@@ -89,9 +75,7 @@ Changes = tuple[RuleChange, ...]
 def possible_changes(cuts: Sequence[datetime], interval: Interval) -> list[RuleChange]:
     """Return the rules that another answer may have.
 
-    Args:
-        cuts: moments at which the other answer may have been made.
-        interval: the time that is counted. Zones that change their clocks in it are tried with that change.
+    It may have been made at one of *cuts*. Zones that change their clocks in *interval* are tried with that change.
     """
     late = [
         RuleChange(LATE, f"without what arrived after {moment:%Y-%m-%d %H:%M} UTC", "cut", number)
@@ -137,12 +121,7 @@ def _clocks_of(name: str, interval: Interval) -> Zone:
 class Recount:
     """The counts of *rows* in each bucket of *interval*, for each of *splits*.
 
-    Args:
-        rows: the events.
-        kind: `sum`, `distinct` or `first`.
-        interval: the time that is counted.
-        every: the buckets.
-        splits: values of the dimension in the order of the columns; all that the rows have are among them.
+    *kind* is that of a `CountedMetric`. The columns are in the order of *splits*, which hold all values of the rows.
     """
 
     def __init__(

@@ -20,23 +20,14 @@ Error = tuple[str, str]
 
 
 class EventDefect(msgspec.Struct, frozen=True, kw_only=True):
-    """A way for an event to be malformed.
+    """A way for an event to be malformed."""
 
-    Attributes:
-        name: the label in the ledger.
-        errors: the errors the collector must report, in order.
-        category: the only category that can have it, or None for all.
-        replaced: fields with a bad value.
-        removed: fields left out.
-        replacement: the JSON value sent in place of the whole event, if set.
-    """
-
-    name: str
-    errors: tuple[Error, ...]
-    category: str | None = None
-    replaced: dict[str, Any] = {}
-    removed: tuple[str, ...] = ()
-    replacement: Any = msgspec.UNSET
+    name: str  # the label in the ledger
+    errors: tuple[Error, ...]  # the errors the collector must report, in order
+    category: str | None = None  # the only category that can have it, or None for all
+    replaced: dict[str, Any] = {}  # fields with a bad value
+    removed: tuple[str, ...] = ()  # fields left out
+    replacement: Any = msgspec.UNSET  # the JSON value sent in place of the whole event, if set
 
     def apply(self, event: dict[str, Any]) -> Any:
         """Return *event* with this defect."""
@@ -109,17 +100,11 @@ EVENT_DEFECTS: Final = (
 
 
 class EventQuirk(msgspec.Struct, frozen=True, kw_only=True):
-    """A way for an event to be odd and still be accepted.
+    """A way for an event to be odd and still be accepted."""
 
-    Attributes:
-        name: the label in the ledger.
-        apply: returns the event with the quirk, given its client_ts and event_uuid.
-        has_time: whether the event keeps a usable time. If not, it counts at the time of its arrival.
-    """
-
-    name: str
-    apply: Callable[[Event, int, bytes], Event]
-    has_time: bool
+    name: str  # the label in the ledger
+    apply: Callable[[Event, int, bytes], Event]  # returns the event with the quirk, given its client_ts and event_uuid
+    has_time: bool  # whether the event keeps a usable time. If not, it counts at the time of its arrival
 
 
 def time_fragment(client_ts: int | None, event_uuid: bytes | None) -> bytes:
@@ -181,22 +166,14 @@ class RequestDefect(msgspec.Struct, frozen=True, kw_only=True):
     """A way for a request to be refused before its events are validated.
 
     The collector stores none of its events, even if all are good.
-
-    Attributes:
-        name: the label in the ledger.
-        status: the status the collector must answer.
-        error_type: the error it reports at `/`, with status 400 only.
-        is_gzipped: whether the body is gzipped.
-        is_cut: whether the body is cut short.
-        is_signed: whether the signature covers the body as sent; if not, it covers the body before gzip.
     """
 
-    name: str
-    status: int
-    error_type: str | None = None
+    name: str  # the label in the ledger
+    status: int  # the status the collector must answer
+    error_type: str | None = None  # the error it reports at `/`, with status 400 only
     is_gzipped: bool = True
     is_cut: bool = False
-    is_signed: bool = True
+    is_signed: bool = True  # whether the signature covers the body as sent; if not, it covers the body before gzip
 
     @property
     def errors(self) -> str:

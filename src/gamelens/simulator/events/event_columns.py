@@ -12,12 +12,10 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from gamelens.simulator.events.event_json import AD_ACTIONS, BlockIds, Texts
-from gamelens.simulator.events.impression_json import VENDOR_FORMATS
+from gamelens.simulator.events.event_json import AD_ACTIONS, VENDOR_FORMATS, BlockIds, Texts
 from gamelens.simulator.population.arrays import Flags, Ints
 from gamelens.simulator.population.behaviour import DESIGN_IDS, SEVERITIES, EventSlot, PlayedBlock
-from gamelens.simulator.population.experiment_arms import arms_of
-from gamelens.simulator.population.installs import publishers_of
+from gamelens.simulator.population.installs import arms_of, publishers_of
 from gamelens.simulator.population.players import DEVICES
 from gamelens.simulator.scenarios.game_profile import GameProfile
 from gamelens.simulator.scenarios.scenario import Scenario

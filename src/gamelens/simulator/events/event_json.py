@@ -17,15 +17,13 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from gamelens.simulator.events.impression_json import VENDORS_WITH_ID, impression_opening, impression_tail
 from gamelens.simulator.population.arrays import Ints
 from gamelens.simulator.population.behaviour import DESIGN_IDS, SEVERITIES, TUTORIAL_ROUNDS, EventSlot, PlayedBlock
-from gamelens.simulator.population.experiment_arms import arms_of
-from gamelens.simulator.population.installs import publishers_of
+from gamelens.simulator.population.installs import arms_of, publishers_of
 from gamelens.simulator.population.monetisation import FAIL_REASONS
 from gamelens.simulator.population.players import DEVICES
 from gamelens.simulator.population.session_times import CONNECTIONS
-from gamelens.simulator.scenarios.game_profile import GameProfile
+from gamelens.simulator.scenarios.game_profile import GameProfile, Vendor
 from gamelens.simulator.scenarios.scenario import Scenario
 
 Texts = NDArray[np.bytes_]
@@ -56,6 +54,15 @@ MESSAGES: Final = (
     "OutOfMemoryError while decoding texture atlas",
 )
 """One message for each severity."""
+VENDOR_FORMATS: Final[dict[Vendor, dict[str, str]]] = {
+    "max": {"rewarded_video": "REWARDED", "interstitial": "INTER", "banner": "BANNER"},
+    "ironsource": {"rewarded_video": "rewarded_video", "interstitial": "interstitial", "banner": "banner"},
+    "admob": {"rewarded_video": "REWARDED_VIDEO", "interstitial": "INTERSTITIAL", "banner": "BANNER"},
+}
+"""Name of each ad format, by vendor."""
+
+VENDORS_WITH_ID: Final = ("ironsource",)
+"""Vendors whose payload carries an id of the impression."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -223,25 +230,64 @@ def _ad(slot: EventSlot) -> Callable[[_SlotEvents], Iterable[bytes]]:
 
 
 def _impression(events: _SlotEvents) -> Iterable[bytes]:
+    """Return the `impression` events, with the impression_data of the vendor (Wire 3.6, Impression payloads)."""
     ad, ads = events.block.money.ad, events.game.ads
     units, countries = list(ads.formats.items()), list(events.game.countries)
+    fields = _opening(category="impression", ad_network_name=ads.vendor, ad_network_version=ads.vendor_version)
 
     @cache
     def opening(network: int, format_: int, placement: int, country: int) -> bytes:
-        name, unit = units[format_]
-        return impression_opening(
-            ads,
-            network=ads.networks[network] if network >= 0 else None,
-            format_name=name,
-            placement=unit.placements[placement],
-            country=countries[country],
-        )
+        """Return an event up to the id and revenue of the impression. Without its name *network* is -1."""
+        name = ads.networks[network].reported_name if network >= 0 else None
+        (kind, unit), code = units[format_], countries[country]
+        vendor_format = VENDOR_FORMATS[ads.vendor][kind]
+        data: dict[str, Any]
+        match ads.vendor:
+            case "max":
+                data = {
+                    "country": code,
+                    "network_name": name,
+                    "adunit_id": unit.unit,
+                    "adunit_format": vendor_format,
+                    "placement": unit.placements[placement],
+                    "creative_id": f"{code.lower()}-{kind}",
+                }
+            case "ironsource":
+                data = {
+                    "ad_unit": vendor_format,
+                    "ad_network": name,
+                    "instance_name": unit.unit,
+                    "country": code,
+                    "placement": unit.placements[placement],
+                    "precision": "BID",
+                    "ab": "A",
+                    "segment_name": "",
+                    "encrypted_cpm": "",
+                }
+            case "admob":
+                data = {
+                    "adunit_id": unit.unit,
+                    "currency": ads.currency,
+                    "precision": 3,
+                    "adunit_format": vendor_format,
+                    "network_class_name": name,
+                }
+        return fields + b',"impression_data":' + _opening(**data)
+
+    def tail(micros: int, auction_id: bytes) -> bytes:
+        """Return the id, the revenue and the closing brace. Revenue is in USD, of admob in micros."""
+        if ads.vendor == "admob":
+            return b',"revenue":%d}' % micros
+        whole, fraction = divmod(micros, 1_000_000)
+        if ads.vendor == "ironsource":
+            return b',"auction_id":"%b","revenue":%d.%06d}' % (auction_id, whole, fraction)
+        return b',"revenue":%d.%06d}' % (whole, fraction)
 
     named = np.where(ad.is_unnamed, -1, ad.network)
     network, format_, placement, micros = events.rounds(named, ad.format, ad.placement, ad.micros)
     ids = events.ids.impression.tolist() or [b""] * len(events.positions)
     for *key, amount, auction in zip(network, format_, placement, events.countries(), micros, ids, strict=True):
-        yield opening(*key) + impression_tail(ads.vendor, amount, auction)
+        yield opening(*key) + tail(amount, auction)
 
 
 def _error(events: _SlotEvents) -> Iterable[bytes]:
@@ -325,23 +371,9 @@ def _player_heads(block: PlayedBlock, ids: BlockIds, *, game: GameProfile, scena
     ]
 
 
-_HEX_DIGITS: Final = np.dtype(
-    {
-        "names": ["a", "b", "c", "d", "e"],
-        "formats": ["V8", "V4", "V4", "V4", "V12"],
-        "offsets": [0, 8, 12, 16, 20],
-        "itemsize": 32,
-    }
-)
-_WITH_HYPHENS: Final = np.dtype(
-    {
-        "names": ["a", "b", "c", "d", "e"],
-        "formats": ["V8", "V4", "V4", "V4", "V12"],
-        "offsets": [0, 9, 14, 19, 24],
-        "itemsize": 36,
-    }
-)
-"""Offsets of the parts of a UUID in its digits and in its text."""
+_HEX_DIGITS: Final = np.dtype("V8,V4,V4,V4,V12")
+_WITH_HYPHENS: Final = np.dtype("V8,V1,V4,V1,V4,V1,V4,V1,V12")
+"""The parts of a UUID in its digits and in its text, as fields `f0`, `f1` and so on."""
 
 
 def draw_uuids(count: int, rng: np.random.Generator) -> Texts:
@@ -352,7 +384,7 @@ def draw_uuids(count: int, rng: np.random.Generator) -> Texts:
     digits = np.frombuffer(raw.tobytes().hex().encode(), dtype=_HEX_DIGITS)
     text = np.full(36 * count, ord("-"), dtype=np.uint8)
     parts: NDArray[np.void] = text.view(_WITH_HYPHENS)
-    for name in "abcde":
-        parts[name] = digits[name]
+    for part in range(5):
+        parts[f"f{2 * part}"] = digits[f"f{part}"]
     written: Texts = text.view("S36")
     return written

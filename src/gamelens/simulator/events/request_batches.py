@@ -22,13 +22,11 @@ from gamelens.simulator.events.defects import (
     RequestDefect,
     enlarge_body,
 )
-from gamelens.simulator.events.delivery_times import draw_delivery
 from gamelens.simulator.events.event_columns import SCHEMA
 from gamelens.simulator.events.event_json import BlockIds, Event, Fragments, join_events
-from gamelens.simulator.events.sent_events import REFUSED, REJECTED, UNSENT, SentEvent, sent_events_of
+from gamelens.simulator.events.sent_events import REFUSED, REJECTED, UNSENT, SentEvent, draw_delivery, sent_events_of
 from gamelens.simulator.population.behaviour import PlayedBlock
-from gamelens.simulator.scenarios.delivery_profile import DeliveryProfile, DirtProfile
-from gamelens.simulator.scenarios.scenario import Scenario
+from gamelens.simulator.scenarios.scenario import DeliveryProfile, DirtProfile, Scenario
 
 BATCH_EVENTS: Final = 450
 """Most events in a request: about 0.2 MB, a tenth of that gzipped.

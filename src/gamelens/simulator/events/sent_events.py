@@ -1,8 +1,13 @@
-"""The events of a block as they are sent, with copies, malformed and odd ones, and bots."""
+"""The events of a block as they are sent: when, at which claimed time, and which are lost, copied, malformed or added.
+
+A request of a device holds the events of 20 seconds of a session (or of the scenario's `batch_s`), or of a whole
+session that was played offline.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 import msgspec
@@ -14,12 +19,23 @@ from gamelens.simulator.events.defects import (
     EVENT_QUIRKS,
     time_fragment,
 )
-from gamelens.simulator.events.delivery_times import HOUR_S, RESEND_AFTER_S, EventDelivery
 from gamelens.simulator.events.event_columns import CATEGORIES
 from gamelens.simulator.events.event_json import SDK_VERSION, BlockIds, Event, draw_uuids, join_events
+from gamelens.simulator.population.arrays import Flags, Ints, pick, run_starts, shares
 from gamelens.simulator.population.behaviour import EventSlot, PlayedBlock
-from gamelens.simulator.scenarios.delivery_profile import DirtProfile
+from gamelens.simulator.population.session_times import CONNECTIONS, DAY_S, Sessions
+from gamelens.simulator.scenarios.scenario import Clock, DeliveryProfile, DirtProfile
+from gamelens.wire.limits import SUBMIT_PERIOD_S
 
+YEAR_S: Final = 365 * DAY_S
+HOUR_S: Final = 3600
+IN_2100_S: Final = 4_102_444_800
+"""2100-01-01.
+
+Clocks of the next century are beyond it, so that their events are unusable at any time of arrival.
+"""
+RESEND_AFTER_S: Final = int(SUBMIT_PERIOD_S)
+"""Delay of a second attempt, one period after the first."""
 REPEATED: Final = "repeated"
 REJECTED: Final = "rejected"
 REFUSED: Final = "refused"
@@ -36,30 +52,96 @@ _MAX_DUPLICATE_DELAY_S: Final = 6 * HOUR_S
 """Longest delay of a duplicate. Our choice, without a public figure."""
 
 
-class SentEvent(NamedTuple):
-    """One event as it is sent, with its differences from the row of the ledger it is made of.
+@dataclass(frozen=True, eq=False, slots=True)
+class EventDelivery:
+    """Delivery of each event of a block, one array per attribute."""
 
-    Attributes:
-        source_row: that row.
-        sent_s: time of sending, in epoch seconds.
-        event: its JSON fragments.
-        client_ts: its time, or None if the collector must take the time of arrival.
-        event_uuid: its id, or None.
-        sent_as: what was done to it, or None.
-        verdict: why it does not count, or None if it counts.
-        errors: the errors the collector must report.
-        bot_ids: user_id and session_id if a bot sends it.
+    claimed_s: Ints  # the client_ts the event carries, by the clock of the device
+    is_usable: Flags  # whether the collector accepts that time
+    lacks_uuid: Flags  # whether the event has no event_uuid
+    is_offline: Flags  # whether it was recorded offline
+    is_unsent: Flags  # whether a crash lost it
+    sent_s: Ints  # time of sending, in epoch seconds
+    is_resent: Flags  # whether it is sent again because no response arrived
+
+
+def draw_delivery(block: PlayedBlock, delivery: DeliveryProfile, *, rng: np.random.Generator) -> EventDelivery:
+    """Draw the delivery of each event of *block*."""
+    sessions, events = block.sessions, block.events
+    player = sessions.player[events.session]
+    offset_s = _session_offsets(sessions, len(block.players), delivery, rng=rng)
+    lacks_uuid = rng.random(len(block.players)) < delivery.old_sdk
+    is_crashed = rng.random(len(sessions.day)) < delivery.crashes
+    session_is_offline = sessions.connection == CONNECTIONS.index("offline")
+    is_offline = session_is_offline[events.session]
+    period_s = delivery.batch_s or RESEND_AFTER_S  # seconds of play in a request
+    period = np.where(is_offline, 0, (events.ts_s - sessions.start_s[events.session]) // period_s)
+    hours = rng.lognormal(np.log(delivery.offline_delay_h), delivery.offline_sigma, len(sessions.day))
+    delay_s = (np.minimum(hours, delivery.offline_cap_h) * HOUR_S).astype(np.int64)
+    due = np.where(
+        is_offline,
+        (sessions.start_s + sessions.length_s + delay_s)[events.session],
+        sessions.start_s[events.session] + (period + 1) * period_s,
+    )
+    starts_request = run_starts(events.session) | run_starts(period)
+    claimed = np.maximum(events.ts_s + offset_s[events.session], 0)
+    return EventDelivery(
+        claimed_s=claimed,
+        is_usable=claimed < IN_2100_S,
+        lacks_uuid=lacks_uuid[player],
+        is_offline=is_offline,
+        is_unsent=is_crashed[events.session] & (events.slot == EventSlot.SESSION_END),
+        sent_s=due,
+        is_resent=(rng.random(int(starts_request.sum())) < delivery.lost_answers)[np.cumsum(starts_request) - 1],
+    )
+
+
+def _session_offsets(sessions: Sessions, players: int, delivery: DeliveryProfile, *, rng: np.random.Generator) -> Ints:
+    """Return the seconds by which the times of each session are off.
+
+    They are off by the device's clock, until the answer to an init has corrected it.
     """
+    names: list[Clock] = list(delivery.clocks)
+    clock = pick(rng, shares(delivery.clocks.values()), players)
+    offsets = np.vstack([_clock_offsets(name, players, rng=rng) for name in names])
+    is_uncorrected = rng.random(players) < delivery.uncorrected
+    is_online = sessions.connection != CONNECTIONS.index("offline")
+    first_online = np.full(players, np.iinfo(np.int64).max)
+    np.minimum.at(first_online, sessions.player[is_online], sessions.number[is_online])
+    is_corrected = ~is_uncorrected[sessions.player] & (sessions.number >= first_online[sessions.player])
+    offset: Ints = np.where(is_corrected, 0, offsets[clock, np.arange(players)][sessions.player])
+    return offset
 
-    source_row: int
-    sent_s: int
-    event: Event
-    client_ts: int | None
-    event_uuid: str | None
-    sent_as: str | None = None
-    verdict: str | None = None
-    errors: str | None = None
-    bot_ids: tuple[str, str] | None = None
+
+def _clock_offsets(clock: Clock, count: int, *, rng: np.random.Generator) -> Ints:
+    """Draw the seconds that clocks of one setting are ahead."""
+    offset: Ints
+    match clock:
+        case "exact":
+            offset = np.zeros(count, dtype=np.int64)
+        case "minutes":
+            offset = np.rint(rng.normal(0, 600, count)).astype(np.int64)
+        case "zone":
+            offset = rng.integers(-11, 13, count) * HOUR_S
+        case "past":
+            offset = -rng.integers(1, 60, count) * YEAR_S
+        case "future":
+            offset = rng.integers(100, 120, count) * YEAR_S
+    return offset
+
+
+class SentEvent(NamedTuple):
+    """One event as it is sent, with its differences from the row of the ledger it is made of."""
+
+    source_row: int  # that row
+    sent_s: int  # time of sending, in epoch seconds
+    event: Event  # its JSON fragments
+    client_ts: int | None  # its time, or None if the collector must take the time of arrival
+    event_uuid: str | None  # its id, or None
+    sent_as: str | None = None  # what was done to it, or None
+    verdict: str | None = None  # why it does not count, or None if it counts
+    errors: str | None = None  # the errors the collector must report
+    bot_ids: tuple[str, str] | None = None  # user_id and session_id if a bot sends it
 
 
 def sent_events_of(

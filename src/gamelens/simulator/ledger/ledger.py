@@ -9,9 +9,9 @@ ledger.write("truth.parquet")
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 import pyarrow as pa
@@ -21,19 +21,9 @@ from msgspec import UNSET
 
 from gamelens.errors import BadQuery
 from gamelens.simulator.events.event_columns import SCHEMA
-from gamelens.simulator.ledger.ground_truth import (
-    AD_REVENUE_SCALE,
-    REVENUE_SCALE,
-    LedgerQuery,
-    ad_revenue,
-    compute_metric,
-    revenue,
-)
-from gamelens.simulator.ledger.ledger_columns import LedgerColumns
+from gamelens.simulator.ledger.ground_truth import LedgerColumns, LedgerSelection, Row, metric_rows
 from gamelens.wire.filters import Filter
 from gamelens.wire.intervals import Granularity, Interval
-
-Row = dict[str, Any]
 
 
 class Ledger:
@@ -124,16 +114,17 @@ class Ledger:
             BadQuery: the metric or a dimension is unknown, since_days_ago is missing or does not apply, or events
                 without a usable time have not been dated by `date_arrivals`.
         """
-        query = LedgerQuery(
-            name=name,
+        selection = LedgerSelection(
+            self._read_columns(),
+            name,
             interval=Interval.parse(interval) if isinstance(interval, str) else interval,
             granularity=granularity,
-            by=tuple(by),
+            by=by,
             where=where,
-            games=None if games is None else tuple(games),
+            games=games,
             since_days_ago=since_days_ago,
         )
-        return compute_metric(query, self._read_columns())
+        return metric_rows(selection)
 
     def rejected(self) -> list[Row]:
         """Return the events that the collector must have rejected, in the order sent.
@@ -142,21 +133,18 @@ class Ledger:
         of pairs of error_type and path as the collector reports them.
         """
         names = ["game_id", "event_uuid", "sent_as", "errors"]
-        table = pa.concat_tables([SCHEMA.empty_table(), *self._tables])
-        rows = table.filter(pc.equal(table["verdict"].cast(pa.string()), "rejected")).select(names).to_pylist()
+        rows = self._with_verdict("rejected").select(names).to_pylist()
         return [{**row, "errors": [tuple(error.split(" ")) for error in row["errors"].split("; ")]} for row in rows]
 
     def refused(self) -> dict[int, int]:
         """Return the number of requests the collector must have refused as a whole, by status."""
-        table = pa.concat_tables([SCHEMA.empty_table(), *self._tables])
-        statuses = table.filter(pc.equal(table["verdict"].cast(pa.string()), "refused"))["errors"]
-        return {int(each["values"]): each["counts"] for each in pc.value_counts(statuses).to_pylist()}
+        statuses = pc.value_counts(self._with_verdict("refused")["errors"]).to_pylist()
+        return {int(status["values"]): status["counts"] for status in statuses}
 
     def labels(self) -> dict[str, int]:
         """Return the number of events that were changed on their way, by what was done to them."""
-        table = pa.concat_tables([SCHEMA.empty_table(), *self._tables])
-        counted = pc.value_counts(table["sent_as"].cast(pa.string()).drop_null()).to_pylist()
-        return {each["values"]: each["counts"] for each in counted}
+        counted = pc.value_counts(self._table()["sent_as"].cast(pa.string()).drop_null()).to_pylist()
+        return {label["values"]: label["counts"] for label in counted}
 
     def summary(self) -> dict[str, int | float]:
         """Return totals of what counts.
@@ -166,6 +154,11 @@ class Ledger:
         """
         columns = self._read_columns()
         is_shown = columns.equals("ad_action", "show") & columns.equals("category", "ads")
+        ends_s = int(columns.ts_s.min(initial=0)), int(columns.ts_s.max(initial=0)) + 1
+        ever = Interval(*(datetime.fromtimestamp(end_s, UTC) for end_s in ends_s))
+        revenue, ad_revenue = (
+            self.metric(name, interval=ever, granularity="all")[0]["sum"] for name in ("revenue", "ilrd_revenue")
+        )
         return {
             "events": columns.events,
             "games": len(columns.names("game_id")),
@@ -175,13 +168,20 @@ class Ledger:
             "purchases": int(np.count_nonzero(columns.equals("category", "business"))),
             "ads_shown": int(np.count_nonzero(is_shown)),
             "impressions": int(np.count_nonzero(columns.equals("category", "impression"))),
-            "revenue_usd": revenue(columns) / REVENUE_SCALE,
-            "ad_revenue_usd": ad_revenue(columns) / AD_REVENUE_SCALE,
+            "revenue_usd": revenue,
+            "ad_revenue_usd": ad_revenue,
         }
+
+    def _table(self) -> pa.Table:
+        return pa.concat_tables([SCHEMA.empty_table(), *self._tables])
+
+    def _with_verdict(self, verdict: str) -> pa.Table:
+        table = self._table()
+        return table.filter(pc.equal(table["verdict"].cast(pa.string()), verdict))
 
     def _read_columns(self) -> LedgerColumns:
         if self._columns is None:
-            table = pa.concat_tables([SCHEMA.empty_table(), *self._tables])
+            table = self._table()
             table = table.filter(pc.is_null(table["verdict"]))
             if table["client_ts"].null_count:
                 raise BadQuery("client_ts", UNSET, "is missing on some events: say when they arrived (date_arrivals)")

@@ -6,7 +6,7 @@ publishers the players were bought from, and a game ranks high in the store whil
 with the same last day gives the same bytes.
 
     ad_spend.csv        Day, Game, Channel, Geo, Spend   in euros, Britain is "UK", a few lines are billed in two parts
-    holidays.csv        date, country, holiday           from `holidays`
+    holidays.csv        date, country, holiday           those whose date follows from a rule
     store_rank.csv      Date, App, Country, Rank         the store of one country; beyond the chart it says "200+"
     exchange_rates.csv  date, usd_per_eur, usd_per_gbp   no rates on Saturdays and Sundays, as banks have it
 
@@ -18,13 +18,12 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date, timedelta
 from typing import Final
 
 import numpy as np
 
-from gamelens.simulator.output.holidays import holidays
 from gamelens.simulator.output.play import first_day
 from gamelens.simulator.population.arrays import Floats
 from gamelens.simulator.population.installs import plan_installs
@@ -56,6 +55,44 @@ _DAILY_STEP: Final = 0.004
 _SATURDAY: Final = 5
 _COUNTRY_NAMES: Final = {"GB": "UK"}
 
+_FIXED: Final = {
+    "US": "1/1 New Year's Day, 6/19 Juneteenth, 7/4 Independence Day, 11/11 Veterans Day, 12/25 Christmas Day",
+    "GB": "1/1 New Year's Day, 12/25 Christmas Day, 12/26 Boxing Day",
+    "JP": (
+        "1/1 New Year's Day, 2/11 National Foundation Day, 2/23 Emperor's Birthday, 4/29 Showa Day, "
+        "5/3 Constitution Day, 5/4 Greenery Day, 5/5 Children's Day, 8/11 Mountain Day, 11/3 Culture Day, "
+        "11/23 Labour Thanksgiving Day"
+    ),
+    "DE": (
+        "1/1 New Year's Day, 5/1 Labour Day, 10/3 German Unity Day, 12/25 Christmas Day, 12/26 Second Day of Christmas"
+    ),
+    "FR": (
+        "1/1 New Year's Day, 5/1 Labour Day, 5/8 Victory Day, 7/14 Bastille Day, 8/15 Assumption, "
+        "11/1 All Saints' Day, 11/11 Armistice Day, 12/25 Christmas Day"
+    ),
+    "BR": (
+        "1/1 New Year's Day, 4/21 Tiradentes Day, 5/1 Labour Day, 9/7 Independence Day, "
+        "10/12 Our Lady of Aparecida, 11/2 All Souls' Day, 11/15 Republic Day, 11/20 Black Consciousness Day, "
+        "12/25 Christmas Day"
+    ),
+    "IN": "1/26 Republic Day, 8/15 Independence Day, 10/2 Gandhi Jayanti, 12/25 Christmas Day",
+}
+"""Holidays on a fixed date: month and day."""
+_MONDAYS: Final = {
+    "US": "1/3 Martin Luther King Day, 2/3 Presidents' Day, 5/-1 Memorial Day, 9/1 Labor Day, 10/2 Columbus Day",
+    "GB": "5/1 Early May Bank Holiday, 5/-1 Spring Bank Holiday, 8/-1 Summer Bank Holiday",
+    "JP": "1/2 Coming of Age Day, 7/3 Marine Day, 9/3 Respect for the Aged Day, 10/2 Sports Day",
+}
+"""Holidays on a Monday: month and number of the Monday in it, -1 for the last."""
+_EASTER: Final = {
+    "GB": "-2 Good Friday, 1 Easter Monday",
+    "DE": "-2 Good Friday, 1 Easter Monday, 39 Ascension Day, 50 Whit Monday",
+    "FR": "1 Easter Monday, 39 Ascension Day, 50 Whit Monday",
+    "BR": "-47 Carnival, -2 Good Friday",
+    "IN": "-2 Good Friday",
+}
+"""Holidays relative to Easter: days after Easter Sunday."""
+
 
 def outside_files(scenario: Scenario, *, ends_on: date | None = None) -> dict[str, str]:
     """Return the text of each file by its name.
@@ -64,10 +101,11 @@ def outside_files(scenario: Scenario, *, ends_on: date | None = None) -> dict[st
     """
     days = [first_day(scenario, ends_on) + timedelta(days=day) for day in range(scenario.days)]
     rates = _rates(scenario, days)
-    free_days = [each for country in scenario.countries for each in holidays(country.code, days[0], days[-1])]
     tables: dict[str, Iterable[Row]] = {
         "ad_spend.csv": _spend(scenario, days, rates[0]),
-        "holidays.csv": sorted((each.day.isoformat(), each.country, each.name) for each in free_days),
+        "holidays.csv": sorted(
+            row for country in scenario.countries for row in holidays(country.code, days[0], days[-1])
+        ),
         "store_rank.csv": _ranks(scenario, days),
         "exchange_rates.csv": [
             (day.isoformat(), f"{euro:.4f}", f"{pound:.4f}")
@@ -112,15 +150,9 @@ def _spend(scenario: Scenario, days: Sequence[date], usd_per_eur: Floats) -> lis
     lines: list[Row] = []
     for row_place, (key, amount) in enumerate(rows):
         cents = round(100 * amount)
-        first = cents * 9 // 10 if row_place in split_rows else cents
-        lines.append((*key, _euros(first)))
-        if row_place in split_rows:
-            lines.append((*key, _euros(cents - first)))
+        parts = (cents * 9 // 10, cents - cents * 9 // 10) if row_place in split_rows else (cents,)
+        lines += [(*key, f"€{part // 100}.{part % 100:02}") for part in parts]
     return sorted(lines)
-
-
-def _euros(cents: int) -> str:
-    return f"€{cents // 100}.{cents % 100:02}"
 
 
 def _ranks(scenario: Scenario, days: Sequence[date]) -> Iterator[Row]:
@@ -148,6 +180,47 @@ def _rates(scenario: Scenario, days: Sequence[date]) -> tuple[Floats, Floats]:
         float(USD_PER_UNIT[code]) * np.exp(np.cumsum(row)) for row, code in zip(steps, ("EUR", "GBP"), strict=True)
     )
     return np.round(euro, 4), np.round(pound, 4)
+
+
+def holidays(country: str, first: date, last: date) -> list[Row]:
+    """Return the public holidays of *country* from *first* to *last*, both included: day, country and name.
+
+    They are those whose date follows from a rule in the whole country. Left out are days that a moon, an equinox or a
+    government sets anew each year (Diwali, Eid, the Japanese equinoxes, substitute days). A country without rules here
+    has none.
+    """
+    found: list[tuple[date, str]] = []
+    for year in range(first.year, last.year + 1):
+        found += [(date(year, *month_and_day), name) for month_and_day, name in _rules(_FIXED, country)]
+        found += [(_weekday_of(year, month, "Mon", nth), name) for (month, nth), name in _rules(_MONDAYS, country)]
+        found += [(easter(year) + timedelta(days=after), name) for (after,), name in _rules(_EASTER, country)]
+        if country == "US":
+            found.append((_weekday_of(year, 11, "Thu", 4), "Thanksgiving"))
+    return [(day.isoformat(), country, name) for day, name in sorted(found) if first <= day <= last]
+
+
+def _rules(table: Mapping[str, str], country: str) -> Iterator[tuple[list[int], str]]:
+    for holiday in filter(None, table.get(country, "").split(", ")):
+        numbers, name = holiday.split(" ", 1)
+        yield [int(number) for number in numbers.split("/")], name
+
+
+def easter(year: int) -> date:
+    """Return Easter Sunday in the Gregorian calendar (Meeus, Jones and Butcher)."""
+    century, of_century = divmod(year, 100)
+    golden = year % 19
+    epact = (19 * golden + century - century // 4 - (century - (century + 8) // 25 + 1) // 3 + 15) % 30
+    weekday = (32 + 2 * (century % 4) + 2 * (of_century // 4) - epact - of_century % 4) % 7
+    late = (golden + 11 * epact + 22 * weekday) // 451
+    month, day = divmod(epact + weekday - 7 * late + 114, 31)
+    return date(year, month, day + 1)
+
+
+def _weekday_of(year: int, month: int, weekday: str, nth: int) -> date:
+    """Return the *nth* *weekday* of the month, from 1, or the last for -1."""
+    start = np.datetime64(f"{year}-{month:02}") + np.timedelta64(1 if nth < 0 else 0, "M")
+    nth_weekday = np.busday_offset(start, nth if nth < 0 else nth - 1, roll="forward", weekmask=weekday)
+    return date.fromisoformat(str(nth_weekday))
 
 
 def _csv(header: Row, rows: Iterable[Row]) -> str:

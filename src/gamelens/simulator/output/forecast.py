@@ -1,24 +1,26 @@
 """The expected values of a game, including campaigns, experiments and incidents.
 
 Activity is exact: the installs of each day times the closed form of `retention_model`, less the players a bad build
-drives away, and none on silent days. Play rests on two measurements of a simulated sample (`SampledPlay`): the rounds
-of a session, and the rounds of each player in all. Ads are then exact by day, platform, tier and format, including
+drives away, and none on silent days. Play rests on two measurements of a simulated sample: the mean rounds of a
+session, and the rounds of each player in all. Ads are then exact by day, platform, tier and format, including
 network outages. Left out are effects of incidents on the sample, and the end of the scenario, which cuts off the last
 sessions.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import gzip
+from datetime import date
 from typing import Final
 
+import msgspec
 import numpy as np
 
+from gamelens.simulator.output.play import BLOCK_PLAYERS, VERSION, BlockTask, first_day, play_task, requests_of
 from gamelens.simulator.population.ad_waterfall import outages, price_factors, tiers_of, waterfall_of
-from gamelens.simulator.population.arrays import Flags, Floats, Ints, shares
+from gamelens.simulator.population.arrays import Flags, Floats, shares
 from gamelens.simulator.population.behaviour import PlayedBlock
-from gamelens.simulator.population.experiment_arms import activity_of, arms_of, steps
-from gamelens.simulator.population.installs import open_days, plan_installs
+from gamelens.simulator.population.installs import activity_of, arms_of, open_days, plan_installs, steps
 from gamelens.simulator.population.monetisation import price_weights
 from gamelens.simulator.population.players import staying_share
 from gamelens.simulator.population.session_times import SATURDAY
@@ -31,19 +33,87 @@ _NODES: Final = 64
 """Nodes of the Gauss-Hermite rule over the log-normal median price of payers."""
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class SampledPlay:
-    """The mean rounds of a session, and the *rounds* of each player, in a simulated sample."""
+class GameExpectation(msgspec.Struct, frozen=True):
+    """The expected values of a game, incidents included.
 
-    per_session: float
-    rounds: Ints
+    Daily active users and retention are in closed form (`forecast`). Events, ads and revenue, in US dollars, are
+    estimated from a simulated sample.
+    """
 
-    @classmethod
-    def of(cls, block: PlayedBlock) -> SampledPlay:
-        """Measure the players of *block*."""
-        player = block.sessions.player[block.rounds.session]
-        count = max(len(block.sessions.player), 1)
-        return cls(len(player) / count, np.bincount(player, minlength=len(block.players)))
+    title: str
+    players: int
+    events: int
+    dau: float
+    d1: float
+    d7: float
+    d28: float
+    ads_shown: int
+    ad_revenue_usd: float
+    revenue_usd: float
+
+
+class Expectation(msgspec.Struct, frozen=True):
+    """The expected output of a scenario, in which only the number of players is exact.
+
+    *version* is that of the generator, *dau* the mean number of daily active users.
+    """
+
+    version: int
+    players: int
+    events: int
+    requests: int
+    body_bytes: int
+    gzipped_bytes: int
+    dau: float
+    ads_shown: int
+    ad_revenue_usd: float
+    revenue_usd: float
+    games: tuple[GameExpectation, ...]
+
+
+def expect(scenario: Scenario, *, ends_on: date | None = None) -> Expectation:
+    """Return the expected output of `play`, from one simulated block of each game."""
+    begins = first_day(scenario, ends_on)
+    games, requests, body_bytes, gzipped_bytes = [], 0.0, 0.0, 0.0
+    for number, (game, players) in enumerate(zip(scenario.games, scenario.players_by_game(), strict=True)):
+        forecast = GameForecast(game, scenario=scenario, first_weekday=begins.weekday())
+        played_days = players * float(forecast.present.sum())
+        task = BlockTask(game=number, block=0, players=min(players, BLOCK_PLAYERS))
+        block, ids = play_task(scenario, begins, task)
+        batches, _ = requests_of(scenario, begins, task, block, ids, game_id="", is_recorded=False)
+        sampled_events = sum(batch.events for batch in batches)
+        events = round(sampled_events * played_days / max(int(block.players.active.sum()), 1))
+        requests += len(batches) * events / max(sampled_events, 1)
+        body_bytes += sum(len(batch.body) for batch in batches) * events / max(sampled_events, 1)
+        gzipped = sum(len(gzip.compress(batch.body, 6)) for batch in batches)
+        gzipped_bytes += gzipped * events / max(sampled_events, 1)
+        ads_shown, ad_revenue_usd = forecast.ads(block)
+        games.append(
+            GameExpectation(
+                title=game.title,
+                players=players,
+                events=events,
+                dau=played_days / scenario.days,
+                **{f"d{day}": forecast.retention(day) for day in (1, 7, 28)},
+                ads_shown=round(players * ads_shown),
+                ad_revenue_usd=round(players * ad_revenue_usd, 2),
+                revenue_usd=round(players * forecast.revenue(block), 2),
+            )
+        )
+    total = sum(game.events for game in games)
+    return Expectation(
+        version=VERSION,
+        players=scenario.players,
+        events=total,
+        requests=round(requests),
+        body_bytes=round(body_bytes),
+        gzipped_bytes=round(gzipped_bytes),
+        dau=sum(game.dau for game in games),
+        ads_shown=sum(game.ads_shown for game in games),
+        ad_revenue_usd=round(sum(game.ad_revenue_usd for game in games), 2),
+        revenue_usd=round(sum(game.revenue_usd for game in games), 2),
+        games=tuple(games),
+    )
 
 
 class GameForecast:
@@ -97,15 +167,16 @@ class GameForecast:
         returned = sum(staying @ share[install_days] * activity.retention(day) for share, activity in self._groups)
         return float(returned / self._installs[install_days].sum())
 
-    def ads(self, sampled_play: SampledPlay) -> tuple[float, float]:
-        """Return the number of ads shown to one player, and their revenue in US dollars."""
+    def ads(self, sample: PlayedBlock) -> tuple[float, float]:
+        """Return the ads shown to one player of a game played as *sample*, and their revenue in US dollars."""
         ads, waterfall = self._game.ads, waterfall_of(self._game.ads)
         formats = shares(unit.share for unit in ads.formats.values())
         weekday = (self._first_weekday + np.arange(self._scenario.days)) % 7
         spec = self._game.sessions
         sessions = 1 + np.maximum(spec.per_day * np.where(weekday >= SATURDAY, spec.weekend, 1.0) - 1, 0)
         lineup = tiers_of(self._game, scenario=self._scenario)[:, None] * len(formats) + np.arange(len(formats))
-        breaks = sampled_play.per_session * ads.per_round * np.einsum("d,dcp,f->dpcf", sessions, self.present, formats)
+        per_session = len(sample.rounds.session) / max(len(sample.sessions.player), 1)
+        breaks = per_session * ads.per_round * np.einsum("d,dcp,f->dpcf", sessions, self.present, formats)
         chances = waterfall.chances(outages(self._game, scenario=self._scenario))[:, :, lineup, :-1]
         shown = (breaks[..., None] * chances).sum(axis=1)  # by day, country, format and place
         factors = price_factors(self._game, scenario=self._scenario)
@@ -114,14 +185,15 @@ class GameForecast:
         rate = float(USD_PER_UNIT[ads.currency])
         return float(shown.sum()), float((shown * ecpm).sum()) / 1000 * rate
 
-    def revenue(self, sampled_play: SampledPlay) -> float:
-        """Return the purchases of one player in US dollars."""
+    def revenue(self, sample: PlayedBlock) -> float:
+        """Return the purchases of one player of a game played as *sample*, in US dollars."""
         spec, arms = self._game.purchases, arms_of(self._game, scenario=self._scenario)
         everyone = np.full(len(self._groups), spec.payers)  # the last group has no arm, and its step is 0
         payers = shifted(everyone, steps(arms, "spend", np.arange(len(everyone))))
         paying = self._installs @ np.column_stack([share for share, _ in self._groups]) @ payers
         # A player makes a geometric number of purchases, at most one in each round.
-        bought = spec.per_payer * (1 - (1 - 1 / spec.per_payer) ** sampled_play.rounds).mean()
+        rounds = np.bincount(sample.sessions.player[sample.rounds.session], minlength=len(sample.players))
+        bought = spec.per_payer * (1 - (1 - 1 / spec.per_payer) ** rounds).mean()
         nodes, weights = np.polynomial.hermite_e.hermegauss(_NODES)
         chances = price_weights(self._game, np.log(spec.median_price) + spec.payer_sigma * nodes)
         chances = (weights / weights.sum()) @ (chances / chances.sum(axis=1, keepdims=True))

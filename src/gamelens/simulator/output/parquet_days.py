@@ -26,8 +26,7 @@ import pyarrow.parquet as pq
 from gamelens.errors import BadQuery
 from gamelens.simulator.events.event_columns import event_columns_of, ledger_rows_of, place_texts
 from gamelens.simulator.events.event_json import BlockIds
-from gamelens.simulator.output.play import BlockTask, block_tasks, checked_ids, first_day, play_task
-from gamelens.simulator.output.process_pool import map_in_order
+from gamelens.simulator.output.play import BlockTask, block_tasks, checked_ids, first_day, map_in_order, play_task
 from gamelens.simulator.population.arrays import Ints
 from gamelens.simulator.population.behaviour import EventSlot, PlayedBlock, PlayedEvents
 from gamelens.simulator.population.session_times import DAY_S

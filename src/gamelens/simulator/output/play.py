@@ -6,17 +6,20 @@ a block its own child of that. The bytes of a block therefore depend only on the
 
 from __future__ import annotations
 
-import gzip
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from datetime import UTC, date, datetime, timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from multiprocessing import get_context
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import msgspec
 import numpy as np
 import pyarrow as pa
 
-from gamelens.errors import BadQuery
+from gamelens.errors import BadQuery, Refused
 from gamelens.simulator.events.event_columns import ledger_rows_of
 from gamelens.simulator.events.event_json import BlockIds, draw_ids, encode_events
 from gamelens.simulator.events.request_batches import (
@@ -27,13 +30,10 @@ from gamelens.simulator.events.request_batches import (
     send_block,
 )
 from gamelens.simulator.events.sent_events import SentEvent
-from gamelens.simulator.ledger.ledger_columns import EPOCH
-from gamelens.simulator.output.forecast import GameForecast, SampledPlay
-from gamelens.simulator.output.process_pool import map_in_order
 from gamelens.simulator.population.behaviour import PlayedBlock, play_block
 from gamelens.simulator.population.installs import plan_installs
 from gamelens.simulator.population.players import draw_players
-from gamelens.simulator.population.session_times import DAY_S
+from gamelens.simulator.population.session_times import DAY_S, EPOCH
 from gamelens.simulator.scenarios.game_profile import GameProfile
 from gamelens.simulator.scenarios.scenario import Scenario
 
@@ -43,6 +43,10 @@ if TYPE_CHECKING:
 VERSION: Final = 3
 """Version of the generator. With the same version, a scenario gives the same bytes."""
 BLOCK_PLAYERS: Final = 512
+_AHEAD: Final = 2  # results of each worker that may wait: enough to keep it busy, few enough for memory
+
+_Task = TypeVar("_Task")
+_Done = TypeVar("_Done")
 
 
 class BlockTask(msgspec.Struct, frozen=True):
@@ -51,44 +55,6 @@ class BlockTask(msgspec.Struct, frozen=True):
     game: int
     block: int
     players: int
-
-
-class GameExpectation(msgspec.Struct, frozen=True):
-    """The expected values of a game, incidents included.
-
-    Daily active users and retention are in closed form (`forecast`). Events, ads and revenue, in US dollars, are
-    estimated from a simulated sample.
-    """
-
-    title: str
-    players: int
-    events: int
-    dau: float
-    d1: float
-    d7: float
-    d28: float
-    ads_shown: int
-    ad_revenue_usd: float
-    revenue_usd: float
-
-
-class Expectation(msgspec.Struct, frozen=True):
-    """The expected output of a scenario, in which only the number of players is exact.
-
-    *version* is that of the generator, *dau* the mean number of daily active users.
-    """
-
-    version: int
-    players: int
-    events: int
-    requests: int
-    body_bytes: int
-    gzipped_bytes: int
-    dau: float
-    ads_shown: int
-    ad_revenue_usd: float
-    revenue_usd: float
-    games: tuple[GameExpectation, ...]
 
 
 def play(
@@ -149,60 +115,15 @@ def first_day(scenario: Scenario, ends_on: date | None = None) -> date:
     return (ends_on or datetime.now(UTC).date()) - timedelta(days=scenario.days)
 
 
-def expect(scenario: Scenario, *, ends_on: date | None = None) -> Expectation:
-    """Return the expected output of `play`, from one simulated block of each game."""
-    begins = first_day(scenario, ends_on)
-    games, requests, body_bytes, gzipped_bytes = [], 0.0, 0.0, 0.0
-    for number, (game, players) in enumerate(zip(scenario.games, scenario.players_by_game(), strict=True)):
-        forecast = GameForecast(game, scenario=scenario, first_weekday=begins.weekday())
-        played_days = players * float(forecast.present.sum())
-        task = BlockTask(game=number, block=0, players=min(players, BLOCK_PLAYERS))
-        block, ids = play_task(scenario, begins, task)
-        batches, _ = _requests(scenario, begins, task, block, ids, game_id="", is_recorded=False)
-        sampled_events, sampled_play = sum(batch.events for batch in batches), SampledPlay.of(block)
-        events = round(sampled_events * played_days / max(int(block.players.active.sum()), 1))
-        requests += len(batches) * events / max(sampled_events, 1)
-        body_bytes += sum(len(batch.body) for batch in batches) * events / max(sampled_events, 1)
-        gzipped = sum(len(gzip.compress(batch.body, 6)) for batch in batches)
-        gzipped_bytes += gzipped * events / max(sampled_events, 1)
-        ads_shown, ad_revenue_usd = forecast.ads(sampled_play)
-        games.append(
-            GameExpectation(
-                title=game.title,
-                players=players,
-                events=events,
-                dau=played_days / scenario.days,
-                **{f"d{day}": forecast.retention(day) for day in (1, 7, 28)},
-                ads_shown=round(players * ads_shown),
-                ad_revenue_usd=round(players * ad_revenue_usd, 2),
-                revenue_usd=round(players * forecast.revenue(sampled_play), 2),
-            )
-        )
-    total = sum(game.events for game in games)
-    return Expectation(
-        version=VERSION,
-        players=scenario.players,
-        events=total,
-        requests=round(requests),
-        body_bytes=round(body_bytes),
-        gzipped_bytes=round(gzipped_bytes),
-        dau=sum(game.dau for game in games),
-        ads_shown=sum(game.ads_shown for game in games),
-        ad_revenue_usd=round(sum(game.ad_revenue_usd for game in games), 2),
-        revenue_usd=round(sum(game.revenue_usd for game in games), 2),
-        games=tuple(games),
-    )
-
-
 def _play_requests(
     scenario: Scenario, begins: date, game_ids: list[str], task: BlockTask, *, is_recorded: bool
 ) -> tuple[list[RequestBatch], pa.Table | None]:
     """Return the requests of a block, and its rows of the ledger if there is one."""
     block, ids = play_task(scenario, begins, task)
-    return _requests(scenario, begins, task, block, ids, game_id=game_ids[task.game], is_recorded=is_recorded)
+    return requests_of(scenario, begins, task, block, ids, game_id=game_ids[task.game], is_recorded=is_recorded)
 
 
-def _requests(
+def requests_of(
     scenario: Scenario,
     begins: date,
     task: BlockTask,
@@ -212,6 +133,7 @@ def _requests(
     game_id: str,
     is_recorded: bool,
 ) -> tuple[list[RequestBatch], pa.Table | None]:
+    """Return the requests of a block that is played already, and its rows of the ledger if *is_recorded*."""
     game = scenario.games[task.game]
     events = encode_events(block, ids, game=game, scenario=scenario)
     if scenario.is_clean and not is_recorded:
@@ -278,3 +200,34 @@ def send_task(scenario: Scenario, begins: date, task: BlockTask, *, game_id: str
 def _seeds(scenario: Scenario, task: BlockTask) -> list[np.random.SeedSequence]:
     """Return the seeds of a block: players, behaviour, ids, and delivery with defects."""
     return np.random.SeedSequence(scenario.seed, spawn_key=(task.game, task.block)).spawn(4)
+
+
+def map_in_order(work: Callable[[_Task], _Done], tasks: Iterable[_Task], *, workers: int) -> Iterator[_Done]:
+    """Call *work* with each of *tasks* in several processes, and yield the results in order.
+
+    One worker runs in this process. More are new Python processes, to which *work* and *tasks* are pickled.
+
+    Raises:
+        BadQuery: there are no workers.
+        Refused: a worker process was killed.
+    """
+    if workers < 1:
+        raise BadQuery("workers", workers, "must be 1 or more")
+    return map(work, tasks) if workers == 1 else _map_in_processes(work, tasks, workers)
+
+
+def _map_in_processes(work: Callable[[_Task], _Done], tasks: Iterable[_Task], workers: int) -> Iterator[_Done]:
+    # A fork would copy locks held by other threads, and they would stay locked in the child.
+    pool = ProcessPoolExecutor(workers, mp_context=get_context("spawn"))
+    waiting: deque[Future[_Done]] = deque()
+    try:
+        for task in tasks:
+            waiting.append(pool.submit(work, task))
+            if len(waiting) > workers * _AHEAD:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    except BrokenProcessPool:
+        raise Refused("a worker process ended before its work was done") from None
+    finally:
+        pool.shutdown(cancel_futures=True)

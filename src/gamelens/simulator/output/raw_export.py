@@ -6,30 +6,33 @@ not documented, so they are ours. What is lost, malformed or refused is in neith
 
 A JSON line is one event (Wire 5.6, Raw Data): `data` is the event as sent, with the amount in US dollar cents, and the
 wrapper has what the service knows: arrival, place, and `user_meta` about the player.
+
+The tables of Event Data and their columns are those of the service's public documentation: one for each of six
+categories (Wire 5.7, Event Data). `user`, `session_end` and `business` events have no table, and no table has a column
+for the id, country, platform or build of an event.
 """
 
 from __future__ import annotations
 
 import gzip
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
 from functools import partial
-from itertools import compress
+from itertools import compress, count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from gamelens.errors import Refused
 from gamelens.simulator.events.event_columns import SCHEMA
 from gamelens.simulator.events.event_json import join_events
 from gamelens.simulator.events.sent_events import REPEATED, SentEvent
-from gamelens.simulator.output.event_data_tables import EventDataFiles, event_data_of
-from gamelens.simulator.output.play import BlockTask, block_tasks, first_day, send_task
-from gamelens.simulator.output.process_pool import map_in_order
+from gamelens.simulator.output.play import BlockTask, block_tasks, first_day, map_in_order, send_task
 from gamelens.wire.currencies import USD_PER_UNIT
 
 if TYPE_CHECKING:
@@ -41,26 +44,70 @@ ExportFormat = Literal["raw-json", "event-parquet"]
 
 FILE_ROWS: Final = 250_000
 """Rows of a Parquet file."""
-
-
 _HOUR_S: Final = 3600
+_DAY_S: Final = 86_400
 _LEVEL: Final = 6
 _CONTINENTS: Final = {"US": "NA", "GB": "EU", "DE": "EU", "FR": "EU", "JP": "AS", "IN": "AS", "BR": "SA"}
 _ADDRESS: Final = "203.0.113.0"  # of the range for documentation, as the last byte of an anonymised one is
-_COLUMNS: Final = ("user_id", "client_ts", "country_code", "build", "install_publisher", "category", "amount")
+_FACTS: Final = (
+    *("game_id", "user_id", "session_id", "client_ts", "category", "country_code", "build", "install_publisher"),
+    *("amount", "ilrd_network_name", "ilrd_adunit_name", "ilrd_adunit_format", "ilrd_nano", "ilrd_currency"),
+)
+_NANOS_PER_CENT: Final = 10**7
+_UNDISCLOSED: Final = "undisclosed"
 
-
-class _BlockExport(NamedTuple):
-    """The events of a block as they are written.
-
-    JSON lines are by day of arrival, tables by name.
-    """
-
-    game_id: str
-    events: int
-    lines: dict[date, bytes]
-    tables: dict[str, pa.Table]
-    ledger_rows: pa.Table | None
+_TIME: Final = pa.timestamp("us", "UTC")
+_COMMON: Final = {
+    "event_dt": pa.date32(),
+    "event_client_ts": _TIME,
+    "event_arrival_ts": _TIME,
+    "game_id": pa.int64(),
+    **dict.fromkeys(("user_id", "player_id", "session_id", "custom_01", "custom_02", "custom_03"), pa.string()),
+    "custom_fields": pa.string(),
+}
+_OWN: Final[dict[str, dict[str, pa.DataType]]] = {
+    "adactivity_event": {
+        **dict.fromkeys(
+            ("ad_sdk_name", "ad_placement", "ad_type", "ad_action", "ad_fail_show_reason"),
+            pa.string(),
+        ),
+        "ad_duration": pa.int64(),
+    },
+    "impression_event": {
+        **dict.fromkeys(
+            ("ad_network_name", "adunit_name", "adgroup_name", "adgroup_type", "adunit_format"),
+            pa.string(),
+        ),
+        "publisher_revenue_usd_cents": pa.float64(),
+    },
+    "design_event": {
+        **dict.fromkeys((f"event_id_0{part}" for part in range(1, 6)), pa.string()),
+        "value": pa.float64(),
+    },
+    "progression_event": {
+        **dict.fromkeys(("progression_status", "progression_1", "progression_2", "progression_3"), pa.string()),
+        "score": pa.int64(),
+        "attempt_num": pa.int64(),
+    },
+    "resource_event": {
+        **dict.fromkeys(("flow_type", "currency", "item_type", "item_id"), pa.string()),
+        "amount": pa.float64(),
+    },
+    "error_event": dict.fromkeys(("severity", "message"), pa.string()),
+}
+TABLES: Final = {
+    "ads": "adactivity_event",
+    "impression": "impression_event",
+    "design": "design_event",
+    "progression": "progression_event",
+    "resource": "resource_event",
+    "error": "error_event",
+}
+"""The table of each category that has one."""
+_SCHEMAS: Final = {name: pa.schema(_COMMON | own) for name, own in _OWN.items()}
+Fields = dict[str, Any]
+_Block = tuple[int, dict[Path, bytes], dict[str, pa.Table], pa.Table | None]
+"""The events of a block as written: their number, JSON lines by file, tables by name, and rows of the ledger."""
 
 
 def export_raw(
@@ -99,26 +146,37 @@ def export_raw(
     ids = [f"{studio}{game:03d}" for studio, (_, titles) in studios for game in range(1, len(titles) + 1)]
     begins = first_day(scenario, ends_on)
     work = partial(_export_block, scenario, begins, ids, kind, is_recorded=ledger is not None)
-    total = 0
-    with EventDataFiles(folder, file_rows) as files:
-        for block in map_in_order(work, block_tasks(scenario), workers=workers):
-            if ledger is not None and block.ledger_rows is not None:
-                ledger.record(block.ledger_rows)
-            for day, packed in block.lines.items():
-                path = folder / block.game_id / f"{day}.json.gz"
-                path.parent.mkdir(exist_ok=True)
-                with path.open("ab") as file:
-                    file.write(packed)
-            for name, rows in block.tables.items():
-                files.add(name, rows)
-            total += block.events
-            on_events(block.events)
+    total, numbers = 0, count(1)
+    waiting: defaultdict[str, list[pa.Table]] = defaultdict(list)
+
+    def write_table(name: str) -> None:
+        rows, waiting[name] = waiting[name], []
+        if rows:
+            path = folder / name / f"{next(numbers):06d}.parquet"
+            path.parent.mkdir(exist_ok=True)
+            pq.write_table(pa.concat_tables(rows), path, compression="zstd")
+
+    for events, lines, tables, ledger_rows in map_in_order(work, block_tasks(scenario), workers=workers):
+        if ledger is not None and ledger_rows is not None:
+            ledger.record(ledger_rows)
+        for path, packed in lines.items():
+            (folder / path).parent.mkdir(exist_ok=True)
+            with (folder / path).open("ab") as file:
+                file.write(packed)
+        for name, rows in tables.items():
+            waiting[name].append(rows)
+            if sum(map(len, waiting[name])) >= file_rows:
+                write_table(name)
+        total += events
+        on_events(events)
+    for name in list(waiting):
+        write_table(name)
     return total
 
 
 def _export_block(
     scenario: Scenario, begins: date, game_ids: list[str], kind: ExportFormat, task: BlockTask, *, is_recorded: bool
-) -> _BlockExport:
+) -> _Block:
     game_id = game_ids[task.game]
     sent, rows = send_task(scenario, begins, task, game_id=game_id)
     # An event without a usable time has that of its arrival.
@@ -127,12 +185,13 @@ def _export_block(
     rows = rows.set_column(place, SCHEMA.field(place), times)
     verdicts = (None, REPEATED) if kind == "raw-json" else (None,)
     is_exported = [event.verdict in verdicts for event in sent]
-    exported, its_rows = list(compress(sent, is_exported)), rows.filter(pa.array(is_exported, pa.bool_()))
+    exported = list(compress(sent, is_exported))
+    facts = rows.select(_FACTS).filter(pa.array(is_exported, pa.bool_())).to_pylist()
     ledger_rows = rows if is_recorded else None
     if kind == "raw-json":
-        return _BlockExport(game_id, len(exported), _json_lines_by_day(exported, its_rows), {}, ledger_rows)
-    tables = event_data_of(exported, its_rows)
-    return _BlockExport(game_id, sum(map(len, tables.values())), {}, tables, ledger_rows)
+        return len(exported), _json_lines(exported, facts), {}, ledger_rows
+    tables = _event_data(exported, facts)
+    return sum(map(len, tables.values())), {}, tables, ledger_rows
 
 
 class _Player:
@@ -153,11 +212,11 @@ class _Player:
         self._paid_ts = ts if self._paid_ts is None else self._paid_ts
         self._revenue_cents += cents
 
-    def user_meta(self, arrival_ts: int) -> dict[str, Any]:
+    def user_meta(self, arrival_ts: int) -> Fields:
         """Return the object `user_meta` of an event that arrives at *arrival_ts*."""
         installed = datetime.fromtimestamp(self._install_ts, UTC).replace(hour=0, minute=0, second=0)
         week, month = installed - timedelta(days=installed.weekday()), installed.replace(day=1)
-        meta: dict[str, Any] = {
+        meta: Fields = {
             "install_ts": self._install_ts,
             "install_hour": self._install_ts - self._install_ts % _HOUR_S,
             "cohort_week": round(week.timestamp()),
@@ -169,58 +228,85 @@ class _Player:
         if self._publisher:
             meta["install_publisher"] = self._publisher
         if self._paid_ts is not None:
-            is_first_day = arrival_ts // 86_400 == self._paid_ts // 86_400
+            is_first_day = arrival_ts // _DAY_S == self._paid_ts // _DAY_S
             meta |= {"is_paying": True, "is_converting": is_first_day, "pay_ft": self._paid_ts}
         return meta
 
 
-def _json_lines_by_day(sent: list[SentEvent], rows: pa.Table) -> dict[date, bytes]:
-    """Return the lines of *sent* by the UTC day of their arrival, gzipped.
+def _json_lines(sent: list[SentEvent], rows: list[Fields]) -> dict[Path, bytes]:
+    """Return the lines of *sent*, repeated events included, gzipped by game and UTC day of arrival.
 
-    Args:
-        sent: events that the collector accepted, repeated ones included, in the order sent.
-        rows: their rows of the ledger, each with a time.
+    *rows* are those of the ledger, each with a time.
     """
-    lines: defaultdict[date, list[bytes]] = defaultdict(list)
-    for event, line in zip(sent, _lines(sent, rows), strict=True):
-        lines[datetime.fromtimestamp(event.sent_s, UTC).date()].append(line)
-    return {
-        day: gzip.compress(b"\n".join(of_day) + b"\n", compresslevel=_LEVEL, mtime=0) for day, of_day in lines.items()
-    }
-
-
-def _lines(sent: list[SentEvent], rows: pa.Table) -> Iterator[bytes]:
-    game_id: str | int = rows["game_id"][0].as_py() if len(rows) else ""
-    game_id = int(game_id) if str(game_id).isdecimal() else game_id
-    facts = list(zip(*(rows[name].to_pylist() for name in _COLUMNS), strict=True))
-    players = _players(sent, facts)
-    for event, (user, ts, country, _, _, category, amount) in zip(sent, facts, strict=True):
-        player, data = players[user], join_events([event.event])[1:-1]
-        if category == "business":
-            cents = round(amount * USD_PER_UNIT[msgspec.json.decode(data)["currency"]])
+    players: dict[str, _Player] = {}
+    for event, row in zip(sent, rows, strict=True):
+        if event.verdict is None:  # a player was installed at the first event that counts
+            installed = row["client_ts"], row["build"], row["install_publisher"]
+            players.setdefault(row["user_id"], _Player(*installed)).see_installed(*installed)
+    lines: defaultdict[Path, list[bytes]] = defaultdict(list)
+    for event, row in zip(sent, rows, strict=True):
+        player, data = players[row["user_id"]], join_events([event.event])[1:-1]
+        if row["category"] == "business":
+            cents = round(row["amount"] * USD_PER_UNIT[msgspec.json.decode(data)["currency"]])
             data = b'%b,"amount_usd":%d}' % (data[:-1], cents)
             if event.verdict is None:
-                player.pay(ts, cents)
+                player.pay(row["client_ts"], cents)
         wrapper = {
             "arrival_ts": event.sent_s,
-            "country_code": country,
-            "continent": _CONTINENTS.get(country),
-            "game_id": game_id,
+            "country_code": row["country_code"],
+            "continent": _CONTINENTS.get(row["country_code"]),
+            "game_id": int(row["game_id"]),
             "ip": _ADDRESS,
             "user_meta": player.user_meta(event.sent_s),
             "data": msgspec.Raw(data),
         }
-        yield msgspec.json.encode({name: value for name, value in wrapper.items() if value is not None})
+        path = Path(row["game_id"]) / f"{datetime.fromtimestamp(event.sent_s, UTC).date()}.json.gz"
+        lines[path].append(msgspec.json.encode({name: value for name, value in wrapper.items() if value is not None}))
+    return {
+        path: gzip.compress(b"\n".join(of_day) + b"\n", compresslevel=_LEVEL, mtime=0) for path, of_day in lines.items()
+    }
 
 
-def _players(sent: list[SentEvent], facts: list[tuple[Any, ...]]) -> dict[str, _Player]:
-    """Return the players by user_id, installed at the time of their first event that counts."""
-    players: dict[str, _Player] = {}
-    for event, (user, ts, _, build, publisher, *_) in zip(sent, facts, strict=True):
-        if event.verdict is not None:
-            continue
-        if user in players:
-            players[user].see_installed(ts, build, publisher)
-        else:
-            players[user] = _Player(ts, build, publisher)
-    return players
+def _event_data(sent: list[SentEvent], rows: list[Fields]) -> dict[str, pa.Table]:
+    """Return the tables of *sent*, which count, by name. *rows* are those of the ledger, each with a time."""
+    tables: defaultdict[str, list[Fields]] = defaultdict(list)
+    for event, row in zip(sent, rows, strict=True):
+        name = TABLES.get(row["category"])
+        if name is not None:
+            data = msgspec.json.decode(join_events([event.event])[1:-1])
+            common = {
+                "event_dt": row["client_ts"] // _DAY_S,
+                "event_client_ts": row["client_ts"] * 1_000_000,
+                "event_arrival_ts": event.sent_s * 1_000_000,
+                "game_id": int(row["game_id"]),
+                "user_id": row["user_id"],
+                "player_id": f"{row['game_id']}-{row['user_id']}",  # a player is that of one game
+                "session_id": row["session_id"],
+            }
+            tables[name].append(common | _own_fields(name, data, row))
+    return {name: pa.Table.from_pylist(of_table, _SCHEMAS[name]) for name, of_table in tables.items()}
+
+
+def _own_fields(name: str, data: Fields, row: Fields) -> Fields:
+    """Return the columns that only the table *name* has, from an event as sent and its row of the ledger."""
+    parts = data["event_id"].split(":") if "event_id" in data else []
+    match name:
+        case "impression_event":
+            cents = float(row["ilrd_nano"] * USD_PER_UNIT[row["ilrd_currency"]] / _NANOS_PER_CENT)
+            return {
+                "ad_network_name": row["ilrd_network_name"] or _UNDISCLOSED,
+                "adunit_name": row["ilrd_adunit_name"],
+                "adgroup_name": _UNDISCLOSED,
+                "adunit_format": row["ilrd_adunit_format"],
+                "publisher_revenue_usd_cents": cents,
+            }
+        case "design_event":
+            return {f"event_id_0{place}": part for place, part in enumerate(parts, 1)} | {"value": data.get("value")}
+        case "progression_event":
+            levels = {f"progression_{place}": part for place, part in enumerate(parts[1:], 1)}
+            numbers = {"score": data.get("score"), "attempt_num": data.get("attempt_num")}
+            return {"progression_status": parts[0], **numbers, **levels}
+        case "resource_event":
+            names = dict(zip(("flow_type", "currency", "item_type", "item_id"), parts, strict=False))
+            return {"amount": data.get("amount"), **names}
+    return {column: data.get(column) for column in _OWN[name]}

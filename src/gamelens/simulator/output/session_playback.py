@@ -14,19 +14,23 @@ from gamelens.errors import BadQuery
 from gamelens.simulator.events.defects import time_fragment
 from gamelens.simulator.events.event_columns import SCHEMA, ledger_rows_of
 from gamelens.simulator.events.event_json import Event, encode_events, join_events
-from gamelens.simulator.ledger.ledger_columns import EPOCH
 from gamelens.simulator.output.play import block_tasks, checked_ids, first_day, play_task
 from gamelens.simulator.population.behaviour import EventSlot
-from gamelens.simulator.population.session_times import DAY_S
+from gamelens.simulator.population.session_times import DAY_S, EPOCH
 
 if TYPE_CHECKING:
     from gamelens.simulator.ledger.ledger import Ledger
     from gamelens.simulator.scenarios.scenario import Scenario
 
-_EVENT_FIELDS: Final = ("client_ts", "event_uuid")
 _VARIANT_FIELDS: Final = ("ab_id", "ab_variant_id")
 _ADVICE: Final = "send ready-made bodies (--mode batches), or play it without its tables [delivery] and [dirt]"
 _IDENTITY_FIELDS: Final = ("user_id", "platform", "os_version", "device", "manufacturer", "build")
+_OWN_FIELDS: Final = {
+    *("category", "v", "sdk_version", "session_id", "session_num", "client_ts", "event_uuid"),
+    *_IDENTITY_FIELDS,
+    *_VARIANT_FIELDS,
+}
+"""Fields that a client gives an event itself, or that have a place of their own."""
 
 
 class SessionEvent(msgspec.Struct, frozen=True):
@@ -124,30 +128,19 @@ def live_start(scenario: Scenario, today: date) -> date:
 
 
 def _session(game_id: str, events: list[dict[str, Any]]) -> PlayedSession:
-    """Build the session of these decoded events."""
+    """Return the session of these decoded events."""
     first = events[0]
-    identity = {name: first[name] for name in _IDENTITY_FIELDS}
-    own_fields = {
-        "category",
-        "v",
-        "sdk_version",
-        "session_id",
-        "session_num",
-        *_EVENT_FIELDS,
-        *_IDENTITY_FIELDS,
-        *_VARIANT_FIELDS,
-    }
-    also = {name: value for name, value in first.items() if name not in own_fields}
+    also = {name: value for name, value in first.items() if name not in _OWN_FIELDS}
     return PlayedSession(
         game_id=game_id,
         session_id=first["session_id"],
-        identity=identity,
+        identity={name: first[name] for name in _IDENTITY_FIELDS},
         also=also,
         events=[
             SessionEvent(
                 ts_s=event["client_ts"],
                 category=event["category"],
-                fields={name: value for name, value in event.items() if name not in own_fields and name not in also},
+                fields={name: value for name, value in event.items() if name not in _OWN_FIELDS and name not in also},
                 event_uuid=event["event_uuid"],
             )
             for event in events

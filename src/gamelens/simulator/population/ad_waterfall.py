@@ -34,16 +34,11 @@ class Waterfall:
     """The order of a game's networks, shape (line-ups, places).
 
     There is one line-up for each tier and, within it, each format.
-
-    Attributes:
-        order: positions in the game's networks.
-        fills: probability of each to fill a request.
-        ecpm: price of 1,000 impressions in the vendor's currency.
     """
 
-    order: Ints
-    fills: Floats
-    ecpm: Floats
+    order: Ints  # positions in the game's networks
+    fills: Floats  # probability of each to fill a request
+    ecpm: Floats  # price of 1,000 impressions in the vendor's currency
 
     def chances(self, is_out: Flags) -> Floats:
         """Return the probability that each place shows the ad, shape (..., line-ups, places + 1).

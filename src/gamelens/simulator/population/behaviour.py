@@ -63,48 +63,28 @@ class EventSlot(IntEnum):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Rounds:
-    """Rounds by session, one array per attribute.
+    """Rounds by session, one array per attribute."""
 
-    Attributes:
-        session: position in the sessions.
-        level: level played, from 1.
-        finish: 0 for failed, 1 for completed.
-        attempt: number of the attempt at the level, from 1.
-        score: points.
-        design: position in `DESIGN_IDS`, or minus the step of the tutorial.
-        coins: game currency earned, or, if negative, spent after the round.
-        grant: game currency that comes with a purchase.
-        severity: position in `SEVERITIES`.
-    """
-
-    session: Ints
-    level: Ints
-    finish: Ints
-    attempt: Ints
-    score: Ints
-    design: Ints
-    coins: Ints
-    grant: Ints
-    severity: Ints
+    session: Ints  # position in the sessions
+    level: Ints  # level played, from 1
+    finish: Ints  # 0 for failed, 1 for completed
+    attempt: Ints  # number of the attempt at the level, from 1
+    score: Ints  # points
+    design: Ints  # position in `DESIGN_IDS`, or minus the step of the tutorial
+    coins: Ints  # game currency earned, or, if negative, spent after the round
+    grant: Ints  # game currency that comes with a purchase
+    severity: Ints  # position in `SEVERITIES`
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class PlayedEvents:
-    """Events by player and time, one array per attribute.
+    """Events by player and time, one array per attribute."""
 
-    Attributes:
-        round: position in the rounds.
-        slot: the kind of event, an `EventSlot`.
-        session: position in the sessions.
-        ts_s: epoch seconds, strictly ascending for each player.
-        network: position in the game's networks for ad events, else 0.
-    """
-
-    round: Ints
-    slot: Ints
-    session: Ints
-    ts_s: Ints
-    network: Ints
+    round: Ints  # position in the rounds
+    slot: Ints  # the kind of event, an `EventSlot`
+    session: Ints  # position in the sessions
+    ts_s: Ints  # epoch seconds, strictly ascending for each player
+    network: Ints  # position in the game's networks for ad events, else 0
 
 
 @dataclass(frozen=True, eq=False, slots=True)

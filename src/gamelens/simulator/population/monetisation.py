@@ -26,50 +26,29 @@ ECPM_SIGMA: Final = 0.6
 
 @dataclass(frozen=True, eq=False, slots=True)
 class AdBreaks:
-    """The ad break after each round, one array per attribute.
+    """The ad break after each round, one array per attribute."""
 
-    Attributes:
-        request_count: number of networks asked, 0 without a break.
-        is_shown: whether an ad is shown.
-        is_clicked: whether it would be clicked.
-        is_rewarded: whether it would pay a reward.
-        is_unnamed: whether the vendor does not report the network.
-        format: position in the game's ad formats.
-        placement: position in the placements of the ad unit.
-        network: position of the network asked last, which fills the ad that is shown.
-        fail_reason: position in `FAIL_REASONS`.
-        micros: revenue of the impression in micros of the vendor's currency.
-        lineup: row of *order*.
-        order: positions of the networks in the order they are asked, by line-up.
-    """
-
-    request_count: Ints
-    is_shown: Flags
-    is_clicked: Flags
-    is_rewarded: Flags
-    is_unnamed: Flags
-    format: Ints
-    placement: Ints
-    network: Ints
-    fail_reason: Ints
-    micros: Ints
-    lineup: Ints
-    order: Ints
+    request_count: Ints  # number of networks asked, 0 without a break
+    is_shown: Flags  # whether an ad is shown
+    is_clicked: Flags  # whether it would be clicked
+    is_rewarded: Flags  # whether it would pay a reward
+    is_unnamed: Flags  # whether the vendor does not report the network
+    format: Ints  # position in the game's ad formats
+    placement: Ints  # position in the placements of the ad unit
+    network: Ints  # position of the network asked last, which fills the ad that is shown
+    fail_reason: Ints  # position in `FAIL_REASONS`
+    micros: Ints  # revenue of the impression in micros of the vendor's currency
+    lineup: Ints  # row of *order*
+    order: Ints  # positions of the networks in the order they are asked, by line-up
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class BlockMoney:
-    """Ads and purchases by round.
+    """Ads and purchases by round."""
 
-    Attributes:
-        ad: the ad breaks.
-        item: position in the game's items, or -1.
-        transaction: number of the player's purchase, from 1, or 0.
-    """
-
-    ad: AdBreaks
-    item: Ints
-    transaction: Ints
+    ad: AdBreaks  # the ad breaks
+    item: Ints  # position in the game's items, or -1
+    transaction: Ints  # number of the player's purchase, from 1, or 0
 
 
 def draw_money(

@@ -8,8 +8,7 @@ from typing import Final
 import numpy as np
 
 from gamelens.simulator.population.arrays import Flags, Floats, Ints, pick, pick_by
-from gamelens.simulator.population.experiment_arms import arms_of, draw_arms, steps
-from gamelens.simulator.population.installs import InstallPlan, open_days
+from gamelens.simulator.population.installs import InstallPlan, arms_of, draw_arms, open_days, steps
 from gamelens.simulator.retention_model.bgbb import BgbbModel, shifted
 from gamelens.simulator.scenarios.game_profile import GameProfile
 from gamelens.simulator.scenarios.scenario import Scenario
@@ -42,30 +41,18 @@ class Players:
     """A block of players of one game, as arrays of shape (n,).
 
     Days are counted from the scenario's first.
-
-    Attributes:
-        install_day: day of the install.
-        active: whether the player is active on each day, shape (n, days).
-        country: position in the game's countries.
-        platform: position in the game's platforms.
-        device: position in `DEVICES` of the platform.
-        update_lag: days until the player updates to a new build.
-        is_payer: whether the player ever pays.
-        publisher: position in the publishers of the install plan, or -1.
-        arm: position in the game's arms, or -1.
-        appetite: logarithm of the player's session length relative to others.
     """
 
     install_day: Ints
-    active: Flags
-    country: Ints
-    platform: Ints
-    device: Ints
-    update_lag: Ints
+    active: Flags  # whether the player is active on each day, shape (n, days)
+    country: Ints  # position in the game's countries
+    platform: Ints  # position in the game's platforms
+    device: Ints  # position in `DEVICES` of the platform
+    update_lag: Ints  # days until the player updates to a new build
     is_payer: Flags
-    publisher: Ints
-    arm: Ints
-    appetite: Floats
+    publisher: Ints  # position in the publishers of the install plan, or -1
+    arm: Ints  # position in the game's arms, or -1
+    appetite: Floats  # logarithm of the player's session length relative to others
 
     def __len__(self) -> int:
         return len(self.install_day)
@@ -140,14 +127,9 @@ def draw_active(
 ) -> Flags:
     """Draw the days on which each player is active, shape (players, days).
 
-    Args:
-        install_day: day of each player's install, counted from the scenario's first.
-        days: length of the scenario.
-        activity: the population.
-        rng: source of random numbers.
-        chance: each player's probability to play on a day; by default those of `draw_chances`.
-        drop_out: step on the logit scale of the probability to drop out, added to that of *activity*.
-        quits_at_once: probability to drop out right after the install day.
+    *chance* is each player's probability to play on a day, by default those of `draw_chances`. *drop_out* is a step on
+    the logit scale, added to that of *activity*, and *quits_at_once* the probability to drop out right after the
+    install day.
     """
     count = len(install_day)
     p = draw_chances(count, activity=activity, rng=rng) if chance is None else chance

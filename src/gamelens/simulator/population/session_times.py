@@ -5,7 +5,8 @@ Sessions of a player never overlap, and never run into a day on which the player
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import date
 from typing import Final
 
 import numpy as np
@@ -23,6 +24,7 @@ from gamelens.simulator.scenarios.game_profile import GameProfile
 from gamelens.simulator.scenarios.scenario import Scenario
 
 DAY_S: Final = 86_400
+EPOCH: Final = date(1970, 1, 1)
 SESSION_GAP_S: Final = 30
 """Shortest time between two sessions of a player. Later ones are delayed to keep it."""
 WEEKDAY_HOURS: Final = (6, 4, 3, 2, 2, 3, 6, 11, 14, 14, 14, 15, 18, 17, 15, 15, 17, 20, 23, 26, 28, 27, 21, 12)
@@ -42,25 +44,15 @@ CONNECTIONS: Final = ("wifi", "wwan", "offline")
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Sessions:
-    """Sessions by player and time, one array per attribute.
+    """Sessions by player and time, one array per attribute."""
 
-    Attributes:
-        player: position in the block.
-        day: day of the scenario.
-        number: number of the session of its player, from 1.
-        build: position in the game's builds.
-        connection: position in `CONNECTIONS`.
-        start_s: start in epoch seconds.
-        length_s: length in seconds.
-    """
-
-    player: Ints
-    day: Ints
-    number: Ints
-    build: Ints
-    connection: Ints
-    start_s: Ints
-    length_s: Ints
+    player: Ints  # position in the block
+    day: Ints  # day of the scenario
+    number: Ints  # number of the session of its player, from 1
+    build: Ints  # position in the game's builds
+    connection: Ints  # position in `CONNECTIONS`
+    start_s: Ints  # start in epoch seconds
+    length_s: Ints  # length in seconds
 
 
 def begin_sessions(
@@ -143,10 +135,7 @@ def time_events(
     room = (length - inner)[session_of_event]
     offset = np.minimum((drawn * room).astype(np.int64), room - 1) + place
     offset = np.where(place == 0, 0, np.where(place == inner[session_of_event] + 1, length[session_of_event], offset))
-    sessions = Sessions(
-        planned.player, planned.day, planned.number, planned.build, planned.connection, start_s=start, length_s=length
-    )
-    return sessions, start[session_of_event] + offset
+    return replace(planned, start_s=start, length_s=length), start[session_of_event] + offset
 
 
 def _separate_sessions(start: Ints, length: Ints, player: Ints) -> Ints:

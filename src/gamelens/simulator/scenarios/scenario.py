@@ -8,21 +8,63 @@ the value, the allowed values and, for a file, its name.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated, ClassVar, Literal
 
 import msgspec
 
-from gamelens.simulator.scenarios.delivery_profile import DeliveryProfile, DirtProfile
 from gamelens.simulator.scenarios.game_profile import CountryProfile, GameProfile
-from gamelens.simulator.scenarios.timeline import (
-    Campaign,
-    Incident,
-    ScenarioExperiment,
+from gamelens.simulator.scenarios.timeline import Campaign, Incident, ScenarioExperiment
+from gamelens.simulator.scenarios.toml_tables import read_scenario_file
+from gamelens.simulator.scenarios.validation import (
+    Days,
+    InvalidScenarioValue,
+    Positive,
     ScenarioTable,
+    Share,
+    Within,
+    check_one_of,
+    check_positive,
+    check_shares,
 )
-from gamelens.simulator.scenarios.toml_tables import read_scenario_file, scenario_names
-from gamelens.simulator.scenarios.validation import InvalidScenarioValue, check_one_of, check_positive, check_within
 
-__all__ = ["Scenario", "StudioProfile", "load_scenario", "scenario_names"]
+Clock = Literal["exact", "minutes", "zone", "past", "future"]
+"""Setting of a device's clock.
+
+In this order: right, minutes off, in a wrong time zone, years behind, in the next century.
+"""
+
+
+class DeliveryProfile(ScenarioTable, frozen=True, kw_only=True):
+    """The sending of events by devices: online play every 20 s, offline play hours later.
+
+    Without *batch_s*, requests hold the events of many devices in the order sent. That takes a fiftieth of the
+    requests, so that two cores can ingest a million events in 20 seconds.
+    """
+
+    at: ClassVar[str] = "delivery."
+
+    batch_s: Annotated[int, Within(1, 3600)] | None = None
+    offline_delay_h: Positive = 6.0
+    offline_sigma: Annotated[float, Within(0, 5)] = 1.2
+    offline_cap_h: Positive = 168.0
+    lost_answers: Share = 0.0
+    crashes: Share = 0.0
+    old_sdk: Share = 0.0
+    uncorrected: Share = 0.0
+    clocks: Annotated[dict[Clock, float], check_shares] = msgspec.field(default_factory=lambda: {"exact": 1.0})
+
+
+class DirtProfile(ScenarioTable, frozen=True, kw_only=True):
+    """Defects added to the events of the players. `events.defects` is the catalogue."""
+
+    at: ClassVar[str] = "dirt."
+
+    malformed: Share = 0.0
+    odd: Share = 0.0
+    duplicates: Share = 0.0
+    broken_bodies: Share = 0.0
+    bad_requests: Share = 0.0
+    bots: Share = 0.0
 
 
 class StudioProfile(ScenarioTable, frozen=True, kw_only=True):
@@ -33,36 +75,21 @@ class StudioProfile(ScenarioTable, frozen=True, kw_only=True):
 
 
 class Scenario(ScenarioTable, frozen=True, kw_only=True):
-    """A whole population.
+    """A whole population. The keys are described in the README of the room (Writing a scenario).
 
-    Attributes:
-        name: name of the scenario.
-        seed: seed of all random draws.
-        days: length in days.
-        players: number of players in all games.
-        weekdays: weight of installs by weekday, Monday first.
-        countries: the countries that games refer to.
-        studios: the studios with their games.
-        about: one line for people.
-        trend: growth of installs per week (0.1 is 10 %).
-        install_days: number of days after which ordinary installs end, or None.
-        campaigns: installs added to the ordinary ones.
-        experiments: A/B tests.
-        incidents: outages, bad builds and silences.
-        delivery: how events travel, or None for each once and in time.
-        dirt: defects added to the events, or None.
+    Without *delivery* and *dirt* every event is sent once, in time and without defects.
     """
 
     name: str
-    seed: int
-    days: int
-    players: int
+    seed: Annotated[int, Within(0, 2**63 - 1)]
+    days: Days
+    players: Annotated[int, Within(1, 10**9)]
     weekdays: tuple[float, float, float, float, float, float, float]
     countries: tuple[CountryProfile, ...] = msgspec.field(name="country")
     studios: tuple[StudioProfile, ...] = msgspec.field(name="studio")
     about: str = ""
-    trend: float = 0.0
-    install_days: int | None = None
+    trend: Annotated[float, Within(-0.9, 9)] = 0.0
+    install_days: Days | None = None
     campaigns: tuple[Campaign, ...] = msgspec.field(name="campaign", default=())
     experiments: tuple[ScenarioExperiment, ...] = msgspec.field(name="experiment", default=())
     incidents: tuple[Incident, ...] = msgspec.field(name="incident", default=())
@@ -70,12 +97,7 @@ class Scenario(ScenarioTable, frozen=True, kw_only=True):
     dirt: DirtProfile | None = None
 
     def __post_init__(self) -> None:
-        check_within("seed", self.seed, 0, 2**63 - 1)
-        check_within("days", self.days, 1, 3660)
-        check_within("players", self.players, 1, 10**9)
-        check_within("trend", self.trend, -0.9, 9)
-        if self.install_days is not None:
-            check_within("install_days", self.install_days, 1, 3660)
+        super().__post_init__()
         for weight in self.weekdays:
             check_positive("weekdays", weight)
         if not self.games:
@@ -151,9 +173,27 @@ class Scenario(ScenarioTable, frozen=True, kw_only=True):
         for table in ("campaign", "experiment", "incident"):
             for number, entry in enumerate(getattr(self, f"{table}s")):
                 check_one_of(f"{table}.{number}.game", entry.game, games)
-                _check_names(f"{table}.{number}", entry, games[entry.game])
+                game = games[entry.game]
+                allowed = {
+                    "build": [build.name for build in game.builds],
+                    "network": [network.name for network in game.ads.networks],
+                    "country": game.countries,
+                    "countries": game.countries,
+                    "platform": game.platforms,
+                    "platforms": game.platforms,
+                }
+                for field, names in allowed.items():
+                    named = getattr(entry, field, None) or ()
+                    for name in (named,) if isinstance(named, str) else named:
+                        check_one_of(f"{table}.{number}.{field}", name, names)
+        # A player is in at most one experiment, so experiments that run at the same time share the players of a game.
         for game in self.games:
-            _check_experiment_shares(self.experiments_of(game))
+            experiments = self.experiments_of(game)
+            for day in {experiment.day for experiment in experiments}:
+                running = [each for each in experiments if each.day <= day < each.until]
+                if (total := sum(each.share for each in running)) > 1 + 1e-9:
+                    rule = f"is what the shares of {[each.id for each in running]} add up to: must be 1 or less"
+                    raise InvalidScenarioValue("experiment", round(total, 6), rule)
 
 
 def load_scenario(
@@ -175,33 +215,3 @@ def load_scenario(
     overrides = {"players": players, "days": days, "seed": seed}
     changed = {key: value for key, value in overrides.items() if value is not None}
     return msgspec.structs.replace(scenario, **changed) if changed else scenario
-
-
-def _check_names(key: str, entry: Campaign | ScenarioExperiment | Incident, game: GameProfile) -> None:
-    """Raise `InvalidScenarioValue` if *entry* names something that *game* does not have."""
-    allowed = {
-        "build": [build.name for build in game.builds],
-        "network": [network.name for network in game.ads.networks],
-        "country": game.countries,
-        "countries": game.countries,
-        "platform": game.platforms,
-        "platforms": game.platforms,
-    }
-    for field, names in allowed.items():
-        named = getattr(entry, field, None) or ()
-        for name in (named,) if isinstance(named, str) else named:
-            check_one_of(f"{key}.{field}", name, names)
-
-
-def _check_experiment_shares(experiments: list[ScenarioExperiment]) -> None:
-    """Raise `InvalidScenarioValue` if experiments that overlap take more than all players.
-
-    A player is in at most one experiment, so experiments that run at the same time share the players.
-    """
-    for day in {experiment.day for experiment in experiments}:
-        running = [each for each in experiments if each.day <= day < each.until]
-        if (total := sum(each.share for each in running)) > 1 + 1e-9:
-            names = [each.id for each in running]
-            raise InvalidScenarioValue(
-                "experiment", round(total, 6), f"is what the shares of {names} add up to: must be 1 or less"
-            )

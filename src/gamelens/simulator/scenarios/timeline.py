@@ -7,20 +7,28 @@ by title.
 from __future__ import annotations
 
 import math
+from typing import Annotated, ClassVar
 
 import msgspec
 
 from gamelens.simulator.scenarios.validation import (
+    Characters,
+    Day,
+    Days,
     InvalidScenarioValue,
-    check_positive,
+    Name,
+    Positive,
+    ScenarioTable,
+    Share,
+    Within,
     check_shares,
-    check_text,
-    check_within,
 )
 
+Step = Annotated[float, Within(-4, 4)]
+"""A step on the logit scale.
 
-class ScenarioTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A table of a scenario file, which refuses unknown keys."""
+Larger ones would lose digits in the integrals of the closed form. 4 already turns 50 % into 98 %.
+"""
 
 
 class Paid(ScenarioTable, frozen=True, kw_only=True):
@@ -29,67 +37,59 @@ class Paid(ScenarioTable, frozen=True, kw_only=True):
     Events of these players carry `install_publisher`.
     """
 
-    share: float
-    publishers: dict[str, float]
+    at: ClassVar[str] = "paid."
+
+    share: Share
+    publishers: Annotated[dict[str, float], check_shares]
 
     def __post_init__(self) -> None:
-        check_within("paid.share", self.share, 0, 1)
-        check_shares("paid.publishers", self.publishers)
+        super().__post_init__()
         for name in self.publishers:
-            check_text("paid.publishers", name)
+            Characters(64)("paid.publishers", name)
 
 
 class Campaign(ScenarioTable, frozen=True, kw_only=True):
     """Bought installs on top of the ordinary ones for some days."""
 
+    at: ClassVar[str] = "campaign."
+
     game: str
-    publisher: str
-    day: int
-    days: int
-    size: float
+    publisher: Name
+    day: Day
+    days: Days
+    size: Positive
     name: str = ""
     countries: tuple[str, ...] = ()
     platforms: tuple[str, ...] = ()
-    stay: float = 1.0
-
-    def __post_init__(self) -> None:
-        check_text("campaign.publisher", self.publisher)
-        check_within("campaign.stay", self.stay, 0, 1)
-        _check_days("campaign", self.day, self.days)
-        check_positive("campaign.size", self.size)
+    stay: Share = 1.0
 
 
 class ScenarioVariant(ScenarioTable, frozen=True, kw_only=True):
     """A variant of an experiment, with its effects as steps on the logit scale."""
 
-    id: str
-    share: float = 1.0
-    play: float = 0.0
-    drop_out: float = 0.0
-    spend: float = 0.0
+    at: ClassVar[str] = "experiment.variant."
 
-    def __post_init__(self) -> None:
-        check_text("experiment.variant.id", self.id)
-        check_positive("experiment.variant.share", self.share)
-        for name in ("play", "drop_out", "spend"):
-            # Larger steps would lose digits in the integrals of the closed form. 4 already turns 50 % into 98 %.
-            check_within(f"experiment.variant.{name}", getattr(self, name), -4, 4)
+    id: Name
+    share: Positive = 1.0
+    play: Step = 0.0
+    drop_out: Step = 0.0
+    spend: Step = 0.0
 
 
 class ScenarioExperiment(ScenarioTable, frozen=True, kw_only=True):
     """An A/B test of a game: players are assigned on the install day and keep their variant."""
 
-    id: str
+    at: ClassVar[str] = "experiment."
+
+    id: Name
     game: str
     variants: tuple[ScenarioVariant, ...] = msgspec.field(name="variant")
-    share: float = 1.0
-    day: int = 0
-    days: int | None = None
+    share: Share = 1.0
+    day: Day = 0
+    days: Days | None = None
 
     def __post_init__(self) -> None:
-        check_text("experiment.id", self.id)
-        check_within("experiment.share", self.share, 0, 1)
-        _check_days("experiment", self.day, self.days)
+        super().__post_init__()
         ids = [variant.id for variant in self.variants]
         if len(ids) < 2 or len(set(ids)) < len(ids):
             raise InvalidScenarioValue("experiment.variant", ids, "must be two or more with different ids")
@@ -106,14 +106,13 @@ class NetworkOutage(ScenarioTable, frozen=True, kw_only=True, tag_field="kind", 
     It is still asked. The networks asked after it fill a part of its ads.
     """
 
+    at: ClassVar[str] = "incident."
+
     game: str
     network: str
-    day: int
-    days: int
+    day: Day
+    days: Days
     platform: str | None = None
-
-    def __post_init__(self) -> None:
-        _check_days("incident", self.day, self.days)
 
 
 class PriceChange(ScenarioTable, frozen=True, kw_only=True, tag_field="kind", tag="price_change"):
@@ -122,16 +121,14 @@ class PriceChange(ScenarioTable, frozen=True, kw_only=True, tag_field="kind", ta
     The networks are asked in the same order as before.
     """
 
+    at: ClassVar[str] = "incident."
+
     game: str
     network: str
-    factor: float
-    day: int
-    days: int
+    factor: Positive
+    day: Day
+    days: Days
     country: str | None = None
-
-    def __post_init__(self) -> None:
-        check_positive("incident.factor", self.factor)
-        _check_days("incident", self.day, self.days)
 
 
 class BadBuild(ScenarioTable, frozen=True, kw_only=True, tag_field="kind", tag="bad_build"):
@@ -140,31 +137,23 @@ class BadBuild(ScenarioTable, frozen=True, kw_only=True, tag_field="kind", tag="
     Every D-n of these players is *stay* times its usual value.
     """
 
+    at: ClassVar[str] = "incident."
+
     game: str
     build: str
     country: str | None = None
     platform: str | None = None
-    stay: float = 0.5
-
-    def __post_init__(self) -> None:
-        check_within("incident.stay", self.stay, 0, 1)
+    stay: Share = 0.5
 
 
 class GameSilence(ScenarioTable, frozen=True, kw_only=True, tag_field="kind", tag="silence"):
     """A game that is down for some days: no installs, no sessions, no events."""
 
-    game: str
-    day: int
-    days: int
+    at: ClassVar[str] = "incident."
 
-    def __post_init__(self) -> None:
-        _check_days("incident", self.day, self.days)
+    game: str
+    day: Day
+    days: Days
 
 
 Incident = NetworkOutage | PriceChange | BadBuild | GameSilence
-
-
-def _check_days(table: str, day: int, days: int | None) -> None:
-    check_within(f"{table}.day", day, 0, 3660)
-    if days is not None:
-        check_within(f"{table}.days", days, 1, 3660)

@@ -1,0 +1,407 @@
+"""Analyses of a lake's events: each is a time range, one statement over the views, and a frame with its receipt.
+
+Buckets of any time zone by any column, active players, funnels, paths of sessions, and the money of each player.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final, Literal
+from zoneinfo import ZoneInfo, available_timezones
+
+import msgspec
+import pandas as pd
+
+from gamelens.analysis.retention.retention_rates import wilson
+from gamelens.analysis.tidy_frames import with_receipt
+from gamelens.client.tables.time_ranges import TimeRange, clip_to_available, resolve_range
+from gamelens.errors import BadQuery, NotYetAvailable
+from gamelens.raw_events.lake_client import QUERY_S, LakeClient
+from gamelens.receipts import QueryRecord, Receipt, package_version
+from gamelens.wire.intervals import Interval
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+Names = str | Sequence[str]
+LocalBucket = Literal["hour", "day", "week", "month", "all"]
+"""Buckets of local time."""
+
+IN_SCOPE: Final = "ts >= $start AND ts < $end AND list_contains($games, game_id)"
+"""SQL condition of the events of a scope, with its parameters."""
+_MEMORY: Final = "4GB"
+_MOST_ROWS: Final = 5_000_000
+
+_LOCAL: Final = "(ts AT TIME ZONE 'UTC' AT TIME ZONE $zone)"
+_STARTS: Final = {
+    "hour": f"ts - ({_LOCAL} - date_trunc('hour', {_LOCAL}))",
+    **{
+        every: f"date_trunc('{every}', {_LOCAL}) AT TIME ZONE $zone AT TIME ZONE 'UTC'"
+        for every in ("day", "week", "month")
+    },
+    "all": "$start::TIMESTAMP",
+}
+"""SQL of the start of the bucket of an event, UTC."""
+_NEVER: Final = ("ts", "day", "user_id", "session_id", "event_uuid", "arrival", "usd", "length")
+
+_MOST_STEPS: Final = 50
+_IS_STEP: Final = "(category = ${name} OR event_id = ${name} OR starts_with(event_id, ${name} || ':'))"
+
+
+class EventScope(msgspec.Struct, frozen=True, kw_only=True):
+    """The events of *games* in *interval*, and the receipt of what is answered from them."""
+
+    interval: Interval
+    games: tuple[str, ...]
+    receipt: Receipt
+
+
+def scope_of(
+    lake: LakeClient, over: TimeRange, *, games: Names | None = None, zone: str = "UTC", by: Sequence[str] = ()
+) -> EventScope:
+    """Return the events of *over*, whose midnights are those of *zone*.
+
+    Raises:
+        BadQuery: *over* is not a time range; a game or the zone is unknown.
+        NotYetAvailable: a part of it is not in the lake.
+    """
+    if zone not in available_timezones():
+        raise BadQuery("zone", zone, "is not a time zone, such as America/Sao_Paulo", sorted(available_timezones()))
+    available = lake.available()
+    interval = resolve_in_zone(over, available, ZoneInfo(zone))
+    clip_to_available(interval, available, "raise")
+    known = lake.sql("SELECT game_id FROM games ORDER BY game_id")["game_id"].tolist()
+    chosen = known if games is None else names_of(games)
+    for game in chosen:
+        if game not in known:
+            raise BadQuery("games", game, "is not a game of the organisation", known)
+    record = QueryRecord(
+        by=tuple(by), over=str(over), interval=str(interval), games=None if games is None else tuple(chosen)
+    )
+    receipt = Receipt(
+        asked=record,
+        asked_at=datetime.now(UTC).isoformat(timespec="seconds"),
+        as_of=available.end.isoformat(),
+        available=str(available),
+        provenance=lake.provenance,
+        version=package_version(),
+    )
+    return EventScope(interval=interval, games=tuple(chosen), receipt=receipt)
+
+
+def check_purchases(lake: LakeClient, interval: Interval, games: Sequence[str]) -> None:
+    """Check that purchases of *games* in *interval* are known.
+
+    Raises:
+        BadQuery: events of these days came as Event Data, which has none.
+    """
+    lake.query("revenue", over=interval, every="all", games=list(games))
+
+
+def names_of(names: Names) -> list[str]:
+    """Return one name or several as a list."""
+    return [names] if isinstance(names, str) else [str(name) for name in names]
+
+
+def answer(
+    lake: LakeClient, statement: str, scope: EventScope, parameters: Mapping[str, Any] | None = None
+) -> DataFrame:
+    """Return the rows of *statement*, which reads the events of *scope*, with its receipt.
+
+    Texts are categories, whole numbers Int64, and times UTC.
+    """
+    start, end = (moment.astimezone(UTC).replace(tzinfo=None) for moment in (scope.interval.start, scope.interval.end))
+    given = {"start": start, "end": end, "games": list(scope.games), **(parameters or {})}
+    frame = lake.sql(statement, given, seconds=QUERY_S, memory=_MEMORY, rows=_MOST_ROWS)
+    for name, column in frame.items():
+        if pd.api.types.is_datetime64_any_dtype(column):
+            frame[name] = column.astype("datetime64[us]").dt.tz_localize("UTC")
+        elif pd.api.types.is_integer_dtype(column):
+            frame[name] = column.astype("Int64")
+        elif pd.api.types.is_float_dtype(column):
+            frame[name] = column.astype("float64")
+        else:
+            frame[name] = column.astype("category")
+    return with_receipt(frame, scope.receipt)
+
+
+def resolve_in_zone(over: TimeRange, available: Interval, zone: ZoneInfo) -> Interval:
+    """Return the interval of *over*, read by the clock of *zone*: a complete day has ended there."""
+    start, end = (moment.astimezone(zone).replace(tzinfo=UTC) for moment in (available.start, available.end))
+    there = resolve_range(over, Interval(start, end))
+    start, end = (moment.astimezone(UTC).replace(tzinfo=zone) for moment in (there.start, there.end))
+    return Interval(start.astimezone(UTC), end.astimezone(UTC))
+
+
+def count_events(
+    lake: LakeClient,
+    over: TimeRange,
+    *,
+    every: LocalBucket = "hour",
+    zone: str = "UTC",
+    by: Names = (),
+    where: str | None = None,
+    games: Names | None = None,
+) -> DataFrame:
+    """Return events, players, sessions and money in buckets of local time.
+
+        count_events(lake, "last 7 complete days", zone="America/Sao_Paulo", by="device", where="category = 'ads'")
+
+    Midnights of *over* are those of *zone*. A bucket without events has no row. An hour that a clock shows twice is
+    two.
+
+    Args:
+        lake: the lake.
+        over: a time range, as for `Client.query`.
+        every: `hour`, `day`, `week` (from Monday), `month` or `all`.
+        zone: an IANA time zone.
+        by: columns of the view `events`, such as `event_id_01`, `custom_01` or `device`.
+        where: a condition of SQL over the view `events`.
+        games: ids of games; None is all of them.
+
+    Columns: timestamp (datetime64[us, *zone*], the start), *by* (category), events, players, sessions (Int64), revenue,
+    ad_revenue (float64, USD). revenue is NA where events came as Event Data, without purchases; the receipt says so.
+
+    Raises:
+        BadQuery: an argument is not as described.
+        NotYetAvailable: a part of *over* is not in the lake.
+    """
+    columns = names_of(by)
+    if every not in _STARTS:
+        raise BadQuery("every", every, "is not a bucket", list(_STARTS))
+    described = lake.views()
+    of_events = described.loc[described["view"] == "events", "column"].astype("str").tolist()
+    known = [name for name in of_events if name not in _NEVER]
+    for name in columns:
+        if name not in known:
+            raise BadQuery("by", name, "is not a column to split by", known)
+    scope = scope_of(lake, over, games=games, zone=zone, by=columns)
+    split = "".join(f", {name}" for name in columns)
+    statement = f"""
+        SELECT {_STARTS[every]} AS timestamp{split}, count(*) AS events,
+            count(DISTINCT (game_id, user_id)) FILTER (WHERE user_id IS NOT NULL) AS players,
+            count(DISTINCT (game_id, session_id)) FILTER (WHERE session_id IS NOT NULL) AS sessions,
+            coalesce(sum(usd) FILTER (WHERE category = 'business'), 0) AS revenue,
+            coalesce(sum(usd) FILTER (WHERE category = 'impression'), 0) AS ad_revenue
+        FROM events WHERE {IN_SCOPE} AND ({where or "true"})
+        GROUP BY ALL ORDER BY timestamp{split}"""  # noqa: S608
+    frame = answer(lake, statement, scope, {"zone": zone} if "$zone" in statement else {})
+    frame["timestamp"] = frame["timestamp"].dt.tz_convert(zone)
+    try:
+        check_purchases(lake, scope.interval, scope.games)
+    except BadQuery as error:
+        receipt = msgspec.structs.replace(scope.receipt, warnings=(*scope.receipt.warnings, str(error)))
+        return with_receipt(frame.assign(revenue=float("nan")), receipt)
+    return frame
+
+
+def active_players(lake: LakeClient, over: TimeRange, *, away: int = 7, games: Names | None = None) -> DataFrame:
+    """Return the new, returning and resurrected players of each day and game.
+
+    They add up to the active players. A resurrected player comes back after more than *away* days without an event, a
+    returning one sooner. New are those whose install is that day. Days are UTC days; the first one counts as a whole.
+
+    Args:
+        lake: the lake. Its first *away* days cannot tell who was away before them.
+        over: a time range, as for `Client.query`.
+        away: days without an event.
+        games: ids of games; None is all of them.
+
+    Columns: timestamp (datetime64[us, UTC]), game_id (category), active, new, returning, resurrected (Int64).
+
+    Raises:
+        BadQuery: an argument is not as described.
+        NotYetAvailable: a part of *over* is not in the lake.
+    """
+    if away < 1:
+        raise BadQuery("away", away, "must be at least 1 day")
+    statement = """
+        WITH days AS (
+            SELECT DISTINCT game_id, user_id, day FROM events
+            WHERE user_id IS NOT NULL AND ts < $end AND list_contains($games, game_id)
+        ), played AS (
+            SELECT days.*, CAST(installed_at AS DATE) AS installed,
+                coalesce(lag(day) OVER (PARTITION BY game_id, user_id ORDER BY day), installed) AS before
+            FROM days JOIN players USING (game_id, user_id)
+        )
+        SELECT CAST(day AS TIMESTAMP) AS timestamp, game_id, count(*) AS active,
+            count(*) FILTER (WHERE day = installed) AS new,
+            count(*) FILTER (WHERE day <> installed AND day - before <= $away) AS returning,
+            count(*) FILTER (WHERE day <> installed AND day - before > $away) AS resurrected
+        FROM played WHERE day >= CAST($start AS DATE) GROUP BY ALL ORDER BY timestamp, game_id"""
+    return answer(lake, statement, scope_of(lake, over, games=games, by=("game_id",)), {"away": away})
+
+
+def session_paths(
+    lake: LakeClient,
+    over: TimeRange,
+    *,
+    of: str = "category",
+    steps: int = 5,
+    top: int = 10,
+    games: Names | None = None,
+    confidence: float = 0.95,
+) -> DataFrame:
+    """Return the most frequent sequences with which sessions begin.
+
+        session_paths(lake, "last 7 complete days", of="event_id_01")
+
+    A sequence has the first *steps* different values of *of* in the order of the session's events: the same value again
+    is not a step, and an event without one is left out. Sessions are those whose first event lies in *over*.
+
+    Args:
+        lake: the lake.
+        over: a time range, as for `Client.query`.
+        of: a column of text of the view `events`, such as `category`, `event_id` or, for screens, one of its parts.
+        steps: length of the sequences; shorter sessions have shorter ones.
+        top: number of sequences.
+        games: ids of games; None is all of them.
+        confidence: level of the intervals.
+
+    Columns: path (category, steps separated by " > "), sessions (Int64), share (float64, of all sessions with a step),
+    low, high (float64, its Wilson interval).
+
+    Raises:
+        BadQuery: an argument is not as described.
+        NotYetAvailable: a part of *over* is not in the lake.
+    """
+    described = lake.views()
+    texts = described.loc[(described["view"] == "events") & (described["type"] == "VARCHAR"), "column"].tolist()
+    if of not in texts:
+        raise BadQuery("of", of, "is not a column of text of the events", texts)
+    for field, value in (("steps", steps), ("top", top)):
+        if value < 1:
+            raise BadQuery(field, value, "must be at least 1")
+    statement = f"""
+        WITH begun AS (
+            SELECT game_id, session_id FROM (
+                SELECT game_id, session_id, min(ts) AS ts FROM events WHERE session_id IS NOT NULL GROUP BY ALL
+            ) WHERE {IN_SCOPE}
+        ), valued AS (
+            SELECT game_id, session_id, ts, arrival, {of} AS step, lag({of}) OVER (
+                PARTITION BY game_id, session_id ORDER BY ts, arrival) AS step_before
+            FROM events SEMI JOIN begun USING (game_id, session_id) WHERE {of} IS NOT NULL
+        ), paths AS (
+            SELECT array_to_string(list(step ORDER BY ts, arrival)[1:$steps], ' > ') AS path
+            FROM valued WHERE step IS DISTINCT FROM step_before GROUP BY game_id, session_id
+        )
+        SELECT path, count(*) AS sessions, sum(count(*)) OVER () AS whole
+        FROM paths GROUP BY path ORDER BY sessions DESC, path LIMIT $top"""  # noqa: S608
+    frame = answer(lake, statement, scope_of(lake, over, games=games, by=(of,)), {"steps": steps, "top": top})
+    whole = frame.pop("whole").astype("float64")
+    frame["share"] = frame["sessions"].astype("float64") / whole
+    frame["low"], frame["high"] = wilson(frame["sessions"].astype("float64"), whole, confidence=confidence)
+    return frame
+
+
+def funnel(
+    lake: LakeClient, steps: Sequence[str], over: TimeRange, *, games: Names | None = None, confidence: float = 0.95
+) -> DataFrame:
+    """Return the players who reach each of *steps*, one after the other.
+
+        funnel(lake, ["tutorial:step_1", "Complete:world01:level001", "Complete:world01:level002"], "last 7 days")
+
+    A player is in a step from the first of its events that is not before the step before. Events of later days than
+    *over* do not count, so players who begin late in it have had less time.
+
+    Args:
+        lake: the lake.
+        steps: each an `event_id`, its first parts, or a category.
+        over: a time range, as for `Client.query`.
+        games: ids of games; None is all of them.
+        confidence: level of the intervals.
+
+    Columns: step (Int64, from 1), name (category), players (Int64), share (float64, of the players of the first step),
+    low, high (float64, its Wilson interval), of_previous (float64, of the players of the step before).
+
+    Raises:
+        BadQuery: there are no steps or too many; an argument is not as described.
+        NotYetAvailable: a part of *over* is not in the lake.
+    """
+    if isinstance(steps, str) or not 1 <= len(steps) <= _MOST_STEPS:
+        raise BadQuery("steps", steps, f"must be a list of 1 to {_MOST_STEPS} steps")
+    scope = scope_of(lake, over, games=games)
+    tables = [
+        f"""events_in AS MATERIALIZED (
+            SELECT game_id, user_id, ts, category, event_id FROM events WHERE user_id IS NOT NULL AND {IN_SCOPE})""",  # noqa: S608
+    ]
+    for number in range(1, len(steps) + 1):  # the players of each step, with the time at which it was reached
+        source, is_later = "events_in", ""
+        if number > 1:
+            source = f"events_in JOIN step{number - 1} USING (game_id, user_id)"
+            is_later = f"ts >= step{number - 1}.reached AND "
+        tables.append(
+            f"""step{number} AS (
+            SELECT game_id, user_id, min(ts) AS reached FROM {source}
+            WHERE {is_later}{_IS_STEP.format(name=f"s{number}")} GROUP BY game_id, user_id)"""  # noqa: S608
+        )
+    counts = " UNION ALL ".join(
+        f"SELECT {number} AS step, $s{number} AS name, count(*) AS players FROM step{number}"  # noqa: S608
+        for number in range(1, len(steps) + 1)
+    )
+    parameters = {f"s{number}": str(name) for number, name in enumerate(steps, 1)}
+    frame = answer(lake, f"WITH {', '.join(tables)} {counts} ORDER BY step", scope, parameters)
+    players = frame["players"].astype("float64")
+    first = players.where(players > 0).iloc[0]
+    frame["share"] = players / first
+    frame["low"], frame["high"] = wilson(players, players.iloc[0], confidence=confidence)
+    before = players.shift()
+    frame["of_previous"] = players / before.where(before > 0)
+    return frame
+
+
+def player_money(
+    lake: LakeClient,
+    over: TimeRange,
+    *,
+    days: int = 7,
+    games: Names | None = None,
+    when_unavailable: Literal["raise", "clip"] = "raise",
+) -> DataFrame:
+    """Return what each player brought in the first *days* days.
+
+    The day of the install is the first of them. There is a row for each player, also those who brought nothing: the
+    variance of money is between players, and `analysis.experiments.compare_players` reads it.
+
+    Args:
+        lake: the lake.
+        over: install days, as a time range for `Client.query`.
+        days: UTC days of each player, all of which must have passed.
+        games: ids of games; None is all of them.
+        when_unavailable: whether to raise if days of some players are still to come, or to leave these players out.
+
+    Columns: timestamp (datetime64[us, UTC], the install day), game_id, user_id, country_code, platform, first_build,
+    install_publisher, ab_id, ab_variant_id (category), days_played (Int64), revenue, ad_revenue (float64, USD).
+
+    Raises:
+        BadQuery: an argument is not as described, or events of these days came as Event Data, without purchases.
+        NotYetAvailable: a part of these days is not in the lake.
+    """
+    if days < 1:
+        raise BadQuery("days", days, "must be at least 1")
+    scope, available = scope_of(lake, over, games=games), lake.available()
+    rest = timedelta(days=days - 1)
+    whole = Interval(scope.interval.start, scope.interval.end + rest)
+    if clip_to_available(whole, available, when_unavailable) != whole:  # only players who have had all their days
+        midnight = available.end.replace(hour=0, minute=0, second=0, microsecond=0)
+        part = Interval(scope.interval.start, max(scope.interval.start, midnight - rest))
+        if not part:
+            raise NotYetAvailable(whole, available, tried=when_unavailable)
+        receipt = msgspec.structs.replace(scope.receipt, clipped=str(part))
+        scope = msgspec.structs.replace(scope, interval=part, receipt=receipt)
+    check_purchases(lake, Interval(scope.interval.start, scope.interval.end + rest), scope.games)
+    statement = """
+        WITH installed AS (
+            SELECT *, CAST(installed_at AS DATE) AS since FROM players
+            WHERE installed_at >= $start AND installed_at < $end AND list_contains($games, game_id)
+        )
+        SELECT CAST(since AS TIMESTAMP) AS timestamp, installed.game_id, installed.user_id, installed.country_code,
+            installed.platform, first_build, installed.install_publisher, installed.ab_id, installed.ab_variant_id,
+            count(DISTINCT day) AS days_played,
+            coalesce(sum(usd) FILTER (WHERE category = 'business'), 0) AS revenue,
+            coalesce(sum(usd) FILTER (WHERE category = 'impression'), 0) AS ad_revenue
+        FROM installed LEFT JOIN events ON events.game_id = installed.game_id AND events.user_id = installed.user_id
+            AND day >= since AND day < since + CAST($days AS INTEGER)
+        GROUP BY ALL ORDER BY timestamp, installed.game_id, installed.user_id"""
+    return answer(lake, statement, scope, {"days": days})
