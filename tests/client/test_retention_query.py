@@ -232,3 +232,32 @@ def test_the_receipt_has_the_ages(lens: Client) -> None:
     """The receipt of retention has the metric "retention" and its days."""
     query = lens.retention([1, 7], over="2026-11-01").attrs["gamelens"]["asked"]
     assert (query["metric"], query["days"]) == ("retention", [1, 7])
+
+
+def test_a_week_pools_the_installs_of_its_days(lens: Client) -> None:
+    """2 and 18 November lie in weeks of their own, 1 November in that of 26 October."""
+    frame = lens.retention([1], over=("2026-11-01", "2026-11-18"), every="week")
+    assert table(frame, "timestamp", "installs", "returned") == [("10-26", 44, 8), ("11-02", 3, 1), ("11-16", 5, 2)]
+    month = lens.retention([1], over=("2026-11-01", "2026-11-18"), every="month")
+    assert table(month, "timestamp", "retention", "installs") == [("11-01", 11 / 52, 52)]
+    whole = lens.retention([1], over=("2026-11-01", "2026-11-18"), every="all", by="game_id")
+    assert table(whole, "timestamp", "game_id", "installs", "returned") == [
+        ("11-01", "2001", 30, 3),
+        ("11-01", "1001", 22, 8),
+    ]
+    assert whole.attrs["gamelens"]["asked"]["every"] == "all"
+
+
+def test_a_week_with_a_day_that_has_not_come_is_na(lens: Client) -> None:
+    """Two days after 18 November has not come, so the whole month has no number yet; its other age has."""
+    frame = lens.retention([1, 2], over=("2026-11-01", "2026-11-18"), every="month")
+    assert table(frame, "age", "installs", "returned") == [(1, 52, 11), (2, 52, None)]
+
+
+def test_a_restated_week_is_listed_by_its_start(lens: Client, script: Script, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A new answer has the days of the week that changed as one bucket."""
+    frame = lens.retention([1], over=("2026-11-01", "2026-11-07"), every="week")
+    monkeypatch.setitem(RETURNED, (1, "2026-11-02", "1001", "ios"), 2)
+    again = lens.refresh(frame)
+    assert table(again, "timestamp", "returned") == [("10-26", 8), ("11-02", 2)]
+    assert {row["timestamp"][:10] for row in again.attrs["gamelens"]["restated"]} == {"2026-11-02"}

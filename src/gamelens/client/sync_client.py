@@ -227,6 +227,7 @@ class Client(BaseClient):
         *,
         over: TimeRange,
         by: Names | None = None,
+        every: Granularity = "day",
         games: Names | None = None,
         studios: Names | None = None,
         where: Where | None = None,
@@ -236,20 +237,21 @@ class Client(BaseClient):
         to: FrameKind = "pandas",
         progress: bool | None = None,
     ) -> DataFrame:
-        """Return the share of players installed on each day of *over* who come back *days* after.
+        """Return the share of players installed on each day of *over*, or in each week, who come back *days* after.
 
         Example: `lens.retention([1, 7, 28], over="last 31 complete days", by="game")`
 
-        Columns: timestamp (datetime64[us, UTC], the install day), age (Int64, days), the split (category), retention
-        (float64; 0 where no player came back, NA where the day has not come), installs (Int64), returned (Int64, NA
-        likewise). One row for each install day, age and value with installs. Games are pooled, weighted by installs,
-        unless *by* is or holds `game` or `game_id`. Splits and filters use the install event's values (Wire 4.12,
-        Retention).
+        Columns: timestamp (datetime64[us, UTC], the install day, or the start of its bucket), age (Int64, days), the
+        split (category), retention (float64; 0 where no player came back, NA where the day of an install has not come),
+        installs (Int64), returned (Int64, NA likewise). One row for each bucket, age and value with installs. Games are
+        pooled, weighted by installs, unless *by* is or holds `game` or `game_id`. Splits and filters use the install
+        event's values (Wire 4.12, Retention).
 
         Args:
             days: ages in days after install, one or several.
             over: the install days; as in `query`.
             by: dimensions of the install event, `game` and `studio` among them.
+            every: day; or week, month or all, which pool the installs of their days.
             games: ids or titles to narrow to.
             studios: ids or names to narrow to.
             where: as in `query`.

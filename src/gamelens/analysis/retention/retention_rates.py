@@ -16,7 +16,7 @@ from pandas import DataFrame, Series
 from gamelens.analysis.retention.cohort_triangles import CohortTriangle, cohorts_of, concat_groups
 from gamelens.analysis.retention.day_variation import chance_of_days, day_variance, effective_installs
 from gamelens.analysis.tidy_frames import dimension_columns, ratio, sum_over, with_ids, with_receipts_of
-from gamelens.analysis.tidy_frames.frame_requirements import RETENTION, requires
+from gamelens.analysis.tidy_frames.frame_requirements import POOLED_RETENTION, RETENTION, requires
 from gamelens.errors import BadQuery
 
 _COLUMNS = ("timestamp", "age", "retention", "installs", "returned")
@@ -27,9 +27,9 @@ def is_retention_frame(frame: DataFrame) -> bool:
     return all(name in frame for name in _COLUMNS)
 
 
-@requires(frame=RETENTION)
+@requires(frame=POOLED_RETENTION)
 def pooled(frame: DataFrame, by: str | None = None) -> DataFrame:
-    """Return one row for each install day, age and value of *by*, other splits pooled.
+    """Return one row for each install day (or week, month), age and value of *by*, other splits pooled.
 
     Columns: timestamp (datetime64[us, UTC]), age (Int64), *by* (category), retention (float64, 0 to 1, weighted by
     installs, NA where the age is not reached or there were no installs), installs (Int64), returned (Int64, NA where
@@ -38,9 +38,9 @@ def pooled(frame: DataFrame, by: str | None = None) -> DataFrame:
     return _pooled(frame, ["timestamp", "age", *with_ids(frame, by)])
 
 
-@requires(frame=RETENTION)
+@requires(frame=POOLED_RETENTION)
 def cohort_matrix(frame: DataFrame, by: str | None = None) -> DataFrame:
-    """Return retention (float64, 0 to 1) by install day (rows) and age (columns).
+    """Return retention (float64, 0 to 1) by install day, week or month (rows) and age (columns).
 
     NaN where the age is not reached. With *by*, the index has two levels: the value, then the install day; without it a
     split in the frame is pooled, weighted by installs.

@@ -80,10 +80,12 @@ class FrameRequirements(msgspec.Struct, frozen=True, kw_only=True):
 
 ANY: Final = FrameRequirements(takes_top=True, takes_rest=True, takes_gaps=True)
 """A frame of any form."""
-RETENTION: Final = replace(
+POOLED_RETENTION: Final = replace(
     ANY, metrics=("retention",), columns=("timestamp", "age", "retention", "installs", "returned")
 )
-"""The frame of `Client.retention`, in which a failed request leaves NA."""
+"""The frame of `Client.retention`, in which a failed request leaves NA; by day, week, month or for the whole time."""
+RETENTION: Final = replace(POOLED_RETENTION, every=("day",))
+"""The frame of `Client.retention` by install day."""
 
 
 def result_of(source: str, *columns: str) -> FrameRequirements:

@@ -222,6 +222,7 @@ def retention_arguments(given: Mapping[str, Any]) -> QueryArguments:
         metrics=("retention",),
         ages=ages,
         by=as_names("by", given["by"]),
+        every=given["every"],
         where=as_filter(given["where"]),
         games=optional_names("games", given["games"]),
         studios=optional_names("studios", given["studios"]),

@@ -17,7 +17,7 @@ from gamelens.client.tables.table_differences import FieldChange, Restatement, f
 from gamelens.client.tables.table_operations import TIMESTAMP, bucket_starts, drop_zero_rows
 from gamelens.errors import BadQuery
 from gamelens.receipts import Gap, Receipt, RestatementRecord
-from gamelens.wire.intervals import Interval
+from gamelens.wire.intervals import Interval, bucket_start
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -158,12 +158,19 @@ def _without_new_days(old: pa.Table, new: pa.Table, dimensions: Sequence[str]) -
 def _missing_buckets(previous: PreviousResult, metric: str) -> Iterator[datetime]:
     """Yield the starts of the buckets of *metric* that are in a gap of an earlier frame.
 
-    For retention these are the install days.
+    For retention these are the buckets of the install days.
     """
+    ages, every = previous.spec.ages, previous.spec.every
     for gap in previous.gaps:
-        days = (gap.scope or {}).get("since_days_ago", 0) if previous.spec.ages else 0
-        if gap.times and (previous.spec.ages or gap.metric == metric):
-            yield from (bucket.start - timedelta(days=days) for bucket in gap.times.buckets(previous.spec.every))
+        if gap.times and ages:
+            later = timedelta(days=(gap.scope or {}).get("since_days_ago", 0))
+            days = (bucket.start - later for bucket in gap.times.buckets("day"))
+            yield from (
+                bucket_start(previous.interval.start, "day") if every == "all" else bucket_start(day, every)
+                for day in days
+            )
+        elif gap.times and gap.metric == metric:
+            yield from (bucket.start for bucket in gap.times.buckets(every))
 
 
 def _missing_columns(spec: QuerySpec, columns: Collection[str]) -> list[str]:

@@ -1,4 +1,4 @@
-"""Retention by install day, computed from retention by activity day.
+"""Retention by install day, or by weeks and months of install days, computed from retention by activity day.
 
 The service gives, for each day T, the share of the players installed N days before who came back (Wire 4.12,
 Retention). An install day D at age N is therefore read on T = D + N: one series for each age, over the days moved by N,
@@ -20,7 +20,7 @@ from gamelens.client.query.planner import MetricPlan, Values, plan_requests
 from gamelens.client.tables.table_operations import TIMESTAMP, TIMESTAMP_TYPE, from_rows
 from gamelens.client.tables.time_ranges import ResolvedRange
 from gamelens.errors import ServiceError
-from gamelens.wire.intervals import Interval, bucket_start
+from gamelens.wire.intervals import Granularity, Interval, bucket_start
 
 Group = tuple[str | None, ...]
 """Values of the requested dimensions, in their order, of which the last is the game."""
@@ -31,7 +31,7 @@ _DAY: Final = timedelta(days=1)
 def sent_query(spec: QuerySpec) -> QuerySpec:
     """Return the query for the installs of *spec*: by game, since the shares are those of each game."""
     carried = (*(name for name in spec.dimensions if name not in (GAME_ID, STUDIO_ID)), GAME_ID)
-    return spec.with_(metrics=("new_users",), by=carried, ages=())
+    return spec.with_(metrics=("new_users",), by=carried, every="day", ages=())
 
 
 def fan_out_interval(ages: Sequence[int], times: ResolvedRange) -> Interval:
@@ -61,10 +61,10 @@ def table(
     missing: Mapping[int | None, Sequence[Interval]],
     studio_of_game: Mapping[str, str | None],
 ) -> pa.Table:
-    """Return one row for each install day, age and value with installs.
+    """Return one row for each install day, week, month or whole period, each age and each value with installs.
 
-    Install days whose installs are only partly known are left out. The share and the number who came back are null
-    where the day is missing or has not come.
+    Buckets whose installs are only partly known are left out. The share and the number who came back are null where
+    they are missing or have not come for any install day of the bucket.
 
     Args:
         spec: the query.
@@ -79,25 +79,29 @@ def table(
         for name, rows in zip(["new_users", *["retention_retro"] * (len(built) - 1)], built, strict=True)
     ]
     shares = dict(zip(_activity_days(spec.ages, times), by_age, strict=True))
-    days: dict[datetime, dict[Group, dict[Group, int]]] = {}  # installs by day, shown group and requested group
+    # installs by bucket and shown group, each by day and requested group
+    buckets: dict[datetime, dict[Group, dict[tuple[datetime, Group], int]]] = {}
+    unknown = {start_of(day, spec.every, times) for span in missing[None] for day in _days(span)}
     for (day, group), number in installs.items():
-        if number > 0 and not any(day in interval for interval in missing[None]):
+        start = start_of(day, spec.every, times)
+        if number > 0 and start not in unknown:
             values = dict(zip(sent.dimensions, group, strict=True)) | {STUDIO_ID: studio_of_game.get(group[-1] or "")}
             shown = tuple(values[name] for name in spec.dimensions)
-            days.setdefault(day, {}).setdefault(shown, {})[group] = round(number)
+            buckets.setdefault(start, {}).setdefault(shown, {})[day, group] = round(number)
     known_until = bucket_start(times.available.end, "day")
     rows = []
-    for day, pools in sorted(days.items()):
+    for start, pools in sorted(buckets.items()):
         for age in spec.ages:
-            active = day + age * _DAY
-            is_known = active + _DAY <= known_until and not any(active in interval for interval in missing[age])
+            share, lost, later = shares.get(age, {}), missing[age], age * _DAY
             for group, pool in pools.items():
                 numbers: dict[str, Any] = {"installs": sum(pool.values())}
-                if is_known:  # a group without a row has the share 0 (Wire 4.12, Retention)
-                    share = shares.get(age, {})
-                    numbers["returned"] = sum(round(share.get((active, of), 0.0) * n) for of, n in pool.items())
+                days = {day + later for day, _ in pool}
+                if max(days) + _DAY <= known_until and not any(day in interval for interval in lost for day in days):
+                    # a group without a row has the share 0 (Wire 4.12, Retention)
+                    back = (round(share.get((day + later, of), 0.0) * n) for (day, of), n in pool.items())
+                    numbers["returned"] = sum(back)
                     numbers["retention"] = numbers["returned"] / numbers["installs"]
-                rows.append({TIMESTAMP: day, "age": age, **dict(zip(spec.dimensions, group, strict=True)), **numbers})
+                rows.append({TIMESTAMP: start, "age": age, **dict(zip(spec.dimensions, group, strict=True)), **numbers})
     columns = [
         (TIMESTAMP, TIMESTAMP_TYPE),
         ("age", pa.int64()),
@@ -107,6 +111,15 @@ def table(
         ("returned", pa.int64()),
     ]
     return from_rows(rows, pa.schema(columns))
+
+
+def start_of(day: datetime, every: Granularity, times: ResolvedRange) -> datetime:
+    """Return the start of the bucket of an install *day* of *times*."""
+    return _install_days(times).start if every == "all" else bucket_start(day, every)
+
+
+def _days(span: Interval) -> list[datetime]:
+    return [bucket.start for bucket in span.buckets("day")]
 
 
 def _install_days(times: ResolvedRange) -> Interval:
