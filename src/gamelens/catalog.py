@@ -248,7 +248,7 @@ class AliasPart(msgspec.Struct, frozen=True):
         metric: the metric of the service.
         field: a field of its rows.
         every: the bucket that it is counted in, summed over the bucket of the query; None for the query's own.
-        is_mean: whether it is the mean over those buckets instead of the sum.
+        is_mean: whether it is the mean over those buckets instead of the sum. A mean of several is a float.
     """
 
     metric: str
@@ -286,6 +286,12 @@ def _counted(name: str, metric: str, every: Granularity, meaning: str) -> Alias:
     return Alias(name=name, meaning=meaning, fields=(field,), adds="over games", parts=part, every=every)
 
 
+def _daily(name: str, metric: str, meaning: str) -> Alias:
+    """Return the alias of a count of players by day, of which longer buckets have the mean."""
+    part = {name: AliasPart(metric, metric, "day", is_mean=True)}
+    return Alias(name=name, meaning=meaning, fields=(_count(name, "players"),), adds="over games", parts=part)
+
+
 _AD_FIELDS: Final = (_number("ad_revenue", "USD"), _count("impressions", "impressions"))
 _AD_PARTS: Final = {
     "ad_revenue": AliasPart("ilrd_revenue", "sum"),
@@ -316,8 +322,12 @@ ALIASES: Final[dict[str, Alias]] = {
                 "player_days": AliasPart("user_unique", "user_unique", "day"),
             },
         ),
-        _counted("dap", "paying_users", "day", "daily active payers: paying_users by day"),
-        _counted("dau", "user_unique", "day", "daily active users: user_unique by day"),
+        _daily(
+            "dap", "paying_users", "daily active payers: paying_users by day, of longer buckets the mean of their days"
+        ),
+        _daily(
+            "dau", "user_unique", "daily active users: user_unique by day, of longer buckets the mean of their days"
+        ),
         Alias(
             name="ecpm",
             meaning="ad impression revenue / impressions, times 1,000",

@@ -11,7 +11,7 @@ Row = dict[str, Any]
 TableOf = Callable[[str, Granularity], list[Row]]
 """The expected rows of a metric of the service in buckets of a granularity."""
 
-EVERY: dict[str, Granularity] = {"dau": "day", "dap": "day", "wau": "week", "mau": "month", "stickiness": "month"}
+EVERY: dict[str, Granularity] = {"wau": "week", "mau": "month", "stickiness": "month"}
 """The bucket of each alias that has only one."""
 FIELDS = {
     "ad_revenue": ["ad_revenue", "impressions"],
@@ -36,9 +36,9 @@ def alias_rows(name: str, by: Sequence[str], every: Granularity, interval: Inter
             key = (start.get(row["timestamp"], row["timestamp"]), *(row[dimension] for dimension in by))
             fields = sums.setdefault(key, dict.fromkeys((field for field, _, _ in parts), 0))
             fields[field] += row[column] or 0
-    if name == "stickiness":
+    for mean in {"mean_dau", "dau", "dap"} & {field for field, _, _ in parts}:
         for key, fields in sums.items():
-            fields["mean_dau"] = fields["mean_dau"] / list(start.values()).count(key[0])
+            fields[mean] = fields[mean] / list(start.values()).count(key[0])
     return [
         {**dict(zip(["timestamp", *by], key, strict=True)), **_with_ratio(name, fields)} for key, fields in sums.items()
     ]
@@ -47,7 +47,9 @@ def alias_rows(name: str, by: Sequence[str], every: Granularity, interval: Inter
 def _parts(name: str, every: Granularity, table: TableOf) -> list[tuple[str, list[Row], str]]:
     """Return the summed fields of an alias, each with the rows and the column it is in."""
     match name:
-        case "dau" | "wau" | "mau":
+        case "dau":
+            return [("dau", table("user_unique", "day"), "user_unique")]
+        case "wau" | "mau":
             return [(name, table("user_unique", EVERY[name]), "user_unique")]
         case "dap":
             return [("dap", table("paying_users", "day"), "paying_users")]

@@ -98,7 +98,8 @@ def _additive_metric(frame: DataFrame, name: str) -> Metric:
         is_one_bucket = "timestamp" in frame and frame["timestamp"].nunique() <= 1
         adds |= {"over time and games"} | ({"over games"} if is_one_bucket else set())
     if metric.adds not in adds:
-        one = sources[-1] if isinstance(metric, Alias) and metric.every is not None else name
+        is_counted = isinstance(metric, Alias) and (metric.every or any(it.is_mean for it in metric.parts.values()))
+        one = sources[-1] if is_counted else name
         whole = replace(receipt.asked, metric=one, by=(), every="all", top=None, other=False)
         raise NotAdditive(name, f"{query_text(whole)}, which counts every player once")
     return metric

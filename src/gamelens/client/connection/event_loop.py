@@ -54,17 +54,18 @@ class BackgroundLoop:
         An interrupt cancels the work. *on_tick* is called every 50 ms in the caller's thread. A running loop of the
         caller stands still meanwhile.
         """
-        future = self.submit(work)
+        future: Future[T] | None = None
         try:
+            future = self.submit(work)  # inside, since an interrupt may come before it has returned
             with _interruptible():
                 while not wait((future,), timeout=_WAKE_S).done:
                     on_tick()
             return future.result()
-        except KeyboardInterrupt:
-            future.cancel()
-            raise Interrupted from None
-        except BaseException:
-            future.cancel()
+        except BaseException as error:
+            if future is not None:
+                future.cancel()
+            if isinstance(error, KeyboardInterrupt):
+                raise Interrupted from None
             raise
 
     async def run_async(self, work: Coroutine[Any, Any, T], *, on_tick: Callable[[], None] = _do_nothing) -> T:

@@ -177,19 +177,20 @@ class TableBuilder:
         keys, places = tables.group_rows(rows, [TIMESTAMP, *plan.dimensions])
         sums: dict[str, NDArray[Any]] = {}
         unknown: dict[str, NDArray[Any]] = {}
+        means = [name for name, field in alias.parts.items() if field.is_mean and plan.every != field.every]
         for name, field in alias.parts.items():
             position = alias.sources.index((field.metric, field.every))
             bucket_of, place = buckets[position], places[position]
             sums[name] = tables.sum_groups(tables.null_as_zero(rows[position][field.field]), place, len(keys))
             lengths = Counter(bucket_of.values())
-            if field.is_mean:
+            if name in means:
                 days = [max(1, lengths[start]) for start in keys[TIMESTAMP].to_pylist()]
                 sums[name] = sums[name] / np.array(days or [1])
             missing = self._missing(plan.parts[position])
             is_cut = _in_buckets(keys, {bucket_of.get(start, start) for start in missing})
             is_absent = np.bincount(place, minlength=len(keys)) == 0
             unknown[name] = is_cut & (is_absent | (len(lengths) < len(bucket_of)))
-        table = tables.add_metric_fields(alias, keys, sums, unknown)
+        table = tables.add_metric_fields(alias, keys, sums, unknown, means)
         table = tables.sort_as_service(table, alias.name, plan.dimensions)
         is_known = np.any([np.asarray(pc.is_valid(table[name])) for name in alias.parts], axis=0)
         return table.filter(pa.array(is_known))

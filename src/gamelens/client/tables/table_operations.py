@@ -306,10 +306,12 @@ def add_metric_fields(
     table: pa.Table,
     sums: Mapping[str, NDArray[Any]],
     unknown: Mapping[str, NDArray[Any]] | None = None,
+    means: Collection[str] = (),
 ) -> pa.Table:
     """Append the fields of *metric*: sums, and quotients of sums, null for a zero denominator.
 
-    *unknown* has a mask for each sum that is not known in all rows: the sum and its quotients are null there.
+    *unknown* has a mask for each sum that is not known in all rows: the sum and its quotients are null there. The
+    *means* among the sums are floats, whatever they count.
     """
     unknown = unknown or {}
     for field in metric.fields:
@@ -319,11 +321,12 @@ def add_metric_fields(
             is_zero = whole == 0
             values = ratio.numerator(sums) / np.where(is_zero, 1, whole)
             mask = np.any([is_zero, *(unknown[name] for name in ratio.names if name in unknown)], axis=0)
-        elif field.kind == "count" and values is not None and values.dtype != np.int64:
+        elif field.kind == "count" and values is not None and values.dtype != np.int64 and field.name not in means:
             values = np.rint(np.round(values, MONEY_DIGITS)).astype("int64")
         if values is None:
             values, mask = np.full(len(table), math.nan), np.full(len(table), True)
-        table = table.append_column(field.name, pa.array(values, ARROW_TYPES[field.kind], mask=mask))
+        kind = "number" if field.name in means else field.kind
+        table = table.append_column(field.name, pa.array(values, ARROW_TYPES[kind], mask=mask))
     return table
 
 
