@@ -1,0 +1,269 @@
+"""Inference over days: the interval of a ratio whose repetitions are days, however alike successive days are.
+
+How much a day resembles the day before cannot be read off a few weeks. An interval is therefore averaged over what the
+days leave open: first-order autocorrelation (`RHOS`), the share of the variance that it carries (`REMEMBERED`; the rest
+is chance, smaller on large days) and how much weekdays differ (`WEEKLY`). Each combination is a model that gives
+Student's interval by generalised least squares. Its weight is its prior times its restricted likelihood, and the groups
+of one frame share the likelihood of the autocorrelation. Everything is on the logarithm of the ratio. Estimators of
+libraries (HAC, fixed-b, block bootstrap, GLM with HAC errors) hold 27 to 87 % instead of 95 % in a month of such days.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import product
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+FEWEST_DAYS: Final = 7
+"""Days that each side of an interval needs, one of each weekday at least."""
+FEWEST_EVENTS: Final = 10
+"""Counted events that each side needs."""
+RHOS: Final = {0.0: 0.65, 0.3: 0.05, 0.5: 0.06, 0.7: 0.07, 0.8: 0.07, 0.9: 0.06, 0.95: 0.04}
+REMEMBERED: Final = {1.0: 0.85, 0.5: 0.15}
+WEEKLY: Final = {0.0: 0.6, 4.0: 0.2, 40.0: 0.2}  # variance between weekdays, as a multiple of that of days
+
+_ENOUGH_DAYS: Final = 14
+_WEEKDAYS: Final = ("Thursday", "Friday", "Saturday", "Sunday", "Monday", "Tuesday", "Wednesday")  # of day % 7
+_MODELS: Final = list(product(RHOS, REMEMBERED, WEEKLY))
+_PRIOR: Final = np.log([RHOS[rho] * REMEMBERED[share] * WEEKLY[weekly] for rho, share, weekly in _MODELS])
+_STILL: Final = 1e-9  # relative differences between days that rounding makes
+_STEPS: Final = 60  # of the bisection of an interval
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class DayEstimates:
+    """Estimates over days, one for each group.
+
+    Attributes:
+        log: the logarithm of the ratio; NaN where it has none.
+        scale: standard error by model, shape (groups, models).
+        weight: weight of each model, same shape.
+        degrees: degrees of freedom.
+        chance: standard error that counted events have by chance alone, 0 where nothing is counted.
+        severity: number by which p-values are multiplied, 1 from 14 days a side on and 5 at 7 days.
+        reasons: why a group has no interval, empty where it has one.
+    """
+
+    log: Floats
+    scale: Floats
+    weight: Floats
+    degrees: Floats
+    chance: Floats
+    severity: Floats
+    reasons: list[str]
+
+    @property
+    def value(self) -> Floats:
+        """Return the ratio of each group."""
+        return np.exp(self.log)
+
+    def p_value(self) -> Floats:
+        """Return the p-value of a ratio of 1, NaN where it is unknown."""
+        return self._p_value(self.log)
+
+    def half_width(self, confidence: float = 0.95) -> Floats:
+        """Return half the width of the interval of the logarithm, NaN where it is unknown."""
+        low, high = np.zeros(len(self.log)), 1e4 * np.maximum(self.scale.max(axis=1, initial=0.0), self.chance)
+        for _ in range(_STEPS):
+            middle = (low + high) / 2
+            is_inside = self._p_value(middle) > 1 - confidence
+            low, high = np.where(is_inside, middle, low), np.where(is_inside, high, middle)
+        return np.where([bool(reason) for reason in self.reasons], np.nan, high)
+
+    def bounds(self, confidence: float = 0.95) -> tuple[Floats, Floats]:
+        """Return the bounds of the ratio of each group, NaN where they are unknown."""
+        half = self.half_width(confidence)
+        return np.exp(self.log - half), np.exp(self.log + half)
+
+    def _p_value(self, gap: Floats) -> Floats:
+        from scipy.special import ndtr, stdtr
+
+        gap = np.abs(gap)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            of_models = stdtr(self.degrees[:, None], -gap[:, None] / self.scale)
+            by_chance = np.where(self.chance > 0, 2 * ndtr(-gap / self.chance), 0.0)
+        p = np.maximum(2 * (self.weight * of_models).sum(axis=1), by_chance)
+        return np.where([bool(reason) for reason in self.reasons], np.nan, np.minimum(p * self.severity, 1.0))
+
+
+def over_days(
+    numerator: ArrayLike,
+    denominator: ArrayLike,
+    day: ArrayLike,
+    *,
+    later: ArrayLike | None = None,
+    against_mean: bool = False,
+    is_counted: bool = False,
+    is_balanced: bool = True,
+    is_pooled: bool = True,
+    weekdays: frozenset[int] = frozenset(range(7)),
+) -> DayEstimates:
+    """Return the long-run ratio of two daily sums for each group, or how it differs between two sets of days.
+
+    A day without a denominator is left out of its group. Below `FEWEST_DAYS` days a side, without one of the weekdays,
+    where counted events are fewer than `FEWEST_EVENTS` or where no day differs from another, a group has no interval.
+
+    Args:
+        numerator: one sum a day, shape (groups, days) or (days,).
+        denominator: the other sum, same shape.
+        day: days since 1970-01-01.
+        later: mask of days; then the ratio of the later days to that of the others. Sides that share days are taken for
+            independent of each other.
+        against_mean: the ratio of each group to the geometric mean of all.
+        is_counted: the numerator counts events, so that chance is a known part of the variance and the least of it.
+        is_balanced: each weekday counts the same. False is the ratio of the plain sums. For whole weeks they are equal.
+        is_pooled: the groups share how alike days are. Not for groups that are made of the same events.
+        weekdays: those looked at, as day % 7.
+    """
+    n, m = (np.atleast_2d(np.asarray(each, dtype="float64")) for each in (numerator, denominator))
+    days = np.asarray(day, dtype="int64")
+    is_later = np.zeros(len(days), dtype=bool) if later is None else np.asarray(later, dtype=bool)
+    is_used = (m > 0) & np.isfinite(n) & np.isin(days % 7, [*weekdays])
+    sides = [~is_later] if later is None else [~is_later, is_later]
+    rates = np.ones((len(n), len(sides)))
+    contrast, relative = np.zeros_like(n), np.full_like(n, np.nan)
+    for group, at in enumerate(is_used):
+        for place, side in enumerate(sides):
+            own = at & side
+            weights = _weekday_weights(days[own]) if is_balanced else np.ones(own.sum())
+            sums = (n[group, own] * weights).sum(), (m[group, own] * weights).sum()
+            rate = rates[group, place] = sums[0] / sums[1] if sums[1] > 0 else np.nan
+            if rate > 0:
+                sign = -1.0 if len(sides) == 2 and place == 0 else 1.0
+                contrast[group, own] = sign * weights * m[group, own] / sums[1]
+                relative[group, own] = n[group, own] / m[group, own] / rate
+    with np.errstate(divide="ignore", invalid="ignore"):
+        log = np.log(np.where(rates > 0, rates, np.nan))
+        log = log[:, -1] - (log[:, 0] if len(sides) == 2 else 0.0)
+        if against_mean:  # what happened to all of them on a day cancels
+            log = log - np.nanmean(log)
+            relative = relative / (np.nansum(relative, axis=0) / np.isfinite(relative).sum(axis=0))
+    chance, share = np.zeros(len(n)), np.zeros(len(n))
+    if is_counted:
+        events = np.stack([(n * (is_used & side)).sum(axis=1) for side in sides])
+        of = np.stack([(m * (is_used & side)).sum(axis=1) for side in sides])
+        with np.errstate(divide="ignore", invalid="ignore"):
+            variance = 1 / events - np.where(events <= of, 1 / of, 0.0)
+            chance = np.nan_to_num(np.sqrt(variance.clip(0).sum(axis=0)), posinf=0.0)
+            size = np.where(is_used, m, 0.0)
+            squares = (size * np.nan_to_num(relative - 1, nan=0.0) ** 2).sum(axis=1)
+            expected = sum((is_used & side).sum(axis=1) / rates[:, p] for p, side in enumerate(sides))
+            share = np.nan_to_num(np.clip(expected / squares, 0.0, 1.0), nan=1.0)
+    reasons, severity = [], np.ones(len(n))
+    for group, at in enumerate(is_used):
+        kept = [days[at & side] for side in sides]
+        reasons.append(_reason(kept, [n[group, at & side].sum() for side in sides], weekdays, is_counted=is_counted))
+        fewest = min(len(own) for own in kept) * 7 / len(weekdays)
+        severity[group] = 1 + 4 * max(0.0, (_ENOUGH_DAYS - max(fewest, FEWEST_DAYS)) / (_ENOUGH_DAYS - FEWEST_DAYS))
+    is_known = np.array([not reason for reason in reasons]) & np.isfinite(log)
+    scale, weight, degrees = _fitted(
+        relative, contrast, days, np.stack(sides, axis=1), m, is_used & is_known[:, None], share, is_pooled=is_pooled
+    )
+    moves = np.max(np.abs(relative - 1), axis=1, initial=0.0, where=is_used)
+    is_flat = is_known & (moves < _STILL) & (chance == 0)
+    reasons = ["no day differs from another" if flat else reason for flat, reason in zip(is_flat, reasons, strict=True)]
+    return DayEstimates(log, scale, weight, degrees, chance, severity, reasons)
+
+
+def mixture(
+    relative: Floats, design: Floats, contrast: Floats, day: NDArray[np.int64], size: Floats, chance_share: float = 0.0
+) -> tuple[Floats, Floats, int]:
+    """Return the standard error and the log weight without prior of `relative @ contrast` by model, and the degrees.
+
+    *relative* are rates of days as multiples of their mean; *design* (days, columns) what their mean may follow.
+    Columns of the design must not overlap for days to count as one series. *size* is the day's denominator, and
+    *chance_share* the known share of chance in the variance.
+    """
+    covariances = _covariances(day, size, chance_share, design)
+    inverse = np.linalg.inv(covariances)
+    across = design.T @ inverse
+    information = across @ design
+    residual = inverse - np.swapaxes(across, 1, 2) @ np.linalg.solve(information, across)
+    square = np.maximum(np.einsum("i,kij,j->k", relative, residual, relative), 1e-300)
+    degrees = len(design) - design.shape[1]
+    scale = np.sqrt(square / degrees * np.einsum("i,kij,j->k", contrast, covariances, contrast))
+    determinants = np.linalg.slogdet(covariances)[1] + np.linalg.slogdet(information)[1]
+    return scale, -0.5 * (determinants + degrees * np.log(square)), degrees
+
+
+def weights_of(likelihood: Floats, *, is_pooled: bool) -> Floats:
+    """Return the weight of each model from the log likelihoods of the groups, shape (groups, models)."""
+    log = likelihood - likelihood.max(axis=1, keepdims=True) + _PRIOR
+    if is_pooled:  # of the correlation and its share; how much weekdays differ is averaged out
+        by_rho = (likelihood - likelihood.max(axis=1, keepdims=True)).reshape(len(log), -1, len(WEEKLY))
+        alike = np.logaddexp.reduce(by_rho + np.log(list(WEEKLY.values())), axis=2)
+        log = log + np.repeat(alike.sum(axis=0) - alike, len(WEEKLY), axis=1)
+    weight = np.exp(log - log.max(axis=1, keepdims=True))
+    return np.asarray(weight / weight.sum(axis=1, keepdims=True))
+
+
+def _fitted(
+    relative: Floats,
+    contrast: Floats,
+    days: NDArray[np.int64],
+    design: Mask,
+    size: Floats,
+    is_used: Mask,
+    share: Floats,
+    *,
+    is_pooled: bool,
+) -> tuple[Floats, Floats, Floats]:
+    """Return scale and weight by group and model, and degrees of freedom by group."""
+    groups = len(relative)
+    scale, likelihood = np.zeros((groups, len(_MODELS))), np.zeros((groups, len(_MODELS)))
+    degrees = np.ones(groups)
+    for group, at in enumerate(is_used):
+        if at.any():
+            scale[group], likelihood[group], degrees[group] = mixture(
+                relative[group, at],
+                design[at].astype("float64"),
+                contrast[group, at],
+                days[at],
+                size[group, at],
+                share[group],
+            )
+    return scale, weights_of(likelihood, is_pooled=is_pooled), degrees
+
+
+def _covariances(day: NDArray[np.int64], size: Floats, chance_share: float, design: Floats) -> Floats:
+    """Return the covariance of days under each model, up to a factor, shape (models, days, days)."""
+    lag = np.abs(day[:, None] - day[None, :])
+    chance, same_day = np.diag(size.mean() / size), np.eye(len(day))
+    weekday = (lag % 7 == 0) - 1 / 7
+    is_apart: Any = False
+    if (lag + 7 * same_day == 0).any():  # two series on the same days
+        is_apart = (design @ design.T) == 0
+    result = []
+    for rho, remembered, weekly in _MODELS:
+        alike = np.where(is_apart, 0.0, np.power(rho, lag) if rho else same_day)
+        of_days = (1 - chance_share) * remembered
+        result.append(of_days * alike + (1 - of_days) * chance + weekly * weekday)
+    return np.array(result)
+
+
+def _weekday_weights(day: NDArray[np.int64]) -> Floats:
+    """Return the weight of each day, so that each weekday counts the same."""
+    count = np.bincount(day % 7, minlength=7)
+    return np.asarray(len(day) / (count[day % 7] * max(1, (count > 0).sum())))
+
+
+def _reason(sides: list[NDArray[np.int64]], events: list[float], weekdays: frozenset[int], *, is_counted: bool) -> str:
+    """Return why there is no interval, or an empty text."""
+    fewest = min(len(own) for own in sides)
+    if len(weekdays) == 7 and fewest < FEWEST_DAYS:
+        return f"{fewest} day{'' if fewest == 1 else 's'}, and an interval takes {FEWEST_DAYS}"
+    for own in sides:
+        missing = sorted(weekdays - {int(each) for each in own % 7})
+        if missing:
+            return f"no {_WEEKDAYS[missing[0]]} among the days"
+    if not min(events) > 0:
+        return "nothing happened on these days"
+    if is_counted and min(events) < FEWEST_EVENTS:
+        return f"{min(events):.0f} events, and an interval takes {FEWEST_EVENTS}"
+    return ""
