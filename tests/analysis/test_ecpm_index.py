@@ -15,8 +15,8 @@ DAYS = [f"2026-11-{day:02}" for day in range(1, 15)]
 
 
 def cell(game: str, network: str | None, count: int, price: float) -> DataFrame:
-    """Return 14 days of one network in one game, at a price that moves by 2 % from day to day."""
-    moves = [1 + 0.02 * (-1) ** day for day in range(len(DAYS))]
+    """Return 14 days of one network in one game, at a price that moves by up to 2 % from day to day."""
+    moves = 1 + 0.02 * np.random.default_rng(list(f"{game}{network}".encode())).permutation(np.linspace(-1, 1, 14))
     return tidy_frame(
         "ilrd_revenue",
         timestamp=DAYS,
@@ -25,7 +25,7 @@ def cell(game: str, network: str | None, count: int, price: float) -> DataFrame:
         ilrd_adunit_format=["REWARDED"] * 14,
         ilrd_network_name=[network] * 14,
         ilrd_revenue_event_count=[count] * 14,
-        ilrd_revenue=[count * price * move for move in moves],
+        ilrd_revenue=(count * price * moves).tolist(),
     )
 
 

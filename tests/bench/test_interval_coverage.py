@@ -84,5 +84,5 @@ def _cohorts(days: list[str], money: list[float]) -> tuple[DataFrame, DataFrame]
     publisher = {"install_publisher": ["A"] * len(days)}
     return (
         tidy_frame("new_users", timestamp=days, spend=[50.0] * len(days), **publisher),
-        tidy_frame("revenue", timestamp=days, installed_on=days, sum=money, **publisher),
+        tidy_frame("revenue", timestamp=days, installed_on=days, revenue=money, **publisher),
     )

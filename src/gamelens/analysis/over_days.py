@@ -16,6 +16,7 @@ from typing import Any, Final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from pandas import Index, Series
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -92,11 +93,17 @@ class DayEstimates:
         return np.where([bool(reason) for reason in self.reasons], np.nan, np.minimum(p * self.severity, 1.0))
 
 
+def day_numbers(timestamps: Series[Any] | Index[Any]) -> NDArray[np.int64]:
+    """Return the days since 1970-01-01 of *timestamps*."""
+    return timestamps.to_numpy(dtype="datetime64[us]").astype("datetime64[D]").astype("int64")
+
+
 def over_days(
     numerator: ArrayLike,
     denominator: ArrayLike,
     day: ArrayLike,
     *,
+    size: ArrayLike | None = None,
     later: ArrayLike | None = None,
     against_mean: bool = False,
     is_counted: bool = False,
@@ -113,6 +120,7 @@ def over_days(
         numerator: one sum a day, shape (groups, days) or (days,).
         denominator: the other sum, same shape.
         day: days since 1970-01-01.
+        size: weight of the days, the denominator by default. For a denominator that is itself a small random sum.
         later: mask of days; then the ratio of the later days to that of the others. Sides that share days are taken for
             independent of each other.
         against_mean: the ratio of each group to the geometric mean of all.
@@ -124,7 +132,8 @@ def over_days(
     n, m = (np.atleast_2d(np.asarray(each, dtype="float64")) for each in (numerator, denominator))
     days = np.asarray(day, dtype="int64")
     is_later = np.zeros(len(days), dtype=bool) if later is None else np.asarray(later, dtype=bool)
-    is_used = (m > 0) & np.isfinite(n) & np.isin(days % 7, [*weekdays])
+    of = m if size is None else np.atleast_2d(np.asarray(size, dtype="float64"))
+    is_used = (of > 0) & np.isfinite(n) & np.isfinite(m) & np.isin(days % 7, [*weekdays])
     sides = [~is_later] if later is None else [~is_later, is_later]
     rates = np.ones((len(n), len(sides)))
     contrast, relative = np.zeros_like(n), np.full_like(n, np.nan)
@@ -136,34 +145,42 @@ def over_days(
             rate = rates[group, place] = sums[0] / sums[1] if sums[1] > 0 else np.nan
             if rate > 0:
                 sign = -1.0 if len(sides) == 2 and place == 0 else 1.0
-                contrast[group, own] = sign * weights * m[group, own] / sums[1]
-                relative[group, own] = n[group, own] / m[group, own] / rate
+                share = of[group, own] / (of[group, own] * weights).sum()
+                contrast[group, own] = sign * weights * share
+                relative[group, own] = 1 + (n[group, own] / sums[0] - m[group, own] / sums[1]) / share
     with np.errstate(divide="ignore", invalid="ignore"):
         log = np.log(np.where(rates > 0, rates, np.nan))
         log = log[:, -1] - (log[:, 0] if len(sides) == 2 else 0.0)
         if against_mean:  # what happened to all of them on a day cancels
             log = log - np.nanmean(log)
             relative = relative / (np.nansum(relative, axis=0) / np.isfinite(relative).sum(axis=0))
-    chance, share = np.zeros(len(n)), np.zeros(len(n))
+    chance, by_chance = np.zeros(len(n)), np.zeros(len(n))
     if is_counted:
         events = np.stack([(n * (is_used & side)).sum(axis=1) for side in sides])
-        of = np.stack([(m * (is_used & side)).sum(axis=1) for side in sides])
+        trials = np.stack([(m * (is_used & side)).sum(axis=1) for side in sides])
         with np.errstate(divide="ignore", invalid="ignore"):
-            variance = 1 / events - np.where(events <= of, 1 / of, 0.0)
+            variance = 1 / events - np.where(events <= trials, 1 / trials, 0.0)
             chance = np.nan_to_num(np.sqrt(variance.clip(0).sum(axis=0)), posinf=0.0)
-            size = np.where(is_used, m, 0.0)
-            squares = (size * np.nan_to_num(relative - 1, nan=0.0) ** 2).sum(axis=1)
+            players = np.where(is_used, m, 0.0)
+            squares = (players * np.nan_to_num(relative - 1, nan=0.0) ** 2).sum(axis=1)
             expected = sum((is_used & side).sum(axis=1) / rates[:, p] for p, side in enumerate(sides))
-            share = np.nan_to_num(np.clip(expected / squares, 0.0, 1.0), nan=1.0)
+            by_chance = np.nan_to_num(np.clip(expected / squares, 0.0, 1.0), nan=1.0)
     reasons, severity = [], np.ones(len(n))
     for group, at in enumerate(is_used):
         kept = [days[at & side] for side in sides]
         reasons.append(_reason(kept, [n[group, at & side].sum() for side in sides], weekdays, is_counted=is_counted))
         fewest = min(len(own) for own in kept) * 7 / len(weekdays)
         severity[group] = 1 + 4 * max(0.0, (_ENOUGH_DAYS - max(fewest, FEWEST_DAYS)) / (_ENOUGH_DAYS - FEWEST_DAYS))
-    is_known = np.array([not reason for reason in reasons]) & np.isfinite(log)
+    is_known = np.array([not reason for reason in reasons], dtype=bool) & np.isfinite(log)
     scale, weight, degrees = _fitted(
-        relative, contrast, days, np.stack(sides, axis=1), m, is_used & is_known[:, None], share, is_pooled=is_pooled
+        relative,
+        contrast,
+        days,
+        np.stack(sides, axis=1),
+        of,
+        is_used & is_known[:, None],
+        by_chance,
+        is_pooled=is_pooled,
     )
     moves = np.max(np.abs(relative - 1), axis=1, initial=0.0, where=is_used)
     is_flat = is_known & (moves < _STILL) & (chance == 0)
@@ -196,7 +213,9 @@ def weights_of(likelihood: Floats, *, is_pooled: bool) -> Floats:
     """Return the weight of each model from the log likelihoods of the groups, shape (groups, models)."""
     log = likelihood - likelihood.max(axis=1, keepdims=True) + _PRIOR
     if is_pooled:  # of the correlation and its share; how much weekdays differ is averaged out
-        by_rho = (likelihood - likelihood.max(axis=1, keepdims=True)).reshape(len(log), -1, len(WEEKLY))
+        by_rho = (likelihood - likelihood.max(axis=1, keepdims=True)).reshape(
+            len(log), len(_MODELS) // len(WEEKLY), len(WEEKLY)
+        )
         alike = np.logaddexp.reduce(by_rho + np.log(list(WEEKLY.values())), axis=2)
         log = log + np.repeat(alike.sum(axis=0) - alike, len(WEEKLY), axis=1)
     weight = np.exp(log - log.max(axis=1, keepdims=True))

@@ -4,27 +4,22 @@ A network with a high eCPM may only be in the game, country or format that pays 
 the other named networks in each cell (one game, country, format and day), and cells are weighted by the impressions
 that both sides have there (Mantel and Haenszel's rate ratio): a cell that one network has to itself says nothing.
 
-No player is in the data, so the uncertainty comes from the differences between days. Each day is one observation of the
-ratio, the variance of their mean is widened if successive days are alike, and Student's t has as many degrees of
-freedom as there are independent days.
+No player is in the data, so the uncertainty comes from the differences between days (`over_days`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
-from pandas import DataFrame
+from pandas import DataFrame, Series
 
 from gamelens.analysis.ads.canonical_names import named_for
-from gamelens.analysis.significance import half_width_of_days
+from gamelens.analysis.over_days import day_numbers, over_days
 from gamelens.analysis.tidy_frames import column_of, ratio, sum_over, with_receipts_of
 from gamelens.analysis.tidy_frames.frame_requirements import FrameRequirements, requires
 from gamelens.errors import BadQuery
-
-Floats = NDArray[np.float64]
 
 WITHIN: Final = ("game", "country_code", "format")
 
@@ -48,7 +43,7 @@ def ecpm_index(
     Columns: *by* (category, null left out), impressions (Int64), ad_revenue (float64, USD), ecpm (float64, USD per 1000
     impressions), comparable_share (float64, 0 to 1: the impressions in cells where others have some too), index
     (float64, 1.1 is 10 % more than the others like for like, NA if nothing is comparable), low, high (float64, NA with
-    fewer than `significance.FEWEST_DAYS` days), days (Int64, with comparable impressions). Highest index first.
+    fewer than `over_days.FEWEST_DAYS` days), days (Int64, with comparable impressions). Highest index first.
 
     Raises:
         BadQuery: a column is missing.
@@ -64,9 +59,7 @@ def ecpm_index(
     result = sum_over(named, by, [count, money]).rename(columns={count: "impressions", money: "ad_revenue"})
     result["ecpm"] = 1000 * ratio(result["ad_revenue"], result["impressions"])
     days = _cells(named, by, keys, count, money).groupby([by, "timestamp"], observed=True).sum()
-    tests = max(1, days.loc[days["shared"] > 0].index.get_level_values(by).nunique())
-    compared = [_compared(days.loc[name], 1 - (1 - confidence) / tests) for name in result[by]]
-    result = result.join(DataFrame(compared, columns=["comparable_share", "index", "low", "high", "days"]))
+    result = result.join(_compared(days, result[by], confidence))
     result = result.astype({"days": "Int64"} | dict.fromkeys(("comparable_share", "index", "low", "high"), "float64"))
     return with_receipts_of(result.sort_values("index", ascending=False, na_position="last", ignore_index=True), frame)
 
@@ -88,13 +81,15 @@ def _cells(named: DataFrame, by: str, keys: list[str], count: str, money: str) -
     return sums[[by, "timestamp"]].assign(own=own, shared=own * is_shared, paid=paid * others * weight, usual=usual)
 
 
-def _compared(days: DataFrame, confidence: float) -> tuple[float, float, float, float, int]:
-    """Return the comparable share, the index, its bounds and the number of days."""
-    share = float(days["shared"].sum() / days["own"].sum()) if days["own"].sum() else float("nan")
-    used = days[days["shared"] > 0]
-    paid, usual = used["paid"].to_numpy(dtype="float64"), used["usual"].to_numpy(dtype="float64")
-    if not (paid.sum() > 0 and usual.sum() > 0):
-        return share, float("nan"), float("nan"), float("nan"), len(used)
-    index = float(paid.sum() / usual.sum())
-    half = half_width_of_days(paid / paid.sum() - usual / usual.sum(), confidence)
-    return share, index, index * float(np.exp(-half)), index * float(np.exp(half)), len(used)
+def _compared(days: DataFrame, names: Series[Any], confidence: float) -> DataFrame:
+    """Return comparable_share, index, low, high and days of each value of *names*, in their order."""
+    wide = {name: days[name].unstack("timestamp").reindex(names).fillna(0.0) for name in days}
+    own, shared, paid, usual = (wide[name].to_numpy(dtype="float64") for name in ("own", "shared", "paid", "usual"))
+    index = ratio(Series(paid.sum(axis=1)), Series(usual.sum(axis=1))).to_numpy(dtype="float64")
+    size = paid + np.nan_to_num(index)[:, None] * usual  # the money of the others is as random as that of the network
+    estimates = over_days(paid, usual, day_numbers(wide["own"].columns), size=size, is_balanced=False)
+    tests = max(1, int((shared > 0).any(axis=1).sum()))
+    low, high = estimates.bounds(1 - (1 - confidence) / tests)
+    share = ratio(Series(shared.sum(axis=1)), Series(own.sum(axis=1)))
+    columns = {"comparable_share": share, "index": index, "low": low, "high": high}
+    return DataFrame({**columns, "days": (shared > 0).sum(axis=1)})

@@ -20,7 +20,7 @@ from gamelens._text import NumberKind, format_number
 from gamelens.analysis.ads.ad_revenue import earnings, fill_rates
 from gamelens.analysis.ads.canonical_names import named_for
 from gamelens.analysis.claims import Claim, direction_of
-from gamelens.analysis.significance import FEWEST_DAYS, half_width_of_days
+from gamelens.analysis.over_days import day_numbers, over_days
 from gamelens.analysis.tidy_frames import column_of, display_values, with_ids
 from gamelens.analysis.tidy_frames.frame_requirements import FrameRequirements, requires
 
@@ -38,38 +38,36 @@ class DayRate:
     Attributes:
         name: the value it is of, empty for all together.
         value: the ratio, NaN without a denominator.
-        influence: what each day adds to the logarithm of the ratio.
-        is_active: whether each day has a denominator.
+        low, high: its 95 % interval, NaN where the days do not show one.
+        parts: the daily numerators and denominators as shares of their sums, shape (2, days).
+        days: days since 1970-01-01.
         kind: how the ratio is written.
     """
 
     name: str
     value: float
-    influence: Floats
-    is_active: NDArray[np.bool_]
+    low: float
+    high: float
+    parts: Floats
+    days: NDArray[np.int64]
     kind: NumberKind
-
-    def bounds(self) -> tuple[float, float]:
-        """Return the 95 % interval, NaN with too few days or a ratio of 0."""
-        half = half_width_of_days(self.influence[self.is_active]) if self.value > 0 else math.nan
-        high = self.value * math.exp(half)
-        return self.value * math.exp(-half), min(high, 1.0) if self.kind == "share" else high
 
     def text(self) -> str:
         """Return the ratio, with its interval where it has one."""
-        low, high = self.bounds()
         number = format_number(self.value, self.kind)
-        if math.isnan(low):
+        if math.isnan(self.low):
             return number
-        return f"{number} ({format_number(low, self.kind)} to {format_number(high, self.kind)})"
+        return f"{number} ({format_number(self.low, self.kind)} to {format_number(self.high, self.kind)})"
 
     def ratio_to(self, other: DayRate, *, confidence: float) -> tuple[float, float, float]:
         """Return this rate as a multiple of *other* with its interval, on the same days."""
         if not (self.value > 0 and other.value > 0):
             return math.nan, math.nan, math.nan
-        size, either = self.value / other.value, self.is_active | other.is_active
-        is_known = min(self.is_active.sum(), other.is_active.sum()) >= FEWEST_DAYS
-        half = half_width_of_days((self.influence - other.influence)[either], confidence) if is_known else math.nan
+        size, half = self.value / other.value, math.nan
+        if not (math.isnan(self.low) or math.isnan(other.low)):
+            weight = (self.parts[1] + other.parts[1]) / 2
+            apart = (self.parts[0] - self.parts[1]) - (other.parts[0] - other.parts[1])
+            half = float(over_days(weight + apart, weight, self.days, is_balanced=False).half_width(confidence)[0])
         return size, size * math.exp(-half), size * math.exp(half)
 
 
@@ -81,19 +79,28 @@ def day_rates(frame: DataFrame, by: str | None, part: str, whole: str, kind: Num
     """
     keys = with_ids(frame, by)
     numbers = {_PART: frame[part].astype("float64"), _WHOLE: frame[whole].astype("float64")}
-    rows = frame[keys].assign(day=frame.get("timestamp", 0), **numbers)
+    rows = frame[keys].assign(day=frame.get("timestamp", pd.Timestamp(0, tz="UTC")), **numbers)
     days = pd.Index(rows["day"].unique()).sort_values()
-    rates = []
+    names, sums = [], []
     for _, own in rows.groupby(keys, observed=True, dropna=False, sort=False) if keys else [((), rows)]:
-        by_day = own.groupby("day")[[_PART, _WHOLE]].sum().reindex(days, fill_value=0.0)
-        above, below = by_day[_PART].to_numpy(), by_day[_WHOLE].to_numpy()
-        if not below.sum() > 0:
-            continue
-        value = float(above.sum() / below.sum())
-        influence = above / above.sum() - below / below.sum() if value > 0 else np.full(len(days), np.nan)
-        name = display_values(own[by]).iloc[0] if by else ""
-        rates.append(DayRate(name, value, influence, below > 0, kind))
-    sure = [rate for rate in rates if not math.isnan(rate.bounds()[0])]
+        by_day = own.groupby("day")[[_PART, _WHOLE]].sum().reindex(days, fill_value=0.0).to_numpy().T
+        if by_day[1].sum() > 0:
+            names.append(display_values(own[by]).iloc[0] if by else "")
+            sums.append(by_day)
+    if not sums:
+        return []
+    above, below = np.stack(sums, axis=1)
+    values, number = above.sum(axis=1) / below.sum(axis=1), day_numbers(days)
+    low, high = over_days(above, below, number, is_counted=kind == "share", is_balanced=False).bounds()
+    ends = np.minimum(high, 1.0) if kind == "share" else high
+    shares = np.stack(
+        [above / np.maximum(above.sum(axis=1, keepdims=True), 1e-300), below / below.sum(axis=1)[:, None]]
+    )
+    rates = [
+        DayRate(name, float(values[place]), float(low[place]), float(ends[place]), shares[:, place], number, kind)
+        for place, name in enumerate(names)
+    ]
+    sure = [rate for rate in rates if not math.isnan(rate.low)]
     return sorted(sure or rates, key=lambda rate: -rate.value)
 
 
@@ -101,9 +108,9 @@ def level_claim(rates: list[DayRate], kind: str, sentence: str, *, unit: str, ot
     """Return the claim of the first rate in *sentence*, which has `{rate}` for it."""
     if not rates:
         return Claim(kind=kind, direction="unknown", unit=unit, text=otherwise)
-    rate, (low, high) = rates[0], rates[0].bounds()
+    rate = rates[0]
     text = sentence.format(rate=rate.text())
-    return Claim(kind=kind, direction="unknown", size=rate.value, low=low, high=high, unit=unit, text=text)
+    return Claim(kind=kind, direction="unknown", size=rate.value, low=rate.low, high=rate.high, unit=unit, text=text)
 
 
 def leader_claim(rates: list[DayRate], by: str, kind: str, sentence: str, *, otherwise: str = _NOTHING) -> Claim:
