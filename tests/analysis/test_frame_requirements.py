@@ -431,7 +431,7 @@ def test_a_call_with_wrong_arguments_is_a_type_error() -> None:
 
 def test_a_missing_library_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without scipy, an analysis that needs it says which extra to install."""
-    monkeypatch.setitem(sys.modules, "scipy.stats", None)
+    monkeypatch.setitem(sys.modules, "scipy.special", None)
     days = ["2026-11-02", "2026-11-03"]
     frame = tidy_frame(
         timestamp=days,

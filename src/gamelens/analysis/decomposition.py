@@ -24,8 +24,10 @@ from pandas import DataFrame, Series
 
 from gamelens._text import format_number
 from gamelens.analysis.claims import Claim, Direction, direction_of
-from gamelens.analysis.significance import LEVEL, holm, two_sided, variance_of_days, widening_of_days
+from gamelens.analysis.over_days import day_numbers, over_parts_of_week
+from gamelens.analysis.significance import LEVEL, holm
 from gamelens.analysis.tidy_frames import (
+    dimension_columns,
     metric_sums,
     ratio,
     series_names,
@@ -45,7 +47,6 @@ _DAILY: Final = replace(_REVENUE, every=("day",))
 
 KINDS: Final = ("kept", "new", "vanished")
 PARTS: Final = ("volume", "mix", "price")
-FEWEST_DAYS: Final = 5  # with impressions in each period: fewer do not show how much days differ
 _WEEK: Final = 7
 _CHANGES: Final = result_of("decomposition.price_changes(before, after, by=...)", "ratio", "low", "high", "p_adjusted")
 _RESULT: Final = result_of("decomposition.decompose(before, after, by=...)", "before", "after", "change", *PARTS)
@@ -55,22 +56,26 @@ _RESULT: Final = result_of("decomposition.decompose(before, after, by=...)", "be
 def decompose(before: DataFrame, after: DataFrame, by: By) -> DataFrame:
     """Return the change of ad revenue from *before* to *after* by segment, largest first.
 
-    Both are frames of ecpm by *by*. Impressions are the volume, revenue per impression is the price. The parts
-    summed over all rows are those of the total change. Periods of unequal length differ in volume for that reason
-    alone: see `split_in_halves`.
+    Both are frames of ecpm by *by*. Impressions are the volume, revenue per impression is the price. The parts are
+    computed in the finest segments, those of all dimensions of the frames, and summed: a shift between countries within
+    a network is mix, not price. Summed over all rows they are those of the total change. Periods of unequal length
+    differ in volume for that reason alone: see `split_in_halves`.
 
     Columns: *by* (category), kind (category: kept, new, vanished), before, after, change, volume, mix, price (float64,
-    USD; change = volume + mix + price), volume_before, volume_after (Int64, impressions).
+    USD; change = volume + mix + price), volume_before, volume_after (Int64, impressions), segments (Int64, the finest
+    ones that the row consists of).
     """
     keys = with_ids(before, by)
-    result = _outer_join(_period_sums(before, by, "before"), _period_sums(after, by, "after"), keys)
-    result["change"] = result["after"] - result["before"]
-    parts = _change_parts(result)
-    for name in PARTS:
-        result[name] = parts[name]
+    cells = [*dict.fromkeys([*keys, *_shared_dimensions(before, after)])]
+    finest = _outer_join(_period_sums(before, cells, "before"), _period_sums(after, cells, "after"), cells)
+    finest["change"] = finest["after"] - finest["before"]
+    finest = finest.assign(**_change_parts(finest), segments=1)
+    numbers = ["before", "after", "change", *PARTS, "volume_before", "volume_after", "segments"]
+    result = finest.groupby(keys, observed=True, dropna=False, sort=False)[numbers].sum().reset_index()
+    result = result.astype({"segments": "Int64"})
     result["kind"] = pd.Categorical(_segment_kinds(result), categories=list(KINDS))
     order = result["change"].abs().sort_values(ascending=False, kind="stable").index
-    columns = [*keys, "kind", "before", "after", "change", *PARTS, "volume_before", "volume_after"]
+    columns = [*keys, "kind", *numbers]
     result = result.loc[order, columns].reset_index(drop=True)
     first, second = Receipt.of(before.attrs), Receipt.of(after.attrs)
     if first.within(None) != second.within(None):
@@ -86,11 +91,10 @@ def decompose(before: DataFrame, after: DataFrame, by: By) -> DataFrame:
 def total_change(parts: DataFrame) -> DataFrame:
     """Return the rows of `decompose` summed up in one row, as the figure draws it.
 
-    Columns: before, after, change, volume, mix, price (float64, USD), volume_before, volume_after (Int64).
+    Columns: before, after, change, volume, mix, price (float64, USD), volume_before, volume_after, segments (Int64).
     """
-    return with_receipts_of(
-        sum_over(parts, None, ["before", "after", "change", *PARTS, "volume_before", "volume_after"]), parts
-    )
+    numbers = ["before", "after", "change", *PARTS, "volume_before", "volume_after", "segments"]
+    return with_receipts_of(sum_over(parts, None, [name for name in numbers if name in parts]), parts)
 
 
 @requires(parts=_RESULT)
@@ -116,7 +120,9 @@ def change_claim(parts: DataFrame) -> Claim:
     effects = sorted(PARTS, key=lambda name: -abs(float(whole[name])))
     first, *others = (f"{name} {_signed_money(float(whole[name]))}" for name in effects)
     text = f"Ad revenue went from {format_number(before, 'money')} to {format_number(after, 'money')}{share}."
-    text += f" The largest effect is {first}, beside {' and '.join(others)}."
+    text += f" The largest effect is {first}, beside {' and '.join(others)}"
+    segments = int(whole.get("segments", len(parts)))
+    text += f", compared within {format_number(segments, 'count')} segments." if segments > len(parts) else "."
     direction: Direction = "higher" if change > 0 else "lower" if change < 0 else "no clear difference"
     return Claim(kind="ad revenue change", direction=direction, size=size, unit="ratio", text=text)
 
@@ -148,42 +154,57 @@ def _part(frame: DataFrame, is_in: Series[bool], start: pd.Timestamp, end: pd.Ti
 
 
 @requires(equal_periods=("before", "after"), before=_DAILY, after=_DAILY)
-def price_changes(before: DataFrame, after: DataFrame, by: By, *, within: str = "game") -> DataFrame:
+def price_changes(before: DataFrame, after: DataFrame, by: By, *, within: By | None = None) -> DataFrame:
     """Return how the price of an impression changed, like for like, by segment.
 
-    Both are frames of ecpm by day, *by* and *within*. Each value of *within* is compared with itself, weighted
-    by its later impressions, so a shift between games changes nothing; one without impressions in a period is left out.
-    Days are the repetitions that the intervals rest on, and count for fewer where successive ones are alike, in the
-    segment or in all of them on average. Segments with impressions on fewer than `FEWEST_DAYS` days of a period have no
-    interval. Largest effect first.
+    Both are frames of ecpm by day and *by*. Each segment of *within*, by default of all other dimensions of the frames,
+    is compared with itself, weighted by its later impressions, so a shift between them changes nothing; one without
+    impressions in a period is left out. Weekdays count the same, and intervals come from the differences between days
+    (`over_days`); below 7 days a period there are none. A price that moved on weekends only is judged on those. Largest
+    effect first.
 
-    Columns: *by* (category), ratio (later price as a multiple of the earlier one), low, high (its 95 % interval,
-    Student's t on the logarithm), p_value, p_adjusted (Holm, for all segments), effect (USD, what the change did to the
-    later revenue; all float64), volume (Int64, later impressions).
+    Columns: *by* (category), days_of_week (category: all days, weekends; what the next four are of), ratio
+    (later price as a multiple of the earlier one), low, high (its interval: 95 %, of changes with p_adjusted below 0.05
+    corrected for having been selected, Benjamini and Yekutieli 2005), p_value (corrected for the parts of the week),
+    p_adjusted (Holm, for all segments), effect (USD, what the change of all days did to the later revenue; all
+    float64), volume (Int64, later impressions).
     """
     keys = with_ids(before, by)
-    old, new = (_daily_sums(frame, [*keys, *with_ids(before, within)]) for frame in (before, after))
+    inside = (
+        [name for name in dimension_columns(before) if name in after] if within is None else with_ids(before, within)
+    )
+    old, new = (_daily_sums(frame, [*keys, *inside]) for frame in (before, after))
     cells = [name for name in old.columns if name not in ("timestamp", "money", "volume")]
     both = _totals(old, cells).merge(_totals(new, cells), on=cells, suffixes=("_before", "_after"))
     both = both[(both["volume_before"] > 0) & (both["volume_after"] > 0)]
-    weight = both["volume_after"] / both["volume_before"]
-    old_price, new_price = both["money_before"] / both["volume_before"], both["money_after"] / both["volume_after"]
-    both["usual"] = both["money_before"] * weight
-    result = both.groupby(keys, dropna=False, sort=False)[["usual", "money_after", "volume_after"]].sum().reset_index()
-    earlier = _day_squares(old, both.assign(price=old_price, weight=weight), keys)
-    later = _day_squares(new, both.assign(price=new_price, weight=1.0), keys)
-    result = result.merge(earlier, on=keys, how="left").merge(
-        later, on=keys, how="left", suffixes=("_before", "_after")
-    )
-    result["ratio"] = ratio(result["money_after"], result["usual"])
-    result["effect"] = result["money_after"] - result["usual"]
-    result[["low", "high", "p_value"]] = _ratio_interval(result)
+    both["weight"] = both["volume_after"] / both["volume_before"]
+    both["price"] = both["money_before"] / both["volume_before"]
+    result = both.groupby(keys, dropna=False, sort=False)[["money_after", "volume_after"]].sum().reset_index()
+    rows = both[[*cells, "weight", "price"]].merge(result[keys].assign(row=range(len(result))), on=keys)
+    earlier, later = old.merge(rows, on=cells), new.merge(rows, on=cells)
+    earlier[["money", "volume"]] = earlier[["money", "volume"]].mul(earlier["weight"], axis=0)
+    both_days = pd.concat([earlier, later])
+    days = pd.Index(both_days["timestamp"].unique()).sort_values()
+    money, usual = np.zeros((2, len(result), len(days)))
+    at = both_days["row"].to_numpy(), days.get_indexer(both_days["timestamp"])
+    np.add.at(money, at, both_days["money"].to_numpy())
+    np.add.at(usual, at, (both_days["price"] * both_days["volume"]).to_numpy())
+    found = over_parts_of_week(money, usual, day_numbers(days), later=days >= after["timestamp"].min())
+    result["days_of_week"] = pd.Categorical(found.part, categories=[*found.estimates])
+    result["ratio"], result["p_value"] = found.value, found.p_value
     result["p_adjusted"] = holm(result["p_value"])
+    is_selected = (result["p_adjusted"] < LEVEL).to_numpy()
+    level = LEVEL * max(1, is_selected.sum()) / max(1, result["p_value"].notna().sum())
+    for name, each, selected in zip(("low", "high"), found.bounds(), found.bounds(1 - level), strict=True):
+        result[name] = np.where(is_selected, selected, each)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        result["effect"] = result["money_after"] * (1 - 1 / found.estimates["all days"].value)
     result["volume"] = result["volume_after"].astype("Int64")
     result = result.astype(dict.fromkeys(keys, "category"))
     order = result["effect"].abs().sort_values(ascending=False, kind="stable").index
-    columns = [*keys, "ratio", "low", "high", "p_value", "p_adjusted", "effect", "volume"]
-    return with_receipts_of(result.loc[order, columns].reset_index(drop=True), before, after)
+    columns = [*keys, "days_of_week", "ratio", "low", "high", "p_value", "p_adjusted", "effect", "volume"]
+    result = result.loc[order, columns].reset_index(drop=True)
+    return with_receipts_of(result, before, after)
 
 
 @requires(changes=_CHANGES)
@@ -211,13 +232,21 @@ def price_claims(changes: DataFrame, by: By) -> list[Claim]:
             high=row["high"],
             unit="ratio",
             text=(
-                f"{name} pays {row['ratio'] - 1:+.0%} for the same impressions "
+                f"{name} pays {row['ratio'] - 1:+.0%} for the same impressions{_on(row['days_of_week'])} "
                 f"(95% interval {row['low'] - 1:+.0%} to {row['high'] - 1:+.0%}): "
                 f"{format_number(row['effect'], 'money')} of the change."
             ),
         )
         for name, row in zip(series_names(moved, names), moved.to_dict("records"), strict=True)
     ]
+
+
+def _shared_dimensions(before: DataFrame, after: DataFrame) -> list[str]:
+    return [name for name in dimension_columns(before) if name in after]
+
+
+def _on(days_of_week: str) -> str:
+    return "" if days_of_week == "all days" else f" on {days_of_week}"
 
 
 def _signed_money(dollars: float) -> str:
@@ -269,44 +298,3 @@ def _daily_sums(frame: DataFrame, cells: list[str]) -> DataFrame:
 
 def _totals(daily: DataFrame, cells: list[str]) -> DataFrame:
     return daily.groupby(cells, dropna=False, sort=False)[["money", "volume"]].sum().reset_index()
-
-
-def _day_squares(daily: DataFrame, cells: DataFrame, keys: list[str]) -> DataFrame:
-    """Return how much the money of each segment differs between days from that of its price.
-
-    *cells* has price and weight of each cell. Columns: *keys*, square and product (sums over the days, of the
-    difference and with that of the day before), days.
-    """
-    on = [name for name in daily.columns if name in cells.columns and name not in ("money", "volume")]
-    rows = daily[daily["volume"] > 0].merge(cells[[*on, "price", "weight"]], on=on)
-    rows["off"] = rows["weight"] * (rows["money"] - rows["price"] * rows["volume"])
-    by_day = rows.groupby([*keys, "timestamp"], dropna=False, sort=False)["off"].sum().reset_index()
-    by_day = by_day.sort_values("timestamp", kind="stable")
-    before = by_day.groupby(keys, dropna=False, sort=False)["off"].shift(1)
-    by_day = by_day.assign(square=by_day["off"] ** 2, product=before * by_day["off"])
-    sums = by_day.groupby(keys, dropna=False, sort=False).agg(
-        square=("square", "sum"), product=("product", "sum"), days=("off", "size")
-    )
-    return sums.reset_index()
-
-
-def _ratio_interval(result: DataFrame) -> DataFrame:
-    """Return the 95 % interval of each ratio, and the p-value of a ratio of 1 (Welch)."""
-    from scipy.stats import t
-
-    # one correlation of both periods, each of which has a mean of its own
-    is_known = result[["days_before", "days_after"]].min(axis=1) >= FEWEST_DAYS
-    sums = [(result[f"{name}_before"] + result[f"{name}_after"]) / 2 for name in ("product", "square", "days")]
-    widening = widening_of_days(*(both.where(is_known) for both in sums), is_pooled=True)
-    parts, terms = [], []
-    for name, of in (("before", "usual"), ("after", "money_after")):
-        days = result[f"days_{name}"].where(result[f"days_{name}"] >= FEWEST_DAYS)
-        alike = np.minimum(widening, days / 2)
-        parts.append(variance_of_days(result[f"square_{name}"], alike, days) / result[of] ** 2)
-        terms.append(parts[-1] ** 2 / (days / alike - 1))
-    variance = parts[0] + parts[1]
-    freedom = variance**2 / (terms[0] + terms[1])
-    error, log_ratio = np.sqrt(variance), np.log(result["ratio"].where(result["ratio"] > 0))
-    reach = t.ppf(0.975, freedom) * error
-    p_value = two_sided((log_ratio / error.where(error > 0)).to_numpy(), freedom.to_numpy())
-    return DataFrame({"low": np.exp(log_ratio - reach), "high": np.exp(log_ratio + reach), "p_value": p_value})

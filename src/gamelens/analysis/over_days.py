@@ -29,6 +29,12 @@ RHOS: Final = {0.0: 0.65, 0.3: 0.05, 0.5: 0.06, 0.7: 0.07, 0.8: 0.07, 0.9: 0.06,
 REMEMBERED: Final = {1.0: 0.85, 0.5: 0.15}
 WEEKLY: Final = {0.0: 0.6, 4.0: 0.2, 40.0: 0.2}  # variance between weekdays, as a multiple of that of days
 
+_PARTS_OF_WEEK: Final = {  # and the share of the level that each look is given
+    "all days": (frozenset(range(7)), 0.8),
+    "weekends": (frozenset({2, 3}), 0.2),
+}
+_LEVEL: Final = 0.05
+_CLEARER: Final = 0.1  # the p-value of a part of the week that is named instead of all days, as a multiple of theirs
 _ENOUGH_DAYS: Final = 14
 _WEEKDAYS: Final = ("Thursday", "Friday", "Saturday", "Sunday", "Monday", "Tuesday", "Wednesday")  # of day % 7
 _MODELS: Final = list(product(RHOS, REMEMBERED, WEEKLY))
@@ -93,6 +99,53 @@ class DayEstimates:
         return np.where([bool(reason) for reason in self.reasons], np.nan, np.minimum(p * self.severity, 1.0))
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class WeekPartEstimates:
+    """How two sets of days differ, on the part of the week that shows it most clearly.
+
+    Attributes:
+        part: "all days" or "weekends", by group.
+        estimates: those of each part of the week, by its name.
+        p_value: corrected for the two looks, NaN where all days show nothing.
+    """
+
+    part: list[str]
+    estimates: dict[str, DayEstimates]
+    p_value: Floats
+
+    @property
+    def value(self) -> Floats:
+        """Return the ratio of each group on its part of the week."""
+        return np.array([self.estimates[part].value[group] for group, part in enumerate(self.part)])
+
+    def bounds(self, confidence: float = 0.95) -> tuple[Floats, Floats]:
+        """Return the bounds of the ratio of each group on its part of the week."""
+        of = {part: estimates.bounds(confidence) for part, estimates in self.estimates.items()}
+        low, high = ([of[part][side][group] for group, part in enumerate(self.part)] for side in (0, 1))
+        return np.array(low, dtype="float64"), np.array(high, dtype="float64")
+
+
+def over_parts_of_week(
+    numerator: ArrayLike, denominator: ArrayLike, day: ArrayLike, *, later: ArrayLike, is_counted: bool = False
+) -> WeekPartEstimates:
+    """Return how the later days differ from the others: on all of them, or on weekends only.
+
+    All days together rarely show a change of weekends alone. Weekends are named instead of all days where they show a
+    change (p below 5 % after the correction for two looks) that all days show less clearly by far, or not at all.
+    """
+    looks = {
+        name: over_days(numerator, denominator, day, later=later, is_counted=is_counted, weekdays=weekdays)
+        for name, (weekdays, _) in _PARTS_OF_WEEK.items()
+    }
+    shares = np.array([share for _, share in _PARTS_OF_WEEK.values()])
+    p_values = np.array([look.p_value() for look in looks.values()]) / shares[:, None]
+    p_values = np.where(np.isnan(p_values[0]), np.nan, np.nan_to_num(np.minimum(p_values, 1.0), nan=1.0))
+    best = np.nan_to_num(p_values.min(axis=0), nan=1.0)
+    is_part = (best < _LEVEL) & ((p_values[0] >= _LEVEL) | (best < p_values[0] * _CLEARER))
+    clearest = np.where(is_part, np.argmin(p_values, axis=0), 0)
+    return WeekPartEstimates([list(looks)[place] for place in clearest], looks, p_values.min(axis=0))
+
+
 def day_numbers(timestamps: Series[Any] | Index[Any]) -> NDArray[np.int64]:
     """Return the days since 1970-01-01 of *timestamps*."""
     return timestamps.to_numpy(dtype="datetime64[us]").astype("datetime64[D]").astype("int64")
@@ -127,30 +180,33 @@ def over_days(
         is_counted: the numerator counts events, so that chance is a known part of the variance and the least of it.
         is_balanced: each weekday counts the same. False is the ratio of the plain sums. For whole weeks they are equal.
         is_pooled: the groups share how alike days are. Not for groups that are made of the same events.
-        weekdays: those looked at, as day % 7.
+        weekdays: those looked at, as day % 7. The others show how much days differ.
     """
     n, m = (np.atleast_2d(np.asarray(each, dtype="float64")) for each in (numerator, denominator))
     days = np.asarray(day, dtype="int64")
     is_later = np.zeros(len(days), dtype=bool) if later is None else np.asarray(later, dtype=bool)
     of = m if size is None else np.atleast_2d(np.asarray(size, dtype="float64"))
-    is_used = (of > 0) & np.isfinite(n) & np.isfinite(m) & np.isin(days % 7, [*weekdays])
-    sides = [~is_later] if later is None else [~is_later, is_later]
-    rates = np.ones((len(n), len(sides)))
+    is_used = (of > 0) & np.isfinite(n) & np.isfinite(m)
+    is_looked_at = np.isin(days % 7, [*weekdays])
+    periods = [np.ones(len(days), dtype=bool)] if later is None else [~is_later, is_later]
+    sides, others = ([period & at for period in periods] for at in (is_looked_at, ~is_looked_at))
+    strata = sides + [other for other in others if other.any()]
+    rates = np.ones((len(n), len(strata)))
     contrast, relative = np.zeros_like(n), np.full_like(n, np.nan)
     for group, at in enumerate(is_used):
-        for place, side in enumerate(sides):
-            own = at & side
+        for place, stratum in enumerate(strata):
+            own = at & stratum
             weights = _weekday_weights(days[own]) if is_balanced else np.ones(own.sum())
             sums = (n[group, own] * weights).sum(), (m[group, own] * weights).sum()
             rate = rates[group, place] = sums[0] / sums[1] if sums[1] > 0 else np.nan
             if rate > 0:
-                sign = -1.0 if len(sides) == 2 and place == 0 else 1.0
                 share = of[group, own] / (of[group, own] * weights).sum()
-                contrast[group, own] = sign * weights * share
                 relative[group, own] = 1 + (n[group, own] / sums[0] - m[group, own] / sums[1]) / share
+                if place < len(sides):
+                    contrast[group, own] = (-1.0 if place < len(sides) - 1 else 1.0) * weights * share
     with np.errstate(divide="ignore", invalid="ignore"):
         log = np.log(np.where(rates > 0, rates, np.nan))
-        log = log[:, -1] - (log[:, 0] if len(sides) == 2 else 0.0)
+        log = log[:, 0] if later is None else log[:, 1] - log[:, 0]
         if against_mean:  # what happened to all of them on a day cancels
             log = log - np.nanmean(log)
             relative = relative / (np.nansum(relative, axis=0) / np.isfinite(relative).sum(axis=0))
@@ -163,20 +219,20 @@ def over_days(
             chance = np.nan_to_num(np.sqrt(variance.clip(0).sum(axis=0)), posinf=0.0)
             players = np.where(is_used, m, 0.0)
             squares = (players * np.nan_to_num(relative - 1, nan=0.0) ** 2).sum(axis=1)
-            expected = sum((is_used & side).sum(axis=1) / rates[:, p] for p, side in enumerate(sides))
+            expected = sum((is_used & days_of).sum(axis=1) / rates[:, place] for place, days_of in enumerate(strata))
             by_chance = np.nan_to_num(np.clip(expected / squares, 0.0, 1.0), nan=1.0)
     reasons, severity = [], np.ones(len(n))
     for group, at in enumerate(is_used):
-        kept = [days[at & side] for side in sides]
-        reasons.append(_reason(kept, [n[group, at & side].sum() for side in sides], weekdays, is_counted=is_counted))
-        fewest = min(len(own) for own in kept) * 7 / len(weekdays)
+        fewest = min((at & period).sum() for period in periods)
+        events_of = [n[group, at & side].sum() for side in sides]
+        reasons.append(_reason(fewest, [days[at & side] for side in sides], events_of, weekdays, is_counted=is_counted))
         severity[group] = 1 + 4 * max(0.0, (_ENOUGH_DAYS - max(fewest, FEWEST_DAYS)) / (_ENOUGH_DAYS - FEWEST_DAYS))
     is_known = np.array([not reason for reason in reasons], dtype=bool) & np.isfinite(log)
     scale, weight, degrees = _fitted(
         relative,
         contrast,
         days,
-        np.stack(sides, axis=1),
+        np.stack(strata, axis=1),
         of,
         is_used & is_known[:, None],
         by_chance,
@@ -191,20 +247,20 @@ def over_days(
 def mixture(
     relative: Floats, design: Floats, contrast: Floats, day: NDArray[np.int64], size: Floats, chance_share: float = 0.0
 ) -> tuple[Floats, Floats, int]:
-    """Return the standard error and the log weight without prior of `relative @ contrast` by model, and the degrees.
+    """Return the standard error of `relative @ contrast` by group and model, its log likelihood, and the degrees.
 
-    *relative* are rates of days as multiples of their mean; *design* (days, columns) what their mean may follow.
-    Columns of the design must not overlap for days to count as one series. *size* is the day's denominator, and
-    *chance_share* the known share of chance in the variance.
+    *relative* are rates of days as multiples of their mean, shape (groups, days), *contrast* has the same shape;
+    *design* (days, columns) is what their mean may follow. *size* is the day's denominator, and *chance_share* the
+    known share of chance in the variance.
     """
     covariances = _covariances(day, size, chance_share, design)
     inverse = np.linalg.inv(covariances)
     across = design.T @ inverse
     information = across @ design
     residual = inverse - np.swapaxes(across, 1, 2) @ np.linalg.solve(information, across)
-    square = np.maximum(np.einsum("i,kij,j->k", relative, residual, relative), 1e-300)
+    square = np.maximum(((relative @ residual) * relative).sum(axis=2).T, 1e-300)
     degrees = len(design) - design.shape[1]
-    scale = np.sqrt(square / degrees * np.einsum("i,kij,j->k", contrast, covariances, contrast))
+    scale = np.sqrt(square / degrees * ((contrast @ covariances) * contrast).sum(axis=2).T)
     determinants = np.linalg.slogdet(covariances)[1] + np.linalg.slogdet(information)[1]
     return scale, -0.5 * (determinants + degrees * np.log(square)), degrees
 
@@ -234,19 +290,18 @@ def _fitted(
     is_pooled: bool,
 ) -> tuple[Floats, Floats, Floats]:
     """Return scale and weight by group and model, and degrees of freedom by group."""
-    groups = len(relative)
-    scale, likelihood = np.zeros((groups, len(_MODELS))), np.zeros((groups, len(_MODELS)))
-    degrees = np.ones(groups)
-    for group, at in enumerate(is_used):
+    scale, likelihood = np.zeros((len(relative), len(_MODELS))), np.zeros((len(relative), len(_MODELS)))
+    degrees, batches = np.ones(len(relative)), dict[tuple[bytes, float], list[int]]()
+    for group, at in enumerate(is_used):  # those with the same days have the same covariances
         if at.any():
-            scale[group], likelihood[group], degrees[group] = mixture(
-                relative[group, at],
-                design[at].astype("float64"),
-                contrast[group, at],
-                days[at],
-                size[group, at],
-                share[group],
-            )
+            batches.setdefault((at.tobytes(), share[group]), []).append(group)
+    for (_, chance), groups in batches.items():
+        at = is_used[groups[0]]
+        within = np.ix_(np.array(groups), np.flatnonzero(at))
+        usual = (size[within] / size[within].mean(axis=1, keepdims=True)).mean(axis=0)
+        scale[groups], likelihood[groups], degrees[groups] = mixture(
+            relative[within], design[at].astype("float64"), contrast[within], days[at], usual, chance
+        )
     return scale, weights_of(likelihood, is_pooled=is_pooled), degrees
 
 
@@ -272,10 +327,11 @@ def _weekday_weights(day: NDArray[np.int64]) -> Floats:
     return np.asarray(len(day) / (count[day % 7] * max(1, (count > 0).sum())))
 
 
-def _reason(sides: list[NDArray[np.int64]], events: list[float], weekdays: frozenset[int], *, is_counted: bool) -> str:
+def _reason(
+    fewest: int, sides: list[NDArray[np.int64]], events: list[float], weekdays: frozenset[int], *, is_counted: bool
+) -> str:
     """Return why there is no interval, or an empty text."""
-    fewest = min(len(own) for own in sides)
-    if len(weekdays) == 7 and fewest < FEWEST_DAYS:
+    if fewest < FEWEST_DAYS:
         return f"{fewest} day{'' if fewest == 1 else 's'}, and an interval takes {FEWEST_DAYS}"
     for own in sides:
         missing = sorted(weekdays - {int(each) for each in own % 7})
