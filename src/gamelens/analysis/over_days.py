@@ -220,7 +220,7 @@ def over_days(
             players = np.where(is_used, m, 0.0)
             squares = (players * np.nan_to_num(relative - 1, nan=0.0) ** 2).sum(axis=1)
             expected = sum((is_used & days_of).sum(axis=1) / rates[:, place] for place, days_of in enumerate(strata))
-            by_chance = np.nan_to_num(np.clip(expected / squares, 0.0, 1.0), nan=1.0)
+            by_chance = np.nan_to_num(expected / squares, posinf=0.0)
     reasons, severity = [], np.ones(len(n))
     for group, at in enumerate(is_used):
         fewest = min((at & period).sum() for period in periods)
@@ -310,13 +310,21 @@ def _covariances(day: NDArray[np.int64], size: Floats, chance_share: float, desi
     lag = np.abs(day[:, None] - day[None, :])
     chance, same_day = np.diag(size.mean() / size), np.eye(len(day))
     weekday = (lag % 7 == 0) - 1 / 7
+    fitted = design @ np.linalg.pinv(design)  # the mean of its stratum, for each day
+    spread = 1 + np.sqrt(
+        2 / max(1, len(day) - design.shape[1])
+    )  # the variance that was seen may be too small by chance
     is_apart: Any = False
     if (lag + 7 * same_day == 0).any():  # two series on the same days
         is_apart = (design @ design.T) == 0
     result = []
     for rho, remembered, weekly in _MODELS:
         alike = np.where(is_apart, 0.0, np.power(rho, lag) if rho else same_day)
-        of_days = (1 - chance_share) * remembered
+        of_days = remembered
+        if chance_share:
+            around = np.trace(alike - fitted @ alike) / len(day)
+            beyond = max(0.0, spread - chance_share) / around
+            of_days *= beyond / (beyond + chance_share)
         result.append(of_days * alike + (1 - of_days) * chance + weekly * weekday)
     return np.array(result)
 

@@ -17,13 +17,11 @@ from numpy.typing import NDArray
 from pandas import DataFrame, Series
 
 from gamelens.analysis.experiments.arm_outcomes import VARIANT, Unit, control_of, groups, key_columns
+from gamelens.analysis.over_days import FEWEST_DAYS, over_days
 from gamelens.errors import BadQuery
 
 Design = Literal["within days", "between days", "in total"]
 Floats = NDArray[np.float64]
-
-FEWEST_DAYS: Final = 7
-"""Install days needed to see how much days differ: fewer do not, and lack some weekdays."""
 
 _NAN: Final = float("nan")
 
@@ -101,9 +99,9 @@ class ArmPair(msgspec.Struct, frozen=True, kw_only=True):
 
         Counted successes of random arms: Mantel and Haenszel's risk difference, the test of Cochran, Mantel and
         Haenszel, and Newcombe's interval for as many players as are as informative. Other amounts, and arms that were
-        not assigned at random: days are clusters, and Student's t has the degrees of freedom of the days that both arms
-        have, or of each arm's own (Welch). Days that happen to differ less than chance makes counts differ do not
-        narrow it. Without `FEWEST_DAYS` days there is no interval.
+        not assigned at random: within days each day's difference is one observation (Student's t), between days the
+        days of both arms are those of `over_days`. Days that happen to differ less than chance makes counts differ do
+        not narrow it. Without `FEWEST_DAYS` days there is no interval.
 
         Raises:
             BadQuery: *confidence* is not between 0 and 1.
@@ -115,7 +113,8 @@ class ArmPair(msgspec.Struct, frozen=True, kw_only=True):
             return ArmDifference(value, base)
         if self.is_counted and self.is_random and self.design != "between days":
             return self._counted(value, base, confidence)
-        return self._clustered(value, base, confidence)
+        estimate = self._between_days if self.design == "between days" else self._within_days
+        return estimate(value, base, confidence)
 
     def _counted(self, value: float, base: float, confidence: float) -> ArmDifference:
         from scipy import stats
@@ -134,26 +133,43 @@ class ArmPair(msgspec.Struct, frozen=True, kw_only=True):
         error = float(np.sqrt(sum(share * (1 - share) / n for share, n in added)))
         return ArmDifference(value, base, float(low), float(high), error, p)
 
-    def _clustered(self, value: float, base: float, confidence: float) -> ArmDifference:
+    def _between_days(self, value: float, base: float, confidence: float) -> ArmDifference:
+        from scipy.special import ndtri
+
+        arms = (self.treated, self.base)
+        amount, players, days = (
+            np.concatenate([getattr(arm, name) for arm in arms]) for name in ("amount", "players", "days")
+        )
+        found = over_days(
+            amount,
+            players,
+            days.astype("datetime64[D]").astype("int64"),
+            later=np.repeat([True, False], [len(arm.players) for arm in arms]),
+            is_counted=self.is_counted,
+            is_balanced=False,
+        )
+        gap, apart = value - base, float(found.log[0])
+        scale = (
+            gap / apart if apart else base
+        )  # the logarithmic mean: an interval holds 0 where that of the ratio holds 1
+        half = float(found.half_width(confidence)[0]) * scale
+        widened = half / float(ndtri((1 + confidence) / 2))  # a normal error as wide as this interval
+        return ArmDifference(value, base, gap - half, gap + half, widened, float(found.p_value()[0]))
+
+    def _within_days(self, value: float, base: float, confidence: float) -> ArmDifference:
         from scipy import stats
 
-        if min(len(self.treated.players), len(self.base.players)) < FEWEST_DAYS:
+        days, sizes = len(self.treated.players), (self.treated.players, self.base.players)
+        if days < FEWEST_DAYS:
             return ArmDifference(value, base)
-        daily = [arm.amount / arm.players for arm in (self.treated, self.base)]
-        sizes = [arm.players for arm in (self.treated, self.base)]
-        parts = [_variance(values, weight) for values, weight in zip(daily, sizes, strict=True)]
-        if self.design == "within days":
-            parts = [_variance(daily[0] - daily[1], sizes[0] * sizes[1] / (sizes[0] + sizes[1]))]
+        daily = self.treated.amount / sizes[0] - self.base.amount / sizes[1]
+        variance, freedom = _variance(daily, sizes[0] * sizes[1] / (sizes[0] + sizes[1]))
         if self.is_counted:
-            chance = [share * (1 - share) / n for share, n in zip((value, base), self.sizes(), strict=True)]
-            least = chance if self.design == "between days" else [sum(chance)]
-            parts = [(max(variance, floor), days) for (variance, days), floor in zip(parts, least, strict=True)]
-        variance = sum(each for each, _ in parts)
-        terms = sum(each**2 / days for each, days in parts)
-        freedom = variance**2 / terms if terms else min(days for _, days in parts)
+            least = sum(share * (1 - share) / n for share, n in zip((value, base), self.sizes(), strict=True))
+            variance = max(variance, least)
         error, quantile = float(np.sqrt(variance)), float(stats.t.ppf((1 + confidence) / 2, freedom))
         half, gap = quantile * error, value - base
-        p = float(2 * stats.t.sf(abs(gap) / error, freedom)) if error else float(gap == 0)
+        p = float(2 * stats.t.sf(abs(gap) / error, freedom)) if error else float("nan")
         widened = half / float(stats.norm.ppf((1 + confidence) / 2))  # a normal error as wide as Student's interval
         return ArmDifference(value, base, gap - half, gap + half, widened, p)
 
