@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pandas as pd
 import pytest
 from pandas import DataFrame
@@ -267,44 +268,62 @@ def test_a_missing_column_is_named_with_the_next_step(bought: DataFrame, earned:
         outside_data.payback_ages(outside_data.return_on_spend(bought, earned), by="campaign")
 
 
-def test_the_cost_of_an_install_has_the_interval_of_a_count(bought: DataFrame) -> None:
-    """The exact interval of a Poisson count, as statsmodels has it."""
+def test_the_cost_of_an_install_has_the_interval_of_a_count_at_least() -> None:
+    """A month of installs that differ by chance alone has the exact interval of its count, a quarter wider at most."""
     from statsmodels.stats.rates import confint_poisson
 
-    row = outside_data.cost_per_install(bought[bought[PUBLISHER] == "X"]).iloc[0]
-    fewest, most = confint_poisson(50, 1, method="exact-c")
-    assert (row["low"], row["high"]) == pytest.approx((100 / most, 100 / fewest))
+    days = [str(day) for day in pd.date_range("2026-10-01", periods=28)]
+    installs = np.random.default_rng(1).poisson(20, 28)
+    row = outside_data.cost_per_install(
+        tidy_frame("new_users", timestamp=days, new_users=installs.tolist(), spend=[100.0] * 28)
+    ).iloc[0]
+    fewest, most = confint_poisson(installs.sum(), 1, method="exact-c")
+    exact = math.log(most / fewest)
+    assert exact * 0.98 <= math.log(row["high"] / row["low"]) <= exact * 1.25
 
 
-def test_an_install_never_bought_has_no_upper_bound(bought: DataFrame) -> None:
-    """No install for 220 dollars: one costs at least 60, and nothing is known beyond."""
-    row = outside_data.cost_per_install(bought.assign(new_users=pd.array([0] * 4, dtype="Int64"))).iloc[0]
-    assert row["low"] == pytest.approx(220 / 3.6889, rel=1e-3)
-    assert pd.isna(row["high"])
+def test_a_few_days_or_installs_show_no_cost_interval(bought: DataFrame) -> None:
+    """Two days, or none of the installs, leave the bounds unknown beside the cost."""
+    row = outside_data.cost_per_install(bought).iloc[0]
+    assert row["cpi"] == pytest.approx(220 / 250)
+    assert pd.isna(row["low"])
+    none = outside_data.cost_per_install(bought.assign(new_users=pd.array([0] * 4, dtype="Int64"))).iloc[0]
+    assert pd.isna(none["high"])
 
 
 def test_days_that_differ_widen_the_cost_of_an_install() -> None:
-    """Ten days of 100 installs have the interval of 1,000; ten of 40 and 160 in turn one eight times as wide."""
-    days = [f"2026-11-{day:02}" for day in range(1, 11)]
-    even = tidy_frame("new_users", timestamp=days, new_users=[100] * 10, spend=[100.0] * 10)
-    uneven = tidy_frame("new_users", timestamp=days, new_users=[40, 160] * 5, spend=[100.0] * 10)
+    """Fourteen days of 100 installs have the interval of 1,400; of 40 and 160 in turn one several times as wide."""
+    days = [f"2026-11-{day:02}" for day in range(1, 15)]
+    even = tidy_frame("new_users", timestamp=days, new_users=[100] * 14, spend=[100.0] * 14)
+    uneven = tidy_frame("new_users", timestamp=days, new_users=[40, 160] * 7, spend=[100.0] * 14)
     narrow, wide = (outside_data.cost_per_install(frame).iloc[0] for frame in (even, uneven))
-    assert (wide["high"] - wide["low"]) / (narrow["high"] - narrow["low"]) == pytest.approx(8.2, abs=0.1)
+    assert 6 < (wide["high"] - wide["low"]) / (narrow["high"] - narrow["low"]) < 14
+
+
+def spent(dollars: list[float], earned: list[float]) -> DataFrame:
+    """Return the return on ad spend of one publisher's install days at age 0."""
+    publisher = ["A"] * len(dollars)
+    days = [str(day) for day in pd.date_range("2026-10-01", periods=len(dollars))]
+    spend = tidy_frame("new_users", timestamp=days, install_publisher=publisher, spend=dollars)
+    money = tidy_frame("revenue", timestamp=days, installed_on=days, install_publisher=publisher, revenue=earned)
+    return outside_data.return_on_spend(spend, money, ages=[0])
 
 
 def test_the_return_has_the_interval_of_its_cohorts() -> None:
-    """Six cohorts of equal spend that bring 8 and 12: Student's t of their mean, on the logarithm."""
-    days = [f"2026-11-{day:02}" for day in range(1, 7)]
-    spend = tidy_frame("new_users", timestamp=days, install_publisher=["A"] * 6, spend=[10.0] * 6)
-    money = tidy_frame(
-        "revenue", timestamp=days, installed_on=days, install_publisher=["A"] * 6, revenue=[8.0, 12.0] * 3
-    )
-    row = outside_data.return_on_spend(spend, money, ages=[0]).iloc[0]
-    half = 2.5706 * (24 * 6 / 5) ** 0.5 / 60
-    assert row["roas"] == 1.0
-    assert (row["low"], row["high"]) == pytest.approx((math.exp(-half), math.exp(half)), rel=1e-4)
-    few = outside_data.return_on_spend(spend[:4], money, ages=[0]).iloc[0]
-    assert pd.isna(few["low"])
+    """Fourteen cohorts that bring 8 and 12 have an interval near Student's t of their mean; six have none."""
+    row = spent([10.0] * 14, [8.0, 12.0] * 7).iloc[0]
+    half = 2.1604 * 0.2 / 13**0.5
+    assert row["roas"] == pytest.approx(1.0)
+    assert half * 0.9 < math.log(row["high"]) < half * 2
+    assert math.log(row["high"]) == pytest.approx(-math.log(row["low"]))
+    assert pd.isna(spent([10.0] * 6, [8.0, 12.0] * 3).iloc[0]["low"])
+
+
+def test_a_credit_lowers_the_spend_of_its_publisher() -> None:
+    """A cost of -30 is money that came back: the day's revenue stays in the return."""
+    row = spent([10.0] * 13 + [-30.0], [8.0] * 13 + [6.0]).iloc[0]
+    assert (row["spend"], row["money"], row["cohorts"]) == (100.0, 110.0, 14)
+    assert row["roas"] == pytest.approx(1.1)
 
 
 def test_a_rate_that_is_neither_a_column_nor_columns_is_refused() -> None:

@@ -65,7 +65,7 @@ def test_an_interval_ends_where_the_p_value_is_its_level(confidence: float) -> N
     ],
 )
 def test_what_cannot_be_known_says_why(counts: np.ndarray, days: np.ndarray, reason: str) -> None:
-    found = over_days(counts, np.full(len(days), 1000.0), days, is_counted=True)
+    found = over_days(counts, np.full(len(days), 1000.0), days, counted="shares")
     assert found.reasons == [reason]
     assert np.isnan(found.p_value()[0]) == bool(reason)
     assert np.isnan(found.half_width()[0]) == bool(reason)
@@ -79,7 +79,7 @@ def test_a_series_that_does_not_move_has_no_p_value_of_zero() -> None:
 
 def test_days_closer_together_than_chance_do_not_narrow_counts() -> None:
     counts = np.where(np.arange(28) % 2, 100.0, 101.0)
-    half = over_days(counts, _SIZES, _MONTH, is_counted=True).half_width()[0]
+    half = over_days(counts, _SIZES, _MONTH, counted="shares").half_width()[0]
     assert half >= 1.959 * np.sqrt(1 / counts.sum() - 1 / 28_000)
     assert over_days(counts, _SIZES, _MONTH).half_width()[0] < half / 5
 

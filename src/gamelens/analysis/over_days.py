@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import product
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,6 +20,7 @@ from pandas import Index, Series
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
+Counted = Literal["events", "shares"]
 
 FEWEST_DAYS: Final = 7
 """Days that each side of an interval needs, one of each weekday at least."""
@@ -126,7 +127,7 @@ class WeekPartEstimates:
 
 
 def over_parts_of_week(
-    numerator: ArrayLike, denominator: ArrayLike, day: ArrayLike, *, later: ArrayLike, is_counted: bool = False
+    numerator: ArrayLike, denominator: ArrayLike, day: ArrayLike, *, later: ArrayLike, counted: Counted | None = None
 ) -> WeekPartEstimates:
     """Return how the later days differ from the others: on all of them, or on weekends only.
 
@@ -134,7 +135,7 @@ def over_parts_of_week(
     change (p below 5 % after the correction for two looks) that all days show less clearly by far, or not at all.
     """
     looks = {
-        name: over_days(numerator, denominator, day, later=later, is_counted=is_counted, weekdays=weekdays)
+        name: over_days(numerator, denominator, day, later=later, counted=counted, weekdays=weekdays)
         for name, (weekdays, _) in _PARTS_OF_WEEK.items()
     }
     shares = np.array([share for _, share in _PARTS_OF_WEEK.values()])
@@ -159,7 +160,7 @@ def over_days(
     size: ArrayLike | None = None,
     later: ArrayLike | None = None,
     against_mean: bool = False,
-    is_counted: bool = False,
+    counted: Counted | None = None,
     is_balanced: bool = True,
     is_pooled: bool = True,
     weekdays: frozenset[int] = frozenset(range(7)),
@@ -177,7 +178,8 @@ def over_days(
         later: mask of days; then the ratio of the later days to that of the others. Sides that share days are taken for
             independent of each other.
         against_mean: the ratio of each group to the geometric mean of all.
-        is_counted: the numerator counts events, so that chance is a known part of the variance and the least of it.
+        counted: what the numerator counts, if it does: events in any number, or the share of the denominator to which
+            something happened. Chance is then a known part of the variance and the least of it.
         is_balanced: each weekday counts the same. False is the ratio of the plain sums. For whole weeks they are equal.
         is_pooled: the groups share how alike days are. Not for groups that are made of the same events.
         weekdays: those looked at, as day % 7. The others show how much days differ.
@@ -211,11 +213,11 @@ def over_days(
             log = log - np.nanmean(log)
             relative = relative / (np.nansum(relative, axis=0) / np.isfinite(relative).sum(axis=0))
     chance, by_chance = np.zeros(len(n)), np.zeros(len(n))
-    if is_counted:
+    if counted:
         events = np.stack([(n * (is_used & side)).sum(axis=1) for side in sides])
         trials = np.stack([(m * (is_used & side)).sum(axis=1) for side in sides])
         with np.errstate(divide="ignore", invalid="ignore"):
-            variance = 1 / events - np.where(events <= trials, 1 / trials, 0.0)
+            variance = 1 / events - (1 / trials if counted == "shares" else 0.0)
             chance = np.nan_to_num(np.sqrt(variance.clip(0).sum(axis=0)), posinf=0.0)
             players = np.where(is_used, m, 0.0)
             squares = (players * np.nan_to_num(relative - 1, nan=0.0) ** 2).sum(axis=1)
@@ -224,8 +226,8 @@ def over_days(
     reasons, severity = [], np.ones(len(n))
     for group, at in enumerate(is_used):
         fewest = min((at & period).sum() for period in periods)
-        events_of = [n[group, at & side].sum() for side in sides]
-        reasons.append(_reason(fewest, [days[at & side] for side in sides], events_of, weekdays, is_counted=is_counted))
+        least = min(n[group, at & side].sum() for side in sides)
+        reasons.append(_reason(fewest, [days[at & side] for side in sides], least, weekdays, is_counted=bool(counted)))
         severity[group] = 1 + 4 * max(0.0, (_ENOUGH_DAYS - max(fewest, FEWEST_DAYS)) / (_ENOUGH_DAYS - FEWEST_DAYS))
     is_known = np.array([not reason for reason in reasons], dtype=bool) & np.isfinite(log)
     scale, weight, degrees = _fitted(
@@ -336,7 +338,7 @@ def _weekday_weights(day: NDArray[np.int64]) -> Floats:
 
 
 def _reason(
-    fewest: int, sides: list[NDArray[np.int64]], events: list[float], weekdays: frozenset[int], *, is_counted: bool
+    fewest: int, sides: list[NDArray[np.int64]], events: float, weekdays: frozenset[int], *, is_counted: bool
 ) -> str:
     """Return why there is no interval, or an empty text."""
     if fewest < FEWEST_DAYS:
@@ -345,8 +347,8 @@ def _reason(
         missing = sorted(weekdays - {int(each) for each in own % 7})
         if missing:
             return f"no {_WEEKDAYS[missing[0]]} among the days"
-    if not min(events) > 0:
+    if not events > 0:
         return "nothing happened on these days"
-    if is_counted and min(events) < FEWEST_EVENTS:
-        return f"{min(events):.0f} events, and an interval takes {FEWEST_EVENTS}"
+    if is_counted and events < FEWEST_EVENTS:
+        return f"{events:.0f} events, and an interval takes {FEWEST_EVENTS}"
     return ""

@@ -20,7 +20,7 @@ from gamelens._text import NumberKind, format_number
 from gamelens.analysis.ads.ad_revenue import earnings, fill_rates
 from gamelens.analysis.ads.canonical_names import named_for
 from gamelens.analysis.claims import Claim, direction_of
-from gamelens.analysis.over_days import day_numbers, over_days
+from gamelens.analysis.over_days import Counted, day_numbers, over_days
 from gamelens.analysis.tidy_frames import column_of, display_values, with_ids
 from gamelens.analysis.tidy_frames.frame_requirements import FrameRequirements, requires
 
@@ -91,7 +91,8 @@ def day_rates(frame: DataFrame, by: str | None, part: str, whole: str, kind: Num
         return []
     above, below = np.stack(sums, axis=1)
     values, number = above.sum(axis=1) / below.sum(axis=1), day_numbers(days)
-    low, high = over_days(above, below, number, is_counted=kind == "share", is_balanced=False).bounds()
+    counted: Counted | None = "shares" if kind == "share" else None
+    low, high = over_days(above, below, number, counted=counted, is_balanced=False).bounds()
     ends = np.minimum(high, 1.0) if kind == "share" else high
     shares = np.stack(
         [above / np.maximum(above.sum(axis=1, keepdims=True), 1e-300), below / below.sum(axis=1)[:, None]]

@@ -145,7 +145,7 @@ class ArmPair(msgspec.Struct, frozen=True, kw_only=True):
             players,
             days.astype("datetime64[D]").astype("int64"),
             later=np.repeat([True, False], [len(arm.players) for arm in arms]),
-            is_counted=self.is_counted,
+            counted="shares" if self.is_counted else None,
             is_balanced=False,
         )
         gap, apart = value - base, float(found.log[0])

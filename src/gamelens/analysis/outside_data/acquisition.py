@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from pandas import DataFrame, Series
 
 from gamelens.analysis.outside_data.value_columns import CURRENCY
+from gamelens.analysis.over_days import day_numbers, over_days
 from gamelens.analysis.tidy_frames import column_of, ratio, sum_over, with_ids, with_receipts_of
 from gamelens.analysis.tidy_frames.frame_requirements import ANY, FrameRequirements, requires, result_of
 from gamelens.errors import BadQuery
@@ -23,8 +24,6 @@ By = str | Sequence[str] | None
 
 FEWEST_DAYS: Final = 10
 """Days that a correlation, or the spread between days, needs."""
-FEWEST_COHORTS: Final = 5
-"""Cohorts that the interval of a return needs."""
 _FIELLER: Final = 1.06  # Fieller, Hartley and Pearson 1957: the variance of Fisher's z of a rank correlation
 
 
@@ -83,11 +82,11 @@ def cost_per_install(frame: DataFrame, by: By = None, *, spend: str = "spend") -
     """Return the cost of an install for each value of *by*, largest spend first.
 
     The frame holds new_users and, beside them, *spend* in US dollars, null for installs without ad spend. The spend is
-    known; the interval is that of the installs it bought, a count, widened if days differ by more than chance.
+    known; the interval is that of the installs that a day's spend buys, from the differences between days.
 
     Columns: *by*, installs (Int64), paid_installs (Int64, of rows with spend), spend (float64, USD, NA where there is
-    none), cpi (float64, USD: spend / paid_installs), low, high (float64, USD, the 95 % interval of cpi; high is NA
-    without installs), blended_cpi (float64, USD: spend / installs).
+    none), cpi (float64, USD: spend / paid_installs), low, high (float64, USD, the 95 % interval of cpi, NA with fewer
+    than 7 days or 10 installs), blended_cpi (float64, USD: spend / installs).
 
     Raises:
         BadQuery: a column is missing, or the spend is not in US dollars.
@@ -97,10 +96,10 @@ def cost_per_install(frame: DataFrame, by: By = None, *, spend: str = "spend") -
     _check_columns("by", frame, with_ids(frame, by), "query new_users by it")
     _check_dollars(frame, spend)
     is_paid = frame[spend].notna()
-    parts = frame[with_ids(frame, by)].assign(
+    parts = frame[[name for name in ("timestamp", *with_ids(frame, by)) if name in frame]].assign(
         installs=frame[count], paid_installs=frame[count].where(is_paid, 0).astype("Int64"), spend=frame[spend]
     )
-    parts = parts.assign(known=is_paid.astype("Int64"), day=frame.get("timestamp", 0))
+    parts = parts.assign(known=is_paid.astype("Int64"))
     result = sum_over(parts, by, ["installs", "paid_installs", "spend", "known"])
     result["spend"] = result["spend"].astype("float64").where(result["known"] > 0)
     result["cpi"] = ratio(result["spend"], result["paid_installs"])
@@ -141,7 +140,7 @@ def return_on_spend(
 
     Columns: *by* (category, values with spend), age (Int64, days since install), spend, money (float64, USD, of the
     cohorts that reached the age), roas (float64, 1 is paid back), low, high (float64, its 95 % interval, NA with fewer
-    than `FEWEST_COHORTS` cohorts or without money), cohorts (Int64, install days).
+    than 7 cohorts or without money), cohorts (Int64, install days).
 
     Raises:
         BadQuery: a column is missing, *money* has neither metric, or the spend is not in US dollars.
@@ -152,14 +151,14 @@ def return_on_spend(
     query = f"query revenue and ilrd_revenue by installed_on and {' and '.join(keys)}"
     _check_columns("money", money, ["timestamp", "installed_on", *keys], query)
     cost = spend.assign(spend=spend["spend"].astype("float64"), **_as_keys(spend, keys))
-    cost = cost[cost["spend"] > 0].groupby(["timestamp", *keys], dropna=False)["spend"].sum().reset_index()
+    cost = cost.groupby(["timestamp", *keys], dropna=False)["spend"].sum(min_count=1).reset_index()  # credits included
+    cost = cost[cost["spend"].notna() & (cost.groupby(keys, dropna=False)["spend"].transform("sum") > 0)]
     earned = _earned(money, keys)
     last_day = money["timestamp"].max() if len(money) else pd.NaT
     rows = [_at_age(cost, earned, keys, age, last_day - pd.Timedelta(days=max(age, reaching))) for age in sorted(ages)]
     result = pd.concat([row for row in rows if len(row)] or rows[:1], ignore_index=True)
-    result["roas"] = ratio(result["money"], result["spend"])
-    half = _ratio_half_width(result)
-    result["low"], result["high"] = result["roas"] * np.exp(-half), result["roas"] * np.exp(half)
+    result["roas"] = ratio(result["money"], result["spend"].where(result["spend"] > 0))
+    result["low"], result["high"] = (result["roas"] * np.exp(sign * result["half"]) for sign in (-1, 1))
     columns = [*keys, "age", "spend", "money", "roas", "low", "high", "cohorts"]
     types = dict.fromkeys(keys, "category") | {"age": "Int64", "cohorts": "Int64", "spend": "float64"}
     result = result[columns].astype({**types, "money": "float64"}).sort_values([*keys, "age"], ignore_index=True)
@@ -230,46 +229,17 @@ def _daily_rates(frame: DataFrame, rate: str) -> Series[Any]:
 
 
 def _install_cost_bounds(result: DataFrame, paid: DataFrame, keys: list[str]) -> DataFrame:
-    """Return the bounds of the cost of an install, from those of the count of installs.
-
-    They are those of a Poisson count (Garwood 1936). A count that differs between days by *spread* times its mean is
-    worth as much as a *spread*-th of it.
-    """
-    from scipy.special import stdtrit
-    from statsmodels.stats.rates import confint_poisson
-
-    groups = keys or ["all"]
-    days = paid.assign(all=0).groupby([*groups, "day"], observed=True, dropna=False)[["paid_installs", "spend"]].sum()
-    days = days[days["spend"] > 0].astype("float64")
-    by_group = days.groupby(groups, dropna=False)
-    sums = by_group.transform("sum")
-    expected = days["spend"] * sums["paid_installs"] / sums["spend"]
-    days["misfit"] = (days["paid_installs"] - expected) ** 2 / expected.where(expected > 0)
-    number = by_group.size()
-    spread = (by_group["misfit"].sum() / (number - 1)).where(number >= FEWEST_DAYS, 1.0)
-    estimated = (stdtrit(number - 1, 0.975) / stdtrit(np.inf, 0.975)) ** 2  # the spread itself is known from few days
-    spread = spread.where(spread <= 1, spread * estimated).clip(lower=1.0).rename("spread")
-    of_row = result.assign(all=0).merge(spread, left_on=groups, right_index=True, how="left")["spread"]
-    wide = of_row.fillna(1.0).to_numpy(dtype="float64")
-    count = result["paid_installs"].to_numpy(dtype="float64") / wide
-    with np.errstate(divide="ignore", invalid="ignore"):
-        fewest, most = (wide * bound for bound in confint_poisson(count, 1, method="exact-c"))
-        cost = result["spend"].to_numpy(dtype="float64")
-        return DataFrame({"low": cost / most, "high": np.where(count > 0, cost / fewest, np.nan)}, index=result.index)
-
-
-def _ratio_half_width(result: DataFrame) -> Any:
-    """Return half of the 95 % interval of the logarithm of money / spend.
-
-    It comes from the differences between cohorts.
-    """
-    from scipy.special import stdtrit
-
-    cohorts = result["cohorts"].to_numpy(dtype="float64")
-    misfit, money = (result[name].to_numpy(dtype="float64") for name in ("misfit", "money"))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        half = stdtrit(cohorts - 1, 0.975) * np.sqrt(misfit * cohorts / (cohorts - 1)) / money
-    return np.where((cohorts >= FEWEST_COHORTS) & (money > 0), half, np.nan)
+    """Return the bounds of the cost of an install, from those of the count of installs that a day's spend buys."""
+    bounds = DataFrame({"low": np.nan, "high": np.nan}, index=result.index)
+    if "timestamp" not in paid or paid.empty:
+        return bounds
+    installs, spend = (_by_day(paid, keys, name) for name in ("paid_installs", "spend"))
+    estimates = over_days(installs, spend, day_numbers(spend.columns), counted="events", is_balanced=False)
+    groups = paid[keys].drop_duplicates().reset_index(drop=True) if keys else DataFrame(index=[0])
+    half = groups.assign(half=estimates.half_width())
+    of_row = result[keys].merge(half, on=keys, how="left")["half"] if keys else half["half"]
+    bounds["low"], bounds["high"] = (result["cpi"] * np.exp(sign * of_row.to_numpy()) for sign in (-1, 1))
+    return bounds
 
 
 def _as_keys(frame: DataFrame, keys: Sequence[str]) -> dict[str, Series[Any]]:
@@ -302,7 +272,7 @@ def _earned(money: DataFrame, keys: list[str]) -> DataFrame:
 def _at_age(cost: DataFrame, earned: DataFrame, keys: list[str], age: int, latest: Any) -> DataFrame:
     """Return spend and revenue at *age* of the cohorts up to the install day *latest*.
 
-    *misfit* is the sum of the squared differences of a cohort's money from that of its spend at the common ratio.
+    *half* is half of the interval of the logarithm of their ratio, from the differences between cohorts.
     """
     reached: DataFrame = cost[cost["timestamp"] <= latest]
     until_age = earned[(earned["age"] >= 0) & (earned["age"] <= age)].rename(columns={"installed": "timestamp"})
@@ -311,12 +281,20 @@ def _at_age(cost: DataFrame, earned: DataFrame, keys: list[str], age: int, lates
         sums.astype(dict.fromkeys(keys, "object")), on=["timestamp", *keys], how="left"
     )
     both = both.fillna({"money": 0.0})
-    whole = both.groupby(keys, dropna=False)[["spend", "money"]].transform("sum")
-    both["misfit"] = (both["money"] - both["spend"] * whole["money"] / whole["spend"]) ** 2
-    by_group = both.groupby(keys, dropna=False).agg(
-        spend=("spend", "sum"), money=("money", "sum"), misfit=("misfit", "sum"), cohorts=("timestamp", "nunique")
+    by_group = both.groupby(keys, dropna=False, sort=False).agg(
+        spend=("spend", "sum"), money=("money", "sum"), cohorts=("timestamp", "nunique")
     )
-    return by_group.reset_index().assign(age=age)
+    money, spend = (_by_day(both, keys, name) for name in ("money", "spend"))
+    estimates = over_days(money, spend, day_numbers(money.columns), is_balanced=False)
+    return by_group.assign(half=estimates.half_width()).reset_index().assign(age=age)
+
+
+def _by_day(rows: DataFrame, keys: list[str], name: str) -> DataFrame:
+    """Return the sums of *name* with a row for each group of *keys*, in their order, and a column for each day."""
+    group = rows.groupby(keys, dropna=False, sort=False).ngroup() if keys else Series(0, index=rows.index)
+    return rows.assign(group=group).pivot_table(
+        index="group", columns="timestamp", values=name, aggfunc="sum", fill_value=0.0
+    )
 
 
 def _correlated(rows: DataFrame, value: str, rank: str) -> dict[str, Any]:
