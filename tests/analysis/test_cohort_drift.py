@@ -55,12 +55,12 @@ def test_steady_retention_is_no_drift(largest: int) -> None:
     assert "no clear trend" in str(claims[0]).lower()
 
 
-def test_fewer_than_six_days_show_no_trend() -> None:
+def test_fewer_than_seven_days_show_no_trend() -> None:
     """Five install days are unknown, and the sentence says how many it takes."""
     claim = claim_of(drifting(0.5, days=5))
     assert claim.direction == "unknown"
     assert np.isnan([claim.size, claim.low, claim.high]).all()
-    assert "5 install days cannot show a trend of retention, which takes 6 or more" in str(claim)
+    assert "5 install days cannot show a trend of retention, which takes 7 or more" in str(claim)
 
 
 def test_no_returning_players_show_no_trend() -> None:
@@ -75,6 +75,20 @@ def test_each_group_has_its_own_claim() -> None:
     claims = {claim.subject["game"]: claim for claim in retention.drift_claims(both, "game")}
     assert [claims[name].direction for name in ("Tile", "(unknown)")] == ["lower", "no clear difference"]
     assert str(claims["Tile"]).startswith("Tile: players who")
+
+
+def test_a_shift_between_games_is_no_drift() -> None:
+    """Both games keep their players better every day while installs move to the weaker one: the trend is upwards."""
+    rng, frames = np.random.default_rng(4), []
+    for name, level, sizes in (("Tile", 1.0, np.linspace(2000, 200, 28)), ("Farm", 0.4, np.linspace(200, 2000, 28))):
+        shares = level * np.linspace(0.9, 1.1, 28)[:, None] * SHARES
+        counts = rng.binomial(sizes.astype(int)[:, None], shares)
+        frames.append(frame_of(sizes.astype(int).tolist(), counts, AGES).assign(game=name))
+    both = pd.concat(frames, ignore_index=True).astype({"game": "category"})
+    claim = claim_of(both)
+    assert claim.direction == "higher"
+    assert claim.low < 1.1 / 0.9 < claim.high
+    assert claim_of(both.drop(columns="game")).direction == "lower"
 
 
 def test_nothing_claims_nothing() -> None:

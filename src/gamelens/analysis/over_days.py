@@ -228,7 +228,7 @@ def over_days(
         fewest = min((at & period).sum() for period in periods)
         least = min(n[group, at & side].sum() for side in sides)
         reasons.append(_reason(fewest, [days[at & side] for side in sides], least, weekdays, is_counted=bool(counted)))
-        severity[group] = 1 + 4 * max(0.0, (_ENOUGH_DAYS - max(fewest, FEWEST_DAYS)) / (_ENOUGH_DAYS - FEWEST_DAYS))
+        severity[group] = _severity(fewest)
     is_known = np.array([not reason for reason in reasons], dtype=bool) & np.isfinite(log)
     scale, weight, degrees = _fitted(
         relative,
@@ -244,6 +244,37 @@ def over_days(
     is_flat = is_known & (moves < _STILL) & (chance == 0)
     reasons = ["no day differs from another" if flat else reason for flat, reason in zip(is_flat, reasons, strict=True)]
     return DayEstimates(log, scale, weight, degrees, chance, severity, reasons)
+
+
+def trend_over_days(rates: Floats, weights: Floats, chance: Floats, day: ArrayLike) -> DayEstimates:
+    """Return how much a straight line through *rates* rises from the first day to the last, as a share of their mean.
+
+    `log` and the half width are in that share, not in logarithms.
+
+    Args:
+        rates: of each day, as multiples of their mean.
+        weights: of the days in the line.
+        chance: the variance of each day's rate by chance alone.
+        day: days since 1970-01-01.
+    """
+    days = np.asarray(day, dtype="int64")
+    share = weights / weights.sum()
+    since = days - share @ days
+    contrast = share * since / (share @ since**2) * (days[-1] - days[0])
+    design = np.column_stack([np.ones(len(days)), since])
+    rise = float(contrast @ rates)
+    around = rates - share @ rates - since * (share * since / (share @ since**2) @ rates)
+    of_chance = float((share @ chance) / max(share @ around**2, 1e-300))
+    scale, likelihood, degrees = mixture(rates[None, :], design, contrast[None, :], days, 1 / chance, of_chance)
+    return DayEstimates(
+        np.array([rise]),
+        scale,
+        weights_of(likelihood, is_pooled=False),
+        np.array([float(degrees)]),
+        np.sqrt(np.array([contrast**2 @ chance])),
+        np.array([_severity(len(days) // 2)]),  # a line sets the later half against the earlier one
+        [""],
+    )
 
 
 def mixture(
@@ -335,6 +366,11 @@ def _weekday_weights(day: NDArray[np.int64]) -> Floats:
     """Return the weight of each day, so that each weekday counts the same."""
     count = np.bincount(day % 7, minlength=7)
     return np.asarray(len(day) / (count[day % 7] * max(1, (count > 0).sum())))
+
+
+def _severity(days: int) -> float:
+    """Return the factor of p-values: 1 from 14 days a side on, 5 at 7 days, in a straight line between."""
+    return 1 + 4 * max(0.0, (_ENOUGH_DAYS - max(days, FEWEST_DAYS)) / (_ENOUGH_DAYS - FEWEST_DAYS))
 
 
 def _reason(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import nan
 from typing import Final
 
@@ -12,15 +13,14 @@ from pandas import DataFrame
 
 from gamelens._text import format_number
 from gamelens.analysis.claims import Claim, direction_of
+from gamelens.analysis.over_days import FEWEST_DAYS, trend_over_days
 from gamelens.analysis.retention.cohort_triangles import CohortTriangle, cohorts_of
-from gamelens.analysis.retention.day_variation import chance_by_cohort, day_variance
-from gamelens.analysis.tidy_frames import UNKNOWN, with_ids
+from gamelens.analysis.retention.day_variation import chance_by_cohort
+from gamelens.analysis.significance import LEVEL
+from gamelens.analysis.tidy_frames import UNKNOWN, dimension_columns, with_ids
 from gamelens.analysis.tidy_frames.frame_requirements import RETENTION, requires
 
 Floats = NDArray[np.float64]
-
-FEWEST_DAYS: Final = 6
-"""Install days that a trend needs."""
 
 _STEPS: Final = 200
 
@@ -29,31 +29,36 @@ _STEPS: Final = 200
 def drift_claims(frame: DataFrame, by: str | None = None) -> list[Claim]:
     """Return for each value of *by* whether retention changes over the install days.
 
-    Each install day has one level, its retention relative to the others at the ages they share. A straight line through
-    the levels, weighted by chance and by how much days differ, gives the retention of the last install day as a ratio
-    of the first one's. Its interval is Student's: days that differ for other reasons widen it. A trend that comes from
-    who installs (countries, campaigns) counts as well.
+    Each install day has one level, its retention relative to the others at the ages they share, within each segment of
+    the frame's other dimensions: a shift between games is no drift. A straight line through the levels gives the
+    retention of the last install day as a ratio of the first one's. Its interval comes from the days around the line,
+    however alike successive ones are (`over_days`), and all intervals hold together (Bonferroni). A trend that comes
+    from who installs (campaigns that are no dimension of the frame) counts as well.
 
-    Kind "retention drift", unit "ratio", neutral 1: 0.8 is a fifth less. Fewer than `FEWEST_DAYS` install days are
-    "unknown".
+    Kind "retention drift", unit "ratio", neutral 1: 0.8 is a fifth less. Fewer than `over_days.FEWEST_DAYS` install
+    days are "unknown".
 
     Raises:
         BadQuery: *frame* is not a frame of `retention()`.
     """
-    names = with_ids(frame, by)
-    claims = []
-    for key, cohorts in cohorts_of(frame, by):
+    names, splits = with_ids(frame, by), dimension_columns(frame)
+    groups: dict[str | None, list[CohortTriangle]] = {}
+    for key, cohorts in cohorts_of(frame, [*dict.fromkeys([*names, *splits])]):
         value = key[names.index(by)] if by else None
-        claims.append(_claim(cohorts, {by: UNKNOWN if pd.isna(value) else str(value)} if by else {}))
-    return claims
+        groups.setdefault(None if value is None or pd.isna(value) else str(value), []).append(cohorts)
+    confidence = 1 - LEVEL / max(1, len(groups))
+    return [
+        _claim(segments, {by: UNKNOWN if value is None else value} if by else {}, confidence)
+        for value, segments in groups.items()
+    ]
 
 
-def _claim(cohorts: CohortTriangle, subject: dict[str, str]) -> Claim:
+def _claim(segments: Sequence[CohortTriangle], subject: dict[str, str], confidence: float) -> Claim:
     """Return the claim about one group."""
     start = "".join(f"{value}: " for value in subject.values())
-    ratio, low, high = _last_to_first(cohorts)
+    ratio, low, high = _last_to_first(segments, confidence)
     direction = direction_of(low, high, neutral=1.0)
-    days = len(cohorts.installs)
+    days = len(set().union(*(cohorts.days.tolist() for cohorts in segments)))
     first, last, change = (format_number(value - 1, "change", places=0) for value in (low, high, ratio))
     words = {
         "higher": f"players who installed later come back more, {change} from the first of {days} install days to the "
@@ -78,42 +83,50 @@ def _claim(cohorts: CohortTriangle, subject: dict[str, str]) -> Claim:
     )
 
 
-def _last_to_first(cohorts: CohortTriangle) -> tuple[float, float, float]:
+def _last_to_first(segments: Sequence[CohortTriangle], confidence: float) -> tuple[float, float, float]:
     """Return retention of the last install day over the first, with its interval, or NaN."""
-    from statsmodels.regression.linear_model import WLS
-
-    has_players = cohorts.installs.any(axis=1)
-    if has_players.sum() < FEWEST_DAYS or not cohorts.returned.any():
+    days = np.unique(np.concatenate([cohorts.days[cohorts.installs.any(axis=1)] for cohorts in segments]))
+    if len(days) < FEWEST_DAYS or not any(cohorts.returned.any() for cohorts in segments):
         return nan, nan, nan
-    levels, shares = _levels(cohorts)
-    variance = chance_by_cohort(cohorts, shares)[has_players] + day_variance(cohorts).pooled
-    days = cohorts.days[has_players].astype("float64")
-    weights = 1 / variance
-    since = days - np.average(days, weights=weights)
-    model = WLS(levels[has_players], np.column_stack([np.ones_like(since), since]), weights=weights)
-    scale = max(1.0, float(model.fit().scale))  # days that lie closer together than chance do not make one more certain
-    line = model.fit(cov_type="fixed scale", cov_kwds={"scale": scale}, use_t=True)
-    slopes = np.array([line.params[1], *line.conf_int()[1]])
-    middle = max(float(line.params[0]), 1e-9)
-    first, last = np.maximum(middle + slopes * since[0], 1e-9), np.maximum(middle + slopes * since[-1], 0.0)
-    ratio, low, high = (last / first).tolist()
+    returned, expected, variance = _levels(segments, days)
+    is_known = expected > 0
+    days, levels = days[is_known], returned[is_known] / expected[is_known]
+    chance = variance[is_known] / expected[is_known] ** 2
+    excess = max(0.0, float(np.average((levels - 1) ** 2 - chance, weights=expected[is_known])))
+    weights = 1 / (chance + excess)
+    mean = float(np.average(levels, weights=weights))
+    rise = trend_over_days(levels / mean, weights, chance, days)
+    since = (days - np.average(days, weights=weights)) / (days[-1] - days[0])
+    changes = rise.log[0] + np.array([0.0, -1.0, 1.0]) * rise.half_width(confidence)[0]
+    ratio, low, high = (np.maximum(1 + changes * since[-1], 0.0) / np.maximum(1 + changes * since[0], 1e-9)).tolist()
     return ratio, low, high
 
 
-def _levels(cohorts: CohortTriangle) -> tuple[Floats, Floats]:
-    """Return the level of each cohort and retention by age at level 1.
+def _levels(segments: Sequence[CohortTriangle], days: NDArray[np.int64]) -> tuple[Floats, Floats, Floats]:
+    """Return players who returned on each of *days*, those expected at a level of 1, and their variance by chance.
 
-    Both are fitted in turn until they no longer change: the expected counts are installs x level x share. A cohort that
-    has reached early ages only is compared with the others at those.
+    Levels of the days, which all segments share, and retention by age of each segment are fitted in turn until they no
+    longer change: the expected counts are installs x level x share. A cohort that has reached early ages only is
+    compared with the others at those.
     """
-    levels, shares = np.ones(len(cohorts.installs)), np.nan_to_num(cohorts.shares())
+    places = [np.searchsorted(days, cohorts.days) for cohorts in segments]
+    returned, levels = np.zeros(len(days)), np.ones(len(days))
+    for place, cohorts in zip(places, segments, strict=True):
+        np.add.at(returned, place, cohorts.returned.sum(axis=1))
+    shares = [np.nan_to_num(cohorts.shares()) for cohorts in segments]
     for _ in range(_STEPS):
-        before = levels
-        expected = cohorts.installs @ shares
-        levels = np.divide(cohorts.returned.sum(axis=1), expected, out=np.ones_like(levels), where=expected > 0)
-        reached = levels @ cohorts.installs
-        shares = np.divide(cohorts.returned.sum(axis=0), reached, out=np.zeros_like(shares), where=reached > 0)
+        before, expected = levels, np.zeros(len(days))
+        for place, cohorts, share in zip(places, segments, shares, strict=True):
+            np.add.at(expected, place, cohorts.installs @ share)
+        levels = np.divide(returned, expected, out=np.ones_like(levels), where=expected > 0)
+        for at, (place, cohorts) in enumerate(zip(places, segments, strict=True)):
+            reached = levels[place] @ cohorts.installs
+            shares[at] = np.divide(cohorts.returned.sum(axis=0), reached, out=np.zeros_like(reached), where=reached > 0)
         if np.allclose(levels, before, rtol=1e-8):
             break
-    scale = float(np.average(levels, weights=cohorts.installs @ shares))
-    return levels / scale, shares * scale
+    expected, variance = np.zeros(len(days)), np.zeros(len(days))
+    for place, cohorts, share in zip(places, segments, shares, strict=True):
+        of_segment = cohorts.installs @ share
+        np.add.at(expected, place, of_segment)
+        np.add.at(variance, place, np.nan_to_num(chance_by_cohort(cohorts, share)) * of_segment**2)
+    return returned, expected, variance

@@ -14,6 +14,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from pandas import DataFrame, Series
 
+from gamelens.analysis.over_days import day_numbers
 from gamelens.analysis.tidy_frames import with_ids
 
 Floats = NDArray[np.float64]
@@ -28,7 +29,7 @@ class CohortTriangle:
         ages: ages in days, ascending.
         installs: players of each cohort, shape (cohorts, ages); 0 where the age is not reached.
         returned: players who returned, same shape; 0 where the age is not reached.
-        days: install day of each cohort, in days since the first; empty if they were not given.
+        days: install day of each cohort, in days since 1970-01-01; empty if they were not given.
     """
 
     ages: NDArray[np.int64]
@@ -54,7 +55,7 @@ class CohortTriangle:
         return CohortTriangle(self.ages[ages:], self.installs[:, ages:], self.returned[:, ages:], self.days)
 
 
-def cohorts_of(frame: DataFrame, by: str | None) -> Iterator[tuple[Key, CohortTriangle]]:
+def cohorts_of(frame: DataFrame, by: str | Sequence[str] | None) -> Iterator[tuple[Key, CohortTriangle]]:
     """Yield the key and the triangle of each group, groups without any cell included."""
     keys = with_ids(frame, by)
     if not keys:
@@ -84,5 +85,6 @@ def _triangle(rows: DataFrame) -> CohortTriangle:
     cells = rows[rows["retention"].notna() & (rows["installs"] > 0) & (rows["age"] > 0)]
     sums = cells.groupby(["timestamp", "age"], observed=True)[["installs", "returned"]].sum().astype("float64")
     installs, returned = (sums[name].unstack("age").fillna(0.0).sort_index(axis=1) for name in sums)
-    days = (installs.index - installs.index.min()).days.to_numpy(dtype="int64")
-    return CohortTriangle(installs.columns.to_numpy(dtype="int64"), installs.to_numpy(), returned.to_numpy(), days)
+    return CohortTriangle(
+        installs.columns.to_numpy(dtype="int64"), installs.to_numpy(), returned.to_numpy(), day_numbers(installs.index)
+    )
