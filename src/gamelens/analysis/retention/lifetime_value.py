@@ -20,6 +20,7 @@ from pandas import DataFrame
 
 from gamelens._text import format_number
 from gamelens.analysis.claims import Claim, direction_of
+from gamelens.analysis.over_days import day_numbers
 from gamelens.analysis.retention.money_by_age import Band, CohortMoney, Floats, fit_decay, with_tails
 from gamelens.analysis.retention.projection import project_retention
 from gamelens.analysis.retention.retention_rates import cohort_sizes
@@ -77,7 +78,8 @@ def ltv(
 
     Columns: *by* (category), model (category), age (Int64, 0 to *to*), days_played (float64, per new player up to that
     age, on the curve), ltv, low, high (float64, USD per new player), installs (Int64, who have reached the age),
-    is_projected (bool). Without a curve projected ages have NA. A band has NA if there is no money, or one install day.
+    is_projected (bool). Without a curve projected ages have NA. A band has NA if there is no money, or
+    fewer than 7 install days.
 
     Raises:
         BadQuery: as `project_retention`, *to* is below 1, or *money* is another frame.
@@ -172,7 +174,7 @@ def _cohorts(sizes: DataFrame, cells: DataFrame, days: tuple[Any, Any], *, to: i
         inside.filter(like="money_").sum(axis=1),
     )
     is_reached = np.arange(to + 1) <= ((last - installed) // _DAY).to_numpy()[:, None]
-    return CohortMoney(known["installs"].to_numpy(dtype="float64"), dollars, is_reached)
+    return CohortMoney(day_numbers(installed), known["installs"].to_numpy(dtype="float64"), dollars, is_reached)
 
 
 def _value_frame(cohorts: CohortMoney, cells: DataFrame, curve: DataFrame, *, confidence: float) -> DataFrame:

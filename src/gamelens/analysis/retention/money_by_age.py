@@ -14,6 +14,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from gamelens.analysis.over_days import over_days
+
 Floats = NDArray[np.float64]
 Ages = NDArray[np.int64]
 
@@ -43,11 +45,13 @@ class CohortMoney:
     """Install days by age.
 
     Attributes:
+        days: the install days, in days since 1970-01-01.
         installs: players of each install day.
         money: dollars of each install day at each age, shape (install days, ages from 0 on).
         is_reached: whether the install day has reached the age, same shape.
     """
 
+    days: Ages
     installs: Floats
     money: Floats
     is_reached: NDArray[np.bool_]
@@ -65,16 +69,18 @@ class CohortMoney:
     def value(self, confidence: float) -> Band:
         """Return the dollars per new player up to each measured age.
 
-        Bounds are NaN where they cannot be known: for a single install day, or without money.
+        Bounds are NaN where they cannot be known: for fewer than 7 install days, or without money.
         """
         ages = self.measured_ages()
         installs, money = self.reached_installs()[:ages], (self.money * self.is_reached)[:, :ages]
         by_age = money.sum(axis=0) / installs
         expected = (self.installs[:, None] * self.is_reached[:, :ages]) * by_age
         influence = np.cumsum((money - expected) / installs, axis=1)
-        days = len(self.installs)
-        variance = (influence**2).sum(axis=0) * days / (days - 1) if days > 1 else np.full(ages, np.nan)
-        value = np.cumsum(by_age)
+        value, share = np.cumsum(by_age), self.installs / self.installs.sum()
+        earned = value[:, None] * share + influence.T
+        # the ages of one install day are made of the same players
+        estimates = over_days(earned, np.tile(share, (ages, 1)), self.days, is_balanced=False, is_pooled=False)
+        variance = (value * estimates.half_width(confidence) / NormalDist().inv_cdf((1 + confidence) / 2)) ** 2
         return Band(value, *gamma_bounds(value, variance, influence.max(axis=0, initial=0), confidence))
 
 
