@@ -25,7 +25,11 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     "notebook": ("gamelens.notebook", "gamelens.notebook.charts", "gamelens.notebook.widgets"),
     "analysis-ads": ("gamelens.analysis.ads", "gamelens.analysis.decomposition", "gamelens.analysis.revenue"),
     "analysis-retention": ("gamelens.analysis.retention",),
-    "analysis-experiments": ("gamelens.analysis.experiments", "gamelens.analysis.significance"),
+    "analysis-experiments": (
+        "gamelens.analysis.experiments",
+        "gamelens.analysis.over_days",
+        "gamelens.analysis.significance",
+    ),
     "analysis-health": ("gamelens.analysis.health",),
     "analysis-outside-data": ("gamelens.analysis.outside_data",),
     "analysis-frames": ("gamelens.analysis.tidy_frames", "gamelens.analysis.totals", "gamelens.analysis.claims"),

@@ -11,7 +11,7 @@ from pandas import DataFrame
 
 from gamelens.analysis import ads, decomposition, experiments, health, retention
 from gamelens.analysis.claims import Claim, paragraph
-from gamelens.analysis.significance import difference_of, half_width_of_days
+from gamelens.analysis.significance import difference_of
 from gamelens.errors import BadQuery
 from support.retention_frames import frame_of
 from support.tidy_frames import tidy_frame
@@ -270,16 +270,6 @@ def test_a_paragraph_has_each_sentence_once() -> None:
     claims = [Claim(kind=kind, direction="unknown", text="Nothing was earned.") for kind in "ab"]
     assert paragraph(claims) == "Nothing was earned."
     assert paragraph([]) == ""
-
-
-def test_days_that_are_alike_widen_an_interval() -> None:
-    """The same influences in runs count for fewer days than when they alternate."""
-    runs = np.array([1.0, 1.0, -1.0, -1.0] * 7)
-    alternate = np.array([1.0, -1.0] * 14)
-    assert half_width_of_days(alternate) < half_width_of_days(np.array([1.0] * 14 + [-1.0] * 14))
-    assert half_width_of_days(alternate) <= half_width_of_days(runs)
-    assert math.isnan(half_width_of_days(alternate[:6]))
-    assert half_width_of_days(0 * alternate) == 0
 
 
 def test_the_difference_of_two_estimates_adds_their_errors() -> None:

@@ -79,7 +79,7 @@ class World:
         if kind in ("variation of install days", "retention drift"):  # the causes end in the first days of this query
             return is_planted and claim.direction == "higher"
         if [*subject] == ["game"]:
-            return claim.direction == "lower" and subject["game"] != self.most_loyal(7)
+            return claim.direction == ("higher" if np.mean(self.sizes_of(kind, subject)) > 0 else "lower")
         is_named = any(is_cause(claim, cause) for cause in CAUSES)
         return is_planted and (is_named or (subject, claim.direction) in FOLLOWING)
 
@@ -90,8 +90,11 @@ class World:
 
     def usual_direction(self, kind: str, subject: Segment) -> str:
         """Return the direction of the mean index of all populations."""
-        sizes = [it.size for page in self.pages for it in page.claims if (it.kind, dict(it.subject)) == (kind, subject)]
-        return "higher" if np.nanmean(np.log(sizes)) > 0 else "lower"
+        return "higher" if np.nanmean(np.log(self.sizes_of(kind, subject))) > 0 else "lower"
+
+    def sizes_of(self, kind: str, subject: Segment) -> list[float]:
+        """Return the sizes of a claim in all populations."""
+        return [it.size for page in self.pages for it in page.claims if (it.kind, dict(it.subject)) == (kind, subject)]
 
     def most_loyal(self, age: int) -> str:
         """Return the game that keeps most players until *age*, in closed form."""

@@ -16,14 +16,14 @@ import pandas as pd
 import pytest
 from numpy.typing import NDArray
 from scipy import stats
-from statsmodels.regression.linear_model import OLS, WLS
+from statsmodels.regression.linear_model import WLS
 from statsmodels.stats.meta_analysis import combine_effects
 from statsmodels.stats.multitest import multipletests
 
 from gamelens.analysis.experiments.arm_pairs import _variance
 from gamelens.analysis.retention.cohort_triangles import CohortTriangle
 from gamelens.analysis.retention.day_variation import day_variance
-from gamelens.analysis.significance import false_discovery, half_width_of_days, holm
+from gamelens.analysis.significance import false_discovery, holm
 
 Floats = NDArray[np.float64]
 LEAST = 10.0
@@ -110,20 +110,4 @@ def test_differing_days_are_estimated_for_all_ages_at_once() -> None:
     assert day_variance(cohorts).pooled == pytest.approx(float(np.mean(by_age() / mean**2)), rel=0.3)
     ratio = seconds(by_age) / seconds(lambda: day_variance(cohorts))
     print(f"\nvariation of install days: {ratio:.1f} x as fast")
-    assert ratio >= LEAST
-
-
-def test_an_interval_of_days_is_faster_than_a_regression() -> None:
-    """It knows the correction for short series that robust errors (HAC) lack, and takes less than a tenth of the time.
-
-    Of days that are not alike, both are equally wide but for Student's quantile.
-    """
-    influence = np.random.default_rng(3).normal(size=200)
-    influence -= influence.mean()
-    ratio = seconds(lambda: OLS(influence, np.ones(200)).fit(cov_type="HAC", cov_kwds={"maxlags": 1})) / seconds(
-        lambda: half_width_of_days(influence)
-    )
-    fitted = OLS(influence, np.ones(200)).fit(cov_type="HAC", cov_kwds={"maxlags": 1})
-    assert half_width_of_days(influence) / 200 == pytest.approx(1.96 * fitted.bse[0], rel=0.15)
-    print(f"\ninterval of days: {ratio:.1f} x as fast")
     assert ratio >= LEAST

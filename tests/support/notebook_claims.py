@@ -112,8 +112,7 @@ def _of_retention(lens: Client, page: Page, draws: int) -> Iterator[Claim]:
     by_game = retention.average_curve(ret, by="game", widened=True)
     day_7 = by_game[by_game["age"] == 7].sort_values("retention", ascending=False)
     yield from retention.level_claims(day_7.head(1), by="game")
-    best = day_7["game"].iloc[0]
-    between = experiments.compare(ret[ret["age"] == 7], arm="game", control=best)
+    between = experiments.compare(ret[ret["age"] == 7], arm="game", control=experiments.OTHERS)
     yield from experiments.difference_claims(between)
     yield retention.curve_verdict(retention.compare_curves(ret))
     yield from retention.drift_claims(ret)

@@ -18,6 +18,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from pandas import Index, Series
 
+__all__ = ["day_numbers", "over_days", "over_parts_of_week", "trend_over_days"]
+
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 Counted = Literal["events", "shares"]
@@ -71,9 +73,9 @@ class DayEstimates:
         """Return the ratio of each group."""
         return np.exp(self.log)
 
-    def p_value(self) -> Floats:
-        """Return the p-value of a ratio of 1, NaN where it is unknown."""
-        return self._p_value(self.log)
+    def p_value(self, distance: ArrayLike | None = None) -> Floats:
+        """Return the p-value of a ratio of 1, or of estimates at *distance* from it; NaN where it is unknown."""
+        return self._p_value(self.log if distance is None else np.atleast_1d(np.asarray(distance, dtype="float64")))
 
     def half_width(self, confidence: float = 0.95) -> Floats:
         """Return half the width of the interval of the logarithm, NaN where it is unknown."""

@@ -1,4 +1,4 @@
-"""Building blocks of tests: p-values, corrections for many, intervals from days and looks.
+"""Building blocks of tests: p-values, corrections for many, intervals of looks.
 
 scipy computes distributions, from the extra `analysis`; NaN means no test. False discovery rates and Holm's correction
 are our own: importing `scipy.stats` for the former takes longer than a board takes to judge, and `multipletests` of
@@ -18,12 +18,6 @@ Floats = NDArray[np.float64]
 
 LEVEL: Final = 0.05
 """P-value, corrected for all tests of a frame, below which a difference is claimed."""
-
-FEWEST_DAYS: Final = 7
-"""Days that an interval needs whose repetitions are days."""
-
-_FEWEST_INDEPENDENT: Final = 2  # days, however alike: some weeks of data cannot tell more alike ones from a trend
-_MOST_ALIKE: Final = 0.99
 
 
 def two_sided(z: Floats, observations: Floats | float = math.inf) -> Floats:
@@ -78,57 +72,6 @@ def always_valid_half_width(error: float, scale: float, *, confidence: float = 0
     if information == 0:
         return math.inf
     return error * math.sqrt((1 + 1 / information) * (math.log1p(information) - 2 * math.log(1 - confidence)))
-
-
-def widening_of_days(products: Any, squares: Any, days: Any, *, is_pooled: bool = False) -> Floats:
-    """Return the factor, at least 1, by which days that are alike widen a variance.
-
-    *products* is the sum of the products of successive deviations, *squares* that of their squares. The factor is that
-    of first-order autocorrelation, corrected for its bias in short series, and leaves two independent days at least.
-    *days* / the factor is the number of independent days. With *is_pooled* the days of each series count as alike at
-    least as those of all series do on average: a few weeks show it roughly, and of many series the one that seems least
-    alike by chance would be the first to be claimed.
-    """
-    alike = products / np.where(squares > 0, squares, np.inf)
-    alike = alike + (1 + 3 * alike) / days
-    if is_pooled:
-        alike = np.maximum(alike, Series(alike).mean())
-    alike = np.minimum(np.maximum(alike, 0.0), _MOST_ALIKE)
-    most = np.maximum(days, _FEWEST_INDEPENDENT) / _FEWEST_INDEPENDENT
-    return np.asarray(np.minimum((1 + alike) / (1 - alike), most))
-
-
-def variance_of_days(square: Any, widening: Any, days: Any) -> Any:
-    """Return the variance of a sum over days that are alike.
-
-    *square* is the sum of the squared deviations from the mean of these days, *widening* the factor of
-    `widening_of_days`. Days that are alike have a mean near all of them, which their squares hide.
-    """
-    return square * widening * days / (days - widening)
-
-
-def half_width_of_days(influence: Floats, confidence: float = 0.95) -> float:
-    """Return half the width of an interval whose repetitions are days.
-
-    Args:
-        influence: what each day adds to the estimate, in the order of the days; their sum is 0. For the logarithm of a
-            ratio of two sums it is the day's share of the numerator less its share of the denominator.
-        confidence: level of the interval.
-
-    Successive days that are alike count for fewer (`widening_of_days`), and Student's t has as many degrees of freedom
-    as there are independent days. NaN with fewer than `FEWEST_DAYS` days.
-    """
-    from scipy.special import stdtrit
-
-    days = len(influence)
-    square = float(influence @ influence)
-    if days < FEWEST_DAYS or not math.isfinite(square):
-        return math.nan
-    if square == 0.0:
-        return 0.0
-    widening = float(widening_of_days(influence[1:] @ influence[:-1], square, days))
-    quantile = stdtrit(days / widening - 1, (1 + confidence) / 2)
-    return float(quantile * math.sqrt(variance_of_days(square, widening, days)))
 
 
 def difference_of(first: tuple[float, float, float], second: tuple[float, float, float]) -> tuple[float, float, float]:

@@ -3,7 +3,7 @@
 Never asks a service and never draws. Open `comparison` first.
 """
 
-from gamelens.analysis.experiments.arm_outcomes import per_new_player
+from gamelens.analysis.experiments.arm_outcomes import OTHERS, per_new_player
 from gamelens.analysis.experiments.comparison import compare, probability_best
 from gamelens.analysis.experiments.player_outcomes import compare_players
 from gamelens.analysis.experiments.power_analysis import detectable_effects, minimal_effect, power, sample_size
@@ -19,6 +19,7 @@ from gamelens.analysis.experiments.verdicts import (
 )
 
 __all__ = [
+    "OTHERS",
     "advice_claims",
     "arms",
     "arms_claim",

@@ -27,6 +27,8 @@ VARIANT: Final = "ab_variant_id"
 MEASURE: Final = "measure"
 CONTROL: Final = "ctrl"
 """Variant of a control group (Wire 1.13, Configs and experiments)."""
+OTHERS: Final = "the others"
+"""As a control: each arm is compared with all other arms together, so that none is singled out by its own result."""
 PERIOD: Final = "period"
 """Column of the arms `before` and `after`."""
 

@@ -16,7 +16,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from pandas import DataFrame, Series
 
-from gamelens.analysis.experiments.arm_outcomes import VARIANT, Unit, control_of, groups, key_columns
+from gamelens.analysis.experiments.arm_outcomes import OTHERS, VARIANT, Unit, control_of, groups, key_columns
 from gamelens.analysis.over_days import FEWEST_DAYS, over_days
 from gamelens.errors import BadQuery
 
@@ -47,6 +47,10 @@ class ArmDays(msgspec.Struct, frozen=True):
     def take(self, places: Any) -> ArmDays:
         """Return the days at *places*: positions, or a mask."""
         return ArmDays(self.days[places], self.players[places], self.amount[places])
+
+    def day_numbers(self) -> NDArray[np.int64]:
+        """Return the days since 1970-01-01."""
+        return self.days.astype("datetime64[D]").astype("int64")
 
 
 class ArmPair(msgspec.Struct, frozen=True, kw_only=True):
@@ -98,10 +102,10 @@ class ArmPair(msgspec.Struct, frozen=True, kw_only=True):
         """Return the estimate of the difference.
 
         Counted successes of random arms: Mantel and Haenszel's risk difference, the test of Cochran, Mantel and
-        Haenszel, and Newcombe's interval for as many players as are as informative. Other amounts, and arms that were
-        not assigned at random: within days each day's difference is one observation (Student's t), between days the
-        days of both arms are those of `over_days`. Days that happen to differ less than chance makes counts differ do
-        not narrow it. Without `FEWEST_DAYS` days there is no interval.
+        Haenszel, and Newcombe's interval for as many players as are as informative. All others rest on days: within
+        days on each day's difference, which Student's t takes for independent where players were assigned at random,
+        else on `over_days`, as between days. Days that happen to differ less than chance makes counts differ do not
+        narrow it. Without `FEWEST_DAYS` days there is no interval.
 
         Raises:
             BadQuery: *confidence* is not between 0 and 1.
@@ -137,13 +141,12 @@ class ArmPair(msgspec.Struct, frozen=True, kw_only=True):
         from scipy.special import ndtri
 
         arms = (self.treated, self.base)
-        amount, players, days = (
-            np.concatenate([getattr(arm, name) for arm in arms]) for name in ("amount", "players", "days")
-        )
+        amount, players = (np.concatenate([getattr(arm, name) for arm in arms]) for name in ("amount", "players"))
+        days = np.concatenate([arm.day_numbers() for arm in arms])
         found = over_days(
             amount,
             players,
-            days.astype("datetime64[D]").astype("int64"),
+            days,
             later=np.repeat([True, False], [len(arm.players) for arm in arms]),
             counted="shares" if self.is_counted else None,
             is_balanced=False,
@@ -159,19 +162,27 @@ class ArmPair(msgspec.Struct, frozen=True, kw_only=True):
     def _within_days(self, value: float, base: float, confidence: float) -> ArmDifference:
         from scipy import stats
 
-        days, sizes = len(self.treated.players), (self.treated.players, self.base.players)
-        if days < FEWEST_DAYS:
+        sizes, gap = (self.treated.players, self.base.players), value - base
+        if len(sizes[0]) < FEWEST_DAYS:
             return ArmDifference(value, base)
-        daily = self.treated.amount / sizes[0] - self.base.amount / sizes[1]
-        variance, freedom = _variance(daily, sizes[0] * sizes[1] / (sizes[0] + sizes[1]))
+        daily, weight = self.treated.amount / sizes[0] - self.base.amount / sizes[1], sizes[0] * sizes[1] / sum(sizes)
+        normal, least = float(stats.norm.ppf((1 + confidence) / 2)), 0.0
         if self.is_counted:
-            least = sum(share * (1 - share) / n for share, n in zip((value, base), self.sizes(), strict=True))
-            variance = max(variance, least)
-        error, quantile = float(np.sqrt(variance)), float(stats.t.ppf((1 + confidence) / 2, freedom))
-        half, gap = quantile * error, value - base
-        p = float(2 * stats.t.sf(abs(gap) / error, freedom)) if error else float("nan")
-        widened = half / float(stats.norm.ppf((1 + confidence) / 2))  # a normal error as wide as Student's interval
-        return ArmDifference(value, base, gap - half, gap + half, widened, p)
+            chance = (share * (1 - share) / n for share, n in zip((value, base), self.sizes(), strict=True))
+            least = float(np.sqrt(sum(chance)))
+        if self.is_random:  # then a day's difference has nothing in common with that of the day before
+            variance, freedom = _variance(daily, weight)
+            error = max(float(np.sqrt(variance)), least)
+            half = float(stats.t.ppf((1 + confidence) / 2, freedom)) * error
+            p = float(2 * stats.t.sf(abs(gap) / error, freedom)) if error else _NAN
+        else:
+            scale = float(np.abs(daily - gap).max()) or 1.0
+            apart = (daily - gap) / scale  # around 0; any unit will do
+            found = over_days(weight * (1 + apart), weight, self.treated.day_numbers(), is_balanced=False)
+            half = max(scale * float(found.half_width(confidence)[0]), normal * least)
+            p = float(found.p_value(gap / scale)[0])
+            p = max(p, float(2 * stats.norm.sf(abs(gap) / least))) if least else p
+        return ArmDifference(value, base, gap - half, gap + half, half / normal, p)
 
 
 def arm_pairs(
@@ -186,7 +197,7 @@ def arm_pairs(
         BadQuery: no measure has the arm *control*.
     """
     names = sorted(set(outcomes[arm]))
-    if control is not None and names and control not in names:
+    if control is not None and control != OTHERS and names and control not in names:
         raise BadQuery("control", control, "is not an arm: it has no players in the frame", names)
     last = outcomes.groupby("measure")["timestamp"].max()
     keys = key_columns(outcomes, arm)
@@ -204,12 +215,13 @@ def _pairs_of(
     first, names = rows.iloc[0], rows[arm].to_numpy()
     columns = (rows["timestamp"].to_numpy("datetime64[us]"), *(rows[name].to_numpy() for name in ("players", "amount")))
     whole = ArmDays(*columns)
-    base, end = whole.take(names == control), last[first["measure"]]
+    end = last[first["measure"]]
     pairs = []
     for name in dict.fromkeys(names):
-        if name == control:
-            continue
         of_arm = whole.take(names == name)
+        base = _added_up(whole.take(names != name)) if control == OTHERS else whole.take(names == control)
+        if name == control or not len(base.players):
+            continue
         design, treated, beside = _designed(of_arm, base, within_days)
         last_day = pd.Timestamp(of_arm.days.max()).tz_localize("UTC")
         pairs.append(
@@ -241,6 +253,13 @@ def _designed(treated: ArmDays, base: ArmDays, within_days: bool | None) -> tupl
     return (
         ("within days", treated.take(places), base.take(base_places)) if is_within else ("between days", treated, base)
     )
+
+
+def _added_up(arms: ArmDays) -> ArmDays:
+    """Return the days of several arms as those of one."""
+    days, place = np.unique(arms.days, return_inverse=True)
+    players, amount = (np.bincount(place, each, len(days)).astype("float64") for each in (arms.players, arms.amount))
+    return ArmDays(days, players, amount)
 
 
 def _mean(arm: ArmDays) -> float:

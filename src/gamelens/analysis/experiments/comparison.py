@@ -54,6 +54,8 @@ def compare(
             the arm, players and successes or money; with or without timestamp.
         arm: the column whose values are compared.
         control: the arm to compare with; None is `ctrl`, else the first variant by name, else the arm seen first.
+            `OTHERS` compares each arm with all others together: choosing the best of many would find differences that
+            are none.
         by: columns to compare within, such as country_code. Other columns are added up; experiments never are.
         since: first day of the arm `after`; all earlier days are `before`. Replaces *arm*.
         within_days: whether to compare within install days; None does where half of an arm's players allow it.

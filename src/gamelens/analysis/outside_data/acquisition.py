@@ -6,6 +6,7 @@ beside them. The null publisher is that of players without ad spend.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -15,15 +16,13 @@ from msgspec.structs import replace
 from pandas import DataFrame, Series
 
 from gamelens.analysis.outside_data.value_columns import CURRENCY
-from gamelens.analysis.over_days import day_numbers, over_days
+from gamelens.analysis.over_days import FEWEST_DAYS, day_numbers, over_days
 from gamelens.analysis.tidy_frames import column_of, ratio, sum_over, with_ids, with_receipts_of
 from gamelens.analysis.tidy_frames.frame_requirements import ANY, FrameRequirements, requires, result_of
 from gamelens.errors import BadQuery
 
 By = str | Sequence[str] | None
 
-FEWEST_DAYS: Final = 10
-"""Days that a correlation, or the spread between days, needs."""
 _FIELLER: Final = 1.06  # Fieller, Hartley and Pearson 1957: the variance of Fisher's z of a rank correlation
 
 
@@ -187,8 +186,8 @@ def rank_correlation(frame: DataFrame, value: str, rank: str, by: str | None = N
 
     It is -1 if a higher value always means a better rank.
 
-    Columns: *by*, days (Int64, with both numbers), correlation, low, high (float64, -1 to 1, a rough 95 % interval that
-    takes days for independent; NA with fewer than `FEWEST_DAYS`).
+    Columns: *by*, days (Int64, with both numbers), correlation, low, high (float64, -1 to 1, a rough 95 % interval
+    from the differences between days, `over_days`; NA with fewer than 7).
     """
     _check_columns("frame", frame, [value, rank], "join store ranks to installs first")
     known = frame[frame[value].notna() & frame[rank].notna()]
@@ -301,9 +300,14 @@ def _correlated(rows: DataFrame, value: str, rank: str) -> dict[str, Any]:
     """Return the row of `rank_correlation` for one group."""
     days = len(rows)
     first, second = (rows[name].astype("float64").rank() for name in (value, rank))
-    is_enough = days >= FEWEST_DAYS and first.nunique() > 1 and second.nunique() > 1
-    correlation = float(first.corr(second)) if is_enough else float("nan")
+    if days < FEWEST_DAYS or min(first.nunique(), second.nunique()) < 2:
+        return {"days": days} | dict.fromkeys(("correlation", "low", "high"), float("nan"))
+    scores = [((ranks - ranks.mean()) / ranks.std(ddof=0)).to_numpy() for ranks in (first, second)]
+    correlation = float((scores[0] * scores[1]).mean())
     inner = float(np.clip(correlation, -0.9999999, 0.9999999))
-    half = 1.96 * np.sqrt(_FIELLER / (days - 3)) if is_enough else float("nan")
-    low, high = (float(np.tanh(np.arctanh(inner) + sign * half)) for sign in (-1, 1))
+    influence = scores[0] * scores[1] - inner * (scores[0] ** 2 + scores[1] ** 2) / 2
+    found = over_days(1 + influence / 10, np.ones(days), day_numbers(rows["timestamp"]), is_balanced=False)
+    by_days = 10 * float(found.half_width()[0]) / (1 - inner**2)
+    half = max(by_days, 1.96 * math.sqrt(_FIELLER / (days - 3)))
+    low, high = (math.tanh(math.atanh(inner) + sign * half) for sign in (-1, 1))
     return {"days": days, "correlation": correlation, "low": low, "high": high}

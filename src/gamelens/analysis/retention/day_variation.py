@@ -14,6 +14,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from gamelens.analysis.over_days import over_days
 from gamelens.analysis.retention.cohort_triangles import CohortTriangle
 
 Floats = NDArray[np.float64]
@@ -101,15 +102,25 @@ def effective_installs(cohorts: CohortTriangle, variance: DayVariance, *, confid
     """Return the installs that would be as uncertain by chance alone as these, at each age.
 
     Fewer days estimate *variance* more roughly: Student's t instead of the normal distribution, with Satterthwaite's
-    degrees of freedom for the sum of chance, which is known, and the variance of days.
+    degrees of freedom for the sum of chance, which is known, and the variance of days. Ages that a week of install days
+    has reached are no more certain than `over_days` says, which knows that successive days may be alike.
     """
+    from scipy.special import ndtri
+
     reached, _ = cohorts.totals_by_age()
     shares = np.clip(np.nan_to_num(cohorts.shares()), 0, 1 - 1e-9)
     squares = (cohorts.installs**2).sum(axis=0)
     of_days = variance.by_age * shares / (1 - shares) * squares / np.maximum(reached, 1)
     degrees = variance.degrees * ((1 + of_days) / np.maximum(of_days, 1e-9)) ** 2
     fewer: Floats = reached / (1 + of_days) / _inflation(degrees, confidence)
-    return fewer
+    if not len(cohorts.days):
+        return fewer
+    returned, installs = cohorts.returned.T, cohorts.installs.T
+    # the ages of one install day are made of the same players
+    days = over_days(returned, installs, cohorts.days, counted="shares", is_balanced=False, is_pooled=False)
+    errors = days.half_width(confidence) / float(ndtri((1 + confidence) / 2))
+    as_many = np.divide(1 - shares, shares * errors**2, out=np.full_like(errors, np.inf), where=shares * errors > 0)
+    return np.minimum(fewer, as_many)
 
 
 def _inflation(degrees: Floats, confidence: float) -> Floats:
