@@ -84,10 +84,10 @@ def _of_ads(lens: Client, page: Page) -> Iterator[Claim]:
     yield from revenue.arpdau_claims(daily)
     page.note("ARPDAU by game", revenue.arpdau(daily, by="game"), "game", "arpdau", 1.0)
     split = ["game", "country_code", "ilrd_adunit_format", "ilrd_network_name"]
-    index = ads.ecpm_index(ads.with_canonical_names(lens.query("ilrd_revenue", by=split, over=MONTH)))
+    index = ads.ecpm_index(ads.with_canonical_names(lens.query("ecpm", by=split, over=MONTH)))
     yield from ads.ecpm_claims(index)
     yield ads.ecpm_advice(index)
-    longer = lens.query("ilrd_revenue", by=["game", "ilrd_network_name", "country_code"], over=LONGER)
+    longer = lens.query("ecpm", by=["game", "ilrd_network_name", "country_code"], over=LONGER)
     before, after = decomposition.split_in_halves(ads.with_canonical_names(longer))
     segment = ["network", "country_code"]
     yield from decomposition.price_claims(decomposition.price_changes(before, after, by=segment), by=segment)

@@ -43,6 +43,7 @@ _WEEKDAYS: Final = ("Thursday", "Friday", "Saturday", "Sunday", "Monday", "Tuesd
 _MODELS: Final = list(product(RHOS, REMEMBERED, WEEKLY))
 _PRIOR: Final = np.log([RHOS[rho] * REMEMBERED[share] * WEEKLY[weekly] for rho, share, weekly in _MODELS])
 _STILL: Final = 1e-9  # relative differences between days that rounding makes
+_SHARED: Final = 0.5  # weight of what other groups say of the correlation, which need not be that of this one
 _STEPS: Final = 60  # of the bisection of an interval
 
 
@@ -274,7 +275,7 @@ def trend_over_days(rates: Floats, weights: Floats, chance: Floats, day: ArrayLi
         weights_of(likelihood, is_pooled=False),
         np.array([float(degrees)]),
         np.sqrt(np.array([contrast**2 @ chance])),
-        np.array([_severity(len(days) // 2)]),  # a line sets the later half against the earlier one
+        np.array([_severity(len(days) // 3)]),  # a line sets the last third of the days against the first
         [""],
     )
 
@@ -308,7 +309,7 @@ def weights_of(likelihood: Floats, *, is_pooled: bool) -> Floats:
             len(log), len(_MODELS) // len(WEEKLY), len(WEEKLY)
         )
         alike = np.logaddexp.reduce(by_rho + np.log(list(WEEKLY.values())), axis=2)
-        log = log + np.repeat(alike.sum(axis=0) - alike, len(WEEKLY), axis=1)
+        log = log + _SHARED * np.repeat(alike.sum(axis=0) - alike, len(WEEKLY), axis=1)
     weight = np.exp(log - log.max(axis=1, keepdims=True))
     return np.asarray(weight / weight.sum(axis=1, keepdims=True))
 
