@@ -74,9 +74,9 @@ class DayEstimates:
         """Return the ratio of each group."""
         return np.exp(self.log)
 
-    def p_value(self, distance: ArrayLike | None = None) -> Floats:
-        """Return the p-value of a ratio of 1, or of estimates at *distance* from it; NaN where it is unknown."""
-        return self._p_value(self.log if distance is None else np.atleast_1d(np.asarray(distance, dtype="float64")))
+    def p_value(self) -> Floats:
+        """Return the p-value of a ratio of 1, NaN where it is unknown."""
+        return self._p_value(self.log)
 
     def half_width(self, confidence: float = 0.95) -> Floats:
         """Return half the width of the interval of the logarithm, NaN where it is unknown."""
@@ -249,6 +249,16 @@ def over_days(
     return DayEstimates(log, scale, weight, degrees, chance, severity, reasons)
 
 
+def mean_over_days(values: Floats, weights: Floats, day: ArrayLike, *, chance: Floats | None = None) -> DayEstimates:
+    """Return the mean of *values*, such as the differences of two arms on the same days, weighted by *weights*.
+
+    `log` and the half width are in the unit of the values, not in logarithms, and the p-value is that of a mean of 0.
+    *chance* is the variance of each value by chance alone, if it is known.
+    """
+    days, share = np.asarray(day, dtype="int64"), weights / weights.sum()
+    return _linear(values, np.ones((len(days), 1)), share, days, weights, chance, severity=_severity(len(days)))
+
+
 def trend_over_days(rates: Floats, weights: Floats, chance: Floats, day: ArrayLike) -> DayEstimates:
     """Return how much a straight line through *rates* rises from the first day to the last, as a share of their mean.
 
@@ -260,23 +270,55 @@ def trend_over_days(rates: Floats, weights: Floats, chance: Floats, day: ArrayLi
         chance: the variance of each day's rate by chance alone.
         day: days since 1970-01-01.
     """
-    days = np.asarray(day, dtype="int64")
-    share = weights / weights.sum()
+    days, share = np.asarray(day, dtype="int64"), weights / weights.sum()
     since = days - share @ days
     contrast = share * since / (share @ since**2) * (days[-1] - days[0])
     design = np.column_stack([np.ones(len(days)), since])
-    rise = float(contrast @ rates)
-    around = rates - share @ rates - since * (share * since / (share @ since**2) @ rates)
-    of_chance = float((share @ chance) / max(share @ around**2, 1e-300))
-    scale, likelihood, degrees = mixture(rates[None, :], design, contrast[None, :], days, 1 / chance, of_chance)
+    thirds = _severity(len(days) // 3)  # a line sets the last third of the days against the first
+    return _linear(rates, design, contrast, days, weights, chance, severity=thirds)
+
+
+def changes_over_days(log: Floats, weights: Floats, day: ArrayLike) -> DayEstimates:
+    """Return how the last seven days differ from the first seven, beyond what the days between show by themselves.
+
+    Args:
+        log: logarithm of each day's value, one for each weekday of several weeks.
+        weights: of the days.
+        day: days since 1970-01-01, without holes.
+    """
+    days = np.asarray(day, dtype="int64")
+    contrast = np.zeros(len(days))
+    contrast[-7:], contrast[:7] = 1 / 7, -1 / 7
+    design = np.column_stack([np.ones(len(days)), days - days.mean()])
+    return _linear(log, design, contrast, days, weights, None, severity=_severity(len(days) // 3))
+
+
+def _linear(
+    values: Floats,
+    design: Floats,
+    contrast: Floats,
+    days: NDArray[np.int64],
+    weights: Floats,
+    chance: Floats | None,
+    *,
+    severity: float,
+) -> DayEstimates:
+    """Return the estimate `contrast @ values` of one series whose mean follows *design*."""
+    root = np.sqrt(weights / weights.sum())
+    around = root * values - (root[:, None] * design) @ np.linalg.lstsq(root[:, None] * design, root * values)[0]
+    spread, least = float(around @ around), 0.0 if chance is None else float(contrast**2 @ chance)
+    share = 0.0 if chance is None else float(root**2 @ chance) / max(spread, 1e-300)
+    size = weights if chance is None else 1 / np.maximum(chance, 1e-300)
+    scale, likelihood, degrees = mixture(values[None, :], design, contrast[None, :], days, size, share)
+    is_flat = np.ptp(values) <= _STILL * np.abs(values).max() and not least
     return DayEstimates(
-        np.array([rise]),
+        np.array([float(contrast @ values)]),
         scale,
         weights_of(likelihood, is_pooled=False),
         np.array([float(degrees)]),
-        np.sqrt(np.array([contrast**2 @ chance])),
-        np.array([_severity(len(days) // 3)]),  # a line sets the last third of the days against the first
-        [""],
+        np.sqrt(np.array([least])),
+        np.array([severity]),
+        ["no day differs from another" if is_flat else ""],
     )
 
 

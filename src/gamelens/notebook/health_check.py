@@ -53,6 +53,7 @@ class HealthReport(msgspec.Struct, frozen=True):
             the segments show together).
         requests: how many requests it took.
         unmatched: a sentence for each accepted level or annotation that is about no row of the board.
+        levels: the frame of `health.levels`, or None if it was not computed.
     """
 
     board: DataFrame
@@ -60,6 +61,7 @@ class HealthReport(msgspec.Struct, frozen=True):
     moved: DataFrame
     requests: int
     unmatched: tuple[str, ...] = ()
+    levels: DataFrame | None = None
 
     @property
     def alarms(self) -> DataFrame:
@@ -88,7 +90,7 @@ class HealthReport(msgspec.Struct, frozen=True):
     @property
     def headline(self) -> str:
         """The board in one sentence of plain text."""
-        return str(health.headline(self.board))
+        return str(health.headline(self.board, self.levels))
 
     def table(self, rows: DataFrame) -> DataFrame:
         """Return *rows* of the board as readable text, with a day column if they have several.
@@ -136,6 +138,9 @@ class HealthReport(msgspec.Struct, frozen=True):
         for sentence, more in self.explained():
             lines = [f"- {escape_markdown(sentence)}", *(f"  - {escape_markdown(line)}" for line in more)]
             parts.append("\n".join(lines))
+        if self.levels is not None and self.levels["is_moved"].any():
+            lines = [f"- {escape_markdown(str(claim))}" for claim in health.level_claims(self.levels)]
+            parts.append("## Levels that moved slowly\n\n" + "\n".join(lines))
         if len(overview := self.overview()):
             parts += ["## Change against a usual day", _markdown_of(overview)]
         parts += [escape_markdown(sentence) for sentence in self.unmatched]
@@ -208,7 +213,8 @@ def check_health(
     board = health.board(scores, days=days)
     moved, drill_answers = _query_segments(lens, board, drills)
     requests = sum(Receipt.of(frame.attrs).requests for frame in [*answers, *drill_answers])
-    return HealthReport(board, scores, moved, requests, tuple(health.unmatched_notes(daily, notes)))
+    unmatched = tuple(health.unmatched_notes(daily, notes))
+    return HealthReport(board, scores, moved, requests, unmatched, health.levels(daily))
 
 
 def _is_too_early(error: NotYetAvailable) -> bool:

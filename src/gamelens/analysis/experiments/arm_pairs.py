@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from pandas import DataFrame, Series
 
 from gamelens.analysis.experiments.arm_outcomes import OTHERS, VARIANT, Unit, control_of, groups, key_columns
-from gamelens.analysis.over_days import FEWEST_DAYS, over_days
+from gamelens.analysis.over_days import FEWEST_DAYS, mean_over_days, over_days
 from gamelens.errors import BadQuery
 
 Design = Literal["within days", "between days", "in total"]
@@ -166,22 +166,19 @@ class ArmPair(msgspec.Struct, frozen=True, kw_only=True):
         if len(sizes[0]) < FEWEST_DAYS:
             return ArmDifference(value, base)
         daily, weight = self.treated.amount / sizes[0] - self.base.amount / sizes[1], sizes[0] * sizes[1] / sum(sizes)
-        normal, least = float(stats.norm.ppf((1 + confidence) / 2)), 0.0
+        normal, variance_by_day, least = float(stats.norm.ppf((1 + confidence) / 2)), None, 0.0
         if self.is_counted:
-            chance = (share * (1 - share) / n for share, n in zip((value, base), self.sizes(), strict=True))
-            least = float(np.sqrt(sum(chance)))
+            shares = (value * (1 - value), base * (1 - base))
+            variance_by_day = shares[0] / sizes[0] + shares[1] / sizes[1]
+            least = float(np.sqrt(sum(share / n for share, n in zip(shares, self.sizes(), strict=True))))
         if self.is_random:  # then a day's difference has nothing in common with that of the day before
             variance, freedom = _variance(daily, weight)
             error = max(float(np.sqrt(variance)), least)
             half = float(stats.t.ppf((1 + confidence) / 2, freedom)) * error
             p = float(2 * stats.t.sf(abs(gap) / error, freedom)) if error else _NAN
         else:
-            scale = float(np.abs(daily - gap).max()) or 1.0
-            apart = (daily - gap) / scale  # around 0; any unit will do
-            found = over_days(weight * (1 + apart), weight, self.treated.day_numbers(), is_balanced=False)
-            half = max(scale * float(found.half_width(confidence)[0]), normal * least)
-            p = float(found.p_value(gap / scale)[0])
-            p = max(p, float(2 * stats.norm.sf(abs(gap) / least))) if least else p
+            found = mean_over_days(daily, weight, self.treated.day_numbers(), chance=variance_by_day)
+            half, p = float(found.half_width(confidence)[0]), float(found.p_value()[0])
         return ArmDifference(value, base, gap - half, gap + half, half / normal, p)
 
 

@@ -7,8 +7,8 @@
 `gamelens.notebook.check_health` does all three. The frame of `board` is what widgets, figures and the command show. Its
 stable columns: game_id, game, metric, dimension and segment (both null for the whole game), timestamp, value, expected,
 low, high, change, z, p, q, severity ("unknown", "ok", "info", "warning", "critical"), since, open_days, note, sentence.
-`segments` explains a row. A slow change of a count (a tenth a week) is drift and no incident; shares are also tested
-over one to four weeks.
+`segments` explains a row. A slow change (a tenth a week) is drift and no incident: `levels` sets the last week of each
+number against the one of eight weeks before. Shares are also tested over one to four weeks.
 
 A flagged day opens an incident. Its row stays flagged, against the baseline from before *since*, until the series
 returns or `BoardNotes` says that a person accepts the level.
@@ -36,6 +36,7 @@ from gamelens.analysis.health.health_text import (
     ok_reason,
     subject,
 )
+from gamelens.analysis.health.levels import level_claims, levels
 from gamelens.analysis.health.segments import segments, verdict
 from gamelens.analysis.health.severity import SEVERITIES
 from gamelens.analysis.health.watched_metrics import (
@@ -67,6 +68,8 @@ __all__ = [
     "flagged",
     "headline",
     "incidents_claim",
+    "level_claims",
+    "levels",
     "measured",
     "moved_sentence",
     "ok_reason",

@@ -8,9 +8,10 @@ from typing import Any, Final
 import pandas as pd
 from pandas import DataFrame
 
-from gamelens._text import counted
+from gamelens._text import counted, format_number
 from gamelens.analysis.claims import Claim, Direction
 from gamelens.analysis.health.daily_series import IDENTITY
+from gamelens.analysis.health.health_text import subject
 from gamelens.analysis.tidy_frames import UNKNOWN
 from gamelens.analysis.tidy_frames.frame_requirements import requires, result_of
 
@@ -19,9 +20,9 @@ _MOVED: Final = ("game_id", "game", "watch", "timestamp", "of_segment", "dimensi
 _BOARD: Final = result_of("health.board(scores)", "timestamp", "game", "severity", "is_flagged")
 
 
-@requires(board=_BOARD)
-def headline(board: DataFrame) -> Claim:
-    """Return the board in one sentence.
+@requires(board=_BOARD, levels=result_of("health.levels(daily)", *IDENTITY, "weeks", "change", "is_moved"))
+def headline(board: DataFrame, levels: DataFrame | None = None) -> Claim:
+    """Return the board in one sentence, and which of the *levels* moved, of the frame of `levels`, if it is given.
 
     Its days are those of the findings that it counts, and the first day of the oldest one that is open.
     """
@@ -35,9 +36,11 @@ def headline(board: DataFrame) -> Claim:
     games = board["game_id"].nunique()
     unknown = len(board) - len(judged)
     more = f"; {unknown} more have not enough history" if unknown else ""
-    about = f"{len(judged)} numbers of {games} game{'' if games == 1 else 's'} judged{more}."
+    about = f"{len(judged)} numbers of {games} game{'' if games == 1 else 's'} judged{more}.{_levels_text(levels)}"
     if not len(alarms):
-        text = f"Nothing stands out {_days_text(judged)}: {about}"
+        is_calm = levels is None or not levels["is_moved"].any()
+        start = "Nothing stands out" if is_calm else "No day stands out"
+        text = f"{start} {_days_text(judged)}: {about}"
         return Claim(kind="health", direction="no clear difference", size=0.0, unit="alarms", text=text)
     oldest = alarms["since"].min()
     open_since = f", open since {oldest:%Y-%m-%d}" if oldest < alarms["timestamp"].min() else ""
@@ -126,6 +129,19 @@ def segment_claims(moved: DataFrame) -> list[Claim]:
     rows = moved[moved["says"] != ""]
     keys = ["game_id", "watch", "timestamp", "of_segment", "dimension"]
     return [_segment_claim(row) for row in rows.drop_duplicates(keys).to_dict("records")]
+
+
+def _levels_text(levels: DataFrame | None) -> str:
+    """Return what became of the levels over the last weeks, or an empty text where none can be compared."""
+    if levels is None or not len(levels):
+        return ""
+    moved = levels[levels["is_moved"].astype(bool)]
+    if not len(moved):
+        return f" No level moved clearly against {counted(int(levels['weeks'].max()), 'week')} before."
+    row = moved.iloc[0].to_dict()
+    change, weeks = format_number(row["change"], "change", places=0), counted(int(row["weeks"]), "week")
+    more = f", and {counted(len(moved) - 1, 'more level')}" if len(moved) > 1 else ""
+    return f" {subject(row)} moved slowly, {change} in {weeks}{more}."
 
 
 def _segment_claim(row: dict[Any, Any]) -> Claim:

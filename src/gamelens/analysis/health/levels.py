@@ -1,0 +1,122 @@
+"""Levels: the last week of every series against a week some weeks before, which a slow change moves and no day shows.
+
+A tenth less a week is drift to the board, whose baseline follows it. Here the last seven days are set against the same
+weekdays of eight weeks before (four at least), and the days between say how much a level moves without any reason: a
+straight line through the logarithms, and the days around it (`over_days`).
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+from pandas import DataFrame, Series
+
+from gamelens._text import format_number
+from gamelens.analysis.claims import Claim
+from gamelens.analysis.health.daily_series import IDENTITY, series_grid
+from gamelens.analysis.health.health_text import subject
+from gamelens.analysis.over_days import changes_over_days, day_numbers
+from gamelens.analysis.significance import LEVEL, holm
+from gamelens.analysis.tidy_frames import with_receipts_of
+from gamelens.analysis.tidy_frames.frame_requirements import requires, result_of
+
+MOST_WEEKS: Final = 8
+FEWEST_WEEKS: Final = 4
+LEAST_CHANGE: Final = 0.2
+"""Relative change of a level below which it is not said to have moved."""
+
+_WEEK: Final = 7
+_FEWEST_EVENTS: Final = 20.0  # of a count, in a week
+_NUMBERS: Final = ("before", "value", "change", "low", "high", "p_value", "p_adjusted")
+
+
+@requires(daily=result_of("health.daily(answers)", "timestamp", *IDENTITY, "value", "part", "whole"))
+def levels(daily: DataFrame) -> DataFrame:
+    """Return how the level of each number of a game moved over the last weeks, the largest change first.
+
+    Series that lack a day of the two weeks compared, or had nothing on one, are left out, as are counts of fewer than
+    20 a week.
+
+    Columns: those of `IDENTITY`, weeks (Int64, from one week to the other), before, value (float64, the mean of a day
+    of both weeks), change (float64, -0.2 is 20 % less), low, high (float64, its 95 % interval), p_value, p_adjusted
+    (float64, Holm, for all rows), is_moved (bool: beyond chance, and by a fifth or more).
+    """
+    grid = series_grid(daily[daily["dimension"].isna()])
+    rows: list[dict[str, Any]] = []
+    for place in range(len(grid.identity)):
+        kind = grid.identity["kind"].iloc[place]
+        found = _moved(grid.value[place], grid.whole[place], day_numbers(grid.days), is_counted=kind == "count")
+        if found:
+            rows.append(dict(grid.identity.iloc[place]) | found)
+    result = DataFrame(rows, columns=[*IDENTITY, "weeks", *_NUMBERS[:-1]])
+    result = result.astype({"weeks": "Int64"} | dict.fromkeys(_NUMBERS[:-1], "float64"))
+    result = result.astype({name: daily[name].dtype for name in IDENTITY if name != "segment"})
+    result["p_adjusted"] = holm(result["p_value"])
+    result["is_moved"] = (result["p_adjusted"] < LEVEL) & (result["change"].abs() >= LEAST_CHANGE)
+    order = Series(np.log1p(result["change"])).abs().where(result["is_moved"], -1.0)
+    return with_receipts_of(result.loc[order.sort_values(ascending=False, kind="stable").index], daily).reset_index(
+        drop=True
+    )
+
+
+@requires(levels=result_of("health.levels(daily)", *IDENTITY, *_NUMBERS, "is_moved"))
+def level_claims(levels: DataFrame) -> list[Claim]:
+    """Return a claim on each level that moved, or one that none did.
+
+    kind is "level of" the metric; subject is the game; size, low and high are the relative change.
+    """
+    moved = levels[levels["is_moved"].astype(bool)]
+    if not len(moved):
+        weeks = f" against {int(levels['weeks'].max())} weeks before" if len(levels) else ""
+        text = f"No level is seen to have moved{weeks}." if weeks else "There are too few weeks to compare levels yet."
+        return [Claim(kind="levels", direction="no clear difference" if weeks else "unknown", text=text)]
+    return [_level_claim(row) for row in moved.to_dict("records")]
+
+
+def _moved(value: NDArray[np.float64], whole: NDArray[np.float64], days: NDArray[np.int64], *, is_counted: bool) -> Any:
+    """Return weeks, before, value, change, low, high and p_value of a series, or None."""
+    known = np.flatnonzero(np.isfinite(value))
+    if not len(known) or known[-1] != len(value) - 1:
+        return None
+    first = len(value) - 1 - int(np.argmax(~np.isfinite(value[::-1]))) if not np.isfinite(value).all() else -1
+    weeks = min(MOST_WEEKS, (len(value) - 1 - first) // _WEEK - 1)
+    if weeks < FEWEST_WEEKS:
+        return None
+    own = slice(len(value) - (weeks + 1) * _WEEK, None)
+    series, day = value[own], days[own]
+    size = whole[own] if np.isfinite(whole[own]).all() else np.ones(len(series))
+    if not (series > 0).all() or not (size > 0).all():
+        return None
+    before, after = (float(np.average(series[at], weights=size[at])) for at in (slice(_WEEK), slice(-_WEEK, None)))
+    if is_counted and min(before, after) * _WEEK < _FEWEST_EVENTS:
+        return None
+    found = changes_over_days(np.log(series), size, day)
+    low, high = found.bounds()
+    return {
+        "weeks": weeks,
+        "before": before,
+        "value": after,
+        "change": float(found.value[0]) - 1,
+        "low": float(low[0]) - 1,
+        "high": float(high[0]) - 1,
+        "p_value": float(found.p_value()[0]),
+    }
+
+
+def _level_claim(row: dict[Any, Any]) -> Claim:
+    change, low, high = (format_number(row[name], "change", places=0) for name in ("change", "low", "high"))
+    before, value = (format_number(row[name], row["kind"]) for name in ("before", "value"))
+    text = f"{subject(row)}: the level {'rose' if row['change'] > 0 else 'fell'} in {row['weeks']} weeks, "
+    text += f"from {before} to {value} a day, {change} ({low} to {high})."
+    return Claim(
+        kind=f"level of {row['watch']}",
+        subject={"game": str(row["game"])},
+        direction="higher" if row["change"] > 0 else "lower",
+        size=row["change"],
+        low=row["low"],
+        high=row["high"],
+        unit="ratio",
+        text=text,
+    )

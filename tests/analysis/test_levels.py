@@ -1,0 +1,72 @@
+"""Levels of the last week against weeks before, with slow falls that no day shows."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from pandas import DataFrame
+
+from gamelens.analysis import health
+
+_WEEK = np.array([1.0, 0.9, 0.9, 1.0, 1.2, 1.5, 1.4])
+
+
+def players(
+    per_week: float, *, days: int = 112, seed: int = 1, since: int = 49, rho: float = 0.0, spread: float = 0.04
+) -> DataFrame:
+    """Return daily players of one game that change by *per_week* in each of the last *since* days' weeks."""
+    rng, noise = np.random.default_rng(seed), np.zeros(days)
+    for day in range(1, days):
+        noise[day] = rho * noise[day - 1] + 0.04 * rng.standard_normal()
+    weeks = np.maximum(np.arange(days) - (days - since), 0) / 7
+    value = 20_000 * np.tile(_WEEK, days // 7 + 1)[:days] * np.exp(noise) * (1 + per_week) ** weeks
+    stamps = pd.date_range("2026-07-06", periods=days, tz="UTC")
+    frame = DataFrame({"timestamp": stamps, "game_id": "1", "game": "Tile", "user_unique": value.round().astype(int)})
+    return health.measured(frame.astype({"game": "category"}), {"user_unique": "Active players"})
+
+
+def test_a_tenth_less_a_week_is_a_level_that_fell() -> None:
+    """Seven weeks of -10 % are a level that halved, which the headline says where no day stands out."""
+    levels = health.levels(players(-0.1))
+    row = levels.iloc[0]
+    assert (row["weeks"], bool(row["is_moved"])) == (8, True)
+    assert row["change"] == pytest.approx(0.9**6.5 - 1, abs=0.08)
+    assert row["low"] < row["change"] < row["high"] < -0.1
+    calm = health.board(health.score_days(players(0.0)))
+    headline = health.headline(calm, levels)
+    assert str(headline).startswith("No day stands out")
+    assert "Tile: Active players moved slowly, -" in str(headline)
+    (claim,) = health.level_claims(levels)
+    assert (claim.direction, claim.subject) == ("lower", {"game": "Tile"})
+    assert "the level fell in 8 weeks" in str(claim)
+
+
+@pytest.mark.parametrize("rho", [0.0, 0.7])
+def test_players_that_stay_have_no_level_that_moved(rho: float) -> None:
+    """Of 30 games that stay as they are none has moved."""
+    assert not any(health.levels(players(0.0, seed=seed, rho=rho))["is_moved"].any() for seed in range(30))
+
+
+def test_most_slow_falls_are_found() -> None:
+    """Of 20 games that lose a tenth a week for seven weeks at least 18 are named."""
+    assert sum(health.levels(players(-0.1, seed=seed, rho=0.5))["is_moved"].all() for seed in range(20)) >= 18
+
+
+def test_four_weeks_before_are_the_least() -> None:
+    """Five weeks of days are compared over four; with fewer, and with a day missing, nothing is said."""
+    assert health.levels(players(-0.1, days=35, since=35))["weeks"].tolist() == [4]
+    short = health.levels(players(-0.1, days=34, since=34))
+    assert short.empty
+    assert "too few weeks" in str(health.level_claims(short)[0])
+    daily = players(-0.1)
+    daily.loc[len(daily) - 3, "value"] = np.nan
+    assert health.levels(daily).empty
+
+
+def test_calm_levels_say_what_was_judged() -> None:
+    """The headline names the weeks that the level was compared with."""
+    daily = players(0.0)
+    headline = health.headline(health.board(health.score_days(daily)), health.levels(daily))
+    assert str(headline).startswith("Nothing stands out")
+    assert str(headline).endswith("No level moved clearly against 8 weeks before.")
