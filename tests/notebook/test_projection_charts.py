@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 import plotly.io
@@ -41,7 +42,7 @@ def alone(frame: DataFrame) -> DataFrame:
 
 
 def money_of(frame: DataFrame, dollars: float = 0.1) -> DataFrame:
-    """Return money of the install days of *frame*, in which each player's day brings as many *dollars*."""
+    """Return money of the install days of *frame*, in which each player's day brings *dollars*, a tenth more or less by install day."""
     known = frame[frame["returned"].notna()]
     back = known["timestamp"] + pd.to_timedelta(known["age"].astype("int64"), unit="D")
     first = frame.groupby(["timestamp", *dimension_columns(frame)], observed=True)["installs"].max().reset_index()
@@ -49,7 +50,8 @@ def money_of(frame: DataFrame, dollars: float = 0.1) -> DataFrame:
     days.append(known.assign(day=back, players=known["returned"]))
     cells = pd.concat([each[[*dimension_columns(frame), "timestamp", "day", "players"]] for each in days])
     installed = pd.Categorical(cells["timestamp"].dt.strftime("%Y-%m-%d"))
-    money = cells.assign(installed_on=installed, revenue=dollars * cells["players"].astype("float64"))
+    worth = dollars * (1 + 0.1 * np.sin(cells["timestamp"].dt.day.to_numpy()))
+    money = cells.assign(installed_on=installed, revenue=worth * cells["players"].astype("float64"))
     money = money.drop(columns="timestamp").rename(columns={"day": "timestamp", "players": "user_unique"})
     money.attrs = {}
     return money
