@@ -291,9 +291,8 @@ def _at_age(cost: DataFrame, earned: DataFrame, keys: list[str], age: int, lates
 def _by_day(rows: DataFrame, keys: list[str], name: str) -> DataFrame:
     """Return the sums of *name* with a row for each group of *keys*, in their order, and a column for each day."""
     group = rows.groupby(keys, dropna=False, sort=False).ngroup() if keys else Series(0, index=rows.index)
-    return rows.assign(group=group).pivot_table(
-        index="group", columns="timestamp", values=name, aggfunc="sum", fill_value=0.0
-    )
+    table = rows.assign(group=group, value=rows[name].astype("float64"))
+    return table.pivot_table(index="group", columns="timestamp", values="value", aggfunc="sum", fill_value=0.0)
 
 
 def _correlated(rows: DataFrame, value: str, rank: str) -> dict[str, Any]:
