@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from gamelens.analysis.claims import Claim, Direction, clear_claims, direction_of, sentences
+from gamelens.analysis.claims import Claim, Direction, clear_claims, direction_of, paragraph, sentences
 
 
 @pytest.mark.parametrize(
@@ -45,3 +45,10 @@ def test_only_claims_with_a_direction_are_told() -> None:
     assert [claim.direction for claim in clear_claims(claims)] == ["lower", "higher"]
     assert sentences(claims, otherwise="Nothing.") == "It is lower. It is higher."
     assert sentences(claims[1:3], otherwise="Nothing.") == "Nothing."
+
+
+def test_a_paragraph_has_each_sentence_once() -> None:
+    """Two claims with the same words are one sentence."""
+    said = [Claim(kind=kind, direction="unknown", text="Nothing was earned.") for kind in "ab"]
+    assert paragraph(said) == "Nothing was earned."
+    assert paragraph([]) == ""

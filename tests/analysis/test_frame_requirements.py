@@ -27,8 +27,8 @@ from support.query_arguments import given
 from support.tidy_frames import tidy_frame
 
 PLAYER_METRICS = ("revenue", "ilrd_revenue", "user_unique", "paying_users", "ad_impressions_count")
-NOT_JUDGED: Final[dict[str, set[str]]] = {"health.score_days": {"restatements"}}
-"""Arguments that are frames of the client and no answers to a query."""
+NOT_JUDGED: Final[dict[str, set[str]]] = {"health.score_days": {"restatements"}, "claims.of": {"result"}}
+"""Arguments that are frames of the client, or of any analysis, and no answers to a query."""
 EVERY = {"day": "D", "week": "7D", "month": "MS"}
 
 

@@ -13,6 +13,7 @@ from pandas import DataFrame
 
 from gamelens.analysis import retention
 from gamelens.errors import BadQuery
+from gamelens.receipts import Receipt
 from gamelens.simulator import fit_retention as population
 from support.retention_frames import expected_frame, frame_of
 
@@ -244,7 +245,7 @@ class TestEveryResult:
 
     def test_the_receipt_is_handed_on(self, casual: DataFrame, answer: Analysis) -> None:
         """The result carries the receipt of the frame."""
-        assert answer(casual, None).attrs == casual.attrs
+        assert Receipt.of(answer(casual, None).attrs) == Receipt.of(casual.attrs)
 
     def test_the_frame_given_stays_as_it_was(self, casual: DataFrame, answer: Analysis) -> None:
         """The given frame is not changed."""

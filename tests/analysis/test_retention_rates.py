@@ -9,6 +9,7 @@ from pandas import DataFrame
 
 from gamelens.analysis import retention
 from gamelens.errors import BadQuery
+from gamelens.receipts import Receipt
 
 FIRST_DAY = pd.Timestamp("2026-11-01", tz="UTC")
 
@@ -113,4 +114,4 @@ def test_the_frame_given_stays_as_it_was(cohorts: DataFrame) -> None:
 
 def test_the_receipt_is_handed_on(cohorts: DataFrame) -> None:
     """The curve carries the receipt of the frame."""
-    assert retention.average_curve(cohorts).attrs == cohorts.attrs
+    assert Receipt.of(retention.average_curve(cohorts).attrs) == Receipt.of(cohorts.attrs)

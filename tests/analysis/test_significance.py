@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from gamelens.analysis.significance import always_valid_half_width, false_discovery, holm, two_sided
+from gamelens.analysis.significance import always_valid_half_width, difference_of, false_discovery, holm, two_sided
 
 
 def test_q_is_what_scipy_says() -> None:
@@ -75,3 +75,8 @@ def test_without_an_error_or_a_scale_nothing_is_known() -> None:
     assert np.isnan(always_valid_half_width(float("nan"), 1.0))
     assert always_valid_half_width(0.0, 1.0) == 0
     assert always_valid_half_width(1.0, 0.0) == np.inf
+
+
+def test_the_difference_of_two_estimates_adds_their_errors() -> None:
+    """Symmetric intervals of 3 and 4 give one of 5."""
+    assert difference_of((10.0, 7.0, 13.0), (2.0, -2.0, 6.0)) == (8.0, 3.0, 13.0)

@@ -16,6 +16,7 @@ from pandas import DataFrame
 from gamelens import dim
 from gamelens.analysis import ads, decomposition, experiments, retention, revenue
 from gamelens.analysis.claims import Claim
+from gamelens.analysis.claims.findings import Finding, findings_of
 from gamelens.analysis.tidy_frames import display_values
 from gamelens.client.sync_client import Client
 
@@ -24,10 +25,10 @@ EVERY_BUILD: Final = "last 60 complete days"
 """Days in which each build has two weeks of install days, or nearly: the demo has no more."""
 AGES: Final = [1, 2, 3, 4, 5, 6, 7, 14, 21, 28]
 HORIZON: Final = 90
+Said = Claim | Finding
 DECIDES: Final = ["D7 retention", "conversion"]
 COUNTED: Final = {
     "arms_claim",
-    "change_claim",
     "concentration_claim",
     "definitions_claim",
     "earned_claim",
@@ -41,7 +42,7 @@ COUNTED: Final = {
     "source_claims",
     "unknown_networks",
 }
-"""Functions whose claims are counts or plans: `analysis/test_counted_claims.py` holds them to sums by hand."""
+"""Functions whose claims are counts or plans: `analysis` has their tests, held to sums by hand."""
 
 
 @dataclass
@@ -54,7 +55,7 @@ class Page:
             sums over all populations.
     """
 
-    claims: list[Claim] = field(default_factory=list)
+    claims: list[Said] = field(default_factory=list)
     sums: dict[str, DataFrame] = field(default_factory=dict)
 
     def note(self, kind: str, frame: DataFrame, by: str, part: str, whole: str | float) -> None:
@@ -75,7 +76,7 @@ def page_of(lens: Client, *, draws: int = 200) -> Page:
     return page
 
 
-def _of_ads(lens: Client, page: Page) -> Iterator[Claim]:
+def _of_ads(lens: Client, page: Page) -> Iterator[Said]:
     """Yield the claims of notebook 01."""
     metrics = ["ilrd_revenue", "revenue", "user_unique", "session_unique", "ad_impressions_count"]
     daily = lens.query(metrics, by="game", over=MONTH)
@@ -90,7 +91,7 @@ def _of_ads(lens: Client, page: Page) -> Iterator[Claim]:
     longer = lens.query("ecpm", by=["game", "ilrd_network_name", "country_code"], over=LONGER)
     before, after = decomposition.split_in_halves(ads.with_canonical_names(longer))
     segment = ["network", "country_code"]
-    yield from decomposition.price_claims(decomposition.price_changes(before, after, by=segment), by=segment)
+    yield from findings_of(decomposition.price_changes(before, after, by=segment))
     actions, by_sdk = (
         lens.query("event_count", by=["ad_action", name], over=MONTH, where=dim.category == "ads")
         for name in ("ad_type", "ad_sdk_name")
@@ -103,7 +104,7 @@ def _of_ads(lens: Client, page: Page) -> Iterator[Claim]:
     page.note("fill rate by network", ads.fill_rates(by_sdk, by="network"), "network", "shown", "requested")
 
 
-def _of_retention(lens: Client, page: Page, draws: int) -> Iterator[Claim]:
+def _of_retention(lens: Client, page: Page, draws: int) -> Iterator[Said]:
     """Yield the claims of notebook 02 that take its usual install days."""
     ret = lens.retention(AGES, by="game", over=INSTALLED)
     yield retention.day_range_claim(ret)
@@ -124,7 +125,7 @@ def _of_retention(lens: Client, page: Page, draws: int) -> Iterator[Claim]:
     page.note("lifetime value by game", values[values["age"] == HORIZON], "game", "ltv", 1.0)
 
 
-def _of_sources(lens: Client) -> Iterator[Claim]:
+def _of_sources(lens: Client) -> Iterator[Said]:
     """Yield the claims of notebook 02 about platforms, builds and publishers, over more install days."""
     platforms = lens.retention([1, 7], by=["game", "platform"], over=LONGER)
     yield from experiments.difference_claims(experiments.compare(platforms, arm="platform", by="game"))
@@ -137,7 +138,7 @@ def _of_sources(lens: Client) -> Iterator[Claim]:
     yield from experiments.difference_claims(compared)
 
 
-def _of_experiments(lens: Client) -> Iterator[Claim]:
+def _of_experiments(lens: Client) -> Iterator[Said]:
     """Yield the claims of notebook 05."""
     split = ["ab_id", "ab_variant_id"]
     installs = lens.query("new_users", by=split, over=LONGER)

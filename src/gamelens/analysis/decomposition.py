@@ -14,7 +14,7 @@ vanished loses its revenue as volume and mix. Null is a segment like any other.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -22,8 +22,7 @@ import pandas as pd
 from msgspec.structs import replace
 from pandas import DataFrame, Series
 
-from gamelens._text import format_number
-from gamelens.analysis.claims import Claim, Direction, direction_of
+from gamelens.analysis.claims.findings import Clause, Finding, direction_of, reads
 from gamelens.analysis.over_days import day_numbers, over_parts_of_week
 from gamelens.analysis.significance import LEVEL, holm
 from gamelens.analysis.tidy_frames import (
@@ -48,7 +47,6 @@ _DAILY: Final = replace(_REVENUE, every=("day",))
 KINDS: Final = ("kept", "new", "vanished")
 PARTS: Final = ("volume", "mix", "price")
 _WEEK: Final = 7
-_CHANGES: Final = result_of("decomposition.price_changes(before, after, by=...)", "ratio", "low", "high", "p_adjusted")
 _RESULT: Final = result_of("decomposition.decompose(before, after, by=...)", "before", "after", "change", *PARTS)
 
 
@@ -63,7 +61,7 @@ def decompose(before: DataFrame, after: DataFrame, by: By) -> DataFrame:
 
     Columns: *by* (category), kind (category: kept, new, vanished), before, after, change, volume, mix, price (float64,
     USD; change = volume + mix + price), volume_before, volume_after (Int64, impressions), segments (Int64, the finest
-    ones that the row consists of).
+    ones that the row consists of). Claims: "ad revenue change", of all rows.
     """
     keys = with_ids(before, by)
     cells = [*dict.fromkeys([*keys, *_shared_dimensions(before, after)])]
@@ -104,27 +102,33 @@ def dominant_effect(parts: DataFrame) -> str:
     return str(effects.abs().idxmax()) if effects.abs().max() > 0 else "none"
 
 
-@requires(parts=_RESULT)
-def change_claim(parts: DataFrame) -> Claim:
-    """Return how ad revenue changed between the periods of `decompose`, and by what.
-
-    Its size is the relative change, infinite if there was none before. Revenue is counted, not estimated, so the claim
-    has no interval; whether a price changed beyond what days differ by is for `price_claims`.
-    """
+@reads("decomposition.decompose")
+def _read_parts(parts: DataFrame, by: str | list[str]) -> Iterator[Finding]:
+    """Say how ad revenue changed, and by what. It is counted, so there is no interval: `price_changes` tests prices."""
     whole = total_change(parts).iloc[0]
     before, after, change = (float(whole[name]) for name in ("before", "after", "change"))
+    kind, case = "ad revenue change", "rose" if change > 0 else "fell" if change < 0 else "same"
     if not (before > 0 or after > 0):
-        return Claim(kind="ad revenue change", direction="unknown", unit="ratio", text="Nothing was earned.")
-    size = change / before if before > 0 else math.inf
-    share = f" ({format_number(size, 'change')})" if before > 0 else ""
+        yield Finding(kind=kind, case="nothing_earned", unit="ratio", judged="counted")
+        return
     effects = sorted(PARTS, key=lambda name: -abs(float(whole[name])))
-    first, *others = (f"{name} {_signed_money(float(whole[name]))}" for name in effects)
-    text = f"Ad revenue went from {format_number(before, 'money')} to {format_number(after, 'money')}{share}."
-    text += f" The largest effect is {first}, beside {' and '.join(others)}"
-    segments = int(whole.get("segments", len(parts)))
-    text += f", compared within {format_number(segments, 'count')} segments." if segments > len(parts) else "."
-    direction: Direction = "higher" if change > 0 else "lower" if change < 0 else "no clear difference"
-    return Claim(kind="ad revenue change", direction=direction, size=size, unit="ratio", text=text)
+    clauses = [Clause(f"{name}_{'up' if whole[name] > 0 else 'down'}") for name in effects if whole[name]]
+    is_finer = int(whole["segments"]) > len(parts)
+    names = [by] if isinstance(by, str) else by
+    yield Finding(
+        kind=kind,
+        case="began" if not before > 0 else case,
+        direction="higher" if change > 0 else "lower" if change < 0 else "no clear difference",
+        size=change / before if before > 0 else math.inf,
+        unit="ratio",
+        judged="counted",
+        numbers={
+            **{name: float(whole[name]) for name in ("before", "after", "change", *PARTS)},
+            "by": "segment" if is_finer or len(names) > 1 else names[0],
+            "segments": int(whole["segments"]) if is_finer else None,
+            "effects": clauses,
+        },
+    )
 
 
 @requires(frame=replace(_REVENUE, every=("day",), takes_top=True, takes_rest=True, takes_gaps=True))
@@ -167,7 +171,7 @@ def price_changes(before: DataFrame, after: DataFrame, by: By, *, within: By | N
     (later price as a multiple of the earlier one), low, high (its interval: 95 %, of changes with p_adjusted below 0.05
     corrected for having been selected, Benjamini and Yekutieli 2005), p_value (corrected for the parts of the week),
     p_adjusted (Holm, for all segments), effect (USD, what the change of all days did to the later revenue; all
-    float64), volume (Int64, later impressions).
+    float64), volume (Int64, later impressions). Claims: "price", one a row.
     """
     keys = with_ids(before, by)
     inside = (
@@ -207,50 +211,38 @@ def price_changes(before: DataFrame, after: DataFrame, by: By, *, within: By | N
     return with_receipts_of(result, before, after)
 
 
-@requires(changes=_CHANGES)
-def price_claims(changes: DataFrame, by: By) -> list[Claim]:
-    """Return a claim on each segment whose price moved beyond chance, or one that none did.
-
-    *changes* is the frame of `price_changes`. kind is "price"; subject is the segment; size, low and high are ratios of
-    the later price to the earlier one.
-    """
-    names = [by] if isinstance(by, str) else list(by)
-    moved = changes[changes["p_adjusted"] < LEVEL]
-    if changes["p_value"].isna().all():
-        text = "Too few days have impressions to tell whether prices changed."
-        return [Claim(kind="price", direction="unknown", text=text)]
-    if moved.empty:
-        text = "No price is seen to have changed, like for like, beyond what days differ by."
-        return [Claim(kind="price", direction="no clear difference", text=text)]
-    return [
-        Claim(
+@reads("decomposition.price_changes", row_by_row=True)
+def _read_prices(changes: DataFrame, by: str | list[str]) -> Iterator[Finding]:
+    """Say of each segment how its price changed; it is clear if it stays so after the correction for all of them."""
+    names = [by] if isinstance(by, str) else by
+    if changes.empty:
+        yield Finding(kind="price", case="none_known", unit="ratio")
+    for name, row in zip(series_names(changes, names), changes.to_dict("records"), strict=True):
+        is_moved = row["p_adjusted"] < LEVEL
+        side = direction_of(row["low"], row["high"], neutral=1.0)
+        direction = side if is_moved or side == "unknown" else "no clear difference"
+        part = row["days_of_week"]
+        yield Finding(
             kind="price",
+            case=direction.replace(" ", "_"),
             subject={key: str(row[key]) for key in names if pd.notna(row[key])},
-            direction=direction_of(row["low"], row["high"], neutral=1.0),
+            direction=direction,
             size=row["ratio"],
             low=row["low"],
             high=row["high"],
             unit="ratio",
-            text=(
-                f"{name} pays {row['ratio'] - 1:+.0%} for the same impressions{_on(row['days_of_week'])} "
-                f"(95% interval {row['low'] - 1:+.0%} to {row['high'] - 1:+.0%}): "
-                f"{format_number(row['effect'], 'money')} of the change."
-            ),
+            judged="days",
+            numbers={
+                "name": name,
+                "days_of_week": None if part == "all days" else part,
+                "effect": row["effect"],
+                "p_adjusted": row["p_adjusted"],
+            },
         )
-        for name, row in zip(series_names(moved, names), moved.to_dict("records"), strict=True)
-    ]
 
 
 def _shared_dimensions(before: DataFrame, after: DataFrame) -> list[str]:
     return [name for name in dimension_columns(before) if name in after]
-
-
-def _on(days_of_week: str) -> str:
-    return "" if days_of_week == "all days" else f" on {days_of_week}"
-
-
-def _signed_money(dollars: float) -> str:
-    return f"{'+' if dollars > 0 else ''}{format_number(dollars, 'money')}"
 
 
 def _period_sums(frame: DataFrame, by: By, name: str) -> DataFrame:

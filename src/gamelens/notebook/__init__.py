@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from gamelens.notebook import charts, widgets
     from gamelens.notebook.health_check import check_health
-    from gamelens.notebook.sentences import key_numbers, say
+    from gamelens.notebook.sentences import conclusions, key_numbers, say
 
-__all__ = ["charts", "check_health", "key_numbers", "say", "widgets"]
+__all__ = ["charts", "check_health", "conclusions", "key_numbers", "say", "widgets"]
 
 _HOME = {
     "check_health": "gamelens.notebook.health_check",
+    "conclusions": "gamelens.notebook.sentences",
     "key_numbers": "gamelens.notebook.sentences",
     "say": "gamelens.notebook.sentences",
 }

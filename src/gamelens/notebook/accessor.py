@@ -11,15 +11,16 @@ import pandas as pd
 from msgspec import UNSET
 from pandas import DataFrame
 
-from gamelens.analysis import totals
+from gamelens.analysis import claims, totals
 from gamelens.analysis.retention.retention_rates import average_curve, cohort_matrix, is_retention_frame
 from gamelens.analysis.tidy_frames import label_columns, series_names, value_columns, with_receipts_of
 from gamelens.errors import BadQuery
-from gamelens.notebook import receipt_text
+from gamelens.notebook import receipt_text, sentences
 from gamelens.notebook.tables.frame_table import MOST_ROWS, REPORT, FrameTable, show_sources, show_tables
 from gamelens.receipts import Receipt
 
 if TYPE_CHECKING:
+    from IPython.display import Markdown
     from plotly.graph_objects import Figure
 
 
@@ -48,7 +49,9 @@ class Lens:
         self._frame = frame
 
     def __repr__(self) -> str:
-        return f"<lens on {len(self._frame)} rows: explain(), table(), wide(), matrix(), total(), plot()>"
+        return (
+            f"<lens on {len(self._frame)} rows: explain(), say(), claims(), table(), wide(), matrix(), total(), plot()>"
+        )
 
     def explain(self) -> str:
         """Return the receipt in words: the query, how it was answered and what is missing.
@@ -81,6 +84,28 @@ class Lens:
         """
         drawn = (bars,) if isinstance(bars, str) else tuple(bars)
         return FrameTable(self._frame, rows=rows, total=total, bars=drawn)
+
+    def claims(self) -> DataFrame:
+        """Return what the result of an analysis says, with a row for each sentence (`analysis.claims.of`).
+
+        Raises:
+            BadQuery: the frame is no result of an analysis, or lacks rows or columns of it.
+        """
+        return claims.of(self._frame)
+
+    def say(self, *kinds: str) -> Markdown:
+        """Return what the result of an analysis says, as sentences in Markdown.
+
+        Of many claims of a kind the clear ones are said, and a line counts the others: `claims()` has all of them. The
+        last line says how they were judged.
+
+        Args:
+            kinds: the kinds of claims to say, by default all.
+
+        Raises:
+            BadQuery: the frame is no result of an analysis, lacks rows or columns of it, or has no claims of a kind.
+        """
+        return sentences.spoken(self._frame, kinds)
 
     def wide(self, value: str | None = None) -> DataFrame:
         """Return `timestamp` and one column for each value of the dimensions, the largest first.

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from string import Formatter
 from typing import TYPE_CHECKING, Any, Final
 
 import pandas as pd
 
-from gamelens._text import NumberKind, format_number
+from gamelens._text import NumberKind, escape_markdown, format_number
 from gamelens.analysis.claims import KeyNumber
+from gamelens.analysis.claims.findings import findings_of
+from gamelens.analysis.claims.templates import judged_of
+from gamelens.analysis.claims.templates import spoken as claims_spoken
+from gamelens.errors import BadQuery
 from gamelens.notebook.labels import Kind, day, period_text, text_of
 from gamelens.receipts import Receipt
 
@@ -17,6 +21,7 @@ if TYPE_CHECKING:
     from IPython.display import Markdown
     from pandas import DataFrame
 
+_LIST_FROM: Final = 3
 _KINDS: Final[dict[str, Kind]] = {"money": "money", "share": "share", "count": "count", "number": "number"}
 
 
@@ -32,6 +37,48 @@ def say(sentence: str, /, **values: Any) -> Markdown:
     return Markdown(  # type: ignore[no-untyped-call]
         _SentenceFormatter().vformat(sentence, (), values)
     )
+
+
+def spoken(result: DataFrame, kinds: Sequence[str] = ()) -> Markdown:
+    """Return what *result* says of *kinds*, by default of all, as a paragraph or a list, and how it was judged.
+
+    Raises:
+        BadQuery: it is no result of an analysis, or none of its claims is of that kind.
+    """
+    from IPython.display import Markdown
+
+    found = findings_of(result)
+    known = dict.fromkeys(finding.kind for finding in found)
+    if unknown := [kind for kind in kinds if kind not in known]:
+        raise BadQuery("kinds", unknown[0], "is no kind of claim of this result", [*known])
+    wanted = [finding for finding in found if not kinds or finding.kind in kinds]
+    lines = claims_spoken(wanted, escape=escape_markdown)
+    judged = " ".join(dict.fromkeys(filter(None, judged_of(wanted))))
+    text = " ".join(lines) if len(lines) < _LIST_FROM else "\n".join(f"- {line}" for line in lines)
+    return Markdown(_escape_dollars(f"{text}\n\n*{judged}*" if judged else text))  # type: ignore[no-untyped-call]
+
+
+def conclusions(*results: DataFrame | str) -> Markdown:
+    """Return what several results say as one list in Markdown, each sentence once.
+
+    Args:
+        results: results of analyses, rows of their claims (`result.lens.claims()`), or sentences in plain text.
+
+    Raises:
+        BadQuery: a frame is neither of these.
+    """
+    from IPython.display import Markdown
+
+    lines: list[str] = []
+    for result in results:
+        if isinstance(result, str):
+            lines.append(escape_markdown(result))
+        elif "how_judged" in result:
+            lines += map(escape_markdown, result["text"])
+        else:
+            lines += claims_spoken(findings_of(result), escape=escape_markdown)
+    text = "\n".join(f"- {line}" for line in dict.fromkeys(lines))
+    return Markdown(_escape_dollars(text))  # type: ignore[no-untyped-call]
 
 
 def key_numbers(frame: DataFrame, numbers: Iterable[KeyNumber]) -> Markdown:

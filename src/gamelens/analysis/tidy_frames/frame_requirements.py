@@ -25,6 +25,7 @@ from pandas import DataFrame
 from gamelens.analysis.tidy_frames.frame_columns import dimension_columns, label_columns
 from gamelens.analysis.tidy_frames.frame_periods import days_text, part_of_length, visible_every, visible_period
 from gamelens.analysis.tidy_frames.query_text import interval_text, query_text
+from gamelens.analysis.tidy_frames.results import as_result
 from gamelens.catalog import METRICS, service_metrics
 from gamelens.errors import BadQuery
 from gamelens.receipts import QueryRecord, Receipt
@@ -131,7 +132,11 @@ def requires(
                 case = _Case(arguments[since[0]], frames[since[0]], by)
                 _judge_beginning(name, since, case, arguments[since[1]])
             with _extra_named(name):
-                return function(*bound.args, **bound.kwargs)
+                result = function(*bound.args, **bound.kwargs)
+            if isinstance(result, DataFrame) and not any(result is value for value in arguments.values()):
+                bound.apply_defaults()
+                as_result(result, name, bound.arguments)
+            return result
 
         vars(judged)[_DECLARED] = frames
         return judged

@@ -8,17 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from typing import Literal
 
 import msgspec
-import pandas as pd
 
-from gamelens._text import NumberKind
-
-__all__ = ["Claim", "Direction", "KeyNumber", "clear_claims", "direction_of", "paragraph", "sentences"]
-
-Direction = Literal["higher", "lower", "no clear difference", "unknown"]
-"""The reading of an interval of a difference."""
+from gamelens.analysis.claims.findings import Direction
 
 
 class Claim(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,51 +40,6 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
 
     def __str__(self) -> str:
         return self.text
-
-
-class KeyNumber(msgspec.Struct, frozen=True):
-    """One number for the top of a page.
-
-    Attributes:
-        name: what it is, plain text.
-        value: the number.
-        kind: how it is written: "money", "share", "count" or "number".
-        low, high: bounds of its 95 % interval, NaN for a number that is counted.
-        change: its change as a ratio, 0.05 is 5 % more, NaN if it is not compared.
-        change_low, change_high: bounds of the 95 % interval of the change, NaN if both sides are counted.
-    """
-
-    name: str
-    value: float
-    kind: NumberKind = "number"
-    low: float = math.nan
-    high: float = math.nan
-    change: float = math.nan
-    change_low: float = math.nan
-    change_high: float = math.nan
-
-    @classmethod
-    def of(cls, claim: Claim, name: str, kind: NumberKind = "number") -> KeyNumber:
-        """Return the level that *claim* states, with its interval."""
-        return cls(name, claim.size, kind, claim.low, claim.high)
-
-    @classmethod
-    def compared(cls, name: str, value: float, before: float, kind: NumberKind = "number") -> KeyNumber:
-        """Return a counted *value* with its change from *before*.
-
-        The change is unknown where *before* is not above 0.
-        """
-        is_known = not (pd.isna(value) or pd.isna(before)) and before > 0
-        return cls(name, value, kind, change=float(value / before - 1) if is_known else math.nan)
-
-
-def direction_of(low: float, high: float, *, neutral: float = 0.0) -> Direction:
-    """Return the direction that an interval carries, compared with *neutral*."""
-    if math.isnan(low) or math.isnan(high):
-        return "unknown"
-    if low > neutral:
-        return "higher"
-    return "lower" if high < neutral else "no clear difference"
 
 
 def clear_claims(claims: Iterable[Claim]) -> list[Claim]:

@@ -1,0 +1,12 @@
+"""Results in words: what a result says as rows, and the sentences of these rows.
+
+`of(result)` is a frame of claims, `words.toml` has the templates. Readers stand beside the analyses they read; open
+`findings` first.
+"""
+
+from gamelens.analysis.claims.claim import Claim, clear_claims, paragraph, sentences
+from gamelens.analysis.claims.claims_frame import of
+from gamelens.analysis.claims.findings import Direction, direction_of
+from gamelens.analysis.claims.key_numbers import KeyNumber
+
+__all__ = ["Claim", "Direction", "KeyNumber", "clear_claims", "direction_of", "of", "paragraph", "sentences"]

@@ -1,0 +1,60 @@
+"""The claims of a result as a frame."""
+
+from __future__ import annotations
+
+from typing import Any, Final, get_args
+
+import pandas as pd
+from pandas import DataFrame
+
+from gamelens.analysis.claims.findings import Clause, Direction, Finding, findings_of
+from gamelens.analysis.claims.templates import judged_of, sentences_of
+from gamelens.analysis.tidy_frames import with_receipts_of
+
+_COLUMNS: Final = ("kind", "case", "subject", "direction", "size", "low", "high", "unit", "how_judged", "text")
+
+
+def of(result: DataFrame) -> DataFrame:
+    """Return what *result* says, with a row for each sentence.
+
+    *result* is the frame of an analysis. `result.lens.claims()` is the same, and `result.lens.say()` shows the
+    sentences.
+
+    Columns: kind (text: the question, such as "price"), case (text: which of its sentences), subject (text: the segment
+    it is about, "" for the whole), direction (category: higher, lower, no clear difference, unknown), size, low, high
+    (float64: the estimate and its interval, NaN if there is none), unit (text, of size), how_judged, text (text), and
+    then every number and name that the sentence uses, as the result has it; NA in the rows of other sentences.
+
+    Raises:
+        BadQuery: it is no result of an analysis, or rows or columns were taken from it that its sentences need.
+    """
+    findings = findings_of(result)
+    texts, judged = sentences_of(findings), judged_of(findings)
+    rows = [_row(*three) for three in zip(findings, judged, texts, strict=True)]
+    frame = DataFrame(rows, columns=[*dict.fromkeys([*_COLUMNS, *(name for row in rows for name in row)])])
+    numbers = dict.fromkeys(("size", "low", "high"), "float64")
+    texts_of = dict.fromkeys(("kind", "case", "subject", "unit", "how_judged", "text"), "str")
+    frame = frame.astype({**numbers, **texts_of})
+    frame["direction"] = pd.Categorical(frame["direction"], categories=list(get_args(Direction)))
+    return with_receipts_of(frame, result)
+
+
+def _row(finding: Finding, judged: str, text: str) -> dict[str, Any]:
+    row: dict[str, Any] = {
+        "kind": finding.kind,
+        "case": finding.case,
+        "subject": ", ".join(finding.subject.values()),
+        "direction": finding.direction,
+        "size": finding.size,
+        "low": finding.low,
+        "high": finding.high,
+        "unit": finding.unit,
+        "how_judged": judged,
+        "text": text,
+    }
+    used = {name: value for name, value in finding.fields.items() if name not in row and not _has_clauses(value)}
+    return row | {name: ", ".join(value) if isinstance(value, (list, tuple)) else value for name, value in used.items()}
+
+
+def _has_clauses(value: Any) -> bool:
+    return isinstance(value, (list, tuple)) and any(isinstance(one, Clause) for one in value)

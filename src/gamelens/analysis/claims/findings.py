@@ -1,0 +1,134 @@
+"""What a result says: the judgement behind each sentence, found by the reader of the analysis that made it.
+
+A reader judges and never words. It stands beside its analysis:
+
+    @reads("ads.concentration")
+    def read_concentration(measured: DataFrame) -> Iterator[Finding]: ...
+
+An argument of the analysis that the reader names as well, such as *by*, is passed on. `templates` words and never
+judges.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from importlib import import_module
+from typing import Any, Final, Literal
+
+import msgspec
+from pandas import DataFrame
+
+from gamelens.analysis.tidy_frames.results import ResultRecord
+from gamelens.errors import BadQuery
+
+Direction = Literal["higher", "lower", "no clear difference", "unknown"]
+"""The reading of an interval of a difference."""
+
+Judgement = Literal["days", "players", "counted", "planned", "model"]
+"""How a finding was judged; `words.toml` has the sentence for each."""
+
+
+class Clause(msgspec.Struct, frozen=True):
+    """A part of a sentence with a template of its own.
+
+    Attributes:
+        case: the template, of the kind of its finding.
+        numbers: its fields beside those of the finding.
+    """
+
+    case: str
+    numbers: Mapping[str, Any] = {}
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
+    """One statement about the data, before it is put in words.
+
+    Attributes:
+        kind: the question, for instance "price" or "retention drift"; a table of `words.toml`.
+        case: the template of that table which says it.
+        subject: the segment it is about, by dimension: {"network": "Unity", "country_code": "BR"}. Empty for the whole.
+        direction: how the subject compares with what the words name. "no clear difference" if the interval holds both
+            signs, "unknown" if the data cannot say, or if the words compare nothing (a level).
+        size: the estimated difference in *unit*, NaN if no number was estimated.
+        low, high: bounds of its interval, NaN like *size*.
+        unit: the unit of *size*: "ratio", "share", "USD", "players" or the measure's own. Shares and their differences
+            are fractions of 1.
+        judged: how it was judged, None if nothing was.
+        numbers: what the template may name, as the result has it: names, numbers and their bounds (`x_low`, `x_high`),
+            and clauses.
+    """
+
+    kind: str
+    case: str
+    subject: Mapping[str, str] = {}
+    direction: Direction = "unknown"
+    size: float = math.nan
+    low: float = math.nan
+    high: float = math.nan
+    unit: str = ""
+    judged: Judgement | None = None
+    numbers: Mapping[str, Any] = {}
+
+    @property
+    def is_clear(self) -> bool:
+        """Whether it carries a direction."""
+        return self.direction in ("higher", "lower")
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """All that the template may name."""
+        own = {name: getattr(self, name) for name in ("size", "low", "high", "unit", "direction")}
+        return own | dict(self.subject) | dict(self.numbers)
+
+
+Reader = Callable[..., Iterator[Finding]]
+_READERS: Final[dict[str, tuple[Reader, Sequence[str], bool]]] = {}
+
+
+def reads(analysis: str, *, row_by_row: bool = False) -> Callable[[Reader], Reader]:
+    """Declare a function as the reader of the results of *analysis*, such as "ads.concentration".
+
+    Args:
+        analysis: the public name of the analysis.
+        row_by_row: whether each finding is about one row, so that a part of the result may be read too.
+    """
+
+    def declare(reader: Reader) -> Reader:
+        _READERS[analysis] = reader, [*inspect.signature(reader).parameters][1:], row_by_row
+        return reader
+
+    return declare
+
+
+def findings_of(result: DataFrame) -> list[Finding]:
+    """Return what *result* says, in the order of its sentences.
+
+    Raises:
+        BadQuery: it is no result of an analysis, or no longer what the analysis returned.
+    """
+    record = ResultRecord.of(result.attrs)
+    if record is None:
+        raise BadQuery("frame", [*map(str, result.columns)], "is no result of an analysis that has claims")
+    topic = record.name.partition(".")[0]
+    if record.name not in _READERS and topic in import_module("gamelens.analysis").__all__:
+        import_module(f"gamelens.analysis.{topic}")
+    if record.name not in _READERS:
+        raise BadQuery("frame", record.name, "is a result without claims", sorted(_READERS))
+    reader, names, row_by_row = _READERS[record.name]
+    if missing := [name for name in record.columns if name not in result]:
+        raise BadQuery("frame", missing, f"were taken from the result of {record.name}: ask before they are")
+    if not row_by_row and len(result) != record.rows:
+        rule = f"are left of the result of {record.name}, whose claims are about all of them"
+        raise BadQuery("frame", f"{len(result):,} of {record.rows:,} rows", rule)
+    return [*reader(result, **{name: record.arguments[name] for name in names if name in record.arguments})]
+
+
+def direction_of(low: float, high: float, *, neutral: float = 0.0) -> Direction:
+    """Return the direction that an interval carries, compared with *neutral*."""
+    if math.isnan(low) or math.isnan(high):
+        return "unknown"
+    if low > neutral:
+        return "higher"
+    return "lower" if high < neutral else "no clear difference"

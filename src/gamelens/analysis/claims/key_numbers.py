@@ -1,0 +1,47 @@
+"""Key numbers: those at the top of a page."""
+
+from __future__ import annotations
+
+import math
+
+import msgspec
+import pandas as pd
+
+from gamelens._text import NumberKind
+from gamelens.analysis.claims.claim import Claim
+
+
+class KeyNumber(msgspec.Struct, frozen=True):
+    """One number for the top of a page.
+
+    Attributes:
+        name: what it is, plain text.
+        value: the number.
+        kind: how it is written: "money", "share", "count" or "number".
+        low, high: bounds of its 95 % interval, NaN for a number that is counted.
+        change: its change as a ratio, 0.05 is 5 % more, NaN if it is not compared.
+        change_low, change_high: bounds of the 95 % interval of the change, NaN if both sides are counted.
+    """
+
+    name: str
+    value: float
+    kind: NumberKind = "number"
+    low: float = math.nan
+    high: float = math.nan
+    change: float = math.nan
+    change_low: float = math.nan
+    change_high: float = math.nan
+
+    @classmethod
+    def of(cls, claim: Claim, name: str, kind: NumberKind = "number") -> KeyNumber:
+        """Return the level that *claim* states, with its interval."""
+        return cls(name, claim.size, kind, claim.low, claim.high)
+
+    @classmethod
+    def compared(cls, name: str, value: float, before: float, kind: NumberKind = "number") -> KeyNumber:
+        """Return a counted *value* with its change from *before*.
+
+        The change is unknown where *before* is not above 0.
+        """
+        is_known = not (pd.isna(value) or pd.isna(before)) and before > 0
+        return cls(name, value, kind, change=float(value / before - 1) if is_known else math.nan)

@@ -1,0 +1,380 @@
+"""Sentences from findings: the templates of `words.toml` and the one renderer of them.
+
+A template has four forms. `{name}` is a field of the finding; `{name:money}` writes it so; `{days|day|days}` is a
+number with its word; `[, at {ecpm:money}]` is left out where a field in it is unknown. There are no conditions: another
+wording is another case of the kind.
+
+Written by hand, since the templates of the standard library and of Jinja know neither units nor intervals, and a file
+of words must not run code.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+import tomllib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import date
+from functools import lru_cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from gamelens._text import one_line, shortened
+from gamelens.analysis.claims.findings import Clause, Finding
+from gamelens.errors import BadQuery
+
+Words = dict[str, dict[str, Any]]
+
+WORDS_FILE: Final = "GAMELENS_WORDS"
+"""Environment variable with the path of a file of words of one's own."""
+COMMON: Final = "common"
+"""The table of the cases that every kind has."""
+OTHERS, NONE, NONE_KNOWN = "others", "none", "none_known"
+"""The cases of a kind for what is not clear: beside claims that are, without any, and if nothing is known."""
+_FEW: Final = 3
+_MOST_NAMED: Final = 4
+_LONGEST_NAME: Final = 60
+_HALF_OF_STEP: Final = 3.55  # a half-width gets one digit above this many steps, two below
+_TOKEN: Final = re.compile(r"\{(\w+)(?::(\w+))?(?:\|([^|{}]*)\|([^|{}]*))?\}|([\[\]])")
+_MONEY: Final = ("money", "amount", "signed_money")
+_PERCENT: Final = ("share", "change", "points", "ratio", "more", "size")
+_SPECS: Final = frozenset({*_MONEY, *_PERCENT, "count", "number", "value", "difference"})
+_OTHER_SPECS: Final = frozenset({"day", "p", "many", "start"})
+_BASE: Final = frozenset({"size", "low", "high", "unit", "direction"})
+
+
+class _Field(NamedTuple):
+    name: str
+    spec: str
+    one: str | None
+    several: str | None
+
+
+Parsed = tuple["str | _Field | Parsed", ...]
+
+
+@lru_cache
+def words() -> Words:
+    """Return the templates by kind and case: ours, with those of `GAMELENS_WORDS` laid over them.
+
+    Raises:
+        BadQuery: the file is missing, is no TOML, or has a kind, case, field or form that ours do not have.
+    """
+    built_in: Words = tomllib.loads(files("gamelens.analysis.claims").joinpath("words.toml").read_text("utf-8"))
+    path = os.environ.get(WORDS_FILE)
+    if not path:
+        return built_in
+    try:
+        theirs = tomllib.loads(Path(path).read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise BadQuery(WORDS_FILE, path, f"cannot be read as TOML: {error}") from None
+    for kind, table in theirs.items():
+        _check_table(kind, table, built_in)
+        built_in[kind] = built_in[kind] | table
+    return built_in
+
+
+def _check_table(kind: str, table: object, built_in: Words) -> None:
+    """Refuse a table of words that names what the built-in words do not."""
+    if kind not in built_in:
+        raise BadQuery(WORDS_FILE, kind, "is no kind of claim", sorted(built_in))
+    if not isinstance(table, dict):
+        raise BadQuery(WORDS_FILE, kind, "must be a table of cases")
+    for case, template in table.items():
+        if case not in built_in[kind]:
+            raise BadQuery(WORDS_FILE, case, f"is no case of {kind}", sorted(built_in[kind]))
+        if not isinstance(template, str):
+            raise BadQuery(WORDS_FILE, case, f"of {kind} must be text")
+        known = _BASE | {field.name for field in fields_of(parsed(str(built_in[kind][case])))}
+        for field in fields_of(parsed(template)):
+            if field.name not in known:
+                raise BadQuery(WORDS_FILE, field.name, f"is no field of {kind}, {case}", sorted(known))
+
+
+def sentences_of(findings: Sequence[Finding], *, escape: Callable[[str], str] = str) -> list[str]:
+    """Return the sentence of each finding.
+
+    Args:
+        findings: those of one result; numbers of one field have the same decimal places in all of them.
+        escape: how names are written, which come from outside, such as `escape_markdown`.
+    """
+    steps = _Steps(findings)
+    return [_Sentence(finding, steps, escape).text() for finding in findings]
+
+
+def spoken(findings: Sequence[Finding], *, escape: Callable[[str], str] = str) -> list[str]:
+    """Return the sentences to read, each once.
+
+    Of more than three claims of a kind they are the clear ones, and a line on the others where the kind has one.
+
+    Args:
+        findings: those of one result.
+        escape: as in `sentences_of`.
+    """
+    texts = sentences_of(findings, escape=escape)
+    lines: list[str] = []
+    for kind in dict.fromkeys(finding.kind for finding in findings):
+        own = [(finding, text) for finding, text in zip(findings, texts, strict=True) if finding.kind == kind]
+        clear = [text for finding, text in own if finding.is_clear]
+        if OTHERS not in words()[kind] or len(own) <= _FEW:
+            lines += [text for _, text in own]
+            continue
+        case = OTHERS if clear else NONE if any(it.direction != "unknown" for it, _ in own) else NONE_KNOWN
+        rest = Finding(kind=kind, case=case, numbers={"others": len(own) - len(clear)})
+        lines += clear + (sentences_of([rest]) if len(clear) < len(own) else [])
+    return [*dict.fromkeys(lines)]
+
+
+def judged_of(findings: Sequence[Finding]) -> list[str]:
+    """Return how each finding was judged, in words, "" where nothing was."""
+    texts = words()["judged"]
+    return ["" if finding.judged is None else str(texts[finding.judged]) for finding in findings]
+
+
+@lru_cache(maxsize=512)
+def parsed(template: str) -> Parsed:
+    """Return *template* as text, fields and optional parts.
+
+    Raises:
+        BadQuery: a bracket or brace has no partner, or a form is unknown.
+    """
+    levels: list[list[Any]] = [[]]
+    end = 0
+    for found in _TOKEN.finditer(template):
+        if between := template[end : found.start()]:
+            levels[-1].append(between)
+        end = found.end()
+        name, spec, one, several, bracket = found.groups()
+        if bracket == "[":
+            levels.append([])
+        elif bracket == "]" and len(levels) > 1:
+            part = tuple(levels.pop())
+            levels[-1].append(part)
+        elif name:
+            if not _is_spec(spec):
+                raise BadQuery("template", template, f"has an unknown form, {spec}", sorted(_SPECS | _OTHER_SPECS))
+            levels[-1].append(_Field(name, spec or "", one, several))
+        else:
+            levels.append([])  # refused below
+            break
+    rest = template[end:]
+    if len(levels) > 1 or set(rest) & set("{}[]") or any(set(it) & set("{}") for it in levels[0] if type(it) is str):
+        raise BadQuery("template", template, "has a brace or bracket without its partner")
+    return tuple([*levels[0], rest] if rest else levels[0])
+
+
+def fields_of(template: Parsed) -> Iterator[_Field]:
+    """Yield the fields of a template, also those of its optional parts."""
+    for part in template:
+        if isinstance(part, _Field):
+            yield part
+        elif not isinstance(part, str):
+            yield from fields_of(part)
+
+
+def _is_spec(spec: str | None) -> bool:
+    base = (spec or "count").removesuffix("_range").removesuffix("_interval")
+    return base in _SPECS or base in _OTHER_SPECS
+
+
+def _is_unknown(value: Any) -> bool:
+    if isinstance(value, (list, tuple)):
+        return not value
+    return value is None or value == "" or bool(pd.isna(value))
+
+
+class _Steps:
+    """The smallest step of each field, which all its numbers in one text share.
+
+    With an interval it is the power of ten that gives the usual half-width one or two digits; without, three digits of
+    the usual number, whole cents of money and a tenth of a percent of shares.
+    """
+
+    def __init__(self, findings: Sequence[Finding]) -> None:
+        self._findings = findings
+        self._known: dict[tuple[Any, ...], tuple[float | None, float]] = {}
+
+    def of(self, finding: Finding, name: str) -> tuple[float | None, float]:
+        """Return the step by the intervals of a field, None without any, and its usual size."""
+        named = str(words()[finding.kind].get("step_of_" + name, name))
+        fields = finding.fields
+        key = finding.kind, named, fields.get("unit"), fields.get("measure")
+        if key not in self._known:
+            same = [it.fields for it in self._findings if it.kind == finding.kind]
+            same = [it for it in same if (it.get("unit"), it.get("measure")) == key[2:]]
+            bounds = [bounds_of(it, named) for it in same]
+            halves = [(high - low) / 2 for low, high in bounds if math.isfinite(high - low) and high > low]
+            sizes = [abs(float(it[named])) for it in same if _is_number(it.get(named))]
+            sizes = [size for size in sizes if 0 < size < math.inf]
+            step = 10.0 ** math.floor(math.log10(float(np.median(halves)) / _HALF_OF_STEP)) if halves else None
+            self._known[key] = step, float(np.median(sizes)) if sizes else 1.0
+        return self._known[key]
+
+
+def bounds_of(fields: Mapping[str, Any], name: str) -> tuple[float, float]:
+    """Return the bounds of a field, *name*_low and *name*_high, those of `size` low and high; NaN without any."""
+    start = "" if name == "size" else f"{name}_"
+    low, high = (fields.get(f"{start}{side}") for side in ("low", "high"))
+    return (math.nan, math.nan) if low is None or high is None else (float(low), float(high))
+
+
+class _Sentence:
+    """One finding with what it takes to put it in words."""
+
+    def __init__(self, finding: Finding, steps: _Steps, escape: Callable[[str], str]) -> None:
+        self._finding, self._steps, self._escape = finding, steps, escape
+
+    def text(self) -> str:
+        return self._case(self._finding.case, self._finding.fields)
+
+    def _case(self, case: str, fields: Mapping[str, Any]) -> str:
+        table = words()[self._finding.kind]
+        template = parsed(str(table[case] if case in table else words()[COMMON][case]))
+        return "".join(self._parts(template, fields))
+
+    def _parts(self, template: Parsed, fields: Mapping[str, Any]) -> Iterator[str]:
+        for part in template:
+            if isinstance(part, str):
+                yield part
+            elif isinstance(part, _Field):
+                yield self._field(part, fields)
+            elif not any(_is_unknown(fields.get(field.name)) for field in fields_of(part)):
+                yield from self._parts(part, fields)
+
+    def _field(self, field: _Field, fields: Mapping[str, Any]) -> str:
+        value = fields[field.name]
+        if isinstance(value, (list, tuple)):
+            return self._listed(value, fields)
+        if _is_unknown(value):
+            return "n/a"
+        text = self._one(field, value, fields)
+        if field.one is not None:
+            text = f"{text} {field.one if value == 1 else field.several}"
+        return text
+
+    def _listed(self, values: Sequence[Any], fields: Mapping[str, Any]) -> str:
+        """Return names or clauses with commas and "and"."""
+        texts = [
+            self._case(it.case, {**fields, **it.numbers}) if isinstance(it, Clause) else self._name(str(it))
+            for it in values
+        ]
+        if len(texts) > _MOST_NAMED and not isinstance(values[0], Clause):
+            texts = [*texts[: _MOST_NAMED - 1], f"{len(texts) - _MOST_NAMED + 1} others"]
+        return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} and {texts[-1]}"
+
+    def _name(self, name: str) -> str:
+        return self._escape(shortened(one_line(name), _LONGEST_NAME))
+
+    def _one(self, field: _Field, value: Any, fields: Mapping[str, Any]) -> str:
+        spec = field.spec or ("number" if _is_number(value) else "name")
+        if field.one is not None and not field.spec:
+            spec = "count"
+        match spec:
+            case "name":
+                return self._name(str(value))
+            case "start":
+                text = str(value)
+                return self._name(text[:1].upper() + text[1:])
+            case "many":
+                return str(words()["plurals"].get(str(value), f"{value}s"))
+            case "day":
+                moment = pd.Timestamp(value) if not isinstance(value, date) else value
+                return f"{moment.day} {moment:%b %Y}"
+            case "p":
+                return "less than 0.001" if value < 0.001 else f"{value:.2g}"
+        if spec.endswith("_range"):
+            return self._range(field.name, spec.removesuffix("_range"), value, fields)
+        if spec.endswith("_interval"):
+            kind = spec.removesuffix("_interval")
+            text = self._number(field.name, kind, value, fields)
+            low, _ = bounds_of(fields, field.name)
+            return text if math.isnan(low) else f"{text} ({self._range(field.name, kind, value, fields)})"
+        return self._number(field.name, spec, value, fields)
+
+    def _number(self, name: str, spec: str, value: Any, fields: Mapping[str, Any]) -> str:
+        written = _Written.of(spec, fields, *self._steps.of(self._finding, name))
+        return f"{written.text(float(value))}{written.unit(float(value))}"
+
+    def _range(self, name: str, spec: str, value: Any, fields: Mapping[str, Any]) -> str:
+        written = _Written.of(spec, fields, *self._steps.of(self._finding, name))
+        low, high = bounds_of(fields, name)
+        if written.is_more and value < 1:
+            low, high = high, low
+        texts = [written.text(bound, is_bound=True, more=float(value)) for bound in (low, high)]
+        return f"{texts[0]} to {texts[1]}{'' if written.is_more else written.unit(1.0)}"
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
+
+
+class _Written(NamedTuple):
+    """How the numbers of a field are written."""
+
+    factor: float
+    shift: float
+    places: int
+    before: str
+    after: str
+    is_signed: bool
+    is_size: bool
+    is_more: bool
+    word: str
+
+    @classmethod
+    def of(cls, spec: str, fields: Mapping[str, Any], step: float | None, usual: float) -> _Written:
+        """Return the form *spec*; "value" and "difference" are those of the finding's own unit."""
+        unit = str(fields.get("unit", ""))
+        if spec == "value":
+            spec = {"share": "share", "USD": "money", "money": "money"}.get(unit, "number")
+        elif spec == "difference":
+            spec = {"share": "points", "USD": "signed_money", "money": "signed_money"}.get(unit, "signed")
+        is_percent = spec in _PERCENT
+        factor = 100.0 if is_percent else 1.0
+        if spec == "count":
+            places = 0
+        elif step is not None:
+            places = max(0, -round(math.log10(step * factor)))
+        elif is_percent:
+            places = 0 if spec in ("more", "ratio") else 1
+        elif spec in _MONEY:
+            places = 0 if usual >= 1_000 else 2 if usual >= 0.1 else 2 - math.floor(math.log10(usual))
+        else:
+            places = max(0, 2 - math.floor(math.log10(usual)))
+        return cls(
+            factor=factor,
+            shift=1.0 if spec in ("ratio", "more") else 0.0,
+            places=min(places, 6),
+            before="$" if spec in _MONEY else "",
+            after="%" if is_percent and spec != "points" else "",
+            is_signed=spec in ("change", "points", "signed_money", "signed", "ratio"),
+            is_size=spec in ("size", "amount"),
+            is_more=spec == "more",
+            word=" pp" if spec == "points" else "",
+        )
+
+    def text(self, value: float, *, is_bound: bool = False, more: float | None = None) -> str:
+        """Return a number without its unit's word. A bound is never rounded onto zero."""
+        if not math.isfinite(value):
+            return "n/a" if math.isnan(value) else "unbounded"
+        number = self.factor * (value - self.shift)
+        if self.is_size:
+            number = abs(number)
+        elif self.is_more:
+            number = abs(number) if more is None else number if more > 1 else -number
+        places = self.places
+        while is_bound and number and places < self.places + 2 and round(number, places) == 0:
+            places += 1
+        sign = "-" if round(number, places) < 0 else "+" if self.is_signed and round(number, places) > 0 else ""
+        return f"{sign}{self.before}{abs(number):,.{places}f}{self.after}"
+
+    def unit(self, value: float) -> str:
+        """Return the word after a number or range."""
+        if self.is_more:
+            return " more" if value > 1 else " less"
+        return self.word

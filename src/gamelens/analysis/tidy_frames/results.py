@@ -1,0 +1,48 @@
+"""The record of the analysis that made a frame, so that the frame can be put in words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+from pandas import DataFrame
+
+RESULT: Final = "gamelens.result"
+"""The record's name in `df.attrs`."""
+_PLAIN: Final = (str, int, float, bool, type(None))
+
+
+class ResultRecord(msgspec.Struct, frozen=True):
+    """The analysis that made a frame.
+
+    Attributes:
+        name: its public name, such as "ads.earnings".
+        arguments: its arguments that are text, numbers or lists of these, defaults included.
+        rows, columns: those of the frame that it returned.
+    """
+
+    name: str
+    arguments: dict[str, Any]
+    rows: int
+    columns: tuple[str, ...]
+
+    @classmethod
+    def of(cls, attrs: Mapping[Any, Any]) -> ResultRecord | None:
+        """Read the record from the `attrs` of a frame, None where it has none or another form."""
+        try:
+            return msgspec.convert(attrs.get(RESULT), cls)
+        except msgspec.ValidationError:
+            return None
+
+
+def as_result(frame: DataFrame, name: str, arguments: Mapping[str, Any]) -> DataFrame:
+    """Note in *frame* that the analysis *name* made it, and return it."""
+    plain = {
+        key: [*value] if isinstance(value, (list, tuple)) else value
+        for key, value in arguments.items()
+        if all(isinstance(one, _PLAIN) for one in (value if isinstance(value, (list, tuple)) else [value]))
+    }
+    record = ResultRecord(name, plain, len(frame), tuple(map(str, frame.columns)))
+    frame.attrs[RESULT] = msgspec.to_builtins(record)
+    return frame

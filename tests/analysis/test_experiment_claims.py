@@ -1,0 +1,79 @@
+"""Claims about experiments that count: arms, payers, the best arm and the reach."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from gamelens.analysis import experiments
+from gamelens.errors import BadQuery
+from gamelens.receipts import Receipt
+from support.retention_frames import frame_of
+from support.tidy_frames import tidy_frame
+
+STAMPS = pd.date_range("2026-11-01", periods=4, tz="UTC")
+
+
+def test_experiments_are_counted() -> None:
+    """Two experiments have 60 new players; without players none is named."""
+    sizes = tidy_frame(ab_id=["gate", "gate", "price"], ab_variant_id=["a", "b", "a"], players=[20, 30, 10])
+    claim = experiments.arms_claim(sizes)
+    assert claim.text == "2 experiments with new players in this period, 60 in all: gate, price."
+    assert experiments.arms_claim(sizes[:0]).direction == "unknown"
+
+
+def test_payers_are_counted() -> None:
+    """Three of a hundred players paid, 15 dollars in all."""
+    conversions = tidy_frame(players=[60, 40], successes=[2, 1])
+    money = tidy_frame(players=[60, 40], money=[10.0, 5.0])
+    claim = experiments.payers_claim(conversions, money)
+    assert (claim.size, claim.text) == (0.03, "3 of 100 players have paid, $15.00 in all: revenue rests on them.")
+    assert experiments.payers_claim(conversions[:0], money[:0]).direction == "unknown"
+
+
+@pytest.mark.parametrize(("chance", "direction"), [(0.99, "higher"), (0.80, "no clear difference")])
+def test_the_best_arm_is_claimed_from_a_sure_chance_on(chance: float, direction: str) -> None:
+    """A chance of 80 % names the likeliest arm and claims nothing."""
+    chances = tidy_frame(
+        ab_id=["gate"] * 2,
+        measure=["D7 retention"] * 2,
+        ab_variant_id=["ctrl", "new"],
+        players=[100, 100],
+        chance_best=[1 - chance, chance],
+        expected_loss=[0.02, 0.001],
+    )
+    (claim,) = experiments.best_claims(chances)
+    assert (claim.subject, claim.direction) == ({"ab_id": "gate", "ab_variant_id": "new"}, direction)
+    assert "gives up 0.1 percentage points" in claim.text
+    assert experiments.best_claims(chances[:0]) == []
+
+
+def test_the_reach_of_an_experiment_is_its_smallest_change() -> None:
+    """A change of 12 % is found; one of 5 % takes longer than a year, which is said instead of the days."""
+    reach = tidy_frame(
+        ab_id=["gate"],
+        measure=["conversion"],
+        ab_variant_id=["new"],
+        players=[100],
+        minimal_lift=[0.12],
+        quarter_lift=[0.06],
+        days_needed=[9000],
+    )
+    (claim,) = experiments.reach_claims(reach, lift=0.05)
+    assert claim.size == 0.12
+    assert "changes of 12% or more of the control's value; a quarter would show 6.0%" in claim.text
+    assert claim.text.endswith("A change of 5% takes more than 365 install days.")
+    blind = reach.assign(minimal_lift=float("nan"), days_needed=pd.array([pd.NA], dtype="Int64"))
+    assert "too few to show any change" in experiments.reach_claims(blind)[0].text
+
+
+def test_the_newest_builds_are_those_that_began_last() -> None:
+    """Of three builds the last two are kept, whatever their names; players without a build are left out."""
+    frame = frame_of([10] * 4, np.full((4, 1), 5), [1]).assign(first_build=pd.Categorical(["1.10", "1.9", "2.0", None]))
+    newest = experiments.newest_arms(frame, "first_build", by="game")
+    assert newest["first_build"].tolist() == ["1.9", "2.0"]
+    assert Receipt.of(newest.attrs) == Receipt.of(frame.attrs)
+    assert experiments.newest_arms(frame, "first_build", most=1)["first_build"].tolist() == ["2.0"]
+    with pytest.raises(BadQuery, match="build"):
+        experiments.newest_arms(frame, "build")
