@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from gamelens.analysis import (
         ads,
+        changes,
         claims,
         decomposition,
         experiments,
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ads",
+    "changes",
     "claims",
     "decomposition",
     "experiments",

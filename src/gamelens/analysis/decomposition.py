@@ -35,7 +35,7 @@ from gamelens.analysis.tidy_frames import (
     with_receipt,
     with_receipts_of,
 )
-from gamelens.analysis.tidy_frames.frame_requirements import FrameRequirements, requires, result_of
+from gamelens.analysis.tidy_frames.frame_requirements import ANY, FrameRequirements, requires, result_of
 from gamelens.receipts import Receipt
 from gamelens.wire.intervals import Interval
 
@@ -131,7 +131,7 @@ def _read_parts(parts: DataFrame, by: str | list[str]) -> Iterator[Finding]:
     )
 
 
-@requires(frame=replace(_REVENUE, every=("day",), takes_top=True, takes_rest=True, takes_gaps=True))
+@requires(frame=replace(ANY, every=("day",)))
 def split_in_halves(frame: DataFrame) -> tuple[DataFrame, DataFrame]:
     """Return the frame's rows as two periods of equal length, the earlier and the later.
 

@@ -11,7 +11,7 @@ import pandas as pd
 from msgspec import UNSET
 from pandas import DataFrame
 
-from gamelens.analysis import claims, totals
+from gamelens.analysis import changes, claims, totals
 from gamelens.analysis.retention.retention_rates import average_curve, cohort_matrix, is_retention_frame
 from gamelens.analysis.tidy_frames import label_columns, series_names, value_columns, with_receipts_of
 from gamelens.errors import BadQuery
@@ -49,9 +49,8 @@ class Lens:
         self._frame = frame
 
     def __repr__(self) -> str:
-        return (
-            f"<lens on {len(self._frame)} rows: explain(), say(), claims(), table(), wide(), matrix(), total(), plot()>"
-        )
+        methods = "explain(), change(), say(), claims(), table(), wide(), matrix(), total(), plot()"
+        return f"<lens on {len(self._frame)} rows: {methods}>"
 
     def explain(self) -> str:
         """Return the receipt in words: the query, how it was answered and what is missing.
@@ -84,6 +83,18 @@ class Lens:
         """
         drawn = (bars,) if isinstance(bars, str) else tuple(bars)
         return FrameTable(self._frame, rows=rows, total=total, bars=drawn)
+
+    def change(self, before: DataFrame | None = None) -> DataFrame:
+        """Return how each number changed from the period before, with intervals (`analysis.changes.change`).
+
+        Args:
+            before: the same query over an equally long period. Without it the last weeks of the frame are compared with
+                as many before them.
+
+        Raises:
+            BadQuery: the frame is not by day, has less than two weeks and there is no *before*, or ends within a day.
+        """
+        return changes.change(self._frame, before)
 
     def claims(self) -> DataFrame:
         """Return what the result of an analysis says, with a row for each sentence (`analysis.claims.of`).

@@ -328,8 +328,8 @@ class _Written(NamedTuple):
 
     @classmethod
     def of(cls, spec: str, fields: Mapping[str, Any], step: float | None, usual: float) -> _Written:
-        """Return the form *spec*; "value" and "difference" are those of the finding's own unit."""
-        unit = str(fields.get("unit", ""))
+        """Return the form *spec*; "value" and "difference" are those of `measured_in`, else of the finding's unit."""
+        unit = str(fields.get("measured_in", fields.get("unit", "")))
         if spec == "value":
             spec = {"share": "share", "USD": "money", "money": "money"}.get(unit, "number")
         elif spec == "difference":

@@ -103,7 +103,7 @@ def requires(
     """Declare the frames that a function takes. Others raise `BadQuery` before it is called.
 
     Args:
-        equal_periods: two arguments whose frames must cover equally many days.
+        equal_periods: two arguments whose frames, if both are given, must cover equally many days.
         since: two arguments; the first frame must begin no later than the first row of the second.
         frames: the requirements on each argument. An argument that is not a frame, such as a number, is ignored;
             of several frames each is judged.
@@ -126,7 +126,7 @@ def requires(
                     arguments[argument] = value = tuple(value)
                 for frame in _frames(value):
                     judge(frame, requirements, function=name, argument=argument, by=by)
-            if equal_periods:
+            if equal_periods and all(isinstance(arguments.get(one), DataFrame) for one in equal_periods):
                 _judge_equal_periods(name, {one: _Case(arguments[one], frames[one], by) for one in equal_periods})
             if since:
                 case = _Case(arguments[since[0]], frames[since[0]], by)

@@ -1,0 +1,233 @@
+"""Changes of metrics from one period to the next, with intervals from the differences between days."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from pandas import DataFrame, Series
+
+from gamelens.analysis.claims.findings import Finding, direction_of, reads
+from gamelens.analysis.decomposition import split_in_halves
+from gamelens.analysis.over_days import Counted, DayEstimates, day_numbers, over_days
+from gamelens.analysis.retention.retention_rates import is_retention_frame
+from gamelens.analysis.significance import LEVEL, holm
+from gamelens.analysis.tidy_frames import (
+    dimension_columns,
+    label_columns,
+    queried_metrics,
+    ratio,
+    series_names,
+    with_receipts_of,
+)
+from gamelens.analysis.tidy_frames.frame_periods import visible_period
+from gamelens.analysis.tidy_frames.frame_requirements import FrameRequirements, requires
+from gamelens.catalog import Quotient, find_metric
+from gamelens.errors import BadQuery
+from gamelens.receipts import Receipt
+from gamelens.wire.intervals import Interval
+
+__all__ = ["change"]
+
+Floats = NDArray[np.float64]
+
+_DAILY: Final = FrameRequirements(every=("day",))
+_FEWEST_DAYS: Final = 14
+_PAIRS: Final = ("value", "before", "difference", "ratio")
+_LATER: Final = "is later"
+
+
+@requires(equal_periods=("before", "frame"), frame=_DAILY, before=_DAILY)
+def change(frame: DataFrame, before: DataFrame | None = None) -> DataFrame:
+    """Return how each metric of each segment changed from the period before, largest segments first.
+
+    Money and counts are sums of the period. Players and sessions, which cannot be added up, are means of its days.
+    Means, ratios and retention are made from their parts. A day without a row counts as 0. Intervals come from the
+    differences between days (`over_days`): with fewer than 7 days a period there are none.
+
+    Args:
+        frame: the answer to a query by day, or of retention by install day.
+        before: the same query over an equally long period. Without it the last weeks of *frame* are compared with as
+            many before them, and it must have at least two.
+
+    Columns: the dimensions (category), metric (category, such as revenue or D7 retention), unit (category), of
+    (category: "sum", "day" or "ratio", what the numbers are of), value, before, difference, ratio (value / before),
+    each followed by its low and high (`value_low`, `value_high`; 95 %, NA of sums, which are counted), p_value,
+    p_adjusted (Holm, over all rows; all float64). The intervals of differences and ratios with p_adjusted below 0.05
+    are corrected for having been selected (Benjamini and Yekutieli 2005). Claims: "change", one a row.
+
+    Raises:
+        BadQuery: the frame has less than two weeks and there is no *before*, or ends within a day.
+    """
+    periods = [_period(each) for each in (before, frame) if each is not None]
+    if before is None:
+        if (days := periods[0].length.days) < _FEWEST_DAYS:
+            rule = 'are too few for whole weeks: query over="last 14 complete days", or pass the period before'
+            raise BadQuery("frame", f"{days} days", rule)
+        before, frame = split_in_halves(frame)
+        periods = [_period(each) for each in (before, frame)]
+    names = ["retention"] if is_retention_frame(frame) else queried_metrics(frame)
+    if not names:
+        raise BadQuery("frame", [*map(str, frame.columns)], "has no receipt: pass a frame as query() returned it")
+    series = [_series(name, before, frame, periods) for name in names]
+    result = pd.concat([each.numbers() for each in series], ignore_index=True)
+    result["difference"], result["ratio"] = result["value"] - result["before"], ratio(result["value"], result["before"])
+    p_values = np.concatenate([each.change.p_value() for each in series])
+    result["p_value"] = p_values
+    result["p_adjusted"] = holm(result["p_value"])
+    is_selected = (result["p_adjusted"] < LEVEL).to_numpy()
+    level = LEVEL * max(1, is_selected.sum()) / max(1, np.isfinite(p_values).sum())
+    own, corrected = (np.hstack([each.change.bounds(1 - at) for each in series]) for at in (LEVEL, level))
+    result["ratio_low"], result["ratio_high"] = np.where(is_selected, corrected, own)
+    middle = np.sqrt(result["value"] * result["before"])  # a ratio r moves it to middle * sqrt(r) from middle / sqrt(r)
+    for side in ("low", "high"):
+        root = np.sqrt(result[f"ratio_{side}"])
+        result[f"difference_{side}"] = middle * (root - 1 / root)
+    labels = dimension_columns(result)
+    numbers = [column for name in _PAIRS for column in (name, f"{name}_low", f"{name}_high")] + [
+        "p_value",
+        "p_adjusted",
+    ]
+    types = dict.fromkeys(labels, "category") | dict.fromkeys(numbers, "float64")
+    return with_receipts_of(result[[*labels, *numbers]].astype(types), before, frame)
+
+
+@reads("changes.change", row_by_row=True)
+def _read_change(changes: DataFrame) -> Iterator[Finding]:
+    """Say of each number how it changed; it is clear if it stays so after the correction for all of them."""
+    keys = [name for name in label_columns(changes) if name not in ("metric", "unit", "of")]
+    names = series_names(changes, keys) if keys else Series("", index=changes.index)
+    for name, row in zip(names, changes.to_dict("records"), strict=True):
+        side = direction_of(row["ratio_low"], row["ratio_high"], neutral=1.0)
+        is_clear = row["p_adjusted"] < LEVEL or side == "unknown"
+        direction = side if is_clear else "no clear difference"
+        yield Finding(
+            kind="change",
+            case=direction.replace(" ", "_"),
+            subject={key: str(row[key]) for key in keys if not pd.isna(row[key])},
+            direction=direction,
+            size=row["ratio"],
+            low=row["ratio_low"],
+            high=row["ratio_high"],
+            unit="ratio",
+            judged="days",
+            numbers={
+                "measure": row["metric"],
+                "measured_in": "USD" if str(row["unit"]).startswith("USD") else row["unit"],
+                "name": name or None,
+                **{key: row[key] for key in ("before", "value", "of", "p_adjusted")},
+            },
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class _Series:
+    """One metric of both periods.
+
+    Attributes:
+        keys: the segments and what is measured, a row for each; its column "of" is one of "sum", "day" and "ratio".
+        part, whole: numerator and denominator by segment and day.
+        days: days since 1970-01-01.
+        is_later: mask of the days of the later period.
+        counted: what the numerator counts, as `over_days` takes it.
+    """
+
+    keys: DataFrame
+    part: Floats
+    whole: Floats
+    days: NDArray[np.int64]
+    is_later: NDArray[np.bool_]
+    counted: Counted | None
+
+    @cached_property
+    def change(self) -> DayEstimates:
+        """The later period against the other."""
+        options: Any = {"later": self.is_later, "counted": self.counted, "is_balanced": False}
+        return over_days(self.part, self.whole, self.days, **options)
+
+    def numbers(self) -> DataFrame:
+        """Return the segments with value and before, and the intervals of both unless they are sums."""
+        result = self.keys.copy()
+        for name, at in (("value", self.is_later), ("before", ~self.is_later)):
+            sums = Series(self.part[:, at].sum(axis=1)), Series(self.whole[:, at].sum(axis=1))
+            is_sum = (self.keys["of"] == "sum").all()
+            result[name] = sums[0] if is_sum else ratio(*sums)
+            found = over_days(self.part[:, at], self.whole[:, at], self.days[at], counted=self.counted)
+            for side, sign in (("low", -1), ("high", 1)):
+                result[f"{name}_{side}"] = np.nan if is_sum else result[name] * np.exp(sign * found.half_width())
+        return result
+
+
+def _period(frame: DataFrame) -> Interval:
+    """Return the whole days that *frame* covers.
+
+    Raises:
+        BadQuery: it has no rows, or begins or ends within a day.
+    """
+    receipt = Receipt.of(frame.attrs)
+    period = receipt.interval or visible_period(frame, "day")
+    if period is None:
+        raise BadQuery("frame", "no rows", "can be compared: query days with data")
+    if receipt.partial_buckets:
+        rule = 'is not made of whole days: query over="last 14 complete days"'
+        raise BadQuery("frame", str(period), rule)
+    return period
+
+
+def _series(name: str, before: DataFrame, later: DataFrame, periods: Sequence[Interval]) -> _Series:
+    """Return the metric *name* of two frames, largest segments of the later one first.
+
+    Raises:
+        BadQuery: the metric is not in the catalog, or the frames do not hold it.
+    """
+    both = pd.concat([before.assign(**{_LATER: False}), later.assign(**{_LATER: True})], ignore_index=True)
+    of, unit, counted, part, whole = _measured(name, both)
+    keys = [key for key in dimension_columns(later) if key in before] + (["age"] if name == "retention" else [])
+    rows = both[keys].astype("object")
+    group = rows.groupby(keys, dropna=False, sort=False).ngroup().to_numpy() if keys else np.zeros(len(both), dtype=int)
+    days = np.concatenate([np.arange(*day_numbers(pd.Index([it.start, it.end]))) for it in periods])
+    is_later = np.repeat([False, True], [period.length.days for period in periods])
+    places = np.searchsorted(days, day_numbers(both["timestamp"]))
+    shape = group.max(initial=-1) + 1, len(days)
+    tables = np.zeros(shape), np.ones(shape) if whole is None else np.zeros(shape)
+    for table, column in zip(tables, (part, whole), strict=True):
+        if column is not None:
+            np.add.at(table, (group, places), column.fillna(0.0).to_numpy())
+    order = np.argsort(-(tables[0] if of != "ratio" else tables[1])[:, is_later].sum(axis=1), kind="stable")
+    shown = rows.loc[~pd.Series(group).duplicated()].reset_index(drop=True).loc[order].reset_index(drop=True)
+    shown = shown if keys else DataFrame(index=range(shape[0]))
+    title = shown["age"].map("D{} retention".format) if name == "retention" else name
+    labelled = shown.drop(columns="age", errors="ignore").assign(metric=title, unit=unit, of=of)
+    return _Series(labelled, tables[0][order], tables[1][order], days, is_later, counted)
+
+
+def _measured(name: str, rows: DataFrame) -> tuple[str, str, Counted | None, Series[float], Series[float] | None]:
+    """Return what the numbers of a metric are of, their unit, what they count, numerator and denominator by row."""
+    if name == "retention":
+        is_known = rows["returned"].notna()
+        return "ratio", "share", "shares", _floats(rows["returned"]), _floats(rows["installs"].where(is_known))
+    metric = find_metric(name)
+    if metric is None:
+        raise BadQuery("frame", name, "is no metric of the catalog, so how its days combine is not known")
+    columns = {field: rows[column].astype("float64") for field, column in metric.columns.items() if column in rows}
+    own = next(field for field in metric.fields if field.name == metric.sorts_by)
+    unit = metric.unit or own.unit
+    if missing := {*metric.shown} - {*columns}:
+        raise BadQuery("frame", sorted(missing), f"are columns that {name} is made of: query it anew")
+    if isinstance(quotient := own.combines, Quotient):
+        counted: Counted | None = "shares" if unit == "share" else None
+        return "ratio", unit, counted, quotient.numerator(columns), columns[quotient.whole]
+    if name == "session_length":
+        length, total = columns["session_length"], columns["total_session_length"]
+        return "ratio", unit, None, total, total / length.where(length > 0)
+    is_sum = metric.adds in ("everywhere", "over time and games")
+    return "sum" if is_sum else "day", unit, "events" if own.kind == "count" else None, columns[own.name], None
+
+
+def _floats(column: Series[Any]) -> Series[float]:
+    return column.astype("float64")
