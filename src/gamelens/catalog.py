@@ -20,6 +20,8 @@ from gamelens.wire.queries import MetricQuery
 _HALF: Final = 0.5 + 1e-6  # what rounding to a whole number changes, and the last digits of a float
 MONEY_DIGITS: Final = 6
 """Digits to which a sum of cents is rounded before it is rounded to whole ones: half a cent is then exactly that."""
+TITLES: Final = {"game_id": "game", "studio_id": "studio", "country_code": "country"}
+"""Column of names beside each column of ids or codes, for which `by` takes that name."""
 Kinds = Literal["plain", "per game", "retention"]
 Adds = Literal["everywhere", "over time and games", "over games", "never"]
 Recipe = Literal["sum", "distinct", "money", "share", "revenue per", "its own"]

@@ -35,7 +35,7 @@ def test_metrics_come_first() -> None:
 
 def test_dimensions_follow_by_however_many() -> None:
     """Every word after --by completes to dimensions, game and studio included."""
-    assert set(offered("query", "revenue", "--by", "")) == {"game", "studio", *DIMENSIONS}
+    assert set(offered("query", "revenue", "--by", "")) == {"game", "studio", "country", *DIMENSIONS}
     assert offered("query", "revenue", "--by", "game", "platf") == ["platform"]
 
 

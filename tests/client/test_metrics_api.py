@@ -87,6 +87,17 @@ def test_rows_of_a_game_without_a_title_show_its_id(lens: Client, script: Script
     assert lens.query("event_count", by="game", over="2026-11-01")["game"].tolist() == ["1001", "Ember"]
 
 
+def test_countries_have_their_names_beside_them(lens: Client, script: Script) -> None:
+    """`by="country"` is `country_code` with names; a code without one is shown itself, null stays, NA is Namibia."""
+    codes = ["BR", "NA", "XK", None]
+    rows = [{"country_code": code, "event_count": 4 - place} for place, code in enumerate(codes)]
+    script.answers["event_count"] = lambda _: [{"result": rows, "timestamp": "2026-11-01T00:00:00.000Z"}]
+    frame = lens.query("event_count", by="country", over="2026-11-01")
+    assert frame["country_code"].astype("object").tolist()[:3] == ["BR", "NA", "XK"]
+    assert frame["country"].astype("object").tolist()[:3] == ["Brazil", "Namibia", "XK"]
+    assert frame[["country_code", "country"]].isna().sum().tolist() == [1, 1]
+
+
 def test_an_id_that_is_listed_twice_is_asked_once(lens: Client, script: Script) -> None:
     """A repeated id costs no second request, whose rows would be counted twice."""
     script.studios *= 2

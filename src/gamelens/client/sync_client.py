@@ -152,8 +152,9 @@ class Client(BaseClient):
         Example: `lens.query("revenue", by=["game", "country_code"], over="last 28 complete days", top=5)`
 
         Columns: timestamp (datetime64[us, UTC], start of the bucket), the dimensions (category, null kept; `game` and
-        `studio` give the id and the title beside it), one column for each metric, called as it is (counts Int64; money,
-        means and shares float64), and beside a mean or a share the parts that it is made of; `describe` names them.
+        `studio` give the id and the title beside it, `country` the code and the name), one column for each metric,
+        called as it is (counts Int64; money, means and shares float64), and beside a mean or a share the parts that it
+        is made of; `describe` names them.
         Rows as the service orders them: largest first in each bucket. `df.attrs["gamelens"]` is the receipt.
 
         One request carries two dimensions at most; more are fanned out over games or values, with as few requests as
@@ -165,7 +166,7 @@ class Client(BaseClient):
 
         Args:
             metric: a name, or several. An alias such as dau or arpdau is a metric too (`describe` has its definition).
-            by: dimensions, `game` and `studio` among them.
+            by: dimensions, `game`, `studio` and `country` among them.
             over: an interval, a date, or words: "last 7 complete days", yesterday, "month to date", "November 2026".
                 Also "last 3 complete weeks", "last week", "last 7 days" with today in it, a pair of dates (both days
                 included), an `Interval`; the end of an ISO 8601 interval is excluded. Words end with the available

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from types import ModuleType
 from typing import Any, Final, NamedTuple
 
-from gamelens.catalog import ALIASES, DIMENSIONS, METRICS
+from gamelens.catalog import ALIASES, DIMENSIONS, METRICS, TITLES
 
 _PATH: Final = re.compile(r"(?<![\w.)\]}\"'])([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)\.(\w*)$")
 _TOKEN: Final = re.compile(r"#[^\n]*|(\"\"\"|'''|\"|')(?:\\.|(?!\1).)*(\1|\Z)|[()\[\]{},]", re.DOTALL)
@@ -132,7 +132,7 @@ def _names_of(argument: str) -> Iterable[str]:
     return {
         "metric": [*METRICS, *ALIASES],
         "name": [*METRICS, *ALIASES, *DIMENSIONS],
-        "by": ["game", "studio", *DIMENSIONS],
+        "by": [*TITLES.values(), *DIMENSIONS],
         "dimension": [*DIMENSIONS],
         "where": [*DIMENSIONS],
         "over": TIME_WORDS,

@@ -13,12 +13,11 @@ import pandas as pd
 from pandas import DataFrame, Series
 from pandas.api.types import is_datetime64_any_dtype, is_numeric_dtype
 
-from gamelens.catalog import METRICS, columns_for
+from gamelens.catalog import METRICS, TITLES, columns_for
 from gamelens.errors import BadQuery, emit_warning
 from gamelens.receipts import RECEIPT, Provenance, Receipt, merge_provenance, merge_receipts, mixture_warnings
 
 UNKNOWN = "(unknown)"
-_TITLES = {"game_id": "game", "studio_id": "studio"}
 _NOT_VALUES = ("age",)
 
 
@@ -30,7 +29,7 @@ def dimension_columns(frame: DataFrame) -> list[str]:
 def label_columns(frame: DataFrame) -> list[str]:
     """Return the dimension columns that people read: no id whose title is a column too."""
     names = dimension_columns(frame)
-    return [name for name in names if _TITLES.get(name) not in names]
+    return [name for name in names if TITLES.get(name) not in names]
 
 
 def value_columns(frame: DataFrame) -> list[str]:
@@ -66,7 +65,7 @@ def with_ids(frame: DataFrame, by: str | Sequence[str] | None) -> list[str]:
     for name in names:
         if name not in frame:
             raise BadQuery("by", name, "is not a column of the frame", [*map(str, frame.columns)])
-    ids = {title: identity for identity, title in _TITLES.items() if identity in frame and identity not in names}
+    ids = {title: identity for identity, title in TITLES.items() if identity in frame and identity not in names}
     return [column for name in names for column in ((ids[name], name) if name in ids else (name,))]
 
 

@@ -26,7 +26,7 @@ from gamelens.analysis.tidy_frames.frame_columns import dimension_columns, label
 from gamelens.analysis.tidy_frames.frame_periods import days_text, part_of_length, visible_every, visible_period
 from gamelens.analysis.tidy_frames.query_text import interval_text, query_text
 from gamelens.analysis.tidy_frames.results import as_result
-from gamelens.catalog import METRICS, service_metrics
+from gamelens.catalog import METRICS, TITLES, service_metrics
 from gamelens.errors import BadQuery
 from gamelens.receipts import QueryRecord, Receipt
 from gamelens.wire.dimensions import DIMENSIONS
@@ -38,7 +38,6 @@ R = TypeVar("R")
 REST: Final = "(other)"
 """Value of the row with everything that `top` leaves out."""
 _DECLARED: Final = "frame_requirements"
-_TITLES: Final = frozenset({"game", "studio"})
 _EXTRA: Final = frozenset({"scipy", "statsmodels"})  # imported where they are used, by analyses that need them
 _ROWS: Final[dict[str, str]] = {
     "hour": "several rows a day",
@@ -276,7 +275,7 @@ def _missing_rows(case: _Case) -> Iterator[str]:
 def _record(case: _Case, **changes: Any) -> QueryRecord:
     """Return the query of the frame with what it lacks, by its receipt or its rows."""
     asked, needed = case.receipt.asked, case.requirements
-    dimensions = [name for name in label_columns(case.frame) if name in DIMENSIONS or name in _TITLES]
+    dimensions = [name for name in label_columns(case.frame) if name in DIMENSIONS or name in TITLES.values()]
     by = dict.fromkeys([*(asked.by or dimensions), *case.missing])
     repeating = case.repeating if needed.counts_players else []
     is_taken = asked.every is not None and (not needed.every or asked.every in needed.every)

@@ -17,7 +17,7 @@ from urllib.parse import quote, unquote
 import msgspec
 import pyarrow as pa
 
-from gamelens.catalog import METRICS
+from gamelens.catalog import METRICS, TITLES
 from gamelens.client.connection.event_loop import gather
 from gamelens.client.connection.settings import portless
 from gamelens.client.connection.transport import HttpRequest, HttpResponse, HttpSender, Params, RequestStats
@@ -308,7 +308,7 @@ class MetricsApi:
         for name in unknown:
             if name not in listed:
                 rule = "is not a metric" if field == "metric" else "is not a dimension"
-                titles = ("game", "studio") if field == "by" else ()
+                titles = TITLES.values() if field == "by" else ()
                 raise unknown_name_error(field, name, rule, {*listed, *known, *titles})
         return unknown
 
@@ -434,7 +434,7 @@ class DryApi(MetricsApi):
         for name in names:
             if name not in known:
                 rule = "is not known here, so it cannot be planned; query() asks the service"
-                raise unknown_name_error(field, name, rule, {*known, "game", "studio"} if field == "by" else known)
+                raise unknown_name_error(field, name, rule, {*known, *TITLES.values()} if field == "by" else known)
         return []
 
     async def games(

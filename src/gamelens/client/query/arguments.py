@@ -13,7 +13,7 @@ from typing import Any, Final, TypeVar, get_args
 
 import msgspec
 
-from gamelens.catalog import ALIASES, find_metric
+from gamelens.catalog import ALIASES, TITLES, find_metric
 from gamelens.client.query.filter_expressions import parse_expression
 from gamelens.client.query.signatures import Fields, FrameKind, OnError
 from gamelens.client.tables.time_ranges import WHEN_UNAVAILABLE, TimeRange, WhenUnavailable
@@ -32,8 +32,9 @@ GAME_ID: Final = "game_id"
 STUDIO_ID: Final = "studio_id"
 MOST_DAYS: Final = 36_500
 """Days after install that can be asked for at most: a hundred years."""
-IDS: Final = {"game": GAME_ID, "studio": STUDIO_ID}
-"""Column of ids for each name in `by` that adds a column of titles."""
+COUNTRY_CODE: Final = "country_code"
+IDS: Final = {title: name for name, title in TITLES.items()}
+"""Column of ids or codes for each name in `by` that adds a column of names."""
 KINDS: Final[tuple[FrameKind, ...]] = get_args(FrameKind)
 ON_ERROR: Final[tuple[OnError, ...]] = get_args(OnError)
 
@@ -47,7 +48,7 @@ class QuerySpec(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         metrics: names, none twice; `retention` for a query for retention.
-        by: dimensions as typed, `game` and `studio` among them.
+        by: dimensions as typed, `game`, `studio` and `country` among them.
         every: the granularity.
         where: the filter; None for all events.
         top: rows to keep of each bucket, largest first; None for all.
@@ -126,7 +127,7 @@ class QuerySpec(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def titled(self) -> tuple[str, ...]:
-        """The columns of ids that get a column of titles beside them."""
+        """The columns of ids and codes that get a column of names beside them."""
         return tuple(IDS[name] for name in self.by if name in IDS)
 
     @property

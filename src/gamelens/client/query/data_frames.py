@@ -8,21 +8,19 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from gamelens.catalog import TITLES
 from gamelens.client.connection.metrics_api import GameListing
 from gamelens.client.query.signatures import FrameKind
 from gamelens.client.tables.table_operations import TIMESTAMP, TIMESTAMP_TYPE, add_lookup_column
 from gamelens.receipts import RECEIPT, Receipt, RestatementRecord
 from gamelens.wire.results import Studio
-
-TITLES: Final = {"game_id": "game", "studio_id": "studio"}
-"""Column of titles beside each column of ids."""
 
 
 def to_frame(table: pa.Table, dimensions: Sequence[str], receipt: Receipt, to: FrameKind = "pandas") -> Any:

@@ -21,8 +21,12 @@ from gamelens.catalog import (
 )
 from gamelens.errors import BadQuery
 
-TITLE_DIMENSIONS: Final = {"game": "id and title of the game", "studio": "id and name of the studio"}
-"""Dimensions that the service knows by id alone, in words."""
+TITLE_DIMENSIONS: Final = {
+    "game": "id and title of the game",
+    "studio": "id and name of the studio",
+    "country": "code and English name of the country",
+}
+"""Dimensions that the service knows by id or code alone, in words."""
 _ADDS: Final[dict[Adds, str]] = {
     "everywhere": "over buckets and dimensions",
     "over time and games": "over buckets and games, not over other dimensions",

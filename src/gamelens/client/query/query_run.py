@@ -27,7 +27,15 @@ from gamelens.client.connection.event_loop import gather
 from gamelens.client.connection.metrics_api import MetricsApi, UnlistedError
 from gamelens.client.limits.deadline import Deadline
 from gamelens.client.query import retention
-from gamelens.client.query.arguments import GAME_ID, STUDIO_ID, ExecutionOptions, QuerySpec, one_of, query_record
+from gamelens.client.query.arguments import (
+    COUNTRY_CODE,
+    GAME_ID,
+    STUDIO_ID,
+    ExecutionOptions,
+    QuerySpec,
+    one_of,
+    query_record,
+)
 from gamelens.client.query.build import MetricRows, TableBuilder, default_limit_warning, join_metrics
 from gamelens.client.query.data_frames import add_titles, to_frame, unique_game_titles, unique_studio_names
 from gamelens.client.query.planner import (
@@ -45,6 +53,7 @@ from gamelens.client.query.planner import (
 from gamelens.client.query.progress import Progress
 from gamelens.client.tables import table_operations as tables
 from gamelens.client.tables.answer_reading import read_answer
+from gamelens.client.tables.countries import COUNTRY_NAMES
 from gamelens.client.tables.table_operations import schema
 from gamelens.client.tables.time_ranges import BucketSlice, ResolvedRange, enclosing_interval, resolve_range
 from gamelens.errors import (
@@ -351,6 +360,8 @@ class QueryRun:
         if STUDIO_ID in spec.titled:
             with suppress(UnlistedError):
                 self._titles[STUDIO_ID] = unique_studio_names(await service.studios(interval, tally))
+        if COUNTRY_CODE in spec.titled:
+            self._titles[COUNTRY_CODE] = COUNTRY_NAMES
 
     async def _fetch(self, plans: Sequence[MetricPlan]) -> list[pa.Table]:
         """Return the table of each of *plans*, with gaps where requests failed.

@@ -10,9 +10,9 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from gamelens.catalog import find_metric
+from gamelens.catalog import TITLES, find_metric
 from gamelens.client.query.arguments import QuerySpec, recorded_spec
-from gamelens.client.query.data_frames import TITLES, to_table
+from gamelens.client.query.data_frames import to_table
 from gamelens.client.tables.table_differences import FieldChange, Restatement, field_changes, rows_changed
 from gamelens.client.tables.table_operations import TIMESTAMP, bucket_starts, drop_zero_rows
 from gamelens.errors import BadQuery

@@ -1,10 +1,11 @@
-"""Country names, to suggest the two letters of a country that a filter names in full.
+"""Country names: the columns beside two letters, and the two letters of a country that a filter names in full.
 
 The names are the usual English ones of the time zone database (iso3166.tab, public domain).
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
 _NAMES: Final = """
@@ -47,8 +48,18 @@ AE UAE; CD Democratic Republic of the Congo; CI Ivory Coast; CV Cabo Verde; CZ C
 GB Great Britain; GB England; KR Korea; MM Burma; NL Holland; RU Russian Federation; SZ Swaziland; TL Timor-Leste;
 TR Türkiye; US USA; US United States of America; US America; VA Holy See; VN Viet Nam
 """
-_ENTRIES: Final = (" ".join(entry.split()) for entry in f"{_NAMES};{_OTHER_NAMES}".split(";"))
-_CODES: Final = {name.casefold(): code for code, _, name in (entry.partition(" ") for entry in _ENTRIES)}
+
+
+def _entries(text: str) -> Iterator[tuple[str, str]]:
+    """Yield code and name of each entry."""
+    for entry in text.split(";"):
+        code, *name = entry.split()
+        yield code, " ".join(name)
+
+
+COUNTRY_NAMES: Final = dict(_entries(_NAMES))
+"""The usual English name of each country code."""
+_CODES: Final = {name.casefold(): code for code, name in _entries(f"{_NAMES};{_OTHER_NAMES}")}
 
 
 def country_code(name: str) -> str | None:
