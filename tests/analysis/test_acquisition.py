@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from pandas import DataFrame
 
-from gamelens.analysis import outside_data
+from gamelens.analysis import claims, outside_data
 from gamelens.errors import BadQuery
 from support.tidy_frames import tidy_frame
 
@@ -211,7 +211,7 @@ def test_one_rate_for_two_currencies_is_refused() -> None:
     )
     with pytest.raises(BadQuery, match="one rate a day for EUR, GBP"):
         outside_data.in_dollars(frame, "Spend", "usd_per_eur")
-    with pytest.raises(BadQuery, match=r"GBP.*has no column of rates"):
+    with pytest.raises(BadQuery, match=r"GBP.*has no rate"):
         outside_data.in_dollars(frame, "Spend", {"EUR": "usd_per_eur"})
 
 
@@ -328,7 +328,80 @@ def test_a_credit_lowers_the_spend_of_its_publisher() -> None:
 
 
 def test_a_rate_that_is_neither_a_column_nor_columns_is_refused() -> None:
-    """None and numbers are named with what is allowed."""
-    for rate in (None, 1.1):
-        with pytest.raises(BadQuery, match=r"rate = .* must be a column of rates"):
-            outside_data.in_dollars(pd.DataFrame(), "Spend", rate)  # type: ignore[arg-type]
+    """Numbers that are no rate are named with what is allowed."""
+    for rate in (0.0, True, {"EUR": -1.0}, float("inf")):
+        with pytest.raises(BadQuery, match=r"rate = .* must be a number above 0, a column of rates"):
+            outside_data.in_dollars(pd.DataFrame(), "Spend", rate)
+
+
+def test_a_rate_may_be_a_number_and_dollars_need_none() -> None:
+    """One number is for the one foreign currency; without any rate foreign amounts are refused."""
+    frame = tidy_frame(timestamp=["2026-11-01"] * 2, Spend=[10.0, 20.0], Spend_currency=["EUR", "USD"])
+    assert outside_data.in_dollars(frame, "Spend", 1.1)["spend"].tolist() == pytest.approx([11.0, 20.0])
+    assert outside_data.in_dollars(frame, "Spend", {"EUR": 1.2})["spend"].tolist() == pytest.approx([12.0, 20.0])
+    assert outside_data.in_dollars(frame[["timestamp", "Spend"]], "Spend")["spend"].tolist() == [10.0, 20.0]
+    with pytest.raises(BadQuery, match=r"EUR.*has no rate: pass a number"):
+        outside_data.in_dollars(frame, "Spend")
+    both = frame.assign(Spend_currency=["EUR", "GBP"])
+    with pytest.raises(BadQuery, match="one rate a day for EUR, GBP"):
+        outside_data.in_dollars(both, "Spend", 1.1)
+
+
+def costs(lines: list[tuple[str, str, str]]) -> DataFrame:
+    """Return a file of costs: day, network and amount as text."""
+    return DataFrame(lines, columns=["Day", "Network", "Cost"])
+
+
+def test_roas_is_one_call_from_the_file(earned: DataFrame) -> None:
+    """Names differ in case and blanks, a day is split in two lines, other days are left out, euros have a rate."""
+    lines = [
+        ("2026-11-01", " meta", "€20"),
+        ("2026-11-01", "META", "€30.00"),
+        ("2026-11-02", "Meta", "€70"),
+        ("2026-11-01", "Y Ads", "$8"),
+        ("2026-01-01", "Meta", "$999"),
+    ]
+    on = {"timestamp": "Day", PUBLISHER: "Network"}
+    frame, report = outside_data.roas(costs(lines), earned, on=on, amount="Cost", rate=1.1, ages=[0])
+    found = frame.set_index(PUBLISHER)
+    assert found["spend"].to_dict() == pytest.approx({"Meta": 132.0, "Y Ads": 8.0})
+    assert found["roas"]["Meta"] == pytest.approx(found["money"]["Meta"] / 132.0)
+    assert found["money"]["Y Ads"] == 0.0
+    assert report.only_right["Network"].tolist() == ["Y Ads"]
+    expected = outside_data.payback_ages(frame, PUBLISHER).set_index(PUBLISHER)
+    assert found["days_to_pay_back"].to_dict() == expected["days_to_pay_back"].to_dict()
+    exactly, _ = outside_data.roas(costs(lines), earned, on=on, amount="Cost", rate=1.1, ages=[0], fold=False)
+    assert {name.strip() for name in exactly[PUBLISHER]} == {"Meta", "META", "meta", "Y Ads"}
+    with pytest.raises(BadQuery, match="needs the install day and a group"):
+        outside_data.roas(costs(lines), earned, on={"timestamp": "Day"}, amount="Cost")
+
+
+def test_names_that_differ_in_nothing_but_case_cannot_be_folded(earned: DataFrame) -> None:
+    """Both spellings are named."""
+    doubled = pd.concat([earned, earned.assign(**{PUBLISHER: "META"})], ignore_index=True)
+    doubled.attrs = earned.attrs
+    with pytest.raises(BadQuery, match=r"'META' and 'Meta', which differ in nothing but case"):
+        outside_data.roas(
+            costs([("2026-11-01", "meta", "$1")]), doubled, on={"timestamp": "Day", PUBLISHER: "Network"}, amount="Cost"
+        )
+
+
+def test_whether_it_has_paid_back_is_read_off_the_interval() -> None:
+    """Returns far above, around and far below their cost, and of too few days."""
+    rng = np.random.default_rng(4)
+    parts = {"A": 2.0, "B": 1.0, "C": 0.3}
+    frames = [
+        spent([10.0] * 20, [*(10.0 * rate * rng.uniform(0.7, 1.3, 20))]).assign(**{PUBLISHER: name})
+        for name, rate in parts.items()
+    ]
+    frames.append(spent([10.0] * 3, [9.0, 10.0, 11.0]).assign(**{PUBLISHER: "D"}))
+    paid = outside_data.payback_ages(pd.concat(frames, ignore_index=True), PUBLISHER).set_index(PUBLISHER)
+    assert paid["is_paid_back"].astype("object").where(paid["is_paid_back"].notna(), None).to_dict() == {
+        "A": True,
+        "B": None,
+        "D": None,
+        "C": False,
+    }
+    said = claims.of(outside_data.payback_ages(pd.concat(frames, ignore_index=True), PUBLISHER)).set_index("subject")
+    assert said["case"].to_dict() == {"A": "higher", "B": "no_clear_difference", "D": "unknown", "C": "lower"}
+    assert said["text"]["C"].startswith("C has not paid for itself: ")

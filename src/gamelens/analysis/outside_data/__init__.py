@@ -9,6 +9,7 @@ from gamelens.analysis.outside_data.acquisition import (
     payback_ages,
     rank_correlation,
     return_on_spend,
+    roas,
 )
 from gamelens.analysis.outside_data.special_days import compare_with_weekdays
 
@@ -19,4 +20,5 @@ __all__ = [
     "payback_ages",
     "rank_correlation",
     "return_on_spend",
+    "roas",
 ]

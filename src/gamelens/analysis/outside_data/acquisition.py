@@ -6,29 +6,40 @@ beside them. The null publisher is that of players without ad spend.
 
 from __future__ import annotations
 
+import dataclasses
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from numbers import Real
 from typing import Any, Final
 
 import numpy as np
 import pandas as pd
 from msgspec.structs import replace
 from pandas import DataFrame, Series
+from pandas.api.types import is_integer_dtype
 
+from gamelens.analysis.claims.findings import Finding, direction_of, reads
+from gamelens.analysis.outside_data.join import join
+from gamelens.analysis.outside_data.match_report import Joined
 from gamelens.analysis.outside_data.value_columns import CURRENCY
 from gamelens.analysis.over_days import FEWEST_DAYS, day_numbers, over_days
-from gamelens.analysis.tidy_frames import column_of, ratio, sum_over, with_ids, with_receipts_of
+from gamelens.analysis.tidy_frames import column_of, ratio, series_names, sum_over, with_ids, with_receipts_of
+from gamelens.analysis.tidy_frames.frame_periods import visible_period
 from gamelens.analysis.tidy_frames.frame_requirements import ANY, FrameRequirements, requires, result_of
 from gamelens.errors import BadQuery
+from gamelens.receipts import Receipt
+from gamelens.wire.intervals import Interval
 
 By = str | Sequence[str] | None
+Rate = float | str | Mapping[str, float | str]
 
+_PAYBACK: Final = ("days_to_pay_back", "is_paid_back")
 _FIELLER: Final = 1.06  # Fieller, Hartley and Pearson 1957: the variance of Fisher's z of a rank correlation
 
 
 @requires(frame=replace(ANY, every=("day",)))
 def in_dollars(
-    frame: DataFrame, amount: str, rate: str | Mapping[str, str], *, to: str = "spend", currency: str | None = None
+    frame: DataFrame, amount: str, rate: Rate | None = None, *, to: str = "spend", currency: str | None = None
 ) -> DataFrame:
     """Return the frame with column *amount* in US dollars as *to* (float64, USD).
 
@@ -38,22 +49,25 @@ def in_dollars(
     Args:
         frame: the amounts, by timestamp.
         amount: the column of amounts.
-        rate: the column of rates in US dollars for one unit, or the columns by currency: `{"EUR": "usd_per_eur"}`. US
-            dollars need none.
+        rate: US dollars for one unit: a number, a column of rates, or these by currency: `{"EUR": "usd_per_eur"}`. US
+            dollars need none; None is for amounts that are all in US dollars.
         to: the name of the new column.
         currency: the column with the currency of each amount (ISO 4217). By default the one that `gl.join` added beside
-            the amounts, if it is there. Without any, all amounts are in the currency of *rate*.
+            the amounts, if it is there. Without any, all amounts are in the currency of *rate*, or in US dollars.
 
     Raises:
         BadQuery: a column is missing, amounts have no rate, or one rate is given for several currencies.
     """
-    if not isinstance(rate, str | Mapping):
-        rule = 'must be a column of rates, or the columns by currency: {"EUR": "usd_per_eur"}'
-        raise BadQuery("rate", rate, rule)
-    rates = {"": rate} if isinstance(rate, str) else dict(rate)
+    rates = dict(rate) if isinstance(rate, Mapping) else {"": 1.0 if rate is None else rate}
+    for each in rates.values():
+        is_number = isinstance(each, Real) and not isinstance(each, bool) and 0 < each < math.inf
+        if not is_number and not isinstance(each, str):
+            rule = 'must be a number above 0, a column of rates, or these by currency: {"EUR": "usd_per_eur"}'
+            raise BadQuery("rate", each, rule)
     if currency is None and amount + CURRENCY in frame:
         currency = amount + CURRENCY
-    for name in (amount, "timestamp", *rates.values(), *([currency] if currency else [])):
+    columns = [each for each in rates.values() if isinstance(each, str)]
+    for name in (amount, "timestamp", *columns, *([currency] if currency else [])):
         if name not in frame:
             raise BadQuery("frame", name, "is not a column of the frame", [*map(str, frame.columns)])
     amounts = frame[amount].astype("float64")
@@ -63,12 +77,13 @@ def in_dollars(
     foreign = [str(code) for code in codes[amounts.notna() & (codes != "USD")].unique()]
     for code in foreign:
         rows = codes == code
-        column = rates.get(code, rates.get(""))
-        if column is None:
-            raise BadQuery("rate", code, "has no column of rates: name one for each currency", [*rates])
-        factors = factors.mask(rows, _daily_rates(frame[rows], column))
-    if isinstance(rate, str) and len(foreign) > 1 and (frame.groupby("timestamp")[rate].nunique() <= 1).all():
-        rule = f"has one rate a day for {', '.join(foreign)}: join the rates by currency too, or name a column for each"
+        own = rates.get(code, rates.get("") if code == "" or rate is not None else None)
+        if own is None:
+            raise BadQuery("rate", code, "has no rate: pass a number or a column of rates for each currency", [*rates])
+        factors = factors.mask(rows, _daily_rates(frame[rows], own) if isinstance(own, str) else float(own))
+    is_daily = isinstance(rate, str) and (frame.groupby("timestamp")[rate].nunique() <= 1).all()
+    if len(foreign) > 1 and (is_daily or isinstance(rate, Real)):
+        rule = f"has one rate a day for {', '.join(foreign)}: join rates by currency, or name one for each currency"
         raise BadQuery("rate", rate, rule)
     result = frame.assign(**{to: amounts * factors})
     if to + CURRENCY in result:
@@ -168,16 +183,108 @@ def return_on_spend(
 def payback_ages(roas: DataFrame, by: str | Sequence[str] = "install_publisher") -> DataFrame:
     """Return the last age of each value of *by*, and the first that earned back its spend.
 
-    Columns: *by* (category), age (Int64), spend, money, roas, low, high (float64), days_to_pay_back (Int64, NA where
-    not yet). Best first.
+    Columns: *by* (category), age (Int64), spend, money, roas, low, high (float64), days_to_pay_back (Int64, the first
+    age with a roas of 1, NA where not yet), is_paid_back (boolean: whether the interval lies above or below 1, NA where
+    it holds 1 or is unknown). Best first. Claims: "payback", one a row.
     """
     keys = with_ids(roas, by)
     last = roas.sort_values("age").groupby(keys, observed=True, dropna=False).tail(1)
     first = roas[roas["roas"] >= 1].groupby(keys, observed=True, dropna=False)["age"].min()
     paid_back = first.rename("days_to_pay_back").astype("Int64").reset_index().astype(dict.fromkeys(keys, "object"))
-    result = last.drop(columns="cohorts").astype(dict.fromkeys(keys, "object")).merge(paid_back, on=keys, how="left")
+    result = (
+        last.drop(columns=["cohorts", *_PAYBACK], errors="ignore")
+        .astype(dict.fromkeys(keys, "object"))
+        .merge(paid_back, on=keys, how="left")
+    )
     result = result.astype(dict.fromkeys(keys, "category") | {"days_to_pay_back": "Int64"})
+    is_clear = (result["low"] >= 1) | (result["high"] < 1)
+    result["is_paid_back"] = (result["low"] >= 1).astype("boolean").where(is_clear)
     return with_receipts_of(result.sort_values("roas", ascending=False, ignore_index=True), roas)
+
+
+@reads("outside_data.payback_ages", row_by_row=True)
+def _read_payback(paid: DataFrame, by: str | list[str]) -> Iterator[Finding]:
+    """Say how much of its cost each value of *by* has brought back, and whether it has paid for itself."""
+    names = [by] if isinstance(by, str) else by
+    for name, row in zip(series_names(paid, names), paid.to_dict("records"), strict=True):
+        direction = direction_of(row["low"], row["high"], neutral=1.0)
+        yield Finding(
+            kind="payback",
+            case=direction.replace(" ", "_"),
+            subject={key: str(row[key]) for key in names if not pd.isna(row[key])},
+            direction=direction,
+            size=row["roas"],
+            low=row["low"],
+            high=row["high"],
+            unit="share",
+            judged="days",
+            numbers={"name": name, **{key: row[key] for key in ("age", "spend", "money", "days_to_pay_back")}},
+        )
+
+
+@requires(
+    money=FrameRequirements(
+        metrics=("revenue", "ilrd_revenue"), every=("day",), splits=("installed_on",), columns=("timestamp",)
+    )
+)
+def roas(
+    cost: Any,
+    money: DataFrame,
+    *,
+    on: Mapping[str, str],
+    amount: str,
+    rate: float | Mapping[str, float] | None = None,
+    currency: str | None = None,
+    fold: bool = True,
+    ages: Sequence[int] = (0, 1, 3, 7, 14, 28),
+    reaching: int = 0,
+) -> Joined:
+    """Return the return on ad spend by group and age from a file of costs, and the report of its join.
+
+    Costs of days that *money* does not cover are left out, of the report too, and rows with the same key are added up.
+    What finds no partner in *money* stays, as spend that brought nothing: read the report.
+
+    Example: `frame, report = roas("spend.csv", money, on={"timestamp": "day", "platform": "OS"}, amount="cost")`
+
+    Args:
+        cost: the file or table of costs, as `gl.join` takes it.
+        money: as in `return_on_spend`: revenue and ilrd_revenue by installed_on and the columns of *on*.
+        on: the column of *cost* for `timestamp`, the install day, and for each column that makes the groups.
+        amount: the column of amounts.
+        rate: US dollars for one unit, or by currency, `{"EUR": 1.08}`. US dollars need none. For rates by day join them
+            and use `in_dollars`.
+        currency: the column with the currency of each amount; by default that of the amounts themselves ("€12.50").
+        fold: whether names are matched without regard to case and blanks.
+        ages: days since install.
+        reaching: the age that every cohort counted must have reached.
+
+    Columns of the frame: those of `return_on_spend`, then days_to_pay_back and is_paid_back (see `payback_ages`).
+
+    Raises:
+        BadQuery: a column is missing, or an amount has no rate.
+    """
+    if "timestamp" not in on or len(on) < 2:
+        raise BadQuery(
+            "on", dict(on), 'needs the install day and a group: {"timestamp": "day", "install_publisher": "network"}'
+        )
+    keys = [name for name in on if name != "timestamp"]
+    _check_columns("money", money, ["installed_on", *keys], "query revenue and ilrd_revenue by it and installed_on")
+    cohorts = money.assign(timestamp=_install_days(money))[["timestamp", *keys]].drop_duplicates()
+    receipt = Receipt.of(money.attrs)
+    days = receipt.interval or visible_period(money, "day")
+    cohorts = with_receipts_of(cohorts[_is_within(cohorts["timestamp"], days)], money)
+    columns = [amount, *([currency] if currency else [])]
+    folded = [name for name in keys if fold and not is_integer_dtype(cohorts[name])]
+    frame, report = join(cohorts, cost, on=on, how="outer", aggregate="sum", columns=columns, fold=folded)
+    spend = in_dollars(frame[_is_within(frame["timestamp"], days)], amount, rate, currency=currency)
+    result = return_on_spend(spend, money, keys, ages=ages, reaching=reaching)
+    paid = payback_ages(result, keys)[[*keys, *_PAYBACK]]
+    objects = dict.fromkeys(keys, "object")
+    both = (
+        result.astype(objects).merge(paid.astype(objects), on=keys, how="left").astype(dict.fromkeys(keys, "category"))
+    )
+    missing = report.only_right[_is_within(report.only_right[on["timestamp"]], days)]
+    return Joined(with_receipts_of(both, result), dataclasses.replace(report, only_right=missing))
 
 
 @requires(frame=replace(ANY, every=("day",)))
@@ -241,6 +348,14 @@ def _install_cost_bounds(result: DataFrame, paid: DataFrame, keys: list[str]) ->
     return bounds
 
 
+def _install_days(money: DataFrame) -> Series[Any]:
+    return pd.to_datetime(money["installed_on"].astype("object"), utc=True).astype("datetime64[us, UTC]")
+
+
+def _is_within(days: Series[Any], interval: Interval | None) -> Series[Any]:
+    return Series(True, index=days.index) if interval is None else days.between(interval.start, interval.end, "left")
+
+
 def _as_keys(frame: DataFrame, keys: Sequence[str]) -> dict[str, Series[Any]]:
     """Return columns of dimensions as objects, null as None, so that those of two frames meet."""
     texts = {name: frame[name].astype("object") for name in keys}
@@ -261,8 +376,7 @@ def _earned(money: DataFrame, keys: list[str]) -> DataFrame:
             continue
     if not columns:
         raise BadQuery("money", [*map(str, money.columns)], "holds neither revenue nor ilrd_revenue")
-    installed = pd.to_datetime(money["installed_on"].astype("object"), utc=True)
-    parts = DataFrame({"installed": installed.astype("datetime64[us, UTC]"), **_as_keys(money, keys)})
+    parts = DataFrame({"installed": _install_days(money), **_as_keys(money, keys)})
     parts["age"] = (money["timestamp"] - parts["installed"]).dt.days
     parts["money"] = money[[*dict.fromkeys(columns)]].astype("float64").sum(axis=1)
     return parts

@@ -50,6 +50,7 @@ def join(
     validate: Literal["one_to_one per key", "one_to_one"] = "one_to_one per key",
     aggregate: Literal["sum"] | None = None,
     columns: Sequence[str] | None = None,
+    fold: Sequence[str] = (),
     text: Sequence[str] = (),
     missing: Sequence[str] = (),
     day_first: bool | None = None,
@@ -82,6 +83,7 @@ def join(
         aggregate: "sum" adds up the numbers of rows with the same key, whose other values must agree; by default a key
             that is several times in *other* is refused.
         columns: the columns to add, by default all.
+        fold: keys of *df* whose texts are matched without regard to case and blanks: "New Ads" is "newads ".
         text: columns that are not read as numbers.
         missing: texts that mean an empty cell.
         day_first: whether 01.11.2026 is the first of November, if the column leaves it open.
@@ -108,7 +110,14 @@ def join(
     value_columns = ValueColumns(table, decimal=decimal, text=text)
     values = value_columns.frame(_columns_to_bring(table, pairs, columns))
     right = prepare_right(
-        df, left_keys, table, pairs, values, value_columns if aggregate == "sum" else None, day_first=day_first
+        df,
+        left_keys,
+        table,
+        pairs,
+        values,
+        value_columns if aggregate == "sum" else None,
+        day_first=day_first,
+        fold=fold,
     )
     matches = _matching_rows(left_keys, right.keys)
     repeats = _repeated_keys(left_keys, matches)

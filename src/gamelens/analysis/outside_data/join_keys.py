@@ -105,6 +105,24 @@ def right_key(table: ExternalTable, column: str, left: Series[Any]) -> Series[An
     return right_numbers(table, column) if is_integer_dtype(left) else right_texts(table, column)
 
 
+def respelled(right: Series[Any], left: Series[Any], field: str) -> Series[Any]:
+    """Return the texts of *right* in the spelling of *left*, where they differ in nothing but case and blanks.
+
+    Raises:
+        BadQuery: two texts of *left* differ in nothing else.
+    """
+    spellings: dict[str, str] = {}
+    for text in sorted(set(left.dropna())):
+        other = spellings.setdefault(_without_blanks(text), text)
+        if other != text:
+            raise BadQuery("fold", field, f"has {other!r} and {text!r}, which differ in nothing but case and blanks")
+    return right.map(lambda text: spellings.get(_without_blanks(text), text), na_action="ignore").astype("str")
+
+
+def _without_blanks(text: str) -> str:
+    return "".join(text.casefold().split())
+
+
 def similar_keys(left: Series[Any], right: Series[Any]) -> list[tuple[str, str]]:
     """Return pairs of similar texts, the right one first.
 

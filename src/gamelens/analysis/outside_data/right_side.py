@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -12,7 +13,7 @@ from pandas.api.types import is_datetime64_any_dtype
 from gamelens.analysis.files.date_parsing import read_moments
 from gamelens.analysis.files.table_reader import ExternalTable
 from gamelens.analysis.outside_data import time_buckets
-from gamelens.analysis.outside_data.join_keys import right_key, right_moments
+from gamelens.analysis.outside_data.join_keys import respelled, right_key, right_moments
 from gamelens.analysis.outside_data.match_report import key_text
 from gamelens.analysis.outside_data.value_columns import ValueColumns, sum_by_group
 from gamelens.errors import BadQuery
@@ -72,10 +73,12 @@ def prepare_right(
     summing: ValueColumns | None,
     *,
     day_first: bool | None,
+    fold: Collection[str] = (),
 ) -> RightTable:
     """Return the rows of *table* with *values*, one for each key.
 
-    With *summing*, rows of one key are added up by its rules.
+    With *summing*, rows of one key are added up by its rules. Keys in *fold* are matched without regard to case and
+    blanks.
 
     Raises:
         BadQuery: a key is there twice, or does not fit the buckets of *df*.
@@ -86,6 +89,10 @@ def prepare_right(
         if is_datetime64_any_dtype(df[name])
     }
     plain = {name: right_key(table, pairs[name], left_keys[name]) for name in pairs if name not in timed}
+    for name in fold:
+        if name not in plain or plain[name].dtype != "str":
+            raise BadQuery("fold", name, "is not a key of text", [key for key in plain if plain[key].dtype == "str"])
+        plain[name] = respelled(plain[name], left_keys[name], name)
     keys = DataFrame({name: timed[name].start if name in timed else plain[name] for name in pairs})
     shown = DataFrame({pairs[name]: timed[name].at if name in timed else plain[name] for name in pairs})
     is_left_out = Series(False, index=keys.index)
