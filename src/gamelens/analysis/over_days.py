@@ -44,6 +44,7 @@ _MODELS: Final = list(product(RHOS, REMEMBERED, WEEKLY))
 _PRIOR: Final = np.log([RHOS[rho] * REMEMBERED[share] * WEEKLY[weekly] for rho, share, weekly in _MODELS])
 _STILL: Final = 1e-9  # relative differences between days that rounding makes
 _SHARED: Final = 0.5  # weight of what other groups say of the correlation, which need not be that of this one
+_LARGE_DAYS: Final = 3  # a day of so many even parts is large; so many more of them are allowed for
 _STEPS: Final = 60  # of the bisection of an interval
 
 
@@ -59,6 +60,8 @@ class DayEstimates:
         chance: standard error that counted events have by chance alone, 0 where nothing is counted.
         severity: number by which p-values are multiplied, 1 from 14 days a side on and 5 at 7 days.
         reasons: why a group has no interval, empty where it has one.
+        excess: of a level, the share of the numerator by which its largest day exceeds its part. 0 unless that is far
+            more than days differ by: then a few large payments make it, and the bounds are rough.
     """
 
     log: Floats
@@ -68,6 +71,7 @@ class DayEstimates:
     chance: Floats
     severity: Floats
     reasons: list[str]
+    excess: Floats | float = 0.0
 
     @property
     def value(self) -> Floats:
@@ -88,9 +92,13 @@ class DayEstimates:
         return np.where([bool(reason) for reason in self.reasons], np.nan, high)
 
     def bounds(self, confidence: float = 0.95) -> tuple[Floats, Floats]:
-        """Return the bounds of the ratio of each group, NaN where they are unknown."""
+        """Return the bounds of the ratio of each group, NaN where they are unknown.
+
+        Payments of which the largest makes much of the sum have a mean that few samples reach. The upper bound is then
+        raised as if three more such days had come.
+        """
         half = self.half_width(confidence)
-        return np.exp(self.log - half), np.exp(self.log + half)
+        return np.exp(self.log - half), np.exp(self.log + half) * (1 + _LARGE_DAYS * self.excess / (1 - self.excess))
 
     def _p_value(self, gap: Floats) -> Floats:
         from scipy.special import ndtr, stdtr
@@ -246,7 +254,13 @@ def over_days(
     moves = np.max(np.abs(relative - 1), axis=1, initial=0.0, where=is_used)
     is_flat = is_known & (moves < _STILL) & (chance == 0)
     reasons = ["no day differs from another" if flat else reason for flat, reason in zip(is_flat, reasons, strict=True)]
-    return DayEstimates(log, scale, weight, degrees, chance, severity, reasons)
+    excess = np.zeros(len(n))
+    if later is None and not against_mean and counted is None:
+        beyond = np.where(is_used, n - rates[:, :1] * m, 0.0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            excess = beyond.max(axis=1, initial=0.0) / np.where(is_used, n, 0.0).sum(axis=1)
+        excess = np.where(is_known & (excess > (_LARGE_DAYS - 1) / is_used.sum(axis=1)), excess, 0.0)
+    return DayEstimates(log, scale, weight, degrees, chance, severity, reasons, excess)
 
 
 def mean_over_days(values: Floats, weights: Floats, day: ArrayLike, *, chance: Floats | None = None) -> DayEstimates:

@@ -34,6 +34,7 @@ By = str | Sequence[str] | None
 Rate = float | str | Mapping[str, float | str]
 
 _PAYBACK: Final = ("days_to_pay_back", "is_paid_back")
+_SAID: Final = ("age", "spend", "money", "days_to_pay_back", "largest_day")
 _FIELLER: Final = 1.06  # Fieller, Hartley and Pearson 1957: the variance of Fisher's z of a rank correlation
 
 
@@ -154,7 +155,9 @@ def return_on_spend(
 
     Columns: *by* (category, values with spend), age (Int64, days since install), spend, money (float64, USD, of the
     cohorts that reached the age), roas (float64, 1 is paid back), low, high (float64, its 95 % interval, NA with fewer
-    than 7 cohorts or without money), cohorts (Int64, install days).
+    than 7 cohorts or without money), largest_day (float64, the share of the money by which the install day that brought
+    most exceeds its part, where a few payments make the sum and the interval is rough, else NA), cohorts (Int64,
+    install days).
 
     Raises:
         BadQuery: a column is missing, *money* has neither metric, or the spend is not in US dollars.
@@ -172,8 +175,8 @@ def return_on_spend(
     rows = [_at_age(cost, earned, keys, age, last_day - pd.Timedelta(days=max(age, reaching))) for age in sorted(ages)]
     result = pd.concat([row for row in rows if len(row)] or rows[:1], ignore_index=True)
     result["roas"] = ratio(result["money"], result["spend"].where(result["spend"] > 0))
-    result["low"], result["high"] = (result["roas"] * np.exp(sign * result["half"]) for sign in (-1, 1))
-    columns = [*keys, "age", "spend", "money", "roas", "low", "high", "cohorts"]
+    result["low"], result["high"] = result["roas"] * result["low"], result["roas"] * result["high"]
+    columns = [*keys, "age", "spend", "money", "roas", "low", "high", "largest_day", "cohorts"]
     types = dict.fromkeys(keys, "category") | {"age": "Int64", "cohorts": "Int64", "spend": "float64"}
     result = result[columns].astype({**types, "money": "float64"}).sort_values([*keys, "age"], ignore_index=True)
     return with_receipts_of(result, spend, money)
@@ -218,7 +221,7 @@ def _read_payback(paid: DataFrame, by: str | list[str]) -> Iterator[Finding]:
             high=row["high"],
             unit="share",
             judged="days",
-            numbers={"name": name, **{key: row[key] for key in ("age", "spend", "money", "days_to_pay_back")}},
+            numbers={"name": name, **{key: row[key] for key in _SAID}},
         )
 
 
@@ -385,7 +388,7 @@ def _earned(money: DataFrame, keys: list[str]) -> DataFrame:
 def _at_age(cost: DataFrame, earned: DataFrame, keys: list[str], age: int, latest: Any) -> DataFrame:
     """Return spend and revenue at *age* of the cohorts up to the install day *latest*.
 
-    *half* is half of the interval of the logarithm of their ratio, from the differences between cohorts.
+    *low* and *high* are the bounds of their ratio as multiples of it, from the differences between cohorts.
     """
     reached: DataFrame = cost[cost["timestamp"] <= latest]
     until_age = earned[(earned["age"] >= 0) & (earned["age"] <= age)].rename(columns={"installed": "timestamp"})
@@ -399,7 +402,9 @@ def _at_age(cost: DataFrame, earned: DataFrame, keys: list[str], age: int, lates
     )
     money, spend = (_by_day(both, keys, name) for name in ("money", "spend"))
     estimates = over_days(money, spend, day_numbers(money.columns), is_balanced=False)
-    return by_group.assign(half=estimates.half_width()).reset_index().assign(age=age)
+    low, high = (bound / estimates.value for bound in estimates.bounds())
+    largest_day = np.where(estimates.excess > 0, estimates.excess, np.nan)
+    return by_group.assign(low=low, high=high, largest_day=largest_day).reset_index().assign(age=age)
 
 
 def _by_day(rows: DataFrame, keys: list[str], name: str) -> DataFrame:
