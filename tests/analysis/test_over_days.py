@@ -124,7 +124,7 @@ def payments(alpha: float, a_day: float, rng: np.random.Generator) -> np.ndarray
 
 
 def test_a_few_large_payments_raise_the_upper_bound() -> None:
-    """Two Pareto payments a day (1.6), whose mean few samples reach: 92 % of 100 intervals hold it, and most are rough."""
+    """Two Pareto payments a day (1.6), whose mean few samples reach: 92 % of 100 intervals hold it, most are rough."""
     rng = np.random.default_rng(11)
     found = [over_days(payments(1.6, 2.0, rng), np.ones(28), np.arange(20_000, 20_028)) for _ in range(100)]
     held = [low <= 2.0 * 1.6 / 0.6 <= high for low, high in (each.bounds() for each in found)]

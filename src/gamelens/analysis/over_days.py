@@ -71,7 +71,7 @@ class DayEstimates:
     chance: Floats
     severity: Floats
     reasons: list[str]
-    excess: Floats | float = 0.0
+    excess: Floats
 
     @property
     def value(self) -> Floats:
@@ -333,6 +333,7 @@ def _linear(
         np.sqrt(np.array([least])),
         np.array([severity]),
         ["no day differs from another" if is_flat else ""],
+        np.zeros(1),
     )
 
 
