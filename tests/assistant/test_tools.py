@@ -77,7 +77,7 @@ def test_a_dear_question_wants_its_plan(server: AssistantServer, tool: str, argu
             *("query", {"metric": "dau", "over": "last 900 complete days"}, "not_yet_available"),
             {"metric": "dau", "over": "last 900 complete days", "when_unavailable": "clip"},
         ),
-        ("query", {"metric": "dau", "over": WEEK, "by": "country"}, "unknown_name", None),
+        ("query", {"metric": "dau", "over": WEEK, "by": "nation"}, "unknown_name", None),
         ("query", {"metric": "retention_retro", "over": WEEK}, "bad_argument", None),
         ("query", {"metric": "dau"}, "bad_argument", None),
         ("query", {"metric": "dau", "over": 7}, "bad_argument", None),

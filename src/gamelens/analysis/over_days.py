@@ -259,7 +259,8 @@ def over_days(
         beyond = np.where(is_used, n - rates[:, :1] * m, 0.0)
         with np.errstate(divide="ignore", invalid="ignore"):
             excess = beyond.max(axis=1, initial=0.0) / np.where(is_used, n, 0.0).sum(axis=1)
-        excess = np.where(is_known & (excess > (_LARGE_DAYS - 1) / is_used.sum(axis=1)), excess, 0.0)
+            is_large = excess > (_LARGE_DAYS - 1) / is_used.sum(axis=1)
+        excess = np.where(is_known & is_large, excess, 0.0)
     return DayEstimates(log, scale, weight, degrees, chance, severity, reasons, excess)
 
 

@@ -34,7 +34,7 @@ By = str | Sequence[str] | None
 Rate = float | str | Mapping[str, float | str]
 
 _PAYBACK: Final = ("days_to_pay_back", "is_paid_back")
-_SAID: Final = ("age", "spend", "money", "days_to_pay_back", "largest_day")
+_OF_PAYBACK: Final = ("age", "spend", "money", "days_to_pay_back", "largest_day")
 _FIELLER: Final = 1.06  # Fieller, Hartley and Pearson 1957: the variance of Fisher's z of a rank correlation
 
 
@@ -221,7 +221,7 @@ def _read_payback(paid: DataFrame, by: str | list[str]) -> Iterator[Finding]:
             high=row["high"],
             unit="share",
             judged="days",
-            numbers={"name": name, **{key: row[key] for key in _SAID}},
+            numbers={"name": name, **{key: row[key] for key in _OF_PAYBACK}},
         )
 
 
