@@ -51,7 +51,7 @@ def left_key(column: Series[Any]) -> Series[Any]:
         return pd.to_datetime(column, utc=True).astype("datetime64[us, UTC]")
     if is_integer_dtype(column) and not isinstance(column.dtype, pd.CategoricalDtype):
         return column.astype("Int64")
-    return Series([_as_text(value) for value in column.astype("object")], index=column.index, dtype="str")
+    return column.astype("object").map(_as_text, na_action="ignore").astype("str")
 
 
 def right_texts(table: ExternalTable, column: str) -> Series[Any]:
@@ -118,9 +118,7 @@ def respelled(right: Series[Any], left: Series[Any], field: str) -> Series[Any]:
     return right.map(lambda text: spellings.get(folded(text), text), na_action="ignore").astype("str")
 
 
-def _as_text(value: Any) -> str | None:
-    if value is None or pd.isna(value):
-        return None
+def _as_text(value: Any) -> str:
     if isinstance(value, (bool, np.bool_)):
         return "true" if value else "false"
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)

@@ -110,8 +110,7 @@ def sum_by_group(values: DataFrame, groups: Series[Any], table: ExternalTable, *
     first = ~groups.duplicated()
     result: dict[str, Series[Any]] = {}
     for name, column in values.items():
-        is_added = is_numeric_dtype(column) and not is_bool_dtype(column) and name not in shares
-        if is_added:
+        if is_numeric_dtype(column) and not is_bool_dtype(column) and name not in shares:
             result[str(name)] = column.groupby(groups, sort=False).sum(min_count=1).reset_index(drop=True)
             continue
         codes = Series(pd.factorize(column)[0], index=column.index)
