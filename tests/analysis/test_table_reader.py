@@ -107,6 +107,7 @@ def test_another_encoding_must_be_named(csv: ReadCsv) -> None:
     [
         ("a,b\n1,2\n3,4,5\n", "has 3 cells in row 3 and 2 columns"),
         ("a,b\n1\n", "has 1 cells in row 2"),
+        ('"two\nlines"\n\na,b\n1,2\n3,4,5\n', "has 3 cells in row 5"),
         ('a,b\n1,"2\n3,4\n', "never closed"),
         ("", "is empty"),
         ("a,a\n1,2\n", "two columns that are called a"),
@@ -189,6 +190,12 @@ def test_a_period_is_the_text_it_shows(tmp_path: Path) -> None:
     frame = pd.DataFrame({"month": pd.PeriodIndex(["2026-11", None], freq="M")})
     frame.to_parquet(tmp_path / "x.parquet")
     assert rows(read_table(frame)) == rows(read_table(tmp_path / "x.parquet")) == [("2026-11",), (None,)]
+
+
+def test_ranges_of_numbers_are_the_text_they_show() -> None:
+    """The categories that `pandas.cut` makes are intervals, and are read as text."""
+    frame = pd.DataFrame({"spend": pd.cut([1.0, 5.0, float("nan")], [0, 2, 9])})
+    assert rows(read_table(frame)) == [("(0, 2]",), ("(2, 9]",), (None,)]
 
 
 def test_what_is_lazy_or_no_table_is_refused() -> None:

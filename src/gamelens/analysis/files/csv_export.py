@@ -44,7 +44,8 @@ def export_csv(df: DataFrame, path: str | os.PathLike[str]) -> Path:
     table = pa.Table.from_arrays(
         [_cells(name, df.iloc[:, position]) for position, name in enumerate(names)], names=names
     )
-    with replace_file(target) as draft, pa.output_stream(str(draft), compression=_compression(target)) as stream:
+    compression = "gzip" if target.suffix.lower() == ".gz" else None
+    with replace_file(target) as draft, pa.output_stream(str(draft), compression=compression) as stream:
         csv.write_csv(table, stream, csv.WriteOptions(eol="\n", quoting_style="needed"))
     return target
 
@@ -56,7 +57,11 @@ def _cells(name: str, column: Series[Any]) -> Any:
         BadQuery: a text cannot be encoded as UTF-8.
     """
     if (times := moments_of(column)) is not None:
-        return _time_texts(*times)
+        moments, is_days = times
+        is_whole = (moments[~np.isnat(moments)].astype("int64") % 1_000_000 == 0).all()
+        written = np.datetime_as_string(moments, unit="D" if is_days else "s" if is_whole else "us")
+        end = "" if is_days else "Z"
+        return pa.array([None if text == "NaT" else f"{text}{end}" for text in written], pa.string())
     column, values = plain_values(column)
     if is_bool_dtype(column) or is_numeric_dtype(column):
         return pa.array(column, from_pandas=True)
@@ -65,16 +70,3 @@ def _cells(name: str, column: Series[Any]) -> Any:
         return pc.if_else(pa.array([isinstance(value, str) for value in values]), guarded(texts), texts)
     except UnicodeEncodeError as error:
         raise BadQuery(name, error.object[:40], "holds half of a surrogate pair, which UTF-8 cannot encode") from None
-
-
-def _time_texts(moments: np.ndarray[Any, Any], is_days: bool) -> Any:
-    if is_days:
-        texts, end = np.datetime_as_string(moments, unit="D"), ""
-    else:
-        is_whole = bool((moments[~np.isnat(moments)].astype("int64") % 1_000_000 == 0).all())
-        texts, end = np.datetime_as_string(moments, unit="s" if is_whole else "us"), "Z"
-    return pa.array([None if text == "NaT" else f"{text}{end}" for text in texts], pa.string())
-
-
-def _compression(target: Path) -> str | None:
-    return "gzip" if target.suffix.lower() == ".gz" else None

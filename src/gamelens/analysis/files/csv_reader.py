@@ -11,7 +11,7 @@ import io
 import zlib
 from itertools import islice
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import pyarrow as pa
 from pyarrow import csv as arrow_csv
@@ -22,31 +22,18 @@ from gamelens.errors import BadQuery
 
 MOST_BYTES: Final = 256 << 20
 """Bytes of a text file, unpacked. Cells take several times as much memory."""
-_SEPARATORS: Final = ",;\t|"
+_SEPARATORS: Final = ",;\t|"  # csv.Sniffer takes one of two that do equally well, and finds none below a title
 _HEADER_CHARACTERS: Final = 1 << 20
 _BLOCK_BYTES: Final = 16 << 20  # the longest row possible
 
 
-class DelimitedFile(NamedTuple):
-    """The content of a delimited file.
-
-    Attributes:
-        cells: columns of text, named by the header. An empty cell is null, an empty line a row of nulls.
-        separator: the separator of its cells.
-        above: the rows above the header.
-    """
-
-    cells: pa.Table
-    separator: str
-    above: list[list[str]]
-
-
 def read_delimited(
     path: Path, encoding: str | None, header_row: int | None = None, *, most_bytes: int = MOST_BYTES
-) -> DelimitedFile:
-    """Return the content of a delimited file.
+) -> tuple[pa.Table, str, list[list[str]]]:
+    """Return the cells of a delimited file, its separator, and the rows above its header.
 
-    *header_row* is the row of its header (1 is the first), None to recognise it.
+    The cells are columns of text, named by the header. An empty cell is null, an empty line a row of nulls.
+    *header_row* is the row of the header (1 is the first), None to recognise it.
 
     Raises:
         BadQuery: the file has more than *most_bytes* unpacked, is not text in *encoding* (by default UTF-8, or that of
@@ -55,33 +42,23 @@ def read_delimited(
     text = _read_text(path, encoding, most_bytes)
     if text.count('"') % 2:
         raise BadQuery("other", path.name, "has a quotation mark that is never closed")
-    separator = "\t" if ".tsv" in path.name.lower() else _separator(path.name, text, header_row)
-    lines, above, header = _top(text, separator, header_row)
+    possible = "\t" if ".tsv" in path.name.lower() else _SEPARATORS
+    tops = {mark: _top(text, mark, header_row) for mark in possible}
+    widest = max(len(header) for _, _, header in tops.values())
+    separator, *others = [mark for mark, (_, _, header) in tops.items() if len(header) == widest]
+    if others and widest > 1:
+        raise BadQuery(
+            "other", path.name, f"may be separated by {separator!r} or {others[0]!r}: quote the header's cells"
+        )
+    lines, above, header = tops[separator]
     if not header:
         raise BadQuery("other", path.name, "is empty: the first row must name the columns")
-    below = io.StringIO(text, newline="")
-    for _ in range(lines):
-        below.readline()
-    cells = _cells(path.name, below.read(), len(header), separator, first=len(above))
-    names = unguarded(pa.array([name.strip() for name in header], pa.string())).to_pylist()
-    table = pa.Table.from_arrays([unguarded(column) for column in cells.slice(1).columns], names=names)
-    return DelimitedFile(table, separator, above)
-
-
-def _cells(source: str, text: str, width: int, separator: str, *, first: int) -> pa.Table:
-    """Return all cells as text, the header in the first row.
-
-    *first* is the number of rows above it.
-
-    Raises:
-        BadQuery: a row is longer or shorter than the header.
-    """
     uneven: list[Any] = []
-    places = [str(place) for place in range(width)]
+    places = [str(place) for place in range(widest)]
     try:
         cells = arrow_csv.read_csv(
             io.BytesIO(text.encode()),
-            arrow_csv.ReadOptions(use_threads=False, column_names=places, block_size=_BLOCK_BYTES),
+            arrow_csv.ReadOptions(use_threads=False, column_names=places, skip_rows=lines, block_size=_BLOCK_BYTES),
             arrow_csv.ParseOptions(
                 delimiter=separator,
                 newlines_in_values=True,
@@ -93,12 +70,15 @@ def _cells(source: str, text: str, width: int, separator: str, *, first: int) ->
             ),
         )
     except pa.ArrowInvalid as error:
-        raise BadQuery("other", source, f"cannot be read: {error}") from None
+        raise BadQuery("other", path.name, f"cannot be read: {error}") from None
     if uneven:
         row = uneven[0]
-        rule = f"has {row.actual_columns} cells in row {row.number + first} and {row.expected_columns} columns"
-        raise BadQuery("other", source, f"{rule}: quote cells that hold {separator!r}")
-    return cells
+        number = row.number - lines + len(above)  # a row above the header may have several lines
+        rule = f"has {row.actual_columns} cells in row {number} and {row.expected_columns} columns"
+        raise BadQuery("other", path.name, f"{rule}: quote cells that hold {separator!r}")
+    names = unguarded(pa.array([name.strip() for name in header], pa.string())).to_pylist()
+    table = pa.Table.from_arrays([unguarded(column) for column in cells.slice(1).columns], names=names)
+    return table, separator, above
 
 
 def _read_text(path: Path, encoding: str | None, most_bytes: int) -> str:
@@ -119,18 +99,6 @@ def _read_text(path: Path, encoding: str | None, most_bytes: int) -> str:
         raise BadQuery("other", path.name, f'is not text: {error}; name its encoding=, such as "cp1252"') from None
     except (OSError, EOFError, zlib.error) as error:
         raise BadQuery("other", path.name, f"cannot be read: {error}") from None
-
-
-def _separator(source: str, text: str, header_row: int | None) -> str:
-    """Return the separator that gives the header the most cells."""
-    widths = {separator: len(_top(text, separator, header_row)[2]) for separator in _SEPARATORS}
-    widest = max(widths.values())
-    candidates = [separator for separator, width in widths.items() if width == widest]
-    if widest > 1 and len(candidates) > 1:
-        raise BadQuery(
-            "other", source, f"may be separated by {candidates[0]!r} or {candidates[1]!r}: quote the header's cells"
-        )
-    return candidates[0]
 
 
 def _top(text: str, separator: str, header_row: int | None) -> tuple[int, list[list[str]], list[str]]:

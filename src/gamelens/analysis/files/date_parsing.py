@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Literal
 
-import numpy as np
 import pandas as pd
 from pandas import Series
 
@@ -20,13 +19,13 @@ from gamelens.errors import BadQuery
 
 Precision = Literal["time", "day", "week", "month"]
 
-_TIME: Final = r"(?:[T ]+(\S.*))?"
-_YEAR_FIRST: Final = re.compile(rf"(\d{{4}})([-/.])(\d{{1,2}})\2(\d{{1,2}}){_TIME}", re.ASCII)
-_YEAR_LAST: Final = re.compile(rf"(\d{{1,2}})([-/.])(\d{{1,2}})\2(\d{{4}}){_TIME}", re.ASCII)
+_TIME: Final = r"(?:[T ]+(?P<time>\S.*))?"
+_YEAR_FIRST: Final = re.compile(rf"(?P<year>\d{{4}})([-/.])(?P<month>\d{{1,2}})\2(?P<day>\d{{1,2}}){_TIME}", re.ASCII)
+_COMPACT: Final = re.compile(rf"(?P<year>\d{{4}})(?P<month>\d\d)(?P<day>\d\d){_TIME}", re.ASCII)
+_DAY_FIRST: Final = re.compile(rf"(?P<day>\d{{1,2}})([-/.])(?P<month>\d{{1,2}})\2(?P<year>\d{{4}}){_TIME}", re.ASCII)
+_MONTH_FIRST: Final = re.compile(rf"(?P<month>\d{{1,2}})([-/.])(?P<day>\d{{1,2}})\2(?P<year>\d{{4}}){_TIME}", re.ASCII)
 _YEAR_AND_MONTH: Final = re.compile(r"(\d{4})[-/.](\d{1,2})|(\d{1,2})[-/.](\d{4})", re.ASCII)
-_WEEK: Final = re.compile(r"(\d{4})-?W(\d\d)", re.ASCII)
-_DAY_OF_WEEK: Final = re.compile(r"\d{4}-W\d\d-\d|\d{4}W\d{3}", re.ASCII)
-_COMPACT: Final = re.compile(rf"(\d{{4}})(\d\d)(\d\d){_TIME}", re.ASCII)
+_WEEK: Final = re.compile(r"\d{4}(-?)W\d\d(?:\1(?P<day>\d))?", re.ASCII)
 _NAMED: Final[tuple[tuple[str, Precision], ...]] = (
     *((form, "day") for form in ("%d %b %Y", "%d %B %Y", "%b %d %Y", "%B %d %Y")),
     *((form, "month") for form in ("%b %Y", "%B %Y")),
@@ -36,8 +35,6 @@ _SERIAL: Final = re.compile(r"\d{5}(?:\.\d+)?", re.ASCII)
 _SERIAL_START: Final = datetime(1899, 12, 30)  # day 0 of a spreadsheet's calendar
 _SERIALS: Final = range(36_526, 54_789)  # the days of 2000 to 2049
 _YEARS: Final = range(2015, 2041)  # that two digits may stand for
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_NOT_A_TIME: Final = np.iinfo(np.int64).min
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,15 +60,25 @@ def read_moments(values: Series[Any], *, field: str, day_first: bool | None = No
     if pd.api.types.is_datetime64_any_dtype(values):
         is_day = (values.dropna() == values.dropna().dt.normalize()).all()
         return ParsedTimes(values.astype("datetime64[us, UTC]"), "day" if is_day else "time")
-    texts = [str(text) for text in values.dropna().unique()]
+    places, unique = pd.factorize(values)
+    texts = [str(text) for text in unique]
     plain = _written_out(texts, field, day_first)
     is_day_first = _is_day_first([*plain.values()], field, day_first)
-    read = {text: _parse_text(plain[text], is_day_first, field) for text in texts}
-    micros = {text: (moment - _EPOCH) // timedelta(microseconds=1) for text, (moment, _) in read.items()}
-    at = np.array([micros.get(text, _NOT_A_TIME) for text in values], dtype="int64").view("datetime64[us]")
+    read: dict[str, tuple[datetime, Precision]] = {}
+    for text in texts:
+        try:
+            read[text] = _parse_text(plain[text].strip(), is_day_first)
+        except (ValueError, OverflowError):
+            rule = "is not a day, week or month: write 2026-11-01, 2026-W45, 2026-11 or 2026-11-01T13:00Z"
+            raise BadQuery(field, plain[text], rule) from None
+    examples: dict[Precision, str] = {precision: text for text, (_, precision) in reversed(read.items())}
+    if len(examples) > 1 and set(examples) != {"day", "time"}:
+        unlike = " and ".join(f"{text} (a {precision})" for precision, text in sorted(examples.items()))
+        raise BadQuery(field, [*examples.values()], f"mixes {unlike}: write one kind")
+    at = Series([read[text][0] for text in texts], dtype="datetime64[us, UTC]").reindex(places).set_axis(values.index)
     example = next((text for text in texts if plain[text] != text), None)
     note = None if example is None else f"{field}: {example} is read as {read[example][0]:%Y-%m-%d}"
-    return ParsedTimes(pd.Series(at, index=values.index).dt.tz_localize("UTC"), _precision(read, field), note)
+    return ParsedTimes(at, "time" if "time" in examples else next(iter(examples), "day"), note)
 
 
 def _written_out(texts: Sequence[str], field: str, day_first: bool | None) -> dict[str, str]:
@@ -83,14 +90,12 @@ def _written_out(texts: Sequence[str], field: str, day_first: bool | None) -> di
     Raises:
         BadQuery: the two digits of the year may come first or last.
     """
-    stripped = {text: text.strip() for text in texts}
-    numbers = [text for text in stripped.values() if _SERIAL.fullmatch(text) and int(text[:5]) in _SERIALS]
-    if texts and len(numbers) == len(texts):
-        days = {text: _SERIAL_START + timedelta(days=float(number)) for text, number in stripped.items()}
-        return {text: day.date().isoformat() if "." not in text else day.isoformat() for text, day in days.items()}
-    matches = {text: match for text, match in ((t, _SHORT_YEAR.fullmatch(s)) for t, s in stripped.items()) if match}
-    if not texts or len(matches) < len(texts):
-        return dict(zip(texts, texts, strict=True))
+    if all(_SERIAL.fullmatch(text.strip()) and int(text.strip()[:5]) in _SERIALS for text in texts):
+        days = {text: _SERIAL_START + timedelta(days=float(text)) for text in texts}
+        return {text: day.isoformat() if "." in text else day.date().isoformat() for text, day in days.items()}
+    matches = {text: match for text in texts if (match := _SHORT_YEAR.fullmatch(text.strip()))}
+    if len(matches) < len(texts):
+        return {text: text for text in texts}
     first, last = ({2000 + int(match[place]) for match in matches.values()} for place in (1, 4))
     is_dotted = {match[2] for match in matches.values()} == {"."}
     may_be_last = last <= {*_YEARS}
@@ -98,26 +103,8 @@ def _written_out(texts: Sequence[str], field: str, day_first: bool | None) -> di
     if may_be_last == may_be_first:
         rule = "has a year of two digits, first or last" if may_be_last else "has no year from 2015 to 2040"
         raise BadQuery(field, texts[0], f"{rule}: write four digits, or say day_first= if the year is last")
-    parts = {text: ((match[1], match[3], match[4]), match[2], match[5]) for text, match in matches.items()}
-    return {
-        text: mark.join((a, b, f"20{c}") if may_be_last else (f"20{a}", b, c)) + (f" {time}" if time else "")
-        for text, ((a, b, c), mark, time) in parts.items()
-    }
-
-
-def _precision(read: dict[str, tuple[datetime, Precision]], field: str) -> Precision:
-    """Return the precision of a column.
-
-    Raises:
-        BadQuery: days, weeks and months are mixed.
-    """
-    examples: dict[Precision, str] = {precision: text for text, (_, precision) in reversed(read.items())}
-    if set(examples) <= {"day", "time"}:
-        return "time" if "time" in examples else "day"
-    if len(examples) > 1:
-        unlike = " and ".join(f"{text} (a {precision})" for precision, text in sorted(examples.items()))
-        raise BadQuery(field, [*examples.values()], f"mixes {unlike}: write one kind")
-    return next(iter(examples))
+    day = r"\1\2\3\g<2>20\4" if may_be_last else r"20\1\2\3\2\4"
+    return {text: match.expand(rf"{day} \g<time>").strip() for text, match in matches.items()}
 
 
 def _is_day_first(texts: Sequence[str], field: str, day_first: bool | None) -> bool:
@@ -128,7 +115,7 @@ def _is_day_first(texts: Sequence[str], field: str, day_first: bool | None) -> b
     Raises:
         BadQuery: the texts are written in two ways, or leave the order open.
     """
-    matches = {text: match for text in texts if (match := _YEAR_LAST.fullmatch(text.strip()))}
+    matches = {text: match for text in texts if (match := _DAY_FIRST.fullmatch(text.strip()))}
     if not matches:
         return True
     if len(matches) < len(texts) or len({match[2] for match in matches.values()}) > 1:
@@ -136,7 +123,7 @@ def _is_day_first(texts: Sequence[str], field: str, day_first: bool | None) -> b
         raise BadQuery(field, unlike, "are days written in two ways: write one, such as 2026-11-01")
     if day_first is not None:
         return day_first
-    pairs = {text: (int(match[1]), int(match[3])) for text, match in matches.items()}
+    pairs = {text: (int(match["day"]), int(match["month"])) for text, match in matches.items()}
     not_day_first = next((text for text, (_, second) in pairs.items() if second > 12), None)
     not_month_first = next((text for text, (first, _) in pairs.items() if first > 12), None)
     if not_day_first and not_month_first:
@@ -151,51 +138,29 @@ def _is_day_first(texts: Sequence[str], field: str, day_first: bool | None) -> b
     return not not_day_first
 
 
-def _parse_text(text: str, is_day_first: bool, field: str) -> tuple[datetime, Precision]:
-    """Return the time in *text* (UTC) and its precision.
+def _parse_text(text: str, is_day_first: bool) -> tuple[datetime, Precision]:
+    """Return the time in *text* (UTC) and its precision, by the first form that fits.
 
     Raises:
-        BadQuery: it is not a time.
+        ValueError: no form fits, or there is no such day or time.
+        OverflowError: the time is outside the years 1 to 9999 in UTC.
     """
-    try:
-        moment, precision = _parse_form(text.strip(), is_day_first)
-        return (moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)), precision
-    except (ValueError, OverflowError):
-        rule = "is not a day, week or month: write 2026-11-01, 2026-W45, 2026-11 or 2026-11-01T13:00Z"
-        raise BadQuery(field, text, rule) from None
-
-
-def _parse_form(text: str, is_day_first: bool) -> tuple[datetime, Precision]:
-    """Return the time in *text* and its precision, by the first form that fits.
-
-    Raises:
-        ValueError: no form fits.
-    """
-    if match := _YEAR_FIRST.fullmatch(text):
-        return _moment(match[1], match[3], match[4], match[5])
-    if match := _COMPACT.fullmatch(text):
-        return _moment(*match.groups())
-    if match := _YEAR_LAST.fullmatch(text):
-        day, month = (match[1], match[3]) if is_day_first else (match[3], match[1])
-        return _moment(match[4], month, day, match[5])
+    for form in (_YEAR_FIRST, _COMPACT, _DAY_FIRST if is_day_first else _MONTH_FIRST):
+        if match := form.fullmatch(text):
+            midnight = datetime(int(match["year"]), int(match["month"]), int(match["day"]), tzinfo=UTC)
+            if match["time"] is None:
+                return midnight, "day"
+            time = re.sub(r" ?UTC$", "Z", match["time"])
+            moment = datetime.fromisoformat(f"{midnight.date().isoformat()}T{time}")
+            return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC), "time"
     if match := _YEAR_AND_MONTH.fullmatch(text):
-        return datetime(int(match[1] or match[4]), int(match[2] or match[3]), 1), "month"
+        return datetime(int(match[1] or match[4]), int(match[2] or match[3]), 1, tzinfo=UTC), "month"
     if match := _WEEK.fullmatch(text):
-        return datetime.fromisocalendar(int(match[1]), int(match[2]), 1), "week"
-    if _DAY_OF_WEEK.fullmatch(text):
-        return datetime.fromisoformat(text), "day"
+        return datetime.fromisoformat(text).replace(tzinfo=UTC), "day" if match["day"] else "week"
     words = " ".join(re.split(r"[-,/.\s]+", text))
-    for form, precision in _NAMED:
+    for pattern, precision in _NAMED:
         try:
-            return datetime.strptime(words, form), precision
+            return datetime.strptime(words, pattern).replace(tzinfo=UTC), precision
         except ValueError:
             continue
     raise ValueError(text)
-
-
-def _moment(year: str, month: str, day: str, time: str | None) -> tuple[datetime, Precision]:
-    midnight = datetime(int(year), int(month), int(day))
-    if time is None:
-        return midnight, "day"
-    moment = datetime.fromisoformat(f"{midnight.date().isoformat()}T{re.sub(r' ?UTC$', 'Z', time)}")
-    return moment, "time"

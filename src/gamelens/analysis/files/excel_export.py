@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 from importlib import import_module
 from pathlib import Path
@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import pyarrow as pa
 from pandas import DataFrame, Series
-from pandas.api.types import infer_dtype, is_bool_dtype, is_float_dtype, is_integer_dtype, is_numeric_dtype
+from pandas.api.types import infer_dtype, is_bool_dtype, is_integer_dtype, is_numeric_dtype
 
 from gamelens._files import replace_file
 from gamelens.analysis.files.csv_safety import numbered
@@ -75,19 +75,16 @@ def export_excel(frames: Mapping[str, DataFrame], path: str | os.PathLike[str]) 
         (name, *entry) for name, frame in frames.items() for entry in _entries(Receipt.of(frame.attrs).to_json())
     ]
     sheets[RECEIPTS] = _columns(RECEIPTS, DataFrame(receipts, columns=list(_RECEIPT_HEAD), dtype="object"))
-    book = _new_book(str(path))
+    try:
+        openpyxl = import_module("openpyxl")
+    except ImportError:
+        raise BadQuery("path", str(path), "is written by openpyxl: pip install 'gamelens[excel]'") from None
+    book = openpyxl.Workbook(write_only=True)
     for name, columns in sheets.items():
-        _write_sheet(book.create_sheet(name), columns)
+        _write_sheet(openpyxl, book.create_sheet(name), columns)
     with replace_file(target) as draft:
         book.save(draft)
     return target
-
-
-def _new_book(path: str) -> Any:
-    try:
-        return import_module("openpyxl").Workbook(write_only=True)
-    except ImportError:
-        raise BadQuery("path", path, "is written by openpyxl: pip install 'gamelens[excel]'") from None
 
 
 def _check_names(frames: object) -> None:
@@ -130,32 +127,22 @@ def _column(title: str, column: Series[Any]) -> _SheetColumn:
         BadQuery: a text is too long for a cell, or cannot be encoded.
     """
     if (times := moments_of(column)) is not None:
-        return _times(title, *times)
+        moments, is_days = times
+        if (moments[~np.isnat(moments)] < _FIRST_DAY).any():
+            texts = np.datetime_as_string(moments, unit="D" if is_days else "s")
+            return _SheetColumn(title, [None if text == "NaT" else str(text) for text in texts])
+        cells = list(moments.astype("datetime64[D]" if is_days else "datetime64[us]").astype(object))
+        return _SheetColumn(title, cells, "yyyy-mm-dd" if is_days else "yyyy-mm-dd hh:mm:ss")
     column, values = plain_values(column)
     if is_bool_dtype(column):
         return _SheetColumn(title, [None if value is None else bool(value) for value in values])
     if is_integer_dtype(column):
-        is_exact = all(value is None or abs(int(value)) < _EXACT for value in values)
-        return _SheetColumn(
-            title, [None if value is None else int(value) if is_exact else str(value) for value in values]
-        )
-    if is_float_dtype(column) or is_numeric_dtype(column):
-        return _SheetColumn(title, [_real(value) for value in values])
+        of_cell = int if all(value is None or abs(int(value)) < _EXACT for value in values) else str
+        return _SheetColumn(title, [None if value is None else of_cell(value) for value in values])
+    if is_numeric_dtype(column):  # a cell cannot hold an infinite number
+        numbers = [value if value is None else float(value) if math.isfinite(value) else str(value) for value in values]
+        return _SheetColumn(title, numbers)
     return _SheetColumn(title, _texts(title, values), "yyyy-mm-dd" if infer_dtype(column) == "date" else None)
-
-
-def _times(title: str, moments: np.ndarray[Any, Any], is_days: bool) -> _SheetColumn:
-    """Return a column of dates, or of texts where one is older than a spreadsheet's calendar."""
-    if (moments[~np.isnat(moments)] < _FIRST_DAY).any():
-        texts = np.datetime_as_string(moments, unit="D" if is_days else "s")
-        return _SheetColumn(title, [None if text == "NaT" else str(text) for text in texts])
-    cells = moments.astype("datetime64[D]").astype(object) if is_days else moments.astype(object)
-    return _SheetColumn(title, list(cells), "yyyy-mm-dd" if is_days else "yyyy-mm-dd hh:mm:ss")
-
-
-def _real(value: Any) -> float | str | None:
-    """Return a number, or the text of an infinite one, which a cell cannot hold."""
-    return None if value is None else float(value) if math.isfinite(value) else str(value)
 
 
 def _texts(field: str, values: Sequence[Any]) -> list[Any]:
@@ -175,35 +162,33 @@ def _texts(field: str, values: Sequence[Any]) -> list[Any]:
     return [value if text is None else text for value, text in zip(values, safe, strict=True)]
 
 
-def _write_sheet(page: Any, columns: Sequence[_SheetColumn]) -> None:
+def _write_sheet(openpyxl: Any, page: Any, columns: Sequence[_SheetColumn]) -> None:
     """Write the titles in bold, the cells below them, and the widths that show them."""
-    letter_of: Callable[[int], str] = import_module("openpyxl.utils").get_column_letter
-    cell_of: Any = import_module("openpyxl.cell").WriteOnlyCell
-    bold = import_module("openpyxl.styles").Font(bold=True)
+
+    def cell_of(value: Any, number_format: str | None = None) -> Any:
+        """Return a cell. One of text is never a formula, neither now nor after it is edited."""
+        if isinstance(value, str):
+            cell = openpyxl.cell.WriteOnlyCell(page)
+            cell.value = value
+            cell.data_type, cell.quotePrefix = "s", value[:1] in "=+-@'"
+            return cell
+        if value is None or number_format is None:
+            return value
+        cell = openpyxl.cell.WriteOnlyCell(page, value)
+        cell.number_format = number_format
+        return cell
+
     page.freeze_panes = "A2"
-    for place, column in enumerate(columns, 1):
-        longest = max((len(str(value)) for value in (column.title, *column.cells[:200])), default=0)
-        page.column_dimensions[letter_of(place)].width = min(max(longest + 2, _WIDTHS[0]), _WIDTHS[1])
-    head = [_cell(page, cell_of, column.title, None) for column in columns]
-    for cell in head:
-        cell.font = bold
+    head = [cell_of(column.title) for column in columns]
+    bold = openpyxl.styles.Font(bold=True)
+    for place, column in enumerate(columns):
+        head[place].font = bold
+        longest = max(len(str(value)) for value in (column.title, *column.cells[:200]))
+        width = min(max(longest + 2, _WIDTHS[0]), _WIDTHS[1])
+        page.column_dimensions[openpyxl.utils.get_column_letter(place + 1)].width = width
     page.append(head)
     for row in zip(*(column.cells for column in columns), strict=True):
-        page.append([_cell(page, cell_of, value, it.number_format) for value, it in zip(row, columns, strict=True)])
-
-
-def _cell(page: Any, cell_of: Any, value: Any, number_format: str | None) -> Any:
-    """Return a cell. One of text is never a formula, neither now nor after it is edited."""
-    if isinstance(value, str):
-        cell = cell_of(page)
-        cell.value = value
-        cell.data_type, cell.quotePrefix = "s", value[:1] in "=+-@'"
-        return cell
-    if value is None or number_format is None:
-        return value
-    cell = cell_of(page, value)
-    cell.number_format = number_format
-    return cell
+        page.append([cell_of(value, column.number_format) for value, column in zip(row, columns, strict=True)])
 
 
 def _entries(value: Any, name: str = "") -> Iterable[tuple[str, Any]]:

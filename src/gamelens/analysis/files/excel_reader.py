@@ -52,42 +52,30 @@ def read_sheet(path: Path, sheet: str | None, *, most_bytes: int = MOST_BYTES) -
             )
         except (BadZipFile, KeyError, ValueError, OSError) as error:
             raise BadQuery("other", path.name, f"cannot be read as Excel: {error}") from None
-        name = _sheet(path.name, values, sheet)
-        return _rows(path.name, values[name], formulas[name])
-
-
-def _sheet(source: str, book: Any, sheet: str | None) -> str:
-    """Return the name of the sheet to read: *sheet*, or the only one with cells.
-
-    Raises:
-        BadQuery: there is no such sheet, or there are several.
-    """
-    names: list[str] = [page.title for page in book.worksheets]
-    if sheet is not None and sheet not in names:
-        raise BadQuery("sheet", sheet, f"is not in {source}", names)
-    if sheet is not None:
-        return sheet
-    filled = [name for name in names if any(_values(source, book[name]))]
-    if len(filled) > 1:
-        raise BadQuery("sheet", UNSET, f"must say which sheet of {source}", filled)
-    return next(iter(filled), names[0])
+        names = [page.title for page in values.worksheets]
+        if sheet is None:
+            filled = [name for name in names if any(_values(path.name, values[name]))]
+            if len(filled) > 1:
+                raise BadQuery("sheet", UNSET, f"must say which sheet of {path.name}", filled)
+            sheet = next(iter(filled), names[0])
+        elif sheet not in names:
+            raise BadQuery("sheet", sheet, f"is not in {path.name}", names)
+        return _rows(path.name, values[sheet], formulas[sheet])
 
 
 def _rows(source: str, values: Any, formulas: Any) -> Rows:
     """Return the rows of a sheet, all of the same length.
 
     Raises:
-        BadQuery: a formula has no value.
+        BadQuery: a formula has no value, or the sheet is larger than a bound.
     """
     rows: Rows = []
-    for number, (row, written) in enumerate(
-        zip_longest(_values(source, values), _values(source, formulas), fillvalue=()), 1
-    ):
-        for cell, source_text in zip_longest(row, written) if written else ():
-            if cell is None and isinstance(source_text, str) and source_text.startswith("="):
-                rule = f"holds a formula in row {number} that was never computed: open and save it in Excel"
-                raise BadQuery("other", source, rule)
-        rows.append(tuple(None if cell == "" else cell for cell in row) if row else row)
+    pairs = zip_longest(_values(source, values), _values(source, formulas), fillvalue=())
+    for number, (row, written) in enumerate(pairs, 1):
+        if any(cell is None and str(formula).startswith("=") for cell, formula in zip_longest(row, written)):
+            rule = f"holds a formula in row {number} that was never computed: open and save it in Excel"
+            raise BadQuery("other", source, rule)
+        rows.append(tuple(None if cell == "" else cell for cell in row))
     while rows and not any(cell is not None for cell in rows[-1]):
         rows.pop()
     width = max(map(len, rows), default=0)

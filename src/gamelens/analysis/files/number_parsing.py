@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final
@@ -48,11 +47,17 @@ _DOLLARS: Final = {"$": "USD", "A$": "AUD", "C$": "CAD", "CA$": "CAD", "HK$": "H
 
 @dataclass(frozen=True)
 class _NumberText:
-    """One number, its sign and currency parsed, its digits as written."""
+    """A text that is a number.
 
-    text: str
-    is_negative: bool
+    Attributes:
+        body: its digits and marks.
+        values: its value with each decimal mark that it can be written with, at least one.
+        currency: its currency (ISO 4217, or a symbol that no code is known of), or "".
+        is_percent: whether it is a percentage, whose value is a share.
+    """
+
     body: str
+    values: dict[str, Decimal]
     currency: str
     is_percent: bool
 
@@ -96,13 +101,25 @@ def read_amounts(
     if plain is not None:
         return ParsedNumbers(plain)
     written = [str(text) for text in filled.dropna().unique()]
-    number_texts = {text: number for text in written if (number := _parse_text(text))}
-    if len(number_texts) < len(written) or not written:
-        are_mostly_numbers = 2 * len(number_texts) >= len(written) > 0
-        return next(text for text in written if text not in number_texts) if are_mostly_numbers else None
-    if any(_is_name(number.body) for number in number_texts.values()):
+    numbers = {text: number for text in written if (number := _parse_text(text))}
+    if len(numbers) < len(written) or not written:
+        are_mostly_numbers = 2 * len(numbers) >= len(written) > 0
+        return next(text for text in written if text not in numbers) if are_mostly_numbers else None
+    if any(_is_name(number.body) for number in numbers.values()):
         return None
-    return _convert(filled, list(number_texts.values()), field, decimal, separator)
+    currency, currency_note = _currency(filled, numbers, field)
+    shares = {number.is_percent: text for text, number in numbers.items()}
+    if len(shares) > 1:
+        raise BadQuery(field, [shares[True], shares[False]], "mixes percentages and numbers: write one kind")
+    mark, mark_note = _decimal_mark(numbers, field, decimal, separator)
+    values = {text: number.values[mark] for text, number in numbers.items()}
+    is_amount = any(number.currency or number.is_percent or mark in number.body for number in numbers.values())
+    if not is_amount and all(value == value.to_integral_value() and abs(value) < 2**63 for value in values.values()):
+        whole = pd.array([int(values[text]) if text in values else None for text in filled], dtype="Int64")
+        return ParsedNumbers(Series(whole, index=texts.index), note=mark_note)
+    floats = [float(values[text]) if text in values else np.nan for text in filled]
+    note = "; ".join(note for note in (currency_note, mark_note) if note)
+    return ParsedNumbers(Series(floats, index=texts.index, dtype="float64"), True in shares, note or None, currency)
 
 
 def _machine_written(texts: Series[Any], decimal: str | None) -> Series[Any] | None:
@@ -110,17 +127,22 @@ def _machine_written(texts: Series[Any], decimal: str | None) -> Series[Any] | N
 
     Much faster than parsing text by text.
     """
-    filled = pa.array(texts.dropna(), pa.string())
-    if not len(filled) or not pc.all(pc.match_substring_regex(filled, f"^(?:{_MACHINE}|-?inf)$")).as_py():
+    cells = pa.array(texts, pa.string(), from_pandas=True)
+
+    def all_match(pattern: str) -> bool:
+        return bool(pc.all(pc.match_substring_regex(cells, f"^(?:{pattern})$")).as_py())
+
+    if cells.null_count == len(cells) or not all_match(f"{_MACHINE}|-?inf"):
         return None
-    if pc.all(pc.match_substring_regex(filled, r"^-?\d{1,18}$")).as_py():
-        return _aligned(filled.cast(pa.int64()), texts, "Int64")
-    is_open = pc.match_substring_regex(filled, r"^-?(?:[1-9]\d{0,2}\.\d{3}|\d+)$")
-    if decimal == "," or (decimal is None and pc.all(is_open).as_py()):
-        return None
-    if any(_is_name(text) for text in filled.filter(pc.match_substring_regex(filled, r"^\d{19,}$")).to_pylist()):
-        return None
-    return _aligned(filled.cast(pa.float64()), texts, "float64")
+    are_whole = all_match(r"-?\d{1,18}")
+    if not are_whole:
+        if decimal == "," or (decimal is None and all_match(r"-?[1-9]\d{0,2}\.\d{3}|-?\d+")):
+            return None
+        if any(_is_name(text) for text in cells.filter(pc.match_substring_regex(cells, r"^\d{19,}$")).to_pylist()):
+            return None
+    numbers = cells.cast(pa.int64() if are_whole else pa.float64())
+    aligned: Series[Any] = numbers.to_pandas(types_mapper={pa.int64(): pd.Int64Dtype()}.get).set_axis(texts.index)
+    return aligned
 
 
 def _is_name(body: str) -> bool:
@@ -128,22 +150,13 @@ def _is_name(body: str) -> bool:
     return bool(re.match(r"0\d", body)) or (body.isdigit() and len(body) > 18 and len(body.rstrip("0")) > 17)
 
 
-def _aligned(numbers: Any, texts: Series[Any], dtype: Any) -> Series[Any]:
-    """Return *numbers* at the places of *texts* that are not null."""
-    aligned = pd.Series(pd.NA if dtype == "Int64" else np.nan, index=texts.index, dtype=dtype)
-    aligned[texts.notna().to_numpy()] = numbers.to_numpy(zero_copy_only=False)
-    return aligned
-
-
 def _parse_text(text: str) -> _NumberText | None:
-    """Return the sign, digits and currency of a number, or None for any other text."""
+    """Return the values and currency of a number, or None for any other text."""
     plain = " ".join(text.translate(_SPACES).split())
     symbols = [character for character in plain if unicodedata.category(character) == "Sc"]
     match = _NUMBER.fullmatch(re.sub("|".join(map(re.escape, symbols)), "¤", plain) if symbols else plain)
     if not match or len(symbols) > 1 or bool(match["open"]) != bool(match["close"]):
         return None
-    if not any(_is_written_with(match["body"], mark) for mark in _BODIES):
-        return None  # 1.2.3 is a version
     signs = [sign for sign in (match["open"], match["sign"], match["inner"], match["outer"]) if sign]
     names = [name.replace("¤", symbols[0] if symbols else "") for name in (match["before"], match["after"]) if name]
     names = [_CODES.get(name, name) for name in names]
@@ -151,120 +164,73 @@ def _parse_text(text: str) -> _NumberText | None:
     is_unknown = any(code not in USD_PER_UNIT or code in _WORDS for code in codes)
     if len(signs) > 1 or len(codes) > 1 or is_unknown or (names and match["percent"]):
         return None
+    is_negative = bool(signs and signs[0] != "+")
+    values = {}
+    for mark, form in _BODIES.items():
+        body = form.fullmatch(match["body"])
+        if body and (body["whole"] or body["part"]):
+            digits = re.sub(r"\D", "", body["whole"] or "0")
+            value = Decimal(f"{digits}.{body['part'] or ''}{body['power'] or ''}")
+            value = value.scaleb(-2) if match["percent"] else value
+            values[mark] = -value if is_negative else value
+    if not values:
+        return None  # 1.2.3 is a version
     currency = codes[0] if codes else _DOLLARS.get("".join(names), "".join(names))
-    return _NumberText(text, bool(signs and signs[0] != "+"), match["body"], currency, bool(match["percent"]))
+    return _NumberText(match["body"], values, currency, bool(match["percent"]))
 
 
-def _convert(
-    texts: Series[Any], number_texts: Sequence[_NumberText], field: str, decimal: str | None, separator: str | None
-) -> ParsedNumbers:
-    """Return the numbers of a column whose texts are all numbers.
-
-    Raises:
-        BadQuery: percentages and numbers are mixed, some of several currencies name none, or the decimal mark is open.
-    """
-    currency, currency_note = _currency(texts, number_texts, field)
-    shares = {number.is_percent: number.text for number in number_texts}
-    if len(shares) > 1:
-        raise BadQuery(field, [shares[True], shares[False]], "mixes percentages and numbers: write one kind")
-    mark, note = _decimal_mark(number_texts, field, decimal, separator)
-    read = {number.text: _value(number, mark) for number in number_texts}
-    numbers: Any = [read.get(text) for text in texts]
-    is_count = all(value == value.to_integral_value() for value in read.values())
-    is_count &= not any(number.currency or number.is_percent or mark in number.body for number in number_texts)
-    if is_count and max(map(abs, read.values())) < 2**63:
-        whole = pd.array([None if value is None else int(value) for value in numbers], dtype="Int64")
-        return ParsedNumbers(pd.Series(whole, index=texts.index), note=note)
-    floats = [np.nan if value is None else float(value) for value in numbers]
-    text = "; ".join(text for text in (currency_note, note) if text)
-    numbers = pd.Series(floats, index=texts.index, dtype="float64")
-    return ParsedNumbers(numbers, True in shares, text or None, currency)
-
-
-def _currency(
-    texts: Series[Any], number_texts: Sequence[_NumberText], field: str
-) -> tuple[Series[Any] | None, str | None]:
+def _currency(texts: Series[Any], numbers: dict[str, _NumberText], field: str) -> tuple[Series[Any] | None, str | None]:
     """Return the currency of each number, and a note if several or not all are named.
 
     Raises:
         BadQuery: there are several, and some numbers name none.
     """
-    of_text = {number.text: number.currency for number in number_texts}
-    examples = {name: text for text, name in reversed(of_text.items())}
-    named = sorted(set(examples) - {""})
+    examples = {number.currency: text for text, number in reversed(numbers.items())}
+    bare = examples.pop("", None)
+    named = sorted(examples)
     if not named:
         return None, None
     if len(named) == 1:
-        note = None
-        if "" in examples:
-            note = f"{field}: {examples['']} names no currency and is taken for {named[0]}, like the others"
-        return pd.Series(named[0], index=texts.index, dtype="str"), note
-    if "" in examples:
+        note = f"{field}: {bare} names no currency and is taken for {named[0]}, like the others"
+        return Series(named[0], index=texts.index, dtype="str"), note if bare else None
+    if bare:
         rule = f"names no currency, and others are in {', '.join(named)}: write the currency of each"
-        raise BadQuery(field, examples[""], rule)
+        raise BadQuery(field, bare, rule)
     note = f"{field} is in {', '.join(named)}: convert it with outside_data.in_dollars before adding it up"
-    return texts.map(of_text).astype("str"), note
+    return texts.map({text: number.currency for text, number in numbers.items()}).astype("str"), note
 
 
 def _decimal_mark(
-    number_texts: Sequence[_NumberText], field: str, decimal: str | None, separator: str | None
+    numbers: dict[str, _NumberText], field: str, decimal: str | None, separator: str | None
 ) -> tuple[str, str | None]:
     """Return the decimal mark of the column, and a note if the values alone did not decide it.
 
+    Our choice where each value fits both marks, as 1,234 and 1.234 do: a point is a decimal mark in a file separated by
+    commas, as every program writes it. A comma is a thousands mark if other values below 1000 have none and none above
+    lacks it, unless semicolons separate.
+
     Raises:
-        BadQuery: no mark fits all values, or both do.
+        BadQuery: no mark fits all values, or both do and neither choice applies.
     """
-    misfits = {mark: [f.text for f in number_texts if not _is_written_with(f.body, mark)] for mark in _BODIES}
+    misfits = {mark: [text for text in numbers if mark not in numbers[text].values] for mark in _BODIES}
     if decimal is not None:
         if misfits[decimal]:
             raise BadQuery(field, misfits[decimal][0], f"is not a number with decimal={decimal!r}")
         return decimal, None
-    fitting = [mark for mark, unlike in misfits.items() if not unlike]
+    fitting = [mark for mark in _BODIES if not misfits[mark]]
     if not fitting:
         unlike = [misfits["."][0], misfits[","][0]]
         raise BadQuery(field, unlike, "do not agree on the decimal mark: write one")
-    is_open = [f for f in number_texts if _value(f, ".") != _value(f, ",")] if len(fitting) == 2 else []
-    if not is_open:
+    is_open = {text: number for text, number in numbers.items() if len({*number.values.values()}) == 2}
+    if len(fitting) == 1 or not is_open:
         return fitting[0], None
-    return _assumed_mark(number_texts, is_open, field, separator)
-
-
-def _assumed_mark(
-    number_texts: Sequence[_NumberText], is_open: Sequence[_NumberText], field: str, separator: str | None
-) -> tuple[str, str]:
-    """Return the likelier mark, with a note, if each value fits both: 1,234 or 1.234.
-
-    Our choice: a point is a decimal mark in a file separated by commas, as every program writes it. A comma is a
-    thousands mark if other values below 1000 have none and none above lacks it, unless semicolons separate.
-
-    Raises:
-        BadQuery: neither applies.
-    """
-    marks = {"," if "," in number.body else "." for number in is_open}
-    bare = [int(number.body) for number in number_texts if number.body.isdigit()]
-    is_bare = not any(number.currency for number in is_open)
-    first = is_open[0]
-    is_point = marks == {"."} and separator == "," and is_bare
-    is_grouped = marks == {","} and separator != ";" and any(bare) and all(number < 1000 for number in bare)
+    marks = {"," if "," in number.body else "." for number in is_open.values()}
+    unmarked = [int(number.body) for number in numbers.values() if number.body.isdigit()]
+    is_point = marks == {"."} and separator == "," and not any(number.currency for number in is_open.values())
+    is_grouped = marks == {","} and separator != ";" and any(unmarked) and max(unmarked) < 1000
+    text, number = next(iter(is_open.items()))
+    read = {mark: f"{value:f}" for mark, value in number.values.items()}
     if not (is_point or is_grouped):
-        meant = " or ".join(f"{_value(first, mark):f} (decimal={mark!r})" for mark in _BODIES)
-        raise BadQuery(field, first.text, f"is {meant}, and no other value tells: say decimal=")
-    read, other = (f"{_value(first, mark):f}" for mark in _BODIES)
-    return ".", f"{field}: {first.text} is read as {read}; with decimal=',' it would be {other}"
-
-
-def _is_written_with(body: str, mark: str) -> bool:
-    match = _BODIES[mark].fullmatch(body)
-    return bool(match and (match["whole"] or match["part"]))
-
-
-def _value(number: _NumberText, mark: str) -> Decimal:
-    """Return the number with *mark* as decimal mark."""
-    match = _BODIES[mark].fullmatch(number.body)
-    if match is None:
-        raise ValueError(number.body)
-    digits = re.sub(r"\D", "", match["whole"] or "0")
-    part = f".{match['part']}" if match["part"] else ""
-    value = Decimal(f"{digits}{part}{match['power'] or ''}")
-    value = value.scaleb(-2) if number.is_percent else value
-    return -value if number.is_negative else value
+        meant = " or ".join(f"{value} (decimal={mark!r})" for mark, value in read.items())
+        raise BadQuery(field, text, f"is {meant}, and no other value tells: say decimal=")
+    return ".", f"{field}: {text} is read as {read['.']}; with decimal=',' it would be {read[',']}"

@@ -48,49 +48,36 @@ def total_rows(cells: pa.Table, keys: Collection[str]) -> NDArray[np.bool_]:
     A text of such a row says so, and a key says so or is empty. The last row is also one if all its keys are empty and
     one of its numbers is the sum of those above it.
     """
-    texts = {name: cells.column(name) for name in cells.column_names if pa.types.is_string(cells.column(name).type)}
-    says_total = {name: _matches(column, _TOTAL) for name, column in texts.items()}
-    mask = np.zeros(cells.num_rows, dtype=bool)
-    for says in says_total.values():
-        mask |= says
-    if mask.any():
-        at_keys = np.zeros(cells.num_rows, dtype=bool)
-        for name in keys:
-            at_keys |= says_total.get(name, False) | _is_empty(cells.column(name))
-        mask &= at_keys
-    if cells.num_rows > 2 and not mask.any() and all(_is_empty(cells.column(name))[-1] for name in keys):
-        mask[-1] = _adds_up(cells)
+    says_total = {name: _matches(cells.column(name), _TOTAL) for name in cells.column_names}
+    of_keys = {name: cells.column(name) for name in keys}
+    is_empty = {name: column.is_null().to_numpy() | _matches(column, _NO_VALUE) for name, column in of_keys.items()}
+    mask: NDArray[np.bool_] = np.any([*says_total.values()], axis=0)
+    mask &= np.any([says_total[name] | is_empty[name] for name in keys], axis=0)
+    if cells.num_rows > 2 and not mask.any() and all(is_empty[name][-1] for name in keys):
+        mask[-1] = any(map(_ends_with_sum, cells.columns))
     return mask
 
 
-def _adds_up(cells: pa.Table) -> bool:
-    """Return whether a number of the last row is the sum of those above it.
+def _matches(column: Any, pattern: str) -> NDArray[np.bool_]:
+    """Return a mask of the texts that *pattern* matches, of which a column of another type has none."""
+    if not pa.types.is_string(column.type):
+        return np.zeros(len(column), dtype=bool)
+    found: NDArray[np.bool_] = pc.fill_null(pc.match_substring_regex(column, pattern), False).to_numpy()
+    return found
 
-    Columns that are 0 above it are not evidence.
+
+def _ends_with_sum(column: Any) -> bool:
+    """Return whether the last cell of a column of numbers, or of texts that hold one each, adds up those above it.
+
+    A column that is 0 above it is not evidence.
     """
-    numbers = [column for column in map(_numbers, cells.columns) if column is not None and np.any(column[:-1])]
-    return any(abs(np.nansum(column[:-1]) - column[-1]) <= _ROUNDING * abs(column[-1]) for column in numbers)
-
-
-def _numbers(column: Any) -> NDArray[np.float64] | None:
-    """Return a column as numbers, NaN for empty cells, or None if it has any other text."""
     if pa.types.is_string(column.type):
         bare = pc.replace_substring_regex(column, pattern=r"[^\d.\-]", replacement="")
         column = pc.if_else(pc.equal(bare, ""), None, bare)
         if not pc.all(pc.match_substring_regex(column, r"^-?\d*\.?\d+$")).as_py():
-            return None
+            return False
     elif not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
-        return None
-    numbers: NDArray[np.float64] = pc.fill_null(column.cast(pa.float64()), np.nan).to_numpy()
-    return numbers
-
-
-def _is_empty(column: Any) -> NDArray[np.bool_]:
-    """Return a mask of cells that are null, blank or dashes."""
-    is_null: NDArray[np.bool_] = column.is_null().to_numpy()
-    return is_null | _matches(column, _NO_VALUE) if pa.types.is_string(column.type) else is_null
-
-
-def _matches(column: Any, pattern: str) -> NDArray[np.bool_]:
-    found: NDArray[np.bool_] = pc.fill_null(pc.match_substring_regex(column, pattern), False).to_numpy()
-    return found
+        return False
+    numbers = pc.fill_null(column.cast(pa.float64()), np.nan).to_numpy()
+    above, last = numbers[:-1], numbers[-1]
+    return bool(np.any(above) and abs(np.nansum(above) - last) <= _ROUNDING * abs(last))

@@ -25,7 +25,7 @@ from gamelens.analysis.outside_data.match_report import (
     matched_share,
 )
 from gamelens.analysis.outside_data.right_side import RightTable, prepare_right
-from gamelens.analysis.outside_data.value_columns import ValueColumns
+from gamelens.analysis.outside_data.value_columns import read_values
 from gamelens.analysis.tidy_frames import warn_of_mixture
 from gamelens.errors import BadQuery
 from gamelens.receipts import RECEIPT, JoinRecord, Provenance, Receipt, merge_provenance
@@ -107,15 +107,14 @@ def join(
     pairs = pairs_of(on, df, table)
     table = without_totals(table, [*pairs.values()]) if totals == "skip" else table
     left_keys = DataFrame({name: left_key(df[name]) for name in pairs}).reset_index(drop=True)
-    value_columns = ValueColumns(table, decimal=decimal, text=text)
-    values = value_columns.frame(_columns_to_bring(table, pairs, columns))
+    values = read_values(table, _columns_to_bring(table, pairs, columns), decimal=decimal, text=text)
     right = prepare_right(
         df,
         left_keys,
         table,
         pairs,
         values,
-        value_columns if aggregate == "sum" else None,
+        is_summed=aggregate == "sum",
         day_first=day_first,
         fold=fold,
     )
@@ -142,7 +141,7 @@ def join(
             *warn_of_mixture(origins),
             *table.notes,
             *right.notes,
-            *value_columns.notes,
+            *values.notes,
             *lookalikes(left_keys, right.keys, pairs, table),
             *double_counting(right.values, matches, repeats, table),
             *(() if right.is_finer else cut_short(df, left_keys[is_matched])),

@@ -6,7 +6,6 @@ numbers match whole numbers. Null is a key like any other.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -52,8 +51,7 @@ def left_key(column: Series[Any]) -> Series[Any]:
         return pd.to_datetime(column, utc=True).astype("datetime64[us, UTC]")
     if is_integer_dtype(column) and not isinstance(column.dtype, pd.CategoricalDtype):
         return column.astype("Int64")
-    values = column.astype("object")
-    return Series([_as_text(value) for value in values], index=column.index, dtype="str")
+    return column.astype("object").map(_as_text, na_action="ignore").astype("str")
 
 
 def right_texts(table: ExternalTable, column: str) -> Series[Any]:
@@ -87,22 +85,19 @@ def right_moments(table: ExternalTable, column: str) -> Series[Any]:
     return moments
 
 
-def right_numbers(table: ExternalTable, column: str) -> Series[Any]:
-    """Return a column of the external table as whole numbers.
+def right_key(table: ExternalTable, column: str, left: Series[Any]) -> Series[Any]:
+    """Return a column of the external table in the type of *left*, a key that is not a time.
 
     Raises:
-        BadQuery: a cell is anything else.
+        BadQuery: it is not an exact name or, if *left* has whole numbers, anything but these.
     """
     texts = right_texts(table, column)
+    if not is_integer_dtype(left):
+        return texts
     read = read_amounts(texts, field=column) if texts.notna().any() else ParsedNumbers(texts.astype("Int64"))
     if not isinstance(read, ParsedNumbers) or not is_integer_dtype(read.numbers):
         raise BadQuery(column, texts.dropna().iloc[0], "must be whole numbers, as in the frame")
     return read.numbers
-
-
-def right_key(table: ExternalTable, column: str, left: Series[Any]) -> Series[Any]:
-    """Return a column of the external table in the type of *left*, a key that is not a time."""
-    return right_numbers(table, column) if is_integer_dtype(left) else right_texts(table, column)
 
 
 def respelled(right: Series[Any], left: Series[Any], field: str) -> Series[Any]:
@@ -111,36 +106,19 @@ def respelled(right: Series[Any], left: Series[Any], field: str) -> Series[Any]:
     Raises:
         BadQuery: two texts of *left* differ in nothing else.
     """
+
+    def folded(text: str) -> str:
+        return "".join(text.casefold().split())
+
     spellings: dict[str, str] = {}
     for text in sorted(set(left.dropna())):
-        other = spellings.setdefault(_without_blanks(text), text)
+        other = spellings.setdefault(folded(text), text)
         if other != text:
             raise BadQuery("fold", field, f"has {other!r} and {text!r}, which differ in nothing but case and blanks")
-    return right.map(lambda text: spellings.get(_without_blanks(text), text), na_action="ignore").astype("str")
+    return right.map(lambda text: spellings.get(folded(text), text), na_action="ignore").astype("str")
 
 
-def _without_blanks(text: str) -> str:
-    return "".join(text.casefold().split())
-
-
-def similar_keys(left: Series[Any], right: Series[Any]) -> list[tuple[str, str]]:
-    """Return pairs of similar texts, the right one first.
-
-    They differ in nothing but case, spaces, leading zeros or a final `.0`.
-    """
-    left_texts = set(left.dropna())
-    folded = {_fold(text): text for text in sorted(left_texts)}
-    unmatched = [text for text in right.dropna().unique() if text not in left_texts]
-    return [(text, folded[_fold(text)]) for text in unmatched if _fold(text) in folded]
-
-
-def _fold(text: str) -> str:
-    return re.sub(r"\.0$", "", text.strip().casefold()).lstrip("0")
-
-
-def _as_text(value: Any) -> str | None:
-    if value is None or pd.isna(value):
-        return None
+def _as_text(value: Any) -> str:
     if isinstance(value, (bool, np.bool_)):
         return "true" if value else "false"
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,6 @@ from pandas.api.types import is_bool_dtype, is_datetime64_any_dtype, is_numeric_
 from gamelens._text import format_number, one_line
 from gamelens.analysis.files.table_reader import ExternalTable
 from gamelens.analysis.outside_data import time_buckets
-from gamelens.analysis.outside_data.join_keys import similar_keys
 from gamelens.analysis.tidy_frames import queried_metrics
 from gamelens.catalog import METRICS
 from gamelens.receipts import Receipt
@@ -89,58 +88,61 @@ class Joined:
 def matched_share(frame: DataFrame, is_matched: Series[Any]) -> tuple[float | None, str]:
     """Return the share of the frame's first metric in matched rows, and the metric's name.
 
-    If the metric cannot be added up, it is the share of rows.
+    If the metric cannot be added up, is 0 or was dropped, it is the share of rows.
     """
-    weights, name = _weights(frame)
+    weights, name = Series(1.0, index=frame.index), "rows"
+    metric = METRICS.get(next(iter(queried_metrics(frame)), ""))
+    if metric is not None and metric.adds == "everywhere" and metric.name in frame:
+        amounts = frame[metric.name].astype("float64").fillna(0.0)
+        if amounts.sum():
+            weights, name = amounts, metric.name
     whole = float(weights.sum())
     return (float(weights[is_matched].sum()) / whole if whole else None), name
 
 
-def _weights(frame: DataFrame) -> tuple[Series[Any], str]:
-    """Return the weight of each row and its name: the first metric, or 1 for each row."""
-    rows = Series(1.0, index=frame.index)
-    metric = METRICS.get(next(iter(queried_metrics(frame)), ""))
-    if metric is None or metric.adds != "everywhere":
-        return rows, "rows"
-    if metric.name not in frame:  # the column was dropped
-        return rows, "rows"
-    weights = frame[metric.name].astype("float64").fillna(0.0)
-    return (weights, metric.name) if weights.sum() else (rows, "rows")
-
-
-def key_text(values: Any) -> str:
-    """Return one key for people: `(2026-11-01, US)`."""
-    return f"({', '.join(_readable(value) for value in values)})"
-
-
-def _readable(value: Any) -> str:
-    """Return a key for people: a day without its time, a null as `no value`."""
-    if value is None or pd.isna(value):
-        return "no value"
-    if isinstance(value, pd.Timestamp):
-        return f"{value:%Y-%m-%d}" if value == value.normalize() else f"{value:%Y-%m-%d %H:%M}"
-    return str(value)
+def key_text(values: Iterable[Any]) -> str:
+    """Return one key for people, days without their time: `(2026-11-01, no value)`."""
+    words = []
+    for value in values:
+        if value is None or pd.isna(value):
+            words.append("no value")
+        elif isinstance(value, pd.Timestamp):
+            words.append(f"{value:%Y-%m-%d}" if value == value.normalize() else f"{value:%Y-%m-%d %H:%M}")
+        else:
+            words.append(str(value))
+    return f"({', '.join(words)})"
 
 
 def _unmatched(keys: DataFrame, what: str, numbered: str) -> str:
     """Return a sentence about the rows without a match, with the first of their keys."""
-    shown = [
-        f"{numbered}{number} {key_text(key)}" if numbered else key_text(key)
-        for number, key in zip(keys.index[:_SHOWN], keys.head(_SHOWN).itertuples(index=False), strict=True)
-    ]
-    more = ", …" if len(keys) > _SHOWN else ""
-    if not len(keys):
+    if keys.empty:
         return f"Every row of {what} found one."
-    return f"{len(keys):,} row{'' if len(keys) == 1 else 's'} of {what} found none: {', '.join(shown)}{more}."
+    first = keys.head(_SHOWN).itertuples(name=None)
+    shown = ", ".join(f"{numbered}{number} {key_text(key)}" if numbered else key_text(key) for number, *key in first)
+    more = ", …" if len(keys) > _SHOWN else ""
+    return f"{len(keys):,} row{'' if len(keys) == 1 else 's'} of {what} found none: {shown}{more}."
 
 
 def lookalikes(left_keys: DataFrame, right_keys: DataFrame, pairs: dict[str, str], table: ExternalTable) -> list[str]:
-    """Return warnings about keys that look alike and are not equal."""
+    """Return warnings about keys that look alike and are not equal.
+
+    They differ in nothing but case, spaces, leading zeros or a final `.0`.
+    """
+
+    def folded(text: str) -> str:
+        return text.strip().casefold().removesuffix(".0").lstrip("0")
+
     warnings = []
     for name, outside_name in pairs.items():
-        if left_keys[name].dtype == "str" and (alike := similar_keys(left_keys[name], right_keys[name])):
-            shown = ", ".join(f"{right_text!r} is not {left_text!r}" for right_text, left_text in alike[:3])
-            warnings.append(f"{outside_name} of {table.source} is compared exactly with {name}: {shown}")
+        if left_keys[name].dtype != "str":
+            continue
+        known = set(left_keys[name].dropna())
+        spellings = {folded(text): text for text in sorted(known)}
+        unmatched = [text for text in right_keys[name].dropna().unique() if text not in known]
+        alike = [f"{text!r} is not {spellings[folded(text)]!r}" for text in unmatched if folded(text) in spellings]
+        if alike:
+            rule = f"{outside_name} of {table.source} is compared exactly with {name}"
+            warnings.append(f"{rule}: {', '.join(alike[:3])}")
     return warnings
 
 

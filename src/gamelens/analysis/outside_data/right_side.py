@@ -43,106 +43,73 @@ class RightTable:
     is_finer: bool
 
 
-@dataclass(frozen=True, eq=False)
-class _TimeKey:
-    """A key of times.
-
-    Attributes:
-        at: the times as read.
-        start: the buckets of the frame that hold them.
-        is_left_out: whether the frame counts nothing at that time.
-        notes: warnings.
-    """
-
-    at: Series[Any]
-    start: Series[Any]
-    is_left_out: Series[Any]
-    notes: tuple[str, ...]
-
-    @property
-    def is_finer(self) -> bool:
-        return bool((self.at.dropna() != self.start.dropna()).any())
-
-
 def prepare_right(
     df: DataFrame,
     left_keys: DataFrame,
     table: ExternalTable,
     pairs: dict[str, str],
-    values: DataFrame,
-    summing: ValueColumns | None,
+    values: ValueColumns,
     *,
+    is_summed: bool,
     day_first: bool | None,
     fold: Collection[str] = (),
 ) -> RightTable:
     """Return the rows of *table* with *values*, one for each key.
 
-    With *summing*, rows of one key are added up by its rules. Keys in *fold* are matched without regard to case and
-    blanks.
+    With *is_summed*, rows of one key are added up. Keys in *fold* are matched without regard to case and blanks.
 
     Raises:
         BadQuery: a key is there twice, or does not fit the buckets of *df*.
     """
-    timed = {
-        name: _time_key(df, table, column, is_summed=summing is not None, day_first=day_first)
-        for name, column in pairs.items()
-        if is_datetime64_any_dtype(df[name])
-    }
-    plain = {name: right_key(table, pairs[name], left_keys[name]) for name in pairs if name not in timed}
-    for name in fold:
-        if name not in plain or plain[name].dtype != "str":
-            raise BadQuery("fold", name, "is not a key of text", [key for key in plain if plain[key].dtype == "str"])
-        plain[name] = respelled(plain[name], left_keys[name], name)
-    keys = DataFrame({name: timed[name].start if name in timed else plain[name] for name in pairs})
-    shown = DataFrame({pairs[name]: timed[name].at if name in timed else plain[name] for name in pairs})
-    is_left_out = Series(False, index=keys.index)
-    for key in timed.values():
-        is_left_out |= key.is_left_out
-    unique, summed_up, group = _one_row_per_key(keys[~is_left_out], values[~is_left_out], table, summing)
-    return RightTable(
-        keys=unique,
-        values=summed_up,
-        rows=shown.join(values).set_index(pd.Index(table.rows, name="row")),
-        group=group.reindex(keys.index, fill_value=_NO_MATCH),
-        notes=tuple(note for key in timed.values() for note in key.notes),
-        is_finer=any(key.is_finer for key in timed.values()),
-    )
-
-
-def _time_key(df: DataFrame, table: ExternalTable, column: str, *, is_summed: bool, day_first: bool | None) -> _TimeKey:
-    """Read a key of times and align it to the buckets of *df*."""
     every = Receipt.of(df.attrs).asked.every
-    moments = read_moments(right_moments(table, column), field=column, day_first=day_first)
-    start = time_buckets.align_to_buckets(moments, every, is_summed=is_summed, field=column)
-    is_left_out = Series(False, index=start.index)
-    notes = [moments.note] if moments.note else []
-    if every is None:
-        notes.append(f"the frame has no receipt, so the length of its buckets is unknown: {column} is compared exactly")
-    if always := time_buckets.suspicious_starts(moments, every):
-        notes.append(f"{column} is always {always}: a table by week or month would match one day of each")
-    if (moments.at.dropna() != start.dropna()).any():
-        is_left_out = time_buckets.is_uncounted(df, moments.at, start)
-        if count := int(is_left_out.sum()):
-            rule = "outside the interval of the frame, in a bucket it counts only in part, left out"
-            notes.append(f"{count} row{'' if count == 1 else 's'} of {table.source} {rule}")
-    return _TimeKey(moments.at, start, is_left_out, tuple(notes))
-
-
-def _one_row_per_key(
-    keys: DataFrame, values: DataFrame, table: ExternalTable, summing: ValueColumns | None
-) -> tuple[DataFrame, DataFrame, Series[Any]]:
-    """Return one row of *keys* and *values* for each key, and each row's position in them.
-
-    Raises:
-        BadQuery: a key is there twice and nothing is summed.
-    """
-    group = keys.groupby(list(keys.columns), dropna=False, sort=False).ngroup()
-    first = ~group.duplicated()
-    if not first.all():
-        if summing is None:
-            raise _repeated_key_error(keys, group, table)
-        values = sum_by_group(values, group, table, shares=summing.shares)
-    return keys[first].reset_index(drop=True), values.reset_index(drop=True), group
+    times: dict[str, Series[Any]] = {}
+    starts: dict[str, Series[Any]] = {}
+    notes: list[str] = []
+    is_left_out = Series(False, index=values.frame.index)
+    is_finer = False
+    for name, column in pairs.items():
+        if not is_datetime64_any_dtype(df[name]):
+            continue
+        moments = read_moments(right_moments(table, column), field=column, day_first=day_first)
+        start = time_buckets.align_to_buckets(moments, every, is_summed=is_summed, field=column)
+        times[name], starts[name] = moments.at, start
+        notes += [moments.note] if moments.note else []
+        if every is None:
+            rule = "the frame has no receipt, so the length of its buckets is unknown"
+            notes.append(f"{rule}: {column} is compared exactly")
+        if always := time_buckets.suspicious_starts(moments, every):
+            notes.append(f"{column} is always {always}: a table by week or month would match one day of each")
+        if (moments.at.dropna() != start.dropna()).any():
+            is_finer = True
+            is_uncounted = time_buckets.is_uncounted(df, moments.at, start)
+            is_left_out |= is_uncounted
+            if count := int(is_uncounted.sum()):
+                rule = "outside the interval of the frame, in a bucket it counts only in part, left out"
+                notes.append(f"{count} row{'' if count == 1 else 's'} of {table.source} {rule}")
+    texts = {name: right_key(table, pairs[name], left_keys[name]) for name in pairs if name not in times}
+    for name in fold:
+        if name not in texts or texts[name].dtype != "str":
+            raise BadQuery("fold", name, "is not a key of text", [key for key in texts if texts[key].dtype == "str"])
+        texts[name] = respelled(texts[name], left_keys[name], name)
+    keys = DataFrame(starts | texts)[[*pairs]]
+    shown = DataFrame(times | texts)[[*pairs]].rename(columns=pairs)
+    kept = keys[~is_left_out]
+    group = kept.groupby([*pairs], dropna=False, sort=False).ngroup()
+    is_first = ~group.duplicated()
+    if is_first.all():
+        of_keys = values.frame[~is_left_out].reset_index(drop=True)
+    elif is_summed:
+        of_keys = sum_by_group(values.frame[~is_left_out], group, table, shares=values.shares)
+    else:
+        raise _repeated_key_error(kept, group, table)
+    return RightTable(
+        keys=kept[is_first].reset_index(drop=True),
+        values=of_keys,
+        rows=shown.join(values.frame).set_index(pd.Index(table.rows, name="row")),
+        group=group.reindex(keys.index, fill_value=_NO_MATCH),
+        notes=tuple(notes),
+        is_finer=is_finer,
+    )
 
 
 def _repeated_key_error(keys: DataFrame, group: Series[Any], table: ExternalTable) -> BadQuery:

@@ -15,16 +15,6 @@ from gamelens.wire.intervals import Granularity
 _RANKS: Final[dict[str, int]] = {"time": 0, "day": 1, "week": 2, "month": 3}
 
 
-def bucket_starts(moments: Series[Any], every: str) -> Series[Any]:
-    """Return the start of the UTC day, ISO week or month that holds each time."""
-    starts: Series[Any] = moments.dt.floor("D")
-    if every == "week":
-        starts = starts - pd.to_timedelta(starts.dt.day_of_week, unit="D")
-    elif every == "month":
-        starts = starts - pd.to_timedelta(starts.dt.day - 1, unit="D")
-    return starts
-
-
 def align_to_buckets(moments: ParsedTimes, every: Granularity | None, *, is_summed: bool, field: str) -> Series[Any]:
     """Return the bucket of each external time.
 
@@ -40,7 +30,12 @@ def align_to_buckets(moments: ParsedTimes, every: Granularity | None, *, is_summ
     if moments.precision == "week" != every or _RANKS[moments.precision] > _RANKS[every]:
         rule = f'has one value a {moments.precision}, the frame one a {every}: query with every="{moments.precision}"'
         raise BadQuery("on", field, rule)
-    starts = bucket_starts(moments.at, every).astype(moments.at.dtype)
+    starts: Series[Any] = moments.at.dt.floor("D")  # of the UTC day, ISO week or month
+    if every == "week":
+        starts = starts - pd.to_timedelta(starts.dt.day_of_week, unit="D")
+    elif every == "month":
+        starts = starts - pd.to_timedelta(starts.dt.day - 1, unit="D")
+    starts = starts.astype(moments.at.dtype)
     inside = moments.at[moments.at.notna() & (starts != moments.at)]
     if len(inside) and not is_summed:
         example = f"{inside.iloc[0]:%a %Y-%m-%d %H:%M} lies inside the {every} of {starts[inside.index[0]]:%a %Y-%m-%d}"
@@ -55,9 +50,8 @@ def cut_buckets(frame: DataFrame, timestamps: Series[Any]) -> list[pd.Timestamp]
     every, interval = receipt.asked.every, receipt.interval
     if every is None or every == "all" or interval is None:
         return []
-    present = set(timestamps.dropna())
-    cut = [bucket.start for bucket in interval.buckets(every) if bucket not in interval]
-    return [pd.Timestamp(start) for start in cut if pd.Timestamp(start) in present]
+    cut = [pd.Timestamp(bucket.start) for bucket in interval.buckets(every) if bucket not in interval]
+    return [start for start in cut if (timestamps == start).any()]
 
 
 def is_uncounted(frame: DataFrame, moments: Series[Any], starts: Series[Any]) -> Series[Any]:
