@@ -17,6 +17,7 @@ from gamelens.simulator import Ledger, fit_retention
 from gamelens.simulator.events.event_columns import ledger_rows_of
 from gamelens.simulator.output.play import block_tasks, play_task
 from support.cohort_ledgers import BEGINS, CohortLedger, cohort_ledgers, lived_on
+from support.said import as_made_by, said
 from support.tidy_frames import tidy_frame
 
 Worth = Callable[[NDArray[np.float64]], NDArray[np.float64]]
@@ -340,23 +341,24 @@ def value_rows(**worth: tuple[float, float, float]) -> DataFrame:
         for game, band in worth.items()
         for age in (0, 90)
     ]
-    return DataFrame(rows, columns=["game", "age", "is_projected", "ltv", "low", "high"])
+    frame = DataFrame(rows, columns=["game", "age", "is_projected", "ltv", "low", "high"])
+    return as_made_by("retention.ltv", frame, by="game")
 
 
 def test_a_clearly_dearer_game_is_claimed_to_be_so() -> None:
     """The bands overlap, and the difference of 1 still has an interval above 0: root of .5² + .6² each way."""
-    claim = retention.dearest_claim(value_rows(Farm=(2.0, 1.5, 2.5), Tile=(3.0, 2.4, 3.6)), "game")
-    assert (claim.subject, claim.direction, claim.size) == ({"game": "Tile"}, "higher", 1.0)
+    (claim,) = said(value_rows(Farm=(2.0, 1.5, 2.5), Tile=(3.0, 2.4, 3.6)))
+    assert (claim.subject, claim.direction, claim.size) == ("Tile", "higher", 1.0)
     assert (claim.low, claim.high) == pytest.approx((1 - 0.61**0.5, 1 + 0.61**0.5))
     assert claim.text == (
-        "A new player of Tile brings in $3.00 by day 90, $2.40 to $3.60; 50.0% of it is measured, up to day 0. "
-        "That is more than one of Farm, $2.00."
+        "A new player of Tile brings in $3.0 ($2.4 to $3.6) by day 90; 50.0% of it is measured, up to day 0. "
+        "That is more than one of Farm, $2.0."
     )
 
 
 def test_a_game_that_may_not_be_dearer_is_not_claimed_to_be() -> None:
     """The interval of the difference holds 0: the words say that it is not clear."""
-    claim = retention.dearest_claim(value_rows(Farm=(2.0, 1.0, 3.0), Tile=(2.5, 2.0, 3.0)), "game")
+    (claim,) = said(value_rows(Farm=(2.0, 1.0, 3.0), Tile=(2.5, 2.0, 3.0)))
     assert claim.direction == "no clear difference"
     assert "not clearly more than one of Farm" in claim.text
 
@@ -364,6 +366,6 @@ def test_a_game_that_may_not_be_dearer_is_not_claimed_to_be() -> None:
 @pytest.mark.parametrize("worth", [{}, {"Tile": (3.0, 2.4, 3.6)}, {"Tile": (1.0, np.nan, np.nan), "Farm": (0.5, 0, 1)}])
 def test_a_comparison_that_cannot_be_made_is_unknown(worth: dict[str, tuple[float, float, float]]) -> None:
     """Without another game, or without bands, the direction is unknown."""
-    claim = retention.dearest_claim(value_rows(**worth), "game")
+    (claim,) = said(value_rows(**worth))
     assert claim.direction == "unknown"
     assert "more than" not in claim.text or "not clearly" in claim.text

@@ -16,6 +16,7 @@ from gamelens.errors import BadQuery
 from gamelens.receipts import Receipt
 from gamelens.simulator import fit_retention as population
 from support.retention_frames import expected_frame, frame_of
+from support.said import said
 
 Analysis = Callable[[DataFrame, str | None], DataFrame]
 
@@ -53,7 +54,7 @@ def test_the_power_law_is_taken_where_it_foretells_clearly_better() -> None:
     """Another curve than BG/BB is chosen only if it predicts the held-out ages clearly better."""
     frame = expected_frame(lambda age: 0.4 * age**-0.5, AGES)
     assert chosen(frame)["model"].item() == "power law"
-    assert "clearly better than BG/BB" in str(retention.curve_verdict(retention.compare_curves(frame)))
+    assert "clearly better than BG/BB" in said(retention.compare_curves(frame))[0].text
 
 
 def test_held_out_error_is_players_foretold_wrongly() -> None:
@@ -71,7 +72,8 @@ def test_aic_is_the_misfit_and_two_for_each_parameter(casual: DataFrame) -> None
 def test_a_curve_is_refused_ages_it_would_only_connect(casual: DataFrame) -> None:
     """A curve needs more ages than it has parameters: BG/BB has three and needs four."""
     fits = retention.compare_curves(casual[casual["age"] <= 3]).set_index("model")
-    assert fits.loc["BG/BB", "why"] == "needs 4 ages that install days have reached, there are 3"
+    refused = fits.loc[["BG/BB"], ["why", "ages_needed", "ages"]]
+    assert refused.to_numpy().tolist() == [["too_few_ages", 4, 3]]
     assert fits["is_chosen"].idxmax() == "shifted beta-geometric"
     assert pd.isna(fits["misfit"]["BG/BB"])
 
@@ -79,9 +81,9 @@ def test_a_curve_is_refused_ages_it_would_only_connect(casual: DataFrame) -> Non
 @pytest.mark.parametrize(
     ("cut", "rule"),
     [
-        (lambda frame: frame[frame["age"] <= 2], "needs 3 ages that install days have reached, there are 2"),
-        (lambda frame: frame.assign(retention=np.nan, returned=pd.NA), "there are 0"),
-        (lambda frame: frame.assign(retention=0.0, returned=0), "needs players who came back"),
+        (lambda frame: frame[frame["age"] <= 2], "needs 3 ages that install days have reached, and there are 2"),
+        (lambda frame: frame.assign(retention=np.nan, returned=pd.NA), "and there are 0"),
+        (lambda frame: frame.assign(retention=0.0, returned=0), "takes players who came back"),
         (lambda frame: frame.assign(retention=1.0, returned=frame["installs"]), "and players who did not"),
     ],
     ids=["two ages", "no age is reached", "no returning players", "only returning players"],
@@ -91,7 +93,7 @@ def test_what_cannot_be_fitted_names_the_rule(
 ) -> None:
     """Counts that no curve fits give NA everywhere and a verdict that states the reason."""
     frame = cut(casual).astype({"returned": "Int64"})
-    assert rule in str(retention.curve_verdict(retention.compare_curves(frame)))
+    assert rule in said(retention.compare_curves(frame))[0].text
     assert retention.project_retention(frame, ages=[30])["retention"].isna().all()
 
 
@@ -104,10 +106,10 @@ def test_one_cohort_is_enough_for_a_curve(casual: DataFrame) -> None:
 
 def test_a_verdict_on_several_groups_says_how_often_which(two_games: DataFrame) -> None:
     """The verdict on several groups counts how often each curve is chosen."""
-    verdict = str(retention.curve_verdict(retention.compare_curves(two_games, "game")))
+    verdict = said(retention.compare_curves(two_games, "game"))[0].text
     assert "3 groups" in verdict
-    assert "the BG/BB curve for 2" in verdict
-    assert "the shifted beta-geometric curve for 1" in verdict
+    assert "2 take the BG/BB curve" in verdict
+    assert "1 take the shifted beta-geometric curve" in verdict
 
 
 def test_d30_and_d90_are_those_of_the_closed_form() -> None:
@@ -206,8 +208,8 @@ def test_counts_on_no_curve_are_named_and_widen_the_band(casual: DataFrame) -> N
     assert on["fit_p_value"] > 0.5
     assert off["fit_p_value"] < 0.001
     assert off["high"] - off["low"] > 2 * (on["high"] - on["low"])
-    assert "No curve fits the counted ages" in str(retention.curve_verdict(retention.compare_curves(spike)))
-    assert "No curve" not in str(retention.curve_verdict(retention.compare_curves(casual)))
+    assert "No curve fits the counted ages" in said(retention.compare_curves(spike))[0].text
+    assert "No curve" not in said(retention.compare_curves(casual))[0].text
 
 
 ANSWERS: dict[str, Analysis] = {

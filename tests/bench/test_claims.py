@@ -73,7 +73,7 @@ class World:
             return claim.direction == variant_direction(claim, self.scenario)
         if kind in ("ecpm by network", "advice on network"):
             return claim.direction == self.usual_direction("ecpm by network", subject)
-        if kind == f"D{HORIZON} retention by game":
+        if kind == "retention ahead":
             return subject["game"] == self.most_loyal(HORIZON)
         if kind in self.pages[0].sums:
             return [*subject.values()] == [self.leader(kind)]
@@ -153,6 +153,12 @@ def is_clear(claim: Said) -> bool:
     return claim.direction in ("higher", "lower")
 
 
+def level_of(claim: Said) -> str:
+    """Return what the level *claim* is of."""
+    age = claim.numbers.get("age") if isinstance(claim, Finding) else None
+    return claim.kind if age is None else f"{claim.kind} of day {age}"
+
+
 def words_of(claim: Said) -> str:
     """Return the sentence of *claim*."""
     return sentences_of([claim])[0] if isinstance(claim, Finding) else claim.text
@@ -193,7 +199,7 @@ def test_levels_hold_the_mean_of_all_populations(world: World) -> None:
     for page in world.pages:
         for claim in page.claims:
             if claim.direction == "unknown" and not claim.subject and not np.isnan(claim.low):
-                levels[claim.kind].append(claim)
+                levels[level_of(claim)].append(claim)
     held = []
     for kind, claims in levels.items():
         mean = float(np.mean([claim.size for claim in claims]))

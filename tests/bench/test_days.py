@@ -24,6 +24,7 @@ from gamelens.analysis.over_days import over_days
 from gamelens.analysis.retention.money_by_age import CohortMoney
 from support.experiment_frames import retention_of
 from support.retention_frames import frame_of
+from support.said import said
 from support.tidy_frames import tidy_frame
 
 Floats = NDArray[np.float64]
@@ -166,8 +167,8 @@ def _builds(rng: np.random.Generator, rho: float) -> bool:
 def _drift(rng: np.random.Generator, rho: float) -> bool:
     levels = 1 + 0.05 * autocorrelated(rng, 28, rho)
     counts = rng.binomial(2000, np.outer(levels, [0.4, 0.2, 0.1]))
-    (claim,) = retention.drift_claims(frame_of([2000] * 28, counts, [1, 3, 7]))
-    return claim.direction == "no clear difference"
+    (claim,) = said(retention.drift(frame_of([2000] * 28, counts, [1, 3, 7])))
+    return bool(claim.direction == "no clear difference")
 
 
 def _ltv(rng: np.random.Generator, rho: float) -> bool:

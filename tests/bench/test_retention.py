@@ -19,6 +19,7 @@ from gamelens.simulator import BgbbModel, fit_retention, load_scenario
 from gamelens.simulator.population.installs import mixture_of, plan_installs
 from gamelens.simulator.population.players import draw_active, draw_players
 from support.retention_frames import frame_of
+from support.said import said
 
 Truth = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 
@@ -160,7 +161,7 @@ def test_claims_of_drift(largest: int, day_sigma: float) -> None:
         for _ in range(200):
             levels = np.linspace(1, last, 28) * np.exp(day_sigma * rng.standard_normal(28) - day_sigma**2 / 2)
             counts = rng.binomial(sizes[:, None], np.minimum(levels[:, None] * shares, 1))
-            claims += retention.drift_claims(frame_of(sizes.tolist(), counts, AGES, until=29))
+            claims += said(retention.drift(frame_of(sizes.tolist(), counts, AGES, until=29)))
         return float(
             np.mean([claim.direction in (("lower",) if last < 1 else ("lower", "higher")) for claim in claims])
         )

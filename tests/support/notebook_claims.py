@@ -29,13 +29,14 @@ Said = Claim | Finding
 DECIDES: Final = ["D7 retention", "conversion"]
 COUNTED: Final = {
     "arms_claim",
+    "cohort_sizes",
     "concentration_claim",
-    "definitions_claim",
+    "decompose",
+    "definitions",
     "earned_claim",
     "empty_break_worth",
     "first_share",
-    "gap_claim",
-    "installs_claim",
+    "gap",
     "largest_share",
     "payers_claim",
     "reach_claims",
@@ -107,22 +108,22 @@ def _of_ads(lens: Client, page: Page) -> Iterator[Said]:
 def _of_retention(lens: Client, page: Page, draws: int) -> Iterator[Said]:
     """Yield the claims of notebook 02 that take its usual install days."""
     ret = lens.retention(AGES, by="game", over=INSTALLED)
-    yield retention.day_range_claim(ret)
+    yield from findings_of(retention.day_range(ret))
     curve = retention.average_curve(ret, widened=True)
-    yield from retention.level_claims(curve, ages=[1, 7, 28])
+    yield from findings_of(curve[curve["age"].isin([1, 7, 28])])
     by_game = retention.average_curve(ret, by="game", widened=True)
     day_7 = by_game[by_game["age"] == 7].sort_values("retention", ascending=False)
-    yield from retention.level_claims(day_7.head(1), by="game")
+    yield from findings_of(day_7.head(1))
     between = experiments.compare(ret[ret["age"] == 7], arm="game", control=experiments.OTHERS)
     yield from experiments.difference_claims(between)
-    yield retention.curve_verdict(retention.compare_curves(ret))
-    yield from retention.drift_claims(ret)
+    yield from findings_of(retention.compare_curves(ret))
+    yield from findings_of(retention.drift(ret))
     ahead = retention.project_retention(ret, by="game", ages=range(1, HORIZON + 1), draws=draws)
-    yield retention.longest_claim(ahead, by="game")
+    yield from findings_of(ahead)
     money = lens.query(["revenue", "ilrd_revenue", "user_unique"], by=["game", "installed_on"], over=INSTALLED)
     values = retention.ltv(ret, money, by="game", to=HORIZON, draws=draws)
-    yield retention.dearest_claim(values, by="game")
-    page.note("lifetime value by game", values[values["age"] == HORIZON], "game", "ltv", 1.0)
+    yield from findings_of(values)
+    page.note("lifetime value", values[values["age"] == HORIZON], "game", "ltv", 1.0)
 
 
 def _of_sources(lens: Client) -> Iterator[Said]:

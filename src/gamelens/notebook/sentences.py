@@ -52,7 +52,7 @@ def spoken(result: DataFrame, kinds: Sequence[str] = ()) -> Markdown:
     if unknown := [kind for kind in kinds if kind not in known]:
         raise BadQuery("kinds", unknown[0], "is no kind of claim of this result", [*known])
     wanted = [finding for finding in found if not kinds or finding.kind in kinds]
-    lines = claims_spoken(wanted, escape=escape_markdown)
+    lines = claims_spoken(wanted, escape=escape_markdown) or ["The result has no rows, so it says nothing."]
     judged = " ".join(dict.fromkeys(filter(None, judged_of(wanted))))
     text = " ".join(lines) if len(lines) < _LIST_FROM else "\n".join(f"- {line}" for line in lines)
     return Markdown(_escape_dollars(f"{text}\n\n*{judged}*" if judged else text))  # type: ignore[no-untyped-call]

@@ -102,6 +102,13 @@ def reads(analysis: str, *, row_by_row: bool = False) -> Callable[[Reader], Read
     return declare
 
 
+def analyses() -> list[str]:
+    """Return the public names of all analyses whose results have claims."""
+    for topic in import_module("gamelens.analysis").__all__:
+        import_module(f"gamelens.analysis.{topic}")
+    return sorted(_READERS)
+
+
 def findings_of(result: DataFrame) -> list[Finding]:
     """Return what *result* says, in the order of its sentences.
 
@@ -111,11 +118,8 @@ def findings_of(result: DataFrame) -> list[Finding]:
     record = ResultRecord.of(result.attrs)
     if record is None:
         raise BadQuery("frame", [*map(str, result.columns)], "is no result of an analysis that has claims")
-    topic = record.name.partition(".")[0]
-    if record.name not in _READERS and topic in import_module("gamelens.analysis").__all__:
-        import_module(f"gamelens.analysis.{topic}")
-    if record.name not in _READERS:
-        raise BadQuery("frame", record.name, "is a result without claims", sorted(_READERS))
+    if record.name not in _READERS and record.name not in analyses():
+        raise BadQuery("frame", record.name, "is a result without claims", analyses())
     reader, names, row_by_row = _READERS[record.name]
     if missing := [name for name in record.columns if name not in result]:
         raise BadQuery("frame", missing, f"were taken from the result of {record.name}: ask before they are")

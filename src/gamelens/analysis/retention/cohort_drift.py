@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from math import nan
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from pandas import DataFrame
+from pandas import DataFrame, Series
 
-from gamelens._text import format_number
-from gamelens.analysis.claims import Claim, direction_of
+from gamelens.analysis.claims.findings import Finding, direction_of, reads
 from gamelens.analysis.over_days import FEWEST_DAYS, trend_over_days
 from gamelens.analysis.retention.cohort_triangles import CohortTriangle, cohorts_of
 from gamelens.analysis.retention.day_variation import chance_by_cohort
 from gamelens.analysis.significance import LEVEL
-from gamelens.analysis.tidy_frames import UNKNOWN, dimension_columns, with_ids
+from gamelens.analysis.tidy_frames import dimension_columns, display_values, with_ids, with_receipts_of
 from gamelens.analysis.tidy_frames.frame_requirements import RETENTION, requires
 
 Floats = NDArray[np.float64]
@@ -26,8 +25,8 @@ _STEPS: Final = 200
 
 
 @requires(frame=RETENTION)
-def drift_claims(frame: DataFrame, by: str | None = None) -> list[Claim]:
-    """Return for each value of *by* whether retention changes over the install days.
+def drift(frame: DataFrame, by: str | None = None) -> DataFrame:
+    """Return for each value of *by* how retention changes over the install days.
 
     Each install day has one level, its retention relative to the others at the ages they share, within each segment of
     the frame's other dimensions: a shift between games is no drift. A straight line through the levels gives the
@@ -35,52 +34,46 @@ def drift_claims(frame: DataFrame, by: str | None = None) -> list[Claim]:
     however alike successive ones are (`over_days`), and all intervals hold together (Bonferroni). A trend that comes
     from who installs (campaigns that are no dimension of the frame) counts as well.
 
-    Kind "retention drift", unit "ratio", neutral 1: 0.8 is a fifth less. Fewer than `over_days.FEWEST_DAYS` install
-    days are "unknown".
+    Columns: *by* (category), ratio (float64, 0.8 is a fifth less), low, high (float64, NA with fewer than
+    `over_days.FEWEST_DAYS` install days), days (Int64, install days). Claims: "retention drift", one a row.
 
     Raises:
         BadQuery: *frame* is not a frame of `retention()`.
     """
     names, splits = with_ids(frame, by), dimension_columns(frame)
-    groups: dict[str | None, list[CohortTriangle]] = {}
+    groups: dict[Any, list[CohortTriangle]] = {}
     for key, cohorts in cohorts_of(frame, [*dict.fromkeys([*names, *splits])]):
         value = key[names.index(by)] if by else None
-        groups.setdefault(None if value is None or pd.isna(value) else str(value), []).append(cohorts)
+        groups.setdefault(None if value is None or pd.isna(value) else value, []).append(cohorts)
     confidence = 1 - LEVEL / max(1, len(groups))
-    return [
-        _claim(segments, {by: UNKNOWN if value is None else value} if by else {}, confidence)
+    rows = [
+        (value, *_last_to_first(segments, confidence), len(set().union(*(each.days.tolist() for each in segments))))
         for value, segments in groups.items()
     ]
+    result = DataFrame(rows, columns=[by or "", "ratio", "low", "high", "days"])
+    types = {by or "": "category", **dict.fromkeys(("ratio", "low", "high"), "float64"), "days": "Int64"}
+    result = result.astype(types)
+    return with_receipts_of(result if by else result.drop(columns=""), frame)
 
 
-def _claim(segments: Sequence[CohortTriangle], subject: dict[str, str], confidence: float) -> Claim:
-    """Return the claim about one group."""
-    start = "".join(f"{value}: " for value in subject.values())
-    ratio, low, high = _last_to_first(segments, confidence)
-    direction = direction_of(low, high, neutral=1.0)
-    days = len(set().union(*(cohorts.days.tolist() for cohorts in segments)))
-    first, last, change = (format_number(value - 1, "change", places=0) for value in (low, high, ratio))
-    words = {
-        "higher": f"players who installed later come back more, {change} from the first of {days} install days to the "
-        f"last ({first} to {last})",
-        "lower": f"players who installed later come back less, {change} from the first of {days} install days to the "
-        f"last ({first} to {last})",
-        "no clear difference": f"no clear trend over {days} install days: from the first to the last retention changes "
-        f"by {first} to {last}",
-        "unknown": f"{days} install day{'' if days == 1 else 's'} cannot show a trend of retention, which takes "
-        f"{FEWEST_DAYS} or more and players who come back",
-    }
-    text = words[direction]
-    return Claim(
-        kind="retention drift",
-        subject=subject,
-        direction=direction,
-        size=ratio,
-        low=low,
-        high=high,
-        unit="ratio",
-        text=f"{start or text[:1].upper()}{text if start else text[1:]}.",
-    )
+@reads("retention.drift", row_by_row=True)
+def _read_drift(changes: DataFrame, by: str | None) -> Iterator[Finding]:
+    """Say of each group whether players who installed later come back more or less."""
+    names = display_values(changes[by]) if by else Series("", index=changes.index)
+    for name, row in zip(names, changes.to_dict("records"), strict=True):
+        direction = direction_of(row["low"], row["high"], neutral=1.0)
+        yield Finding(
+            kind="retention drift",
+            case=direction.replace(" ", "_"),
+            subject={by: name} if by else {},
+            direction=direction,
+            size=row["ratio"],
+            low=row["low"],
+            high=row["high"],
+            unit="ratio",
+            judged="days",
+            numbers={"name": name or None, "days": row["days"], "fewest": FEWEST_DAYS},
+        )
 
 
 def _last_to_first(segments: Sequence[CohortTriangle], confidence: float) -> tuple[float, float, float]:

@@ -5,15 +5,15 @@ Reads the frame of `Client.retention`. A group with too few cells to fit raises 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import pandas as pd
 from pandas import DataFrame, Series
 
-from gamelens.analysis.claims import Claim, Direction
+from gamelens.analysis.claims.findings import Clause, Finding, reads
 from gamelens.analysis.retention.cohort_triangles import CohortTriangle, cohorts_of, concat_groups
 from gamelens.analysis.retention.day_variation import chance_and_days, day_variance
 from gamelens.analysis.retention.retention_curves import (
@@ -28,13 +28,16 @@ from gamelens.analysis.retention.retention_curves import (
     misfit,
 )
 from gamelens.analysis.tidy_frames import with_receipts_of
-from gamelens.analysis.tidy_frames.frame_requirements import RETENTION, requires, result_of
+from gamelens.analysis.tidy_frames.frame_requirements import RETENTION, requires
 
 CLEAR_DIFFERENCE: Final = 4.0
 """Difference in held-out misfit that makes a curve clearly better: 7 times likelier."""
 
 CLEAR_MISFIT: Final = 0.01
 """P-value of the best curve below which no curve is said to fit."""
+
+CLEARLY_BETTER: Final = "clearly_better"
+"""The reason for another curve than BG/BB."""
 
 MODELS: Final = [curve.name for curve in CURVES]
 _TEST_DIVISOR: Final = 3
@@ -50,7 +53,7 @@ class CurveTrial:
     Attributes:
         curve: the family of curves.
         fitted: the fit to all ages, or None if the curve cannot be fitted.
-        reason: why it cannot be fitted, else empty.
+        reason: why it cannot be fitted, "too_few_ages" or "all_alike", else "".
         misfit: binomial deviance of all counts.
         held_out: number of latest ages that were predicted.
         held_out_misfit: deviance of the held-out counts.
@@ -87,12 +90,15 @@ def compare_curves(frame: DataFrame, by: str | None = None) -> DataFrame:
     better, and fits all ages better as well (*weight*): then that one. With fewer ages than BG/BB needs, the shifted
     beta-geometric is chosen.
 
-    Columns: *by* (category), model (category), parameters, ages (Int64, ages reached), misfit (float64, binomial
+    Columns: *by* (category), model (category), parameters, ages (Int64, ages reached), ages_needed
+    (Int64), misfit (float64, binomial
     deviance, 0 through every point), aic (float64), held_out (Int64, ages predicted), held_out_misfit (float64),
     held_out_error (float64, players predicted wrongly / players who returned), is_chosen (bool), why (str: the reason
-    for the choice, or the reason why the curve cannot be fitted; empty for the others), fit_p_value (float64: how often
+    for the choice, such as "best" or "clearly_better", or why the curve cannot be fitted, "too_few_ages" or
+    "all_alike"; "" for the others), fit_p_value (float64: how often
     counts of this curve would lie as far from it by chance and differing days), weight (float64, probability among the
     fitted curves, the share of each in the band of `project_retention`). A curve that was not fitted has NA.
+    Claims: "retention curve".
 
     Raises:
         BadQuery: *frame* is not a frame of `retention()`.
@@ -101,41 +107,41 @@ def compare_curves(frame: DataFrame, by: str | None = None) -> DataFrame:
     return with_receipts_of(concat_groups(frame, by, blocks, like=_comparison_frame((), None)), frame)
 
 
-@requires(comparison=result_of("retention.compare_curves(frame)", "model", "is_chosen", "why"))
-def curve_verdict(comparison: DataFrame) -> Claim:
-    """Return the choice of `compare_curves` and its reason.
-
-    kind "retention curve"; the subject names the model; size is its misfit at the ages held out (deviance, lower is
-    better). The direction is "higher" if it predicts clearly better than BG/BB. Of several groups it says how
-    often each curve is chosen.
-    """
-    kind, chosen = "retention curve", comparison[comparison["is_chosen"]]
-    if not len(chosen):
-        rules = comparison["why"].tolist()
-        text = (
-            f"No curve can be fitted: even the simplest {rules[-1]}." if rules else "There are no new players to fit."
-        )
-        return Claim(kind=kind, direction="unknown", text=text)
-    if len(chosen) == 1:
-        row = chosen.iloc[0]
-        model, size = str(row["model"]), float(row["held_out_misfit"])
-        text = f"The {model} curve is taken: {row['why']}.{_doubts(comparison)}"
-        is_tried = pd.notna(row["held_out"])
-        direction: Direction = "unknown" if not is_tried else "no clear difference"
-        direction = "higher" if is_tried and model != BG_BB.name and "clearly better" in row["why"] else direction
-        return Claim(kind=kind, subject={"model": model}, direction=direction, size=size, unit="deviance", text=text)
-    counts = chosen["model"].astype(str).value_counts()
-    parts = [f"the {model} curve for {count}" for model, count in counts.items()]
-    text = f"Of {len(chosen)} groups that can be fitted, we take {' and '.join(parts)}, whichever foretells better."
-    return Claim(kind=kind, direction="unknown", text=text)
-
-
-def _doubts(comparison: DataFrame) -> str:
-    """Return a sentence if no curve fits the counts of one group, else an empty text."""
-    best = comparison["fit_p_value"].max()
-    if not best < CLEAR_MISFIT:
-        return ""
-    return f" No curve fits the counted ages (p = {best:.1g}), so the bands of a projection are widened accordingly."
+@reads("retention.compare_curves")
+def _read_choice(comparison: DataFrame) -> Iterator[Finding]:
+    """Say which curve is taken and why; of several groups, how often each."""
+    chosen = comparison[comparison["is_chosen"]]
+    if len(chosen) > 1:
+        counts = chosen["model"].astype(str).value_counts()
+        parts = [Clause("for_groups", {"model": model, "count": int(count)}) for model, count in counts.items()]
+        numbers: dict[str, Any] = {"groups": len(chosen), "choices": parts}
+        yield Finding(kind="retention curve", case="several", judged="model", numbers=numbers)
+        return
+    rows = comparison.to_dict("records")
+    simplest = rows[-1] if rows else {}
+    if chosen.empty:
+        numbers = {name: simplest.get(name) for name in ("ages_needed", "ages")}
+        yield Finding(kind="retention curve", case=simplest.get("why", "nobody"), numbers=numbers)
+        return
+    row, p_value = chosen.iloc[0], float(comparison["fit_p_value"].max())
+    tested = [it for it in rows if it["held_out_error"] >= 0]
+    is_clear = row["why"] == CLEARLY_BETTER
+    yield Finding(
+        kind="retention curve",
+        case=row["why"],
+        subject={"model": str(row["model"])},
+        direction="unknown" if pd.isna(row["held_out"]) else "higher" if is_clear else "no clear difference",
+        size=float(row["held_out_misfit"]),
+        unit="deviance",
+        judged="model",
+        numbers={
+            "first": BG_BB.name,
+            "ages_needed": rows[0]["ages_needed"],
+            **{name: row[name] for name in ("ages", "held_out")},
+            "misfits": [Clause("misfit", {key: it[key] for key in ("model", "held_out_misfit")}) for it in tested],
+            "fit_p_value": p_value if p_value < CLEAR_MISFIT else None,
+        },
+    )
 
 
 def trials_of(cohorts: CohortTriangle) -> list[CurveTrial]:
@@ -146,26 +152,23 @@ def trials_of(cohorts: CohortTriangle) -> list[CurveTrial]:
 
 
 def best_trial(trials: Sequence[CurveTrial]) -> tuple[CurveTrial | None, str]:
-    """Return the chosen trial and the reason, or None if no curve can be fitted."""
+    """Return the chosen trial and the reason, a case of the words on curves, or None if no curve can be fitted."""
     fitted = [trial for trial in trials if trial.fitted]
     if not fitted:
         return None, ""
     first = fitted[0]
     if first.curve is not BG_BB:
-        return first, f"{BG_BB.name} {trials[0].reason}, and this is the nearest to it with a parameter less"
+        return first, "simpler"
     tested = [trial for trial in fitted if trial.held_out]
     if first not in tested:
-        return first, "too few ages have come to hold any out and try it on them"
+        return first, "untested"
     likely = [trial for trial in tested if trial is first or trial.weight > first.weight]
     best = min(likely, key=lambda trial: trial.held_out_misfit)
-    ages = f"the latest {first.held_out} age{'' if first.held_out == 1 else 's'}"
-    if best is first and len(likely) < len(tested):
-        return first, f"no curve that fits all ages as well foretells {ages} better, {_misfit_list(tested)}"
     if best is first:
-        return first, f"it foretells {ages} best, {_misfit_list(tested)}"
+        return first, "best" if len(likely) == len(tested) else "best_of_likely"
     if best.held_out_misfit < first.held_out_misfit - CLEAR_DIFFERENCE:
-        return best, f"it foretells {ages} clearly better than {BG_BB.name}, {_misfit_list(tested)}"
-    return first, f"no other curve foretells {ages} clearly better, {_misfit_list(tested)}"
+        return best, CLEARLY_BETTER
+    return first, "none_clearly_better"
 
 
 def averaged(trials: Sequence[CurveTrial], chosen: CurveTrial) -> CurveTrial:
@@ -233,17 +236,11 @@ def _trial(curve: RetentionCurve, cohorts: CohortTriangle, variance: Floats, hel
 
 
 def _reason_not_fitted(curve: RetentionCurve, cohorts: CohortTriangle) -> str:
-    """Return why *curve* cannot be fitted to *cohorts*, or an empty text if it can."""
+    """Return why *curve* cannot be fitted to *cohorts*, a case of the words on curves, or "" if it can."""
     if len(cohorts.ages) < curve.fewest_ages:
-        return f"needs {curve.fewest_ages} ages that install days have reached, there are {len(cohorts.ages)}"
+        return "too_few_ages"
     has_both = cohorts.returned.any() and (cohorts.returned < cohorts.installs).any()
-    return "" if has_both else "needs players who came back and players who did not"
-
-
-def _misfit_list(tested: Sequence[CurveTrial]) -> str:
-    """Return the misfit of the tested curves at the ages held out, which decides, as text."""
-    parts = [f"{trial.curve.name} {trial.held_out_misfit:.3g}" for trial in tested if trial.held_out_error >= 0]
-    return f"misfit there: {', '.join(parts)}" if parts else "where nobody came back"
+    return "" if has_both else "all_alike"
 
 
 def _comparison_frame(trials: Sequence[CurveTrial], cohorts: CohortTriangle | None) -> DataFrame:
@@ -257,6 +254,7 @@ def _comparison_frame(trials: Sequence[CurveTrial], cohorts: CohortTriangle | No
             "model": pd.Categorical([trial.curve.name for trial in trials], categories=MODELS),
             "parameters": pd.array(sizes, dtype="Int64"),
             "ages": pd.array([len(cohorts.ages) if cohorts else 0] * len(trials), dtype="Int64"),
+            "ages_needed": pd.array([trial.curve.fewest_ages for trial in trials], dtype="Int64"),
             "misfit": fits,
             "aic": fits + 2 * np.array(sizes, dtype="float64"),
             "held_out": pd.array(held_out, dtype="Int64"),

@@ -18,15 +18,14 @@ import numpy as np
 import pandas as pd
 from pandas import DataFrame
 
-from gamelens._text import format_number
-from gamelens.analysis.claims import Claim, direction_of
+from gamelens.analysis.claims.findings import Finding, reads
+from gamelens.analysis.claims.leaders import leader
 from gamelens.analysis.over_days import day_numbers
 from gamelens.analysis.retention.money_by_age import Band, CohortMoney, Floats, fit_decay, with_tails
 from gamelens.analysis.retention.projection import project_retention
 from gamelens.analysis.retention.retention_rates import cohort_sizes
-from gamelens.analysis.significance import difference_of
-from gamelens.analysis.tidy_frames import column_of, display_values, with_ids, with_receipts_of
-from gamelens.analysis.tidy_frames.frame_requirements import RETENTION, FrameRequirements, requires, result_of
+from gamelens.analysis.tidy_frames import column_of, with_ids, with_receipts_of
+from gamelens.analysis.tidy_frames.frame_requirements import RETENTION, FrameRequirements, requires
 from gamelens.errors import BadQuery
 
 _DAY: Final = pd.Timedelta(days=1)
@@ -79,7 +78,7 @@ def ltv(
     Columns: *by* (category), model (category), age (Int64, 0 to *to*), days_played (float64, per new player up to that
     age, on the curve), ltv, low, high (float64, USD per new player), installs (Int64, who have reached the age),
     is_projected (bool). Without a curve projected ages have NA. A band has NA if there is no money, or
-    fewer than 7 install days.
+    fewer than 7 install days. Claims: "lifetime value", of the last age.
 
     Raises:
         BadQuery: as `project_retention`, *to* is below 1, or *money* is another frame.
@@ -216,32 +215,14 @@ def _tails(cells: DataFrame, shares: Mapping[str, Floats], measured: int, confid
     return [of_retention, *(decay.tail(retention, ahead, confidence) for decay in fitted)]
 
 
-@requires(values=result_of("retention.ltv(frame, money)", "age", "ltv", "low", "high"))
-def dearest_claim(values: DataFrame, by: str) -> Claim:
-    """Return the value of *by* whose new players bring most by the last age.
-
-    It is "higher" only if its difference from the next one has an interval above zero: bands that overlap may still
-    differ. *values* are those of `ltv`.
-    """
-    kind, last = f"lifetime value by {by}", values["age"].max()
-    at_end = values[(values["age"] == last) & values["ltv"].notna()].sort_values("ltv", ascending=False)
-    if not len(at_end):
-        return Claim(kind=kind, direction="unknown", text="What a new player is worth is not known yet.")
-    best, others = at_end.iloc[0], at_end.iloc[1:]
-    name, *rest = display_values(at_end[by])
-    until = values[~values["is_projected"] & (values[by].isna() if pd.isna(best[by]) else values[by] == best[by])]
-    worth, least, most = (format_number(best[side], "money") for side in ("ltv", "low", "high"))
-    text = f"A new player of {name} brings in {worth} by day {last}, {least} to {most}"
-    if len(until) and best["ltv"] > 0:
-        share = format_number(until["ltv"].iloc[-1] / best["ltv"], "share")
-        text += f"; {share} of it is measured, up to day {until['age'].iloc[-1]}"
-    if not rest:
-        return Claim(kind=kind, subject={by: name}, direction="unknown", text=f"{text}.")
-    size, low, high = difference_of(*((row["ltv"], row["low"], row["high"]) for row in (best, others.iloc[0])))
-    direction = direction_of(low, high)
-    compared = "more than" if direction == "higher" else "not clearly more than"
-    next_worth = format_number(others["ltv"].iloc[0], "money")
-    text = f"{text}. That is {compared} one of {rest[0]}, {next_worth}."
-    return Claim(
-        kind=kind, subject={by: name}, direction=direction, size=size, low=low, high=high, unit="USD", text=text
-    )
+@reads("retention.ltv")
+def _read_values(values: DataFrame, by: str | None) -> Iterator[Finding]:
+    """Say whose new players bring most by the last age; bands that overlap may still differ."""
+    last = values["age"].max()
+    rows = values[(values["age"] == last) & values["ltv"].notna()].sort_values("ltv", ascending=False, kind="stable")
+    numbers: dict[str, Any] = {"age": last, "measured": None, "measured_age": None}
+    if len(rows) and (worth := float(rows["ltv"].iloc[0])) > 0:
+        key = {by: rows[by].iloc[0]} if by else {}
+        if len(until := _rows_of(values[~values["is_projected"]], key)):
+            numbers |= {"measured": until["ltv"].iloc[-1] / worth, "measured_age": until["age"].iloc[-1]}
+    yield leader(rows, by, "ltv", kind="lifetime value", unit="USD", numbers=numbers)

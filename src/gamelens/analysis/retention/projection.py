@@ -9,6 +9,7 @@ or more often.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -16,8 +17,17 @@ import pandas as pd
 from numpy.typing import NDArray
 from pandas import DataFrame
 
+from gamelens.analysis.claims.findings import Finding, reads
+from gamelens.analysis.claims.leaders import leader
 from gamelens.analysis.retention.cohort_triangles import cohorts_of, concat_groups
-from gamelens.analysis.retention.curve_selection import MODELS, CurveTrial, averaged, best_trial, trials_of
+from gamelens.analysis.retention.curve_selection import (
+    CLEAR_MISFIT,
+    MODELS,
+    CurveTrial,
+    averaged,
+    best_trial,
+    trials_of,
+)
 from gamelens.analysis.tidy_frames import with_receipts_of
 from gamelens.analysis.tidy_frames.frame_requirements import RETENTION, requires
 from gamelens.errors import BadQuery
@@ -55,7 +65,7 @@ def project_retention(
     Columns: *by* (category), model (category), age (Int64, days), retention, low, high (float64, 0 to 1), is_projected
     (bool: no install day has reached the age), is_chosen (bool), fit_p_value (float64, of the family that fits best;
     below 0.01 none fits, and the bands are wider by as much as the counts lie farther off than chance and days put
-    them). A group without a fitted curve has NA.
+    them). A group without a fitted curve has NA. Claims: "retention ahead", of the last age.
 
     Raises:
         BadQuery: *frame* is not a frame of `retention()`, *model* is unknown, an age is below 1, *confidence* is not a
@@ -74,6 +84,16 @@ def project_retention(
     empty = _band_frame(None, at[:0], confidence=confidence, draws=None)
     empty = empty.assign(is_projected=False, is_chosen=False, fit_p_value=0.0)
     return with_receipts_of(concat_groups(frame, by, blocks, like=empty), frame)
+
+
+@reads("retention.project_retention")
+def _read_ahead(ahead: DataFrame, by: str | None) -> Iterator[Finding]:
+    """Say which value of *by* keeps most players until the last age; bands that overlap may still differ."""
+    last = ahead["age"].max()
+    rows = ahead[(ahead["age"] == last) & ahead["retention"].notna() & ahead["is_chosen"]]
+    doubt = float(rows["fit_p_value"].min()) if len(rows) else math.nan
+    numbers = {"age": last, "misfit": doubt if doubt < CLEAR_MISFIT else None}
+    yield leader(rows, by, "retention", kind="retention ahead", unit="share", numbers=numbers)
 
 
 def _selected_trials(trials: Sequence[CurveTrial], model: str | None) -> Iterator[tuple[CurveTrial | None, bool]]:

@@ -6,16 +6,19 @@ Reads the frame of `Client.retention`: timestamp (datetime64[us, UTC], the insta
 
 from __future__ import annotations
 
-from math import nan, sqrt
+from collections.abc import Iterator
+from math import isnan, nan, sqrt
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from pandas import DataFrame, Series
 
+from gamelens.analysis.claims.findings import Finding, reads
 from gamelens.analysis.retention.cohort_triangles import CohortTriangle, cohorts_of, concat_groups
 from gamelens.analysis.retention.day_variation import chance_of_days, day_variance, effective_installs
-from gamelens.analysis.tidy_frames import dimension_columns, ratio, sum_over, with_ids, with_receipts_of
+from gamelens.analysis.significance import LEVEL
+from gamelens.analysis.tidy_frames import dimension_columns, display_values, ratio, sum_over, with_ids, with_receipts_of
 from gamelens.analysis.tidy_frames.frame_requirements import POOLED_RETENTION, RETENTION, requires
 from gamelens.errors import BadQuery
 
@@ -67,7 +70,8 @@ def average_curve(
     least 93 % of simulated months of install days, equal or not (`tests/bench`), with three install days in 89 %.
 
     Columns: *by* (category), age (Int64, days), retention, low, high (float64, 0 to 1), installs, returned (Int64),
-    cohorts (Int64, install days that have reached the age).
+    cohorts (Int64, install days that have reached the age), segments (Int64, values of the other dimensions that are
+    pooled, weighted by installs). Claims: "retention level", one a row.
     """
     split = with_ids(frame, by)
     reached_cells = frame[frame["retention"].notna() & (frame["installs"] > 0)]
@@ -77,8 +81,87 @@ def average_curve(
     curve = curve.merge(_effective(frame, by, confidence), on=[*split, "age"], how="left")
     trials = curve["effective" if widened else "installs"].astype("float64")
     curve["low"], curve["high"] = wilson(curve["retention"] * trials, trials, confidence=confidence)
-    order = [*split, "age", "retention", "low", "high", "installs", "returned", "cohorts"]
+    pooled_names = [name for name in dimension_columns(frame) if name not in split]
+    groups = frame[[*split, *pooled_names]].drop_duplicates()
+    curve["segments"] = len(groups)
+    if split:
+        counts = groups.groupby(split, observed=True, dropna=False).size().rename("segments").reset_index()
+        curve = curve.drop(columns="segments").merge(counts, on=split, how="left")
+    curve["segments"] = curve["segments"].astype("Int64")
+    order = [*split, "age", "retention", "low", "high", "installs", "returned", "cohorts", "segments"]
     return with_receipts_of(curve[order].sort_values([*split, "age"], ignore_index=True), frame)
+
+
+@reads("retention.average_curve", row_by_row=True)
+def _read_levels(curve: DataFrame, by: str | None, widened: bool) -> Iterator[Finding]:
+    """State each level. It is compared with nothing, so it has no direction."""
+    names = display_values(curve[by]) if by else Series("", index=curve.index)
+    for name, row in zip(names, curve.to_dict("records"), strict=True):
+        segments = row.get("segments", 1)
+        yield Finding(
+            kind="retention level",
+            case="of_value" if by else "of_all",
+            subject={by: name} if by else {},
+            size=row["retention"],
+            low=row["low"],
+            high=row["high"],
+            unit="share",
+            judged="days" if widened else "players",
+            numbers={"age": row["age"], "name": name, "segments": segments if segments > 1 else None},
+        )
+
+
+@requires(frame=RETENTION)
+def day_range(frame: DataFrame) -> DataFrame:
+    """Return how far install days lie apart at the first age, in one row; all splits are pooled.
+
+    Columns: age (Int64, the first one), low, high (float64, least and most retention of an install day, counted), days
+    (Int64, install days that have reached the age), spread, p_value (float64, see `day_spread`), last_age (Int64),
+    reached, installed (Int64, install days that have reached the last age, and all). No row without players. Claims:
+    "variation of install days".
+    """
+    cohorts = _pooled(frame, ["timestamp", "age"])
+    first, last = (cohorts[cohorts["age"] == end] for end in (cohorts["age"].min(), cohorts["age"].max()))
+    shares = first["retention"].dropna()
+    spread = day_spread(frame)
+    row = {
+        "age": first["age"].min(),
+        "low": shares.min(),
+        "high": shares.max(),
+        "days": len(shares),
+        "spread": spread["spread"].max(),
+        "p_value": spread["p_value"].max(),
+        "last_age": last["age"].max(),
+        "reached": last["retention"].notna().sum(),
+        "installed": len(last),
+    }
+    whole = dict.fromkeys(("age", "days", "last_age", "reached", "installed"), "Int64")
+    numbers = dict.fromkeys(("low", "high", "spread", "p_value"), "float64")
+    result = DataFrame([row] if len(cohorts) else [], columns=[*row]).astype({**whole, **numbers})
+    return with_receipts_of(result, frame)
+
+
+@reads("retention.day_range")
+def _read_day_range(found: DataFrame) -> Iterator[Finding]:
+    """Say whether install days differ by more than chance: the test of homogeneity at the first age."""
+    if found.empty:
+        yield Finding(kind="variation of install days", case="nobody", unit="ratio")
+    for row in found.to_dict("records"):
+        case = "too_early" if not row["days"] else "one_day" if isnan(row["p_value"]) else "alike"
+        is_higher = row["p_value"] < LEVEL
+        yield Finding(
+            kind="variation of install days",
+            case="differ" if is_higher else case,
+            direction="higher" if is_higher else "no clear difference" if case == "alike" else "unknown",
+            size=row["spread"],
+            unit="ratio",
+            judged="players",
+            numbers={
+                "least": row["low"],
+                "most": row["high"],
+                **{name: row[name] for name in ("age", "days", "p_value", "last_age", "reached", "installed")},
+            },
+        )
 
 
 @requires(frame=RETENTION)
@@ -114,11 +197,30 @@ def by_half(frame: DataFrame) -> DataFrame:
 def cohort_sizes(frame: DataFrame, by: str | None = None) -> DataFrame:
     """Return the new players of each install day.
 
-    Columns: timestamp (datetime64[us, UTC]), *by* (category), installs (Int64).
+    Columns: timestamp (datetime64[us, UTC]), *by* (category), installs (Int64). Claims: "installs", of all rows.
     """
     keys = ["timestamp", *dimension_columns(frame)]
     sizes = frame.groupby(keys, observed=True, dropna=False)["installs"].max().reset_index()
     return with_receipts_of(sum_over(sizes, ["timestamp", *with_ids(frame, by)], ["installs"]), frame)
+
+
+@reads("retention.cohort_sizes")
+def _read_sizes(sizes: DataFrame, by: str | None) -> Iterator[Finding]:
+    """Say how many players installed, and the value of *by* with most of them."""
+    total, days = int(sizes["installs"].sum()), int(sizes["timestamp"].nunique())
+    names = display_values(sizes[by]) if by else Series("", index=sizes.index)
+    won = sizes.groupby(names, sort=False)["installs"].sum().sort_values(ascending=False)
+    case = "nobody" if not total else "all" if not by else "most" if len(won) > 1 else "alone"
+    yield Finding(
+        kind="installs",
+        case=case,
+        subject={by: str(won.index[0])} if by and total else {},
+        direction="higher" if case in ("most", "alone") else "unknown",
+        size=float(won.iloc[0]) if total else nan,
+        unit="players",
+        judged="counted",
+        numbers={"total": total, "days": days, "name": won.index[0] if total else None},
+    )
 
 
 def wilson(

@@ -10,6 +10,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import msgspec
 from pandas import DataFrame
 
+from gamelens.analysis.tidy_frames.results import as_result
 from gamelens.client.query.arguments import is_integer
 from gamelens.client.tables.time_ranges import TimeRange
 from gamelens.errors import BadQuery
@@ -56,7 +57,7 @@ def retention_definitions(
         zone: the zone of `calendar day in the zone`.
 
     Columns: definition (str), age (Int64), retention (float64, 0 to 1, NA without players), returned, installs (Int64).
-    The receipt is in `df.attrs`.
+    The receipt is in `df.attrs`. Claims: "retention by definition", one an age.
 
     Raises:
         BadQuery: an age, or the zone, is not allowed, or *over* has hours.
@@ -75,7 +76,7 @@ def retention_definitions(
     kinds = {"definition": "str", "age": "Int64", "retention": "float64", "returned": "Int64", "installs": "Int64"}
     frame = DataFrame(rows).astype(kinds)
     frame.attrs[RECEIPT] = receipt.to_json()
-    return frame
+    return as_result(frame, "retention.definitions", {})
 
 
 def retention_gap(
@@ -106,7 +107,7 @@ def retention_gap(
 
     Columns: age (Int64), term (str), amount (float64, a difference of shares; those of an age sum to retention by the
     second less retention by the first), players (Int64, the players that the term is about). The receipt is in
-    `df.attrs`.
+    `df.attrs`. Claims: "retention gap", one an age.
 
     Raises:
         BadQuery: there is no such definition, or as in `retention_definitions`.
@@ -139,7 +140,7 @@ def retention_gap(
     kinds = {"age": "Int64", "term": "str", "amount": "float64", "players": "Int64"}
     frame = DataFrame(rows, columns=list(kinds)).astype(kinds)
     frame.attrs[RECEIPT] = receipt.to_json()
-    return frame
+    return as_result(frame, "retention.gap", {"first": first, "second": second})
 
 
 def _share(players: DataFrame, cohort: Any, back: Any) -> float:
