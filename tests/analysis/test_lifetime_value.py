@@ -130,6 +130,18 @@ def test_the_band_reaches_further_up_than_down() -> None:
     assert value["high"] - value["ltv"] > 1.5 * (value["ltv"] - value["low"])
 
 
+def test_one_day_that_brings_most_of_the_money_is_named() -> None:
+    """Of 27 days with 10 dollars and one with 1,000, that one brings 1,000 - 1,270 / 28 more than its part."""
+    amounts = np.full(DAYS, 10.0)
+    amounts[5] = 1000.0
+    ledger = by_hand(np.diag(amounts), [100] * DAYS)
+    rough = retention.ltv(ledger.retention_frame(AGES, 0, DAYS), ledger.money_frame(0, DAYS), draws=50)
+    assert rough["largest_day"].iloc[0] == pytest.approx(1000 / 1270 - 1 / DAYS, abs=1e-3)
+    (claim,) = said(rough)
+    assert "the interval is rough, since one install day brought 7" in claim.text
+    assert values_of(ledger_of(constant(0.1)))["largest_day"].isna().all()
+
+
 def test_less_confidence_is_a_narrower_band() -> None:
     """A band of 50 % lies inside that of 95 %, measured and projected."""
     ledger = ledger_of(constant(0.1), installs=200)
@@ -341,7 +353,7 @@ def value_rows(**worth: tuple[float, float, float]) -> DataFrame:
         for game, band in worth.items()
         for age in (0, 90)
     ]
-    frame = DataFrame(rows, columns=["game", "age", "is_projected", "ltv", "low", "high"])
+    frame = DataFrame(rows, columns=["game", "age", "is_projected", "ltv", "low", "high"]).assign(largest_day=np.nan)
     return as_made_by("retention.ltv", frame, by="game")
 
 

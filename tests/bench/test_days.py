@@ -173,7 +173,8 @@ def _drift(rng: np.random.Generator, rho: float) -> bool:
 
 def _ltv(rng: np.random.Generator, rho: float) -> bool:
     money = 1000 * (1 + 0.15 * autocorrelated(rng, 28, rho))
-    band = CohortMoney(FIRST + np.arange(28), np.full(28, 1000.0), money[:, None], np.ones((28, 1), bool)).value(0.95)
+    cohorts = CohortMoney(FIRST + np.arange(28), np.full(28, 1000.0), money[:, None], np.ones((28, 1), bool))
+    band, _ = cohorts.value(0.95)
     return bool(band.low[0] <= 1 <= band.high[0])
 
 

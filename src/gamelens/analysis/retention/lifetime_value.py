@@ -36,6 +36,7 @@ _COLUMNS: Final = {
     "ltv": "float64",
     "low": "float64",
     "high": "float64",
+    "largest_day": "float64",
     "installs": "Int64",
     "is_projected": "bool",
 }
@@ -76,9 +77,10 @@ def ltv(
         seed: of the random numbers; the same seed gives the same band.
 
     Columns: *by* (category), model (category), age (Int64, 0 to *to*), days_played (float64, per new player up to that
-    age, on the curve), ltv, low, high (float64, USD per new player), installs (Int64, who have reached the age),
-    is_projected (bool). Without a curve projected ages have NA. A band has NA if there is no money, or
-    fewer than 7 install days. Claims: "lifetime value", of the last age.
+    age, on the curve), ltv, low, high (float64, USD per new player), largest_day (float64, the share of the measured
+    money by which the install day that brought most exceeds its part; NA unless that makes the interval rough),
+    installs (Int64, who have reached the age), is_projected (bool). Without a curve projected ages have NA. A band has
+    NA if there is no money, or fewer than 7 install days. Claims: "lifetime value", of the last age.
 
     Raises:
         BadQuery: as `project_retention`, *to* is below 1, or *money* is another frame.
@@ -180,7 +182,9 @@ def _value_frame(cohorts: CohortMoney, cells: DataFrame, curve: DataFrame, *, co
     """Build the rows of `ltv` for one group."""
     shares = {name: curve[name].to_numpy(dtype="float64") for name in ("retention", "low", "high")}
     measured = cohorts.measured_ages()
-    total = with_tails(cohorts.value(confidence), _tails(cells, shares, measured, confidence))
+    by_day, excess = cohorts.value(confidence)
+    total = with_tails(by_day, _tails(cells, shares, measured, confidence))
+    largest_day = np.append(excess, np.full(len(total.value) - measured, excess[-1] if measured else 0.0))
     installs = cohorts.reached_installs()
     is_projected = np.arange(len(installs)) >= measured
     return DataFrame(
@@ -190,6 +194,7 @@ def _value_frame(cohorts: CohortMoney, cells: DataFrame, curve: DataFrame, *, co
             "ltv": total.value,
             "low": total.low,
             "high": total.high,
+            "largest_day": np.where(largest_day > 0, largest_day, np.nan),
             "installs": np.where(is_projected, 0, installs),
             "is_projected": is_projected,
         }
@@ -222,6 +227,7 @@ def _read_values(values: DataFrame, by: str | None) -> Iterator[Finding]:
     rows = values[(values["age"] == last) & values["ltv"].notna()].sort_values("ltv", ascending=False, kind="stable")
     numbers: dict[str, Any] = {"age": last, "measured": None, "measured_age": None}
     if len(rows) and (worth := float(rows["ltv"].iloc[0])) > 0:
+        numbers["largest_day"] = rows["largest_day"].iloc[0]
         key = {by: rows[by].iloc[0]} if by else {}
         if len(until := _rows_of(values[~values["is_projected"]], key)):
             numbers |= {"measured": until["ltv"].iloc[-1] / worth, "measured_age": until["age"].iloc[-1]}

@@ -66,8 +66,8 @@ class CohortMoney:
         days = self.is_reached.sum(axis=0)
         return int((days >= max(1, min(WEEK, len(self.installs)))).sum())
 
-    def value(self, confidence: float) -> Band:
-        """Return the dollars per new player up to each measured age.
+    def value(self, confidence: float) -> tuple[Band, Floats]:
+        """Return the dollars per new player up to each measured age, and `DayEstimates.excess` of each.
 
         Bounds are NaN where they cannot be known: for fewer than 7 install days, or without money.
         """
@@ -81,7 +81,10 @@ class CohortMoney:
         # the ages of one install day are made of the same players
         estimates = over_days(earned, np.tile(share, (ages, 1)), self.days, is_balanced=False, is_pooled=False)
         variance = (value * estimates.half_width(confidence) / NormalDist().inv_cdf((1 + confidence) / 2)) ** 2
-        return Band(value, *gamma_bounds(value, variance, influence.max(axis=0, initial=0), confidence))
+        low, high = gamma_bounds(value, variance, influence.max(axis=0, initial=0), confidence)
+        _, raised = estimates.bounds(confidence)
+        high = np.where(estimates.excess > 0, np.fmax(high, raised), high)
+        return Band(value, low, high), estimates.excess
 
 
 def with_tails(measured: Band, tails: Sequence[Band]) -> Band:
