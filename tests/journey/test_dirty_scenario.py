@@ -156,7 +156,7 @@ def test_the_control_api_lists_rejected_events_with_violations(dirty_run: DirtyR
     """
     expected = {(row["event_uuid"], tuple(sorted(row["errors"]))) for row in dirty_run.ledger.rejected()}
     shown = {_comparable("", msgspec.convert(entry, RejectedEvent))[1:] for entry in dirty_run.shown}
-    assert len(shown) > 100
+    assert len(shown) > 50  # of about 100: how many depends on the moment of the kill
     assert shown <= expected
 
 
