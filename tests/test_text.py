@@ -1,15 +1,12 @@
-"""Names from outside are made safe, numbers readable."""
+"""Names from outside are made safe."""
 
 from __future__ import annotations
 
-import pandas as pd
 import pytest
 
 from gamelens._text import (
-    NumberKind,
     escape_markdown,
     escape_unprintable,
-    format_number,
     markdown_table,
     one_line,
     printable,
@@ -57,30 +54,3 @@ def test_a_table_has_one_line_for_each_row() -> None:
     table = markdown_table(["game"], [[name] for name in NAMES.values()])
     assert len(table.split("\n")) == 2 + len(NAMES)
     assert all(line.count("|") == 2 for line in table.split("\n"))
-
-
-@pytest.mark.parametrize(
-    ("value", "kind", "text"),
-    [
-        (1234.5, "money", "$1,234"),
-        (12_345, "money", "$12.3k"),
-        (0.0042, "money", "$0.0042"),
-        (-3.5, "money", "-$3.50"),
-        (0.1234, "share", "12.3%"),
-        (0.05, "change", "+5.0%"),
-        (1_234_567, "count", "1.23M"),
-        (7, "count", "7"),
-        (float("nan"), "money", "n/a"),
-        (float("inf"), "share", "n/a"),
-        (pd.NA, "count", "n/a"),
-        (pd.NaT, "count", "n/a"),
-        (None, "change", "n/a"),
-    ],
-)
-def test_numbers_are_readable(value: object, kind: NumberKind, text: str) -> None:
-    assert format_number(value, kind) == text
-
-
-def test_a_change_can_be_rounded_to_whole_percents() -> None:
-    assert format_number(-0.126, "change", places=0) == "-13%"
-    assert format_number(-0.004, "change", places=0) == "+0%"

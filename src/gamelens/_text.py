@@ -1,14 +1,14 @@
-"""Names and numbers as safe, readable text. Names come from outside and may hold anything."""
+"""Names as safe, readable text. They come from outside and may hold anything."""
 
 from __future__ import annotations
 
-import math
 import re
 import unicodedata
 from collections.abc import Iterable
-from typing import Any, Final, Literal
+from typing import Final
 
-NumberKind = Literal["money", "share", "count", "number", "rate", "change"]
+from gamelens._scales import NumberKind as NumberKind
+from gamelens._scales import format_number as format_number
 
 _BREAKS: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\s]+")
 _INVISIBLE: Final = re.compile("[\u202a-\u202e\u2066-\u2069\ufeff\U000e0000-\U000e007f]")
@@ -16,7 +16,6 @@ _SURROGATES: Final = re.compile("[\ud800-\udfff]")
 _MARKDOWN: Final = re.compile(r"[!#$&*<>@\[-`{-~]|:(?=/)|(?<=www)\.|^[-+=](?=\s)|(?<=^\d)[.)](?=\s)", re.IGNORECASE)
 _CONTROL: Final = frozenset({"Cc", "Cs", "Zl", "Zp"})  # controls, surrogates, line and paragraph separators
 _REORDERING: Final = frozenset({"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"})  # of the line's text
-_SUFFIXES: Final = ((999_500_000, 1e9, "B"), (999_500, 1e6, "M"), (9_999.5, 1e3, "k"))
 
 
 def one_line(text: object) -> str:
@@ -64,40 +63,9 @@ def markdown_table(header: Iterable[str], rows: Iterable[Iterable[object]]) -> s
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def format_number(value: Any, kind: NumberKind = "number", *, places: int = 1) -> str:
-    """Return a number as people read it: `$12.3k`, `12.3%`, `1,234`, `+5.0%` for a change.
-
-    A missing or infinite number is `n/a`. *places* are the decimal places of a share or change.
-    """
-    if not _is_finite(value):
-        return "n/a"
-    number = float(value)
-    if kind in ("share", "change"):
-        sign = "+" if kind == "change" else ""
-        return f"{number:{sign}z.{places}%}"
-    sign = "-" if number < 0 else ""
-    return f"{sign}{'$' if kind == 'money' else ''}{_short(abs(number), kind)}"
-
-
 def counted(number: int, word: str) -> str:
     """Return *number* and *word*, in the plural unless it is 1: `1 day`, `1,200 days`."""
     return f"{number:,} {word}{'' if number == 1 else 's'}"
-
-
-def _is_finite(value: Any) -> bool:
-    try:
-        return math.isfinite(value)
-    except TypeError:  # None and the missing values of pandas
-        return False
-
-
-def _short(size: float, kind: NumberKind) -> str:
-    for least, worth, suffix in _SUFFIXES:
-        if size >= least:
-            return f"{size / worth:.3g}{suffix}"
-    if size >= 100 or kind == "count":
-        return f"{size:,.0f}"
-    return f"{size:.2f}" if size >= 0.1 or size == 0 else f"{size:.2g}"
 
 
 def _printable_letter(letter: str) -> str:

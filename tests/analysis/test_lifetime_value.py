@@ -363,8 +363,8 @@ def test_a_clearly_dearer_game_is_claimed_to_be_so() -> None:
     assert (claim.subject, claim.direction, claim.size) == ("Tile", "higher", 1.0)
     assert (claim.low, claim.high) == pytest.approx((1 - 0.61**0.5, 1 + 0.61**0.5))
     assert claim.text == (
-        "A new player of Tile brings in $3.0 ($2.4 to $3.6) by day 90; 50.0% of it is measured, up to day 0. "
-        "That is more than one of Farm, $2.0."
+        "A new player of Tile brings in $3.00 ($2.40 to $3.60) by day 90; 50.0% of it is measured, up to day 0. "
+        "That is more than one of Farm, $2.00."
     )
 
 

@@ -149,7 +149,7 @@ def test_clicks_are_those_of_shown_ads() -> None:
     """Two of a hundred shown ads are clicked, and the interval holds that share."""
     claim = ads.click_claim(breaks({"banner": 0.1}))
     assert claim.low < 0.02 < claim.high
-    assert claim.text.startswith("50.4k ads were shown and 2.0%")
+    assert claim.text.startswith("50,427 ads were shown and 2.0%")
 
 
 def test_ads_and_money_per_player_have_the_intervals_of_days() -> None:

@@ -45,7 +45,7 @@ def said(monkeypatch: pytest.MonkeyPatch) -> Any:
         ("{size:more} ({size:more_range})", {"size": 0.6, "low": 0.5, "high": 0.7}, "40% less (30% to 50%)"),
         ("{size:ratio_range}", {"size": 1.04, "low": 0.93, "high": 1.15}, "-7% to +15%"),
         ("{size:value}", {"size": 1234.5, "unit": "USD"}, "$1,234"),
-        ("{size:value}", {"size": 0.00456, "unit": "USD"}, "$0.00456"),
+        ("{size:value}", {"size": 0.00456, "unit": "USD"}, "$0.0046"),
         ("{size:difference}", {"size": -1.5, "unit": "USD"}, "-$1.50"),
         ("{size:value}", {"size": 0.25, "unit": "share"}, "25.0%"),
         ("{size:number_interval}", {"size": 3.21, "low": 3.0, "high": math.inf}, "3.21 (3.00 to unbounded)"),

@@ -73,7 +73,7 @@ def test_bands_say_what_was_flagged(players: DataFrame) -> None:
 def test_a_name_in_two_traces_is_one_line() -> None:
     """Two traces of one name, as of counted and projected values, are one line."""
     figure = go.Figure([go.Scatter(x=[1, 2], y=[3, 4], name="a"), go.Scatter(x=[2, 5], y=[4, 6], name="a")])
-    assert charts.alt_text(figure) == "1 line from 1 to 5: a ends at 6.00."
+    assert charts.alt_text(figure) == "1 line from 1 to 5: a ends at 6."
 
 
 def test_a_question_keeps_its_mark(networks: DataFrame) -> None:
@@ -89,7 +89,7 @@ def test_an_empty_figure_says_so(networks: DataFrame) -> None:
 def test_any_plotly_figure_has_a_text() -> None:
     """A figure made with plotly alone has a text, without the markup of its title."""
     figure = go.Figure(go.Bar(x=["a", "b"], y=[1, 2]), layout={"title": "Mine<br><sub>and more</sub>"})
-    assert charts.alt_text(figure) == "Mine and more. 2 bars: a 1.00, b 2.00."
+    assert charts.alt_text(figure) == "Mine and more. 2 bars: a 1, b 2."
     assert charts.alt_text(go.Figure()) == "A figure."
 
 

@@ -202,7 +202,7 @@ def test_a_segment_has_a_band_of_its_own(players: DataFrame) -> None:
     ]
     figure = charts.draw_bands(pd.concat(parts, ignore_index=True).assign(kind="share"))
     assert _texts(figure)[:3] == ["<b>Tile</b>  ", "<b>Tile · ios</b>  ", "<b>Tile · (unknown)</b>  "]
-    assert figure.layout.yaxis.tickformat == ".0%"
+    assert figure.layout.yaxis.tickformat == ",.0%"
 
 
 def test_panels_are_the_largest_24(players: DataFrame) -> None:

@@ -7,8 +7,9 @@ import pytest
 from pandas import DataFrame
 
 from gamelens.analysis.claims import KeyNumber
+from gamelens.analysis.tidy_frames.column_units import unit_of
 from gamelens.notebook import key_numbers, say
-from gamelens.notebook.labels import bucket_heading, escape, period_text, shorten, tick_format, unit_of
+from gamelens.notebook.labels import bucket_heading, escape, period_text, shorten
 from gamelens.wire.intervals import Interval
 
 
@@ -31,13 +32,6 @@ def test_addresses_do_not_become_links() -> None:
 def test_a_name_stays_on_its_line() -> None:
     """Line ends and control characters of a name become spaces."""
     assert escape("a\n\n# b\x00c") == "a &#35; b c"
-
-
-def test_axes_of_thousands_are_short() -> None:
-    """Axis labels of thousands of dollars use SI prefixes."""
-    assert [tick_format("money", largest) for largest in (25_000, 1000, 999, 20, 19)] == [
-        *("$~s", "$~s", "$,.0f", "$,.0f", "$,.2~f"),
-    ]
 
 
 def test_units_come_from_the_catalog() -> None:
@@ -81,7 +75,7 @@ def test_key_numbers_are_a_table_below_the_period() -> None:
     rate = KeyNumber("D1 of <b>", 0.4, "share", low=0.385, high=0.415)
     lines = str(key_numbers(DataFrame(), [counted, rate]).data).strip().splitlines()
     assert lines[0] == "| Number | Value | 95% interval | Change |"
-    assert lines[2] == "| Ad revenue | <span>&#36;</span>125 |  | +25.0% |"
+    assert lines[2] == "| Ad revenue | <span>&#36;</span>125.00 |  | +25.0% |"
     assert lines[3] == "| D1 of &#60;b&#62; | 40.0% | 38.5% to 41.5% |  |"
 
 

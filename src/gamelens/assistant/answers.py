@@ -15,9 +15,9 @@ from pandas import DataFrame
 
 from gamelens._text import one_line, shortened
 from gamelens.analysis.tidy_frames import UNKNOWN
+from gamelens.analysis.tidy_frames.column_units import name_of, unit_of
 from gamelens.catalog import find_metric
 from gamelens.client.query.description import describe
-from gamelens.notebook.labels import name_of, unit_of
 from gamelens.notebook.receipt_text import origin_text
 from gamelens.receipts import Receipt
 

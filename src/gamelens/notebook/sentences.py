@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from math import isnan
 from string import Formatter
 from typing import TYPE_CHECKING, Any, Final
 
 import pandas as pd
 
-from gamelens._text import NumberKind, escape_markdown, format_number
+from gamelens._scales import NumberKind, Scale, format_number
+from gamelens._text import escape_markdown
 from gamelens.analysis.claims import KeyNumber
 from gamelens.analysis.claims.findings import findings_of
 from gamelens.analysis.claims.templates import judged_of
 from gamelens.analysis.claims.templates import spoken as claims_spoken
 from gamelens.errors import BadQuery
-from gamelens.notebook.labels import Kind, day, period_text, text_of
+from gamelens.notebook.labels import day, period_text, text_of
 from gamelens.receipts import Receipt
 
 if TYPE_CHECKING:
@@ -22,7 +24,13 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 _LIST_FROM: Final = 3
-_KINDS: Final[dict[str, Kind]] = {"money": "money", "share": "share", "count": "count", "number": "number"}
+_KINDS: Final[dict[str, NumberKind]] = {
+    "money": "money",
+    "share": "share",
+    "count": "count",
+    "number": "number",
+    "change": "change",
+}
 
 
 def say(sentence: str, /, **values: Any) -> Markdown:
@@ -100,23 +108,22 @@ def key_numbers(frame: DataFrame, numbers: Iterable[KeyNumber]) -> Markdown:
 
 def _number_cells(number: KeyNumber) -> dict[str, str]:
     """Return the cells of a number by their headings, empty for what is unknown."""
-    change, of_change = _known(number.change), _interval_text(number.change_low, number.change_high, "change")
+    value = _texts(number.value, number.low, number.high, number.kind)
+    change, of_change = _texts(number.change, number.change_low, number.change_high, "change")
     return {
         "Number": _escape_dollars(text_of(number.name)),
-        "Value": _escape_dollars(format_number(number.value, number.kind)),
-        "95% interval": _escape_dollars(_interval_text(number.low, number.high, number.kind)),
-        "Change": f"{change} ({of_change})" if of_change else change,
+        "Value": _escape_dollars(value[0]),
+        "95% interval": _escape_dollars(value[1]),
+        "Change": "" if change == "n/a" else f"{change} ({of_change})" if of_change else change,
     }
 
 
-def _known(number: float, kind: NumberKind = "change") -> str:
-    text = format_number(number, kind)
-    return "" if text == "n/a" else text
-
-
-def _interval_text(low: float, high: float, kind: NumberKind) -> str:
-    bounds = [_known(low, kind), _known(high, kind)]
-    return " to ".join(bounds) if all(bounds) else ""
+def _texts(value: float, low: float, high: float, kind: NumberKind) -> tuple[str, str]:
+    """Return a number, and its interval or an empty text without one."""
+    scale, interval = Scale.of(kind, [value], [(high - low) / 2]), ""
+    if not (isnan(low) or isnan(high)):
+        interval = scale.interval(low, high)
+    return scale.text(value), interval
 
 
 class _SentenceFormatter(Formatter):
@@ -125,8 +132,6 @@ class _SentenceFormatter(Formatter):
     def format_field(self, value: Any, format_spec: str) -> str:
         if format_spec in _KINDS:
             return _escape_dollars(format_number(value, _KINDS[format_spec]))
-        if format_spec == "change":
-            return format_number(value, "change")
         if format_spec == "day":
             return "n/a" if pd.isna(value) else day(value)
         names = value if isinstance(value, Iterable) and not isinstance(value, str) else [value]

@@ -137,7 +137,7 @@ def test_amounts_of_a_decomposition_are_money() -> None:
     """Beside volume, mix and price a change is dollars, elsewhere a percentage."""
     frame = DataFrame({"before": [1.0], "change": [0.5], "volume": [0.5], "mix": [0.0], "price": [0.0]})
     assert cells(frame)[1] == "&#36;0.50"
-    assert cells(frame[["change"]]) == ["50.0%"]
+    assert cells(frame[["change"]]) == ["+50.0%"]
 
 
 def test_an_index_is_shown_only_if_it_has_a_name() -> None:
@@ -314,7 +314,7 @@ def test_rows_have_units_of_their_own() -> None:
         }
     )
     assert [html.unescape(cell) for cell in cells(frame)] == [
-        *("D1 retention", "40.0%", "-9.0 pp", "-10.0 pp to +0.0 pp"),
+        *("D1 retention", "40%", "-9 pp", "-10 to 0 pp"),
         *("revenue per player", "$1.50", "$0.25", "$0.10 to $0.40"),
     ]
     assert headings(frame)[-1] == "Interval"

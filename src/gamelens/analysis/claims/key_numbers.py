@@ -7,7 +7,7 @@ import math
 import msgspec
 import pandas as pd
 
-from gamelens._text import NumberKind
+from gamelens._scales import NumberKind
 from gamelens.analysis.claims.claim import Claim
 
 

@@ -24,6 +24,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import pandas as pd
 
+from gamelens._scales import NumberKind, places_of, step_of
 from gamelens._text import one_line, shortened
 from gamelens.analysis.claims.findings import Clause, Finding
 from gamelens.errors import BadQuery
@@ -39,7 +40,6 @@ OTHERS, NONE, NONE_KNOWN = "others", "none", "none_known"
 _FEW: Final = 3
 _MOST_NAMED: Final = 4
 _LONGEST_NAME: Final = 60
-_HALF_OF_STEP: Final = 3.55  # a half-width gets one digit above this many steps, two below
 _TOKEN: Final = re.compile(r"\{(\w+)(?::(\w+))?(?:\|([^|{}]*)\|([^|{}]*))?\}|([\[\]])")
 _MONEY: Final = ("money", "amount", "signed_money")
 _PERCENT: Final = ("share", "change", "points", "ratio", "more", "size")
@@ -189,11 +189,7 @@ def _is_unknown(value: Any) -> bool:
 
 
 class _Steps:
-    """The smallest step of each field, which all its numbers in one text share.
-
-    With an interval it is the power of ten that gives the usual half-width one or two digits; without, three digits of
-    the usual number, whole cents of money and a tenth of a percent of shares.
-    """
+    """The smallest step of each field, which all its numbers in one text share, by the rule of `gamelens._scales`."""
 
     def __init__(self, findings: Sequence[Finding]) -> None:
         self._findings = findings
@@ -211,7 +207,7 @@ class _Steps:
             halves = [(high - low) / 2 for low, high in bounds if math.isfinite(high - low) and high > low]
             sizes = [abs(float(it[named])) for it in same if _is_number(it.get(named))]
             sizes = [size for size in sizes if 0 < size < math.inf]
-            step = 10.0 ** math.floor(math.log10(float(np.median(halves)) / _HALF_OF_STEP)) if halves else None
+            step = step_of(float(np.median(halves))) if halves else None
             self._known[key] = step, float(np.median(sizes)) if sizes else 1.0
         return self._known[key]
 
@@ -335,21 +331,13 @@ class _Written(NamedTuple):
         elif spec == "difference":
             spec = {"share": "points", "USD": "signed_money", "money": "signed_money"}.get(unit, "signed")
         is_percent = spec in _PERCENT
-        factor = 100.0 if is_percent else 1.0
-        if spec == "count":
-            places = 0
-        elif step is not None:
-            places = max(0, -round(math.log10(step * factor)))
-        elif is_percent:
-            places = 0 if spec in ("more", "ratio") else 1
-        elif spec in _MONEY:
-            places = 0 if usual >= 1_000 else 2 if usual >= 0.1 else 2 - math.floor(math.log10(usual))
-        else:
-            places = max(0, 2 - math.floor(math.log10(usual)))
+        kind: NumberKind = "share" if is_percent else "money" if spec in _MONEY else "number"
+        kind = "count" if spec == "count" else kind
+        is_rough = step is None and spec in ("more", "ratio")
         return cls(
-            factor=factor,
+            factor=100.0 if is_percent else 1.0,
             shift=1.0 if spec in ("ratio", "more") else 0.0,
-            places=min(places, 6),
+            places=0 if is_rough else places_of(kind, step=step, usual=usual),
             before="$" if spec in _MONEY else "",
             after="%" if is_percent and spec != "points" else "",
             is_signed=spec in ("change", "points", "signed_money", "signed", "ratio"),

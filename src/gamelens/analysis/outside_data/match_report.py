@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from pandas import DataFrame, Series
 from pandas.api.types import is_bool_dtype, is_datetime64_any_dtype, is_numeric_dtype
 
-from gamelens._text import format_number, one_line
+from gamelens._scales import format_number
+from gamelens._text import one_line
 from gamelens.analysis.files.table_reader import ExternalTable
 from gamelens.analysis.outside_data import time_buckets
 from gamelens.analysis.tidy_frames import queried_metrics

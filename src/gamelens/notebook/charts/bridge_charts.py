@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 from pandas import DataFrame
 from plotly.graph_objects import Figure
 
-from gamelens._text import format_number
+from gamelens._scales import Scale
 from gamelens.analysis.decomposition import PARTS, total_change
 from gamelens.analysis.tidy_frames import series_names
+from gamelens.analysis.tidy_frames.column_units import ColumnUnit, unit_of
 from gamelens.notebook.figures.captions import words_by
 from gamelens.notebook.figures.figure_frame import finish, number_axis
 from gamelens.notebook.figures.theme import theme
-from gamelens.notebook.labels import ColumnUnit, escape, shorten, unit_of
+from gamelens.notebook.labels import escape, shorten
 
 MOST_SEGMENTS: Final = 12
 _SMALL_STEP: Final = 0.1
@@ -32,7 +33,8 @@ def draw_decomposition(parts: DataFrame, *, title: str | None = None) -> Figure:
     """
     look, row, figure, unit = theme(), total_change(parts).iloc[0], Figure(), unit_of("ad_revenue")
     heights = [float(row["before"]), *(float(row[name]) for name in PARTS), float(row["after"])]
-    words = [*map(_money, heights[:1]), *map(_signed, heights[1:-1]), *map(_money, heights[-1:])]
+    scale = Scale.of("money", heights)
+    words = [scale.text(height, is_signed=0 < place < len(heights) - 1) for place, height in enumerate(heights)]
     if len(parts):
         figure.add_waterfall(
             x=["Before", "Volume", "Mix", "Price", "After"],
@@ -53,6 +55,7 @@ def draw_decomposition(parts: DataFrame, *, title: str | None = None) -> Figure:
     if is_cut:
         margin = max(highest - lowest, 0.01 * highest)
         figure.update_yaxes(range=[max(0.0, lowest - 1.5 * margin), highest + margin], rangemode="normal")
+        figure.update_yaxes(tickformat=Scale.of_axis("money", highest - lowest + 2.5 * margin).d3)
     figure.update_layout(showlegend=False, hovermode="closest", bargap=0.35)
     alt = "; ".join(f"{name} {text}" for name, text in zip(["before", *PARTS, "after"], words, strict=True))
     more = ", the axis does not start at 0" if is_cut else ""
@@ -71,6 +74,7 @@ def draw_contributions(parts: DataFrame, by: str | Sequence[str], *, title: str 
     """
     look, figure, unit = theme(), Figure(), unit_of("ad_revenue")
     shown = parts.head(MOST_SEGMENTS).iloc[::-1]
+    scale = Scale.of("money", shown[[*PARTS, "change"]].to_numpy().ravel())
     names = [escape(name) for name in series_names(shown, by)]
     for place, part in enumerate(PARTS):
         figure.add_bar(
@@ -79,7 +83,7 @@ def draw_contributions(parts: DataFrame, by: str | Sequence[str], *, title: str 
             orientation="h",
             name=part.capitalize(),
             marker={"color": look.palette[place]},
-            customdata=[_signed(amount) for amount in shown[part]],
+            customdata=[scale.text(amount, is_signed=True) for amount in shown[part]],
             hovertemplate=f"%{{y}}: %{{customdata}}<extra>{part.capitalize()}</extra>",
         )
     figure.add_scatter(
@@ -88,7 +92,7 @@ def draw_contributions(parts: DataFrame, by: str | Sequence[str], *, title: str 
         mode="markers",
         name="Change",
         marker={"symbol": "diamond", "size": 9, "color": look.ink, "line": {"color": look.paper, "width": 1.5}},
-        customdata=[_signed(amount) for amount in shown["change"]],
+        customdata=[scale.text(amount, is_signed=True) for amount in shown["change"]],
         hovertemplate="%{y}: %{customdata}<extra>Change</extra>",
     )
     figure.update_layout(barmode="relative", bargap=0.35, hovermode="closest", legend_traceorder="normal")
@@ -99,7 +103,7 @@ def draw_contributions(parts: DataFrame, by: str | Sequence[str], *, title: str 
     figure.update_yaxes(ticktext=[escape(shorten(name)) for name in series_names(shown, by)])
     more = f", largest {MOST_SEGMENTS} of {len(parts)}" if len(parts) > MOST_SEGMENTS else ""
     words = f"{unit.words}, change by {words_by(parts, by)}{more}"
-    return finish(figure, parts, title or "Where revenue moved", words, kind="money", alt=_in_words(shown, by))
+    return finish(figure, parts, title or "Where revenue moved", words, kind="money", alt=_in_words(shown, by, scale))
 
 
 def _levels(heights: list[float]) -> tuple[float, float]:
@@ -110,14 +114,6 @@ def _levels(heights: list[float]) -> tuple[float, float]:
     return max(levels), min(levels)
 
 
-def _money(amount: float) -> str:
-    return format_number(amount, "money")
-
-
-def _signed(amount: Any) -> str:
-    return f"+{format_number(amount, 'money')}" if amount >= 0 else format_number(amount, "money")
-
-
-def _in_words(shown: DataFrame, by: str | Sequence[str]) -> str:
+def _in_words(shown: DataFrame, by: str | Sequence[str], scale: Scale) -> str:
     pairs = zip(series_names(shown, by)[::-1], shown["change"][::-1], strict=True)
-    return "; ".join(f"{name} {_signed(change)}" for name, change in pairs)
+    return "; ".join(f"{name} {scale.text(change, is_signed=True)}" for name, change in pairs)

@@ -11,12 +11,13 @@ from pandas import DataFrame
 from plotly.graph_objects import Figure
 
 from gamelens.analysis.tidy_frames import series_names
+from gamelens.analysis.tidy_frames.column_units import unit_of
 from gamelens.notebook.figures.captions import words_by
 from gamelens.notebook.figures.colours import colours_of
 from gamelens.notebook.figures.figure_frame import finish, number_axis
 from gamelens.notebook.figures.theme import scale, theme
 from gamelens.notebook.figures.traces import MOST_LINES, curve_traces
-from gamelens.notebook.labels import day, escape, shorten, text_of, unit_of
+from gamelens.notebook.labels import day, escape, shorten, text_of
 
 MOST_ROWS: Final = 62
 _ROW_PX: Final = 20

@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 import pandas as pd
-from pandas import DataFrame
+from pandas import DataFrame, Series
 from plotly.graph_objects import Figure
 from plotly.subplots import make_subplots
 
-from gamelens._text import NumberKind, format_number
+from gamelens._scales import Scale
 from gamelens.analysis.experiments.arm_outcomes import EXPERIMENT, MEASURE
 from gamelens.analysis.tidy_frames import display_values, label_columns
 from gamelens.notebook.figures.captions import words_by
 from gamelens.notebook.figures.figure_frame import finish
 from gamelens.notebook.figures.theme import theme
 from gamelens.notebook.labels import escape, shorten
+from gamelens.notebook.tables.column_texts import columns_of
 
 _SCALE: Final = {"share": 100.0, "money": 1.0, "number": 1.0}
-_KINDS: Final[dict[str, NumberKind]] = {"share": "share", "money": "money", "number": "number"}
 _WORDS: Final = {"share": "percentage points", "money": "USD", "number": "the measure's own unit"}
-_TICKS: Final = {"share": {"ticksuffix": " pp"}, "money": {"tickformat": "$,.3~f"}, "number": {}}
+_TICKS: Final = {"share": {"ticksuffix": " pp"}, "money": {"tickprefix": "$"}, "number": {}}
 _NOT_NAMES: Final = ("control", "unit", "design")
 _ROW_PX: Final = 34
 _GAP_PX: Final = 48
@@ -37,25 +36,24 @@ def draw_differences(differences: DataFrame, *, title: str | None = None) -> Fig
         differences: the frame of `gamelens.analysis.experiments.compare`.
         title: None is a default title.
     """
-    look = theme()
+    look, words = theme(), _in_words(differences)
     units = [unit for unit in _SCALE if (differences["unit"] == unit).any()] or ["share"]
     heights = [max(1, int((differences["unit"] == unit).sum())) for unit in units]
     gap = _GAP_PX / (_ROW_PX * sum(heights) + _GAP_PX * len(units))
     figure = make_subplots(rows=len(units), cols=1, row_heights=heights, vertical_spacing=gap if len(units) > 1 else 0)
     for place, unit in enumerate(units, start=1):
         rows = differences[differences["unit"] == unit]
-        _draw_rows(figure, rows, unit, place)
+        numbers = rows[["difference", "low", "high", "always_low", "always_high"]].astype("float64") * _SCALE[unit]
+        _draw_marks(figure, numbers, _names(rows), words[differences["unit"] == unit].tolist(), place)
         figure.add_vline(x=0, line={"color": look.muted, "width": 1, "dash": "dot"}, row=place, col=1)
         figure.update_xaxes(**_TICKS[unit], row=place, col=1)
     figure.update_xaxes(showgrid=True, showline=False)
     figure.update_yaxes(type="category", autorange="reversed", showgrid=False)
     figure.update_layout(showlegend=False, hovermode="closest")
     figure.update_layout(height=182 + _ROW_PX * sum(heights) + _GAP_PX * (len(units) - 1))
-    columns = _name_columns(differences)
-    alt = "; ".join(_in_words(row, columns) for row in differences.to_dict("records"))
-    words = "difference from the control in " + " and ".join(_WORDS[unit] for unit in units)
-    words += ", 95% interval, thin if looked at daily"
-    return finish(figure, differences, title or "What the arms changed", words, alt=alt)
+    subtitle = "difference from the control in " + " and ".join(_WORDS[unit] for unit in units)
+    subtitle += ", 95% interval, thin if looked at daily"
+    return finish(figure, differences, title or "What the arms changed", subtitle, alt="; ".join(words))
 
 
 def draw_chances(chances: DataFrame, *, title: str | None = None) -> Figure:
@@ -76,7 +74,8 @@ def draw_chances(chances: DataFrame, *, title: str | None = None) -> Figure:
             line={"color": look.palette[0], "width": 5},
             hoverinfo="skip",
         )
-    text = [f"{format_number(chance, 'share')} to be best" for chance in chances["chance_best"]]
+    scale = Scale.of("share", chances["chance_best"])
+    text = [f"{scale.text(chance)} to be best" for chance in chances["chance_best"]]
     figure.add_scatter(
         x=100 * chances["value"],
         y=[escape(name) for name in names],
@@ -130,14 +129,6 @@ def _index_in_words(name: str, index: float, low: float, high: float) -> str:
     """Return the alternative text of a row of `draw_ecpm_index`."""
     bounds = "no interval" if pd.isna(low) else f"{low:+.0f}% to {high:+.0f}%"
     return f"{name}: {index:+.0f}% against the others, {bounds}"
-
-
-def _draw_rows(figure: Figure, rows: DataFrame, unit: str, place: int) -> None:
-    """Draw the differences of one *unit* as row *place* of the figure."""
-    columns = _name_columns(rows)
-    numbers = rows[["difference", "low", "high", "always_low", "always_high"]].astype("float64") * _SCALE[unit]
-    words = [_in_words(row, columns) for row in rows.to_dict("records")]
-    _draw_marks(figure, numbers, _names(rows), words, place)
 
 
 def _draw_marks(figure: Figure, numbers: DataFrame, names: list[str], words: list[str], place: int) -> None:
@@ -194,12 +185,15 @@ def _name_columns(frame: DataFrame) -> list[str]:
     return sorted((name for name in texts if name != EXPERIMENT or not is_single), key=lambda name: name != MEASURE)
 
 
-def _in_words(row: dict[Any, Any], columns: Sequence[str]) -> str:
-    """Return the alternative text of a row."""
-    name = f"{row[MEASURE]} of {', '.join(str(row[column]) for column in columns if column != MEASURE)}"
-    value, base = (format_number(row[key], _KINDS.get(row["unit"], "number")) for key in ("value", "control_value"))
-    if pd.isna(row["low"]):
-        return f"{name}: {value} against {base}, no interval"
-    scale, sign = _SCALE[row["unit"]], "$" if row["unit"] == "money" else ""
-    low, high = (f"{scale * row[key]:+.2f}{sign}" for key in ("low", "high"))
-    return f"{name}: {value} against {base}, a difference from {low} to {high}"
+def _in_words(differences: DataFrame) -> Series[str]:
+    """Return each row in words, for tooltips and the alternative text, with the numbers of its table."""
+    columns = [column for column in _name_columns(differences) if column != MEASURE]
+    texts = {column.column: column for column in columns_of(differences)}
+    words = []
+    for place, row in enumerate(differences.to_dict("records")):
+        value, base, interval = (texts[name].text(place) for name in ("value", "control_value", "low"))
+        difference = "no interval" if pd.isna(row["low"]) else f"a difference from {interval}"
+        words.append(
+            f"{row[MEASURE]} of {', '.join(str(row[name]) for name in columns)}: {value} against {base}, {difference}"
+        )
+    return Series(words, index=differences.index, dtype="str")

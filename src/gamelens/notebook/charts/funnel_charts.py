@@ -8,10 +8,11 @@ import pandas as pd
 from pandas import DataFrame
 from plotly.graph_objects import Figure
 
-from gamelens._text import format_number
+from gamelens._scales import format_number
+from gamelens.analysis.tidy_frames.column_units import name_of
 from gamelens.notebook.figures.figure_frame import finish
 from gamelens.notebook.figures.theme import theme
-from gamelens.notebook.labels import escape, name_of
+from gamelens.notebook.labels import escape
 
 
 def draw_funnel(steps: DataFrame, *, title: str | None = None) -> Figure:

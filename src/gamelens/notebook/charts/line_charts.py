@@ -8,15 +8,16 @@ from typing import Final
 from pandas import DataFrame
 from plotly.graph_objects import Figure
 
-from gamelens._text import format_number
+from gamelens._scales import Scale
 from gamelens.analysis.tidy_frames import UNKNOWN, series_names
+from gamelens.analysis.tidy_frames.column_units import name_of
 from gamelens.errors import BadQuery
 from gamelens.notebook.figures.captions import date_formats, main_value, title_of, unit_in, words_per_bucket
 from gamelens.notebook.figures.colours import colours_of, is_game
 from gamelens.notebook.figures.figure_frame import finish, is_cut, number_axis, one_row_each
 from gamelens.notebook.figures.theme import theme
 from gamelens.notebook.figures.traces import MOST_LINES, line_traces
-from gamelens.notebook.labels import escape, hover_format, name_of, shorten
+from gamelens.notebook.labels import escape, shorten
 from gamelens.notebook.receipt_text import unfinished
 from gamelens.receipts import Receipt
 
@@ -93,7 +94,7 @@ def draw_bars(
     look, figure = theme(), Figure()
     special = colours if is_game(frame, by) else {UNKNOWN: look.muted}
     bar_colours = [special.get(bar, look.palette[0]) for bar in shown["_name"]]
-    number = hover_format(unit.kind, largest)
+    scale = Scale.of(unit.kind, shown[values].to_numpy().ravel())
     places = [*range(len(shown))]  # not the names: two of them may look the same
     for place, name in enumerate(values):
         figure.add_bar(
@@ -103,10 +104,10 @@ def draw_bars(
             orientation="h",
             name=escape(name_of(name)),
             marker={"color": bar_colours if len(values) == 1 else look.palette[place], "cornerradius": 2},
-            text=[format_number(number, unit.kind) for number in shown[name]] if len(values) == 1 else None,
+            text=[scale.text(number) for number in shown[name]] if len(values) == 1 else None,
             textposition="outside",
             cliponaxis=False,
-            hovertemplate=f"%{{hovertext}}: %{{x:{number}}}<extra>{escape(name_of(name))}</extra>",
+            hovertemplate=f"%{{hovertext}}: %{{x:{scale.d3}}}<extra>{escape(name_of(name))}</extra>",
         )
     figure.update_layout(
         barmode="stack", bargap=0.35, showlegend=len(values) > 1, hovermode="closest", legend_traceorder="normal"

@@ -11,14 +11,15 @@ import plotly.graph_objects as go
 from pandas import DataFrame, Series
 from plotly.graph_objects import Figure
 
-from gamelens._text import format_number
+from gamelens._scales import Scale
 from gamelens.analysis.tidy_frames import label_columns, series_names, with_receipts_of
+from gamelens.analysis.tidy_frames.column_units import ColumnUnit, unit_of
 from gamelens.notebook.figures.captions import words_by
 from gamelens.notebook.figures.colours import colours_of
 from gamelens.notebook.figures.figure_frame import finish, number_axis
 from gamelens.notebook.figures.theme import theme
 from gamelens.notebook.figures.traces import MOST_LINES, interval_band
-from gamelens.notebook.labels import ColumnUnit, escape, hover_format, shorten, unit_of
+from gamelens.notebook.labels import escape, shorten
 
 MARKED_AGES: Final = (30, 90)
 MOST_CURVES: Final = 8
@@ -119,7 +120,7 @@ def _line_traces(
     if is_taken:
         yield interval_band(line if value == "ltv" else ahead, shown, colour)
     stroke: dict[str, Any] = {"color": colour, "width": 2.25 if is_taken else 1.5}
-    format_ = hover_format(unit.kind, float(line[value].max()))
+    format_ = _scale(line, value, unit).d3
     for part, dash in ((past, "solid"), (ahead if len(later) else later, "dash")):
         yield go.Scatter(
             x=part["age"],
@@ -181,26 +182,33 @@ def _in_words(lines: dict[str, DataFrame], value: str, unit: ColumnUnit) -> str:
 
 
 def _with_band(row: dict[Any, Any], value: str, unit: ColumnUnit) -> str:
-    return "{} ({} to {})".format(*(format_number(row[side], unit.kind) for side in (value, "low", "high")))
+    scale = Scale.of(unit.kind, [row[value]], [(row["high"] - row["low"]) / 2])
+    return f"{scale.text(row[value])} ({scale.interval(row['low'], row['high'])})"
 
 
 def _label_marked_ages(
     figure: Figure, line: DataFrame, value: str, unit: ColumnUnit, *, around: Sequence[DataFrame]
 ) -> None:
     """Write the values at `MARKED_AGES` above what is drawn there of *line* and *around*."""
-    is_log = value == "retention"
+    is_log, scale = value == "retention", _scale(line, value, unit)
     for row in line[line["age"].isin(MARKED_AGES)].to_dict("records"):
-        low, high = (format_number(row[side], unit.kind) for side in ("low", "high"))
         figure.add_annotation(
             x=log10(row["age"]) if is_log else row["age"],
             y=max(_highest(frame, row["age"]) for frame in [line, *around]),
-            text=f"<b>D{row['age']} {format_number(row[value], unit.kind)}</b><br>{low} to {high}",
+            text=f"<b>D{row['age']} {scale.text(row[value])}</b><br>{scale.interval(row['low'], row['high'])}",
             showarrow=False,
             align="center",
             yanchor="bottom",
             yshift=8,
             font={"size": 12},
         )
+
+
+def _scale(line: DataFrame, value: str, unit: ColumnUnit) -> Scale:
+    """Return how the values of a curve are written, by their bands at `MARKED_AGES` if it reaches them."""
+    marked = line[line["age"].isin(MARKED_AGES)]
+    marked = marked if len(marked) else line
+    return Scale.of(unit.kind, marked[value], (marked["high"] - marked["low"]) / 2)
 
 
 def _highest(frame: DataFrame, age: int) -> float:
@@ -236,6 +244,7 @@ def draw_payback(roas: DataFrame, by: str = "install_publisher", *, title: str |
     """
     look, figure = theme(), Figure()
     names = series_names(roas, by)
+    money_scale = Scale.of("money", [*roas["spend"], *roas["money"]])
     order = roas.assign(_name=names).groupby("_name")["spend"].max().sort_values(ascending=False).index.tolist()
     for place, name in enumerate(order[:MOST_CURVES]):
         rows = roas[names == name].sort_values("age")
@@ -247,7 +256,7 @@ def draw_payback(roas: DataFrame, by: str = "install_publisher", *, title: str |
             line={"color": look.palette[place % len(look.palette)], "width": 2.25},
             marker={"size": 6},
             customdata=[
-                [format_number(spend, "money"), format_number(money, "money")]
+                [money_scale.text(spend), money_scale.text(money)]
                 for spend, money in zip(rows["spend"], rows["money"], strict=True)
             ],
             hovertemplate="%{y:.1%}, %{customdata[1]} of %{customdata[0]}",

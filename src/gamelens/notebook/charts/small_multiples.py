@@ -12,15 +12,17 @@ from pandas import DataFrame, Series
 from plotly.graph_objects import Figure
 from plotly.subplots import make_subplots
 
-from gamelens._text import counted, format_number
+from gamelens._scales import NumberKind, Scale
+from gamelens._text import counted
 from gamelens.analysis.tidy_frames import display_values, series_names
+from gamelens.analysis.tidy_frames.column_units import ROW_UNITS, ColumnUnit
 from gamelens.notebook.figures.alt_text import short_list
 from gamelens.notebook.figures.captions import date_formats, main_value, title_of, unit_in, words_per_bucket
 from gamelens.notebook.figures.colours import colours_of, game_colours
 from gamelens.notebook.figures.figure_frame import finish, is_cut, one_row_each
 from gamelens.notebook.figures.theme import theme
 from gamelens.notebook.figures.traces import band_traces, line_traces
-from gamelens.notebook.labels import KINDS, ColumnUnit, Kind, day, escape, hover_format, shorten, tick_format
+from gamelens.notebook.labels import day, escape, shorten
 from gamelens.notebook.receipt_text import unfinished
 from gamelens.receipts import Receipt
 
@@ -65,7 +67,7 @@ def draw_panels(
         points = table[name]
         finished = points[~points.index.isin(list(partial))].dropna()
         traces = line_traces(points, escape(shorten(name)), colours[name], unit, partial)
-        last = format_number(finished.iloc[-1], unit.kind) if len(finished) else ""
+        last = Scale.of(unit.kind, finished).text(finished.iloc[-1]) if len(finished) else ""
         axis = grid.add(traces, name, last)
         _set_scale(axis, unit, table[shown].to_numpy() if is_same_scale else points.to_numpy())
     figure = grid.figure.update_traces(showlegend=False)
@@ -98,10 +100,10 @@ def draw_bands(scores: DataFrame, *, title: str | None = None) -> Figure:
     for metric, name in (panel for panel in every if panel in chosen):
         rows = scores[(scores["_metric"] == metric) & (scores["_name"] == name)].sort_values("timestamp")
         kind, highest = _kind(rows), float(rows[["value", "expected"]].max().max())
-        traces = band_traces(rows, colours[rows["_game"].iloc[0]], hover_format(kind, highest))
+        traces = band_traces(rows, colours[rows["_game"].iloc[0]], Scale.of(kind, rows["value"]).d3)
         axis = grid.add(traces, *((metric, name) if len(metrics) > 1 else (name, "")))
         # not the band: a wide one would make a quiet series look flat
-        axis.update(range=[0, 1.25 * max(highest, 1e-9)], tickformat=tick_format(kind, highest))
+        axis.update(range=[0, 1.25 * max(highest, 1e-9)], tickformat=Scale.of_axis(kind, highest).d3)
     flagged = scores[scores["is_flagged"].fillna(False).astype(bool)]
     words = f"{metrics[0]}; " if len(metrics) == 1 else ""
     words += "band: what the weekday usually brings; "
@@ -119,8 +121,8 @@ def _row_names(scores: DataFrame) -> Series[str]:
     return games.where(scores["dimension"].isna(), games + " · " + display_values(scores["segment"]))
 
 
-def _kind(rows: DataFrame) -> Kind:
-    return next((kind for kind in KINDS if "kind" in rows and rows["kind"].iloc[0] == kind), "number")
+def _kind(rows: DataFrame) -> NumberKind:
+    return next((kind for kind in ROW_UNITS if "kind" in rows and rows["kind"].iloc[0] == kind), "number")
 
 
 class _PanelGrid:
@@ -176,7 +178,7 @@ def _set_scale(axis: Any, unit: ColumnUnit, numbers: NDArray[np.float64]) -> Non
     """Fit the axis to *numbers*, with 0 included."""
     known = numbers[~np.isnan(numbers)]
     least, most = min(known.min(initial=0), 0.0), known.max(initial=0) or 1.0
-    axis.update(tickformat=tick_format(unit.kind, most), range=[1.1 * least, 1.1 * most])
+    axis.update(tickformat=Scale.of_axis(unit.kind, most).d3, range=[1.1 * least, 1.1 * most])
 
 
 def _in_words(flagged: DataFrame, many: int) -> str:

@@ -8,7 +8,7 @@ from typing import Any, Final
 from pandas import DataFrame
 from plotly.graph_objects import Figure
 
-from gamelens._text import format_number
+from gamelens._scales import format_number
 from gamelens.analysis.tidy_frames import series_names
 from gamelens.notebook.figures.figure_frame import finish
 from gamelens.notebook.figures.theme import theme

@@ -13,8 +13,8 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from plotly.graph_objects import Figure
 
-from gamelens._text import format_number
-from gamelens.notebook.labels import Kind, bucket_text, plain
+from gamelens._scales import NumberKind, format_number
+from gamelens.notebook.labels import bucket_text, plain
 
 MOST_NAMED: Final = 5
 _TAG: Final = re.compile(r"<[^>]*>")
@@ -55,7 +55,7 @@ def as_sentences(*parts: str) -> str:
     return " ".join(text if text.endswith((".", "?", "!")) else f"{text}." for text in texts)
 
 
-def describe_traces(figure: Figure, kind: Kind = "number", every: str | None = None) -> str:
+def describe_traces(figure: Figure, kind: NumberKind = "number", every: str | None = None) -> str:
     """Return the traces of *figure* in words, the largest first. Empty when it has none.
 
     Lines count if they have a name or are the only ones.
@@ -78,7 +78,7 @@ def short_list(names: Sequence[str]) -> str:
     return _listed(map(plain, names[:MOST_NAMED]), len(names))
 
 
-def _describe_lines(lines: list[TraceSummary], figure: Figure, kind: Kind, every: str | None) -> str:
+def _describe_lines(lines: list[TraceSummary], figure: Figure, kind: NumberKind, every: str | None) -> str:
     if not lines:
         return ""
     ends = sorted(moment for line in lines for moment in (line.points[0][0], line.points[-1][0]))
@@ -91,7 +91,7 @@ def _describe_lines(lines: list[TraceSummary], figure: Figure, kind: Kind, every
     return f"{_with_count(len(lines), 'line')} {span}{leader}: {_listed(ends_at, len(lines))}."
 
 
-def _describe_bars(bars: list[TraceSummary], kind: Kind) -> str:
+def _describe_bars(bars: list[TraceSummary], kind: NumberKind) -> str:
     pairs = [
         (f"{bar.name}, {_visible_text(where)}" if bar.name and len(bars) > 1 else _visible_text(where), number)
         for bar in bars
@@ -114,7 +114,7 @@ def _describe_cells(trace: Any) -> str:
     if not cells:
         return ""
     (most, *of_most), (least, *of_least) = max(cells, key=_cell_value), min(cells, key=_cell_value)
-    kind: Kind = "share" if "%" in (trace.hovertemplate or trace.colorbar.tickformat or "") else "number"
+    kind: NumberKind = "share" if "%" in (trace.hovertemplate or trace.colorbar.tickformat or "") else "number"
     first, last = _visible_text(cells[0][1]), _visible_text(cells[-1][1])
     span = f"from {first} to {last}" if first != last else f"of {first}"
     ends = [

@@ -9,9 +9,10 @@ from typing import Final
 from pandas import DataFrame
 
 from gamelens.analysis.tidy_frames import label_columns, queried_metrics, value_columns
+from gamelens.analysis.tidy_frames.column_units import ColumnUnit, name_of, unit_of
 from gamelens.errors import BadQuery
 from gamelens.notebook.figures.theme import theme
-from gamelens.notebook.labels import ColumnUnit, escape, name_of, shorten, unit_of
+from gamelens.notebook.labels import escape, shorten
 from gamelens.receipts import Receipt
 
 # Letters of each font size that fit into 760 pixels.

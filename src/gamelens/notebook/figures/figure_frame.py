@@ -15,11 +15,12 @@ import plotly.io
 from pandas import DataFrame
 from plotly.graph_objects import Figure
 
+from gamelens._scales import NumberKind, Scale
+from gamelens.analysis.tidy_frames.column_units import ColumnUnit
 from gamelens.errors import BadQuery
 from gamelens.notebook.figures.alt_text import as_sentences, describe_traces
 from gamelens.notebook.figures.captions import headline, source
 from gamelens.notebook.figures.theme import THEMES, layout_of, theme
-from gamelens.notebook.labels import ColumnUnit, Kind, tick_format
 from gamelens.notebook.receipt_text import source_line
 from gamelens.receipts import Receipt
 
@@ -38,7 +39,7 @@ def finish(
     title: str,
     subtitle: str,
     *,
-    kind: Kind = "number",
+    kind: NumberKind = "number",
     alt: str | None = None,
     above: int = 0,
 ) -> Figure:
@@ -111,7 +112,7 @@ def number_axis(figure: Figure, axis: str, unit: ColumnUnit, largest: float) -> 
     """Format the numbers of *axis* ("x" or "y") in *unit*, from 0 to about *largest*."""
     top = float(largest) if pd.notna(largest) and largest > 0 else 1.0
     update = figure.update_yaxes if axis == "y" else figure.update_xaxes
-    update(tickformat=tick_format(unit.kind, top), rangemode="tozero", nticks=6)
+    update(tickformat=Scale.of_axis(unit.kind, top).d3, rangemode="tozero", nticks=6)
 
 
 def one_row_each(rows: DataFrame, keys: list[str]) -> DataFrame:

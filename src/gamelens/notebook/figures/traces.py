@@ -9,8 +9,9 @@ import pandas as pd
 import plotly.graph_objects as go
 from pandas import DataFrame, Series
 
+from gamelens._scales import Scale
+from gamelens.analysis.tidy_frames.column_units import ColumnUnit
 from gamelens.notebook.figures.theme import theme, translucent
-from gamelens.notebook.labels import ColumnUnit, hover_format
 
 MOST_LINES: Final = 8
 _MARKED_POINTS: Final = 45
@@ -39,8 +40,7 @@ def line_traces(
         "mode": "lines+markers" if is_named and known.sum() <= _MARKED_POINTS else "lines",
         "name": name,
     }
-    largest = float(points.max()) if known.any() else 1.0
-    hover = f"%{{y:{hover_format(unit.kind, largest)}}}" if is_named else None
+    hover = f"%{{y:{Scale.of(unit.kind, points).d3}}}" if is_named else None
     yield go.Scatter(y=whole, showlegend=is_named, hovertemplate=hover, hoverinfo=None if hover else "skip", **style)
     cut = points.index.isin(list(partial))
     near = cut | Series(cut).shift(1, fill_value=False).to_numpy() | Series(cut).shift(-1, fill_value=False).to_numpy()

@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
+import numpy as np
 import pandas as pd
 from pandas import DataFrame
 
+from gamelens._scales import NumberKind, Scale, is_finite
 from gamelens.analysis.tidy_frames import UNKNOWN
+from gamelens.analysis.tidy_frames.column_units import ROW_UNITS, ColumnUnit, name_of, unit_of
 from gamelens.catalog import find_metric
-from gamelens.notebook.labels import (
-    KINDS,
-    ColumnUnit,
-    bucket_heading,
-    bucket_text,
-    day,
-    name_of,
-    period_text,
-    unit_of,
-)
+from gamelens.notebook.labels import bucket_heading, bucket_text, day, period_text
 from gamelens.receipts import Receipt
 from gamelens.wire.intervals import Interval
 
@@ -43,19 +38,18 @@ _NAMES: Final = {
     "revenue_share": "Revenue share",
     "says": "Finding",
 }
-_EFFECTS: Final = frozenset({"volume", "mix", "price"})
-_BOTH_SIDES: Final = ("before", "after", "change")
+_AMOUNTS: Final = ("before", "after", "change", "volume", "mix", "price")
+"""Columns of a decomposition, all of them money."""
 _UNIT: Final = "unit"
-_OF_ROW: Final = frozenset({"value", "control_value", "difference"})
+_OF_ROW: Final = ("value", "control_value", "difference")
 """Columns that are in the unit of their row, if the frame has a column for it."""
-_SHARES: Final = frozenset({"share", "expected_share", "retention", "weight", "conversion", "of_previous"})
 
 
 class ColumnTexts:
     """A column of a table: its name, its unit and its cells as texts. None of them is escaped.
 
     Attributes:
-        column: the name in the frame. For bounds it is `low`.
+        column: the name in the frame. For bounds it is that of the lower one.
         name: the heading.
         unit: words for the unit, empty where the name or the number says it.
         is_number: whether it is aligned right.
@@ -68,21 +62,24 @@ class ColumnTexts:
         measured = self.column = names[place]
         self.values: list[Any] = frame.iloc[:, place].astype("object").tolist()
         self._upper: list[Any] | None = None
-        if self.column == "low" and "high" in names:
-            self._upper = frame.iloc[:, names.index("high")].astype("object").tolist()
-            measured = next((name for name in reversed(names[:place]) if _is_measured(frame, name)), "")
+        if upper := upper_of(self.column, names):
+            self._upper = frame.iloc[:, names.index(upper)].astype("object").tolist()
+            measured = _measured(frame, place)
         dtype = frame.dtypes.iloc[place]
         self.is_number = pd.api.types.is_numeric_dtype(dtype) and not pd.api.types.is_bool_dtype(dtype)
         self._is_p_value = measured.startswith("p_") or measured.endswith("p_value")
-        is_amount = set(names) > _EFFECTS and (measured in _EFFECTS or measured in _BOTH_SIDES)
-        self._unit = ColumnUnit("money", "USD") if is_amount else _unit(measured, metrics)
         self._is_name = isinstance(dtype, pd.CategoricalDtype) or pd.api.types.is_string_dtype(dtype)
-        self._units = frame[_UNIT].tolist() if measured in _OF_ROW and _has_units(frame) else None
-        self._is_difference = measured == "difference"
-        self._is_whole = pd.api.types.is_integer_dtype(dtype)
+        is_amount = measured in _AMOUNTS and {"volume", "mix", "price", "change"} <= {*names}
+        unit = ColumnUnit("money", "USD") if is_amount else unit_of(measured, metrics)
+        if pd.api.types.is_integer_dtype(dtype) and unit.kind == "number":
+            unit = unit._replace(kind="count")
+        self._rows, self._scales = _scales(frame, measured, unit.kind, is_amount=is_amount)
         moments = [value for value in self.values if isinstance(value, datetime) and not pd.isna(value)]
         self._has_hours = any((value.hour, value.minute) != (0, 0) for value in moments)
-        self.name = _INTERVAL if self._upper is not None else _heading(self.column, metrics)
+        self.name = _heading(self.column, metrics)
+        if self._upper is not None:
+            is_beside = names.index(measured) == place - 1 if measured else True
+            self.name = _INTERVAL if is_beside else f"{_INTERVAL} of {_heading(measured, metrics).lower()}"
         self._every, self._period = None, ""
         if self.column == "timestamp":
             receipt = Receipt.of(frame.attrs)
@@ -92,8 +89,8 @@ class ColumnTexts:
             is_time = self._has_hours and self._every in (None, "day")
             self.name = "Period" if self._period else "Time" if is_time else bucket_heading(self._every)
         self.is_day = pd.api.types.is_datetime64_any_dtype(dtype) and not self._period
-        words = self._unit.words if self.is_number and self._upper is None else ""
-        self.unit = "" if words.casefold() in self.name.casefold() or self._unit.kind == "number" else words
+        words = unit.words if self.is_number and self._upper is None else ""
+        self.unit = "" if words.casefold() in self.name.casefold() or unit.kind == "number" else words
 
     def text(self, row: int) -> str:
         """Return the cell of a row."""
@@ -101,8 +98,7 @@ class ColumnTexts:
         if self._is_name and pd.isna(value):
             return UNKNOWN
         if self._upper is not None:
-            low, high = self.number_text(value, row), self.number_text(self._upper[row], row)
-            return "n/a" if "n/a" in (low, high) else f"{low} to {high}"
+            return self._scale(row).interval(value, self._upper[row])
         if self.is_number or isinstance(value, float):
             return self.number_text(value, row)
         if isinstance(value, bool):
@@ -121,38 +117,68 @@ class ColumnTexts:
 
         The difference of two shares is in percentage points.
         """
-        if value is None or pd.isna(value) or not math.isfinite(value):
-            return "n/a"
-        number = float(value)
-        if self._is_p_value:
-            return f"{number:.3f}" if number >= 0.001 else "< 0.001"
-        kind = self._unit.kind if self._units is None or row is None else self._units[row]
-        if kind == "share":
-            return f"{100 * number:+.1f} pp" if self._is_difference else f"{number:.1%}"
-        if self._is_whole or kind == "count":
-            return f"{number:,.0f}"
-        sign = f"{'-' if number < 0 else ''}{'$' if kind == 'money' else ''}"
-        return sign + _readable(abs(number), is_money=kind == "money")
+        if self._is_p_value and is_finite(value):
+            return f"{float(value):.3f}" if value >= 0.001 else "< 0.001"
+        scale = self._scale(row)
+        if is_finite(value) and 0 < value < scale.least / 2:
+            return f"< {scale.text(scale.least)}"
+        return scale.text(value)
+
+    def _scale(self, row: int | None) -> Scale:
+        return self._scales[self._rows[row or 0] if self._rows else ""]
 
 
 def columns_of(frame: DataFrame) -> list[ColumnTexts]:
     """Return the columns of *frame* as texts.
 
-    Columns `low` and `high` become one, the units of rows none.
+    Columns `low` and `high`, and `x_low` and `x_high`, become one, the units of rows none.
     """
     names = [str(name) for name in frame.columns]
     metrics = list(Receipt.of(frame.attrs).asked.metrics or ()) or None
-    left_out = ({"high"} if "low" in names else set()) | ({_UNIT} if _has_units(frame) else set())
+    left_out = {upper_of(name, names) for name in names} | ({_UNIT} if _has_units(frame) else set())
     return [ColumnTexts(frame, place, metrics) for place, name in enumerate(names) if name not in left_out]
 
 
-def _readable(size: float, *, is_money: bool) -> str:
-    """Return a number with as many places as a reader needs."""
-    if size >= 1000:
-        return f"{size:,.0f}"
-    if is_money and size >= 0.1:
-        return f"{size:,.2f}"
-    return f"{size:.3g}"
+def upper_of(column: str, names: Sequence[str]) -> str | None:
+    """Return the column of the upper bound if *column* has the lower ones of an interval, else None."""
+    upper = f"{column.removesuffix('low')}high"
+    return upper if (column == "low" or column.endswith("_low")) and upper in names else None
+
+
+def _measured(frame: DataFrame, place: int) -> str:
+    """Return the column whose interval begins at *place*: `x` for `x_low`, else the last float before it."""
+    names = [str(name) for name in frame.columns]
+    if (named := names[place].removesuffix("_low")) in names and named != names[place]:
+        return named
+    before = (name for name in reversed(names[:place]) if pd.api.types.is_float_dtype(frame[name].dtype))
+    return next((name for name in before if not name.endswith(("low", "high"))), "")
+
+
+def _scales(
+    frame: DataFrame, measured: str, kind: NumberKind, *, is_amount: bool
+) -> tuple[list[Any], Mapping[Any, Scale]]:
+    """Return what each row's scale is found by, empty if all have one, and the scales of a column.
+
+    Numbers that are subtracted from each other share a scale, rows of different units or measures do not.
+    """
+    names = [str(name) for name in frame.columns]
+    of_row = measured in _OF_ROW and _has_units(frame)
+    family = [name for name in (_AMOUNTS if is_amount else _OF_ROW if of_row else [measured]) if name in names]
+    starts = [place for place, name in enumerate(names) if upper_of(name, names) and _measured(frame, place) in family]
+    values = frame[family].select_dtypes("number").astype("float64").to_numpy(na_value=math.nan)
+    bounds = [frame[[names[at], upper_of(names[at], names)]].to_numpy("float64", na_value=math.nan) for at in starts]
+    halves = np.concatenate([(pair[:, 1:] - pair[:, :1]) / 2 for pair in bounds] or [np.empty((len(frame), 0))], axis=1)
+    if not of_row:
+        return [], {"": Scale.of(kind, values.ravel(), halves.ravel())}
+    rows = [*zip(frame[_UNIT], frame.get("measure", frame[_UNIT]), strict=True)]
+    found = {key: [place for place, row in enumerate(rows) if row == key] for key in dict.fromkeys(rows)}
+    is_difference = measured == "difference"
+    return rows, {
+        (unit, measure): Scale.of(
+            "points" if unit == "share" and is_difference else unit, values[places].ravel(), halves[places].ravel()
+        )
+        for (unit, measure), places in found.items()
+    }
 
 
 def _heading(column: str, metrics: list[str] | None) -> str:
@@ -165,15 +191,6 @@ def _heading(column: str, metrics: list[str] | None) -> str:
     return text[:1].upper() + text[1:] if text != "eCPM" else text
 
 
-def _unit(column: str, metrics: list[str] | None) -> ColumnUnit:
-    return ColumnUnit("share", name_of(column)) if column in _SHARES else unit_of(column, metrics)
-
-
 def _has_units(frame: DataFrame) -> bool:
     """Return whether each row has a unit of its own."""
-    return _UNIT in frame and bool(frame[_UNIT].isin(KINDS).all())
-
-
-def _is_measured(frame: DataFrame, name: str) -> bool:
-    """Return whether *name* is a column that `low` and `high` can be the bounds of."""
-    return pd.api.types.is_float_dtype(frame[name].dtype)
+    return _UNIT in frame and bool(frame[_UNIT].isin(ROW_UNITS).all())

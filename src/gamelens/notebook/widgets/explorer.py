@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import ipywidgets
 from pandas import DataFrame
 
+from gamelens.analysis.tidy_frames.column_units import name_of
 from gamelens.client.async_client import AsyncClient
 from gamelens.client.base_client import BaseClient, quiet_copy
 from gamelens.client.connection.event_loop import gather
@@ -19,7 +20,6 @@ from gamelens.client.query.signatures import with_plain_types
 from gamelens.client.tables.time_ranges import TimeRange
 from gamelens.errors import BadQuery, Retryable
 from gamelens.notebook import charts
-from gamelens.notebook.labels import name_of
 from gamelens.notebook.widgets import html_blocks
 from gamelens.notebook.widgets.background_task import LatestTask, Showing, all_settled
 from gamelens.notebook.widgets.form_query import FormQuery, empty_pairs, needs_age, only_match, own_bucket, range_text

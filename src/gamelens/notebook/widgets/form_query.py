@@ -7,12 +7,12 @@ from typing import Any, Final
 
 import msgspec
 
+from gamelens.analysis.tidy_frames.column_units import name_of
 from gamelens.analysis.tidy_frames.query_text import literal
 from gamelens.catalog import ALIASES, DIMENSIONS, METRICS
 from gamelens.client.query.arguments import Where, as_filter
 from gamelens.client.tables.time_ranges import TimeRange
 from gamelens.errors import BadQuery
-from gamelens.notebook.labels import name_of
 from gamelens.wire.filters import Match
 from gamelens.wire.intervals import Granularity
 

@@ -12,7 +12,7 @@ import ipywidgets
 import pandas as pd
 from pandas import DataFrame, Series
 
-from gamelens._text import format_number
+from gamelens._scales import format_number
 from gamelens.analysis import health
 from gamelens.client.base_client import BaseClient, quiet_copy
 from gamelens.client.sync_client import Client

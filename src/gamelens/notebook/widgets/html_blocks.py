@@ -13,9 +13,12 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import pandas as pd
 from pandas import DataFrame
 
+from gamelens._scales import Scale
+from gamelens.analysis.tidy_frames.column_units import unit_of
 from gamelens.errors import AuthError, GamelensError, Refused
 from gamelens.notebook.labels import escape, text_of
 from gamelens.notebook.tables.table_source import source_html
+from gamelens.receipts import Receipt
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -65,6 +68,7 @@ STYLE: Final = f"""<style>
   content: "▾"; width: 0; text-indent: -1.4em; pointer-events: none; color: {_MUTED} }}
 .gamelens-widget input::-webkit-calendar-picker-indicator {{ display: none !important }}
 </style>"""
+_UNKNOWN: Final = '<span class="none">n/a</span>'
 _SCRIPT: Final = Path(__file__).with_name("page").joinpath("widget.js")
 
 
@@ -114,12 +118,17 @@ def table(frame: DataFrame, *, most: int = MOST_ROWS, classes: dict[str, str] | 
         classes: for a column, the column that holds the CSS class of its cells.
     """
     shown = frame.head(most)
-    numbers = {name for name in shown.columns if pd.api.types.is_numeric_dtype(shown[name])}
-    head = "".join(f'<th{_class(name in numbers)} scope="col">{escape(name)}</th>' for name in shown.columns)
+    metrics = list(Receipt.of(frame.attrs).asked.metrics or ()) or None
+    numbers = {
+        str(name): Scale.of(unit_of(str(name), metrics).kind, shown[name])
+        for name in shown.columns
+        if pd.api.types.is_numeric_dtype(shown[name])
+    }
+    head = "".join(f'<th{_class(str(name) in numbers)} scope="col">{escape(name)}</th>' for name in shown.columns)
     styled = classes or {}
     rows = "".join(
         "<tr>"
-        + "".join(_cell(row[name], name in numbers, row.get(styled.get(str(name), ""))) for name in row)
+        + "".join(_cell(row[name], numbers.get(str(name)), row.get(styled.get(str(name), ""))) for name in row)
         + "</tr>"
         for row in shown.to_dict("records")
     )
@@ -150,23 +159,16 @@ def _class(is_number: bool) -> str:
     return ' class="number"' if is_number else ""
 
 
-def _cell(value: Any, is_number: bool, style: Any) -> str:
-    """Return *value* as a table cell. *style* is its CSS class, if it is text."""
+def _cell(value: Any, scale: Scale | None, style: Any) -> str:
+    """Return *value* as a table cell. *scale* writes numbers, *style* is the CSS class, if it is text."""
     is_null = value is None or value is pd.NaT or value is pd.NA or value != value
-    if is_number or (isinstance(value, (int, float)) and not is_null):
-        return f'<td class="number">{_number(value)}</td>'
+    if scale is not None or (isinstance(value, (int, float)) and not is_null):
+        written = (scale or Scale.of("number", [value])).text(value)
+        return f'<td class="number">{_UNKNOWN if is_null else written}</td>'
     if isinstance(value, datetime) and not is_null:
         return f"<td>{value:%Y-%m-%d}</td>" if _is_midnight(value) else f"<td>{value:%Y-%m-%d %H:%M}</td>"
     name = f' class="{escape(style)}"' if isinstance(style, str) else ' class="none"' if is_null else ""
     return f"<td{name}>{text_of(None if is_null else value)}</td>"
-
-
-def _number(value: Any) -> str:
-    if pd.isna(value):
-        return '<span class="none">n/a</span>'
-    if isinstance(value, float) and not value.is_integer():
-        return f"{value:,.2f}" if abs(value) >= 100 else f"{value:.4g}"
-    return f"{int(value):,}"
 
 
 def _is_midnight(moment: datetime) -> bool:

@@ -10,9 +10,9 @@ import ipywidgets
 import msgspec
 from pandas import DataFrame
 
+from gamelens.analysis.tidy_frames.column_units import name_of, unit_of
 from gamelens.catalog import ALIASES, DIMENSIONS, METRICS, find_metric
 from gamelens.client.tables.time_ranges import TIME_WORDS
-from gamelens.notebook.labels import name_of, unit_of
 from gamelens.notebook.widgets import html_blocks
 from gamelens.notebook.widgets.form_query import FormQuery, needs_age, own_bucket
 from gamelens.notebook.widgets.pickers import NOTHING, MultiPicker, Option, SearchPicker, distinct, label, offer, one
