@@ -40,6 +40,7 @@ COUNTED: Final = {
     "largest_share",
     "payers_claim",
     "reach_claims",
+    "reconcile",
     "source_claims",
     "unknown_networks",
 }
