@@ -8,6 +8,7 @@ import pytest
 from pandas import DataFrame
 
 from gamelens.analysis import ads, claims, decomposition
+from support.said import said
 from support.tidy_frames import tidy_frame
 
 
@@ -38,24 +39,41 @@ def test_ad_revenue_is_a_sum_over_days() -> None:
         ilrd_revenue_event_count=[10, 10],
         ilrd_revenue=[4.0, 4.0],
     )
-    claim = ads.earned_claim(frame)
-    assert (claim.size, claim.text) == (8.0, "Ads earned $8.00 over 2 days.")
+    (claim,) = said(ads.earnings(frame))
+    assert (claim.size, claim.text) == (8.0, "Ads earned $8.00.")
     assert math.isnan(claim.low)
-    assert ads.earned_claim(frame[:0]) == ads.earned_claim(frame.assign(ilrd_revenue=0.0))
+    nothing = [said(ads.earnings(it))[0].text for it in (frame[:0], frame.assign(ilrd_revenue=0.0))]
+    assert nothing == ["Nothing was earned."] * 2
 
 
 def test_the_first_countries_have_a_share() -> None:
-    """The two largest of three countries bring 9 of 10 dollars."""
-    claim = ads.first_share(earned(US=6.0, BR=3.0, DE=1.0), "country_code", most=2)
-    assert claim.size == pytest.approx(0.9)
-    assert claim.text == "The 2 countries that earn most bring 90.0% of it."
-    assert ads.first_share(earned(US=6.0), "country_code").size == 1.0
-    assert ads.first_share(earned(US=0.0), "country_code").direction == "unknown"
+    """The ten largest of eleven countries bring 100 of 101 dollars."""
+    *_, claim = said(earned(**{f"C{place}": 10.0 for place in range(10)}, ZZ=1.0))
+    assert claim.size == pytest.approx(100 / 101)
+    assert claim.text == "The 10 countries that earn most bring 99.0% of it."
+    assert [it.kind for it in said(earned(US=6.0, BR=3.0))] == ["ad revenue", "ad revenue by"]
 
 
 def test_a_country_alone_brings_all() -> None:
     """Of one country no share is said to be the largest."""
-    assert ads.largest_share(earned(US=6.0), "country_code").text.startswith("US brings all of the ad revenue, at")
+    _, claim = said(earned(US=6.0))
+    assert claim.text.startswith("US brings all of the ad revenue, at")
+
+
+def test_what_was_credited_makes_no_share_larger() -> None:
+    """Of .6 + .5 - .1 the shares are those of 1.1 earned; the HHI leaves the credit out and names it."""
+    frame = tidy_frame(
+        "ilrd_revenue",
+        ilrd_network_name=["A", "B", "C"],
+        ilrd_revenue_event_count=[1000] * 3,
+        ilrd_revenue=[0.6, 0.5, -0.1],
+    )
+    assert ads.earnings(frame, by="network")["revenue_share"].tolist() == pytest.approx([6 / 11, 5 / 11, -1 / 11])
+    held = ads.concentration(frame, by="network")
+    assert held["hhi"].iloc[0] == pytest.approx((6 / 11) ** 2 + (5 / 11) ** 2)
+    (claim,) = said(held)
+    assert claim.credited == pytest.approx(0.1)
+    assert claim.text.endswith("$0.10 that were credited are left out.")
 
 
 def test_a_change_names_its_largest_effect_with_its_sign() -> None:
