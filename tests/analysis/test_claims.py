@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from gamelens.analysis.claims import Claim, Direction, clear_claims, direction_of, paragraph, sentences
+from gamelens.analysis.claims import Claim, direction_of, paragraph
 
 
 @pytest.mark.parametrize(
@@ -36,15 +36,6 @@ def test_a_claim_reads_as_its_sentence() -> None:
     claim = Claim(kind="ecpm of networks", subject={"ad_network": "unity"}, direction="higher", text="unity earns more")
     assert str(claim) == "unity earns more"
     assert math.isnan(claim.size)
-
-
-def test_only_claims_with_a_direction_are_told() -> None:
-    """Sentences without a direction are left out, and one stands for none at all."""
-    directions: tuple[Direction, ...] = ("lower", "unknown", "no clear difference", "higher")
-    claims = [Claim(kind="price", direction=each, text=f"It is {each}.") for each in directions]
-    assert [claim.direction for claim in clear_claims(claims)] == ["lower", "higher"]
-    assert sentences(claims, otherwise="Nothing.") == "It is lower. It is higher."
-    assert sentences(claims[1:3], otherwise="Nothing.") == "Nothing."
 
 
 def test_a_paragraph_has_each_sentence_once() -> None:

@@ -15,7 +15,6 @@ from pandas import DataFrame
 
 from gamelens import dim
 from gamelens.analysis import ads, decomposition, experiments, retention, revenue
-from gamelens.analysis.claims import Claim
 from gamelens.analysis.claims.findings import Finding, findings_of
 from gamelens.analysis.tidy_frames import display_values
 from gamelens.client.sync_client import Client
@@ -25,18 +24,17 @@ EVERY_BUILD: Final = "last 60 complete days"
 """Days in which each build has two weeks of install days, or nearly: the demo has no more."""
 AGES: Final = [1, 2, 3, 4, 5, 6, 7, 14, 21, 28]
 HORIZON: Final = 90
-Said = Claim | Finding
 DECIDES: Final = ["D7 retention", "conversion"]
 COUNTED: Final = {
-    "arms_claim",
+    "arms",
     "concentration",
     "cohort_sizes",
     "decompose",
     "definitions",
     "earnings",
     "gap",
-    "payers_claim",
-    "reach_claims",
+    "detectable_effects",
+    "payers",
     "revenue_by_source",
 }
 """Functions whose claims are counts or plans: `analysis` has their tests, held to sums by hand."""
@@ -52,7 +50,7 @@ class Page:
             sums over all populations.
     """
 
-    claims: list[Said] = field(default_factory=list)
+    claims: list[Finding] = field(default_factory=list)
     sums: dict[str, DataFrame] = field(default_factory=dict)
 
     def note(self, kind: str, frame: DataFrame, by: str, part: str, whole: str | float) -> None:
@@ -73,7 +71,7 @@ def page_of(lens: Client, *, draws: int = 200) -> Page:
     return page
 
 
-def _of_ads(lens: Client, page: Page) -> Iterator[Said]:
+def _of_ads(lens: Client, page: Page) -> Iterator[Finding]:
     """Yield the claims of notebook 01."""
     metrics = ["ilrd_revenue", "revenue", "user_unique", "session_unique", "ad_impressions_count"]
     daily = lens.query(metrics, by="game", over=MONTH)
@@ -102,7 +100,7 @@ def _of_ads(lens: Client, page: Page) -> Iterator[Said]:
     page.note("fill rate", ads.fill_rates(by_sdk, by="network"), "network", "shown", "requested")
 
 
-def _of_retention(lens: Client, page: Page, draws: int) -> Iterator[Said]:
+def _of_retention(lens: Client, page: Page, draws: int) -> Iterator[Finding]:
     """Yield the claims of notebook 02 that take its usual install days."""
     ret = lens.retention(AGES, by="game", over=INSTALLED)
     yield from findings_of(retention.day_range(ret))
@@ -112,7 +110,7 @@ def _of_retention(lens: Client, page: Page, draws: int) -> Iterator[Said]:
     day_7 = by_game[by_game["age"] == 7].sort_values("retention", ascending=False)
     yield from findings_of(day_7.head(1))
     between = experiments.compare(ret[ret["age"] == 7], arm="game", control=experiments.OTHERS)
-    yield from experiments.difference_claims(between)
+    yield from findings_of(between)
     yield from findings_of(retention.compare_curves(ret))
     yield from findings_of(retention.drift(ret))
     ahead = retention.project_retention(ret, by="game", ages=range(1, HORIZON + 1), draws=draws)
@@ -123,26 +121,26 @@ def _of_retention(lens: Client, page: Page, draws: int) -> Iterator[Said]:
     page.note("lifetime value", values[values["age"] == HORIZON], "game", "ltv", 1.0)
 
 
-def _of_sources(lens: Client) -> Iterator[Said]:
+def _of_sources(lens: Client) -> Iterator[Finding]:
     """Yield the claims of notebook 02 about platforms, builds and publishers, over more install days."""
     platforms = lens.retention([1, 7], by=["game", "platform"], over=LONGER)
-    yield from experiments.difference_claims(experiments.compare(platforms, arm="platform", by="game"))
+    yield from findings_of(experiments.compare(platforms, arm="platform", by="game"))
     builds = lens.retention([1, 7], by=["game", "first_build", "platform"], over=EVERY_BUILD)
     compared = experiments.compare(builds, arm="first_build", by=["game", "platform"])
-    yield from experiments.difference_claims(compared)
+    yield from findings_of(compared)
     sources = lens.retention([1, 7], by=["game", "install_publisher"], over=LONGER)
     sources["publisher"] = display_values(sources["install_publisher"])
     compared = experiments.compare(sources, arm="publisher", by="game", control="(unknown)")
-    yield from experiments.difference_claims(compared)
+    yield from findings_of(compared)
 
 
-def _of_experiments(lens: Client) -> Iterator[Said]:
+def _of_experiments(lens: Client) -> Iterator[Finding]:
     """Yield the claims of notebook 05."""
     split = ["ab_id", "ab_variant_id"]
     installs = lens.query("new_users", by=split, over=LONGER)
     arms = experiments.arms(installs)
     arrived = installs[installs["ab_id"].isin(arms["ab_id"].astype("object").unique())]
-    yield from experiments.split_claims(experiments.sample_ratio(arrived))
+    yield from findings_of(experiments.sample_ratio(arrived))
     member = dim.ab_id.isin(arms["ab_id"].astype("str").unique().tolist())
     came_back = lens.retention([1, 3, 7], by=split, where=member, over=LONGER)
     days = pd.DatetimeIndex(arrived["timestamp"]).strftime("%Y-%m-%d").unique().tolist()
@@ -154,11 +152,11 @@ def _of_experiments(lens: Client) -> Iterator[Said]:
     conversions = experiments.per_new_player(arrived, paid, metric="converting_users")
     money = experiments.per_new_player(arrived, spent)
     changed = experiments.compare(came_back, conversions, money)
-    yield from experiments.difference_claims(changed)
+    yield from findings_of(changed)
     best = experiments.probability_best(came_back, conversions)
-    yield from experiments.best_claims(best[best["measure"].isin(DECIDES)])
+    yield from findings_of(best[best["measure"].isin(DECIDES)])
     reach = experiments.detectable_effects(came_back, conversions, money)
-    yield from experiments.advice_claims(changed, reach, measures=DECIDES)
+    yield from findings_of(experiments.next_steps(changed, reach, measures=DECIDES))
     newest = lens.retention([1], by=["game", "first_build"], over=LONGER)
     newest = experiments.newest_arms(newest, "first_build", by="game")
-    yield from experiments.difference_claims(experiments.compare(newest, arm="first_build", by="game"))
+    yield from findings_of(experiments.compare(newest, arm="first_build", by="game"))

@@ -42,16 +42,6 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
         return self.text
 
 
-def clear_claims(claims: Iterable[Claim]) -> list[Claim]:
-    """Return the claims that carry a direction."""
-    return [claim for claim in claims if claim.direction in ("higher", "lower")]
-
-
-def sentences(claims: Iterable[Claim], *, otherwise: str) -> str:
-    """Return the sentences of the claims that carry a direction, or *otherwise* without any."""
-    return " ".join(map(str, clear_claims(claims))) or otherwise
-
-
 def paragraph(claims: Iterable[Claim]) -> str:
     """Return the sentences of all claims, each once."""
     return " ".join(dict.fromkeys(map(str, claims)))
