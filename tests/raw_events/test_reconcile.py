@@ -25,6 +25,7 @@ from gamelens.sandbox.state.clock import Clock
 from gamelens.simulator import load_scenario, play_columns
 from gamelens.wire.dimensions import EVENT_COLUMNS
 from gamelens.wire.intervals import Interval
+from support.said import said
 from support.two_answers import (
     DAY_S,
     FIRST,
@@ -91,10 +92,13 @@ def test_one_planted_cause_is_found(world: World, cause: str, metric: str, by: s
         assert found.causes.set_index("cause")["reason"]["time zone"] == "days of Australia/Sydney"
         assert found.explained_share == 1
     if cause == "bots":
-        assert found.claim.direction == "lower"
-        assert found.claim.size == pytest.approx(1)
-        assert found.claim.text == str(found)
-        assert "bots (without players whose activity is implausible)" in found.claim.text
+        (claim,) = said(found.causes)
+        difference = found.causes["amount"].sum()
+        assert (claim.case, claim.direction, claim.api - claim.lake) == ("differ", "lower", difference)
+        assert claim.size == pytest.approx(1)
+        assert claim.text == str(found)
+        part = f"bots 100.0% ({difference:,.0f} in sum: without players whose activity is implausible)"
+        assert f"As shares of the sum of absolute parts: {part}." in claim.text
         assert repr(found) == f"<{found}>"
 
 
@@ -146,7 +150,8 @@ def test_the_same_rules_give_the_same_answers(world: World, metric: str, by: str
     found = explained(world, metric=metric, by=by)
     assert (found.frame["difference"] == 0).all()
     assert set(found.causes["status"]) <= {"explains nothing", "not judged"}
-    assert "the same in all" in str(found)
+    (claim,) = said(found.causes)
+    assert (claim.case, claim.direction, claim.differ) == ("same", "no clear difference", 0)
     assert math.isnan(found.explained_share)
 
 
@@ -176,7 +181,7 @@ def test_what_no_rule_gives_is_unexplained(world: World, by: str | None) -> None
     found = reconcile(api, world.lake, "event_count", by=by, over=OVER)
     assert shares(found) == {"unexplained": 1.0}
     assert found.explained_share == 0
-    assert "100.0% unexplained" in str(found)
+    assert "unexplained 100.0%" in str(found)
 
 
 @pytest.mark.parametrize("cause", ["arrival", "bots"])

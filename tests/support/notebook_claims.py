@@ -35,6 +35,7 @@ COUNTED: Final = {
     "gap",
     "detectable_effects",
     "payers",
+    "reconcile",
     "revenue_by_source",
 }
 """Functions whose claims are counts or plans: `analysis` has their tests, held to sums by hand."""

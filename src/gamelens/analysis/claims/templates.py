@@ -194,17 +194,22 @@ class _Steps:
     """The smallest step of each field, which all its numbers in one text share, by the rule of `gamelens._scales`."""
 
     def __init__(self, findings: Sequence[Finding]) -> None:
-        self._findings = findings
+        self._alike: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
+        for finding in findings:
+            self._alike.setdefault(self._group(finding.kind, fields := finding.fields), []).append(fields)
         self._known: dict[tuple[Any, ...], tuple[float | None, float]] = {}
 
-    def of(self, finding: Finding, name: str) -> tuple[float | None, float]:
+    @staticmethod
+    def _group(kind: str, fields: Mapping[str, Any]) -> tuple[Any, ...]:
+        return kind, fields.get("unit"), fields.get("measure")
+
+    def of(self, kind: str, fields: Mapping[str, Any], name: str) -> tuple[float | None, float]:
         """Return the step by the intervals of a field, None without any, and its usual size."""
-        named = str(words()[finding.kind].get("step_of_" + name, name))
-        fields = finding.fields
-        key = finding.kind, named, fields.get("unit"), fields.get("measure")
+        named = str(words()[kind].get("step_of_" + name, name))
+        group = self._group(kind, fields)
+        key = (named, *group)
         if key not in self._known:
-            same = [it.fields for it in self._findings if it.kind == finding.kind]
-            same = [it for it in same if (it.get("unit"), it.get("measure")) == key[2:]]
+            same = self._alike.get(group, [])
             bounds = [bounds_of(it, named) for it in same]
             halves = [(high - low) / 2 for low, high in bounds if math.isfinite(high - low) and high > low]
             sizes = [abs(float(it[named])) for it in same if _is_number(it.get(named))]
@@ -295,11 +300,11 @@ class _Sentence:
         return self._number(field.name, spec, value, fields)
 
     def _number(self, name: str, spec: str, value: Any, fields: Mapping[str, Any]) -> str:
-        written = _Written.of(spec, fields, *self._steps.of(self._finding, name))
+        written = _Written.of(spec, fields, *self._steps.of(self._finding.kind, fields, name))
         return f"{written.text(float(value))}{written.unit(float(value))}"
 
     def _range(self, name: str, spec: str, value: Any, fields: Mapping[str, Any]) -> str:
-        written = _Written.of(spec, fields, *self._steps.of(self._finding, name))
+        written = _Written.of(spec, fields, *self._steps.of(self._finding.kind, fields, name))
         low, high = bounds_of(fields, name)
         if written.is_more and value < 1:
             low, high = high, low
@@ -328,13 +333,14 @@ class _Written(NamedTuple):
     def of(cls, spec: str, fields: Mapping[str, Any], step: float | None, usual: float) -> _Written:
         """Return the form *spec*; "value" and "difference" are those of `measured_in`, else of the finding's unit."""
         unit = str(fields.get("measured_in", fields.get("unit", "")))
+        is_count = spec == "count" or (unit == "count" and spec in ("value", "difference"))
         if spec == "value":
             spec = {"share": "share", "USD": "money", "money": "money"}.get(unit, "number")
         elif spec == "difference":
             spec = {"share": "points", "USD": "signed_money", "money": "signed_money"}.get(unit, "signed")
         is_percent = spec in _PERCENT
         kind: NumberKind = "share" if is_percent else "money" if spec in _MONEY else "number"
-        kind = "count" if spec == "count" else kind
+        kind = "count" if is_count else kind
         is_rough = step is None and spec in ("more", "ratio")
         return cls(
             factor=100.0 if is_percent else 1.0,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, Literal
@@ -11,8 +11,10 @@ import numpy as np
 import pandas as pd
 from pandas import DataFrame
 
-from gamelens._text import format_number, one_line
-from gamelens.analysis.claims import Claim, Direction
+from gamelens.analysis import claims
+from gamelens.analysis.claims.findings import Clause, Finding, reads
+from gamelens.analysis.tidy_frames.results import as_result
+from gamelens.catalog import METRICS
 from gamelens.client.async_client import AsyncClient
 from gamelens.client.sync_client import Client
 from gamelens.client.tables.time_ranges import TimeRange
@@ -81,23 +83,12 @@ class Reconciliation:
             Every bucket and split has a row `unexplained`.
         causes: a row for each cause. Columns: cause, status, reason (str), amount (float64), share (float64, of all
             amounts without their signs), events (Int64, counted elsewhere by its rule, or no longer; NA without one
-            rule), example (datetime64[us, UTC], the bucket with most of them).
+            rule), example (datetime64[us, UTC], the bucket with most of them). Claims: "reconciliation", of all rows.
     """
 
     metric: str
     frame: DataFrame
     causes: DataFrame
-
-    @property
-    def claim(self) -> Claim:
-        """The result in words, with the explained share of the difference as its size."""
-        differences = self.frame.loc[self.frame["cause"] == UNEXPLAINED, "difference"]
-        direction: Direction = "higher" if differences.sum() > 0 else "lower"
-        if not differences.any():
-            direction = "no clear difference"
-        return Claim(
-            kind="reconciliation", direction=direction, size=self.explained_share, unit="share", text=str(self)
-        )
 
     @property
     def explained_share(self) -> float:
@@ -112,25 +103,37 @@ class Reconciliation:
         return f"<{self}>"
 
     def __str__(self) -> str:
-        cells = self.frame[self.frame["cause"] == UNEXPLAINED]  # one row for each bucket and split
-        number, differ = format_number(len(cells), "count"), int((cells["difference"] != 0).sum())
-        if not differ:
-            return f"{self.metric}: both answers are the same in all {number} rows."
-        # Only a service's answer is called the API.
-        other = "the other answer" if Receipt.of(self.frame.attrs).provenance.kind == "lake" else "the API"
-        api, lake = (format_number(cells[name].sum(), "number") for name in ("api", "lake"))
-        found = self.causes[self.causes["share"] > 0].sort_values("share", ascending=False).head(_SHOWN)
-        parts = [
-            f"{format_number(row['share'], 'share')} {row['cause']}"
-            + ("" if row["cause"] == UNEXPLAINED else f" ({row['reason']})")
-            for row in found.to_dict("records")
-        ]
-        unjudged = self.causes.loc[self.causes["status"] == "not judged", "cause"]
-        return one_line(
-            f"{self.metric}: {format_number(differ, 'count')} of {number} rows differ, in sum {api} in {other} against "
-            f"{lake} in the lake. Of the differences: {', '.join(parts)}."
-            + (f" Not judged: {', '.join(unjudged)}." if len(unjudged) else "")
-        )
+        return str(claims.of(self.causes)["text"].iloc[0])
+
+
+@reads("raw_events.reconcile")
+def _read_causes(causes: DataFrame, metric: str, rows: int, differ: int, api: float, lake: float) -> Iterator[Finding]:
+    """Say what the differences come from, largest parts first. They are counted, so there is no interval."""
+    kind, numbers = "reconciliation", {"metric": metric, "rows": rows, "differ": differ, "api": api, "lake": lake}
+    if not differ:
+        yield Finding(kind=kind, case="same", direction="no clear difference", judged="counted", numbers=numbers)
+        return
+    shown = causes[causes["share"] > 0].sort_values("share", ascending=False).head(_SHOWN)
+    names = ["cause", "share", "amount", "reason"]
+    rows_shown = [dict(zip(names, row, strict=True)) for row in shown[names].to_numpy().tolist()]
+    parts = [Clause(UNEXPLAINED if row["cause"] == UNEXPLAINED else "part", row) for row in rows_shown]
+    # Only a service's answer is called the API.
+    is_lake = Receipt.of(causes.attrs).provenance.kind == "lake"
+    yield Finding(
+        kind=kind,
+        case="differ",
+        direction="higher" if api > lake else "lower" if api < lake else "no clear difference",
+        size=1 - float(causes.loc[causes["cause"] == UNEXPLAINED, "share"].iloc[0]),
+        unit="share",
+        judged="counted",
+        numbers={
+            **numbers,
+            "measured_in": "USD" if METRICS[metric].recipe == "money" else "count",
+            "other": "the other answer" if is_lake else "the API",
+            "parts": parts,
+            "unjudged": causes.loc[causes["status"] == "not judged", "cause"].tolist(),
+        },
+    )
 
 
 def reconcile(
@@ -379,6 +382,9 @@ def _result(
             }
         )
     table = DataFrame(of_causes)
-    table["events"] = table["events"].astype("Int64")
     table["example"] = pd.to_datetime(table["example"], utc=True).dt.as_unit("us")
-    return Reconciliation(metric, frame, table.astype({"cause": "str", "status": "str", "reason": "str"}))
+    table = table.astype({"events": "Int64", "cause": "str", "status": "str", "reason": "str"})
+    table.attrs[RECEIPT] = frame.attrs[RECEIPT]
+    about = {"rows": int(shown.sum()), "differ": int((difference.ravel()[shown] != 0).sum())}
+    sums = {"api": float(api.sum()), "lake": float(lake.sum())}
+    return Reconciliation(metric, frame, as_result(table, "raw_events.reconcile", {"metric": metric, **about, **sums}))
