@@ -26,6 +26,7 @@ from docs.page_runner import PageRunner
 from docs.page_text import Page, notebook_text, plain_page, run_page
 from docs.public_names import GROUPS, names_page
 from docs.reference import commands_page, dimensions_page, metrics_page
+from gamelens.local.sample_data import sample_files
 from gamelens.local.sandbox_info import environment_of
 from gamelens.local.sandbox_population import ensure_populated
 from gamelens.local.sandbox_process import running_sandbox
@@ -34,7 +35,8 @@ ROOT = Path(__file__).parents[1]
 HERE = ROOT / "docs"
 STAGE = ROOT / ".cache" / "site"
 RECORDED = HERE / "recorded"
-SCENARIO = "small"  # that of data/recorded
+OUTSIDE = HERE / "outside"
+SCENARIO = "demo"  # what `gl.connect()` has without a key, so that a reader's blocks show what the pages show
 Source = tuple[str, str, Path]
 """Name, text and answers of a page whose code is run."""
 READMES = {
@@ -97,7 +99,8 @@ def record() -> None:
     runner, figures = PageRunner(), FigureFolder()
     with TemporaryDirectory() as folder, running_sandbox(Path(folder)) as ready:
         ensure_populated(ready, Path(folder), SCENARIO)
-        os.environ |= environment_of(ready)
+        os.environ |= environment_of(ready) | {"GAMELENS_STATE_DIR": folder}
+        shutil.copytree(sample_files(), OUTSIDE, dirs_exist_ok=True)
         for name, text, answers in sorted(_own_pages(), key=lambda page: _REPLAYS in page[1]):  # those come last
             with runner.page(answers, is_recording=True):
                 run_page(name, text, runner, partial(figures.add, page=name))

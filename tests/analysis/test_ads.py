@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import pandas as pd
 import pytest
 from pandas import DataFrame
 
 from gamelens.analysis import ads
 from gamelens.errors import BadQuery
+from support.said import said
 from support.tidy_frames import tidy_frame
 
 
@@ -136,8 +136,7 @@ def test_concentration_of_hand_computed_shares() -> None:
     assert result["hhi"] == pytest.approx(0.36 + 0.04 + 0.04)
     assert result["equal_to"] == pytest.approx(1 / 0.44)
     assert (result["values"], result["largest"], result["largest_share"], result["unknown_share"]) == (3, "A", 0.6, 0.2)
-    assert "A brings 60% of the ad revenue" in result["sentence"]
-    assert "HHI of 4,400" in result["sentence"]
+    assert (result["degree"], result["credited"]) == ("concentrated", 0.0)
 
 
 def test_the_unknown_network_can_be_the_largest() -> None:
@@ -149,11 +148,11 @@ def test_the_unknown_network_can_be_the_largest() -> None:
 
 
 def test_concentration_of_nothing_is_not_known(networks: DataFrame) -> None:
-    """An empty frame has no networks, an HHI of NA and a sentence that says so."""
-    result = ads.concentration(networks[:0], by="ilrd_network_name").iloc[0]
-    assert result["values"] == 0
-    assert pd.isna(result["hhi"])
-    assert result["sentence"] == "Nothing was earned."
+    """An empty frame has no networks, an HHI of NA and a claim that says so."""
+    result = ads.concentration(networks[:0], by="ilrd_network_name")
+    assert result["values"].tolist() == [0]
+    assert result["hhi"].isna().all()
+    assert [claim.text for claim in said(result)] == ["Nothing was earned."]
 
 
 def test_rates_of_each_format(actions: DataFrame) -> None:

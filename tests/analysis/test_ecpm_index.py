@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from pandas import DataFrame
 
 from gamelens.analysis import ads
+from gamelens.analysis.ads.ecpm_index import WITHIN
 from gamelens.errors import BadQuery
 from support.ad_prices import priced_impressions
+from support.said import as_made_by, said
 from support.tidy_frames import tidy_frame
 
 DAYS = [f"2026-11-{day:02}" for day in range(1, 15)]
@@ -50,9 +54,9 @@ def test_a_network_that_leads_because_of_its_game_is_not_advised() -> None:
     assert ads.earnings(frame, by="network").sort_values("ecpm")["network"].iloc[-1] == "Rich"
     index = ads.ecpm_index(frame).set_index("network")["index"]
     assert index.to_dict() == pytest.approx({"Modest": 1.1, "Rich": 1 / 1.1, "Poor": 1 / 1.1})
-    advice = ads.ecpm_advice(ads.ecpm_index(frame))
-    assert (advice.subject, advice.direction) == ({"network": "Modest"}, "higher")
-    assert "10% more" in advice.text
+    *_, advice = said(ads.ecpm_index(frame))
+    assert (advice.subject, advice.direction) == ("Modest", "higher")
+    assert "10.0% more" in advice.text
 
 
 def test_the_index_of_a_hand_computed_case() -> None:
@@ -69,8 +73,9 @@ def test_a_network_alone_in_its_cells_is_not_compared() -> None:
     index = ads.ecpm_index(rows(cell("A", "X", 100, 2.0), cell("B", "Y", 100, 1.0)))
     assert index["comparable_share"].tolist() == [0.0, 0.0]
     assert index[["index", "low", "high"]].isna().all(axis=None)
-    assert {claim.direction for claim in ads.ecpm_claims(index)} == {"unknown"}
-    assert ads.ecpm_advice(index).text == "No networks can be compared like for like."
+    *found, advice = said(index)
+    assert {claim.direction for claim in found} == {"unknown"}
+    assert advice.text == "No networks can be compared like for like."
 
 
 def test_impressions_of_unknown_networks_are_no_competitor() -> None:
@@ -86,15 +91,13 @@ def test_a_few_days_have_no_interval() -> None:
     few = ads.ecpm_index(frame[frame["timestamp"] < "2026-11-07"])
     assert few["index"].notna().all()
     assert few[["low", "high"]].isna().all(axis=None)
-    assert ads.ecpm_claims(few)[0].direction == "unknown"
+    assert said(few)[0].direction == "unknown"
 
 
 def test_equal_prices_carry_no_advice() -> None:
     """Of 20 seeds with three equal networks at most two give advice; the bench has the 5 %."""
     given = [
-        ads.ecpm_advice(
-            ads.ecpm_index(priced_impressions(dict.fromkeys("ABC", 1.0), seed=seed, impressions=3))
-        ).direction
+        said(ads.ecpm_index(priced_impressions(dict.fromkeys("ABC", 1.0), seed=seed, impressions=3)))[-1].direction
         for seed in range(20)
     ]
     assert given.count("higher") <= 2
@@ -104,7 +107,7 @@ def test_the_dearer_network_is_found() -> None:
     """A network that pays 10 % more is advised, though another is only in the dearest game."""
     frame = priced_impressions({"A": 1.1, "B": 1.0, "C": 1.0}, seed=1, impressions=10, only_in={"C": 2})
     assert ads.earnings(frame, by="network").sort_values("ecpm")["network"].iloc[-1] == "C"
-    assert ads.ecpm_advice(ads.ecpm_index(frame)).subject == {"network": "A"}
+    assert said(ads.ecpm_index(frame))[-1].subject == "A"
 
 
 def test_intervals_hold_the_true_ratio() -> None:
@@ -128,33 +131,39 @@ def test_an_empty_frame_has_an_empty_index() -> None:
     """The columns are there, and the advice says that nothing can be compared."""
     empty = ads.ecpm_index(cell("A", "X", 1, 1.0)[:0])
     assert list(empty) == [
-        *("network", "impressions", "ad_revenue", "ecpm", "comparable_share", "index", "low", "high", "days")
+        *("network", "impressions", "impression_share", "ad_revenue", "ecpm"),
+        *("comparable_share", "index", "low", "high", "days"),
     ]
-    assert ads.ecpm_claims(empty) == []
-    assert ads.ecpm_advice(empty).direction == "unknown"
+    assert [(claim.case, claim.direction) for claim in said(empty)] == [("not_comparable", "unknown")]
+
+
+def index_of(**columns: list[Any]) -> DataFrame:
+    """Return an index of networks that was written by hand."""
+    count = len(columns["network"])
+    frame = tidy_frame(**columns, days=[28] * count, impression_share=[1 / count] * count)
+    return as_made_by("ads.ecpm_index", frame, by="network", within=[*WITHIN])
 
 
 def test_words_say_what_the_interval_carries() -> None:
     """An interval that holds both signs is said with both bounds, and never as no difference."""
-    index = tidy_frame(
-        network=["A", "B"], impressions=[10, 30], comparable_share=[1.0, 1.0], days=[28, 28],
-        index=[1.02, 0.9], low=[0.97, 0.85], high=[1.07, 0.95],
-    )  # fmt: skip
-    first, second = ads.ecpm_claims(index)
-    assert "between 3% less and 7% more" in first.text
+    index = index_of(
+        network=["A", "B"], comparable_share=[1.0, 1.0], index=[1.02, 0.9], low=[0.97, 0.85], high=[1.07, 0.95]
+    )
+    first, second, advice = said(index)
+    assert "-3% to +7%" in first.text
     assert first.direction == "no clear difference"
-    assert second.text.startswith("B pays 10% less (5% to 15%) than the other networks")
+    assert second.text.startswith(
+        "B pays 10% less (5% to 15%) than the other networks in the same game, country, format"
+    )
     assert second.direction == "lower"
-    advice = ads.ecpm_advice(index)
-    assert (advice.direction, advice.subject) == ("no clear difference", {})
+    assert (advice.direction, advice.subject) == ("no clear difference", "")
 
 
 def test_a_network_hardly_comparable_is_not_advised() -> None:
     """Half of its impressions must be where others have some."""
-    index = tidy_frame(
-        network=["A"], impressions=[10], comparable_share=[0.4], days=[28], index=[1.5], low=[1.4], high=[1.6]
-    )
-    assert ads.ecpm_advice(index).direction == "unknown"
+    for share, case in ((0.4, "not_comparable"), (0.6, "test")):
+        index = index_of(network=["A"], comparable_share=[share], index=[1.5], low=[1.4], high=[1.6])
+        assert said(index)[-1].case == case
 
 
 def test_concentration_says_what_the_unknown_revenue_may_change() -> None:
@@ -163,10 +172,12 @@ def test_concentration_says_what_the_unknown_revenue_may_change() -> None:
     frame = tidy_frame(
         "ilrd_revenue", ilrd_network_name=[*"ABCDEF", None], ilrd_revenue_event_count=[1] * 7, ilrd_revenue=money
     )
-    claim = ads.concentration_claim(ads.concentration(frame, by="network"))
+    (claim,) = said(ads.concentration(frame, by="network"))
     assert claim.direction == "no clear difference"
     assert (claim.size, claim.low, claim.high) == pytest.approx((0.1792, 0.1648, 0.2512))
-    assert claim.text.endswith("Depending on whose the unknown 12% are, it is moderately concentrated or concentrated.")
+    assert claim.text.endswith(
+        "Depending on whose the unknown 12.0% are, it is moderately concentrated or concentrated."
+    )
 
 
 def test_unknown_revenue_is_said_with_its_reasons() -> None:
@@ -177,8 +188,10 @@ def test_unknown_revenue_is_said_with_its_reasons() -> None:
         ilrd_revenue_event_count=[1] * 3,
         ilrd_revenue=[70.0, 20.0, 10.0],
     )
-    claim = ads.unknown_networks(ads.earnings(frame, by=["network", "network_unknown"]))
-    assert claim.text == (
-        "The network of 30.0% of the ad revenue is unknown: 20.0% not disclosed by the network, 10.0% named by no SDK."
-    )
-    assert claim.size == pytest.approx(0.3)
+    for by in ("network_unknown", ["network", "network_unknown"]):
+        _, claim = said(ads.earnings(frame, by=by))
+        assert claim.text == (
+            "The network of 30.0% of the ad revenue is unknown: 20.0% not disclosed by the network and 10.0% reported "
+            "by an SDK without a name."
+        )
+        assert claim.size == pytest.approx(0.3)

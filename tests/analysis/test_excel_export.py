@@ -85,6 +85,42 @@ def test_a_text_is_never_a_formula(tmp_path: Path, text: str) -> None:
     assert read_table(tmp_path / "x.xlsx", sheet="data").column(text).to_pylist() == [text]
 
 
+def test_numbers_are_shown_in_their_unit(tmp_path: Path) -> None:
+    """Money with dollars and its unit in the title, shares as percentages, counts with thousands; ids stay bare."""
+    frame = pd.DataFrame(
+        {"game_id": [1001], "ad_revenue": [12.5], "ads_share": [0.125], "installs": [1200], "x": [0.5]}
+    )
+    head, cells = sheet(frame, tmp_path)
+    titles = ["game_id", "ad_revenue (USD)", "ads_share", "installs", "x"]
+    assert [cell.value for cell in head] == titles
+    formats = ["General", "[$$-409]#,##0.00", "0.0%", "#,##0", "General"]
+    assert [cell.number_format for cell in cells] == formats
+    assert [cell.value for cell in cells] == [1001, 12.5, 0.125, 1200, 0.5]
+
+
+def test_the_first_row_has_filters(tmp_path: Path) -> None:
+    book = openpyxl.load_workbook(
+        gl.export_excel({"data": pd.DataFrame({"a": [1, 2], "b": [3, 4]})}, tmp_path / "x.xlsx")
+    )
+    assert book["data"].auto_filter.ref == "A1:B3"
+
+
+def test_a_chart_draws_the_numbers_of_one_unit(tmp_path: Path) -> None:
+    """Lines over days, bars over names; a name with two rows is refused, and nothing is written."""
+    days = pd.to_datetime(pd.Series(["2026-11-01", "2026-11-02"]), utc=True)
+    frame = pd.DataFrame({"timestamp": days, "ad_revenue": [1.5, 2.5], "installs": [7, 8], "iap_revenue": [3.0, 4.0]})
+    book = openpyxl.load_workbook(gl.export_excel({"a": frame, "b": frame}, tmp_path / "x.xlsx", chart=True))
+    (line,) = book["a"]._charts
+    assert [type(line).__name__, len(line.series), len(book["b"]._charts)] == ["LineChart", 2, 0]
+    names = pd.DataFrame({"network": ["a", "b"], "ecpm": [1.0, 2.0]})
+    (bars,) = openpyxl.load_workbook(gl.export_excel({"a": names}, tmp_path / "y.xlsx", chart=True))["a"]._charts
+    assert type(bars).__name__ == "BarChart"
+    for wrong, why in ((names.assign(network="a"), r"df\.lens\.wide"), (names[["network"]], "no numbers")):
+        with pytest.raises(BadQuery, match=why):
+            gl.export_excel({"a": wrong}, tmp_path / "z.xlsx", chart=True)
+    assert not (tmp_path / "z.xlsx").exists()
+
+
 def test_receipts_have_a_sheet(tmp_path: Path) -> None:
     """The last sheet has what was asked for each frame that has a receipt."""
     frame = tidy_frame("revenue", revenue=[1.5], revenue_event_count=[1])

@@ -10,6 +10,7 @@ from gamelens.analysis import experiments
 from gamelens.errors import BadQuery
 from gamelens.receipts import Receipt
 from support.retention_frames import frame_of
+from support.said import as_made_by, said
 from support.tidy_frames import tidy_frame
 
 STAMPS = pd.date_range("2026-11-01", periods=4, tz="UTC")
@@ -17,36 +18,46 @@ STAMPS = pd.date_range("2026-11-01", periods=4, tz="UTC")
 
 def test_experiments_are_counted() -> None:
     """Two experiments have 60 new players; without players none is named."""
-    sizes = tidy_frame(ab_id=["gate", "gate", "price"], ab_variant_id=["a", "b", "a"], players=[20, 30, 10])
-    claim = experiments.arms_claim(sizes)
-    assert claim.text == "2 experiments with new players in this period, 60 in all: gate, price."
-    assert experiments.arms_claim(sizes[:0]).direction == "unknown"
+    splits = {"ab_id": ["gate", "gate", "price"], "ab_variant_id": ["a", "b", "a"]}
+    installs = tidy_frame("new_users", **splits, new_users=[20, 30, 10])
+    (claim,) = said(experiments.arms(installs))
+    assert claim.text == "2 experiments with new players in this period, 60 in all: gate and price."
+    assert [claim.case for claim in said(experiments.arms(installs[:0]))] == ["none"]
 
 
 def test_payers_are_counted() -> None:
     """Three of a hundred players paid, 15 dollars in all."""
     conversions = tidy_frame(players=[60, 40], successes=[2, 1])
     money = tidy_frame(players=[60, 40], money=[10.0, 5.0])
-    claim = experiments.payers_claim(conversions, money)
+    (claim,) = said(experiments.payers(conversions, money))
     assert (claim.size, claim.text) == (0.03, "3 of 100 players have paid, $15.00 in all: revenue rests on them.")
-    assert experiments.payers_claim(conversions[:0], money[:0]).direction == "unknown"
+    cases = {
+        "none": (conversions.assign(successes=0), money.assign(money=0.0)),
+        "nobody": (conversions[:0], money[:0]),
+    }
+    for case, frames in cases.items():
+        assert [claim.case for claim in said(experiments.payers(*frames))] == [case]
 
 
-@pytest.mark.parametrize(("chance", "direction"), [(0.99, "higher"), (0.80, "no clear difference")])
-def test_the_best_arm_is_claimed_from_a_sure_chance_on(chance: float, direction: str) -> None:
-    """A chance of 80 % names the likeliest arm and claims nothing."""
+@pytest.mark.parametrize(
+    ("chance", "measures", "direction"),
+    [(0.99, 1, "higher"), (0.80, 1, "no clear difference"), (0.98, 2, "no clear difference"), (0.99, 2, "higher")],
+)
+def test_the_best_arm_is_claimed_from_a_sure_chance_on(chance: float, measures: int, direction: str) -> None:
+    """That is 97.5 % for one measure and 98.75 % for two; below it the likeliest arm is named and nothing claimed."""
     chances = tidy_frame(
-        ab_id=["gate"] * 2,
-        measure=["D7 retention"] * 2,
-        ab_variant_id=["ctrl", "new"],
-        players=[100, 100],
-        chance_best=[1 - chance, chance],
-        expected_loss=[0.02, 0.001],
+        ab_id=["gate"] * 2 * measures,
+        measure=[f"D{age} retention" for age in range(measures) for _ in range(2)],
+        ab_variant_id=["ctrl", "new"] * measures,
+        players=[100, 100] * measures,
+        chance_best=[1 - chance, chance] * measures,
+        expected_loss=[0.02, 0.001] * measures,
+        sure_from=[1 - 0.025 / measures] * 2 * measures,
     )
-    (claim,) = experiments.best_claims(chances)
-    assert (claim.subject, claim.direction) == ({"ab_id": "gate", "ab_variant_id": "new"}, direction)
-    assert "gives up 0.1 percentage points" in claim.text
-    assert experiments.best_claims(chances[:0]) == []
+    claim, *_ = said(as_made_by("experiments.probability_best", chances, arm="ab_variant_id"))
+    assert (claim.subject, claim.direction) == ("gate, new", direction)
+    assert "gives up 0.1% of the players on average" in claim.text
+    assert said(as_made_by("experiments.probability_best", chances[:0], arm="ab_variant_id")) == []
 
 
 def test_the_reach_of_an_experiment_is_its_smallest_change() -> None:
@@ -58,14 +69,16 @@ def test_the_reach_of_an_experiment_is_its_smallest_change() -> None:
         players=[100],
         minimal_lift=[0.12],
         quarter_lift=[0.06],
+        lift=[0.05],
         days_needed=[9000],
     )
-    (claim,) = experiments.reach_claims(reach, lift=0.05)
+    (claim,) = said(as_made_by("experiments.detectable_effects", reach))
     assert claim.size == 0.12
-    assert "changes of 12% or more of the control's value; a quarter would show 6.0%" in claim.text
-    assert claim.text.endswith("A change of 5% takes more than 365 install days.")
+    assert "changes of 12.0% or more of the control's value; a quarter would show 6.0%" in claim.text
+    assert claim.text.endswith("A change of 5.0% takes more than 365 install days.")
     blind = reach.assign(minimal_lift=float("nan"), days_needed=pd.array([pd.NA], dtype="Int64"))
-    assert "too few to show any change" in experiments.reach_claims(blind)[0].text
+    (claim,) = said(as_made_by("experiments.detectable_effects", blind))
+    assert "too few to show any change" in claim.text
 
 
 def test_the_newest_builds_are_those_that_began_last() -> None:

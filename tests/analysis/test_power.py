@@ -104,7 +104,8 @@ def test_of_experiments_without_effect_one_in_twenty_is_found() -> None:
 def test_an_effect_is_found_as_often_as_the_formula_says() -> None:
     """At the computed sample size 80 % of 500 experiments are significant, within 3 errors.
 
-    The shares are those of cookie-cats in closed form. The interval covers the effect in 95 %.
+    The shares are those of cookie-cats in closed form. The interval covers the effect in 95 % or more: those
+    of selected rows are wider.
     """
     scenario = load_scenario("cookie-cats")
     game, rng, runs = scenario.games[0], np.random.default_rng(8), 500
@@ -115,4 +116,4 @@ def test_an_effect_is_found_as_often_as_the_formula_says() -> None:
     )
     assert abs((result["p_value"] < 0.05).mean() - 0.8) < 3 * sqrt(0.8 * 0.2 / runs)
     covered = ((result["low"] < treated - control) & (treated - control < result["high"])).mean()
-    assert abs(covered - 0.95) < 3 * sqrt(0.05 * 0.95 / runs)
+    assert covered > 0.95 - 3 * sqrt(0.05 * 0.95 / runs)

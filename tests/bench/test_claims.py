@@ -23,7 +23,7 @@ from gamelens.simulator import Scenario, load_scenario
 from gamelens.simulator.population.installs import activity_of
 from gamelens.simulator.scenarios.timeline import BadBuild, Campaign, PriceChange
 from support.ledger_service import LedgerService
-from support.notebook_claims import HORIZON, Page, Said, page_of
+from support.notebook_claims import HORIZON, Page, page_of
 from support.simulated_organisation import drawn
 
 SEEDS = int(os.environ.get("SEEDS", "100"))
@@ -61,9 +61,9 @@ class World:
     scenario: Scenario
     pages: list[Page]
 
-    def is_true(self, claim: Said) -> bool:
+    def is_true(self, claim: Finding) -> bool:
         """Return whether *claim*, which has a direction, says what the scenario makes true."""
-        subject, kind = dict(claim.subject), claim.kind
+        subject, kind = dict(claim.subject), topic_of(claim)
         is_planted = self.name == PLANTED
         if kind == "retention curve":  # players are drawn from BG/BB, which no other curve beats
             return False
@@ -71,8 +71,8 @@ class World:
             return is_planted and is_cause(claim, "a price falls")
         if "ab_variant_id" in subject:
             return claim.direction == variant_direction(claim, self.scenario)
-        if kind in ("ecpm by network", "advice on network"):
-            return claim.direction == self.usual_direction("ecpm by network", subject)
+        if kind in ("ecpm", "advice on ecpm"):
+            return claim.direction == self.usual_direction("ecpm", subject)
         if kind == "retention ahead":
             return subject["game"] == self.most_loyal(HORIZON)
         if kind in self.pages[0].sums:
@@ -95,7 +95,8 @@ class World:
 
     def sizes_of(self, kind: str, subject: Segment) -> list[float]:
         """Return the sizes of a claim in all populations."""
-        return [it.size for page in self.pages for it in page.claims if (it.kind, dict(it.subject)) == (kind, subject)]
+        found = [it for page in self.pages for it in page.claims if topic_of(it) == kind and it.subject == subject]
+        return [it.size for it in found]
 
     def most_loyal(self, age: int) -> str:
         """Return the game that keeps most players until *age*, in closed form."""
@@ -124,19 +125,19 @@ def world(request: pytest.FixtureRequest) -> World:
     return world_of(request.param)
 
 
-def is_cause(claim: Said, cause: str) -> bool:
+def is_cause(claim: Finding, cause: str) -> bool:
     """Return whether *claim* names what *cause* changed, its segment, and that it fell."""
     kinds, segment = CAUSES[cause]
-    return claim.kind in kinds and dict(claim.subject) == segment and claim.direction == "lower"
+    return topic_of(claim) in kinds and dict(claim.subject) == segment and claim.direction == "lower"
 
 
-def variant_direction(claim: Said, scenario: Scenario) -> str:
+def variant_direction(claim: Finding, scenario: Scenario) -> str:
     """Return the direction that the scenario gives *claim* about a variant, beside the other one."""
     (experiment,) = [it for it in scenario.experiments if it.id == claim.subject["ab_id"]]
     (game,) = [game for game in scenario.games if game.title == experiment.game]
     own = next(it for it in experiment.variants if it.id == claim.subject["ab_variant_id"])
     (other,) = [it for it in experiment.variants if it is not own]
-    measure = claim.kind.removeprefix("best ").removeprefix("advice on ")
+    measure = claim.numbers["measure"]
     if measure == "conversion":
         step = own.spend - other.spend
     elif measure == "revenue per player":  # payers of equal number pay more often if they play more often
@@ -148,37 +149,32 @@ def variant_direction(claim: Said, scenario: Scenario) -> str:
     return "higher" if step > 0 else "lower" if step < 0 else "none"
 
 
-def is_clear(claim: Said) -> bool:
-    """Return whether *claim* carries a direction."""
-    return claim.direction in ("higher", "lower")
+def topic_of(claim: Finding) -> str:
+    """Return what *claim* is about: the measure of a comparison, else its kind."""
+    return str(claim.numbers.get("measure", claim.kind))
 
 
-def level_of(claim: Said) -> str:
+def level_of(claim: Finding) -> str:
     """Return what the level *claim* is of."""
-    age = claim.numbers.get("age") if isinstance(claim, Finding) else None
+    age = claim.numbers.get("age")
     return claim.kind if age is None else f"{claim.kind} of day {age}"
-
-
-def words_of(claim: Said) -> str:
-    """Return the sentence of *claim*."""
-    return sentences_of([claim])[0] if isinstance(claim, Finding) else claim.text
 
 
 def test_claims_with_a_direction_are_true(world: World) -> None:
     """At most 5 % of the claims with a direction are false."""
     claims = [claim for page in world.pages for claim in page.claims]
-    clear = [claim for claim in claims if is_clear(claim)]
+    clear = [claim for claim in claims if claim.is_clear]
     compared = [*clear, *(claim for claim in claims if claim.direction == "no clear difference")]
-    wrong = [(seed, it) for seed, page in enumerate(world.pages, 1) for it in page.claims if is_clear(it)]
+    wrong = [(seed, it) for seed, page in enumerate(world.pages, 1) for it in page.claims if it.is_clear]
     wrong = [(seed, claim) for seed, claim in wrong if not world.is_true(claim)]
-    told, off = Counter(claim.kind for claim in clear), Counter(claim.kind for _, claim in wrong)
+    told, off = Counter(map(topic_of, clear)), Counter(topic_of(claim) for _, claim in wrong)
     pages = len({seed for seed, _ in wrong})
     print(f"\n{world.name}, {len(world.pages)} pages: of {len(claims)} claims {len(compared)} compare")
     print(f"  {len(clear)} have a direction, {len(wrong)} are false, on {pages} pages")
     for kind in sorted(told):
-        print(f"  {kind}: {off[kind]} false of {told[kind]}, {sum(it.kind == kind for it in compared)} compared")
+        print(f"  {kind}: {off[kind]} false of {told[kind]}, {sum(topic_of(it) == kind for it in compared)} compared")
     for seed, claim in wrong[:20]:
-        print(f"  false, seed {seed}: {dict(claim.subject)} {words_of(claim)}")
+        print(f"  false, seed {seed}: {dict(claim.subject)} {sentences_of([claim])[0]}")
     assert len(wrong) <= max(1, LEVEL * len(clear))
 
 
@@ -195,7 +191,7 @@ def test_planted_causes_are_named(world: World) -> None:
 
 def test_levels_hold_the_mean_of_all_populations(world: World) -> None:
     """Of the intervals of levels (rates, retention) at least 90 % hold the mean over all populations."""
-    levels: dict[str, list[Said]] = defaultdict(list)
+    levels: dict[str, list[Finding]] = defaultdict(list)
     for page in world.pages:
         for claim in page.claims:
             if claim.direction == "unknown" and not claim.subject and not np.isnan(claim.low):

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from pandas import DataFrame
 
 from gamelens.analysis import ads, decomposition, experiments, outside_data, retention
-from gamelens.analysis.ads.rate_claims import day_rates
+from gamelens.analysis.ads.day_rates import day_rates
 from gamelens.analysis.over_days import over_days
 from gamelens.analysis.retention.money_by_age import CohortMoney
 from support.experiment_frames import retention_of
@@ -197,15 +197,15 @@ def _cpi(rng: np.random.Generator, rho: float) -> bool:
 def _arpdau(rng: np.random.Generator, rho: float) -> bool:
     money = 100 * (1 + 0.1 * autocorrelated(rng, 28, rho))
     frame = DataFrame({"timestamp": pd.to_datetime(stamps(28), utc=True), "money": money, "players": 1000.0})
-    (rate,) = day_rates(frame, None, "money", "players", "money")
-    return rate.low <= 0.1 <= rate.high
+    rate = day_rates(frame, None, frame["money"], frame["players"]).iloc[0]
+    return bool(rate["low"] <= 0.1 <= rate["high"])
 
 
 def _clicks(rng: np.random.Generator, rho: float) -> bool:
     part = rng.binomial(2000, np.clip(0.05 * (1 + 0.1 * autocorrelated(rng, 28, rho)), 0, 1))
     frame = DataFrame({"timestamp": pd.to_datetime(stamps(28), utc=True), "part": part, "whole": 2000})
-    (rate,) = day_rates(frame, None, "part", "whole", "share")
-    return rate.low <= 0.05 <= rate.high
+    rate = day_rates(frame, None, frame["part"], frame["whole"], counted="shares").iloc[0]
+    return bool(rate["low"] <= 0.05 <= rate["high"])
 
 
 def _price(rng: np.random.Generator, rho: float) -> bool:

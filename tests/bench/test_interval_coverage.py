@@ -14,6 +14,7 @@ from pandas import DataFrame
 
 from gamelens.analysis import ads, outside_data
 from support.ad_prices import priced_impressions
+from support.said import said
 from support.tidy_frames import tidy_frame
 
 SEEDS = range(int(os.environ.get("SEEDS", "400")))
@@ -42,9 +43,7 @@ def test_equal_networks_get_no_advice() -> None:
     """Of four networks that pay alike, one in different games, at most 5 % of all cases advise any."""
     prices = dict.fromkeys("ABCD", 1.0)
     given = [
-        ads.ecpm_advice(
-            ads.ecpm_index(priced_impressions(prices, seed=seed, impressions=5, only_in={"D": 2}))
-        ).direction
+        said(ads.ecpm_index(priced_impressions(prices, seed=seed, impressions=5, only_in={"D": 2})))[-1].direction
         for seed in SEEDS
     ]
     print(f"\nadvice on equal networks: {given.count('higher') / len(given):.3f}")

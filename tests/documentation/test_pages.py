@@ -6,9 +6,11 @@ import gc
 import re
 import tomllib
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 
 import click
+import pandas as pd
 import pytest
 
 import gamelens
@@ -64,6 +66,13 @@ def test_every_block_of_python_is_one_that_is_run(path: Path) -> None:
     fences = re.findall(r"^```(\w+)(?: (.*))?$", path.read_text(encoding="utf-8"), re.MULTILINE)
     assert {how for language, how in fences if language == "python"} <= {"", "raises", "silent"}
     assert {language for language, _ in fences} <= {"python", "console", "text", "toml"}
+
+
+def test_the_sample_files_end_on_the_last_day_of_the_answers() -> None:
+    """Costs of other days would find no partner, and the page on return on ad spend would show no rows."""
+    days = pd.read_csv(build.OUTSIDE / "ad_spend.csv").Day
+    with gamelens.Client(replay=build.RECORDED) as lens:
+        assert days.max() == str(lens.available().end.date() - timedelta(days=1))
 
 
 def listed() -> list[str]:

@@ -15,7 +15,6 @@ from pandas import DataFrame
 
 from gamelens import dim
 from gamelens.analysis import ads, decomposition, experiments, retention, revenue
-from gamelens.analysis.claims import Claim
 from gamelens.analysis.claims.findings import Finding, findings_of
 from gamelens.analysis.tidy_frames import display_values
 from gamelens.client.sync_client import Client
@@ -25,24 +24,19 @@ EVERY_BUILD: Final = "last 60 complete days"
 """Days in which each build has two weeks of install days, or nearly: the demo has no more."""
 AGES: Final = [1, 2, 3, 4, 5, 6, 7, 14, 21, 28]
 HORIZON: Final = 90
-Said = Claim | Finding
 DECIDES: Final = ["D7 retention", "conversion"]
 COUNTED: Final = {
-    "arms_claim",
+    "arms",
+    "concentration",
     "cohort_sizes",
-    "concentration_claim",
     "decompose",
     "definitions",
-    "earned_claim",
-    "empty_break_worth",
-    "first_share",
+    "earnings",
     "gap",
-    "largest_share",
-    "payers_claim",
-    "reach_claims",
+    "detectable_effects",
+    "payers",
     "reconcile",
-    "source_claims",
-    "unknown_networks",
+    "revenue_by_source",
 }
 """Functions whose claims are counts or plans: `analysis` has their tests, held to sums by hand."""
 
@@ -57,7 +51,7 @@ class Page:
             sums over all populations.
     """
 
-    claims: list[Said] = field(default_factory=list)
+    claims: list[Finding] = field(default_factory=list)
     sums: dict[str, DataFrame] = field(default_factory=dict)
 
     def note(self, kind: str, frame: DataFrame, by: str, part: str, whole: str | float) -> None:
@@ -78,18 +72,19 @@ def page_of(lens: Client, *, draws: int = 200) -> Page:
     return page
 
 
-def _of_ads(lens: Client, page: Page) -> Iterator[Said]:
+def _of_ads(lens: Client, page: Page) -> Iterator[Finding]:
     """Yield the claims of notebook 01."""
     metrics = ["ilrd_revenue", "revenue", "user_unique", "session_unique", "ad_impressions_count"]
     daily = lens.query(metrics, by="game", over=MONTH)
-    yield from ads.per_player_claims(daily)
-    page.note("ad ARPDAU by game", ads.per_player(daily, by="game"), "game", "ad_revenue", "player_days")
-    yield from revenue.arpdau_claims(daily)
-    page.note("ARPDAU by game", revenue.arpdau(daily, by="game"), "game", "arpdau", 1.0)
+    for by in (None, "game"):
+        yield from findings_of(ads.per_player(daily, by=by))
+        yield from findings_of(revenue.arpdau(daily, by=by))
+    yield from findings_of(ads.per_session(daily))
+    page.note("ad ARPDAU by", ads.per_player(daily, by="game"), "game", "ad_revenue", "player_days")
+    page.note("ARPDAU by", revenue.arpdau(daily, by="game"), "game", "arpdau", 1.0)
     split = ["game", "country_code", "ilrd_adunit_format", "ilrd_network_name"]
     index = ads.ecpm_index(ads.with_canonical_names(lens.query("ecpm", by=split, over=MONTH)))
-    yield from ads.ecpm_claims(index)
-    yield ads.ecpm_advice(index)
+    yield from findings_of(index)
     longer = lens.query("ecpm", by=["game", "ilrd_network_name", "country_code"], over=LONGER)
     before, after = decomposition.split_in_halves(ads.with_canonical_names(longer))
     segment = ["network", "country_code"]
@@ -98,15 +93,15 @@ def _of_ads(lens: Client, page: Page) -> Iterator[Said]:
         lens.query("event_count", by=["ad_action", name], over=MONTH, where=dim.category == "ads")
         for name in ("ad_type", "ad_sdk_name")
     )
-    yield ads.click_claim(actions)
-    yield from ads.empty_break_claims(actions)
+    for result in (ads.fill_rates(actions), ads.empty_breaks(actions), ads.empty_breaks(actions, by="ad_type")):
+        yield from findings_of(result)
     breaks = ads.fill_rates(actions, by="ad_type").assign(breaks=lambda it: it["shown"] + it["failed"])
-    page.note("empty ad breaks by ad_type", breaks, "ad_type", "failed", "breaks")
-    yield ads.fill_claim(by_sdk)
-    page.note("fill rate by network", ads.fill_rates(by_sdk, by="network"), "network", "shown", "requested")
+    page.note("empty ad breaks by", breaks, "ad_type", "failed", "breaks")
+    yield from findings_of(ads.fill_rates(by_sdk, by="network"))
+    page.note("fill rate", ads.fill_rates(by_sdk, by="network"), "network", "shown", "requested")
 
 
-def _of_retention(lens: Client, page: Page, draws: int) -> Iterator[Said]:
+def _of_retention(lens: Client, page: Page, draws: int) -> Iterator[Finding]:
     """Yield the claims of notebook 02 that take its usual install days."""
     ret = lens.retention(AGES, by="game", over=INSTALLED)
     yield from findings_of(retention.day_range(ret))
@@ -116,7 +111,7 @@ def _of_retention(lens: Client, page: Page, draws: int) -> Iterator[Said]:
     day_7 = by_game[by_game["age"] == 7].sort_values("retention", ascending=False)
     yield from findings_of(day_7.head(1))
     between = experiments.compare(ret[ret["age"] == 7], arm="game", control=experiments.OTHERS)
-    yield from experiments.difference_claims(between)
+    yield from findings_of(between)
     yield from findings_of(retention.compare_curves(ret))
     yield from findings_of(retention.drift(ret))
     ahead = retention.project_retention(ret, by="game", ages=range(1, HORIZON + 1), draws=draws)
@@ -127,26 +122,26 @@ def _of_retention(lens: Client, page: Page, draws: int) -> Iterator[Said]:
     page.note("lifetime value", values[values["age"] == HORIZON], "game", "ltv", 1.0)
 
 
-def _of_sources(lens: Client) -> Iterator[Said]:
+def _of_sources(lens: Client) -> Iterator[Finding]:
     """Yield the claims of notebook 02 about platforms, builds and publishers, over more install days."""
     platforms = lens.retention([1, 7], by=["game", "platform"], over=LONGER)
-    yield from experiments.difference_claims(experiments.compare(platforms, arm="platform", by="game"))
+    yield from findings_of(experiments.compare(platforms, arm="platform", by="game"))
     builds = lens.retention([1, 7], by=["game", "first_build", "platform"], over=EVERY_BUILD)
     compared = experiments.compare(builds, arm="first_build", by=["game", "platform"])
-    yield from experiments.difference_claims(compared)
+    yield from findings_of(compared)
     sources = lens.retention([1, 7], by=["game", "install_publisher"], over=LONGER)
     sources["publisher"] = display_values(sources["install_publisher"])
     compared = experiments.compare(sources, arm="publisher", by="game", control="(unknown)")
-    yield from experiments.difference_claims(compared)
+    yield from findings_of(compared)
 
 
-def _of_experiments(lens: Client) -> Iterator[Said]:
+def _of_experiments(lens: Client) -> Iterator[Finding]:
     """Yield the claims of notebook 05."""
     split = ["ab_id", "ab_variant_id"]
     installs = lens.query("new_users", by=split, over=LONGER)
     arms = experiments.arms(installs)
     arrived = installs[installs["ab_id"].isin(arms["ab_id"].astype("object").unique())]
-    yield from experiments.split_claims(experiments.sample_ratio(arrived))
+    yield from findings_of(experiments.sample_ratio(arrived))
     member = dim.ab_id.isin(arms["ab_id"].astype("str").unique().tolist())
     came_back = lens.retention([1, 3, 7], by=split, where=member, over=LONGER)
     days = pd.DatetimeIndex(arrived["timestamp"]).strftime("%Y-%m-%d").unique().tolist()
@@ -158,11 +153,11 @@ def _of_experiments(lens: Client) -> Iterator[Said]:
     conversions = experiments.per_new_player(arrived, paid, metric="converting_users")
     money = experiments.per_new_player(arrived, spent)
     changed = experiments.compare(came_back, conversions, money)
-    yield from experiments.difference_claims(changed)
+    yield from findings_of(changed)
     best = experiments.probability_best(came_back, conversions)
-    yield from experiments.best_claims(best[best["measure"].isin(DECIDES)])
+    yield from findings_of(best[best["measure"].isin(DECIDES)])
     reach = experiments.detectable_effects(came_back, conversions, money)
-    yield from experiments.advice_claims(changed, reach, measures=DECIDES)
+    yield from findings_of(experiments.next_steps(changed, reach, measures=DECIDES))
     newest = lens.retention([1], by=["game", "first_build"], over=LONGER)
     newest = experiments.newest_arms(newest, "first_build", by="game")
-    yield from experiments.difference_claims(experiments.compare(newest, arm="first_build", by="game"))
+    yield from findings_of(experiments.compare(newest, arm="first_build", by="game"))

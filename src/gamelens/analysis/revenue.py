@@ -6,14 +6,14 @@ The functions read the frame of one query of several metrics at day granularity,
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from pandas import DataFrame
 
-from gamelens._text import format_number
-from gamelens.analysis.ads.rate_claims import day_rates, leader_claim, level_claim
-from gamelens.analysis.claims import Claim
-from gamelens.analysis.tidy_frames import display_values, metric_sums, ratio, with_receipts_of
+from gamelens.analysis.ads.day_rates import day_rates, read_leader, read_level
+from gamelens.analysis.claims.findings import Finding, reads
+from gamelens.analysis.claims.leaders import LEAD
+from gamelens.analysis.tidy_frames import column_of, display_values, metric_sums, ratio, with_receipts_of
 from gamelens.analysis.tidy_frames.frame_requirements import FrameRequirements, requires
 
 
@@ -21,13 +21,41 @@ from gamelens.analysis.tidy_frames.frame_requirements import FrameRequirements, 
 def revenue_by_source(frame: DataFrame, by: str | Sequence[str] | None = None) -> DataFrame:
     """Return revenue from purchases and from ads for each value of *by*.
 
+    Income is counted, not estimated: few payers bring most of the purchases, and another month may have others.
+
     Columns: *by*, iap_revenue, ad_revenue, total_revenue (float64, USD), ads_share (float64, 0 to 1, NA without
-    revenue).
+    revenue). Claims: "share of ads" of all rows, "share of ads by" for one dimension.
     """
     result = metric_sums(frame, by, iap_revenue=("revenue", "sum"), ad_revenue=("ilrd_revenue", "sum"))
     result["total_revenue"] = result["iap_revenue"] + result["ad_revenue"]
     result["ads_share"] = ratio(result["ad_revenue"], result["total_revenue"])
     return with_receipts_of(result, frame)
+
+
+@reads("revenue.revenue_by_source")
+def _read_sources(result: DataFrame, by: str | list[str] | None) -> Iterator[Finding]:
+    """Say how much of all income comes from ads, and where that is most and least."""
+    total = float(result["total_revenue"].sum())
+    if not total > 0:
+        yield Finding(kind="share of ads", case="no_income", unit="share")
+        return
+    share = float(result["ad_revenue"].sum()) / total
+    numbers = {"total_revenue": total}
+    yield Finding(kind="share of ads", case="share", size=share, unit="share", judged="counted", numbers=numbers)
+    rows = result[result["total_revenue"] > 0].sort_values("ads_share", ascending=False)
+    if not isinstance(by, str) or len(rows) < 2:
+        return
+    names, shares = display_values(rows[by]).tolist(), rows["ads_share"].tolist()
+    yield Finding(
+        kind="share of ads by",
+        case="extremes",
+        subject={by: names[0]},
+        direction="higher",
+        size=shares[0],
+        unit="share",
+        judged="counted",
+        numbers={"name": names[0], "least": names[-1], "least_share": shares[-1]},
+    )
 
 
 @requires(
@@ -39,14 +67,32 @@ def arpdau(frame: DataFrame, by: str | Sequence[str] | None = None) -> DataFrame
     Over several days a player counts once for each day of activity.
 
     Columns: *by*, player_days (Int64), iap_arpdau, ad_arpdau, arpdau (float64, USD per player and day, NA without
-    players).
+    players), arpdau_low, arpdau_high (float64, 95 %, from the differences between days, NA below 7 days), largest_day
+    (float64, the share of the revenue by which the day that brought most exceeds its part; NA unless that makes the
+    interval rough), lead, lead_low, lead_high (float64: of the highest arpdau, the multiple of the next one, NA in
+    other rows). Claims: "ARPDAU" without *by*, "ARPDAU by" for one dimension.
     """
     result = metric_sums(frame, by, player_days=("user_unique", "user_unique"))
     money = revenue_by_source(frame, by)
     result["iap_arpdau"] = ratio(money["iap_revenue"], result["player_days"])
     result["ad_arpdau"] = ratio(money["ad_revenue"], result["player_days"])
     result["arpdau"] = result["iap_arpdau"] + result["ad_arpdau"]
-    return with_receipts_of(result, frame)
+    iap, ads, players = (
+        frame[column_of(frame, *name)].astype("float64").fillna(0.0)
+        for name in (("revenue", "sum"), ("ilrd_revenue", "sum"), ("user_unique", "user_unique"))
+    )
+    days = day_rates(frame, by, iap + ads, players)
+    result[["arpdau_low", "arpdau_high", "largest_day"]] = days[["low", "high", "largest_day"]]
+    return with_receipts_of(result.join(days[[*LEAD]]), frame)
+
+
+@reads("revenue.arpdau")
+def _read_arpdau(result: DataFrame, by: str | list[str] | None) -> Iterator[Finding]:
+    """Say what a player's day is worth, or in which value of *by* it is worth most."""
+    if by is None:
+        yield read_level(result, "arpdau", kind="ARPDAU", unit="USD", largest_day=result["largest_day"].iloc[0])
+    elif isinstance(by, str):
+        yield read_leader(result, by, "arpdau", kind="ARPDAU by", unit="USD")
 
 
 @requires(frame=FrameRequirements(metrics=("user_unique", "paying_users"), every=("day",), counts_players=True))
@@ -80,56 +126,3 @@ def arppu(frame: DataFrame, by: str | Sequence[str] | None = None) -> DataFrame:
     result = metric_sums(frame, by, paying_player_days=("paying_users", "paying_users"), iap_revenue=("revenue", "sum"))
     result["arppu"] = ratio(result["iap_revenue"], result["paying_player_days"])
     return with_receipts_of(result, frame)
-
-
-@requires(frame=FrameRequirements(metrics=("revenue", "ilrd_revenue")))
-def source_claims(frame: DataFrame, by: str = "game") -> list[Claim]:
-    """Return the share of ads in all income, and the value of *by* that depends on them most.
-
-    kind "share of ads"; size is the share. Income is counted, not estimated, so the claims have no interval: few payers
-    bring most of the purchases, and another month may have others.
-    """
-    both = revenue_by_source(frame).iloc[0]
-    if not both["total_revenue"] > 0:
-        text = "There was no income in this period."
-        return [Claim(kind="share of ads", direction="unknown", unit="share", text=text)]
-    share, total = format_number(both["ads_share"], "share"), format_number(both["total_revenue"], "money")
-    text = f"Ads are {share} of all income, which is {total}."
-    claims = [Claim(kind="share of ads", direction="unknown", size=float(both["ads_share"]), unit="share", text=text)]
-    rows = revenue_by_source(frame, by)
-    rows = rows[rows["total_revenue"] > 0].sort_values("ads_share", ascending=False)
-    if len(rows) < 2:
-        return claims
-    top, last = rows.iloc[0], rows.iloc[-1]
-    first_name, *_, last_name = display_values(rows[by])
-    most, least = (format_number(row["ads_share"], "share") for row in (top, last))
-    text = f"Their share is largest in {first_name}, {most}, and smallest in {last_name}, {least}."
-    kind, size = f"share of ads by {by}", float(top["ads_share"])
-    return [*claims, Claim(kind=kind, subject={by: first_name}, direction="higher", size=size, unit="share", text=text)]
-
-
-@requires(
-    frame=FrameRequirements(metrics=("revenue", "ilrd_revenue", "user_unique"), every=("day",), counts_players=True)
-)
-def arpdau_claims(frame: DataFrame, by: str = "game") -> list[Claim]:
-    """Return what a player's day is worth, and the value of *by* in which it is worth most.
-
-    kind "ARPDAU"; sizes are dollars, and the multiple of the next value. The intervals come from the differences
-    between days: few payers bring most of the purchases, so they are wide.
-    """
-    money = metric_sums(
-        frame,
-        ["timestamp", by],
-        iap=("revenue", "sum"),
-        ads=("ilrd_revenue", "sum"),
-        players=("user_unique", "user_unique"),
-    )
-    money["income"] = money["iap"].fillna(0.0) + money["ads"].fillna(0.0)
-    otherwise = "No players were active in this period."
-    whole, by_value = (day_rates(money, split, "income", "players", "money") for split in (None, by))
-    if not whole:
-        return [Claim(kind="ARPDAU", direction="unknown", unit="USD", text=otherwise)]
-    return [
-        level_claim(whole, "ARPDAU", "With purchases, a player's day is worth {rate}.", unit="USD"),
-        leader_claim(by_value, by, f"ARPDAU by {by}", "It is worth most in {name}, {rate}"),
-    ]

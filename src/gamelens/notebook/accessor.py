@@ -96,13 +96,16 @@ class Lens:
         """
         return changes.change(self._frame, before)
 
-    def claims(self) -> DataFrame:
+    def claims(self, *kinds: str) -> DataFrame:
         """Return what the result of an analysis says, with a row for each sentence (`analysis.claims.of`).
 
+        Args:
+            kinds: the kinds of claims to return, by default all.
+
         Raises:
-            BadQuery: the frame is no result of an analysis, or lacks rows or columns of it.
+            BadQuery: the frame is not a result of an analysis, lacks rows or columns of it, or has no claims of a kind.
         """
-        return claims.of(self._frame)
+        return claims.of(self._frame, kinds)
 
     def say(self, *kinds: str) -> Markdown:
         """Return what the result of an analysis says, as sentences in Markdown.

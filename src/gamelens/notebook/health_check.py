@@ -89,8 +89,7 @@ class HealthReport(msgspec.Struct, frozen=True):
     @property
     def headline(self) -> str:
         """The board in one sentence of plain text."""
-        found = claims.of(health.headline(self.board, self.levels))
-        return str(found.loc[found["kind"] == "health", "text"].iloc[0])
+        return str(claims.of(health.headline(self.board, self.levels), ["health"])["text"].iloc[0])
 
     def table(self, rows: DataFrame) -> DataFrame:
         """Return *rows* of the board as readable text, with a day column if they have several.

@@ -15,7 +15,6 @@ from gamelens.analysis.claims import KeyNumber
 from gamelens.analysis.claims.findings import findings_of
 from gamelens.analysis.claims.templates import judged_of
 from gamelens.analysis.claims.templates import spoken as claims_spoken
-from gamelens.errors import BadQuery
 from gamelens.notebook.labels import day, period_text, text_of
 from gamelens.receipts import Receipt
 
@@ -51,15 +50,11 @@ def spoken(result: DataFrame, kinds: Sequence[str] = ()) -> Markdown:
     """Return what *result* says of *kinds*, by default of all, as a paragraph or a list, and how it was judged.
 
     Raises:
-        BadQuery: it is no result of an analysis, or none of its claims is of that kind.
+        BadQuery: it is not a result of an analysis, or none of its claims is of that kind.
     """
     from IPython.display import Markdown
 
-    found = findings_of(result)
-    known = dict.fromkeys(finding.kind for finding in found)
-    if unknown := [kind for kind in kinds if kind not in known]:
-        raise BadQuery("kinds", unknown[0], "is no kind of claim of this result", [*known])
-    wanted = [finding for finding in found if not kinds or finding.kind in kinds]
+    wanted = findings_of(result, kinds)
     lines = claims_spoken(wanted, escape=escape_markdown) or ["The result has no rows, so it says nothing."]
     judged = " ".join(dict.fromkeys(filter(None, judged_of(wanted))))
     text = " ".join(lines) if len(lines) < _LIST_FROM else "\n".join(f"- {line}" for line in lines)

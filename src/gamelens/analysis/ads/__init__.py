@@ -3,20 +3,12 @@
 Never asks a service. Open `ad_revenue` first.
 """
 
-from gamelens.analysis.ads.ad_claims import (
+from gamelens.analysis.ads.ad_revenue import (
     CONCENTRATED,
     SPREAD,
-    concentration_claim,
-    earned_claim,
-    ecpm_advice,
-    ecpm_claims,
-    first_share,
-    largest_share,
-    unknown_networks,
-)
-from gamelens.analysis.ads.ad_revenue import (
     concentration,
     earnings,
+    empty_breaks,
     fill_rates,
     per_player,
     per_session,
@@ -24,36 +16,18 @@ from gamelens.analysis.ads.ad_revenue import (
 )
 from gamelens.analysis.ads.canonical_names import canonical_values, unlisted_names, with_canonical_names
 from gamelens.analysis.ads.ecpm_index import ecpm_index
-from gamelens.analysis.ads.rate_claims import (
-    click_claim,
-    empty_break_claims,
-    empty_break_worth,
-    fill_claim,
-    per_player_claims,
-)
 
 __all__ = [
     "CONCENTRATED",
     "SPREAD",
     "canonical_values",
-    "click_claim",
     "concentration",
-    "concentration_claim",
-    "earned_claim",
     "earnings",
-    "ecpm_advice",
-    "ecpm_claims",
     "ecpm_index",
-    "empty_break_claims",
-    "empty_break_worth",
-    "fill_claim",
+    "empty_breaks",
     "fill_rates",
-    "first_share",
-    "largest_share",
     "per_player",
-    "per_player_claims",
     "per_session",
-    "unknown_networks",
     "unlisted_names",
     "waterfall",
     "with_canonical_names",

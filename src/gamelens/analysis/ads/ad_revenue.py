@@ -9,15 +9,17 @@ is ads) for the waterfall. `decomposition` explains why ad revenue changed.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
 
 import pandas as pd
-from msgspec.structs import replace
+from msgspec import structs
 from pandas import DataFrame, Series
 
-from gamelens.analysis.ads.ad_claims import concentration_claim
-from gamelens.analysis.ads.canonical_names import RAW_COLUMNS, named_for
+from gamelens.analysis.ads.canonical_names import RAW_COLUMNS, UNKNOWN_REASON, named_for
+from gamelens.analysis.ads.day_rates import day_rates, read_leader, read_level
+from gamelens.analysis.claims.findings import Clause, Finding, direction_of, reads
+from gamelens.analysis.claims.leaders import LEAD
 from gamelens.analysis.tidy_frames import (
     column_of,
     display_values,
@@ -28,28 +30,102 @@ from gamelens.analysis.tidy_frames import (
     with_receipts_of,
 )
 from gamelens.analysis.tidy_frames.frame_requirements import FrameRequirements, requires
+from gamelens.receipts import Receipt
+
+CONCENTRATED: Final = 0.18
+"""HHI from which a market is concentrated.
+
+The merger guidelines of the United States (2023) say 1,800 of 10,000.
+"""
+SPREAD: Final = 0.10
+"""HHI below which a market is spread (the same guidelines: 1,000)."""
 
 By = str | Sequence[str] | None
 
 _REVENUE: Final = FrameRequirements(metrics=("ecpm",))
 _ACTIONS: Final = FrameRequirements(metrics=("event_count",), splits=("ad_action",))
+_CONCENTRATION: Final = (
+    *("dimension", "values", "hhi", "equal_to", "hhi_low", "hhi_high", "degree", "degree_low", "degree_high"),
+    *("largest", "largest_share", "unknown_share", "credited"),
+)
+_ACTION_COUNTS: Final = {
+    **{"request": "requested", "loaded": "loaded", "show": "shown"},
+    **{"failed_show": "failed", "clicked": "clicked"},
+}
+_DEGREES: Final = ("spread", "moderately concentrated", "concentrated")
+_PER_PLAYER: Final = (
+    ("user_unique", "user_unique"),
+    ("ad_impressions_count", "ad_impressions_count"),
+    ("ilrd_revenue", "sum"),
+)
+_FIRST: Final = 10
+_REASONS: Final = {"not reported": "not_reported", "undisclosed": "undisclosed"}
 
 
-@requires(frame=replace(_REVENUE, takes_rest=True))
+@requires(frame=structs.replace(_REVENUE, takes_rest=True))
 def earnings(frame: DataFrame, by: By = None) -> DataFrame:
     """Return impressions, ad revenue and eCPM for each value of *by*, highest revenue first.
 
     Null is a group of its own.
 
     Columns: *by* (category), impressions (Int64), ad_revenue (float64, USD), ecpm (float64, USD per 1000 impressions,
-    NA without impressions), revenue_share (float64, 0 to 1, of all rows), impression_share (float64, 0 to 1).
+    NA without impressions), revenue_share (float64, of what all rows earned: 0 to 1, below 0 where more was credited
+    than earned), impression_share (float64, 0 to 1). Claims: "ad revenue" of all rows; "ad revenue by" and "first ones"
+    for one dimension, "unknown networks" where *by* has network_unknown.
     """
     frame = named_for(frame, by)
     result = metric_sums(frame, by, impressions=("ilrd_revenue", "event_count"), ad_revenue=("ilrd_revenue", "sum"))
     result["ecpm"] = 1000 * ratio(result["ad_revenue"], result["impressions"])
     for share, part in (("revenue_share", "ad_revenue"), ("impression_share", "impressions")):
-        result[share] = ratio(result[part], Series(result[part].sum(), index=result.index))
+        result[share] = ratio(result[part], Series(result[part].clip(lower=0).sum(), index=result.index))
     return with_receipts_of(result.sort_values("ad_revenue", ascending=False, ignore_index=True), frame)
+
+
+@reads("ads.earnings")
+def _read_earnings(earned: DataFrame, by: str | list[str] | None) -> Iterator[Finding]:
+    """Say what was earned, who brings most of it, and how much has no network."""
+    total, keys = float(earned["ad_revenue"].sum()), [by] if isinstance(by, str) else by or []
+    if not earned["ad_revenue"].gt(0).any():
+        yield Finding(kind="ad revenue", case="nothing_earned", unit="USD")
+        return
+    interval = Receipt.of(earned.attrs).interval
+    numbers: dict[str, Any] = {"days": interval.length.days if interval else None}
+    yield Finding(kind="ad revenue", case="sum", size=total, unit="USD", judged="counted", numbers=numbers)
+    if UNKNOWN_REASON in keys:
+        yield _unknown_networks(earned)
+    if len(keys) != 1 or UNKNOWN_REASON in keys:
+        return
+    top, name = earned.iloc[0], display_values(earned[keys[0]]).iloc[0]
+    yield Finding(
+        kind="ad revenue by",
+        case="largest" if len(earned) > 1 else "alone",
+        subject={keys[0]: name},
+        direction="higher",
+        size=float(top["revenue_share"]),
+        unit="share",
+        judged="counted",
+        numbers={"by": keys[0], "values": int(earned[keys[0]].notna().sum()), "name": name, "ecpm": top["ecpm"]},
+    )
+    if len(earned) > _FIRST:
+        share = float(earned["revenue_share"].head(_FIRST).sum())
+        numbers = {"by": keys[0], "first": _FIRST}
+        yield Finding(kind="first ones", case="share", size=share, unit="share", judged="counted", numbers=numbers)
+
+
+def _unknown_networks(earned: DataFrame) -> Finding:
+    """Return the share of revenue without a network, by reason."""
+    unknown = earned[earned[UNKNOWN_REASON].notna()]
+    shares = unknown.groupby(unknown[UNKNOWN_REASON].astype(str), sort=False)["revenue_share"].sum()
+    shares = shares[shares > 0].sort_values(ascending=False)
+    reasons = [Clause(_REASONS[str(reason)], {"part": share}) for reason, share in shares.items()]
+    return Finding(
+        kind="unknown networks",
+        case="some" if len(reasons) else "none",
+        size=float(shares.sum()),
+        unit="share",
+        judged="counted",
+        numbers={"reasons": reasons, **{f"{_REASONS[str(reason)]}_share": share for reason, share in shares.items()}},
+    )
 
 
 @requires(
@@ -64,7 +140,10 @@ def per_player(frame: DataFrame, by: By = None) -> DataFrame:
     counts once for each day of activity.
 
     Columns: *by*, player_days (Int64), ads_shown (Int64), ad_revenue (float64, USD), impressions_per_dau (float64, ads
-    per player and day), ad_arpdau (float64, USD per player and day).
+    per player and day), ad_arpdau (float64, USD per player and day), each followed by its bounds (`ad_arpdau_low`,
+    `ad_arpdau_high`; 95 %, from the differences between days, NA below 7 days), lead, lead_low, lead_high (float64: of
+    the highest ad_arpdau, the multiple of the next one, NA in other rows). Claims: "ads per player" and "ad ARPDAU"
+    without *by*, "ad ARPDAU by" with it.
     """
     result = metric_sums(
         frame,
@@ -73,9 +152,23 @@ def per_player(frame: DataFrame, by: By = None) -> DataFrame:
         ads_shown=("ad_impressions_count", "ad_impressions_count"),
         ad_revenue=("ilrd_revenue", "sum"),
     )
-    result["impressions_per_dau"] = ratio(result["ads_shown"], result["player_days"])
-    result["ad_arpdau"] = ratio(result["ad_revenue"], result["player_days"])
-    return with_receipts_of(result, frame)
+    players, shown, money = (frame[column_of(frame, *metric)] for metric in _PER_PLAYER)
+    for rate, name, part in (("impressions_per_dau", "ads_shown", shown), ("ad_arpdau", "ad_revenue", money)):
+        days = day_rates(frame, by, part, players)
+        result[rate] = ratio(result[name], result["player_days"])
+        result[[f"{rate}_low", f"{rate}_high"]] = days[["low", "high"]]
+    return with_receipts_of(result.join(days[[*LEAD]]), frame)
+
+
+@reads("ads.per_player")
+def _read_per_player(result: DataFrame, by: str | list[str] | None) -> Iterator[Finding]:
+    """Say how many ads a player sees and what they bring, or in which value of *by* they bring most."""
+    if by is None:
+        yield read_level(result, "impressions_per_dau", kind="ads per player", unit="ads")
+        if result["player_days"].iloc[0] > 0:
+            yield read_level(result, "ad_arpdau", kind="ad ARPDAU", unit="USD")
+    elif isinstance(by, str):
+        yield read_leader(result, by, "ad_arpdau", kind="ad ARPDAU by", unit="USD")
 
 
 @requires(frame=FrameRequirements(metrics=("ad_impressions_count", "session_unique"), counts_players=True))
@@ -85,7 +178,9 @@ def per_session(frame: DataFrame, by: By = None) -> DataFrame:
     The frame holds ad_impressions_count and session_unique. A session that runs past midnight counts on both days, in
     the service's daily numbers and so in their sum.
 
-    Columns: *by*, sessions, ads_shown (Int64), impressions_per_session (float64, ads per session, NA without sessions).
+    Columns: *by*, sessions, ads_shown (Int64), impressions_per_session (float64, ads per session, NA without sessions),
+    impressions_per_session_low, impressions_per_session_high (float64, 95 %, from the differences between days, NA
+    below 7 days). Claims: "ads per session" without *by*.
     """
     result = metric_sums(
         frame,
@@ -93,8 +188,18 @@ def per_session(frame: DataFrame, by: By = None) -> DataFrame:
         sessions=("session_unique", "session_unique"),
         ads_shown=("ad_impressions_count", "ad_impressions_count"),
     )
-    result["impressions_per_session"] = ratio(result["ads_shown"], result["sessions"])
+    rate = "impressions_per_session"
+    result[rate] = ratio(result["ads_shown"], result["sessions"])
+    shown, sessions = (frame[column_of(frame, name, name)] for name in ("ad_impressions_count", "session_unique"))
+    result[[f"{rate}_low", f"{rate}_high"]] = day_rates(frame, by, shown, sessions)[["low", "high"]]
     return with_receipts_of(result, frame)
+
+
+@reads("ads.per_session")
+def _read_per_session(result: DataFrame, by: str | list[str] | None) -> Iterator[Finding]:
+    """Say how many ads a session has."""
+    if by is None:
+        yield read_level(result, "impressions_per_session", kind="ads per session", unit="ads")
 
 
 @requires(frame=_REVENUE)
@@ -106,9 +211,11 @@ def concentration(frame: DataFrame, by: str) -> DataFrame:
 
     Columns: dimension (str, what is counted), values (Int64, those with revenue), hhi (float64, 0 to 1: the sum of the
     squared revenue shares), equal_to (float64, 1 / hhi: the number of equal shares that would be as concentrated),
-    hhi_low, hhi_high (float64, if the unknown revenue belongs to many others, or all of it to the largest), largest
-    (str, `(unknown)` for null), largest_share, unknown_share (float64, 0 to 1), sentence (str, plain text: escape it
-    before it becomes HTML). Numbers but values are NA without revenue.
+    hhi_low, hhi_high (float64, if the unknown revenue belongs to many others, or all of it to the largest), degree,
+    degree_low, degree_high (str: "spread" below `SPREAD`, "concentrated" from `CONCENTRATED` on, "moderately
+    concentrated" between them), largest (str, `(unknown)` for null), largest_share, unknown_share (float64, 0 to 1, of
+    what was earned), credited (float64, USD: what values with less than no revenue were credited, which is left out).
+    Numbers but values are NA without revenue. Claims: "concentration".
     """
     by = RAW_COLUMNS.get(by, by)
     earned = earnings(frame, by)
@@ -122,14 +229,43 @@ def concentration(frame: DataFrame, by: str) -> DataFrame:
         "hhi_high": squares - most**2 + (most + unknown) ** 2,
         "largest_share": shares.max(),
         "unknown_share": unknown,
+        "credited": -float(earned["ad_revenue"].clip(upper=0).sum()),
     }
     largest = display_values(earned[by]).iloc[0] if len(shares) else None
-    row = {"dimension": by, "values": len(shares), "largest": largest}
-    result = DataFrame([row]).astype({"dimension": "str", "values": "Int64", "largest": "str"})
+    degrees = {name.replace("hhi", "degree"): _degree(numbers[name]) for name in ("hhi", "hhi_low", "hhi_high")}
+    texts = {"dimension": by, "largest": largest} | (degrees if len(shares) else dict.fromkeys(degrees))
+    result = DataFrame([texts | {"values": len(shares)}]).astype(dict.fromkeys(texts, "str") | {"values": "Int64"})
     result = result.assign(**{name: float(number) if len(shares) else float("nan") for name, number in numbers.items()})
     result["equal_to"] = 1 / result["hhi"]
-    result["sentence"] = concentration_claim(result).text
-    return with_receipts_of(result, frame)
+    return with_receipts_of(result[[*_CONCENTRATION]], frame)
+
+
+def _degree(hhi: float) -> str:
+    return _DEGREES[(hhi >= SPREAD) + (hhi >= CONCENTRATED)]
+
+
+@reads("ads.concentration")
+def _read_concentration(measured: DataFrame) -> Iterator[Finding]:
+    """Say how concentrated the revenue is; it is compared with `CONCENTRATED`."""
+    row: dict[Any, Any] = measured.iloc[0].to_dict()
+    if pd.isna(row["hhi"]):
+        yield Finding(kind="concentration", case="nothing_earned", unit="HHI")
+        return
+    row |= {"hhi_of_10000": 10_000 * row["hhi"]}
+    if row["degree_low"] == row["degree_high"]:
+        row |= {"degree_low": None, "degree_high": None}
+    yield Finding(
+        kind="concentration",
+        case="degree",
+        subject={row["dimension"]: row["largest"]},
+        direction=direction_of(row["hhi_low"], row["hhi_high"], neutral=CONCENTRATED),
+        size=row["hhi"],
+        low=row["hhi_low"],
+        high=row["hhi_high"],
+        unit="HHI",
+        judged="counted",
+        numbers={**row, "credited": row["credited"] or None},
+    )
 
 
 @requires(frame=_ACTIONS)
@@ -158,27 +294,110 @@ def fill_rates(frame: DataFrame, by: By = None) -> DataFrame:
 
     Columns: *by* (category), requested, loaded (NA where not every SDK reported its loads), shown, failed, clicked
     (Int64); fill_rate (loaded / requested, or shown / requested), show_rate (shown / loaded, NA without loads),
-    fail_rate (failed / (shown + failed)), click_rate (clicked / shown) (float64, 0 to 1).
+    fail_rate (failed / (shown + failed)), click_rate (clicked / shown) (float64, 0 to 1); fill_rate and click_rate are
+    followed by their bounds (`fill_rate_low`, ...; 95 %, from the differences between days, NA below 7 days); lead,
+    lead_low, lead_high (float64: of the highest fill_rate, the multiple of the next one, NA in other rows). Claims:
+    "clicks" without *by*, "fill rate" with it.
 
     Raises:
         BadQuery: the frame has no ad_action.
     """
     frame = named_for(frame, by)
-    count = column_of(frame, "event_count", "event_count")
-    result = _action_counts(frame, by, count)
+    events = _action_events(frame)
+    result = _action_counts(frame, by, events)
+    filled = _filled(frame, by, result, events)
     result["fill_rate"] = ratio(result["loaded"].fillna(result["shown"]), result["requested"])
+    fills = day_rates(frame, by, filled, events["requested"], counted="shares")
+    result[["fill_rate_low", "fill_rate_high"]] = fills[["low", "high"]]
     result["show_rate"] = ratio(result["shown"], result["loaded"])
     result["fail_rate"] = ratio(result["failed"], result["shown"] + result["failed"])
     result["click_rate"] = ratio(result["clicked"], result["shown"])
+    clicks = day_rates(frame, by, events["clicked"], events["shown"], counted="shares")
+    result[["click_rate_low", "click_rate_high"]] = clicks[["low", "high"]]
+    result = result.join(fills[[*LEAD]])
     return with_receipts_of(result.sort_values("requested", ascending=False, ignore_index=True), frame)
 
 
-def _action_counts(frame: DataFrame, by: By, count: str) -> DataFrame:
+@reads("ads.fill_rates")
+def _read_fill_rates(result: DataFrame, by: str | list[str] | None) -> Iterator[Finding]:
+    """Say how many of the shown ads were clicked, or which value of *by* fills most of its requests."""
+    if by is None:
+        yield read_level(result, "click_rate", kind="clicks", unit="share", shown=int(result["shown"].iloc[0]))
+    elif isinstance(by, str):
+        yield read_leader(result, by, "fill_rate", kind="fill rate", unit="share")
+
+
+@requires(frame=_ACTIONS, daily=_REVENUE)
+def empty_breaks(frame: DataFrame, by: By = None, *, daily: DataFrame | None = None) -> DataFrame:
+    """Return the ad breaks that stayed empty for each value of *by*, from event_count by ad_action.
+
+    An ad break is one that showed an ad or failed to show any.
+
+    Args:
+        frame: event_count by ad_action.
+        by: dimensions of the frame.
+        daily: the ad revenue of the same ads, for the worth of the empty breaks at its average eCPM. An ad that no
+            network offered may have paid less.
+
+    Columns: *by* (category), breaks, failed (Int64), fail_rate (float64, failed / breaks, NA without breaks),
+    fail_rate_low, fail_rate_high (float64, 95 %, from the differences between days, NA below 7 days), lead, lead_low,
+    lead_high (float64: of the highest fail_rate, the multiple of the next one, NA in other rows), worth (float64, USD,
+    NA without *daily*). Highest fail_rate first. Claims: "empty ad breaks" and their "worth" without *by*, "empty ad
+    breaks by" with it.
+    """
+    frame = named_for(frame, by)
+    events = _action_events(frame)
+    counts = _action_counts(frame, by, events)
+    result = counts.drop(columns=["requested", "loaded", "clicked", "shown", "failed"])
+    result["breaks"], result["failed"] = counts["shown"] + counts["failed"], counts["failed"]
+    result["fail_rate"] = ratio(result["failed"], result["breaks"])
+    days = day_rates(frame, by, events["failed"], events["shown"] + events["failed"], counted="shares")
+    result[["fail_rate_low", "fail_rate_high"]] = days[["low", "high"]]
+    price = float("nan") if daily is None else float(earnings(daily)["ecpm"].iloc[0])
+    result = result.join(days[[*LEAD]]).assign(worth=result["failed"].astype("float64") * price / 1000)
+    result = result.sort_values("fail_rate", ascending=False, ignore_index=True, kind="stable")
+    return with_receipts_of(result, *([frame] if daily is None else [frame, daily]))
+
+
+@reads("ads.empty_breaks")
+def _read_empty_breaks(result: DataFrame, by: str | list[str] | None) -> Iterator[Finding]:
+    """Say how many ad breaks stayed empty and what they were worth, or for which value of *by* most did."""
+    if isinstance(by, str) and (not len(result) or result["failed"].sum() > 0):
+        yield read_leader(result, by, "fail_rate", kind="empty ad breaks by", unit="share")
+    if by is not None:
+        return
+    row = result.iloc[0]
+    level = read_level(result, "fail_rate", kind="empty ad breaks", unit="share", breaks=int(row["breaks"]))
+    yield structs.replace(level, case="none") if level.size == 0 else level
+    if row["failed"] > 0 and not pd.isna(row["worth"]):
+        numbers = {"failed": int(row["failed"])}
+        yield Finding(
+            kind="worth of empty ad breaks",
+            case="worth",
+            size=row["worth"],
+            unit="USD",
+            judged="counted",
+            numbers=numbers,
+        )
+
+
+def _action_events(frame: DataFrame) -> dict[str, Series[Any]]:
+    """Return the events of each ad action in each row, by the name of its count."""
+    count, action = frame[column_of(frame, "event_count", "event_count")], frame["ad_action"].astype("object")
+    return {name: count.where(action == value, 0).astype("Int64") for value, name in _ACTION_COUNTS.items()}
+
+
+def _action_counts(frame: DataFrame, by: By, events: dict[str, Series[Any]]) -> DataFrame:
     """Return the number of events of each ad action for each value of *by*."""
-    names = {"request": "requested", "loaded": "loaded", "show": "shown", "failed_show": "failed", "clicked": "clicked"}
-    action = frame["ad_action"].astype("object")
-    split = {name: frame[count].where(action == value, 0).astype("Int64") for value, name in names.items()}
-    result = sum_over(frame[with_ids(frame, by)].assign(**split), by, split)
+    result = sum_over(frame[with_ids(frame, by)].assign(**events), by, events)
     # fewer loads than shows: some SDK of the group does not report loads
     result["loaded"] = result["loaded"].where((result["loaded"] > 0) & (result["loaded"] >= result["shown"]))
     return result
+
+
+def _filled(frame: DataFrame, by: By, counts: DataFrame, events: dict[str, Series[Any]]) -> Series[Any]:
+    """Return the requests that each row has filled: loads where the group of the row reports them, else shows."""
+    keys = with_ids(frame, by)
+    is_loaded = counts["loaded"].notna().to_numpy()
+    group = frame.groupby(keys, observed=True, dropna=False, sort=False).ngroup() if keys else Series(0, frame.index)
+    return events["loaded"].where(is_loaded[group.to_numpy()], events["shown"])

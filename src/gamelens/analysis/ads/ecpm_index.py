@@ -9,19 +9,23 @@ No player is in the data, so the uncertainty comes from the differences between 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import numpy as np
+from msgspec import structs
 from pandas import DataFrame, Series
 
 from gamelens.analysis.ads.canonical_names import named_for
+from gamelens.analysis.claims.findings import Direction, Finding, direction_of, reads
 from gamelens.analysis.over_days import day_numbers, over_days
 from gamelens.analysis.tidy_frames import column_of, ratio, sum_over, with_receipts_of
 from gamelens.analysis.tidy_frames.frame_requirements import FrameRequirements, requires
 from gamelens.errors import BadQuery
 
 WITHIN: Final = ("game", "country_code", "format")
+COMPARABLE: Final = 0.5
+"""Share of a network's impressions that must be comparable before it is advised to test it."""
 
 
 @requires(frame=FrameRequirements(metrics=("ecpm",), every=("day",)))
@@ -40,10 +44,12 @@ def ecpm_index(
         within: what must be equal, beside the day. A game that one network has to itself compares nothing.
         confidence: of all intervals together.
 
-    Columns: *by* (category, null left out), impressions (Int64), ad_revenue (float64, USD), ecpm (float64, USD per 1000
-    impressions), comparable_share (float64, 0 to 1: the impressions in cells where others have some too), index
-    (float64, 1.1 is 10 % more than the others like for like, NA if nothing is comparable), low, high (float64, NA with
-    fewer than `over_days.FEWEST_DAYS` days), days (Int64, with comparable impressions). Highest index first.
+    Columns: *by* (category, null left out), impressions (Int64), impression_share (float64, 0 to 1, of these rows),
+    ad_revenue (float64, USD), ecpm (float64, USD per 1000 impressions), comparable_share (float64, 0 to 1: the
+    impressions in cells where others have some too), index (float64, 1.1 is 10 % more than the others like for like, NA
+    if nothing is comparable), low, high (float64, NA with fewer than `over_days.FEWEST_DAYS` days), days (Int64, with
+    comparable impressions). Highest index first. Claims: "ecpm", one a row, and "advice on ecpm": which one to test
+    with more impressions, if one surely pays more and can be compared for half of its impressions.
 
     Raises:
         BadQuery: a column is missing.
@@ -57,11 +63,53 @@ def ecpm_index(
     count, money = column_of(frame, "ilrd_revenue", "event_count"), column_of(frame, "ilrd_revenue", "sum")
     named = frame[frame[by].notna()]
     result = sum_over(named, by, [count, money]).rename(columns={count: "impressions", money: "ad_revenue"})
+    total = Series(result["impressions"].sum(), index=result.index)
+    result.insert(2, "impression_share", ratio(result["impressions"], total))
     result["ecpm"] = 1000 * ratio(result["ad_revenue"], result["impressions"])
     days = _cells(named, by, keys, count, money).groupby([by, "timestamp"], observed=True).sum()
     result = result.join(_compared(days, result[by], confidence))
     result = result.astype({"days": "Int64"} | dict.fromkeys(("comparable_share", "index", "low", "high"), "float64"))
     return with_receipts_of(result.sort_values("index", ascending=False, na_position="last", ignore_index=True), frame)
+
+
+@reads("ads.ecpm_index")
+def _read_index(index: DataFrame, by: str, within: list[str]) -> Iterator[Finding]:
+    """Say of each value of *by* how it pays like for like, and which to test with more impressions."""
+    cell = [{"country_code": "country", "ad_format": "format"}.get(name, name) for name in [*within, "day"]]
+    yield from (_index_finding(row, by, cell) for row in index.to_dict("records"))
+    known = index[(index["comparable_share"] >= COMPARABLE) & index["low"].notna()]
+    better = known[known["low"] > 1]
+    numbers: dict[str, Any] = {"by": by, "values": len(known)}
+    if not len(better):
+        case = "none_better" if len(known) else "not_comparable"
+        direction: Direction = "no clear difference" if len(known) else "unknown"
+        yield Finding(kind="advice on ecpm", case=case, direction=direction, unit="ratio", numbers=numbers)
+        return
+    row = better.sort_values("low", ascending=False).iloc[0].to_dict()
+    yield structs.replace(
+        _index_finding(row, by, cell),
+        kind="advice on ecpm",
+        case="test",
+        numbers=numbers | {"name": str(row[by]), "impression_share": row["impression_share"]},
+    )
+
+
+def _index_finding(row: dict[Any, Any], by: str, cell: list[str]) -> Finding:
+    """Return the finding about one row."""
+    direction = direction_of(row["low"], row["high"], neutral=1.0)
+    names = ("comparable_share", "days")
+    return Finding(
+        kind="ecpm",
+        case=direction.replace(" ", "_"),
+        subject={by: str(row[by])},
+        direction=direction,
+        size=row["index"],
+        low=row["low"],
+        high=row["high"],
+        unit="ratio",
+        judged="days",
+        numbers={"name": str(row[by]), "by": by, "cell": cell, **{name: row[name] for name in names}},
+    )
 
 
 def _cells(named: DataFrame, by: str, keys: list[str], count: str, money: str) -> DataFrame:

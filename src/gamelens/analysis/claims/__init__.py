@@ -4,9 +4,8 @@
 `findings` first.
 """
 
-from gamelens.analysis.claims.claim import Claim, clear_claims, paragraph, sentences
 from gamelens.analysis.claims.claims_frame import of
 from gamelens.analysis.claims.findings import Direction, direction_of
 from gamelens.analysis.claims.key_numbers import KeyNumber
 
-__all__ = ["Claim", "Direction", "KeyNumber", "clear_claims", "direction_of", "of", "paragraph", "sentences"]
+__all__ = ["Direction", "KeyNumber", "direction_of", "of"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final, get_args
 
 import pandas as pd
@@ -14,11 +15,11 @@ from gamelens.analysis.tidy_frames import with_receipts_of
 _COLUMNS: Final = ("kind", "case", "subject", "direction", "size", "low", "high", "unit", "how_judged", "text")
 
 
-def of(result: DataFrame) -> DataFrame:
+def of(result: DataFrame, kinds: Sequence[str] = ()) -> DataFrame:
     """Return what *result* says, with a row for each sentence.
 
-    *result* is the frame of an analysis. `result.lens.claims()` is the same, and `result.lens.say()` shows the
-    sentences.
+    *result* is the frame of an analysis, *kinds* are those of the claims to return, by default all.
+    `result.lens.claims()` is the same, and `result.lens.say()` shows the sentences.
 
     Columns: kind (text: the question, such as "price"), case (text: which of its sentences), subject (text: the segment
     it is about, "" for the whole), direction (category: higher, lower, no clear difference, unknown), size, low, high
@@ -26,9 +27,10 @@ def of(result: DataFrame) -> DataFrame:
     then every number and name that the sentence uses, as the result has it; NA in the rows of other sentences.
 
     Raises:
-        BadQuery: it is no result of an analysis, or rows or columns were taken from it that its sentences need.
+        BadQuery: it is not a result of an analysis, rows or columns were taken from it that its sentences need, or it
+            has no claims of a kind.
     """
-    findings = findings_of(result)
+    findings = findings_of(result, kinds)
     texts, judged = sentences_of(findings), judged_of(findings)
     rows = [_row(*three) for three in zip(findings, judged, texts, strict=True)]
     frame = DataFrame(rows, columns=[*dict.fromkeys([*_COLUMNS, *(name for row in rows for name in row)])])

@@ -111,11 +111,11 @@ def analyses() -> list[str]:
     return sorted(_READERS)
 
 
-def findings_of(result: DataFrame) -> list[Finding]:
-    """Return what *result* says, in the order of its sentences.
+def findings_of(result: DataFrame, kinds: Sequence[str] = ()) -> list[Finding]:
+    """Return what *result* says of *kinds*, by default of all, in the order of its sentences.
 
     Raises:
-        BadQuery: it is no result of an analysis, or no longer what the analysis returned.
+        BadQuery: it is not a result of an analysis, no longer what the analysis returned, or says nothing of a kind.
     """
     record = ResultRecord.of(result.attrs)
     if record is None:
@@ -128,7 +128,11 @@ def findings_of(result: DataFrame) -> list[Finding]:
     if not row_by_row and len(result) != record.rows:
         rule = f"are left of the result of {record.name}, whose claims are about all of them"
         raise BadQuery("frame", f"{len(result):,} of {record.rows:,} rows", rule)
-    return [*reader(result, **{name: record.arguments[name] for name in names if name in record.arguments})]
+    found = [*reader(result, **{name: record.arguments[name] for name in names if name in record.arguments})]
+    known = dict.fromkeys(finding.kind for finding in found)
+    if unknown := [kind for kind in kinds if kind not in known]:
+        raise BadQuery("kinds", unknown[0], "is not a kind of claim of this result", [*known])
+    return [finding for finding in found if not kinds or finding.kind in kinds]
 
 
 def direction_of(low: float, high: float, *, neutral: float = 0.0) -> Direction:

@@ -6,9 +6,9 @@ import math
 
 import msgspec
 import pandas as pd
+from pandas import DataFrame
 
 from gamelens._scales import NumberKind
-from gamelens.analysis.claims.claim import Claim
 
 
 class KeyNumber(msgspec.Struct, frozen=True):
@@ -33,9 +33,10 @@ class KeyNumber(msgspec.Struct, frozen=True):
     change_high: float = math.nan
 
     @classmethod
-    def of(cls, claim: Claim, name: str, kind: NumberKind = "number") -> KeyNumber:
-        """Return the level that *claim* states, with its interval."""
-        return cls(name, claim.size, kind, claim.low, claim.high)
+    def measured(cls, name: str, result: DataFrame, column: str, kind: NumberKind = "number") -> KeyNumber:
+        """Return the number in the first row of *result*, with the bounds in `column_low` and `column_high`."""
+        value, low, high = result[[column, f"{column}_low", f"{column}_high"]].astype("float64").iloc[0]
+        return cls(name, value, kind, low, high)
 
     @classmethod
     def compared(cls, name: str, value: float, before: float, kind: NumberKind = "number") -> KeyNumber:

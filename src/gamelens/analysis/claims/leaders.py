@@ -2,22 +2,38 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
 from pandas import DataFrame
 
-from gamelens.analysis.claims.findings import Finding, direction_of
+from gamelens.analysis.claims.findings import Finding, Judgement, direction_of
 from gamelens.analysis.significance import difference_of
 from gamelens.analysis.tidy_frames import display_values
 
+LEAD = ("lead", "lead_low", "lead_high")
+"""Columns of a result with the largest value as a multiple of the next one, and its interval."""
 
-def leader(rows: DataFrame, by: str | None, value: str, *, kind: str, unit: str, numbers: Mapping[str, Any]) -> Finding:
+
+def leader(
+    rows: DataFrame,
+    by: str | None,
+    value: str,
+    *,
+    kind: str,
+    unit: str,
+    numbers: Mapping[str, Any],
+    judged: Judgement = "model",
+) -> Finding:
     """Return what *rows*, one for each value of *by* with low and high, say about the largest *value*.
 
-    Cases: "higher" and "no_clear_difference" by the interval of its difference from the next one, whose groups are
-    independent of each other, "unknown" without that interval, "alone" for one value, "of_all" without *by*, and
-    "not_known" without rows. Numbers: those given, name, value, value_low, value_high, next, next_value.
+    It is compared with the next one by the columns `LEAD`, if they are there, else by the difference of both, whose
+    groups are independent of each other.
+
+    Cases: "higher" and "no_clear_difference" by the interval of the comparison, "unknown" without one, "alone" for one
+    value, "of_all" without *by*, and "not_known" without rows. Numbers: those given, name, value, value_low,
+    value_high, next, next_value.
     """
     if not len(rows):
         return Finding(kind=kind, case="not_known", unit=unit, numbers=numbers)
@@ -28,10 +44,13 @@ def leader(rows: DataFrame, by: str | None, value: str, *, kind: str, unit: str,
     subject = {by: names[0]} if by else {}
     if not others:
         return Finding(
-            kind=kind, case="alone" if by else "of_all", subject=subject, unit=unit, judged="model", numbers=numbers
+            kind=kind, case="alone" if by else "of_all", subject=subject, unit=unit, judged=judged, numbers=numbers
         )
-    size, low, high = difference_of(tuple(best), tuple(others[0]))
-    direction = direction_of(low, high)
+    if is_multiple := LEAD[0] in ordered:
+        size, low, high = ordered[[*LEAD]].astype("float64").iloc[0]
+    else:
+        size, low, high = difference_of(tuple(best), tuple(others[0]))
+    direction = direction_of(low, high, neutral=1.0 if is_multiple else 0.0)
     return Finding(
         kind=kind,
         case=direction.replace(" ", "_"),
@@ -40,7 +59,7 @@ def leader(rows: DataFrame, by: str | None, value: str, *, kind: str, unit: str,
         size=size,
         low=low,
         high=high,
-        unit=unit,
-        judged="model",
+        unit="ratio" if is_multiple else unit,
+        judged="counted" if is_multiple and math.isnan(low) else judged,
         numbers={**numbers, "next": names[1], "next_value": others[0][0]},
     )

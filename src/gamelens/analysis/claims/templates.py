@@ -133,7 +133,9 @@ def spoken(findings: Sequence[Finding], *, escape: Callable[[str], str] = str) -
             lines += [text for _, text in own]
             continue
         case = OTHERS if clear else NONE if any(it.direction != "unknown" for it, _ in own) else NONE_KNOWN
-        rest = Finding(kind=kind, case=case, numbers={"others": len(own) - len(clear)})
+        first, *more = (finding.numbers for finding, _ in own)
+        shared = {name: value for name, value in first.items() if all(it.get(name) is value for it in more)}
+        rest = Finding(kind=kind, case=case, numbers=shared | {"others": len(own) - len(clear)})
         lines += clear + (sentences_of([rest]) if len(clear) < len(own) else [])
     return [*dict.fromkeys(lines)]
 

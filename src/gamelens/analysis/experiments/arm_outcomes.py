@@ -14,9 +14,17 @@ from typing import Any, Final, Literal
 import pandas as pd
 from pandas import DataFrame, Series
 
+from gamelens.analysis.claims.findings import Finding, reads
 from gamelens.analysis.retention.retention_rates import is_retention_frame
-from gamelens.analysis.tidy_frames import column_of, dimension_columns, queried_metrics, sum_over, with_receipts_of
-from gamelens.analysis.tidy_frames.frame_requirements import FrameRequirements, requires
+from gamelens.analysis.tidy_frames import (
+    column_of,
+    dimension_columns,
+    queried_metrics,
+    ratio,
+    sum_over,
+    with_receipts_of,
+)
+from gamelens.analysis.tidy_frames.frame_requirements import FrameRequirements, requires, result_of
 from gamelens.catalog import Quotient, find_metric
 from gamelens.errors import BadQuery
 
@@ -32,6 +40,7 @@ OTHERS: Final = "the others"
 PERIOD: Final = "period"
 """Column of the arms `before` and `after`."""
 
+_PER_PLAYER: Final = result_of("experiments.per_new_player(installs, frame)", "players")
 _CONVERSION: Final = "converting_users"
 _NUMBERS: Final = ("players", "amount")
 
@@ -71,6 +80,36 @@ def per_new_player(installs: DataFrame, outcome: DataFrame, *, metric: str = "re
     result[MEASURE] = "conversion" if is_conversion else f"{metric} per player"
     types = dict.fromkeys([*dimensions, MEASURE], "category") | {name: "Int64" if is_conversion else "float64"}
     return with_receipts_of(result[[*keys, MEASURE, "players", name]].astype(types), installs, outcome)
+
+
+@requires(conversions=_PER_PLAYER, money=_PER_PLAYER)
+def payers(conversions: DataFrame, money: DataFrame) -> DataFrame:
+    """Return in one row how many players have paid, and how much, of two frames of `per_new_player`.
+
+    It is counted for these players: arms are compared by `experiments.compare`.
+
+    Columns: players, payers (Int64), payer_share (float64, 0 to 1, NA without players), money (float64, USD). Claims:
+    "payers".
+    """
+    counts = {"players": conversions["players"].sum(), "payers": conversions["successes"].sum()}
+    result = DataFrame([counts]).astype("Int64")
+    result["payer_share"] = ratio(result["payers"], result["players"])
+    return with_receipts_of(result.assign(money=float(money["money"].sum())), conversions, money)
+
+
+@reads("experiments.payers")
+def _read_payers(result: DataFrame) -> Iterator[Finding]:
+    """Say how many players the revenue rests on."""
+    row = result.iloc[0]
+    share = float(row["payers"] / row["players"]) if row["players"] else float("nan")
+    yield Finding(
+        kind="payers",
+        case="paid" if row["payers"] else "nobody" if not row["players"] else "none",
+        size=share,
+        unit="share",
+        judged="counted" if row["players"] else None,
+        numbers={name: row[name] for name in ("players", "payers", "money")},
+    )
 
 
 def outcomes_of(

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
 import pandas as pd
-from pandas import DataFrame
+from pandas import DataFrame, Series
 
+from gamelens.analysis.claims.findings import Clause, Direction, Finding, Judgement, direction_of, reads
 from gamelens.analysis.experiments.arm_outcomes import MEASURE, VARIANT, groups, key_columns, outcomes_of
 from gamelens.analysis.experiments.arm_pairs import ArmPair, arm_pairs
-from gamelens.analysis.significance import always_valid_half_width, holm
+from gamelens.analysis.significance import LEVEL, always_valid_half_width, holm
 from gamelens.analysis.tidy_frames import with_receipts_of
 from gamelens.analysis.tidy_frames.frame_requirements import ANY, requires
 from gamelens.errors import BadQuery
@@ -46,8 +47,10 @@ def compare(
 
     Arms are compared within install day (`ArmPair.estimate`), which a changing split does not bias. Arms that share too
     few days are compared between days: then all that changed meanwhile is in the difference, `design` says so, and both
-    arms need 7 install days. low and high are right for one look at a planned end. always_low and always_high hold the
-    true difference on every day of the test at once (a mixture of sequential tests), so they may be read each morning.
+    arms need 7 install days. low and high are right for one look at a planned end; those of rows with p_adjusted below
+    0.05 are corrected for having been selected (Benjamini and Yekutieli 2005). always_low and always_high hold all true
+    differences of the frame on every day of the test at once (a mixture of sequential tests, corrected for the number
+    of rows by Bonferroni), so they may be read each morning.
 
     Args:
         frames: of `Client.retention`, of `per_new_player`, of a query for a ratio, or with the columns measure,
@@ -65,7 +68,7 @@ def compare(
     ("within days", "between days", "in total") (category), days, control_days, players, control_players (Int64, those
     compared), value, control_value (float64; within days, of equally large days), difference, low, high, always_low,
     always_high (float64, NA without an interval), relative (float64, of the control's value, NA where that is 0),
-    p_value, p_adjusted (float64, 0 to 1, corrected for all rows by Holm's method).
+    p_value, p_adjusted (float64, 0 to 1, corrected for all rows by Holm's method). Claims: "difference", one a row.
 
     Raises:
         BadQuery: *control* has no players; a frame or an argument is not as described; a number is unknown.
@@ -73,10 +76,63 @@ def compare(
     outcomes, name = outcomes_of(frames, arm=arm, by=by, since=since)
     pairs = arm_pairs(outcomes, arm=name, control=control, within_days=within_days)
     texts = [*key_columns(outcomes, name), name, "control", "unit", "design"]
-    result = DataFrame([_row(pair, confidence) for pair in pairs], columns=[*texts, *_COUNTS, *_NUMBERS])
+    rows = [_row(pair, confidence, looks=len(pairs)) for pair in pairs]
+    adjusted = holm(Series([row["p_value"] for row in rows], dtype="float64"))
+    selected = np.flatnonzero(adjusted < LEVEL)
+    level = 1 - (1 - confidence) * len(selected) / max(1, adjusted.notna().sum())
+    for place in selected:
+        rows[place] |= dict(zip(("low", "high"), pairs[place].estimate(level)[2:4], strict=True))
+    result = DataFrame(rows, columns=[*texts, *_COUNTS, *_NUMBERS])
     types: dict[str, Any] = dict.fromkeys(_COUNTS, "Int64") | dict.fromkeys(_NUMBERS, "float64")
     result = result.astype(types | {text: pd.CategoricalDtype([*result[text].dropna().unique()]) for text in texts})
-    return with_receipts_of(result.assign(p_adjusted=holm(result["p_value"])), *frames)
+    return with_receipts_of(result.assign(p_adjusted=adjusted), *frames)
+
+
+@reads("experiments.compare", row_by_row=True)
+def _read_differences(compared: DataFrame) -> Iterator[Finding]:
+    """Say of each row how the arm differs; it is clear if it stays so after the correction for all rows."""
+    keys = [*compared.columns][: [*compared.columns].index("control")]
+    for row in compared.to_dict("records"):
+        side = direction_of(row["low"], row["high"])
+        is_clear = row["p_adjusted"] < LEVEL or side == "unknown"
+        direction: Direction = side if is_clear else "no clear difference"
+        case = "among_many" if not is_clear and side != direction else direction.replace(" ", "_")
+        yield comparison_finding(row, keys, kind="difference", case=case, direction=direction)
+
+
+def comparison_finding(
+    row: Mapping[Any, Any],
+    keys: Sequence[str],
+    *,
+    kind: str,
+    case: str,
+    direction: Direction,
+    bounds: tuple[str, str] = ("low", "high"),
+    numbers: Mapping[str, Any] | None = None,
+) -> Finding:
+    """Return the finding about one row of `compare`, whose arm is named by *keys*."""
+    names = [str(row[key]) for key in reversed(keys) if key != MEASURE and pd.notna(row[key])]
+    judged: Judgement = "players" if row["design"] != "between days" else "days"
+    own = {
+        "measure": str(row[MEASURE]),
+        "name": names[0] + (f" ({', '.join(names[1:])})" if names[1:] else ""),
+        "control": str(row["control"]),
+        "arms": keys[-1],
+        "between": [Clause("between")] if row["design"] == "between days" else [],
+        **{name: row[name] for name in ("value", "control_value")},
+    }
+    return Finding(
+        kind=kind,
+        case=case,
+        subject={key: str(row[key]) for key in keys if key != MEASURE and pd.notna(row[key])},
+        direction=direction,
+        size=row["difference"],
+        low=row[bounds[0]],
+        high=row[bounds[1]],
+        unit={"share": "share", "money": "USD"}.get(row["unit"], "number"),
+        judged=None if pd.isna(row["low"]) else judged,
+        numbers={**own, **(numbers or {})},
+    )
 
 
 @requires(frames=ANY)
@@ -96,7 +152,9 @@ def probability_best(
 
     Columns: ab_id, *by* (category, if there), measure, the arm (category), players (Int64), value (float64), low, high
     (float64, the middle 95 % of the posterior), chance_best (float64, 0 to 1), expected_loss (float64, the share lost
-    on average by choosing this arm although another is better).
+    on average by choosing this arm although another is better), sure_from (float64: the chance from which on an arm is
+    called the best: 97.5 %, which for two arms is a two-sided test at 5 %, corrected for all measures). Claims: "best",
+    the likeliest arm of each measure.
 
     Raises:
         BadQuery: a number is unknown; a measure is not a share of players; no install day has players of all arms.
@@ -111,18 +169,40 @@ def probability_best(
         chances = _chances(_standardised(rows, arm), rng, draws, prior)
         names = rows.drop_duplicates(arm)[keys].reset_index(drop=True)
         blocks.append(pd.concat([names, chances], axis=1))
-    numbers = ("value", "low", "high", "chance_best", "expected_loss")
+    numbers = ("value", "low", "high", "chance_best", "expected_loss", "sure_from")
     empty = DataFrame(columns=[*keys, "players", *numbers])
-    result = pd.concat(blocks, ignore_index=True) if blocks else empty
+    result = pd.concat(blocks, ignore_index=True).assign(sure_from=1 - LEVEL / 2 / len(blocks)) if blocks else empty
     types = dict.fromkeys(keys, "category") | {"players": "Int64"} | dict.fromkeys(numbers, "float64")
     return with_receipts_of(result[[*keys, "players", *numbers]].astype(types), *frames)
 
 
-def _row(pair: ArmPair, confidence: float) -> dict[str, Any]:
-    """Return the row of `compare` for one pair."""
+@reads("experiments.probability_best", row_by_row=True)
+def _read_best(chances: DataFrame, arm: str) -> Iterator[Finding]:
+    """Say which arm of each measure is the likeliest best, and whether that is sure."""
+    keys = [*chances.columns][: [*chances.columns].index(arm) + 1]
+    known = chances[chances["chance_best"].notna()].sort_values("chance_best", ascending=False, kind="stable")
+    best = known.drop_duplicates(keys[:-1]).sort_index()
+    for row in best.to_dict("records"):
+        others = [str(row[key]) for key in keys if key not in (MEASURE, arm) and pd.notna(row[key])]
+        is_sure = row["chance_best"] >= row["sure_from"]
+        numbers = {"measure": row[MEASURE], "name": str(row[arm]), "of": others}
+        yield Finding(
+            kind="best",
+            case="sure" if is_sure else "likeliest",
+            subject={key: str(row[key]) for key in keys if key != MEASURE and pd.notna(row[key])},
+            direction="higher" if is_sure else "no clear difference",
+            size=row["chance_best"],
+            unit="share",
+            judged="players",
+            numbers=numbers | {name: row[name] for name in ("expected_loss", "sure_from")},
+        )
+
+
+def _row(pair: ArmPair, confidence: float, *, looks: int) -> dict[str, Any]:
+    """Return the row of `compare` for one pair of so many as *looks*."""
     found = pair.estimate(confidence)
     difference, scale = found.value - found.control_value, TYPICAL_LIFT * (found.value + found.control_value) / 2
-    half = always_valid_half_width(found.error, scale, confidence=confidence)
+    half = always_valid_half_width(found.error, scale, confidence=1 - (1 - confidence) / looks)
     bound = 1.0 if pair.unit == "share" else np.inf
     is_timed = pair.design != "in total"
     return pair.keys | {

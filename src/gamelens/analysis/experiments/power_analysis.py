@@ -5,7 +5,7 @@ The formulas are statsmodels' for the test of two shares, whose variance is pool
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from math import ceil
 from typing import Any, Final
 
@@ -13,7 +13,8 @@ import numpy as np
 import pandas as pd
 from pandas import DataFrame
 
-from gamelens.analysis.experiments.arm_outcomes import VARIANT, key_columns, outcomes_of
+from gamelens.analysis.claims.findings import Finding, reads
+from gamelens.analysis.experiments.arm_outcomes import MEASURE, VARIANT, key_columns, outcomes_of
 from gamelens.analysis.experiments.arm_pairs import ArmPair, arm_pairs
 from gamelens.analysis.tidy_frames import with_receipts_of
 from gamelens.analysis.tidy_frames.frame_requirements import ANY, requires
@@ -30,7 +31,8 @@ _COUNTS: Final = (
     "control_players_needed",
     "days_needed",
 )
-_SHARES: Final = ("control_value", "minimal_effect", "minimal_lift", "quarter_lift")
+_SHARES: Final = ("control_value", "minimal_effect", "minimal_lift", "quarter_lift", "lift")
+_MOST_DAYS: Final = 365
 
 
 def power(control: float, treated: float, players: float, control_players: float, *, confidence: float = 0.95) -> float:
@@ -117,8 +119,9 @@ def detectable_effects(
     comparisons (Int64), control_value (float64, share), minimal_effect (float64, share), minimal_lift (float64, of the
     control's value), players_needed, control_players_needed (Int64, for a relative *lift* at this split, NA if the
     control's share is 0 or the lifted one is 1 or more), days_needed (Int64, install days at the present pace, from the
-    first on), quarter_lift (float64, the minimal lift after 91 install days), last_day (datetime64[us, UTC]),
-    is_running (boolean: no other arm of the measure has later install days).
+    first on), quarter_lift (float64, the minimal lift after 91 install days), lift (float64, as given), last_day
+    (datetime64[us, UTC]), is_running (boolean: no other arm of the measure has later install days). Claims: "reach",
+    one a row.
 
     Raises:
         BadQuery: *control* has no players; a frame or an argument is not as described; a number is unknown.
@@ -128,11 +131,38 @@ def detectable_effects(
     level = 1 - (1 - confidence) / max(len(pairs), 1)
     keys = [*key_columns(outcomes, name), name]
     columns = [*keys, *_COUNTS[:3], *_SHARES[:3], *_COUNTS[3:], *_SHARES[3:], "last_day", "is_running"]
-    rows = [_reach(pair, lift, chance, level) | {"comparisons": len(pairs)} for pair in pairs if pair.is_counted]
+    more = {"comparisons": len(pairs), "lift": lift}
+    rows = [_reach(pair, lift, chance, level) | more for pair in pairs if pair.is_counted]
     types: dict[str, Any] = dict.fromkeys(keys, "category") | dict.fromkeys(_COUNTS, "Int64")
     types |= dict.fromkeys(_SHARES, "float64") | {"last_day": "datetime64[us, UTC]", "is_running": "boolean"}
     result = DataFrame(rows, columns=columns)
     return with_receipts_of(result.assign(last_day=pd.to_datetime(result["last_day"], utc=True)).astype(types), *frames)
+
+
+@reads("experiments.detectable_effects", row_by_row=True)
+def _read_reach(reach: DataFrame) -> Iterator[Finding]:
+    """Say of each comparison what its players can show, and how long a lift takes."""
+    keys = [*reach.columns][: [*reach.columns].index("players")]
+    for row in reach.to_dict("records"):
+        names = [str(row[key]) for key in reversed(keys) if key != MEASURE and pd.notna(row[key])]
+        needed = None if pd.isna(row["days_needed"]) else int(row["days_needed"])
+        is_long = needed is not None and needed > _MOST_DAYS
+        yield Finding(
+            kind="reach",
+            case="blind" if pd.isna(row["minimal_lift"]) else "shows",
+            subject={key: str(row[key]) for key in keys if key != MEASURE and pd.notna(row[key])},
+            size=row["minimal_lift"],
+            unit="ratio",
+            judged="planned",
+            numbers={
+                "measure": str(row[MEASURE]),
+                "name": names[0] + (f" ({', '.join(names[1:])})" if names[1:] else ""),
+                "quarter_lift": row["quarter_lift"],
+                "lift": row["lift"],
+                "days_needed": None if is_long else needed,
+                "most_days": _MOST_DAYS if is_long else None,
+            },
+        )
 
 
 def _reach(pair: ArmPair, lift: float, chance: float, level: float) -> dict[str, Any]:

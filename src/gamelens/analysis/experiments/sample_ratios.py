@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
 import pandas as pd
 from pandas import DataFrame, Series
 
+from gamelens.analysis.claims.findings import Direction, Finding, reads
 from gamelens.analysis.experiments.arm_outcomes import EXPERIMENT, VARIANT, groups
 from gamelens.analysis.tidy_frames import column_of, ratio, sum_over, with_ids, with_receipts_of
 from gamelens.analysis.tidy_frames.frame_requirements import ANY, FrameRequirements, requires
@@ -16,6 +17,7 @@ from gamelens.errors import BadQuery
 
 SUSPECT: Final = 0.001
 """P-value of the split below which no result of the experiment can be trusted."""
+_TESTS: Final = ("p_value", "p_days", "p_worst_day")
 _DAY: Final = "datetime64[us, UTC]"
 _FEWEST: Final = 5.0
 """Expected players that the smallest arm needs on a day.
@@ -30,7 +32,7 @@ def arms(installs: DataFrame) -> DataFrame:
 
     Players of no experiment are left out. Largest experiment first, its arms by name.
 
-    Columns: ab_id, ab_variant_id (category), players (Int64).
+    Columns: ab_id, ab_variant_id (category), players (Int64). Claims: "experiments".
     """
     count = column_of(installs, "new_users", "new_users")
     known = installs[installs[EXPERIMENT].notna() & installs[VARIANT].notna()]
@@ -63,65 +65,149 @@ def newest_arms(frame: DataFrame, arm: str, by: str | None = None, *, most: int 
     return with_receipts_of(rows.astype(dict.fromkeys([*keys, arm], "category")), frame)
 
 
+@reads("experiments.arms")
+def _read_arms(sizes: DataFrame) -> Iterator[Finding]:
+    """Say how many experiments and new players there are."""
+    names, total = [*dict.fromkeys(sizes[EXPERIMENT].astype(str))], int(sizes["players"].sum())
+    yield Finding(
+        kind="experiments",
+        case="some" if total else "none",
+        size=float(total),
+        unit="players",
+        judged="counted" if total else None,
+        numbers={"experiments": len(names), "names": names},
+    )
+
+
 @requires(installs=ANY, expected=ANY)
-def sample_ratio(installs: DataFrame, expected: Mapping[str, float] | DataFrame | None = None) -> DataFrame:
+def sample_ratio(
+    installs: DataFrame,
+    expected: Mapping[str, float] | DataFrame | None = None,
+    *,
+    by: str | Sequence[str] | None = None,
+) -> DataFrame:
     """Compare the split of players with the *expected* weights, in total and day by day.
 
-    The tests are Pearson's. *installs* is new_users by day and variant, or the frame of `arms`, which has no days.
-    Without *expected* the arms should be equally large. A planned ramp is a frame of weight by timestamp and
-    ab_variant_id. With *expected* there must be one experiment, and a variant without players gets a row too. A suspect
-    split means that players were lost on the way to one arm, so the players left differ in more than number, and no
-    result can be trusted.
+    The tests are Pearson's. A suspect split means that players were lost on the way to one arm, so the players left
+    differ in more than number, and no result can be trusted.
 
-    Columns: ab_id (category, if there), ab_variant_id (category), players (Int64), share, expected_share (float64, 0
-    to 1), expected_players (float64), p_value (float64, of the whole experiment; NA of a single arm), p_days (float64,
-    of all its days), worst_day (datetime64[us, UTC]), p_worst_day (float64, corrected for the number of days),
-    is_suspect (boolean, one of p_value, p_days, p_worst_day is below 0.001).
+    Args:
+        installs: new_users by day and variant, or the frame of `arms`, which has no days.
+        expected: weights by variant; without them the arms should be equally large. A planned ramp is a frame of weight
+            by timestamp and ab_variant_id. With *expected* there must be one experiment, and a variant without players
+            gets a row too.
+        by: dimensions to check within, such as country_code: in total a country that loses a third of an arm is rarely
+            seen. P-values are corrected for the number of segments of the experiment (Bonferroni).
+
+    Columns: ab_id, *by* (category, if there), ab_variant_id (category), players (Int64), share, expected_share
+    (float64, 0 to 1), expected_players (float64), p_value (float64, of the whole split; NA of a single arm), p_days
+    (float64, of all its days), worst_day (datetime64[us, UTC]), p_worst_day (float64, corrected for the number of
+    days), is_suspect (boolean, one of p_value, p_days, p_worst_day is below 0.001). Claims: "sample ratio", one for
+    each experiment, or for each of its segments that are suspect.
 
     Raises:
-        BadQuery: *expected* lacks a variant or a day, or has a weight below 0; or there are several experiments.
+        BadQuery: *expected* lacks a variant or a day, or has a weight below 0; there are several experiments; or a
+            column of *by* is missing.
     """
     if expected is not None and EXPERIMENT in installs and installs[EXPERIMENT].dropna().nunique() > 1:
         several = sorted(map(str, installs[EXPERIMENT].dropna().unique()))
         raise BadQuery("arms", several, "are several experiments: with expected= check one at a time")
-    sizes = _with_targets(_sizes(installs), expected)
-    checks = [_checked(rows) for rows in groups(sizes, [EXPERIMENT])]
-    names = [name for name in (EXPERIMENT, VARIANT) if name in sizes]
+    segments = [by] if isinstance(by, str) else list(by or ())
+    for name in segments:
+        if name not in installs:
+            raise BadQuery("by", name, "is not a column of the frame", [*map(str, installs.columns)])
+    keys = [name for name in (EXPERIMENT, *segments) if name in installs]
+    sizes = _with_targets(_sizes(installs, keys), expected, keys)
+    checks = [_checked(rows, keys) for rows in groups(sizes, keys)]
+    names = [*keys, VARIANT] if VARIANT in sizes else keys
     numbers = ["share", "expected_share", "expected_players", "p_value", "p_days"]
     columns = [*names, "players", *numbers, "worst_day", "p_worst_day"]
     result = pd.concat(checks, ignore_index=True) if checks else DataFrame(columns=columns)
     types: dict[str, Any] = dict.fromkeys(names, "category") | dict.fromkeys([*numbers, "p_worst_day"], "float64")
     result = result[columns].astype(types | {"players": "Int64", "worst_day": _DAY})
-    is_suspect = (result[["p_value", "p_days", "p_worst_day"]] < SUSPECT).any(axis=1)
+    if segments:
+        tested = result[result["p_value"].notna()].drop_duplicates(keys)
+        split = result[EXPERIMENT].astype("object") if EXPERIMENT in result else Series("", result.index)
+        looks = split.map(split.loc[tested.index].value_counts())
+        result[[*_TESTS]] = result[[*_TESTS]].mul(looks, axis=0).clip(upper=1.0)
+    is_suspect = (result[[*_TESTS]] < SUSPECT).any(axis=1)
     return with_receipts_of(result.assign(is_suspect=is_suspect.astype("boolean")), installs)
 
 
-def _sizes(installs: DataFrame) -> DataFrame:
-    """Return the players by experiment, day and variant, as one day without timestamps."""
+@reads("experiments.sample_ratio")
+def _read_split(checked: DataFrame, by: str | list[str] | None) -> Iterator[Finding]:
+    """Say of each experiment whether its split can be trusted, in which segments it cannot."""
+    segments = [by] if isinstance(by, str) else by or []
+    for rows in groups(checked, [EXPERIMENT]):
+        suspects = rows[rows["is_suspect"].fillna(False).astype(bool)]
+        for own in groups(suspects, segments) if segments and len(suspects) else [rows]:
+            yield _split_finding(own, segments, many=len(rows.drop_duplicates(segments)) if segments else None)
+
+
+def _split_finding(rows: DataFrame, segments: list[str], *, many: int | None) -> Finding:
+    """Return the finding about the split of an experiment, or of one of its suspect segments."""
+    place = (rows["share"] - rows["expected_share"]).abs().fillna(0.0).argmax()
+    row = rows.iloc[int(place)].to_dict()
+    size, least = row["share"] - row["expected_share"], min(row["p_days"], row["p_worst_day"])
+    direction: Direction = "unknown"
+    if pd.isna(row["p_value"]):
+        case = "one_arm"
+    elif row["p_value"] < SUSPECT:
+        case, direction = "broken", "higher" if size > 0 else "lower"
+    elif rows["is_suspect"].any():
+        case = "some_days"
+    else:
+        case, direction = "fair", "no clear difference"
+    is_about_segment = bool(segments) and case in ("broken", "some_days")
+    subject = {name: str(row[name]) for name in [EXPERIMENT, *(segments if is_about_segment else [])] if name in row}
+    p_values = rows[[*_TESTS]].min()
+    return Finding(
+        kind="sample ratio",
+        case=case,
+        subject=subject | ({VARIANT: str(row[VARIANT])} if case == "broken" else {}),
+        direction=direction,
+        size=float(size),
+        unit="share",
+        judged=None if case == "one_arm" else "players",
+        numbers={
+            "experiment": row.get(EXPERIMENT),
+            "segment": [str(row[name]) for name in segments] if is_about_segment else [],
+            "segments": None if is_about_segment else many,
+            "arm": row[VARIANT],
+            **{name: row[name] for name in ("share", "expected_share", "worst_day")},
+            **{name: None if pd.isna(p_values[name]) else p_values[name] for name in _TESTS},
+            "p_least": None if pd.isna(least) else least,
+        },
+    )
+
+
+def _sizes(installs: DataFrame, keys: list[str]) -> DataFrame:
+    """Return the players by *keys*, day and variant, as one day without timestamps."""
     count = "players" if "players" in installs else column_of(installs, "new_users", "new_users")
-    names = [name for name in (EXPERIMENT, VARIANT) if name in installs]
-    known = installs[installs[names].notna().all(axis=1)].astype(dict.fromkeys(names, "object"))
+    own = [name for name in (EXPERIMENT, VARIANT) if name in installs]
+    names = [*dict.fromkeys([*keys, *own])]
+    known = installs[installs[own].notna().all(axis=1)].astype(dict.fromkeys(names, "object"))
     known = known if "timestamp" in known else known.assign(timestamp=Series(pd.NaT, index=known.index, dtype=_DAY))
     sizes = known.groupby([*names, "timestamp"], dropna=False, sort=False)[count].sum().reset_index()
     return sizes.rename(columns={count: "players"}).astype({"players": "float64"})
 
 
-def _with_targets(sizes: DataFrame, expected: Mapping[str, float] | DataFrame | None) -> DataFrame:
-    """Return a row for each experiment, day and variant, with its expected players as target.
+def _with_targets(sizes: DataFrame, expected: Mapping[str, float] | DataFrame | None, keys: Sequence[str]) -> DataFrame:
+    """Return a row for each value of *keys*, day and variant, with its expected players as target.
 
     Raises:
         BadQuery: *expected* lacks a variant or a day, or has a weight below 0.
     """
     weights = _weights(expected)
     blocks = []
-    for rows in groups(sizes, [EXPERIMENT]):
+    for rows in groups(sizes, keys):
         names = [*dict.fromkeys([*rows[VARIANT], *(weights[VARIANT] if weights is not None else [])])]
         grid = pd.MultiIndex.from_product([rows["timestamp"].unique(), names], names=["timestamp", VARIANT])
         block = grid.to_frame(index=False).merge(rows[["timestamp", VARIANT, "players"]], how="left")
         block = block.fillna({"players": 0.0}).assign(weight=1.0)
         if weights is not None:
-            keys = [name for name in ("timestamp", VARIANT) if name in weights]
-            block = block.drop(columns="weight").merge(weights, on=keys, how="left")
+            on = [name for name in ("timestamp", VARIANT) if name in weights]
+            block = block.drop(columns="weight").merge(weights, on=on, how="left")
         if (lacking := block["weight"].isna()).any():
             name = str(block.loc[lacking, VARIANT].iloc[0])
             raise BadQuery("expected", name, "is a variant without an expected weight on a day that has players", names)
@@ -129,7 +215,7 @@ def _with_targets(sizes: DataFrame, expected: Mapping[str, float] | DataFrame | 
             raise BadQuery("expected", float(block["weight"].min()), "must be 0 or more")
         by_day = block.groupby("timestamp", dropna=False, sort=False)
         block["target"] = block["weight"] / by_day["weight"].transform("sum") * by_day["players"].transform("sum")
-        blocks.append(block.assign(**{EXPERIMENT: rows[EXPERIMENT].iloc[0]} if EXPERIMENT in rows else {}))
+        blocks.append(block.assign(**{name: rows[name].iloc[0] for name in keys}))
     return pd.concat(blocks, ignore_index=True) if blocks else sizes.assign(target=Series(dtype="float64"))
 
 
@@ -140,10 +226,9 @@ def _weights(expected: Mapping[str, float] | DataFrame | None) -> DataFrame | No
     return DataFrame({VARIANT: [*expected], "weight": [*map(float, expected.values())]})
 
 
-def _checked(rows: DataFrame) -> DataFrame:
-    """Return the arms of one experiment with the tests of their split."""
-    names = [name for name in (EXPERIMENT, VARIANT) if name in rows]
-    result = rows.groupby(names, sort=False)[["players", "target"]].sum().reset_index()
+def _checked(rows: DataFrame, keys: Sequence[str]) -> DataFrame:
+    """Return the arms of one split with its tests."""
+    result = rows.groupby([*keys, VARIANT], sort=False, dropna=False)[["players", "target"]].sum().reset_index()
     total = _chi_squares(*(DataFrame([result[name].to_numpy()]) for name in ("players", "target")))
     whole = Series(result["players"].sum(), index=result.index)
     p_days, worst_day, p_worst_day = _over_days(rows[rows["timestamp"].notna()])

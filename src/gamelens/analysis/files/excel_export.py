@@ -14,9 +14,10 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import pyarrow as pa
 from pandas import DataFrame, Series
-from pandas.api.types import infer_dtype, is_bool_dtype, is_integer_dtype, is_numeric_dtype
+from pandas.api.types import infer_dtype, is_bool_dtype, is_float_dtype, is_integer_dtype, is_numeric_dtype
 
 from gamelens._files import replace_file
+from gamelens._scales import Scale
 from gamelens.analysis.files.csv_safety import numbered
 from gamelens.analysis.files.export_target import (
     column_title,
@@ -25,6 +26,7 @@ from gamelens.analysis.files.export_target import (
     target_of,
     with_index,
 )
+from gamelens.analysis.tidy_frames.column_units import ColumnUnit, unit_of
 from gamelens.errors import BadQuery
 from gamelens.receipts import Receipt
 
@@ -38,6 +40,7 @@ _EXACT: Final = 10**15  # a spreadsheet keeps 15 digits of a number
 _FIRST_DAY: Final = np.datetime64("1900-03-01")  # before it, calendars of spreadsheets differ
 _WIDTHS: Final = (8, 60)
 _RECEIPT_HEAD: Final = ("sheet", "what", "value")
+_CHART_CM: Final = (24, 12)
 _BARE: Final = (bool, int, float, date)
 
 
@@ -49,39 +52,47 @@ class _SheetColumn(NamedTuple):
     number_format: str | None = None
 
 
-def export_excel(frames: Mapping[str, DataFrame], path: str | os.PathLike[str]) -> Path:
+def export_excel(frames: Mapping[str, DataFrame], path: str | os.PathLike[str], *, chart: bool = False) -> Path:
     """Write *frames* as the sheets of an Excel file and return the path.
 
         gl.export_excel({"ads": revenue, "retention": retention}, "week.xlsx")
 
     Days are dates, times are dates with a time in UTC, numbers are numbers and flags are flags; a missing value is an
     empty cell. Text stays text, also where it looks like a formula; a control character is written as its number,
-    `\\u{1b}`. Whole numbers of more than 15 digits, such as ids, are text, because a spreadsheet would round them. The
-    first row stays in view. The last sheet, "Receipts", has a row for each entry of each frame's receipt. The file is
-    replaced atomically.
+    `\\u{1b}`. Whole numbers of more than 15 digits, such as ids, are text, because a spreadsheet would round them.
+    Money, shares and counts are shown as such, with as many decimals as in a table, and the title of a column of money
+    has its unit. The first row stays in view and has filters. The last sheet, "Receipts", has a row for each entry of
+    each frame's receipt. The file is replaced atomically.
 
     Args:
         frames: the frames by the name of their sheet, at most 31 letters.
         path: the file, which ends in .xlsx.
+        chart: whether to draw the first sheet beside its cells: the numbers in the unit of its first number, as lines
+            over time or as bars over its first column. `df.lens.wide()` has a column for each line.
 
     Raises:
-        BadQuery: openpyxl is not installed, the folder is missing, a sheet's name is not allowed, or a frame or text
-            is larger than a sheet or cell may be.
+        BadQuery: openpyxl is not installed, the folder is missing, a sheet's name is not allowed, a frame or text is
+            larger than a sheet or cell may be, or the first frame has nothing to draw.
     """
     target = target_of(path, is_excel=True)
     _check_names(frames)
     sheets = {name: _columns(name, with_index(frame)) for name, frame in frames.items()}
+    drawn = _drawn(*next(iter(sheets.items()))) if chart else []
     receipts = [
         (name, *entry) for name, frame in frames.items() for entry in _entries(Receipt.of(frame.attrs).to_json())
     ]
     sheets[RECEIPTS] = _columns(RECEIPTS, DataFrame(receipts, columns=list(_RECEIPT_HEAD), dtype="object"))
     try:
         openpyxl = import_module("openpyxl")
+        import_module("openpyxl.chart")
     except ImportError:
         raise BadQuery("path", str(path), "is written by openpyxl: pip install 'gamelens[excel]'") from None
     book = openpyxl.Workbook(write_only=True)
-    for name, columns in sheets.items():
-        _write_sheet(openpyxl, book.create_sheet(name), columns)
+    for place, (name, columns) in enumerate(sheets.items()):
+        page = book.create_sheet(name)
+        if drawn and place == 0:
+            _add_chart(openpyxl, page, columns, drawn)
+        _write_sheet(openpyxl, page, columns)
     with replace_file(target) as draft:
         book.save(draft)
     return target
@@ -117,10 +128,17 @@ def _columns(sheet: str, frame: DataFrame) -> list[_SheetColumn]:
         )
         raise BadQuery("frames", sheet, rule)
     titles = _texts(sheet, [column_title(column) for column in frame.columns])
-    return [_column(title, frame.iloc[:, place]) for place, title in enumerate(titles)]
+    metrics = list(Receipt.of(frame.attrs).asked.metrics) or None
+    units = [unit_of(title, metrics) for title in titles]
+    if metrics and len(metrics) == 1 and not any(unit.is_sum for unit in units):  # a column for each value
+        units = [
+            unit_of(metrics[0], metrics) if unit.kind == "number" and is_float_dtype(dtype) else unit
+            for unit, dtype in zip(units, frame.dtypes, strict=True)
+        ]
+    return [_column(title, frame.iloc[:, place], units[place]) for place, title in enumerate(titles)]
 
 
-def _column(title: str, column: Series[Any]) -> _SheetColumn:
+def _column(title: str, column: Series[Any], unit: ColumnUnit) -> _SheetColumn:
     """Return a column with the cells of its type.
 
     Raises:
@@ -134,14 +152,18 @@ def _column(title: str, column: Series[Any]) -> _SheetColumn:
         cells = list(moments.astype("datetime64[D]" if is_days else "datetime64[us]").astype(object))
         return _SheetColumn(title, cells, "yyyy-mm-dd" if is_days else "yyyy-mm-dd hh:mm:ss")
     column, values = plain_values(column)
+    written = None
+    if is_numeric_dtype(column) and not is_bool_dtype(column) and unit.kind != "number":
+        written = Scale.of(unit.kind, values).excel
+        title = f"{title} ({unit.words})" if unit.kind == "money" else title
     if is_bool_dtype(column):
         return _SheetColumn(title, [None if value is None else bool(value) for value in values])
     if is_integer_dtype(column):
         of_cell = int if all(value is None or abs(int(value)) < _EXACT for value in values) else str
-        return _SheetColumn(title, [None if value is None else of_cell(value) for value in values])
+        return _SheetColumn(title, [None if value is None else of_cell(value) for value in values], written)
     if is_numeric_dtype(column):  # a cell cannot hold an infinite number
         numbers = [value if value is None else float(value) if math.isfinite(value) else str(value) for value in values]
-        return _SheetColumn(title, numbers)
+        return _SheetColumn(title, numbers, written)
     return _SheetColumn(title, _texts(title, values), "yyyy-mm-dd" if infer_dtype(column) == "date" else None)
 
 
@@ -162,6 +184,39 @@ def _texts(field: str, values: Sequence[Any]) -> list[Any]:
     return [value if text is None else text for value, text in zip(values, safe, strict=True)]
 
 
+def _drawn(sheet: str, columns: Sequence[_SheetColumn]) -> list[int]:
+    """Return the places of the columns that a chart of the sheet draws.
+
+    Raises:
+        BadQuery: there is no number, or a name or day of the first column has several rows.
+    """
+    numbers = [place for place, column in enumerate(columns) if place and _is_number(column)]
+    if not numbers:
+        raise BadQuery("chart", sheet, "has no numbers to draw")
+    names = [*map(str, columns[0].cells)]
+    if len({*names}) < len(names):
+        raise BadQuery("chart", sheet, f"has several rows for one {columns[0].title}: pass df.lens.wide() to draw it")
+    return [place for place in numbers if columns[place].number_format == columns[numbers[0]].number_format]
+
+
+def _is_number(column: _SheetColumn) -> bool:
+    return any(isinstance(cell, (int, float)) and not isinstance(cell, bool) for cell in column.cells)
+
+
+def _add_chart(openpyxl: Any, page: Any, columns: Sequence[_SheetColumn], drawn: Sequence[int]) -> None:
+    """Draw the columns at the places *drawn* to the right of the cells."""
+    is_time = isinstance(columns[0].cells[0], date)
+    chart = openpyxl.chart.LineChart() if is_time else openpyxl.chart.BarChart()
+    reference, rows = openpyxl.chart.Reference, len(columns[0].cells) + 1
+    for place in drawn:
+        chart.add_data(reference(page, min_col=place + 1, min_row=1, max_row=rows), titles_from_data=True)
+    chart.set_categories(reference(page, min_col=1, min_row=2, max_row=rows))
+    chart.y_axis.number_format, chart.y_axis.delete, chart.x_axis.delete = columns[drawn[0]].number_format, False, False
+    chart.x_axis.number_format = columns[0].number_format or "General"
+    chart.width, chart.height, chart.title = *_CHART_CM, columns[drawn[0]].title if len(drawn) == 1 else None
+    page.add_chart(chart, f"{openpyxl.utils.get_column_letter(len(columns) + 2)}2")
+
+
 def _write_sheet(openpyxl: Any, page: Any, columns: Sequence[_SheetColumn]) -> None:
     """Write the titles in bold, the cells below them, and the widths that show them."""
 
@@ -179,6 +234,8 @@ def _write_sheet(openpyxl: Any, page: Any, columns: Sequence[_SheetColumn]) -> N
         return cell
 
     page.freeze_panes = "A2"
+    if columns:
+        page.auto_filter.ref = f"A1:{openpyxl.utils.get_column_letter(len(columns))}{len(columns[0].cells) + 1}"
     head = [cell_of(column.title) for column in columns]
     bold = openpyxl.styles.Font(bold=True)
     for place, column in enumerate(columns):

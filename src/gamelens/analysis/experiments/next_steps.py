@@ -1,0 +1,87 @@
+"""What to do about each comparison of an experiment: decide, go on, or stop."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+import pandas as pd
+from pandas import DataFrame
+
+from gamelens.analysis.claims.findings import Finding, direction_of, reads
+from gamelens.analysis.experiments.arm_outcomes import MEASURE
+from gamelens.analysis.experiments.comparison import comparison_finding
+from gamelens.analysis.experiments.power_analysis import QUARTER_DAYS
+from gamelens.analysis.significance import LEVEL
+from gamelens.analysis.tidy_frames import with_receipts_of
+from gamelens.analysis.tidy_frames.frame_requirements import requires, result_of
+
+STEPS: Final = ("decide", "planned end", "large enough", "stop", "ended", "go on", "not known")
+_OF_REACH: Final = ("lift", "days_needed", "quarter_lift", "last_day", "is_running")
+
+
+@requires(
+    compared=result_of(
+        "experiments.compare(frame, arm=...)", "control", "unit", "difference", "low", "high", "p_adjusted"
+    ),
+    reach=result_of("experiments.detectable_effects(frame, arm=...)", "minimal_lift", "days_needed"),
+)
+def next_steps(compared: DataFrame, reach: DataFrame, *, measures: Sequence[str] | None = None) -> DataFrame:
+    """Return what to do about each comparison, read each morning.
+
+    Args:
+        compared: the frame of `experiments.compare`.
+        reach: the frame of `experiments.detectable_effects` for the same frames.
+        measures: those that the experiment was made for; None is all of them.
+
+    Columns: those of *compared*, step (category of `STEPS`: "decide" if the always-valid interval excludes 0, "planned
+    end" if only that of one look does, "large enough" if more players will hardly decide it, "stop" if a change of
+    *lift* takes more than a quarter, "ended", "go on", "not known" without a time), lift (float64), days_needed
+    (Int64), quarter_lift (float64), last_day (datetime64[us, UTC]), is_running (boolean), all as in *reach*, and
+    days_left (Int64, of "go on"). Claims: "next step", one a row.
+    """
+    keys = [name for name in _keys(compared) if name in reach]
+    rows = compared.merge(reach[[*keys, *_OF_REACH]], on=keys, how="left")
+    rows = rows if measures is None else rows[rows[MEASURE].isin(measures)].reset_index(drop=True)
+    steps = [_step(row) for row in rows.to_dict("records")]
+    rows["step"] = pd.Categorical(steps, categories=[*STEPS])
+    left = (rows["days_needed"] - rows["days"]).where(rows["step"] == "go on")
+    return with_receipts_of(rows.assign(days_left=left.astype("Int64")), compared, reach)
+
+
+@reads("experiments.next_steps", row_by_row=True)
+def _read_steps(steps: DataFrame) -> Iterator[Finding]:
+    """Say of each comparison what to do, with the interval that holds on every morning."""
+    for row in steps.to_dict("records"):
+        once = {"once": row["difference"], "once_low": row["low"], "once_high": row["high"]}
+        numbers = once | {name: row[name] for name in (*_OF_REACH, "days_left")}
+        numbers["side"] = direction_of(row["low"], row["high"])
+        yield comparison_finding(
+            row,
+            _keys(steps),
+            kind="next step",
+            case=str(row["step"]).replace(" ", "_"),
+            direction=direction_of(row["always_low"], row["always_high"]),
+            bounds=("always_low", "always_high"),
+            numbers={name: None if pd.isna(value) else value for name, value in numbers.items()},
+        )
+
+
+def _step(row: dict[Any, Any]) -> str:
+    """Return the step of a comparison."""
+    if direction_of(row["always_low"], row["always_high"]) in ("higher", "lower"):
+        return "decide"
+    if row["p_adjusted"] < LEVEL:
+        return "planned end"
+    if pd.isna(row["days_needed"]):
+        return "not known"
+    if row["days_needed"] <= row["days"]:
+        return "large enough"
+    if row["days_needed"] > QUARTER_DAYS:
+        return "stop"
+    return "go on" if row["is_running"] else "ended"
+
+
+def _keys(compared: DataFrame) -> list[str]:
+    """Return the columns that name a row: all before the control."""
+    return [*compared.columns][: [*compared.columns].index("control")]

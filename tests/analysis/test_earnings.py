@@ -1,0 +1,99 @@
+"""Claims about ad revenue that count, and about its change."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from pandas import DataFrame
+
+from gamelens.analysis import ads, claims, decomposition
+from support.said import said
+from support.tidy_frames import tidy_frame
+
+
+def earned(**countries: float) -> DataFrame:
+    """Return `earnings` by country of one day."""
+    frame = tidy_frame(
+        "ilrd_revenue",
+        timestamp=["2026-11-01"] * len(countries),
+        country_code=[*countries],
+        ilrd_revenue_event_count=[1000] * len(countries),
+        ilrd_revenue=[*countries.values()],
+    )
+    return ads.earnings(frame, by="country_code")
+
+
+def revenue_of(money: float, count: int, day: str) -> DataFrame:
+    """Return ad revenue of one network on one day."""
+    return tidy_frame(
+        "ilrd_revenue", timestamp=[day], ilrd_network_name=["A"], ilrd_revenue_event_count=[count], ilrd_revenue=[money]
+    )
+
+
+def test_ad_revenue_is_a_sum_over_days() -> None:
+    """Four dollars on each of two days are eight, without an interval."""
+    frame = tidy_frame(
+        "ilrd_revenue",
+        timestamp=["2026-11-01", "2026-11-02"],
+        ilrd_revenue_event_count=[10, 10],
+        ilrd_revenue=[4.0, 4.0],
+    )
+    (claim,) = said(ads.earnings(frame))
+    assert (claim.size, claim.text) == (8.0, "Ads earned $8.00.")
+    assert math.isnan(claim.low)
+    nothing = [said(ads.earnings(it))[0].text for it in (frame[:0], frame.assign(ilrd_revenue=0.0))]
+    assert nothing == ["Nothing was earned."] * 2
+
+
+def test_the_first_countries_have_a_share() -> None:
+    """The ten largest of eleven countries bring 100 of 101 dollars."""
+    *_, claim = said(earned(**{f"C{place}": 10.0 for place in range(10)}, ZZ=1.0))
+    assert claim.size == pytest.approx(100 / 101)
+    assert claim.text == "The 10 countries that earn most bring 99.0% of it."
+    assert [it.kind for it in said(earned(US=6.0, BR=3.0))] == ["ad revenue", "ad revenue by"]
+
+
+def test_a_country_alone_brings_all() -> None:
+    """Of one country no share is said to be the largest."""
+    _, claim = said(earned(US=6.0))
+    assert claim.text.startswith("US brings all of the ad revenue, at")
+
+
+def test_what_was_credited_makes_no_share_larger() -> None:
+    """Of .6 + .5 - .1 the shares are those of 1.1 earned; the HHI leaves the credit out and names it."""
+    frame = tidy_frame(
+        "ilrd_revenue",
+        ilrd_network_name=["A", "B", "C"],
+        ilrd_revenue_event_count=[1000] * 3,
+        ilrd_revenue=[0.6, 0.5, -0.1],
+    )
+    assert ads.earnings(frame, by="network")["revenue_share"].tolist() == pytest.approx([6 / 11, 5 / 11, -1 / 11])
+    held = ads.concentration(frame, by="network")
+    assert held["hhi"].iloc[0] == pytest.approx((6 / 11) ** 2 + (5 / 11) ** 2)
+    (claim,) = said(held)
+    assert claim.credited == pytest.approx(0.1)
+    assert claim.text.endswith("$0.10 that were credited are left out.")
+
+
+def test_a_change_names_its_largest_effect_with_its_sign() -> None:
+    """Twice the impressions at three quarters of the price: +10 by volume and -5 by price."""
+    parts = decomposition.decompose(
+        revenue_of(10.0, 1000, "2026-11-01"), revenue_of(15.0, 2000, "2026-11-02"), by="ilrd_network_name"
+    )
+    (claim,) = claims.of(parts).itertuples()
+    assert (claim.direction, claim.size, claim.unit) == ("higher", 0.5, "ratio")
+    assert claim.text == (
+        "Ad revenue rose by 50.0%, from $10.00 to $15.00: more impressions brought $10.00 and lower prices cost $5.00."
+    )
+    assert (claim.before, claim.after, claim.volume, claim.price) == (10.0, 15.0, 10.0, -5.0)
+
+
+def test_a_change_from_nothing_has_no_percentage() -> None:
+    """Revenue that began is higher, by an infinite ratio that the words leave out."""
+    parts = decomposition.decompose(
+        revenue_of(0.0, 0, "2026-11-01"), revenue_of(5.0, 100, "2026-11-02"), by="ilrd_network_name"
+    )
+    (claim,) = claims.of(parts).itertuples()
+    assert (claim.direction, claim.size) == ("higher", math.inf)
+    assert claim.text == "Ad revenue began with $5.00."
