@@ -36,8 +36,9 @@ WORDS_FILE: Final = "GAMELENS_WORDS"
 """Environment variable with the path of a file of words of one's own."""
 COMMON: Final = "common"
 """The table of the cases that every kind has."""
-OTHERS, NONE, NONE_KNOWN = "others", "none", "none_known"
-"""The cases of a kind for what is not clear: beside claims that are, without any, and if nothing is known."""
+OTHERS, NONE, NONE_KNOWN, UNJUDGED = "others", "none", "none_known", "unjudged"
+"""The cases of a kind for what is not clear: beside claims that are, without any, if nothing is known, and for what
+could not be judged beside what could."""
 _FEW: Final = 3
 _MOST_NAMED: Final = 4
 _LONGEST_NAME: Final = 60
@@ -132,11 +133,15 @@ def spoken(findings: Sequence[Finding], *, escape: Callable[[str], str] = str) -
         if OTHERS not in words()[kind] or len(own) <= _FEW:
             lines += [text for _, text in own]
             continue
-        case = OTHERS if clear else NONE if any(it.direction != "unknown" for it, _ in own) else NONE_KNOWN
+        judged = sum(finding.direction != "unknown" for finding, _ in own)
+        case = NONE_KNOWN if not judged else OTHERS if clear else NONE
         first, *more = (finding.numbers for finding, _ in own)
         shared = {name: value for name, value in first.items() if all(it.get(name) is value for it in more)}
-        rest = Finding(kind=kind, case=case, numbers=shared | {"others": len(own) - len(clear)})
-        lines += clear + (sentences_of([rest]) if len(clear) < len(own) else [])
+        counts = {case: judged - len(clear) if judged else len(own), UNJUDGED: len(own) - judged if judged else 0}
+        rest = [
+            Finding(kind=kind, case=it, numbers=shared | {"others": count}) for it, count in counts.items() if count
+        ]
+        lines += clear + sentences_of(rest)
     return [*dict.fromkeys(lines)]
 
 
