@@ -281,6 +281,37 @@ class Alias(Metric, frozen=True, kw_only=True):
         return field.name
 
 
+class CohortShare(Alias, frozen=True, kw_only=True):
+    """The share of the players installed in a bucket who were active *age* days later, as `Client.retention` has it.
+
+    Its parts are the players who came back and those who installed, null where the day has not come for one of them.
+    """
+
+    age: int
+
+
+def _cohort_share(age: int) -> CohortShare:
+    """Return the alias for retention of one *age*."""
+    name, returned, installs = f"d{age}_retention", f"d{age}_returned", f"d{age}_installs"
+    return CohortShare(
+        name=name,
+        age=age,
+        meaning=f"D{age} retention: of the players who installed in the bucket, the share active {age} days later"
+        if age > 1
+        else "D1 retention: of the players who installed in the bucket, the share active on the day after",
+        fields=(
+            _number(name, "share", Quotient(returned, installs)),
+            _count(returned, "players"),
+            _count(installs, "players"),
+        ),
+        adds="over time and games",
+        parts={
+            returned: AliasPart("retention_retro", "retention", "day"),
+            installs: AliasPart("new_users", "new_users", "day"),
+        },
+    )
+
+
 def _counted(name: str, metric: str, every: Granularity, meaning: str) -> Alias:
     """Return the alias of a count of players in buckets of *every*."""
     field = _count(name, "players")
@@ -339,6 +370,7 @@ ALIASES: Final[dict[str, Alias]] = {
             ),
             parts=_AD_PARTS,
         ),
+        *map(_cohort_share, (1, 7, 30)),
         _counted("mau", "user_unique", "month", "monthly active users: user_unique by calendar month"),
         Alias(
             name="stickiness",

@@ -146,7 +146,7 @@ def test_a_game_that_sends_nothing_is_one_finding(players: DataFrame) -> None:
     board = board_of([with_receipt(players[~last].copy(), ["user_unique", "session_unique"])])
     assert board["severity"].value_counts()["critical"] == 1
     assert board.iloc[0]["is_silent"]
-    assert "Game 2: silent on 2026-11-15" in board.iloc[0]["sentence"]
+    assert "Game 2: silent on 15 Nov 2026" in board.iloc[0]["sentence"]
 
 
 def test_silence_began_on_its_first_day(players: DataFrame) -> None:
@@ -170,7 +170,7 @@ def test_a_game_that_is_new_is_no_alarm(players: DataFrame) -> None:
     early = (players["timestamp"] < LAST - pd.Timedelta(days=1)) & (players["game_id"] == "2")
     board = board_of([with_receipt(players[~early].copy(), ["user_unique", "session_unique"])])
     assert set(board.loc[board["game_id"] == "2", "severity"]) == {"unknown"}
-    assert "not enough history" in board.loc[board["game_id"] == "2", "sentence"].iloc[0]
+    assert "the history is too short" in board.loc[board["game_id"] == "2", "sentence"].iloc[0]
 
 
 def test_a_restated_day_raises_no_alarm(players: DataFrame) -> None:
@@ -180,7 +180,7 @@ def test_a_restated_day_raises_no_alarm(players: DataFrame) -> None:
     assert row_of(board_of([players]).loc[lambda rows: rows["game_id"] == "1"], "user_unique")["severity"] == "critical"
     row = row_of(board_of([players], restatements=restated).loc[lambda rows: rows["game_id"] == "1"], "user_unique")
     assert row["severity"] == "info"
-    assert row["sentence"].endswith("the service has restated this day")
+    assert row["sentence"].endswith("the service has restated this day.")
 
 
 def test_a_restatement_of_a_thousandth_hides_nothing(players: DataFrame) -> None:
@@ -220,7 +220,7 @@ def test_a_day_that_may_still_move_must_have_lost_twice_as_much(
     board = board_of([with_receipt(players, ["user_unique", "session_unique"], as_of=as_of)], most_q=0.05)
     row = row_of(board[board["game_id"] == "1"], "user_unique")
     assert row["severity"] == severity
-    assert row["sentence"].endswith("the day may still move") == (severity == "info")
+    assert row["sentence"].endswith("the day may still move.") == (severity == "info")
 
 
 def test_a_day_in_a_gap_is_not_judged(players: DataFrame) -> None:

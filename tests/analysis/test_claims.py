@@ -1,4 +1,4 @@
-"""The claim of a sentence: the direction that an interval carries, and the words."""
+"""The direction that an interval carries."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from gamelens.analysis.claims import Claim, direction_of, paragraph
+from gamelens.analysis.claims import direction_of
 
 
 @pytest.mark.parametrize(
@@ -29,17 +29,3 @@ def test_a_ratio_is_neutral_at_one() -> None:
     """An interval of ratios is compared with 1."""
     assert direction_of(1.1, 1.3, neutral=1.0) == "higher"
     assert direction_of(0.9, 1.3, neutral=1.0) == "no clear difference"
-
-
-def test_a_claim_reads_as_its_sentence() -> None:
-    """`str` of a claim is its text."""
-    claim = Claim(kind="ecpm of networks", subject={"ad_network": "unity"}, direction="higher", text="unity earns more")
-    assert str(claim) == "unity earns more"
-    assert math.isnan(claim.size)
-
-
-def test_a_paragraph_has_each_sentence_once() -> None:
-    """Two claims with the same words are one sentence."""
-    said = [Claim(kind=kind, direction="unknown", text="Nothing was earned.") for kind in "ab"]
-    assert paragraph(said) == "Nothing was earned."
-    assert paragraph([]) == ""

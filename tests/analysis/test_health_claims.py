@@ -1,84 +1,196 @@
-"""Claims about health that count: severities, incidents, history, segments."""
+"""What a health board says: its headline, silent games, alarms, incidents and history."""
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
 import pandas as pd
+import pytest
 from pandas import DataFrame
 
-from gamelens.analysis import health
+from gamelens.analysis import claims, health
+from gamelens.analysis.claims.findings import findings_of
+from gamelens.analysis.claims.templates import spoken
+from support.said import as_made_by, said
 
-STAMPS = pd.date_range("2026-11-01", periods=4, tz="UTC")
+DAYS = 57
+STAMPS = pd.date_range("2026-08-31", periods=DAYS, tz="UTC")
+LAST = "26 Oct 2026"
+WEEK = np.array([1.0, 0.9, 0.9, 1.0, 1.2, 1.5, 1.4])
+EMPTY = health.score_days(health.daily([]))
 
 
-def board(**columns: object) -> DataFrame:
-    """Return a board of two games, the second with the given values."""
-    rows = {
-        "timestamp": STAMPS[[3, 3]],
-        "game_id": ["1", "2"],
-        "game": ["Tile", "Farm"],
-        "severity": pd.Categorical(["ok", "ok"], categories=["unknown", "ok", "info", "warning", "critical"]),
-        "is_flagged": [False, False],
-        "is_silent": [False, False],
-        "value": [1.0, 1.0],
-        "expected": [1.0, 1.0],
-    }
-    return DataFrame(rows | columns)
+def scores(*factors: float, size: float = 1000.0, days: int = DAYS, seed: int = 3) -> DataFrame:
+    """Return the scores of a game for each of *factors*, by which its last day changes; some chance, no drift."""
+    rng = np.random.default_rng(seed)
+    parts = []
+    for number, factor in enumerate(factors, 1):
+        mean = size * np.resize(WEEK, days) * np.append(np.ones(days - 1), factor)
+        about = {"timestamp": STAMPS[DAYS - days :], "game_id": str(number), "game": f"Game {number}"}
+        parts.append(DataFrame({**about, "user_unique": rng.poisson(mean)}))
+    frame = pd.concat(parts, ignore_index=True).astype({"game": "category"})
+    return health.score_days(health.measured(frame, {"user_unique": "Active players"}))
+
+
+def test_a_headline_counts_what_stands_out() -> None:
+    """One critical and one warning row of three, with their days, and the direction of the worst."""
+    found = health.headline(health.board(scores(0.3, 0.8, 1.0)))
+    row = found.iloc[0]
+    assert (row["critical"], row["warning"], row["judged"], row["games"]) == (1, 1, 3, 3)
+    assert row["change_low"] < row["change"] < row["change_high"] < -0.5
+    claim, silent = said(found)
+    assert (claim.case, claim.direction, claim.size) == ("alarms", "lower", 2.0)
+    assert claim.text == f"1 critical and 1 warning on {LAST}: 3 numbers of 3 games judged."
+    assert (silent.case, silent.direction, silent.size) == ("none", "no clear difference", 0.0)
+
+
+def test_a_calm_board_says_what_was_judged() -> None:
+    """Nothing stands out of two numbers; without a day, or with a week of history, nothing can be judged."""
+    claim, _ = said(health.headline(health.board(scores(1.0, 1.0))))
+    assert (claim.case, claim.direction) == ("calm", "no clear difference")
+    assert claim.text == f"Nothing stands out on {LAST}: 2 numbers of 2 games judged."
+    early, _ = said(health.headline(health.board(scores(1.0, days=7))))
+    assert (early.case, early.direction) == ("too_early", "unknown")
+    empty, silent = said(health.headline(health.board(EMPTY)))
+    assert (empty.case, silent.case, silent.direction) == ("too_early", "nothing", "unknown")
 
 
 def test_a_silent_game_is_named() -> None:
-    """The game that sent nothing is the subject; without one no game is."""
-    claim = health.silence_claim(board(is_silent=[False, True]))
-    assert (claim.subject, claim.direction, claim.text) == ({"game": "Farm"}, "lower", "Silent now: Farm.")
-    assert health.silence_claim(board()).direction == "no clear difference"
-    assert health.silence_claim(board()[:0]).direction == "unknown"
+    """The game that sent nothing is the subject, and its fall is beyond what chance brings."""
+    board = health.board(scores(1.0, 0.0))
+    silent = said(health.headline(board))[1]
+    assert (silent.subject, silent.direction, silent.text) == ("Game 2", "lower", "Silent now: Game 2.")
+    worst = said(board)[0]
+    assert (worst.case, worst.subject, worst.direction, worst.size) == ("silent", "Game 2", "lower", -1.0)
+    assert worst.low == -1 < worst.high < -0.95
+    assert worst.text.startswith(f"Game 2: silent on {LAST}, nothing came (usually about 1,")
 
 
-def test_severities_are_counted() -> None:
-    """One critical row below its expectation is one alarm, lower."""
-    flagged = board(severity=pd.Categorical(["critical", "ok"]), value=[0.2, 1.0], is_flagged=[True, False])
-    claim = health.severity_claim(flagged)
-    assert (claim.size, claim.direction) == (1.0, "lower")
-    assert claim.text == "Critical: 1; warning: 0; to know about: 0."
-    assert health.severity_claim(board()).direction == "unknown"
+def test_a_game_that_is_silent_in_a_young_series_has_an_interval() -> None:
+    """Nothing instead of seven and more: at most 3.7 are the true level, which is the exact bound of none."""
+    board = health.board(scores(0.0, size=20, days=16))
+    worst = said(board)[0]
+    assert worst.case == "silent"
+    assert worst.high == pytest.approx(3.7 / worst.expected - 1, abs=0.02)
+
+
+@pytest.mark.parametrize(("factor", "case", "direction"), [(0.6, "below", "lower"), (1.7, "above", "higher")])
+def test_an_alarm_has_the_direction_of_its_interval(factor: float, case: str, direction: str) -> None:
+    """The planted change lies in the interval of the row, which the sentence has too."""
+    board = health.board(scores(factor))
+    (claim,) = said(board)
+    assert (claim.case, claim.direction, claim.subject) == (case, direction, "Game 1")
+    assert claim.low <= factor - 1 <= claim.high
+    assert (claim.size, claim.low, claim.high) == tuple(board.loc[0, ["change", "change_low", "change_high"]])
+    assert claim.text == board.loc[0, "sentence"]
+    assert f"% {case} a usual Monday on {LAST} (" in claim.text
+    assert f" instead of about {claim.expected:,.0f}; {claim.low:+.0%} to {claim.high:+.0%})." in claim.text
+
+
+def test_a_usual_row_has_no_direction() -> None:
+    """The interval of a number as usual holds no change."""
+    (claim,) = said(health.board(scores(1.0)))
+    assert claim.direction == "no clear difference"
+    assert claim.low < 0 < claim.high
+
+
+def test_an_alarm_that_may_be_over_is_told_without_a_direction() -> None:
+    """An incident stays open on the first day that is as usual again: that is said, and claims no fall."""
+    days = scores(1.0, size=800.0)
+    values = days["value"].to_numpy(dtype="float64").copy()
+    values[-6:-1] *= 0.86
+    back = health.score_days(days[[*health.IDENTITY, "timestamp", "part", "whole"]].assign(value=values.round()))
+    board = health.board(back)
+    (claim,) = said(board)
+    assert (board.loc[0, "severity"], claim.direction) == ("warning", "no clear difference")
+    assert claim.low < 0 < claim.high
+    assert ", open since 21 Oct 2026 (" in claim.text
+    many = pd.concat([board, *[health.board(scores(1.0))] * 5], ignore_index=True)
+    many.attrs = dict(board.attrs)
+    assert spoken(findings_of(many)) == [claim.text, "No other number stands out."]
+
+
+def test_of_many_numbers_the_alarms_are_told() -> None:
+    """A line stands for the others, and for all of a calm board; a part of a board may be asked too."""
+    board = health.board(scores(0.5, 1.0, 1.0, 1.0, 1.0))
+    assert spoken(findings_of(board)) == [board.loc[0, "sentence"], "No other number stands out."]
+    assert spoken(findings_of(board[1:])) == ["No number stands out."]
+    assert claims.of(board)["text"].tolist() == board["sentence"].tolist()
+
+
+def test_nothing_expected_has_no_change_and_a_direction() -> None:
+    """Fifty of what never came is far above usual: above the band of usual days."""
+    frame = DataFrame({"timestamp": STAMPS, "game_id": "1", "game": "Game 1", "errors": [3] + [0] * (DAYS - 2) + [50]})
+    (claim,) = said(health.board(health.score_days(health.measured(frame, {"errors": "Errors"}))))
+    assert (claim.case, claim.direction) == ("far_above", "higher")
+    assert np.isnan(claim.size)
+    assert claim.text.startswith(f"Game 1: Errors far above usual on {LAST} (50 instead of about 0)")
 
 
 def test_the_days_of_an_incident_are_one() -> None:
-    """Two incidents, of which one is open on the last day."""
-    rows = DataFrame({name: ["x"] * 3 for name in health.IDENTITY})
-    flags = rows.assign(timestamp=STAMPS[[3, 2, 1]], since=STAMPS[[2, 2, 0]])
-    claim = health.incidents_claim(flags, STAMPS[3])
-    assert claim.size == 2
-    assert claim.text == "2 incidents in all this time, 1 still open; the newest began on 2026-11-03."
-    assert "1 incident in all this time, none still open" in health.incidents_claim(flags[1:2], STAMPS[3]).text
-    assert health.incidents_claim(flags[:0], None).text == "No day stood out."
+    """A fall of five days that is over and one that is open; the days are of two incidents."""
+    days = scores(0.5)
+    values = days["value"].to_numpy(dtype="float64").copy()
+    values[30:35] *= 0.5
+    both = health.score_days(days[[*health.IDENTITY, "timestamp", "part", "whole"]].assign(value=values.round()))
+    flags = health.flagged(both)
+    assert flags["is_open"].tolist() == [True] + [False] * (len(flags) - 1)
+    (claim,) = said(flags)
+    assert (claim.case, claim.size, claim.still_open) == ("some_open", 2.0, 1)
+    assert claim.text == f"2 incidents in all this time, 1 still open; the newest began on {LAST}."
+    over = health.flagged(both[: DAYS - 1])
+    assert said(over)[0].text.startswith("1 incident in all this time, none still open; ")
+    assert said(health.flagged(scores(1.0)))[0].text == "No day stood out."
 
 
 def test_history_is_counted() -> None:
-    """Two games with one series each on four days."""
-    rows = [dict.fromkeys(health.IDENTITY, game) | {"timestamp": day} for game in "12" for day in STAMPS]
-    claim = health.coverage_claim(DataFrame(rows))
-    assert claim.text == "2 games, 2 series, 4 days of history; judged is 2026-11-04."
-    assert health.coverage_claim(DataFrame(rows)[:0]).direction == "unknown"
+    """Two games with one series each."""
+    (claim,) = said(scores(1.0, 1.0))
+    assert (claim.size, claim.games, claim.days) == (2.0, 2, DAYS)
+    assert claim.text == f"2 games, 2 series, {DAYS} days of history; judged is {LAST}."
+    assert said(EMPTY)[0].case == "nothing"
 
 
-def test_a_segment_that_explains_an_alarm_is_the_subject() -> None:
-    """The verdict "one segment" names it; "all alike" names the game only; an empty sentence is left out."""
-    moved = DataFrame(
-        {
-            "game_id": ["1"] * 4,
-            "game": ["Tile"] * 4,
-            "watch": ["user_unique"] * 4,
-            "timestamp": [STAMPS[0]] * 4,
-            "of_segment": [None] * 4,
-            "dimension": ["country_code", "country_code", "platform", "build"],
-            "segment": ["BR", "US", "ios", "1.0"],
-            "contribution": [-5.0, -1.0, -3.0, 1.0],
-            "share_of_change": [0.8, 0.2, 0.5, 1.0],
-            "verdict": ["one segment", "one segment", "all alike", "unclear"],
-            "says": ["country BR makes up 80% of it"] * 2 + ["by platform, all of them fell", ""],
-        }
-    )
-    named, alike = health.segment_claims(moved)
-    assert (named.subject, named.size) == ({"game": "Tile", "country_code": "BR"}, 0.8)
-    assert (alike.subject, alike.direction) == ({"game": "Tile"}, "lower")
-    assert health.segment_claims(moved[:0]) == []
+def test_segments_of_several_alarms_name_theirs() -> None:
+    """Rows of two alarms: each split is one claim, with the alarm's number in front; of one alarm it is left out."""
+    numbers = {"value": 10.0, "expected": 20.0, "contribution": -10.0, "first_day": pd.NaT, "kind": "count"}
+    about = {"timestamp": STAMPS[0], "game": "Tile", "metric": "Active players", "watch": "user_unique", **numbers}
+    one = {**about, "game_id": "1", "dimension": "country_code", "verdict": "one segment", "share_of_change": 0.8}
+    alike = {**about, "game_id": "1", "dimension": "platform", "verdict": "all alike", "share_of_change": 0.5}
+    other = {**alike, "game_id": "2", "game": "Farm", "of_dimension": "country_code", "of_segment": "US"}
+    rows = DataFrame([{**one, "segment": "BR"}, {**one, "segment": "US"}, {**alike, "segment": "ios"}])
+    rows = rows.assign(of_dimension=None, of_segment=None)
+    named, same = said(as_made_by("health.segments", rows))
+    assert (named.case, named.subject, named.size) == ("one_segment", "Tile, BR", 0.8)
+    assert named.text == "by country, BR makes up 80.0% of the change (10 instead of about 20)."
+    assert (same.case, same.subject, same.direction) == ("all_alike_down", "Tile", "lower")
+    both = pd.concat([rows, DataFrame([{**other, "segment": "ios"}])], ignore_index=True)
+    first, _, last = said(as_made_by("health.segments", both))
+    assert first.text.startswith("Tile: Active players, by country, BR makes up ")
+    assert last.text == "Farm: Active players, US, by platform, all of them fell."
+
+
+def coverage(factor: float, *, noise: float, size: float, kind: str) -> tuple[float, float]:
+    """Return how often the interval of 400 games holds the planted *factor*, and its lowest bound."""
+    rng = np.random.default_rng(11)
+    week = np.resize(WEEK, (400, DAYS)) * np.append(np.ones(DAYS - 1), factor)
+    mean = size * week * np.exp(noise * rng.standard_normal((400, DAYS)))
+    values: Any = rng.poisson(mean) if kind == "count" else mean
+    names = np.repeat([str(number) for number in range(400)], DAYS)
+    frame = DataFrame({"timestamp": np.tile(STAMPS, 400), "game_id": names, "game": names, "number": values.ravel()})
+    days = health.score_days(health.measured(frame.astype({"game": "category"}), {"number": "Number"}))
+    last = days[days["timestamp"] == STAMPS[-1]]
+    holds = (last["change_low"] <= factor - 1) & (factor - 1 <= last["change_high"])
+    return float(holds.mean()), float(last["change_low"].min())
+
+
+@pytest.mark.parametrize("factor", [0.05, 0.5, 1.0, 2.0])
+@pytest.mark.parametrize(
+    ("kind", "size", "noise"), [("count", 30, 0.0), ("count", 1000, 0.1), ("count", 1e5, 0.0), ("money", 500.0, 0.3)]
+)
+def test_intervals_of_changes_hold_the_change(kind: str, size: float, noise: float, factor: float) -> None:
+    """About 95 % of 400 intervals hold the planted change, or more of small counts; none is below -100 %."""
+    held, lowest = coverage(factor, noise=noise, size=size, kind=kind)
+    assert held >= 0.93
+    assert lowest >= -1

@@ -105,7 +105,7 @@ def test_the_country_of_the_bad_build_and_the_build(
     assert row["game"] == "Rooftop Dash"
     assert abs(row["since"] - day_of(scenario, 37)) <= pd.Timedelta(days=3)
     segments = behind(arrays, row, "build")
-    assert health.verdict(segments) == "one segment"
+    assert segments["verdict"].iloc[0] == "one segment"
     assert segments[["segment", "first_day"]].iloc[0].tolist() == ["1.10.0", day_of(scenario, 36)]
 
 

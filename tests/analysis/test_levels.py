@@ -8,6 +8,7 @@ import pytest
 from pandas import DataFrame
 
 from gamelens.analysis import health
+from support.said import said
 
 _WEEK = np.array([1.0, 0.9, 0.9, 1.0, 1.2, 1.5, 1.4])
 
@@ -34,12 +35,17 @@ def test_a_tenth_less_a_week_is_a_level_that_fell() -> None:
     assert row["change"] == pytest.approx(0.9**6.5 - 1, abs=0.08)
     assert row["low"] < row["change"] < row["high"] < -0.1
     calm = health.board(health.score_days(players(0.0)))
-    headline = health.headline(calm, levels)
-    assert str(headline).startswith("No day stands out")
-    assert "Tile: Active players moved slowly, -" in str(headline)
-    (claim,) = health.level_claims(levels)
-    assert (claim.direction, claim.subject) == ("lower", {"game": "Tile"})
-    assert "the level fell in 8 weeks" in str(claim)
+    found = health.headline(calm, levels)
+    assert found[["level_change", "level_low", "level_high"]].to_numpy().tolist() == [
+        row[["change", "low", "high"]].tolist()
+    ]
+    headline = said(found)[0]
+    assert headline.text.startswith("No day stands out")
+    change = f"{row['change']:.0%} ({row['low']:.0%} to {row['high']:.0%}) in 8 weeks"
+    assert headline.text.endswith(f" Tile: Active players moved slowly, {change}.")
+    (claim,) = said(levels)
+    assert (claim.case, claim.direction, claim.subject, claim.size) == ("lower", "lower", "Tile", row["change"])
+    assert claim.text.startswith(f"Tile: Active players fell slowly, {change}, from ")
 
 
 @pytest.mark.parametrize("rho", [0.0, 0.7])
@@ -58,7 +64,7 @@ def test_four_weeks_before_are_the_least() -> None:
     assert health.levels(players(-0.1, days=35, since=35))["weeks"].tolist() == [4]
     short = health.levels(players(-0.1, days=34, since=34))
     assert short.empty
-    assert "too few weeks" in str(health.level_claims(short)[0])
+    assert said(short)[0].text == "There are too few weeks to compare levels yet."
     daily = players(-0.1)
     daily.loc[len(daily) - 3, "value"] = np.nan
     assert health.levels(daily).empty
@@ -67,6 +73,11 @@ def test_four_weeks_before_are_the_least() -> None:
 def test_calm_levels_say_what_was_judged() -> None:
     """The headline names the weeks that the level was compared with."""
     daily = players(0.0)
-    headline = health.headline(health.board(health.score_days(daily)), health.levels(daily))
-    assert str(headline).startswith("Nothing stands out")
-    assert str(headline).endswith("No level moved clearly against 8 weeks before.")
+    levels = health.levels(daily)
+    headline = said(health.headline(health.board(health.score_days(daily)), levels))[0]
+    assert headline.text.startswith("Nothing stands out")
+    assert headline.text.endswith(" No level moved clearly against 8 weeks before.")
+    (claim,) = said(levels)
+    assert (claim.case, claim.direction, claim.weeks) == ("no_clear_difference", "no clear difference", 8)
+    assert claim.low < 0 < claim.high
+    assert "has not moved clearly by 20.0% or more in 8 weeks" in claim.text

@@ -52,8 +52,10 @@ def test_a_collapse_is_flagged_on_its_day(players: DataFrame) -> None:
 def test_the_sentence_names_game_metric_day_and_numbers(players: DataFrame) -> None:
     """The sentence has game, metric, size, weekday, day, value and expected value."""
     players.loc[30, "user_unique"] = 20
-    sentence = health.flagged(_scores(players))["sentence"].item()
-    assert sentence == "Tile: Players 80% below a usual Wednesday on 2026-11-04 (20 instead of about 99)"
+    row = health.flagged(_scores(players)).iloc[0]
+    bounds = f"{row['change_low']:.0%} to {row['change_high']:.0%}"
+    numbers = f"(20 instead of about {row['expected']:.0f}; {bounds})"
+    assert row["sentence"] == f"Tile: Players 80% below a usual Wednesday on 4 Nov 2026 {numbers}."
 
 
 def test_a_tenth_is_needed_however_quiet_the_series(players: DataFrame) -> None:

@@ -9,6 +9,7 @@ from pandas import DataFrame
 from gamelens.analysis import health
 from gamelens.analysis.health import WATCHED, HealthQuery
 from gamelens.errors import BadQuery
+from support.said import said
 
 FIRST = pd.Timestamp("2026-10-05", tz="UTC")
 DAYS = 30
@@ -57,6 +58,12 @@ def shares(frame: DataFrame) -> DataFrame:
     return health.segments(frame, WATCHED["retention_d1"], "country_code", day=LAST)
 
 
+def verdict(segments: DataFrame) -> str:
+    """Return the verdict, which is the same in all rows."""
+    (found,) = segments["verdict"].unique()
+    return str(found)
+
+
 def test_contributions_of_a_sum_add_up_to_its_change() -> None:
     """Contributions add up to the change of a count, and the largest comes first."""
     segments = counts(by_country(US=(400, 400), BR=(300, 100), DE=(100, 110)))
@@ -66,20 +73,32 @@ def test_contributions_of_a_sum_add_up_to_its_change() -> None:
 
 
 def test_one_country_is_behind_it() -> None:
-    """A change from one segment alone has the verdict "one segment"."""
-    assert health.verdict(counts(by_country(US=(400, 398), BR=(300, 100), DE=(100, 101)))) == "one segment"
+    """A change from one segment alone has the verdict "one segment": BR lost 200 of the 201 fewer."""
+    segments = counts(by_country(US=(400, 398), BR=(300, 100), DE=(100, 101)))
+    assert verdict(segments) == "one segment"
+    (claim,) = said(segments)
+    assert (claim.subject, claim.direction, claim.size) == ("BR", "lower", pytest.approx(200 / 201))
+    assert claim.text == "by country, BR makes up 99.5% of the change (100 instead of about 300)."
 
 
 def test_all_countries_fell_alike() -> None:
     """Equal relative changes of all segments have the verdict "all alike"."""
-    assert health.verdict(counts(by_country(US=(400, 200), BR=(300, 150), DE=(100, 50)))) == "all alike"
+    assert verdict(counts(by_country(US=(400, 200), BR=(300, 150), DE=(100, 50)))) == "all alike"
 
 
 def test_what_one_lost_the_other_won() -> None:
     """A shift between segments has the verdict "against each other", and a sentence."""
     segments = counts(by_country(US=(400, 150), BR=(100, 330)))
-    assert health.verdict(segments) == "against each other"
-    assert health.moved_sentence(segments, "against each other", "count") == "by country, what US lost went to BR"
+    assert verdict(segments) == "against each other"
+    (claim,) = said(segments)
+    assert (claim.case, claim.name, claim.other) == ("against_each_other_down", "US", "BR")
+    assert claim.text == "by country, US lost and BR gained."
+
+
+def test_the_other_is_one_that_moved_the_other_way() -> None:
+    """Of two that fell and two that rose, the largest fall stands against the largest rise."""
+    (claim,) = said(counts(by_country(US=(400, 300), DE=(400, 302), BR=(100, 195), JP=(100, 190))))
+    assert (claim.name, claim.other) == ("US", "BR")
 
 
 def test_contributions_of_a_share_add_up_to_its_change() -> None:
@@ -95,12 +114,12 @@ def test_simpson_each_country_rose_and_the_whole_fell() -> None:
     segments = shares(came_back(US=(300, 0.40, 100, 0.44), BR=(100, 0.10, 300, 0.12)))
     assert segments["contribution"].sum() < 0
     assert (segments["value"] > segments["expected"]).all()
-    assert health.verdict(segments) == "opposite"
+    assert verdict(segments) == "opposite"
 
 
 def test_the_mix_moved_and_the_countries_did_not() -> None:
     """A change from the sizes of segments alone has the verdict "the mix"."""
-    assert health.verdict(shares(came_back(US=(300, 0.40, 100, 0.40), BR=(100, 0.10, 300, 0.10)))) == "the mix"
+    assert verdict(shares(came_back(US=(300, 0.40, 100, 0.40), BR=(100, 0.10, 300, 0.10)))) == "the mix"
 
 
 def test_a_build_that_is_new_is_held_against_the_others() -> None:
@@ -112,9 +131,11 @@ def test_a_build_that_is_new_is_held_against_the_others() -> None:
     segments = health.segments(frame, WATCHED["retention_d1"], "build", day=LAST)
     top = segments.iloc[0]
     assert (top["segment"], top["expected"], top["value"]) == ("new", pytest.approx(0.4), pytest.approx(0.2))
-    assert health.verdict(segments) == "one segment"
-    sentence = health.moved_sentence(segments, "one segment", "share")
-    assert sentence == "build new, new on 2026-11-02, makes up 100% of it (20.0% instead of 40.0%)"
+    assert verdict(segments) == "one segment"
+    (claim,) = said(segments)
+    assert (claim.case, claim.direction, claim.size) == ("all_of_it", "lower", pytest.approx(1))
+    numbers = "(20.0% instead of about 40.0%)"
+    assert claim.text == f"by build, new, new on 2 Nov 2026, makes up all of the change {numbers}."
 
 
 def test_a_network_that_is_dead_on_one_platform() -> None:
@@ -133,7 +154,7 @@ def test_a_network_that_is_dead_on_one_platform() -> None:
     ]
     frame = DataFrame(rows).astype({"ilrd_revenue_event_count": "Int64"})
     segments = health.segments(frame, WATCHED["network_share"], "platform", day=LAST, segment="Beta")
-    assert health.verdict(segments) == "one segment"
+    assert verdict(segments) == "one segment"
     assert segments.iloc[0][["segment", "value"]].tolist() == ["android", 0.0]
 
 
@@ -143,15 +164,17 @@ def test_a_null_segment_stays_one() -> None:
     frame["country_code"] = frame["country_code"].astype("object").where(frame["country_code"] != "BR", None)
     segments = counts(frame)
     assert segments["segment"].isna().tolist() == [True, False]
-    assert "(unknown)" in health.moved_sentence(segments, "one segment", "count")
+    (claim,) = said(segments)
+    assert (claim.case, claim.name) == ("all_of_it", "(unknown)")
 
 
 def test_an_empty_frame_has_no_segments() -> None:
-    """An empty frame has no segments, the verdict "unclear" and no sentence."""
+    """An empty frame has no segments, and says so; one segment alone stands out from nothing."""
     segments = counts(by_country(US=(400, 400))[:0])
     assert len(segments) == 0
-    assert health.verdict(segments) == "unclear"
-    assert health.moved_sentence(segments, "unclear", "count") == ""
+    assert said(segments)[0].text == "There is no change to look into."
+    (claim,) = said(counts(by_country(US=(400, 200))))
+    assert (claim.case, claim.direction, claim.text) == ("unclear", "unknown", "by country, none of them stands out.")
 
 
 def test_a_frame_that_was_not_split_is_refused() -> None:

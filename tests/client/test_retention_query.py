@@ -8,7 +8,9 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from starlette.responses import JSONResponse
 
+from gamelens.analysis.totals import total
 from gamelens.client.sync_client import Client
 from gamelens.errors import BadQuery, NotYetAvailable, ServiceError
 from support.scripted_service import Script
@@ -79,6 +81,12 @@ def retention_retro(body: dict[str, Any]) -> list[Any]:
             row = {split: value, "game_id": game, "retention": back / installs}
             answer.append({"result": row, "timestamp": stamp(active)})
     return sorted(answer, key=lambda row: row["timestamp"])
+
+
+def revenue(body: dict[str, Any]) -> list[Any]:
+    """Return five dollars on 18 November."""
+    paid = {"sum": 5.0, "event_count": 1, "mean": 5.0, "sum_cents": 500.0}
+    return [{"result": paid, "timestamp": stamp("2026-11-18")}]
 
 
 @pytest.fixture
@@ -261,3 +269,79 @@ def test_a_restated_week_is_listed_by_its_start(lens: Client, script: Script, mo
     again = lens.refresh(frame)
     assert table(again, "timestamp", "returned") == [("10-26", 8), ("11-02", 2)]
     assert {row["timestamp"][:10] for row in again.attrs["gamelens"]["restated"]} == {"2026-11-02"}
+
+
+@pytest.mark.parametrize("every", ["day", "week", "month", "all"])
+@pytest.mark.parametrize("by", [None, "game_id", "platform", ["game_id", "platform"]])
+def test_a_metric_of_one_age_is_its_retention(lens: Client, by: Any, every: Any) -> None:
+    """`d1_retention` has the numbers of `retention([1])` in every bucket and by every dimension of players."""
+    over = ("2026-11-01", "2026-11-18")
+    frame, ret = (
+        lens.query("d1_retention", over=over, by=by, every=every),
+        lens.retention(1, over=over, by=by, every=every),
+    )
+    keys = [name for name in map(str, ret) if name not in ("age", "retention", "installs", "returned")]
+    assert table(frame, *keys, "d1_retention", "d1_installs", "d1_returned") == table(
+        ret, *keys, "retention", "installs", "returned"
+    )
+
+
+def test_metrics_of_ages_stand_beside_others(make_lens: Make, script: Script) -> None:
+    """One column each in the order of the query; a bucket whose day has not come is NA, and its parts too."""
+    revenue = [
+        {"result": {"sum": 5.0, "event_count": 1, "mean": 5.0, "sum_cents": 500.0}, "timestamp": stamp("2026-11-18")}
+    ]
+    script.answers = {"new_users": new_users, "retention_retro": retention_retro, "revenue": lambda body: revenue}
+    frame = make_lens().query(["d7_retention", "revenue", "d1_retention"], over=("2026-11-18", "2026-11-18"))
+    assert [*frame] == [
+        *("timestamp", "d7_retention", "d7_returned", "d7_installs"),
+        *("revenue", "d1_retention", "d1_returned", "d1_installs"),
+    ]
+    assert table(frame, "revenue", "d1_retention", "d1_installs", "d7_retention", "d7_installs") == [
+        (5.0, 2 / 5, 5, None, None)
+    ]
+    assert {str(frame[name].dtype) for name in ("d1_returned", "d7_installs")} == {"Int64"}
+
+
+def test_a_total_of_retention_is_made_of_its_parts(lens: Client) -> None:
+    """11 of 52 came back over all days, whose mean of shares would be another number."""
+    frame = lens.query("d1_retention", over=("2026-11-01", "2026-11-18"))
+    assert total(frame)["d1_retention"].iloc[0] == pytest.approx(11 / 52)
+
+
+@pytest.mark.parametrize("given", [{"top": 1}, {"since_days_ago": 2}, {"check": True}])
+def test_what_does_not_apply_to_cohorts_is_refused(lens: Client, given: dict[str, Any]) -> None:
+    """The largest values are not chosen by a share of few players."""
+    with pytest.raises(BadQuery, match="does not apply to d1_retention") as refused:
+        lens.query("d1_retention", by="platform", over="2026-11-01", **given)
+    assert [refused.value.field] == [*given]
+
+
+def test_an_ad_dimension_is_refused_for_a_metric_of_one_age(lens: Client) -> None:
+    """Players have no ad network."""
+    with pytest.raises(BadQuery, match="whose players have no such value"):
+        lens.query("d1_retention", by="ad_type", over="2026-11-01")
+
+
+def test_a_failed_piece_of_an_age_is_a_gap(make_lens: Make, script: Script) -> None:
+    """The other metric keeps its rows, and the failed one is NA with its gap in the receipt."""
+    script.answers = {"new_users": new_users, "retention_retro": lambda body: JSONResponse({}, 404), "revenue": revenue}
+    frame = make_lens().query(["revenue", "d1_retention"], over="2026-11-18", on_error="gaps")
+    assert table(frame, "revenue", "d1_retention", "d1_installs") == [(5.0, None, None)]
+    assert [gap["metric"] for gap in frame.attrs["gamelens"]["gaps"]] == ["retention_retro"]
+
+
+def test_a_plan_counts_the_requests_of_an_age(lens: Client, script: Script) -> None:
+    """One request for the installs and one for the age, and as many are sent."""
+    plan = lens.plan("d1_retention", over="2026-11-01")
+    assert [piece.metric for piece in plan.pieces] == ["new_users", "retention_retro"]
+
+
+def test_a_frame_with_an_age_is_refreshed(lens: Client, script: Script, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What changed is listed under the columns of the frame."""
+    frame = lens.query("d1_retention", over=("2026-11-01", "2026-11-02"))
+    monkeypatch.setitem(RETURNED, (1, "2026-11-02", "1001", "ios"), 2)
+    again = lens.refresh(frame)
+    assert table(again, "timestamp", "d1_returned") == [("11-01", 8), ("11-02", 2)]
+    restated = again.attrs["gamelens"]["restated"]
+    assert {(row["metric"], row["timestamp"][:10]) for row in restated} == {("d1_retention", "2026-11-02")}

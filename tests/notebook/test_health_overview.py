@@ -30,6 +30,7 @@ def test_segments_are_in_the_unit_of_their_metric() -> None:
         "game": ["Tile"] * 2,
         "watch": ["retention_d1", "session_unique"],
         "metric": ["Day 1 retention", "Sessions"],
+        "kind": ["share", "count"],
         "of_dimension": ["country_code", None],
         "of_segment": ["BR", None],
         "dimension": ["build", "country_code"],

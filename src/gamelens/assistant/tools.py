@@ -154,8 +154,7 @@ class AnalystTools:
         if unasked := self._needs_plan(call, plan_id, planned_requests(self._lens, **call.arguments)):
             return _json(unasked)
         report = check_health(self._lens, **call.arguments)
-        alarms = report.explained()
-        explained = [{"alarm": str(each), "segments": [*map(str, parts)]} for each, parts in alarms[:_MOST_ALARMS]]
+        explained = [{"alarm": each, "segments": parts} for each, parts in report.explained()[:_MOST_ALARMS]]
         found = self._answered(call, report.table(report.board), like=report.board, note=report.headline)
         return _json({"headline": report.headline, "alarms": explained, **found})
 

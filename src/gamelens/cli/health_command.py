@@ -95,9 +95,9 @@ def _print(report: HealthReport) -> None:
         print_table(report.table(report.alarms.head(_SHOWN)))
         click.echo()
     for row, (alarm, segments) in zip(report.alarms.to_dict("records"), report.explained()[:_SHOWN], strict=False):
-        print_line(str(alarm), colour=_COLOURS[str(row["severity"])])
+        print_line(alarm, colour=_COLOURS[str(row["severity"])])
         for segment in segments:
-            print_line(str(segment), prefix="    ")
+            print_line(segment, prefix="    ")
     if len(overview := report.overview()):
         click.echo("\nChange against a usual day:")
         print_table(overview)
@@ -134,6 +134,6 @@ def _as_json(report: HealthReport) -> dict[str, Any]:
         "unmatched": list(report.unmatched),
         "provenance": Receipt(provenance=report.provenance).to_json()["provenance"],
         "counts": {severity: report.count(severity) for severity in reversed(SEVERITIES)},
-        "alarms": [{"sentence": str(one), "segments": [*map(str, more)]} for one, more in report.explained()],
+        "alarms": [{"sentence": one, "segments": more} for one, more in report.explained()],
         "board": as_json(report.board),
     }

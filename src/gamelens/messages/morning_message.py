@@ -11,7 +11,6 @@ import msgspec
 import pandas as pd
 
 from gamelens._text import counted, format_number, one_line, shortened
-from gamelens.analysis import health
 from gamelens.errors import GamelensError
 from gamelens.notebook.health_check import HealthReport
 from gamelens.notebook.labels import day as day_text
@@ -66,10 +65,10 @@ class MorningMessage(msgspec.Struct, frozen=True, kw_only=True):
 def alarms_of(report: HealthReport) -> dict[str, str]:
     """Return the sentence of each alarm of a board by the identity of its series."""
     alarms = {}
-    for row, claim in zip(report.alarms.to_dict("records"), health.alarm_claims(report.board), strict=True):
+    for row in report.alarms.to_dict("records"):
         parts = [row[name] for name in ("game_id", "watch", "dimension", "segment")]
         identity = msgspec.json.encode([None if pd.isna(part) else str(part) for part in parts]).decode()
-        alarms[identity] = shortened(one_line(claim), _LONGEST)
+        alarms[identity] = shortened(one_line(row["sentence"]), _LONGEST)
     return alarms
 
 

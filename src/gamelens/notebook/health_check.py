@@ -19,10 +19,10 @@ import pandas as pd
 from pandas import DataFrame
 
 from gamelens._text import escape_markdown, format_number, markdown_table
-from gamelens.analysis import health
-from gamelens.analysis.claims import Claim
+from gamelens.analysis import claims, health
 from gamelens.analysis.health import HealthQuery
 from gamelens.analysis.tidy_frames import UNKNOWN
+from gamelens.analysis.tidy_frames.results import as_result
 from gamelens.errors import NotYetAvailable
 from gamelens.notebook.receipt_text import source_line
 from gamelens.receipts import Provenance, Receipt
@@ -49,8 +49,7 @@ class HealthReport(msgspec.Struct, frozen=True):
         board: the frame of `health.board`.
         scores: the frame of `health.score_days`.
         moved: the rows of `health.segments` for each alarm whose segments were queried, with the alarm's game_id,
-            game, watch, metric, timestamp, of_dimension and of_segment, the verdict, and says (str, plain text: what
-            the segments show together).
+            game, watch, timestamp, of_dimension and of_segment.
         requests: how many requests it took.
         unmatched: a sentence for each accepted level or annotation that is about no row of the board.
         levels: the frame of `health.levels`, or None if it was not computed.
@@ -90,7 +89,7 @@ class HealthReport(msgspec.Struct, frozen=True):
     @property
     def headline(self) -> str:
         """The board in one sentence of plain text."""
-        return str(health.headline(self.board, self.levels))
+        return str(claims.of(health.headline(self.board, self.levels), ["health"])["text"].iloc[0])
 
     def table(self, rows: DataFrame) -> DataFrame:
         """Return *rows* of the board as readable text, with a day column if they have several.
@@ -139,8 +138,8 @@ class HealthReport(msgspec.Struct, frozen=True):
             lines = [f"- {escape_markdown(sentence)}", *(f"  - {escape_markdown(line)}" for line in more)]
             parts.append("\n".join(lines))
         if self.levels is not None and self.levels["is_moved"].any():
-            lines = [f"- {escape_markdown(str(claim))}" for claim in health.level_claims(self.levels)]
-            parts.append("## Levels that moved slowly\n\n" + "\n".join(lines))
+            moved = claims.of(self.levels[self.levels["is_moved"]])["text"]
+            parts.append("## Levels that moved slowly\n\n" + "\n".join(f"- {escape_markdown(line)}" for line in moved))
         if len(overview := self.overview()):
             parts += ["## Change against a usual day", _markdown_of(overview)]
         parts += [escape_markdown(sentence) for sentence in self.unmatched]
@@ -148,13 +147,12 @@ class HealthReport(msgspec.Struct, frozen=True):
             parts.append(f"{escape_markdown(line)}.")
         return "\n\n".join(parts)
 
-    def explained(self) -> list[tuple[Claim, list[Claim]]]:
-        """Return the claim of each alarm, and those about its segments."""
-        alarms = zip(health.alarm_claims(self.board), self.alarms.to_dict("records"), strict=True)
-        return [(claim, self._segment_claims(row)) for claim, row in alarms]
+    def explained(self) -> list[tuple[str, list[str]]]:
+        """Return the sentence of each alarm, and those about its segments, in plain text."""
+        return [(row["sentence"], self._segment_sentences(row)) for row in self.alarms.to_dict("records")]
 
-    def _segment_claims(self, row: dict[Any, Any]) -> list[Claim]:
-        """Return the claims about the segments of a row.
+    def _segment_sentences(self, row: dict[Any, Any]) -> list[str]:
+        """Return the sentences about the segments of a row.
 
         A split in which all segments changed alike is left out where another split shows a difference.
         """
@@ -162,9 +160,10 @@ class HealthReport(msgspec.Struct, frozen=True):
         same &= self.moved["timestamp"] == row["timestamp"]
         of = self.moved["of_segment"]
         same &= of.isna() if pd.isna(row["segment"]) else of == row["segment"]
-        rows = self.moved[same & (self.moved["says"] != "")]
+        rows = self.moved[same & (self.moved["verdict"] != "unclear")]
         different = rows[rows["verdict"] != "all alike"]
-        return health.segment_claims(different if len(different) else rows)
+        rows = different if len(different) else rows
+        return claims.of(as_result(rows, "health.segments", {}))["text"].tolist() if len(rows) else []
 
 
 def check_health(
@@ -245,8 +244,7 @@ def segments_of(lens: Client, row: dict[Any, Any], dimension: str) -> DataFrame:
     """Query the segments by *dimension* behind a *row* of a board.
 
     Returns:
-        The columns of `health.segments`, and the row's game_id, game, watch, metric, timestamp, of_dimension,
-        of_segment, verdict and says.
+        The columns of `health.segments`, and the row's game_id, game, watch, timestamp, of_dimension and of_segment.
     """
     query = health.drill_queries(row)[dimension]
     return _segments(_query_around(lens, query, row), row, dimension)
@@ -265,10 +263,10 @@ def _cells(row: dict[Any, Any]) -> Iterator[tuple[str, str]]:
 
 def _segment_cells(row: dict[Any, Any]) -> Iterator[str]:
     """Yield the text of each cell of a row of the readable table of segments."""
-    kind = health.watches([row["watch"]])[0].kind
     of = "" if pd.isna(row["of_dimension"]) else _segment_name(row["of_segment"])
     yield from (str(row["game"]), str(row["metric"]), of, health.dimension_words(str(row["dimension"])))
-    yield from (_segment_name(row["segment"]), *(format_number(row[name], kind) for name in ("value", "expected")))
+    yield _segment_name(row["segment"])
+    yield from (format_number(row[name], row["kind"]) for name in ("value", "expected"))
     yield format_number(row["share_of_change"], "share", places=0)
 
 
@@ -287,7 +285,8 @@ def _query_segments(lens: Client, board: DataFrame, most: int) -> tuple[DataFram
         for dimension, query in health.drill_queries(row).items():
             answers.append(_query_around(lens, query, row))
             segments.append(_segments(answers[-1], row, dimension))
-    return pd.concat(segments, ignore_index=True) if segments else _empty_segments(), answers
+    moved = pd.concat(segments, ignore_index=True) if segments else _empty_segments()
+    return as_result(moved, "health.segments", {}), answers
 
 
 def _query_around(lens: Client, query: HealthQuery, row: dict[Any, Any]) -> DataFrame:
@@ -305,19 +304,17 @@ def _segments(frame: DataFrame, row: dict[Any, Any], dimension: str) -> DataFram
     moved = health.segments(
         frame, watch, dimension, day=row["timestamp"], window_days=window, since=since, segment=row["segment"]
     )
-    verdict = health.verdict(moved)
-    says = health.moved_sentence(moved, verdict, watch.kind)
-    about = {name: row[name] for name in ("game_id", "game", "watch", "metric", "timestamp")}
+    about = {name: row[name] for name in ("game_id", "game", "watch", "timestamp")}
     about |= {"of_dimension": row["dimension"], "of_segment": row["segment"]}
-    about |= {"verdict": verdict, "says": says}
     return moved.assign(**about).astype({"segment": "object"})
 
 
 def _empty_segments() -> DataFrame:
     of_segments = (
-        "dimension segment value expected change contribution share_of_change mix weight z p is_moved first_day"
+        "dimension segment value expected change contribution share_of_change mix weight z p is_moved first_day metric "
+        "kind verdict"
     )
-    of_row = "game_id game watch metric timestamp of_dimension of_segment verdict says"
+    of_row = "game_id game watch timestamp of_dimension of_segment"
     return DataFrame(columns=[*of_segments.split(), *of_row.split()])
 
 

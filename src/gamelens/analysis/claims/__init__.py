@@ -4,9 +4,8 @@
 `findings` first.
 """
 
-from gamelens.analysis.claims.claim import Claim, paragraph
 from gamelens.analysis.claims.claims_frame import of
 from gamelens.analysis.claims.findings import Direction, direction_of
 from gamelens.analysis.claims.key_numbers import KeyNumber
 
-__all__ = ["Claim", "Direction", "KeyNumber", "direction_of", "of", "paragraph"]
+__all__ = ["Direction", "KeyNumber", "direction_of", "of"]

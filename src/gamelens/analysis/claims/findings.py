@@ -26,7 +26,7 @@ from gamelens.errors import BadQuery
 Direction = Literal["higher", "lower", "no clear difference", "unknown"]
 """The reading of an interval of a difference."""
 
-Judgement = Literal["days", "players", "counted", "planned", "model"]
+Judgement = Literal["days", "usual days", "players", "counted", "planned", "model"]
 """How a finding was judged; `words.toml` has the sentence for each."""
 
 
@@ -53,9 +53,10 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
             signs, "unknown" if the data cannot say, or if the words compare nothing (a level).
         size: the estimated difference in *unit*, NaN if no number was estimated.
         low, high: bounds of its interval, NaN like *size*.
-        unit: the unit of *size*: "ratio", "share", "USD", "players" or the measure's own. Shares and their differences
-            are fractions of 1.
+        unit: the unit of *size*: "ratio", "change" (a ratio less 1), "share", "USD", "players" or the measure's own.
+            Shares and their differences are fractions of 1.
         judged: how it was judged, None if nothing was.
+        is_shown: whether it is shown beside those that carry a direction, such as an alarm that is still open.
         numbers: what the template may name, as the result has it: names, numbers and their bounds (`x_low`, `x_high`),
             and clauses.
     """
@@ -69,6 +70,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     high: float = math.nan
     unit: str = ""
     judged: Judgement | None = None
+    is_shown: bool = False
     numbers: Mapping[str, Any] = {}
 
     @property

@@ -1,8 +1,8 @@
 """Sentences from findings: the templates of `words.toml` and the one renderer of them.
 
-A template has four forms. `{name}` is a field of the finding; `{name:money}` writes it so; `{days|day|days}` is a
-number with its word; `[, at {ecpm:money}]` is left out where a field in it is unknown. There are no conditions: another
-wording is another case of the kind.
+A template has four forms. `{name}` is a field of the finding, a long name cut; `{name:money}` writes it so;
+`{days|day|days}` is a number with its word; `[, at {ecpm:money}]` is left out where a field in it is unknown. There are
+no conditions: another wording is another case of the kind.
 
 Written by hand, since the templates of the standard library and of Jinja know neither units nor intervals, and a file
 of words must not run code.
@@ -19,6 +19,7 @@ from datetime import date
 from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
+from statistics import median
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -35,8 +36,9 @@ WORDS_FILE: Final = "GAMELENS_WORDS"
 """Environment variable with the path of a file of words of one's own."""
 COMMON: Final = "common"
 """The table of the cases that every kind has."""
-OTHERS, NONE, NONE_KNOWN = "others", "none", "none_known"
-"""The cases of a kind for what is not clear: beside claims that are, without any, and if nothing is known."""
+OTHERS, NONE, NONE_KNOWN, UNJUDGED = "others", "none", "none_known", "unjudged"
+"""The cases of a kind for what is not clear: beside claims that are, without any, if nothing is known, and for what
+could not be judged beside what could."""
 _FEW: Final = 3
 _MOST_NAMED: Final = 4
 _LONGEST_NAME: Final = 60
@@ -44,7 +46,7 @@ _TOKEN: Final = re.compile(r"\{(\w+)(?::(\w+))?(?:\|([^|{}]*)\|([^|{}]*))?\}|([\
 _MONEY: Final = ("money", "amount", "signed_money")
 _PERCENT: Final = ("share", "change", "points", "ratio", "more", "size")
 _SPECS: Final = frozenset({*_MONEY, *_PERCENT, "count", "number", "value", "difference"})
-_OTHER_SPECS: Final = frozenset({"day", "p", "many", "start"})
+_OTHER_SPECS: Final = frozenset({"day", "p", "many", "start", "text"})
 _BASE: Final = frozenset({"size", "low", "high", "unit", "direction"})
 
 
@@ -55,7 +57,14 @@ class _Field(NamedTuple):
     several: str | None
 
 
-Parsed = tuple["str | _Field | Parsed", ...]
+class _Optional(NamedTuple):
+    """A part that is left out where one of its fields, *names*, is unknown."""
+
+    parts: Parsed
+    names: tuple[str, ...]
+
+
+Parsed = tuple["str | _Field | _Optional", ...]
 
 
 @lru_cache
@@ -120,15 +129,19 @@ def spoken(findings: Sequence[Finding], *, escape: Callable[[str], str] = str) -
     lines: list[str] = []
     for kind in dict.fromkeys(finding.kind for finding in findings):
         own = [(finding, text) for finding, text in zip(findings, texts, strict=True) if finding.kind == kind]
-        clear = [text for finding, text in own if finding.is_clear]
+        clear = [text for finding, text in own if finding.is_clear or finding.is_shown]
         if OTHERS not in words()[kind] or len(own) <= _FEW:
             lines += [text for _, text in own]
             continue
-        case = OTHERS if clear else NONE if any(it.direction != "unknown" for it, _ in own) else NONE_KNOWN
+        judged = sum(finding.direction != "unknown" for finding, _ in own)
+        case = NONE_KNOWN if not judged else OTHERS if clear else NONE
         first, *more = (finding.numbers for finding, _ in own)
         shared = {name: value for name, value in first.items() if all(it.get(name) is value for it in more)}
-        rest = Finding(kind=kind, case=case, numbers=shared | {"others": len(own) - len(clear)})
-        lines += clear + (sentences_of([rest]) if len(clear) < len(own) else [])
+        counts = {case: judged - len(clear) if judged else len(own), UNJUDGED: len(own) - judged if judged else 0}
+        rest = [
+            Finding(kind=kind, case=it, numbers=shared | {"others": count}) for it, count in counts.items() if count
+        ]
+        lines += clear + sentences_of(rest)
     return [*dict.fromkeys(lines)]
 
 
@@ -156,7 +169,7 @@ def parsed(template: str) -> Parsed:
             levels.append([])
         elif bracket == "]" and len(levels) > 1:
             part = tuple(levels.pop())
-            levels[-1].append(part)
+            levels[-1].append(_Optional(part, tuple(_needed_by(part))))
         elif name:
             if not _is_spec(spec):
                 raise BadQuery("template", template, f"has an unknown form, {spec}", sorted(_SPECS | _OTHER_SPECS))
@@ -175,8 +188,16 @@ def fields_of(template: Parsed) -> Iterator[_Field]:
     for part in template:
         if isinstance(part, _Field):
             yield part
-        elif not isinstance(part, str):
-            yield from fields_of(part)
+        elif isinstance(part, _Optional):
+            yield from fields_of(part.parts)
+
+
+def _needed_by(part: Parsed) -> Iterator[str]:
+    """Yield the names of fields without which an optional part is left out. A range needs its bounds."""
+    for field in fields_of(part):
+        yield field.name
+        if field.spec.endswith("_range"):
+            yield "low" if field.name == "size" else f"{field.name}_low"
 
 
 def _is_spec(spec: str | None) -> bool:
@@ -185,9 +206,9 @@ def _is_spec(spec: str | None) -> bool:
 
 
 def _is_unknown(value: Any) -> bool:
-    if isinstance(value, (list, tuple)):
+    if value is None or isinstance(value, (str, list, tuple)):
         return not value
-    return value is None or value == "" or bool(pd.isna(value))
+    return bool(value != value) if isinstance(value, float) else bool(pd.isna(value))
 
 
 class _Steps:
@@ -214,8 +235,8 @@ class _Steps:
             halves = [(high - low) / 2 for low, high in bounds if math.isfinite(high - low) and high > low]
             sizes = [abs(float(it[named])) for it in same if _is_number(it.get(named))]
             sizes = [size for size in sizes if 0 < size < math.inf]
-            step = step_of(float(np.median(halves))) if halves else None
-            self._known[key] = step, float(np.median(sizes)) if sizes else 1.0
+            step = step_of(median(halves)) if halves else None
+            self._known[key] = step, median(sizes) if sizes else 1.0
         return self._known[key]
 
 
@@ -246,8 +267,8 @@ class _Sentence:
                 yield part
             elif isinstance(part, _Field):
                 yield self._field(part, fields)
-            elif not any(_is_unknown(fields.get(field.name)) for field in fields_of(part)):
-                yield from self._parts(part, fields)
+            elif not any(_is_unknown(fields.get(name)) for name in part.names):
+                yield from self._parts(part.parts, fields)
 
     def _field(self, field: _Field, fields: Mapping[str, Any]) -> str:
         value = fields[field.name]
@@ -271,7 +292,7 @@ class _Sentence:
         return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} and {texts[-1]}"
 
     def _name(self, name: str) -> str:
-        return self._escape(shortened(one_line(name), _LONGEST_NAME))
+        return self._escape(_short(name))
 
     def _one(self, field: _Field, value: Any, fields: Mapping[str, Any]) -> str:
         spec = field.spec or ("number" if _is_number(value) else "name")
@@ -280,14 +301,15 @@ class _Sentence:
         match spec:
             case "name":
                 return self._name(str(value))
+            case "text":
+                return self._escape(one_line(value))
             case "start":
                 text = str(value)
                 return self._name(text[:1].upper() + text[1:])
             case "many":
                 return str(words()["plurals"].get(str(value), f"{value}s"))
             case "day":
-                moment = pd.Timestamp(value) if not isinstance(value, date) else value
-                return f"{moment.day} {moment:%b %Y}"
+                return _day_text(value)
             case "p":
                 return "less than 0.001" if value < 0.001 else f"{value:.2g}"
         if spec.endswith("_range"):
@@ -310,6 +332,17 @@ class _Sentence:
             low, high = high, low
         texts = [written.text(bound, is_bound=True, more=float(value)) for bound in (low, high)]
         return f"{texts[0]} to {texts[1]}{'' if written.is_more else written.unit(1.0)}"
+
+
+@lru_cache  # a board has the same few names and days in thousands of rows
+def _short(name: str) -> str:
+    return shortened(one_line(name), _LONGEST_NAME)
+
+
+@lru_cache
+def _day_text(value: Any) -> str:
+    moment = pd.Timestamp(value) if not isinstance(value, date) else value
+    return f"{moment.day} {moment:%b %Y}"
 
 
 def _is_number(value: Any) -> bool:

@@ -6,9 +6,9 @@
 
 `gamelens.notebook.check_health` does all three. The frame of `board` is what widgets, figures and the command show. Its
 stable columns: game_id, game, metric, dimension and segment (both null for the whole game), timestamp, value, expected,
-low, high, change, z, p, q, severity ("unknown", "ok", "info", "warning", "critical"), since, open_days, note, sentence.
-`segments` explains a row. A slow change (a tenth a week) is drift and no incident: `levels` sets the last week of each
-number against the one of eight weeks before. Shares are also tested over one to four weeks.
+low, high, change, change_low, change_high, z, p, q, severity ("unknown", "ok", "info", "warning", "critical"), since,
+open_days, note, sentence. `segments` explains a row. A slow change (a tenth a week) is drift and no incident: `levels`
+sets the last week of each number against the one of eight weeks before. Shares are also tested over one to four weeks.
 
 A flagged day opens an incident. Its row stays flagged, against the baseline from before *since*, until the series
 returns or `BoardNotes` says that a person accepts the level.
@@ -18,26 +18,17 @@ stays open.
 """
 
 from gamelens.analysis.health.board import board, flagged, score_days, silent_games
-from gamelens.analysis.health.board_claims import (
-    alarm_claims,
-    coverage_claim,
-    headline,
-    incidents_claim,
-    segment_claims,
-    severity_claim,
-    silence_claim,
-)
+from gamelens.analysis.health.board_headline import headline
 from gamelens.analysis.health.board_notes import Accepted, Annotation, BoardNotes, unmatched_notes
 from gamelens.analysis.health.daily_series import IDENTITY, daily, measured
 from gamelens.analysis.health.health_text import (
     as_json,
     dimension_words,
-    moved_sentence,
     ok_reason,
     subject,
 )
-from gamelens.analysis.health.levels import level_claims, levels
-from gamelens.analysis.health.segments import segments, verdict
+from gamelens.analysis.health.levels import levels
+from gamelens.analysis.health.segments import segments
 from gamelens.analysis.health.severity import SEVERITIES
 from gamelens.analysis.health.watched_metrics import (
     WATCHED,
@@ -57,30 +48,21 @@ __all__ = [
     "WATCHED",
     "HealthQuery",
     "WatchedMetric",
-    "alarm_claims",
     "as_json",
     "board",
     "board_queries",
-    "coverage_claim",
     "daily",
     "dimension_words",
     "drill_queries",
     "flagged",
     "headline",
-    "incidents_claim",
-    "level_claims",
     "levels",
     "measured",
-    "moved_sentence",
     "ok_reason",
     "score_days",
-    "segment_claims",
     "segments",
-    "severity_claim",
-    "silence_claim",
     "silent_games",
     "subject",
     "unmatched_notes",
-    "verdict",
     "watches",
 ]

@@ -22,6 +22,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from gamelens.analysis.significance import LEVEL
+
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
@@ -63,6 +65,8 @@ class Baseline(msgspec.Struct, frozen=True):
         high: upper end of the band.
         z: deviation of the value in units of noise.
         noise_days: number of days that the noise was estimated from, infinite if it is that of chance.
+        own_low, own_high: the value with all noise of its comparison with *expected*, that of the baseline included:
+            divided by *expected* they are the 95 % interval of the ratio.
     """
 
     expected: Floats
@@ -70,6 +74,8 @@ class Baseline(msgspec.Struct, frozen=True):
     high: Floats
     z: Floats
     noise_days: Floats
+    own_low: Floats
+    own_high: Floats
 
 
 class Levels:
@@ -122,7 +128,14 @@ class Levels:
         expected, low, high = (np.maximum(back(centre + reach * noise), 0.0) for reach in (0, -BAND_Z, BAND_Z))
         chance_days = np.where(self._is_count & (days >= FEWEST_POOLED_DAYS), np.inf, days)
         noise_days = np.where(is_known, np.where(spread > least, memory.spread_days, chance_days), np.nan)
-        return Baseline(expected, low, high, (scaled[:, -1] - centre) / noise, noise_days)
+        if self._is_count:
+            value = self._values[:, day]
+            own = _own_bounds(value, np.ones_like(value), expected, noise, noise_days, is_rate=True)
+        else:
+            reach = _t_quantile(noise_days) * noise
+            own = back(scaled[:, -1] - reach), back(scaled[:, -1] + reach)
+        own_low, own_high = (np.where(is_known, np.maximum(bound, 0.0), np.nan) for bound in own)
+        return Baseline(expected, low, high, (scaled[:, -1] - centre) / noise, noise_days, own_low, own_high)
 
 
 def judge_shares(
@@ -168,7 +181,9 @@ def judge_shares(
     reach = BAND_Z * noise / (2 * np.sqrt(recent_whole[rows] + 0.5))
     noise_days = memory.spread_days + np.where(memory.strength > 0, 0.0, 2 * chance_days)
     noise_days = np.where(spread > 1.0, noise_days, np.inf)
-    lines = share, *(_share_at(share, sign * reach, is_rate) for sign in (-1, 1)), deviation / noise, noise_days
+    own = _own_bounds(recent_part[rows], recent_whole[rows], share, noise, noise_days, is_rate=is_rate)
+    band = (_share_at(share, sign * reach, is_rate) for sign in (-1, 1))
+    lines = share, *band, deviation / noise, noise_days, *own
     for name, line in zip(Baseline.__struct_fields__, lines, strict=True):
         getattr(baseline, name)[rows] = np.where(np.isfinite(deviation), line, np.nan)
     return baseline
@@ -308,6 +323,29 @@ def _deviations(part: Floats, whole: Floats, share: Floats, is_rate: bool) -> Fl
         angle = np.arcsin(np.sqrt(np.clip((part + 0.375) / (whole + 0.75), 0, 1)))
         deviations: Floats = 2 * (angle - np.arcsin(np.sqrt(share))) * np.sqrt(whole + 0.5)
     return deviations
+
+
+def _own_bounds(
+    part: Floats, whole: Floats, expected: Floats, noise: Floats, noise_days: Floats, *, is_rate: bool
+) -> tuple[Floats, Floats]:
+    """Return the bounds of *part* of *whole*, where *noise* is that of its deviation from *expected*.
+
+    Noise beyond chance is relative: a number that fell has less of it. Chance alone gives nearly the bounds of exact
+    intervals, of small counts too.
+    """
+    total = whole if is_rate else whole + 1
+    with np.errstate(divide="ignore", invalid="ignore"):
+        beyond = np.maximum(noise**2 - 1, 0.0) * (part / whole) / expected
+        reach = _t_quantile(noise_days) * np.sqrt(1 + beyond) / (2 * np.sqrt(total))
+    return _share_at(part / total, -reach, is_rate), _share_at((part + 1) / total, reach, is_rate)
+
+
+def _t_quantile(noise_days: Floats) -> Floats:
+    """Return how many units of noise a 95 % interval reaches, by the days that the noise was estimated from."""
+    from scipy.special import stdtrit
+
+    different, places = np.unique(noise_days, return_inverse=True)  # few, and each takes a microsecond
+    return np.asarray(stdtrit(different, 1 - LEVEL / 2)[places], dtype="float64")
 
 
 def _share_at(share: Floats, reach: Floats, is_rate: bool) -> Floats:

@@ -1,4 +1,4 @@
-"""Text of the health board: a sentence for every row, and the board as JSON values.
+"""What each row of a health board says, and the board as JSON values.
 
 Sentences are plain text. Titles, networks and countries come from outside: code that writes a sentence to Markdown, a
 terminal or a figure escapes it.
@@ -12,75 +12,62 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 import pandas as pd
+from msgspec.structs import replace
 from pandas import DataFrame
 
-from gamelens._text import NumberKind, format_number
+from gamelens.analysis.claims.findings import Clause, Direction, Finding, direction_of
+from gamelens.analysis.claims.templates import sentences_of
 from gamelens.analysis.health.severity import LEAST_CHANGE
 from gamelens.analysis.tidy_frames import UNKNOWN
 from gamelens.analysis.tidy_frames.frame_requirements import requires, result_of
 
 Row = Mapping[Any, Any]
 _FEW: Final = 30.0
+UNITS: Final = {"money": "USD", "count": "count", "share": "share"}
+"""Units of numbers, as templates know them, by kind of series. Rates and other numbers have none."""
 
 
-def row_sentence(row: Row) -> str:
-    """Return one row of a board as a sentence."""
-    if row["severity"] == "unknown":
-        return f"{subject(row)}: not enough history to judge {row['timestamp']:%Y-%m-%d}"
-    if row["is_silent"]:
-        about = f" (usually about {format_number(row['expected'], row['kind'])} {str(row['metric']).lower()})"
-        return f"{row['game']}: silent on {row['timestamp']:%Y-%m-%d}{_since_text(row)}, nothing came{about}"
-    why = f": {reason}" if (reason := ok_reason(row)) else ""
-    about = subject(row) if pd.isna(row.get("dimension")) else f"{subject(row)},"
-    return f"{about} {_change_text(row)} {_day_text(row)} ({_value_text(row)}){why}{_caveat(row)}"
+def row_finding(row: Row) -> Finding:
+    """Return what one row of a board says: how far the number is from the usual one. Alarms alone have a direction."""
+    day, window = row["timestamp"], int(row["window_days"])
+    since: Any = None if row["since"] == day else row["since"]
+    on = "share_day" if row["kind"] == "share" else "day"
+    return Finding(
+        kind="number",
+        case=_case(row),
+        subject={"game": str(row["game"])} | _segment_of(row),
+        direction=_direction(row),
+        size=row["change"],
+        low=row["change_low"],
+        high=row["change_high"],
+        unit="change",
+        judged=None if pd.isna(row["expected"]) else "usual days",
+        is_shown=bool(row["is_flagged"]),
+        numbers={
+            "metric": row["metric"],
+            "counted": str(row["metric"]).lower(),
+            "segment": _segment_of(row).get(str(row["dimension"])),
+            "measure": subject(row),
+            "measured_in": UNITS.get(row["kind"], ""),
+            **{name: row[name] for name in ("value", "expected", "severity", "note")},
+            **({on: day, "weekday": f"{day:%A}"} if window == 1 else {"last_day": day, "window_days": window}),
+            "since" if window == 1 else "since_about": since,
+            "why": [Clause(reason)] if (reason := _ok_case(row)) else None,
+            "usual_low": row["low"],
+            "usual_high": row["high"],
+            "caveat": [Clause("restated" if row["is_restated"] else "unsettled")] * _may_move(row),
+        },
+    )
 
 
 def subject(row: Row) -> str:
     """Return game, metric and segment of a row: `Tile: Share of ads by network, AdMob`."""
-    segment = "" if pd.isna(row.get("dimension")) else f", {UNKNOWN if pd.isna(row['segment']) else row['segment']}"
-    return f"{row['game']}: {row['metric']}{segment}"
+    return ", ".join([f"{row['game']}: {row['metric']}", *_segment_of(row).values()])
 
 
 def ok_reason(row: Row) -> str:
     """Return why a row is ok although its number is far from the usual one, or an empty text."""
-    is_far: bool = pd.isna(row["change"]) or abs(row["change"]) >= LEAST_CHANGE
-    if row["severity"] != "ok" or row["value"] == row["expected"] or not is_far:
-        return ""
-    if _most_counted(row) < _FEW:
-        return "too few to tell"
-    low, high = row["low"], row["high"]
-    if pd.isna(low) or pd.isna(high) or not low <= row["value"] <= high:
-        return "of so many numbers, chance brings one that far off"
-    return f"{format_number(low, row['kind'])} to {format_number(high, row['kind'])} is usual"
-
-
-@requires(rows=result_of("health.segments(frame, watch, by, day=...)", "dimension", "segment", "contribution"))
-def moved_sentence(rows: DataFrame, verdict: str, kind: NumberKind) -> str:
-    """Return the verdict on the segments of one dimension as half a sentence.
-
-    Empty if the verdict is unclear.
-    """
-    if len(rows) < 2:
-        return ""
-    dimension, top = dimension_words(str(rows["dimension"].iloc[0])), rows.iloc[0]
-    rest = rows.iloc[1]
-    direction = "fell" if top["contribution"] < 0 else "rose"
-    match verdict:
-        case "one segment":
-            numbers = " instead of ".join(format_number(top[name], kind) for name in ("value", "expected"))
-            new = f", new on {top['first_day']:%Y-%m-%d}," if pd.notna(top["first_day"]) else ""
-            share = min(top["share_of_change"], 1)
-            return f"{dimension} {_segment_name(top)}{new} makes up {share:.0%} of it ({numbers})"
-        case "all alike":
-            return f"by {dimension}, all of them {direction}"
-        case "the mix":
-            return f"by {dimension}, none of them moved as much as their mix did"
-        case "opposite":
-            return f"by {dimension}, each of them moved the other way: their mix changed"
-        case "against each other":
-            change = "lost" if direction == "fell" else "won"
-            return f"by {dimension}, what {_segment_name(top)} {change} went {_destination(direction, rest)}"
-    return ""
+    return sentences_of([replace(row_finding(row), case=case)])[0] if (case := _ok_case(row)) else ""
 
 
 def dimension_words(dimension: str) -> str:
@@ -102,39 +89,45 @@ def as_json(board: DataFrame) -> list[dict[str, Any]]:
     return records
 
 
-def _segment_name(row: Any) -> str:
-    return UNKNOWN if pd.isna(row["segment"]) else str(row["segment"])
+def _segment_of(row: Row) -> dict[str, str]:
+    """Return the segment of a row by its dimension, empty for a whole game."""
+    dimension = row.get("dimension")
+    if dimension is None or pd.isna(dimension):
+        return {}
+    return {str(dimension): UNKNOWN if pd.isna(row["segment"]) else str(row["segment"])}
 
 
-def _destination(direction: str, other: Any) -> str:
-    return f"to {_segment_name(other)}" if direction == "fell" else f"missing at {_segment_name(other)}"
+def _case(row: Row) -> str:
+    if row["is_silent"]:
+        return "silent"
+    if pd.isna(row["value"]):
+        return "no_number"
+    if pd.isna(row["expected"]):
+        return "too_early"
+    if row["value"] == row["expected"]:
+        return "as_usual"
+    return "far_above" if pd.isna(row["change"]) else "above" if row["change"] > 0 else "below"
 
 
-def _change_text(row: Row) -> str:
+def _direction(row: Row) -> Direction:
+    """Return the direction of an alarm: that of its interval, or of the usual band where nothing was expected."""
+    if pd.isna(row["expected"]) or pd.isna(row["value"]):
+        return "unknown"
+    if not row["is_flagged"]:
+        return "no clear difference"
     if pd.isna(row["change"]):
-        return "as usual" if row["value"] == row["expected"] else "far above usual"
-    direction = "above" if row["value"] > row["expected"] else "below"
-    return f"{abs(row['change']):.0%} {direction}"
+        return direction_of(row["value"] - row["high"], row["value"] - row["low"])
+    return direction_of(row["change_low"], row["change_high"])
 
 
-def _day_text(row: Row) -> str:
-    day = row["timestamp"]
-    usual: str = "" if pd.isna(row["change"]) else " usual" if row["kind"] == "share" else f" a usual {day:%A}"
-    if row["window_days"] > 1:
-        return f"{usual} in the {row['window_days']:.0f} days to {day:%Y-%m-%d}{_since_text(row)}".strip()
-    return f"{usual} on {day:%Y-%m-%d}{_since_text(row)}".strip()
-
-
-def _since_text(row: Row) -> str:
-    since = row.get("since")
-    if since is None or pd.isna(since) or since == row["timestamp"]:
+def _ok_case(row: Row) -> str:
+    """Return the case of why a row is ok although its number is far from the usual one, or an empty text."""
+    is_far: bool = pd.isna(row["change"]) or abs(row["change"]) >= LEAST_CHANGE
+    if row["severity"] != "ok" or row["value"] == row["expected"] or not is_far:
         return ""
-    return f", open since {'about ' if row['window_days'] > 1 else ''}{since:%Y-%m-%d}"
-
-
-def _value_text(row: Row) -> str:
-    value, expected = (format_number(row[name], row["kind"]) for name in ("value", "expected"))
-    return f"{value} instead of about {expected}"
+    if _most_counted(row) < _FEW:
+        return "too_few"
+    return "within_usual" if row["low"] <= row["value"] <= row["high"] else "by_chance"
 
 
 def _most_counted(row: Row) -> float:
@@ -147,8 +140,5 @@ def _most_counted(row: Row) -> float:
     return math.inf
 
 
-def _caveat(row: Row) -> str:
-    note = f"; {row['note']}" if row.get("note") else ""
-    if row["is_restated"]:
-        return f"; the service has restated this day{note}"
-    return note if row["is_settled"] else f"; the day may still move{note}"
+def _may_move(row: Row) -> bool:
+    return bool(row["is_restated"]) or not row["is_settled"]

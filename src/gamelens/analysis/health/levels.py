@@ -7,16 +7,16 @@ straight line through the logarithms, and the days around it (`over_days`).
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 from pandas import DataFrame, Series
 
-from gamelens._text import format_number
-from gamelens.analysis.claims import Claim
+from gamelens.analysis.claims.findings import Finding, direction_of, reads
 from gamelens.analysis.health.daily_series import IDENTITY, series_grid
-from gamelens.analysis.health.health_text import subject
+from gamelens.analysis.health.health_text import UNITS, subject
 from gamelens.analysis.over_days import changes_over_days, day_numbers
 from gamelens.analysis.significance import LEVEL, holm
 from gamelens.analysis.tidy_frames import with_receipts_of
@@ -41,7 +41,7 @@ def levels(daily: DataFrame) -> DataFrame:
 
     Columns: those of `IDENTITY`, weeks (Int64, from one week to the other), before, value (float64, the mean of a day
     of both weeks), change (float64, -0.2 is 20 % less), low, high (float64, its 95 % interval), p_value, p_adjusted
-    (float64, Holm, for all rows), is_moved (bool: beyond chance, and by a fifth or more).
+    (float64, Holm, for all rows), is_moved (bool: beyond chance, and by a fifth or more). Claims: "level", one a row.
     """
     grid = series_grid(daily[daily["dimension"].isna()])
     rows: list[dict[str, Any]] = []
@@ -61,18 +61,30 @@ def levels(daily: DataFrame) -> DataFrame:
     )
 
 
-@requires(levels=result_of("health.levels(daily)", *IDENTITY, *_NUMBERS, "is_moved"))
-def level_claims(levels: DataFrame) -> list[Claim]:
-    """Return a claim on each level that moved, or one that none did.
-
-    kind is "level of" the metric; subject is the game; size, low and high are the relative change.
-    """
-    moved = levels[levels["is_moved"].astype(bool)]
-    if not len(moved):
-        weeks = f" against {int(levels['weeks'].max())} weeks before" if len(levels) else ""
-        text = f"No level is seen to have moved{weeks}." if weeks else "There are too few weeks to compare levels yet."
-        return [Claim(kind="levels", direction="no clear difference" if weeks else "unknown", text=text)]
-    return [_level_claim(row) for row in moved.to_dict("records")]
+@reads("health.levels", row_by_row=True)
+def _read_levels(levels: DataFrame) -> Iterator[Finding]:
+    """Say of each level how it moved."""
+    if levels.empty:
+        yield Finding(kind="level", case="none_known", unit="change")
+    for row in levels.to_dict("records"):
+        direction = direction_of(row["low"], row["high"]) if row["is_moved"] else "no clear difference"
+        yield Finding(
+            kind="level",
+            case=direction.replace(" ", "_"),
+            subject={"game": str(row["game"])},
+            direction=direction,
+            size=row["change"],
+            low=row["low"],
+            high=row["high"],
+            unit="change",
+            judged="days",
+            numbers={
+                **{name: row[name] for name in ("metric", "weeks", "before", "value", "p_adjusted")},
+                "measure": subject(row),
+                "measured_in": UNITS.get(row["kind"], ""),
+                "least": LEAST_CHANGE,
+            },
+        )
 
 
 def _moved(value: NDArray[np.float64], whole: NDArray[np.float64], days: NDArray[np.int64], *, is_counted: bool) -> Any:
@@ -103,20 +115,3 @@ def _moved(value: NDArray[np.float64], whole: NDArray[np.float64], days: NDArray
         "high": float(high[0]) - 1,
         "p_value": float(found.p_value()[0]),
     }
-
-
-def _level_claim(row: dict[Any, Any]) -> Claim:
-    change, low, high = (format_number(row[name], "change", places=0) for name in ("change", "low", "high"))
-    before, value = (format_number(row[name], row["kind"]) for name in ("before", "value"))
-    text = f"{subject(row)}: the level {'rose' if row['change'] > 0 else 'fell'} in {row['weeks']} weeks, "
-    text += f"from {before} to {value} a day, {change} ({low} to {high})."
-    return Claim(
-        kind=f"level of {row['watch']}",
-        subject={"game": str(row["game"])},
-        direction="higher" if row["change"] > 0 else "lower",
-        size=row["change"],
-        low=row["low"],
-        high=row["high"],
-        unit="ratio",
-        text=text,
-    )

@@ -25,9 +25,11 @@ LEVEL_DAYS: Final = (7, 14, 21, 28)
 SILENT_DAYS: Final = 14
 """Days of silence after which a game has no usual day any more."""
 
+_OF_BASELINE: Final = ("expected", "low", "high", "z", "own_low", "own_high")
 _TESTS_PER_SHARE: Final = 1 + len(LEVEL_DAYS)
 _ACTIVITY: Final = ("user_unique", "session_unique", "event_count")  # every running game has them
 _SILENT_LEAST: Final = 7.0  # 0 instead of 7 expected happens by chance on one day in a thousand
+_MOST_OF_NONE: Final = 3.7  # upper bound of a count of which none came (95 %)
 _LEVEL_P: Final = 0.01  # a level replaces the day only below this p-value
 _LEVEL_Z: Final = 2.57  # it is not below it within so many units of chance
 _CAUSE_P: Final = 1e-4
@@ -59,6 +61,7 @@ class Scores:
     Attributes:
         series: the grid.
         value, expected, low, high, z, p, q: of the day, or of the window that shows more.
+        own_low, own_high: the bounds of the value, as in `Baseline`.
         window_days: 1, or the days of that window.
         weight: share of its game that a series covers.
         is_silent: the whole game sent nothing.
@@ -73,6 +76,7 @@ class Scores:
         shape = series.value.shape
         self.value = series.value.copy()
         self.expected, self.low, self.high, self.z, self.p, self.q = (np.full(shape, np.nan) for _ in range(6))
+        self.own_low, self.own_high = np.full(shape, np.nan), np.full(shape, np.nan)
         self._day_z, self._is_odd = np.full(shape, np.nan), np.zeros(shape, dtype=np.bool_)
         self.window_days, self.weight = np.ones(shape), np.ones(shape)
         self.is_silent, self.is_folded, self.is_restated = (np.zeros(shape, dtype=np.bool_) for _ in range(3))
@@ -104,23 +108,12 @@ class Scores:
 
     def columns(self) -> dict[str, NDArray[Any]]:
         """Return the scores by column name. Flags are 0 and 1."""
+        shown = ("value", *_OF_BASELINE[:4], "p", "q", "window_days", "is_silent", "is_restated", "severity", "since")
+        columns = {name: getattr(self, name) for name in shown}
         with np.errstate(divide="ignore", invalid="ignore"):
-            change = np.where(self.expected > 0, (self.value - self.expected) / self.expected, np.nan)
-        names = (
-            "value",
-            "expected",
-            "low",
-            "high",
-            "z",
-            "p",
-            "q",
-            "window_days",
-            "is_silent",
-            "is_restated",
-            "severity",
-            "since",
-        )
-        return {name: getattr(self, name) for name in names} | {"change": change}
+            for name, value in (("", self.value), ("_low", self.own_low), ("_high", self.own_high)):
+                columns[f"change{name}"] = np.where(self.expected > 0, value / self.expected - 1, np.nan)
+        return columns
 
     def _score_day(self, day: int) -> None:
         """Score a day by the usual days before it, then open and close incidents."""
@@ -131,7 +124,7 @@ class Scores:
                 self._score_shares(day, rows, is_rate)
                 self._score_levels(day, rows, is_rate)
         is_unjudged = ~np.isfinite(self.series.value[:, day])
-        for name in ("expected", "low", "high", "z", "p"):
+        for name in (*_OF_BASELINE, "p"):
             getattr(self, name)[is_unjudged, day] = np.nan
         self._day_z[is_unjudged, day] = np.nan
         self._set_share_weights(day)
@@ -177,7 +170,7 @@ class Scores:
         self.since[:, day] = incidents.since
 
     def _store(self, rows: Ints, day: int, baseline: Baseline) -> None:
-        for name in ("expected", "low", "high", "z"):
+        for name in _OF_BASELINE:
             getattr(self, name)[rows, day] = getattr(baseline, name)
         self._day_z[rows, day] = baseline.z
         self.p[rows, day] = two_sided(baseline.z, baseline.noise_days)
@@ -209,7 +202,7 @@ class Scores:
                 wholes = np.where(np.isfinite(part), level_whole, 0.0)
                 value = np.nansum(part[:, -days:], axis=1) / np.nansum(wholes[:, -days:], axis=1)
             columns = {"value": value, "p": chance, "window_days": np.full_like(chance, days)}
-            columns |= {name: getattr(level, name) for name in ("expected", "low", "high", "z")}
+            columns |= {name: getattr(level, name) for name in _OF_BASELINE}
             for name, values in columns.items():
                 getattr(self, name)[rows, day] = np.where(is_clearer, values, getattr(self, name)[rows, day])
         self.p[rows, day] = np.minimum(_TESTS_PER_SHARE * self.p[rows, day], 1.0)
@@ -245,6 +238,7 @@ class Scores:
             self.is_folded[first, day] = not self.is_silent[first, day]
             if self.is_silent[first, day] and not np.nan_to_num(self.expected[first, day]) > 0:
                 self.expected[first, day] = usual
+                self.own_low[first, day], self.own_high[first, day] = 0.0, _MOST_OF_NONE
 
     def _usual_before(self, day: int, activity: Ints) -> float:
         """Return the mean of the last seven days with data, of those not older than `SILENT_DAYS`."""

@@ -7,6 +7,7 @@ exactly, and may have opposite signs: every segment better and the whole worse (
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Final, Literal
 
 import numpy as np
@@ -15,11 +16,13 @@ from numpy.typing import NDArray
 from pandas import DataFrame, Series
 
 from gamelens.analysis.ads.canonical_names import canonical_values
+from gamelens.analysis.claims.findings import Finding, reads
 from gamelens.analysis.health.baseline import POOLED_DAYS, Levels
+from gamelens.analysis.health.health_text import UNITS, dimension_words, subject
 from gamelens.analysis.health.watched_metrics import WatchedMetric
 from gamelens.analysis.significance import two_sided
-from gamelens.analysis.tidy_frames import column_of, with_receipts_of
-from gamelens.analysis.tidy_frames.frame_requirements import FrameRequirements, requires, result_of
+from gamelens.analysis.tidy_frames import column_of, display_values, with_receipts_of
+from gamelens.analysis.tidy_frames.frame_requirements import FrameRequirements, requires
 from gamelens.errors import BadQuery
 
 Floats = NDArray[np.float64]
@@ -59,7 +62,12 @@ def segments(
     (float64, in the unit of *value*, adds up to the change), share_of_change (float64, adds up to 1), mix (float64, the
     part of the contribution due to more or fewer of the segment; 0 for sums), weight (float64, the segment's earlier
     share of the whole), z, p (float64; NA for means, whose noise is not known), is_moved (boolean), first_day
-    (datetime64[us, UTC], of a segment that is newer than the frame; else NA). Largest contribution first.
+    (datetime64[us, UTC], of a segment that is newer than the frame; else NA), metric, kind (str, of *watch*), verdict
+    (str, of all segments). Largest contribution first. Claims: "segments", of all rows.
+
+    The verdict "one segment": one of them makes up most of the change, and more than its size. "all alike": they
+    changed together. "the mix": they did not change, there are more of one and fewer of another. "opposite": all
+    changed one way, the whole the other. "against each other": one gained what another lost. "unclear": none of these.
 
     Raises:
         BadQuery: the frame lacks *by* or the metric.
@@ -78,22 +86,64 @@ def segments(
     result = result.loc[order].rename_axis("segment").reset_index().assign(dimension=by)
     result["first_day"] = _first_days(frame, by, result["segment"])
     columns = ["value", "expected", "change", "contribution", "share_of_change", "mix", "weight", "z", "p", "is_moved"]
-    return with_receipts_of(
-        result[["dimension", "segment", *columns, "first_day"]].astype({"segment": "category"}), frame
+    result = result.assign(metric=watch.name, kind=watch.kind, verdict=_verdict(result))
+    shown = result[["dimension", "segment", *columns, "first_day", "metric", "kind", "verdict"]]
+    return with_receipts_of(shown.astype({"segment": "category"}), frame)
+
+
+@reads("health.segments")
+def _read_segments(moved: DataFrame) -> Iterator[Finding]:
+    """Say what each split shows. With those of several alarms, as a health report has them, each names its own.
+
+    Changes are counted, so there is no interval: whether a segment moved beyond chance is judged before it is named.
+    """
+    if moved.empty:
+        yield Finding(kind="segments", case="nothing", unit="share")
+    of_alarm = [name for name in ("game_id", "watch", "timestamp", "of_dimension", "of_segment") if name in moved]
+    is_one = not of_alarm or len(moved[of_alarm].drop_duplicates()) == 1
+    for _, rows in moved.groupby([*of_alarm, "dimension"], observed=True, dropna=False, sort=False):
+        yield _finding_of(rows, is_one=is_one)
+
+
+def _finding_of(rows: DataFrame, *, is_one: bool) -> Finding:
+    """Return what one split shows. *is_one*: it needs no name of its alarm."""
+    top, verdict = rows.iloc[0].to_dict(), rows["verdict"].iloc[0]
+    others = rows["segment"][np.sign(rows["contribution"]) == -np.sign(top["contribution"])]
+    is_named = verdict in ("one segment", "against each other")
+    name = display_values(rows["segment"]).iloc[0]
+    is_down = top["contribution"] < 0
+    case = str(verdict).replace(" ", "_")
+    if verdict in ("all alike", "against each other"):
+        case += "_down" if is_down else "_up"
+    if verdict == "one segment" and top["share_of_change"] >= 1:
+        case = "all_of_it"
+    about = {**top, "dimension": top.get("of_dimension"), "segment": top.get("of_segment")}
+    return Finding(
+        kind="segments",
+        case=case,
+        subject=({"game": str(top["game"])} if "game" in top else {}) | ({top["dimension"]: name} if is_named else {}),
+        direction="unknown" if verdict == "unclear" else "lower" if is_down else "higher",
+        size=float(top["share_of_change"]),
+        unit="share",
+        judged="counted",
+        numbers={
+            "about": None if is_one else subject(about),
+            "split": dimension_words(str(top["dimension"])),
+            "name": name,
+            "other": display_values(others).iloc[0] if len(others) else None,
+            "measured_in": UNITS.get(top["kind"], ""),
+            **{name: top[name] for name in ("value", "expected", "contribution", "first_day", "verdict")},
+        },
     )
 
 
-@requires(rows=result_of("health.segments(frame, watch, by, day=...)", "contribution", "mix", "share_of_change"))
-def verdict(rows: DataFrame) -> Verdict:
-    """Return how the segments of one dimension explain the change.
-
-    "one segment": one of them makes up most of the change, and more than its size. "all alike": they changed together.
-    "the mix": they did not change, there are more of one and fewer of another. "opposite": all changed one way, the
-    whole the other. "against each other": one gained what another lost. "unclear": none of these.
-    """
+def _verdict(rows: DataFrame) -> Verdict:
+    """Return how the segments of one dimension explain the change."""
+    if len(rows) < 2:
+        return "unclear"
     total = rows["contribution"].sum()
     gross = rows["contribution"].abs().sum()
-    if not len(rows) or not gross:
+    if not gross:
         return "unclear"
     without_mix = rows["contribution"] - rows["mix"]
     if rows["mix"].abs().sum() > 0:
@@ -104,7 +154,7 @@ def verdict(rows: DataFrame) -> Verdict:
             return "the mix"
     if abs(total) < gross / 3:
         return "against each other"
-    if len(rows) > 1 and _is_alone(rows.iloc[0], rows.iloc[1:]):
+    if _is_alone(rows.iloc[0], rows.iloc[1:]):
         return "one segment"
     same = np.sign(without_mix[without_mix.abs() > 0.05 * gross]) == np.sign(total)
     return "all alike" if same.all() else "unclear"

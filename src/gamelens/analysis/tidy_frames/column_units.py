@@ -116,6 +116,12 @@ _NAMES: Final = {
 }
 
 
+def kind_of_unit(unit: str) -> NumberKind:
+    """Return how numbers of a *unit* are written, such as "USD per player", "share" or "players"."""
+    first = str(unit).partition(" ")[0]
+    return _KINDS.get(first, next((kind for kind in ROW_UNITS if kind == first), "number"))
+
+
 def name_of(column: str) -> str:
     """Return the readable name of a column or metric. It is not escaped.
 

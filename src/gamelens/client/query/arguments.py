@@ -13,7 +13,7 @@ from typing import Any, Final, TypeVar, get_args
 
 import msgspec
 
-from gamelens.catalog import ALIASES, TITLES, find_metric
+from gamelens.catalog import ALIASES, TITLES, CohortShare, find_metric
 from gamelens.client.query.filter_expressions import parse_expression
 from gamelens.client.query.signatures import Fields, FrameKind, OnError
 from gamelens.client.tables.time_ranges import WHEN_UNAVAILABLE, TimeRange, WhenUnavailable
@@ -100,6 +100,10 @@ class QuerySpec(msgspec.Struct, frozen=True, kw_only=True):
             raise BadQuery("top", self.typed_top, "must name a dimension of by", self.by, name=self.top_of)
         if self.fields is not None:
             one_of("fields", self.fields, get_args(Fields))
+        for field in ("top", "check", "since_days_ago") if self.cohort_shares else ():
+            if (value := getattr(self, field)) not in (None, False):
+                rule = f"does not apply to {self.cohort_shares[0].name}: query it without"
+                raise BadQuery(field, value, rule)
 
     def with_(self, **changes: Any) -> QuerySpec:
         """Return the query with other values of some fields."""
@@ -139,6 +143,22 @@ class QuerySpec(msgspec.Struct, frozen=True, kw_only=True):
             shown = known.shown_columns(all_fields=self.fields == "all") if known is not None else {}
             columns |= dict.fromkeys(shown.values())
         return tuple(columns)
+
+    @property
+    def cohort_shares(self) -> tuple[CohortShare, ...]:
+        """The metrics that are retention of one age."""
+        known = (ALIASES.get(name) for name in self.metrics)
+        return tuple(alias for alias in known if isinstance(alias, CohortShare))
+
+    @property
+    def parts(self) -> list[QuerySpec]:
+        """The query for rows and the one for retention that it is made of."""
+        if self.ages or not (cohorts := self.cohort_shares):
+            return [self]
+        names = tuple(name for name in self.metrics if not isinstance(ALIASES.get(name), CohortShare))
+        ages = tuple(alias.age for alias in cohorts)
+        rows = [self.with_(metrics=names, sort=None)] if names else []
+        return [self.with_(metrics=("retention",), ages=ages, sort=None, fields=None), *rows]
 
     @property
     def needs_total(self) -> bool:

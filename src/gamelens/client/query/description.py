@@ -14,6 +14,7 @@ from gamelens.catalog import (
     METRICS,
     Adds,
     Alias,
+    CohortShare,
     Dimension,
     Metric,
     Quotient,
@@ -161,6 +162,8 @@ def _source(metric: Metric, field: str) -> str:
     if not isinstance(metric, Alias):
         return "from the service"
     part = metric.parts[field]
+    if isinstance(metric, CohortShare) and part.metric == "retention_retro":
+        return "retention_retro x new_users, summed by day"
     name = METRICS[part.metric].columns[part.field]
     return f"{'mean' if part.is_mean else 'sum'} of {name} by {part.every}" if part.every else name
 

@@ -98,6 +98,20 @@ class QueryResult(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(self, receipt=receipt)
 
 
+class QueryPart(msgspec.Struct, frozen=True):
+    """A part of a query: rows of metrics, or retention.
+
+    Attributes:
+        spec: its content.
+        sent: its content as it is sent.
+        plans: the plan of each of its metrics.
+    """
+
+    spec: QuerySpec
+    sent: QuerySpec
+    plans: list[MetricPlan]
+
+
 class Request:
     """One request: *template* over *run*, adjacent bucket slices of *plan*.
 
@@ -238,24 +252,39 @@ class QueryRun:
             Truncated: all values were queried, and an answer holds as many as the service gives.
             PartialResult: requests failed, and gaps are not wanted or there is nothing else.
         """
-        sent, plans = await self.prepare(spec)
-        built = await self._fetch(plans)
-        if not spec.ages:
-            table = await asyncio.to_thread(self._side_by_side, plans, built, all_fields=spec.fields == "all")
-            if spec.sort is not None:
-                one_of("sort", spec.sort, tuple(table.column_names))  # of a metric that the catalog does not know
-                table = table.take(pc.sort_indices(table, [(spec.sort, "descending")]))
-            return await self._finish(spec, table, plans[0].dimensions)
-        missing = {age: self._missing_days(age) for age in (None, *spec.ages)}
-        rows = await asyncio.to_thread(retention.table, spec, sent, built, self.times, missing, self.studio_of_game)
-        return await self._finish(spec, rows, spec.dimensions)
+        parts = await self.prepare(spec)
+        tables_of = iter(await self._fetch([plan for part in parts for plan in part.plans]))
+        built = [[next(tables_of) for _ in part.plans] for part in parts]
+        cohorts = [await self._retention(part, own) for part, own in zip(parts, built, strict=True) if part.spec.ages]
+        if spec.ages:
+            return await self._finish(spec, cohorts[0], spec.dimensions)
+        is_of_rows = not parts[-1].spec.ages
+        plans, rows = (parts[-1].plans, built[-1]) if is_of_rows else ([], [])
+        shares = [retention.rows_of_age(alias, table) for table in cohorts for alias in spec.cohort_shares]
+        is_all = spec.fields == "all"
+        table = await asyncio.to_thread(self._side_by_side, plans, rows, spec.dimensions, shares, all_fields=is_all)
+        table = table.select([*table.column_names[: 1 + len(spec.dimensions)], *_in_order(spec, table)])
+        if spec.sort is not None:
+            one_of("sort", spec.sort, tuple(table.column_names))  # of a metric that the catalog does not know
+            table = table.take(pc.sort_indices(table, [(spec.sort, "descending")]))
+        return await self._finish(spec, table, spec.dimensions)
 
-    async def prepare(self, spec: QuerySpec) -> tuple[QuerySpec, list[MetricPlan]]:
-        """Return *spec* as it is sent, and the plan of each metric: everything but the rows.
+    async def _retention(self, part: QueryPart, built: Sequence[pa.Table]) -> pa.Table:
+        """Return the rows of a part for retention."""
+        missing = {age: self._missing_days(age, part.plans) for age in (None, *part.spec.ages)}
+        return await asyncio.to_thread(
+            retention.table, part.spec, part.sent, built, self.times, missing, self.studio_of_game
+        )
+
+    async def prepare(self, spec: QuerySpec) -> list[QueryPart]:
+        """Return the parts of *spec* with the plan of each metric: everything but the rows.
 
         Raises:
             NotYetAvailable, BadQuery, NotAdditive: as in `execute`.
         """
+        return [await self._prepare(part) for part in spec.parts]
+
+    async def _prepare(self, spec: QuerySpec) -> QueryPart:
         sent = retention.sent_query(spec) if spec.ages else spec
         unknown = await self.deadline.run(self._check_names(sent))
         self.times = times = (await self._resolve_range()).whole(self.options.whole_buckets)
@@ -275,7 +304,7 @@ class QueryRun:
         self.values = dict(zip(dimensions, lists, strict=True))
         plans = plans_for(self.values)
         await self.deadline.run(self._look_up_titles(spec, sent, plans))
-        return sent, plans
+        return QueryPart(spec, sent, plans)
 
     async def _check_names(self, spec: QuerySpec) -> list[str]:
         """Return the dimensions that only the service knows, and warn of each unknown name.
@@ -532,13 +561,24 @@ class QueryRun:
             for source in plan.sources
         )
 
-    def _missing_days(self, age: int | None) -> list[Interval]:
-        """Return the intervals whose requests for *age* failed; None stands for the installs."""
-        failed = [request for request in self._missing if request.template.query.since_days_ago == age]
+    def _missing_days(self, age: int | None, plans: Sequence[MetricPlan]) -> list[Interval]:
+        """Return the intervals whose requests of *plans* for *age* failed; None stands for the installs."""
+        own = [
+            request for request in self._missing if any(request.plan is source for it in plans for source in it.sources)
+        ]
+        failed = [request for request in own if request.template.query.since_days_ago == age]
         return [enclosing_interval(request.run) for request in failed]
 
-    def _side_by_side(self, plans: Sequence[MetricPlan], built: Sequence[pa.Table], *, all_fields: bool) -> pa.Table:
-        """Return the tables of all metrics joined, under the names of frames.
+    def _side_by_side(
+        self,
+        plans: Sequence[MetricPlan],
+        built: Sequence[pa.Table],
+        dimensions: Sequence[str],
+        shares: Sequence[MetricRows],
+        *,
+        all_fields: bool,
+    ) -> pa.Table:
+        """Return the tables of all metrics and the *shares* of cohorts joined, under the names of frames.
 
         Counts and money are 0 where the service has no row and no request failed. A field that the catalog does not
         know is kept, with a warning.
@@ -553,10 +593,11 @@ class QueryRun:
         for plan, table in zip(plans, built, strict=True):
             full = tables.full_buckets(table, plan.top, plan.within) if plan.top and len(plans) > 1 else set()
             rows.append(MetricRows(metric=plan.metric, table=table, unknown=self._missing_buckets(plan) | full))
-        starts = plans[0].starts
+        starts = plans[0].starts if plans else ()
         are_usual = all(tables.bucket_starts(table) <= {*starts} for table in built)
-        filled = starts if are_usual and not plans[0].top else ()  # buckets that begin elsewhere are not known here
-        joined, self._filled = join_metrics(plans[0].dimensions, rows, filled, all_fields=all_fields)
+        is_whole = are_usual and bool(plans) and not plans[0].top  # buckets that begin elsewhere are not known here
+        filled = starts if is_whole else ()
+        joined, self._filled = join_metrics(dimensions, [*rows, *shares], filled, all_fields=all_fields)
         return joined
 
     async def _finish(self, spec: QuerySpec, table: pa.Table, dimensions: Sequence[str]) -> QueryResult:
@@ -599,6 +640,13 @@ class QueryRun:
         if is_partial:
             raise PartialResult(frame, [msgspec.structs.asdict(gap) for gap in gaps]) from self._failure
         return QueryResult(frame, receipt, table)
+
+
+def _in_order(spec: QuerySpec, table: pa.Table) -> list[str]:
+    """Return the columns of numbers of *table*, those of the metrics in the order of the query."""
+    own = table.column_names[1 + len(spec.dimensions) :]
+    known = [name for name in spec.columns if name in own]
+    return [*known, *(name for name in own if name not in known)] if spec.cohort_shares else own
 
 
 def cached_share(sources: Iterable[Source]) -> float:

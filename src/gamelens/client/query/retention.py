@@ -13,11 +13,13 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from gamelens.catalog import METRICS
+from gamelens.catalog import METRICS, CohortShare
 from gamelens.client.query.arguments import GAME_ID, STUDIO_ID, QuerySpec
+from gamelens.client.query.build import MetricRows
 from gamelens.client.query.planner import MetricPlan, Values, plan_requests
-from gamelens.client.tables.table_operations import TIMESTAMP, TIMESTAMP_TYPE, from_rows
+from gamelens.client.tables.table_operations import TIMESTAMP, TIMESTAMP_TYPE, bucket_starts, from_rows
 from gamelens.client.tables.time_ranges import ResolvedRange
 from gamelens.errors import ServiceError
 from gamelens.wire.intervals import Granularity, Interval, bucket_start
@@ -111,6 +113,18 @@ def table(
         ("returned", pa.int64()),
     ]
     return from_rows(rows, pa.schema(columns))
+
+
+def rows_of_age(share: CohortShare, rows: pa.Table) -> MetricRows:
+    """Return the rows of retention of one age, as those of a metric: one for each bucket and value."""
+    own = rows.filter(pc.equal(rows["age"], share.age)).drop_columns(["age"])
+    ratio, returned, installs = (field.name for field in share.fields)
+    is_known = pc.is_valid(own["returned"])
+    own = own.set_column(own.column_names.index("installs"), "installs", pc.if_else(is_known, own["installs"], None))
+    names = {"retention": ratio, "returned": returned, "installs": installs}
+    table = own.rename_columns([names.get(name, name) for name in own.column_names])
+    open_buckets = bucket_starts(table.filter(pc.invert(is_known)))
+    return MetricRows(metric=share.name, table=table, unknown=open_buckets)
 
 
 def start_of(day: datetime, every: Granularity, times: ResolvedRange) -> datetime:

@@ -13,7 +13,7 @@ from pandas import DataFrame
 
 from gamelens._scales import NumberKind, Scale, is_finite
 from gamelens.analysis.tidy_frames import UNKNOWN
-from gamelens.analysis.tidy_frames.column_units import ROW_UNITS, ColumnUnit, name_of, unit_of
+from gamelens.analysis.tidy_frames.column_units import ROW_UNITS, ColumnUnit, kind_of_unit, name_of, unit_of
 from gamelens.catalog import find_metric
 from gamelens.notebook.labels import bucket_heading, bucket_text, day, period_text
 from gamelens.receipts import Receipt
@@ -41,8 +41,9 @@ _NAMES: Final = {
 _AMOUNTS: Final = ("before", "after", "change", "volume", "mix", "price")
 """Columns of a decomposition, all of them money."""
 _UNIT: Final = "unit"
-_OF_ROW: Final = ("value", "control_value", "difference")
+_OF_ROW: Final = ("value", "control_value", "before", "difference")
 """Columns that are in the unit of their row, if the frame has a column for it."""
+_RATIO: Final = "ratio"
 
 
 class ColumnTexts:
@@ -135,7 +136,8 @@ def columns_of(frame: DataFrame) -> list[ColumnTexts]:
     """
     names = [str(name) for name in frame.columns]
     metrics = list(Receipt.of(frame.attrs).asked.metrics or ()) or None
-    left_out = {upper_of(name, names) for name in names} | ({_UNIT} if _has_units(frame) else set())
+    is_told = _has_units(frame) and all(unit in (*ROW_UNITS, "USD") for unit in frame[_UNIT])  # by the numbers
+    left_out = {upper_of(name, names) for name in names} | ({_UNIT} if is_told else set())
     return [ColumnTexts(frame, place, metrics) for place, name in enumerate(names) if name not in left_out]
 
 
@@ -162,23 +164,24 @@ def _scales(
     Numbers that are subtracted from each other share a scale, rows of different units or measures do not.
     """
     names = [str(name) for name in frame.columns]
-    of_row = measured in _OF_ROW and _has_units(frame)
-    family = [name for name in (_AMOUNTS if is_amount else _OF_ROW if of_row else [measured]) if name in names]
+    of_row = _has_units(frame) and measured in (*_OF_ROW, _RATIO)
+    own = _AMOUNTS if is_amount else _OF_ROW if of_row and measured != _RATIO else [measured]
+    family = [name for name in own if name in names]
     starts = [place for place, name in enumerate(names) if upper_of(name, names) and _measured(frame, place) in family]
     values = frame[family].select_dtypes("number").astype("float64").to_numpy(na_value=math.nan)
     bounds = [frame[[names[at], upper_of(names[at], names)]].to_numpy("float64", na_value=math.nan) for at in starts]
     halves = np.concatenate([(pair[:, 1:] - pair[:, :1]) / 2 for pair in bounds] or [np.empty((len(frame), 0))], axis=1)
     if not of_row:
         return [], {"": Scale.of(kind, values.ravel(), halves.ravel())}
-    rows = [*zip(frame[_UNIT], frame.get("measure", frame[_UNIT]), strict=True)]
+    rows = [*zip(frame[_UNIT], frame.get("measure", frame.get("metric", frame[_UNIT])), strict=True)]
     found = {key: [place for place, row in enumerate(rows) if row == key] for key in dict.fromkeys(rows)}
-    is_difference = measured == "difference"
-    return rows, {
-        (unit, measure): Scale.of(
-            "points" if unit == "share" and is_difference else unit, values[places].ravel(), halves[places].ravel()
-        )
-        for (unit, measure), places in found.items()
-    }
+    scales = {}
+    for key, places in found.items():
+        kind = "number" if measured == _RATIO else kind_of_unit(key[0])
+        kind = "points" if kind == "share" and measured == "difference" else kind
+        scale = Scale.of(kind, values[places].ravel(), halves[places].ravel())
+        scales[key] = scale._replace(places=max(2, scale.places)) if measured == _RATIO else scale
+    return rows, scales
 
 
 def _heading(column: str, metrics: list[str] | None) -> str:
@@ -193,4 +196,4 @@ def _heading(column: str, metrics: list[str] | None) -> str:
 
 def _has_units(frame: DataFrame) -> bool:
     """Return whether each row has a unit of its own."""
-    return _UNIT in frame and bool(frame[_UNIT].isin(ROW_UNITS).all())
+    return _UNIT in frame and bool(frame[_UNIT].notna().all()) and not pd.api.types.is_numeric_dtype(frame[_UNIT].dtype)

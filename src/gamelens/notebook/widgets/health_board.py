@@ -13,7 +13,7 @@ import pandas as pd
 from pandas import DataFrame, Series
 
 from gamelens._scales import format_number
-from gamelens.analysis import health
+from gamelens.analysis import claims, health
 from gamelens.client.base_client import BaseClient, quiet_copy
 from gamelens.client.sync_client import Client
 from gamelens.errors import BadQuery
@@ -198,8 +198,7 @@ class HealthBoard(WidgetWithStaticView):
         parts = []
         for dimension in health.drill_queries(row):
             moved = health_check.segments_of(self._lens, row, dimension)
-            says = next(iter(moved["says"]), "")
-            parts += [html_blocks.message(says or f"by {health.dimension_words(dimension)}, none stands out")]
+            parts += [html_blocks.message(text) for text in claims.of(moved)["text"]]
             parts += [html_blocks.table(_readable_segments(moved, dimension), most=_MOST_SEGMENTS)]
         return "".join(parts) or html_blocks.message("There is nothing to split it by.")
 

@@ -1,0 +1,112 @@
+"""The headline of a health board: what stands out, since when, and which level moved where no day does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import pandas as pd
+from pandas import DataFrame, Series
+
+from gamelens.analysis.claims.findings import Clause, Finding, direction_of, reads
+from gamelens.analysis.health.health_text import subject
+from gamelens.analysis.tidy_frames import with_receipts_of
+from gamelens.analysis.tidy_frames.frame_requirements import requires, result_of
+
+_CHANGE: Final = ("change", "change_low", "change_high")
+_KINDS: Final[dict[str, Any]] = {
+    **dict.fromkeys(("judged", "unknown", "games", "critical", "warning", "info"), "Int64"),
+    **dict.fromkeys(("first_day", "last_day", "since"), "datetime64[us, UTC]"),
+    **dict.fromkeys(_CHANGE, "float64"),
+    "silent": "object",
+    **dict.fromkeys(("weeks", "levels_moved"), "Int64"),
+    "level": "str",
+    **dict.fromkeys(("level_change", "level_low", "level_high"), "float64"),
+}
+"""The columns of a headline."""
+_BOARD: Final = result_of(
+    "health.board(scores)", "timestamp", "game_id", "game", "severity", "is_flagged", "is_silent", "since", *_CHANGE
+)
+_LEVELS: Final = result_of("health.levels(daily)", "game", "metric", "weeks", "change", "low", "high", "is_moved")
+
+
+@requires(board=_BOARD, levels=_LEVELS)
+def headline(board: DataFrame, levels: DataFrame | None = None) -> DataFrame:
+    """Return what stands out on a board in one row, beside the *levels* that moved, if they are given.
+
+    Columns: judged, unknown, games, critical, warning, info (Int64, rows of the board and its games), first_day,
+    last_day (datetime64[us, UTC], those of the alarms, else of what was judged), since (datetime64[us, UTC], the first
+    day of the oldest alarm that is open), change, change_low, change_high (float64, of the worst alarm), silent
+    (object, the titles of games that sent nothing), weeks, levels_moved (Int64), level (str, the one that moved most),
+    level_change, level_low, level_high (float64). NA where there is none. Claims: "health" and "silent games".
+    """
+    known = board[board["severity"] != "unknown"]
+    alarms = board[board["is_flagged"].astype(bool)]
+    named = alarms if len(alarms) else known
+    row: dict[str, Any] = {
+        "judged": len(known),
+        "unknown": len(board) - len(known),
+        "games": board["game_id"].nunique(),
+    }
+    row |= {severity: int((board["severity"] == severity).sum()) for severity in ("critical", "warning", "info")}
+    row |= {"first_day": named["timestamp"].min(), "last_day": named["timestamp"].max(), "since": alarms["since"].min()}
+    if len(alarms):
+        row |= {name: alarms[name].iloc[0] for name in _CHANGE}
+    row["silent"] = board.loc[board["is_silent"].fillna(False).astype(bool), "game"].astype(str).unique().tolist()
+    moved = [] if levels is None else levels[levels["is_moved"].astype(bool)].to_dict("records")
+    if levels is not None and len(levels):
+        row |= {"weeks": moved[0]["weeks"] if moved else levels["weeks"].max(), "levels_moved": len(moved)}
+    if moved:
+        row |= {"level": subject(moved[0])} | {f"level_{name}": moved[0][name] for name in ("change", "low", "high")}
+    columns = {name: Series([row.get(name)], dtype=kind) for name, kind in _KINDS.items()}
+    return with_receipts_of(DataFrame(columns), board)
+
+
+@reads("health.headline")
+def _read_headline(headline: DataFrame) -> Iterator[Finding]:
+    """Say how many alarms there are, and which games are silent."""
+    row = headline.iloc[0].to_dict()
+    alarms = row["critical"] + row["warning"]
+    yield _headline_of(row, alarms) if row["judged"] else Finding(kind="health", case="too_early", unit="alarms")
+    silent = row["silent"]
+    yield Finding(
+        kind="silent games",
+        case="silent" if silent else "none" if row["games"] else "nothing",
+        subject={"game": silent[0]} if len(silent) == 1 else {},
+        direction="lower" if silent else "no clear difference" if row["games"] else "unknown",
+        size=float(len(silent)),
+        unit="games",
+        judged="counted" if row["games"] else None,
+        numbers={"names": silent},
+    )
+
+
+def _headline_of(row: dict[Any, Any], alarms: int) -> Finding:
+    moved = row["levels_moved"]
+    is_moved = pd.notna(moved) and moved > 0
+    is_one_day = row["first_day"] == row["last_day"]
+    since = row["since"] if alarms and row["since"] < row["first_day"] else None
+    return Finding(
+        kind="health",
+        case="alarms" if alarms else "calm_but_levels" if is_moved else "calm",
+        direction=direction_of(row["change_low"], row["change_high"]) if alarms else "no clear difference",
+        size=float(alarms),
+        unit="alarms",
+        judged="counted",
+        numbers={
+            "found": [Clause(name) for name in ("critical", "warning") if row[name]],
+            **{
+                name: row[name] for name in ("critical", "warning", "judged", "games", "weeks", "level", "level_change")
+            },
+            "info": row["info"] or None,
+            "unknown": row["unknown"] or None,
+            "day": row["last_day"] if is_one_day else None,
+            "first_day": None if is_one_day else row["first_day"],
+            "last_day": None if is_one_day else row["last_day"],
+            "since" if alarms == 1 else "oldest": since,
+            "slow": None if pd.isna(row["weeks"]) else [Clause("level_moved" if is_moved else "levels_same")],
+            "more_levels": moved - 1 if is_moved and moved > 1 else None,
+            "level_change_low": row["level_low"],
+            "level_change_high": row["level_high"],
+        },
+    )
