@@ -45,7 +45,7 @@ def clean(yes: bool, is_all: bool, as_json: bool) -> None:
         _print(items)
     if removable and not yes and not as_json:
         total = _megabytes(sum(item.size_bytes for item in removable))
-        yes = click.confirm(f"Remove what has no reason to stay, {total}?")
+        yes = click.confirm(f"Remove everything without a reason to stay, {total}?")
     refused, removed = [], []
     for item in removable if yes else ():
         try:
