@@ -59,6 +59,7 @@ READMES = {
 """Pages of files that have their home elsewhere."""
 _LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)#\s]*)(#[^)\s]*)?\)")
 _REPLAYS = 'replay="answers"'
+_FIRST_BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _PICTURE = re.compile(r"<picture>.*?</picture>\n*", re.DOTALL)
 
 
@@ -93,7 +94,7 @@ def _own_pages() -> Iterator[Source]:
 
 
 def record() -> None:
-    """Ask what the pages ask of a sandbox with new players, and write its answers down."""
+    """Ask what the pages ask of a sandbox with new players, write its answers down, and draw the README's picture."""
     shutil.rmtree(RECORDED, ignore_errors=True)
     RECORDED.mkdir()
     runner, figures = PageRunner(), FigureFolder()
@@ -101,9 +102,21 @@ def record() -> None:
         ensure_populated(ready, Path(folder), SCENARIO)
         os.environ |= environment_of(ready) | {"GAMELENS_STATE_DIR": folder}
         shutil.copytree(sample_files(), OUTSIDE, dirs_exist_ok=True)
+        _draw_picture(runner)
         for name, text, answers in sorted(_own_pages(), key=lambda page: _REPLAYS in page[1]):  # those come last
             with runner.page(answers, is_recording=True):
                 run_page(name, text, runner, partial(figures.add, page=name))
+
+
+def _draw_picture(runner: PageRunner) -> None:
+    """Draw what the first block of the README shows, for its readers by day and by night."""
+    code = _FIRST_BLOCK.findall((ROOT / "README.md").read_text(encoding="utf-8"))[0]
+    with runner.page(RECORDED, is_recording=True):
+        runner.run(f"from gamelens.notebook import charts\n{code}")
+        for theme in ("light", "dark"):
+            path = ROOT / "data" / "pictures" / f"retention_{theme}.png"
+            runner.run(f"charts.use_theme({theme!r})\ncharts.save(retention.lens.plot(), {str(path)!r})")
+        runner.run("charts.use_theme('auto')")
 
 
 def _with_site_links(text: str, path: str, name: str) -> str:
@@ -131,7 +144,6 @@ def build(site: Path) -> list[Page]:
         _write(source / page.name, page.source)
     figures.write(source)
     shutil.copytree(HERE / "assets", source / "assets")
-    shutil.copytree(ROOT / "data" / "pictures", source / "assets" / "pictures")
     shutil.copy(HERE / "zensical.toml", STAGE)
     zensical = [str(Path(sys.executable).with_name("zensical")), "build", "--strict", "--clean"]
     subprocess.run(zensical, cwd=STAGE, check=True)  # noqa: S603 our own command

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
-INTEGRATION = ROOT / "src" / "gamelens" / "sandbox" / "collector" / "README.md"
+ROOMS = ROOT / "src" / "gamelens"
+INTEGRATION = ROOMS / "sandbox" / "collector" / "README.md"
 """The README with code for a game that submits events."""
 
 
@@ -51,16 +52,26 @@ def _accepted(ready: SandboxInfo) -> int:
     return call_control_api(ready, ControlApi.summary).accepted
 
 
-def test_every_block_of_python_runs(sandbox: tuple[Path, SandboxInfo]) -> None:
-    """One after the other in one session, as a reader types them, with a file of spend in the folder."""
+TESTED_ALONE = {INTEGRATION, ROOMS / "local" / "README.md"}
+"""READMEs whose blocks are no session: tested below, and in tests/local/test_pytest_plugin.py."""
+
+
+SESSIONS = [
+    readme
+    for readme in (README, *sorted(ROOMS.rglob("README.md")))
+    if readme not in TESTED_ALONE and "```python\n" in readme.read_text(encoding="utf-8")
+]
+
+
+@pytest.mark.parametrize("readme", SESSIONS, ids=lambda it: str(it.relative_to(ROOT)))
+def test_every_block_of_python_runs(readme: Path, sandbox: tuple[Path, SandboxInfo], tmp_path: Path) -> None:
+    """One after the other in one session, in a folder that has nothing, as a reader types them."""
     folder, ready = sandbox
-    blocks = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
-    assert len(blocks) > 1
-    given = "from gamelens import local\nimport shutil\nshutil.copy(local.sample_files() / 'ad_spend.csv', '.')\n"
-    environment = os.environ | environment_of(ready)
-    command = [sys.executable, "-c", "\n".join([given, *blocks])]
-    process = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
-    assert (process.returncode, "Asked for retention" in process.stdout) == (0, True), process.stderr
+    blocks = re.findall(r"```python\n(.*?)```", readme.read_text(encoding="utf-8"), re.DOTALL)
+    environment = os.environ | environment_of(ready) | {"GAMELENS_STATE_DIR": str(folder / "state")}
+    command = [sys.executable, "-c", "\n".join(blocks)]
+    process = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert process.returncode == 0, process.stderr
 
 
 @pytest.mark.skipif(not all(map(shutil.which, ("curl", "openssl", "jq"))), reason="needs curl, openssl and jq")

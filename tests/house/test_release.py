@@ -48,13 +48,13 @@ def test_the_changelog_begins_with_what_is_not_released_and_has_the_version() ->
 def test_without_an_address_the_description_has_no_picture_and_no_link_to_a_file(hatch_build: ModuleType) -> None:
     """A package index would show both broken."""
     text = hatch_build.described(README, "")
-    assert "*A report: a heading" in text
+    assert "*Retention by game: the share" in text
     assert not re.search(r"<picture|<img alt|\]\((?!https?:|#)", text)
 
 
 def test_with_an_address_pictures_and_links_are_below_it(hatch_build: ModuleType) -> None:
     """They show on a package index then."""
     text = hatch_build.described(README, "https://example.org/raw/v1")
-    assert "](https://example.org/raw/v1/data/pictures/report_light.png)" in text
+    assert "](https://example.org/raw/v1/data/pictures/retention_light.png)" in text
     assert "](https://example.org/raw/v1/src/gamelens/README.md)" in text
     assert not re.search(r"<picture|\]\((?!https?:|#)", text)

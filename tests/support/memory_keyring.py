@@ -26,6 +26,9 @@ class MemoryKeyring(KeyringBackend):
     def set_password(self, service: str, username: str, password: str) -> None:
         self._passwords[username] = password
 
+    def delete_password(self, service: str, username: str) -> None:
+        del self._passwords[username]
+
 
 def failing(error: Exception) -> Callable[[], None]:
     """Return a function that raises *error*."""

@@ -5,6 +5,7 @@ completion stay fast. Open `command_group` first.
 """
 
 from gamelens.cli import (
+    clean_command,
     demo_commands,
     doctor_command,
     health_command,
@@ -19,6 +20,7 @@ from gamelens.cli import (
 from gamelens.cli.command_group import cli
 
 __all__ = [
+    "clean_command",
     "cli",
     "demo_commands",
     "doctor_command",

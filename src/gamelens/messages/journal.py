@@ -54,11 +54,16 @@ class Delivery(msgspec.Struct, frozen=True):
     why: str = ""
 
 
+def journal_folder() -> Path:
+    """Return the folder of the journal of `gamelens morning`: beside the cache of answers."""
+    return cache_folder() / "messages"
+
+
 class MessageJournal:
     """The journal in *folder*, by default beside the cache of answers."""
 
     def __init__(self, folder: Path | None = None) -> None:
-        self._folder = folder or cache_folder() / "messages"
+        self._folder = folder or journal_folder()
 
     def record(self, identity: str) -> TargetRecord:
         """Return what the target with *identity* got.
