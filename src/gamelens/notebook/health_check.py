@@ -21,6 +21,7 @@ from pandas import DataFrame
 from gamelens._text import escape_markdown, format_number, markdown_table
 from gamelens.analysis import claims, health
 from gamelens.analysis.health import HealthQuery
+from gamelens.analysis.health.segments import SEGMENT_COLUMNS
 from gamelens.analysis.tidy_frames import UNKNOWN
 from gamelens.analysis.tidy_frames.results import as_result
 from gamelens.errors import NotYetAvailable
@@ -38,6 +39,7 @@ MOST_DRILLS: Final = 5
 MOST_GAMES: Final = 6
 _HEADER: Final = ["severity", "day", "game", "number", "of", "is", "usually", "change", "open since"]
 _SEGMENT_HEADER: Final = ["game", "number", "of", "by", "segment", "is", "usually", "share of the change"]
+_OF_ALARM: Final = ("game_id", "game", "watch", "timestamp")
 _BEFORE_DAYS: Final = 30
 """Days queried before a change: with a change of one day, as many as a request may have."""
 
@@ -285,7 +287,8 @@ def _query_segments(lens: Client, board: DataFrame, most: int) -> tuple[DataFram
         for dimension, query in health.drill_queries(row).items():
             answers.append(_query_around(lens, query, row))
             segments.append(_segments(answers[-1], row, dimension))
-    moved = pd.concat(segments, ignore_index=True) if segments else _empty_segments()
+    none = DataFrame(columns=[*SEGMENT_COLUMNS, *_OF_ALARM, "of_dimension", "of_segment"])
+    moved = pd.concat(segments or [none], ignore_index=True)
     return as_result(moved, "health.segments", {}), answers
 
 
@@ -304,18 +307,8 @@ def _segments(frame: DataFrame, row: dict[Any, Any], dimension: str) -> DataFram
     moved = health.segments(
         frame, watch, dimension, day=row["timestamp"], window_days=window, since=since, segment=row["segment"]
     )
-    about = {name: row[name] for name in ("game_id", "game", "watch", "timestamp")}
-    about |= {"of_dimension": row["dimension"], "of_segment": row["segment"]}
+    about = {name: row[name] for name in _OF_ALARM} | {f"of_{name}": row[name] for name in ("dimension", "segment")}
     return moved.assign(**about).astype({"segment": "object"})
-
-
-def _empty_segments() -> DataFrame:
-    of_segments = (
-        "dimension segment value expected change contribution share_of_change mix weight z p is_moved first_day metric "
-        "kind verdict"
-    )
-    of_row = "game_id game watch timestamp of_dimension of_segment"
-    return DataFrame(columns=[*of_segments.split(), *of_row.split()])
 
 
 def _for_games(query: HealthQuery, games: Sequence[str] | None) -> HealthQuery:

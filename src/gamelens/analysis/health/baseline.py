@@ -22,8 +22,6 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from gamelens.analysis.significance import LEVEL
-
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
@@ -36,6 +34,7 @@ FEWEST_POOLED_DAYS: Final = 14
 BAND_Z: Final = 3.5
 """Half width of the drawn band, in units of noise."""
 
+_T_QUANTILE: Final = (1.59, 2.556, 2.822, 2.372, 1.96)  # Student's 97.5 % point by 1 / days (Abramowitz, Stegun 26.7.5)
 _MAD_TO_SIGMA: Final = 1.4826
 _CAP: Final = 2.5
 _CAPPED_TO_SIGMA: Final = 1.0114  # normal values beyond 2.5 sigma lose 2 % of the mean square
@@ -132,7 +131,7 @@ class Levels:
             value = self._values[:, day]
             own = _own_bounds(value, np.ones_like(value), expected, noise, noise_days, is_rate=True)
         else:
-            reach = _t_quantile(noise_days) * noise
+            reach = np.polyval(_T_QUANTILE, 1 / noise_days) * noise
             own = back(scaled[:, -1] - reach), back(scaled[:, -1] + reach)
         own_low, own_high = (np.where(is_known, np.maximum(bound, 0.0), np.nan) for bound in own)
         return Baseline(expected, low, high, (scaled[:, -1] - centre) / noise, noise_days, own_low, own_high)
@@ -336,16 +335,8 @@ def _own_bounds(
     total = whole if is_rate else whole + 1
     with np.errstate(divide="ignore", invalid="ignore"):
         beyond = np.maximum(noise**2 - 1, 0.0) * (part / whole) / expected
-        reach = _t_quantile(noise_days) * np.sqrt(1 + beyond) / (2 * np.sqrt(total))
+        reach = np.polyval(_T_QUANTILE, 1 / noise_days) * np.sqrt(1 + beyond) / (2 * np.sqrt(total))
     return _share_at(part / total, -reach, is_rate), _share_at((part + 1) / total, reach, is_rate)
-
-
-def _t_quantile(noise_days: Floats) -> Floats:
-    """Return how many units of noise a 95 % interval reaches, by the days that the noise was estimated from."""
-    from scipy.special import stdtrit
-
-    different, places = np.unique(noise_days, return_inverse=True)  # few, and each takes a microsecond
-    return np.asarray(stdtrit(different, 1 - LEVEL / 2)[places], dtype="float64")
 
 
 def _share_at(share: Floats, reach: Floats, is_rate: bool) -> Floats:

@@ -60,9 +60,7 @@ def score_days(
     short: two same weekdays and seven days to compare are needed, fourteen days for shares. Claims: "health coverage",
     of all rows.
     """
-    if not len(daily):
-        return _empty_scores(daily)
-    series, notes = series_grid(daily), notes or BoardNotes()
+    series, notes = series_grid(daily), notes if notes and len(daily) else BoardNotes()
     settled, (up, down) = is_settled(series.days, daily), restated_days(series, restatements)
     evidence = Evidence(settled, up, down, exempt_days(series, notes), accepted_starts(series, notes))
     columns = Scores(series, evidence, Limits(least_change, most_q)).columns()
@@ -171,13 +169,3 @@ def _bare(scores: DataFrame) -> DataFrame:
     bare = scores.copy(deep=False)
     bare.attrs = {}
     return bare
-
-
-def _empty_scores(daily: DataFrame) -> DataFrame:
-    """Return the frame of `score_days` without rows."""
-    empty: dict[str, Any] = {name: Series(dtype="float64") for name in _NUMBERS}
-    empty |= {"window_days": Series(dtype="Int64"), "open_days": Series(dtype="Int64"), "note": Series(dtype="str")}
-    empty |= {"since": Series(dtype="datetime64[us, UTC]"), **{name: Series(dtype="boolean") for name in _FLAGS[:3]}}
-    result = daily.assign(**empty)
-    result["severity"] = pd.Categorical([], categories=list(SEVERITIES), ordered=True)
-    return with_receipts_of(result.assign(is_flagged=Series(dtype="boolean")), daily)

@@ -23,10 +23,10 @@ An incident that is explained stays open, one that is accepted does not.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterable, Mapping
-from datetime import date, datetime
+from collections.abc import Mapping
+from datetime import date
 from pathlib import Path
-from typing import Any, Final, Literal, Self, get_args
+from typing import Any, Final, Literal, Self, TypeVar, get_args
 
 import msgspec
 import numpy as np
@@ -42,7 +42,13 @@ Flags = NDArray[np.bool_]
 Ints = NDArray[np.int64]
 Kind = Literal["campaign", "release", "holiday", "other"]
 
-_TABLES: Final = ("accept", "annotation")
+_RULES: Final[dict[Any, str]] = {
+    date: "must be a day: write 2026-11-16, without quotes",
+    bool: "must be true or false, without quotes",
+    Kind: f"must be one of {', '.join(get_args(Kind))}",
+}
+_RULE_OF_TEXT: Final = "must be a text that is not empty: write it in quotes"
+Entry = TypeVar("Entry", bound=msgspec.Struct)
 
 
 class Accepted(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,7 +73,9 @@ class Accepted(msgspec.Struct, frozen=True, kw_only=True):
     segment: str | None = None
 
 
-class Annotation(msgspec.Struct, frozen=True, kw_only=True):
+class Annotation(
+    msgspec.Struct, frozen=True, kw_only=True, rename={"begins": "from", "ends": "to", "is_exempt": "exempt"}
+):
     """A campaign, a release or a holiday.
 
     Attributes:
@@ -111,10 +119,15 @@ class BoardNotes(msgspec.Struct, frozen=True):
         except tomllib.TOMLDecodeError as error:
             raise BadQuery("accept", str(path), f"is not TOML ({error}): correct that line") from None
         for name in tables:
-            if name not in _TABLES:
-                raise BadQuery("accept", name, f"is not a table of {path}: write [[accept]] or [[annotation]]", _TABLES)
-        accepted = (_accepted(entry) for entry in _entries(tables, "accept"))
-        return cls(tuple(accepted), tuple(_annotation(entry) for entry in _entries(tables, "annotation")))
+            if name not in ("accept", "annotation"):
+                rule = f"is not a table of {path}: write [[accept]] or [[annotation]]"
+                raise BadQuery("accept", name, rule, ("accept", "annotation"))
+        notes = cls(_entries(tables, "accept", Accepted), _entries(tables, "annotation", Annotation))
+        for note in notes.annotations:
+            if note.ends < note.begins:
+                rule = f"must not be before from = {note.begins}: correct one of them"
+                raise BadQuery("annotation.to", note.ends, rule)
+        return notes
 
 
 def accepted_starts(series: SeriesGrid, notes: BoardNotes) -> Ints:
@@ -124,7 +137,7 @@ def accepted_starts(series: SeriesGrid, notes: BoardNotes) -> Ints:
     """
     starts = np.zeros(len(series.identity), dtype=np.int64)
     for entry in notes.accepted:
-        rows = _rows_about(series, entry) & _is_segment(series, entry.segment)
+        rows = _rows_about(series, entry)
         starts[rows] = np.maximum(starts[rows], _day_number(series, entry.since))
     return starts
 
@@ -146,7 +159,7 @@ def note_texts(series: SeriesGrid, notes: BoardNotes, since: Ints) -> list[str]:
     texts = np.full(series.value.shape, "", dtype=object)
     days = np.arange(series.value.shape[1])
     for entry in notes.accepted:
-        rows = _rows_about(series, entry) & _is_segment(series, entry.segment)
+        rows = _rows_about(series, entry)
         is_about = rows[:, None] & (days >= _day_number(series, entry.since))
         texts[is_about] = f"level since {entry.since} accepted by {entry.by} on {entry.on}: {entry.why}"
     for note in notes.annotations:
@@ -165,36 +178,34 @@ def unmatched_notes(daily: DataFrame, notes: BoardNotes) -> list[str]:
     sentences = [
         f"accept: {entry.metric} of {entry.game}{f', {entry.segment}' if entry.segment else ''} is not on this board"
         for entry in notes.accepted
-        if not (_rows_about(series, entry) & _is_segment(series, entry.segment)).any()
+        if not _rows_about(series, entry).any()
     ]
     return sentences + [
         f"annotation: {note.kind} {note.name} is about no row of this board"
         for note in notes.annotations
-        if not (len(series.days) and _rows_about(series, note).any())
+        if not _rows_about(series, note).any()
     ]
 
 
 def _days_of(series: SeriesGrid, note: Annotation) -> Flags:
-    rows = _rows_about(series, note)
-    if note.segment is not None:
-        rows &= _is_segment(series, note.segment)
     days = np.arange(series.value.shape[1])
     is_within = (days >= _day_number(series, note.begins)) & (days <= _day_number(series, note.ends))
-    return np.asarray(rows[:, None] & is_within)
+    return np.asarray(_rows_about(series, note)[:, None] & is_within)
 
 
 def _rows_about(series: SeriesGrid, entry: Accepted | Annotation) -> Flags:
-    """Return the series of the game and metric that *entry* names."""
+    """Return the series of the game, metric and segment that *entry* names.
+
+    Without a segment an accepted level is that of the whole game, and an annotation is about all rows.
+    """
     identity, rows = series.identity, np.ones(len(series.identity), dtype=np.bool_)
     for wanted, names in ((entry.game, ("game_id", "game")), (entry.metric, ("watch", "metric"))):
         if wanted is not None:
             rows &= np.any([(identity[name].astype("object") == wanted).to_numpy() for name in names], axis=0)
-    return rows
-
-
-def _is_segment(series: SeriesGrid, segment: str | None) -> Flags:
-    dimension, names = series.identity["dimension"], series.identity["segment"].astype("object")
-    return np.asarray(dimension.isna() if segment is None else dimension.notna() & (names == segment), dtype=np.bool_)
+    is_whole = identity["dimension"].isna().to_numpy()
+    if entry.segment is not None:
+        return np.asarray(rows & ~is_whole & (identity["segment"].astype("object") == entry.segment).to_numpy())
+    return rows & is_whole if isinstance(entry, Accepted) else rows
 
 
 def _day_number(series: SeriesGrid, day: date) -> int:
@@ -202,49 +213,28 @@ def _day_number(series: SeriesGrid, day: date) -> int:
     return int((pd.Timestamp(day, tz="UTC") - series.days[0]) / pd.Timedelta(days=1))
 
 
-def _entries(tables: Mapping[str, Any], name: str) -> Iterable[dict[str, Any]]:
-    entries = tables.get(name, [])
-    if not isinstance(entries, list):
-        raise BadQuery(name, entries, f"must be a list of tables: write [[{name}]]")
-    return entries
-
-
-def _accepted(entry: dict[str, Any]) -> Accepted:
-    texts, days = ("game", "metric", "by", "why"), ("since", "on")
-    _check("accept", entry, texts, days, ("segment",))
-    return Accepted(**entry)
-
-
-def _annotation(entry: dict[str, Any]) -> Annotation:
-    _check("annotation", entry, ("kind", "name"), ("from", "to"), ("game", "metric", "segment", "exempt"))
-    if entry["kind"] not in get_args(Kind):
-        raise BadQuery("annotation.kind", entry["kind"], "is not a kind of annotation", get_args(Kind))
-    if not isinstance(entry.get("exempt", False), bool):
-        raise BadQuery("annotation.exempt", entry["exempt"], "must be true or false, without quotes")
-    if entry["to"] < entry["from"]:
-        raise BadQuery("annotation.to", entry["to"], f"must not be before from = {entry['from']}: correct one of them")
-    names = {"from": "begins", "to": "ends", "exempt": "is_exempt"}
-    return Annotation(**{names.get(name, name): value for name, value in entry.items()})
-
-
-def _check(table: str, entry: dict[str, Any], texts: Iterable[str], days: Iterable[str], more: Iterable[str]) -> None:
-    """Check the keys and types of one entry.
+def _entries(tables: Mapping[str, Any], table: str, kind: type[Entry]) -> tuple[Entry, ...]:
+    """Return the entries of a table.
 
     Raises:
-        BadQuery: a key is unknown or missing, or a value is not text or not a day.
+        BadQuery: it is not a list of tables, a key is unknown or missing, or a value has another type.
     """
-    texts, days, more = tuple(texts), tuple(days), tuple(more)
-    for name in entry:
-        if name not in (*texts, *days, *more):
-            raise BadQuery(
-                f"{table}.{name}", entry[name], "is not a key of this table", (*texts, *days, *more), name=name
-            )
-    for name in (*texts, *days):
-        if name not in entry:
-            raise BadQuery(f"{table}.{name}", msgspec.UNSET, f"is missing in the entry {entry}: every entry needs it")
-    for name, value in entry.items():
-        is_day = isinstance(value, date) and not isinstance(value, datetime)
-        if name in days and not is_day:
-            raise BadQuery(f"{table}.{name}", value, "must be a day: write 2026-11-16, without quotes")
-        if name not in (*days, "exempt") and not (isinstance(value, str) and value.strip()):
-            raise BadQuery(f"{table}.{name}", value, "must be a text that is not empty: write it in quotes")
+    entries = tables.get(table, [])
+    if not isinstance(entries, list):
+        raise BadQuery(table, entries, f"must be a list of tables: write [[{table}]]")
+    fields = {field.encode_name: field for field in msgspec.structs.fields(kind)}
+    for entry in entries:
+        for name, value in entry.items():
+            if name not in fields:
+                raise BadQuery(f"{table}.{name}", value, "is not a key of this table", [*fields], name=name)
+            try:
+                is_empty = not str(msgspec.convert(value, fields[name].type)).strip()
+            except msgspec.ValidationError:
+                is_empty = True
+            if is_empty:
+                raise BadQuery(f"{table}.{name}", value, _RULES.get(fields[name].type, _RULE_OF_TEXT))
+        for name, field in fields.items():
+            if field.required and name not in entry:
+                rule = f"is missing in the entry {entry}: every entry needs it"
+                raise BadQuery(f"{table}.{name}", msgspec.UNSET, rule)
+    return tuple(msgspec.convert(entry, kind) for entry in entries)

@@ -199,6 +199,8 @@ class Scores:
             chance = two_sided(level.z, level.noise_days)
             with np.errstate(invalid="ignore", divide="ignore"):
                 is_clearer = (chance < _LEVEL_P) & ~(chance >= self.p[rows, day])
+                if not is_clearer.any():
+                    continue
                 wholes = np.where(np.isfinite(part), level_whole, 0.0)
                 value = np.nansum(part[:, -days:], axis=1) / np.nansum(wholes[:, -days:], axis=1)
             columns = {"value": value, "p": chance, "window_days": np.full_like(chance, days)}

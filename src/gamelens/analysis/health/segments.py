@@ -28,6 +28,11 @@ from gamelens.errors import BadQuery
 Floats = NDArray[np.float64]
 Verdict = Literal["one segment", "all alike", "the mix", "against each other", "opposite", "unclear"]
 
+SEGMENT_COLUMNS: Final = (
+    *("dimension", "segment", "value", "expected", "change", "contribution", "share_of_change", "mix", "weight"),
+    *("z", "p", "is_moved", "first_day", "metric", "kind", "verdict"),
+)
+"""The columns of `segments`."""
 _DAY: Final = pd.Timedelta(days=1)
 _FEWEST: Final = 30.0  # a smaller denominator gives a segment no share to compare with
 _MOVED_P: Final = 0.01
@@ -85,10 +90,8 @@ def segments(
     order = result["contribution"].abs().sort_values(ascending=False, kind="stable").index
     result = result.loc[order].rename_axis("segment").reset_index().assign(dimension=by)
     result["first_day"] = _first_days(frame, by, result["segment"])
-    columns = ["value", "expected", "change", "contribution", "share_of_change", "mix", "weight", "z", "p", "is_moved"]
     result = result.assign(metric=watch.name, kind=watch.kind, verdict=_verdict(result))
-    shown = result[["dimension", "segment", *columns, "first_day", "metric", "kind", "verdict"]]
-    return with_receipts_of(shown.astype({"segment": "category"}), frame)
+    return with_receipts_of(result[[*SEGMENT_COLUMNS]].astype({"segment": "category"}), frame)
 
 
 @reads("health.segments")
