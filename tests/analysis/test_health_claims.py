@@ -163,12 +163,12 @@ def test_segments_of_several_alarms_name_theirs() -> None:
     rows = rows.assign(of_dimension=None, of_segment=None)
     named, same = said(as_made_by("health.segments", rows))
     assert (named.case, named.subject, named.size) == ("one_segment", "Tile, BR", 0.8)
-    assert named.text == "by country, BR makes up 80.0% of the change (10 instead of about 20)."
+    assert named.text == "By country, BR makes up 80.0% of the change (10 instead of about 20)."
     assert (same.case, same.subject, same.direction) == ("all_alike_down", "Tile", "lower")
     both = pd.concat([rows, DataFrame([{**other, "segment": "ios"}])], ignore_index=True)
     first, _, last = said(as_made_by("health.segments", both))
-    assert first.text.startswith("Tile: Active players, by country, BR makes up ")
-    assert last.text == "Farm: Active players, US, by platform, all of them fell."
+    assert first.text.startswith("Tile: Active players: By country, BR makes up ")
+    assert last.text == "Farm: Active players, US: By platform, all of them fell."
 
 
 def coverage(factor: float, *, noise: float, size: float, kind: str) -> tuple[float, float]:

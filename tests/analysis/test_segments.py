@@ -78,7 +78,7 @@ def test_one_country_is_behind_it() -> None:
     assert verdict(segments) == "one segment"
     (claim,) = said(segments)
     assert (claim.subject, claim.direction, claim.size) == ("BR", "lower", pytest.approx(200 / 201))
-    assert claim.text == "by country, BR makes up 99.5% of the change (100 instead of about 300)."
+    assert claim.text == "By country, BR makes up 99.5% of the change (100 instead of about 300)."
 
 
 def test_all_countries_fell_alike() -> None:
@@ -92,7 +92,7 @@ def test_what_one_lost_the_other_won() -> None:
     assert verdict(segments) == "against each other"
     (claim,) = said(segments)
     assert (claim.case, claim.name, claim.other) == ("against_each_other_down", "US", "BR")
-    assert claim.text == "by country, US lost and BR gained."
+    assert claim.text == "By country, US lost and BR gained."
 
 
 def test_the_other_is_one_that_moved_the_other_way() -> None:
@@ -135,7 +135,7 @@ def test_a_build_that_is_new_is_held_against_the_others() -> None:
     (claim,) = said(segments)
     assert (claim.case, claim.direction, claim.size) == ("all_of_it", "lower", pytest.approx(1))
     numbers = "(20.0% instead of about 40.0%)"
-    assert claim.text == f"by build, new, new on 2 Nov 2026, makes up all of the change {numbers}."
+    assert claim.text == f"By build, new, new on 2 Nov 2026, makes up all of the change {numbers}."
 
 
 def test_a_network_that_is_dead_on_one_platform() -> None:
@@ -174,7 +174,7 @@ def test_an_empty_frame_has_no_segments() -> None:
     assert len(segments) == 0
     assert said(segments)[0].text == "There is no change to look into."
     (claim,) = said(counts(by_country(US=(400, 200))))
-    assert (claim.case, claim.direction, claim.text) == ("unclear", "unknown", "by country, none of them stands out.")
+    assert (claim.case, claim.direction, claim.text) == ("unclear", "unknown", "By country, none of them stands out.")
 
 
 def test_a_frame_that_was_not_split_is_refused() -> None:
