@@ -141,13 +141,25 @@ def test_empty_breaks_are_a_share_and_the_worst_type() -> None:
 
 
 def test_without_ads_rates_are_unknown() -> None:
-    """A frame without rows has no rate, and the sentences say that nothing was requested."""
+    """A frame without rows has no rate, and each sentence says what there was none of."""
     nothing = breaks({"banner": 0.1})[:0]
     results = [ads.fill_rates(nothing), ads.empty_breaks(nothing)]
     results += [ads.empty_breaks(nothing, by="ad_type"), ads.fill_rates(nothing, by="ad_type")]
     found = [claim for result in results for claim in said(result)]
     assert [claim.direction for claim in found] == ["unknown"] * 4
-    assert {claim.text for claim in found} == {"No ads were requested in this period."}
+    no_breaks = "There were no ad breaks in this period."
+    assert [claim.text for claim in found] == [
+        *("No ads were shown in this period.", no_breaks),
+        *(no_breaks, "No ads were requested in this period."),
+    ]
+
+
+def test_requests_that_brought_no_ad_are_not_said_to_be_missing() -> None:
+    """Of 100 requests none is filled: nothing was shown, but ads were requested."""
+    frame = tidy_frame("event_count", ad_sdk_name=["Unity"], ad_action=["request"], event_count=[100])
+    results = [ads.fill_rates(frame), ads.empty_breaks(frame), ads.empty_breaks(frame, by="ad_sdk_name")]
+    assert [claim.case for result in results for claim in said(result)] == ["nobody", "nobody", "not_known"]
+    assert not any("requested" in claim.text for result in results for claim in said(result))
 
 
 def test_no_empty_break_is_no_loss() -> None:
@@ -155,7 +167,9 @@ def test_no_empty_break_is_no_loss() -> None:
     result = ads.empty_breaks(breaks({"banner": 0.0}), daily=players({"Tile": 0.1}))
     assert [claim.text for claim in said(result)] == ["No ad break stayed empty."]
     assert result["worth"].tolist() == [0.0]
-    assert said(ads.empty_breaks(breaks({"banner": 0.0}), by="ad_type")) == []
+    for types in ({"banner": 0.0}, {"banner": 0.0, "video": 0.0}):
+        (claim,) = said(ads.empty_breaks(breaks(types), by="ad_type"))
+        assert (claim.text, claim.subject, claim.direction) == ("No ad break stayed empty.", "", "unknown")
 
 
 def test_the_worth_of_empty_breaks_is_their_number_at_the_average_ecpm() -> None:

@@ -68,12 +68,17 @@ def test_what_was_credited_makes_no_share_larger() -> None:
         ilrd_revenue_event_count=[1000] * 3,
         ilrd_revenue=[0.6, 0.5, -0.1],
     )
-    assert ads.earnings(frame, by="network")["revenue_share"].tolist() == pytest.approx([6 / 11, 5 / 11, -1 / 11])
+    by_network = ads.earnings(frame, by="network")
+    assert by_network["revenue_share"].tolist() == pytest.approx([6 / 11, 5 / 11, -1 / 11])
+    total, largest = said(by_network)
+    assert total.credited == pytest.approx(0.1)
+    assert total.text == "Ads earned $1.00, after credits of $0.10, which shares leave out."
+    assert largest.size == pytest.approx(6 / 11)
     held = ads.concentration(frame, by="network")
     assert held["hhi"].iloc[0] == pytest.approx((6 / 11) ** 2 + (5 / 11) ** 2)
     (claim,) = said(held)
     assert claim.credited == pytest.approx(0.1)
-    assert claim.text.endswith("$0.10 that were credited are left out.")
+    assert claim.text.endswith("Credits of $0.10 are left out.")
 
 
 def test_a_change_names_its_largest_effect_with_its_sign() -> None:

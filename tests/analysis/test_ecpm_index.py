@@ -195,3 +195,13 @@ def test_unknown_revenue_is_said_with_its_reasons() -> None:
             "by an SDK without a name."
         )
         assert claim.size == pytest.approx(0.3)
+
+
+def test_one_reason_has_the_share_of_all_unknown_revenue() -> None:
+    """Of 100 dollars 40 name no network: the share is written once, and stays a number of the claim."""
+    frame = tidy_frame(
+        "ilrd_revenue", ilrd_network_name=["AdMob", None], ilrd_revenue_event_count=[1] * 2, ilrd_revenue=[60.0, 40.0]
+    )
+    _, claim = said(ads.earnings(frame, by="network_unknown"))
+    assert claim.text == "The network of 40.0% of the ad revenue is unknown: reported by an SDK without a name."
+    assert (claim.size, claim.not_reported_share) == (0.4, 0.4)

@@ -23,8 +23,8 @@ def revenue_by_source(frame: DataFrame, by: str | Sequence[str] | None = None) -
 
     Income is counted, not estimated: few payers bring most of the purchases, and another month may have others.
 
-    Columns: *by*, iap_revenue, ad_revenue, total_revenue (float64, USD), ads_share (float64, 0 to 1, NA without
-    revenue). Claims: "share of ads" of all rows, "share of ads by" for one dimension.
+    Columns: *by*, iap_revenue, ad_revenue, total_revenue (float64, USD), ads_share (float64, 0 to 1 if nothing was
+    refunded or credited, NA without revenue). Claims: "share of ads" of all rows, "share of ads by" for one dimension.
     """
     result = metric_sums(frame, by, iap_revenue=("revenue", "sum"), ad_revenue=("ilrd_revenue", "sum"))
     result["total_revenue"] = result["iap_revenue"] + result["ad_revenue"]

@@ -55,7 +55,7 @@ def spoken(result: DataFrame, kinds: Sequence[str] = ()) -> Markdown:
     from IPython.display import Markdown
 
     wanted = findings_of(result, kinds)
-    lines = claims_spoken(wanted, escape=escape_markdown) or ["The result has no rows, so it says nothing."]
+    lines = claims_spoken(wanted, escape=escape_markdown) or ["This result has no claims."]
     judged = " ".join(dict.fromkeys(filter(None, judged_of(wanted))))
     text = " ".join(lines) if len(lines) < _LIST_FROM else "\n".join(f"- {line}" for line in lines)
     return Markdown(_escape_dollars(f"{text}\n\n*{judged}*" if judged else text))  # type: ignore[no-untyped-call]

@@ -89,7 +89,8 @@ def _read_earnings(earned: DataFrame, by: str | list[str] | None) -> Iterator[Fi
         yield Finding(kind="ad revenue", case="nothing_earned", unit="USD")
         return
     interval = Receipt.of(earned.attrs).interval
-    numbers: dict[str, Any] = {"days": interval.length.days if interval else None}
+    credited = -float(earned["ad_revenue"].clip(upper=0).sum())
+    numbers: dict[str, Any] = {"days": interval.length.days if interval else None, "credited": credited or None}
     yield Finding(kind="ad revenue", case="sum", size=total, unit="USD", judged="counted", numbers=numbers)
     if UNKNOWN_REASON in keys:
         yield _unknown_networks(earned)
@@ -117,7 +118,8 @@ def _unknown_networks(earned: DataFrame) -> Finding:
     unknown = earned[earned[UNKNOWN_REASON].notna()]
     shares = unknown.groupby(unknown[UNKNOWN_REASON].astype(str), sort=False)["revenue_share"].sum()
     shares = shares[shares > 0].sort_values(ascending=False)
-    reasons = [Clause(_REASONS[str(reason)], {"part": share}) for reason, share in shares.items()]
+    is_one = len(shares) == 1  # its share is that of all
+    reasons = [Clause(_REASONS[str(reason)], {"part": None if is_one else share}) for reason, share in shares.items()]
     return Finding(
         kind="unknown networks",
         case="some" if len(reasons) else "none",
@@ -362,8 +364,10 @@ def empty_breaks(frame: DataFrame, by: By = None, *, daily: DataFrame | None = N
 @reads("ads.empty_breaks")
 def _read_empty_breaks(result: DataFrame, by: str | list[str] | None) -> Iterator[Finding]:
     """Say how many ad breaks stayed empty and what they were worth, or for which value of *by* most did."""
-    if isinstance(by, str) and (not len(result) or result["failed"].sum() > 0):
-        yield read_leader(result, by, "fail_rate", kind="empty ad breaks by", unit="share")
+    if isinstance(by, str):
+        worst = read_leader(result, by, "fail_rate", kind="empty ad breaks by", unit="share")
+        is_none = worst.numbers.get("value") == 0
+        yield structs.replace(worst, case="none", subject={}, numbers={}) if is_none else worst
     if by is not None:
         return
     row = result.iloc[0]

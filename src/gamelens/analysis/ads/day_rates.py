@@ -92,15 +92,13 @@ def read_level(result: DataFrame, rate: str, *, kind: str, unit: str, **numbers:
     )
 
 
-def read_leader(result: DataFrame, by: str, rate: str, *, kind: str, unit: str, lead: str = "lead") -> Finding:
+def read_leader(result: DataFrame, by: str, rate: str, *, kind: str, unit: str) -> Finding:
     """Return the finding about the value of *by* with the highest *rate*, and by how much it leads the next one.
 
     Its size is the multiple of the next one. Numbers: those of `leader`, largest_day if the result has it, and the name
     and value of the least.
     """
-    names = {f"{rate}_low": "low", f"{rate}_high": "high"}
-    names |= {column.replace("lead", lead): column for column in LEAD}
-    rows = result[result[rate].notna()].rename(columns=names)
+    rows = result[result[rate].notna()].rename(columns={f"{rate}_low": "low", f"{rate}_high": "high"})
     rows = rows[rows["low"].notna()] if rows["low"].notna().any() else rows
     rows = rows.sort_values([rate, LEAD[0]], ascending=False, kind="stable")  # of equal ones that which has the lead
     numbers: dict[str, Any] = {"measured_in": unit, "least": None, "least_value": None, "largest_day": None}
