@@ -42,8 +42,8 @@ AUDIT := $(BIN)/pip-audit --no-deps --disable-pip --progress-spinner off --timeo
 export PYTHONDONTWRITEBYTECODE :=
 export PYTHONPYCACHEPREFIX := $(CURDIR)/.cache/bytecode
 
-.PHONY: demo test durations check static audit constraints coverage bench mutants record lab docs dist check-lowest check-newest \
-	check-wheel check-docs clean
+.PHONY: demo test durations check static audit constraints coverage bench mutants record lab docs dist words \
+	check-lowest check-newest check-wheel check-docs clean
 
 demo: $(INSTALLED)
 	@$(BIN)/gamelens demo
@@ -58,6 +58,10 @@ test: $(INSTALLED)
 # What `make test` took last, by folder, and its slowest tests.
 durations:
 	@$(BIN)/python tests/support/durations.py .cache/tests.xml
+
+# Every text that a user can meet, with file and line, to be read from top to bottom.
+words: $(INSTALLED)
+	@$(BIN)/python tests/support/words.py
 
 # Tests of the rooms that changed and of what imports them, with fewer examples, or of one room: make check ROOM=client
 check: $(INSTALLED)

@@ -127,6 +127,17 @@ def test_low_and_high_are_one_column_in_the_unit_of_the_number() -> None:
     assert cells(frame) == ["40.0%", "38.5% to 41.5%"]
 
 
+def test_bounds_of_words_are_no_interval() -> None:
+    """A degree from spread to concentrated stays in two columns."""
+    frame = DataFrame({"hhi": [0.12], "degree_low": ["spread"], "degree_high": ["concentrated"]})
+    assert cells(frame)[-2:] == ["spread", "concentrated"]
+
+
+def test_columns_need_no_text_as_name() -> None:
+    """A matrix has an age above each column."""
+    assert cells(DataFrame({1: [0.5], 7: [0.25]})) == ["0.500", "0.250"]
+
+
 def test_players_who_returned_are_counted() -> None:
     """Beside installs, `returned` is players, not a share."""
     frame = DataFrame({"age": [1], "installs": [400], "returned": [137], "retention": [0.3425]})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final
 
@@ -63,8 +63,8 @@ class ColumnTexts:
         measured = self.column = names[place]
         self.values: list[Any] = frame.iloc[:, place].astype("object").tolist()
         self._upper: list[Any] | None = None
-        if upper := upper_of(self.column, names):
-            self._upper = frame.iloc[:, names.index(upper)].astype("object").tolist()
+        if (upper := upper_of(place, frame)) is not None:
+            self._upper = frame.iloc[:, upper].astype("object").tolist()
             measured = _measured(frame, place)
         dtype = frame.dtypes.iloc[place]
         self.is_number = pd.api.types.is_numeric_dtype(dtype) and not pd.api.types.is_bool_dtype(dtype)
@@ -137,14 +137,18 @@ def columns_of(frame: DataFrame) -> list[ColumnTexts]:
     names = [str(name) for name in frame.columns]
     metrics = list(Receipt.of(frame.attrs).asked.metrics or ()) or None
     is_told = _has_units(frame) and all(unit in (*ROW_UNITS, "USD") for unit in frame[_UNIT])  # by the numbers
-    left_out = {upper_of(name, names) for name in names} | ({_UNIT} if is_told else set())
-    return [ColumnTexts(frame, place, metrics) for place, name in enumerate(names) if name not in left_out]
+    left_out = {upper_of(place, frame) for place in range(len(names))} | ({names.index(_UNIT)} if is_told else set())
+    return [ColumnTexts(frame, place, metrics) for place in range(len(names)) if place not in left_out]
 
 
-def upper_of(column: str, names: Sequence[str]) -> str | None:
-    """Return the column of the upper bound if *column* has the lower ones of an interval, else None."""
+def upper_of(place: int, frame: DataFrame) -> int | None:
+    """Return the place of the upper bounds if the column at *place* has the lower ones of intervals, else None."""
+    names = [str(name) for name in frame.columns]
+    column = names[place]
     upper = f"{column.removesuffix('low')}high"
-    return upper if (column == "low" or column.endswith("_low")) and upper in names else None
+    if not (column == "low" or column.endswith("_low")) or upper not in names:
+        return None
+    return names.index(upper) if pd.api.types.is_numeric_dtype(frame.dtypes.iloc[place]) else None
 
 
 def _measured(frame: DataFrame, place: int) -> str:
@@ -152,7 +156,8 @@ def _measured(frame: DataFrame, place: int) -> str:
     names = [str(name) for name in frame.columns]
     if (named := names[place].removesuffix("_low")) in names and named != names[place]:
         return named
-    before = (name for name in reversed(names[:place]) if pd.api.types.is_float_dtype(frame[name].dtype))
+    dtypes = zip(names[:place], frame.dtypes.iloc[:place], strict=True)
+    before = (name for name, dtype in reversed([*dtypes]) if pd.api.types.is_float_dtype(dtype))
     return next((name for name in before if not name.endswith(("low", "high"))), "")
 
 
@@ -167,9 +172,11 @@ def _scales(
     of_row = _has_units(frame) and measured in (*_OF_ROW, _RATIO)
     own = _AMOUNTS if is_amount else _OF_ROW if of_row and measured != _RATIO else [measured]
     family = [name for name in own if name in names]
-    starts = [place for place, name in enumerate(names) if upper_of(name, names) and _measured(frame, place) in family]
-    values = frame[family].select_dtypes("number").astype("float64").to_numpy(na_value=math.nan)
-    bounds = [frame[[names[at], upper_of(names[at], names)]].to_numpy("float64", na_value=math.nan) for at in starts]
+    uppers = {place: upper_of(place, frame) for place in range(len(names))}
+    pairs = [[at, upper] for at, upper in uppers.items() if upper is not None and _measured(frame, at) in family]
+    own_columns = frame.iloc[:, [names.index(name) for name in family]]
+    values = own_columns.select_dtypes("number").astype("float64").to_numpy(na_value=math.nan)
+    bounds = [frame.iloc[:, pair].to_numpy("float64", na_value=math.nan) for pair in pairs]
     halves = np.concatenate([(pair[:, 1:] - pair[:, :1]) / 2 for pair in bounds] or [np.empty((len(frame), 0))], axis=1)
     if not of_row:
         return [], {"": Scale.of(kind, values.ravel(), halves.ravel())}
