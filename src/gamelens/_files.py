@@ -49,7 +49,7 @@ def replace_file(path: Path, *, is_private: bool = False) -> Iterator[Path]:
     """
     if path.exists() and not path.is_file():
         if is_private:
-            raise FileExistsError(errno.EEXIST, "is not a regular file, and is not replaced by one", str(path))
+            raise FileExistsError(errno.EEXIST, "is not a regular file, so it is not replaced", str(path))
         yield path
         return
     draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")

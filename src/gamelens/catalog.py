@@ -356,10 +356,10 @@ ALIASES: Final[dict[str, Alias]] = {
             },
         ),
         _daily(
-            "dap", "paying_users", "daily active payers: paying_users by day, of longer buckets the mean of their days"
+            "dap", "paying_users", "daily active payers: paying_users by day, for longer buckets the mean of their days"
         ),
         _daily(
-            "dau", "user_unique", "daily active users: user_unique by day, of longer buckets the mean of their days"
+            "dau", "user_unique", "daily active users: user_unique by day, for longer buckets the mean of their days"
         ),
         Alias(
             name="ecpm",

@@ -170,8 +170,8 @@ class NotRecorded(Refused):
     def __init__(self, asked: str, nearest: str | None) -> None:
         self.asked = asked
         self.nearest = nearest
-        hint = f" The nearest that is: {nearest}." if nearest else ""
-        super().__init__(f"no answer is recorded for {asked}.{hint} Record it: Client(record=DIR) asks the service")
+        hint = f" The most similar recorded request is {nearest}." if nearest else ""
+        super().__init__(f"no answer is recorded for {asked}.{hint} Client(record=DIR) asks the service and records it")
 
 
 class NotYetAvailable(Refused):
@@ -217,7 +217,7 @@ class PartialResult(Refused):
         self.frame = frame
         self.gaps = list(gaps)
         pieces = f"{len(gaps)} pieces are missing" if len(gaps) > 1 else "1 piece is missing"
-        came = "The rest of the answer is in .frame" if len(frame) else "Nothing came"
+        came = "The rest of the answer is in .frame" if len(frame) else "No rows were returned"
         super().__init__(f"{pieces}: {_gaps_text(self.gaps)}. {came}; the same query again requests the rest")
 
 

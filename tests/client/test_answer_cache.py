@@ -180,13 +180,13 @@ def test_another_cache_of_the_same_folder_finds_the_rows(cache: AnswerCache, mak
 
 def test_rows_outside_the_stored_slices_are_refused(cache: AnswerCache) -> None:
     """A table with rows outside the slices it is stored for is a `ValueError`."""
-    with pytest.raises(ValueError, match="no unit"):
+    with pytest.raises(ValueError, match="no bucket slice"):
         keep(cache, [1], rows_of_seed(2, 1))
 
 
 def test_two_slices_of_one_bucket_are_refused(cache: AnswerCache) -> None:
     """Storing two slices with the same bucket start at once is a `ValueError`."""
-    with pytest.raises(ValueError, match="two units"):
+    with pytest.raises(ValueError, match="two bucket slices"):
         keep(cache, [1, 1], rows_of_seed(1, 1))
 
 

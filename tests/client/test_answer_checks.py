@@ -128,7 +128,7 @@ def test_the_whole_interval_is_one_bucket() -> None:
 def test_a_bucket_of_a_group_twice_is_refused() -> None:
     """A bucket is one entry of a group, also where the second one is written in another way or is empty."""
     twice = [*entry("group", row("group")), *entry("group", stamp="2026-11-01T01:00:00+01:00")]
-    assert refusal("group", twice) == "the bucket of 2026-11-01T00:00:00Z is there 2 times"
+    assert refusal("group", twice) == "the bucket of 2026-11-01T00:00:00Z occurs 2 times"
 
 
 def test_buckets_that_are_left_out_are_no_fault() -> None:
@@ -540,5 +540,5 @@ def test_a_row_against_the_filter_is_refused(
     kept = dict(zip(PAIR, good, strict=True))
     assert narrowed(query, PAIR, kept).num_rows == 1
     if bad is not None:
-        with pytest.raises(ServiceError, match=r"is against the filter, which .* does not fit"):
+        with pytest.raises(ServiceError, match=r"contradicts the filter, which excludes .*"):
             narrowed(query, PAIR, kept, dict(zip(PAIR, bad, strict=True)))

@@ -72,7 +72,7 @@ async def test_a_400_without_a_list_drops_the_batch_and_counts_it(game: Game) ->
         add_events(player, 3)
         game.wire.script["events"] = [(400, b"")]
         report = await player.flush()
-    assert report.dropped == {"answered 400 without saying why": 3}
+    assert report.dropped == {"answered 400 without a reason": 3}
 
 
 @in_loop

@@ -189,7 +189,7 @@ def test_rows_that_came_before_such_an_error_are_kept(services: Served) -> None:
         lens.query(**DAYS)
     assert isinstance(partial.value.__cause__, AuthError)
     assert len(partial.value.gaps) == 30 - AT_ONCE
-    assert "not asked, since another request failed: " in partial.value.gaps[-1]["error"]
+    assert "not requested, since another request failed: " in partial.value.gaps[-1]["error"]
     assert partial.value.frame["timestamp"].nunique() == AT_ONCE
 
 

@@ -86,7 +86,7 @@ def test_one_wrong_value_of_several_warns(watch: Watch) -> None:
     with pytest.warns(UserWarning, match="'uk' in where .*`GB`") as warned:
         ask(quick(watch), dim.country_code.isin(["BR", "uk"]))
     assert len(warned) == 1
-    with pytest.warns(UserWarning, match="'XK' in where .* There is BR, GB, US"):
+    with pytest.warns(UserWarning, match="'XK' in where .* It has BR, GB, US"):
         ask(quick(watch), ~(dim.country_code == "XK"))
 
 
@@ -178,7 +178,7 @@ def test_some_values_no_rows_can_prove() -> None:
         ("united  kingdom", "Did you mean `GB`?"),
         ("South Korea", "Did you mean `KR`?"),
         ("bra", "Did you mean `BR`?"),
-        ("France", "There is BR, GB, KR, US."),
+        ("France", "It has BR, GB, KR, US."),
         ("\x1b[31m", r"'\x1b[31m' in where matches nothing"),
     ],
 )
@@ -193,7 +193,7 @@ def test_many_values_are_not_all_named() -> None:
     """Eight of them, and the number of the others; or that there are none."""
     builds = [f"1.{number}" for number in range(20)]
     assert unseen_value_text("build", "beta", builds, AVAILABLE).endswith(", 1.15 and 12 more.")
-    assert unseen_value_text("ab_id", "x", [], AVAILABLE).endswith("There is no value.")
+    assert unseen_value_text("ab_id", "x", [], AVAILABLE).endswith("It has no values.")
 
 
 def test_countries_have_their_usual_names() -> None:

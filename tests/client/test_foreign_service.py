@@ -420,7 +420,7 @@ def test_weeks_that_begin_on_sunday(service: ForeignService, lens: Client) -> No
 def test_weeks_from_sunday_of_two_requests_are_refused(service: ForeignService, connect: Callable[..., Client]) -> None:
     """Each request has a part of the week that both lie in: the sum of two parts is known for some metrics only."""
     service.dialect.sunday = True
-    with pytest.raises(ServiceError, match="cannot be put together"):
+    with pytest.raises(ServiceError, match="cannot be combined"):
         connect(max_days=7).query("revenue", over=text_of(OVER), every="week")
 
 
@@ -430,7 +430,7 @@ def test_one_bucket_stamped_with_its_end(service: ForeignService, lens: Client) 
     service.dialect.stamps_end = True
     frame = lens.query("revenue", by="platform", over=text_of(OVER), every="all")
     assert_same(frame, service.truth("revenue", ["platform"], over=OVER, every="all"), ["platform"])
-    assert "stamps the whole interval otherwise" in only_warning(frame)
+    assert "gives the whole interval another timestamp" in only_warning(frame)
 
 
 @pytest.mark.filterwarnings("ignore:.*:UserWarning")

@@ -75,7 +75,7 @@ def test_a_failing_keyring_is_no_error_and_is_not_read_again(
     settings = Settings({}, {}, tmp_path / "none.toml")
     assert [settings.find("api_key"), settings.find("secret_key")] == [None, None]
     assert (settings.keyring.error, ring.requested) == (trouble, ["api_key"])
-    with pytest.raises(AuthError, match=rf"keyring set gamelens api_key` \(asked: {trouble[:10]}"):
+    with pytest.raises(AuthError, match=rf"keyring set gamelens api_key` \(now it fails: {trouble[:10]}"):
         settings.metrics()
 
 

@@ -132,7 +132,7 @@ def test_a_plan_of_cached_rows_has_no_requests(world: World, tmp_path: Path) -> 
     lens.query("revenue", **arguments)
     plan = lens.plan("revenue", **arguments)
     assert (plan.requests, plan.seconds, plan.cached_share, plan.pieces) == (0, 0.0, 1.0, ())
-    assert str(plan) == repr(plan) == "Nothing has to be asked: everything is in the cache."
+    assert str(plan) == repr(plan) == "No request is needed: everything is in the cache."
 
 
 def test_a_plan_lists_only_uncached_intervals(world: World, tmp_path: Path) -> None:
@@ -168,7 +168,7 @@ def test_a_plan_that_guesses_says_so_and_is_never_long(world: World) -> None:
     )
     shown = str(plan).splitlines()
     assert shown[0].startswith(f"about {plan.requests} requests, about ")
-    assert "estimated: how many values" in shown[1]
+    assert "estimated, since the number of values" in shown[1]
     assert len(shown) < 30
     assert shown[-1] == f"  … and {len(plan.pieces) - 20} more"
 

@@ -52,20 +52,20 @@ def test_guessed_dimensions_are_named() -> None:
     """Dimensions whose number of values is guessed are named, and the count reads "about"."""
     first, second, *_ = printed(piece(), guessed=("country_code", "game_id"))
     assert first.startswith("about 1 request, about")
-    assert second == "estimated: how many values country_code, game_id has is only known once it is asked"
+    assert second == "estimated, since the number of values of country_code, game_id is not known before the query"
 
 
 def test_a_clipped_range_is_printed_without_requests_too() -> None:
     """The available part of a clipped range is printed even if all of it is cached."""
     assert printed(clipped=WEEK, cached_share=1.0) == [
-        "Nothing has to be asked: everything is in the cache.",
+        "No request is needed: everything is in the cache.",
         "cut to what is available: 2026-11-01T00:00Z/2026-11-08T00:00Z",
     ]
 
 
 def test_a_plan_of_nothing_is_not_called_cached() -> None:
     """A query that no studio, game or value matches is not described as cached."""
-    assert printed() == ["Nothing has to be asked: no studio, game or value fits the question."]
+    assert printed() == ["No request is needed: no studio, game or value matches the query."]
 
 
 def test_twenty_pieces_are_shown_and_the_others_counted() -> None:

@@ -543,7 +543,7 @@ async def test_a_session_starts_once(game: Game) -> None:
     session = game.session()
     async with session:
         pass
-    with pytest.raises(Refused, match="another"):
+    with pytest.raises(Refused, match="create a new one"):
         await session.start()
 
 

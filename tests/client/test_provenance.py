@@ -181,7 +181,7 @@ def test_a_folder_holds_the_answers_of_one_source(
     """Recording a real service into the folder of a sandbox is refused, and leaves the folder as it is."""
     script.answers["event_count"] = lambda _: []
     receipt_of(client_of(stage, record=tmp_path / "both"))
-    with pytest.raises(BadQuery, match=r"holds answers of sandbox, and 127\.0\.0\.1:1 answers now"):
+    with pytest.raises(BadQuery, match=r"holds answers of sandbox, but 127\.0\.0\.1:1 is answering now"):
         receipt_of(make_lens(metrics_url=URL, record=tmp_path / "both"))
     assert receipt_of(Client(replay=tmp_path / "both", progress=False)).provenance.is_simulated
     receipt_of(client_of(stage, record=tmp_path / "both"))

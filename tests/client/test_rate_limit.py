@@ -346,7 +346,7 @@ def test_without_a_folder_the_limit_covers_this_process_only(tmp_path: Path) -> 
     assert 11 <= arrivals(60, folder)[-1] < 11 * 1.08
     alone = shared_rate_limiter("https://a.example", "f", folder=folder)
     assert alone.why_alone is not None
-    assert alone.why_alone.startswith(f"other processes are not seen: {folder}: ")
+    assert alone.why_alone.startswith(f"it cannot see other processes: {folder}: ")
 
 
 @pytest.mark.parametrize("is_gone_for_good", [False, True])

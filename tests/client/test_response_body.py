@@ -108,7 +108,7 @@ def test_bytes_that_are_no_gzip_are_damaged() -> None:
 @pytest.mark.parametrize("encoding", ["br", "zstd", "gzip, gzip"])
 def test_an_encoding_that_was_not_asked_for_is_refused(encoding: str) -> None:
     """Two layers of gzip among them: one small piece could otherwise fill the memory."""
-    with pytest.raises(UnusableBody, match="which was not asked for"):
+    with pytest.raises(UnusableBody, match="which was not requested"):
         read([b"x"], encoding)
 
 

@@ -230,7 +230,7 @@ def test_an_unusable_runtime_folder_is_a_warning(check: Check, script: Script, t
     alone = RateLimiter(SharedSlots("k", folder=tmp_path / "file", clock=time.monotonic))
     rate = check(Service(script), budget=alone)["rate"]
     assert rate.mark == "warning"
-    assert "for this process alone: other processes are not seen" in rate.says
+    assert "for this process alone: it cannot see other processes" in rate.says
 
 
 def test_a_closed_port_is_a_problem_in_our_own_words(tmp_path: Path) -> None:

@@ -150,7 +150,7 @@ def test_a_secret_is_never_printed() -> None:
 
 def test_a_secret_is_not_pickled() -> None:
     """Pickling a secret is a `TypeError`."""
-    with pytest.raises(TypeError, match="hand it over again"):
+    with pytest.raises(TypeError, match="pass it again"):
         pickle.dumps(Secret("sesame"))
 
 

@@ -62,8 +62,8 @@ def test_a_key_that_others_can_read_is_a_warning(tmp_path: Path) -> None:
     ("environ", "file", "message"),
     [
         ({}, 'apikey = "k"', "settings that gamelens does not know: apikey"),
-        ({"GAMELENS_APIKEY": "k"}, "", "GAMELENS_APIKEY in the environment means nothing"),
-        ({"GAMELENS_METRICS_URL": "https://a.example"}, "", "metrics_url is set and no api_key"),
+        ({"GAMELENS_APIKEY": "k"}, "", "GAMELENS_APIKEY in the environment is not a setting"),
+        ({"GAMELENS_METRICS_URL": "https://a.example"}, "", "metrics_url is set but api_key is not"),
         ({"GAMELENS_REPLAY": "answers"}, "", "answers from the recording in answers"),
     ],
 )

@@ -128,4 +128,4 @@ def test_a_link_in_place_of_the_folder_is_refused(tmp_path: Path) -> None:
         (tmp_path / name).symlink_to(tmp_path / "elsewhere")
     tmp_path.chmod(0o700)
     answer = chosen_folder(XDG_RUNTIME_DIR=str(tmp_path), TMPDIR=str(tmp_path))
-    assert answer == f"[Errno 1] belongs to somebody else: '{tmp_path}/gamelens-{os.getuid()}'"
+    assert answer == f"[Errno 1] belongs to another user: '{tmp_path}/gamelens-{os.getuid()}'"

@@ -164,18 +164,18 @@ def limited_text(*answers: Response, **options: Any) -> str:
 
 def test_a_429_that_asks_for_a_long_wait_is_not_said_to_last() -> None:
     """One 429 with a wait beyond `max_wait_s` is told as one, with both numbers and the next step."""
-    message = "http://127.0.0.1 answers 429 and asks to wait 3600 s, more than max_wait_s=60: ask again then"
+    message = "http://127.0.0.1 answers 429 and asks to wait 3600 s, more than max_wait_s=60: try again then"
     assert limited_text(refused(429, {"Retry-After": "3600"})) == message
 
 
 def test_one_429_among_other_failures_is_not_said_to_last() -> None:
     """A 429 that was met once, at the end of the attempts, is told as one."""
-    assert limited_text(*[refused(503)] * 5, refused(429)) == "http://127.0.0.1 answers 429: ask again later"
+    assert limited_text(*[refused(503)] * 5, refused(429)) == "http://127.0.0.1 answers 429: try again later"
 
 
 def test_a_429_that_lasts_is_counted() -> None:
     """`keeps answering` is said of several answers 429 alone, with their number."""
-    message = "http://127.0.0.1 keeps answering 429 (6 times): ask less at a time, or again later"
+    message = "http://127.0.0.1 keeps answering 429 (6 times): ask for less at a time, or try again later"
     assert limited_text(refused(429)) == message
     assert "keeps answering 429 (2 times)" in limited_text(*[refused(503)] * 4, refused(429))
 

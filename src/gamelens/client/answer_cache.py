@@ -171,7 +171,7 @@ class CacheInfo(msgspec.Struct, frozen=True, kw_only=True):
         contents = f"{self.queries} queries, {self.buckets} buckets"
         size = f"{self.bytes / MIB:.1f} of {self.max_bytes / MIB:.0f} MiB"
         lookups = f"{self.hits} of {self.hits + self.misses} buckets found"
-        store_error = f"; last not kept: {self.store_error}" if self.store_error else ""
+        store_error = f"; the last answer was not stored: {self.store_error}" if self.store_error else ""
         damaged = f"; a damaged file was set aside in {self.damaged}" if self.damaged else ""
         return f"Cache in {self.folder}: {contents}, {size}; {lookups}{store_error}{damaged}"
 
@@ -298,7 +298,7 @@ class AnswerCache:
         bodies = [_encode(part) for part in parts]
         size = sum(map(len, bodies))
         if is_too_large := size > self._max_bytes:
-            self._store_error = f"{size} bytes are more than all of max_bytes"
+            self._store_error = f"its {size} bytes exceed max_bytes"
         as_of, now = _micros(available.end), self._now()
 
         def store(db: sqlite3.Connection) -> list[Restatement]:
@@ -347,7 +347,7 @@ class AnswerCache:
                 # A damaged B-tree can lose rows silently.
                 written = {(bucket.starts, bucket.ends) for bucket in _buckets(db, query_key, slices, "NULL")}
                 if not written.issuperset(map(_bounds, slices)):
-                    raise sqlite3.DatabaseError("what was just written is not found")
+                    raise sqlite3.DatabaseError("rows that were just written cannot be found")
             self._note_restatements(db, restated)
             self._remove_unused(db, query)
             return restated
@@ -467,7 +467,7 @@ class AnswerCache:
         with contextlib.closing(sqlite3.connect(self._path, timeout=self._patience_s, isolation_level=None)) as db:
             marks = tuple(db.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version"))
             if marks != (_APPLICATION, _VERSION):
-                raise sqlite3.DatabaseError("the file is another program's, or another version's")
+                raise sqlite3.DatabaseError("the file belongs to another program or another version")
             db.execute("PRAGMA foreign_keys = ON")
             db.execute("PRAGMA synchronous = NORMAL")  # what a power cut loses is requested again
             with db:

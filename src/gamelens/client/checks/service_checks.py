@@ -135,7 +135,7 @@ class ServiceChecks:
         if self._responses:
             yield self._key_finding()
             offsets = [timed.clock_offset_s for timed in self._responses if timed.clock_offset_s is not None]
-            step = "set it: `today`, receipts and what is kept in the cache depend on it"
+            step = "set the clock: `today`, receipts and what is kept in the cache depend on it"
             yield clock_finding("clock", median(offsets) if offsets else None, "service", step)
         yield self._rate_finding()
         if self._has_response(_INTERVAL):
@@ -148,7 +148,7 @@ class ServiceChecks:
         """Report whether the service answers, and how fast."""
         step = "see where metrics_url comes from; then look at the network and, where there is one, the proxy"
         if self._failure is not None:
-            busy = "somebody else on this machine asks with this key: try again when they are done"
+            busy = "another process on this machine is using this key: try again when it has finished"
             return Finding.problem("service", self._failure, busy if self._is_queued else step)
         intervals = [timed for timed in self._responses if timed.path == _INTERVAL]
         status, duration_s = intervals[-1].response.status, median(timed.duration_s for timed in intervals)
@@ -172,9 +172,9 @@ class ServiceChecks:
             return Finding.warning("rate", says, step)
         if refused:
             says = f"{refused} of {len(self._responses)} requests were refused (429) within {promised}"
-            step = "somebody else asks with a key of this organisation: expect to wait, or ask when they are done"
+            step = "someone else is using a key of this organisation: expect to wait, or try again later"
             return Finding.warning("rate", says, step)
-        met = "; no 429 met" if self._responses else ""
+        met = "; no 429 so far" if self._responses else ""
         return Finding.ok("rate", f"{promised}, shared by all your processes{met}")
 
     def _key_finding(self) -> Finding:
@@ -193,7 +193,7 @@ class ServiceChecks:
         try:
             interval = Interval.parse(self._decoded(_INTERVAL, str) or "")
         except MalformedInterval:
-            says = f"GET {BASE}{_INTERVAL} does not answer an interval"
+            says = f"GET {BASE}{_INTERVAL} does not return an interval"
             return Finding.problem("available", says, "check the address: is it a metrics service?")
         if not interval:
             step = "send events and wait until they are processed"
@@ -202,7 +202,7 @@ class ServiceChecks:
         age = datetime.fromtimestamp(latest.midpoint - (latest.clock_offset_s or 0.0), UTC) - interval.end
         says = f"{interval}, which ended {_duration_text(age)} ago" if age >= timedelta() else f"{interval}"
         if age > STALE_AFTER:
-            step = "what is newer cannot be asked for yet; look again in an hour"
+            step = "newer data is not available yet; look again in an hour"
             return Finding.warning("available", says, step)
         return Finding.ok("available", says)
 
@@ -239,14 +239,14 @@ def _names_finding(
     """Compare the names that the service lists with those of the catalog."""
     if listed is None:
         step = "see service; queries work without the list"
-        return Finding.warning(about, "are not listed as promised", step)
+        return Finding.warning(about, "the list does not have the promised form", step)
     new = sorted(set(listed) - {*catalog_names, *extra})
     missing = sorted(set(catalog_names) - set(listed))
     if not new and not missing:
         return Finding.ok(about, f"all {len(catalog_names)} that this version knows")
     says = [f"{len(new)} new: {_shortened_list(new)}"] if new else []
     says += [f"{len(missing)} missing: {_shortened_list(missing)}"] if missing else []
-    step = "new ones are passed on as they are, missing ones are refused; a newer gamelens may know more"
+    step = "new ones are passed on unchanged, missing ones are refused; a newer gamelens may know more"
     return Finding.warning(about, "; ".join(says), step)
 
 

@@ -98,7 +98,7 @@ def settings_findings(settings: Settings, environ: Mapping[str, str]) -> Iterato
         yield Finding.warning("settings", says, f"chmod 600 {settings.file}")
     if sources["metrics_url"] and not sources["api_key"]:
         step = f"set {PREFIX}API_KEY"
-        says = "metrics_url is set and no api_key: it is not used by gl.connect()"
+        says = "metrics_url is set but api_key is not, so gl.connect() does not use it"
         yield Finding.warning("settings", says, step)
     missing = [name for name in COLLECTOR_SETTINGS if not sources[name]]
     if missing and len(missing) < len(COLLECTOR_SETTINGS):
@@ -136,7 +136,7 @@ def _environment_findings(environ: Mapping[str, str]) -> Iterator[Finding]:
             and name not in variables
             and (matches := get_close_matches(name, variables, n=1, cutoff=0.8))
         ):
-            yield Finding.warning("settings", f"{name} in the environment means nothing", f"is it {matches[0]}?")
+            yield Finding.warning("settings", f"{name} in the environment is not a setting", f"is it {matches[0]}?")
     if folder := environ.get(f"{PREFIX}REPLAY"):
         says = f"gl.connect() answers from the recording in {folder}, and not from the service"
         yield Finding.warning("settings", says, f"unset {PREFIX}REPLAY to ask the service")
@@ -151,5 +151,5 @@ def _keyring_finding(settings: Settings, names: Sequence[str]) -> Finding:
     if not keyring.is_installed:
         return Finding.ok("keyring", "not installed")
     if not keyring.was_queried:
-        return Finding.ok("keyring", "not asked, as all keys are somewhere else")
+        return Finding.ok("keyring", "not queried, since all keys were found elsewhere")
     return Finding.ok("keyring", f"has {', '.join(names)}" if names else "has none of the other keys")

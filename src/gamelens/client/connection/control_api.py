@@ -230,4 +230,4 @@ class ControlApi:
         try:
             return msgspec.json.decode(response.body, type=kind)
         except msgspec.DecodeError:
-            raise ServiceError(response.status, f"no {path.strip('/')} as a sandbox writes it") from None
+            raise ServiceError(response.status, f"{path.strip('/')} is not in the form that a sandbox sends") from None

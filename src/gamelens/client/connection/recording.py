@@ -237,7 +237,7 @@ class RecordingSender:
         except BadQuery:  # none yet, or one that is damaged and will be replaced
             return
         if before is not None and before.identity != now.identity:
-            rule = f"holds answers of {before.text}, and {now.text} answers now: name another folder, or empty it"
+            rule = f"holds answers of {before.text}, but {now.text} is answering now: name another folder, or empty it"
             raise BadQuery("record", str(self._folder), rule)
 
     def _unwritten(self, error: OSError) -> BadQuery:

@@ -50,7 +50,7 @@ async def read_body(chunks: AsyncIterable[bytes], encoding: str, *, max_bytes: i
 async def _unpack(chunks: AsyncIterable[bytes], encoding: str, content: BytesIO, max_bytes: int) -> None:
     """Write the content of *chunks* to *content*, up to *max_bytes*."""
     if encoding not in _PACKED | _PLAIN:
-        raise UnusableBody(f"an answer in the encoding {encoding[:40]!r}, which was not asked for")
+        raise UnusableBody(f"an answer in the encoding {encoding[:40]!r}, which was not requested")
     packed = _PackedBody() if encoding in _PACKED else None
     sent_bytes = 0
     async for chunk in chunks:

@@ -55,7 +55,7 @@ class Secret:
         self.source: Source = source
         # A value that is not a valid header would be quoted in the error message of a library.
         if not self._value or not all("!" <= letter <= "~" for letter in self._value):
-            raise AuthError("the key is empty or holds characters that no key has: copy it again")
+            raise AuthError("the key is empty or has characters that no key has: copy it again")
 
     def reveal(self) -> str:
         """Return the key, for the one line that sends it."""
@@ -87,7 +87,7 @@ class Secret:
         return "Secret(…)"
 
     def __reduce__(self) -> str:
-        raise TypeError("a key is not written anywhere: hand it over again")
+        raise TypeError("a key is never pickled: pass it again")
 
 
 class MetricsSettings(msgspec.Struct, frozen=True):
@@ -213,7 +213,7 @@ class Settings:
         if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
             raise BadQuery(name, value, "must be an address such as https://metrics.example.com")
         if parts.scheme == "http" and not is_loopback(parts.hostname) and not self.allows_http:
-            rule = "must be https, or everyone on the way can read the key. To use it all the same, pass"
+            rule = "must be https, or anyone on the way can read the key. To use http all the same, pass"
             variable = PREFIX + ALLOW_HTTP.upper()
             ways = f"{ALLOW_HTTP}=True, set {variable}=1, or write {ALLOW_HTTP} = true into {self.file}"
             raise BadQuery(name, value, f"{rule} {ways}")
@@ -284,7 +284,7 @@ class Settings:
         places = f"pass {' and '.join(arguments)}, set {' and '.join(variables)}, or write {listed} into {self.file}"
         if names[0] not in KEYS:
             return places
-        error = f" (asked: {self.keyring.error})" if self.keyring.error else ""
+        error = f" (now it fails: {self.keyring.error})" if self.keyring.error else ""
         return f"{places} or, with the package keyring, `keyring set {SERVICE} {names[-1]}`{error}"
 
 

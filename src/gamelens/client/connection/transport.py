@@ -222,18 +222,18 @@ class Transport:
         wait_s = _retry_after_s(headers.get("retry-after"), self._now)
         if status in (401, 403):
             hint = f". {self._key_hint}" if self._key_hint else ""
-            return FailedAttempt(AuthError(f"{self.address} answers {status}, it refuses the key{says}{hint}"))
+            return FailedAttempt(AuthError(f"{self.address} answers {status} and refuses the key{says}{hint}"))
         if status == 429:
             wish = f" and asks to wait {wait_s:g} s" if wait_s is not None else ""
             if wait_s is not None and wait_s > self._max_wait_s:
-                text = f"answers 429{wish}, more than max_wait_s={self._max_wait_s:g}: ask again then"
+                text = f"answers 429{wish}, more than max_wait_s={self._max_wait_s:g}: try again then"
             elif times > 1:
-                text = f"keeps answering 429 ({times} times){wish}: ask less at a time, or again later"
+                text = f"keeps answering 429 ({times} times){wish}: ask for less at a time, or try again later"
             else:
-                text = f"answers 429{wish}: ask again later"
+                text = f"answers 429{wish}: try again later"
             return FailedAttempt(RateLimited(wait_s, f"{self.address} {text}{says}"), True, wait_s)
         if 300 <= status < 400 and (target := headers.get("location")):
-            text = f"a redirect to {shown_words(mask(target))}, which is not followed, as the key would go with it"
+            text = f"a redirect to {shown_words(mask(target))}, which is not followed: it would get the key"
             return FailedAttempt(ServiceError(status, f"{text}. Set the address of the service itself"))
         return FailedAttempt(error_for(status, details, request.sent_value), status in TRANSIENT_STATUSES, wait_s)
 
@@ -245,7 +245,7 @@ class Transport:
         Exceptions of httpx are returned as values, so that no traceback leads to a request with the key.
         """
         if self._http.is_closed:
-            return FailedAttempt(Refused("this client is closed: make another one"))
+            return FailedAttempt(Refused("this client is closed: create a new one"))
         status = 0
         try:
             async with asyncio.timeout(within_s if math.isfinite(within_s) else None):
@@ -292,7 +292,7 @@ class Transport:
         if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):
             is_untrusted = "CERTIFICATE_VERIFY_FAILED" in str(error)
             unreachable = Unreachable(
-                f"{self.address} is not trusted: name its authority's file in SSL_CERT_FILE"
+                f"the certificate of {self.address} is not trusted: name its authority's file in SSL_CERT_FILE"
                 if is_untrusted
                 else f"nothing answers at {self.address}: check the address and that the service runs"
             )
@@ -389,7 +389,7 @@ class _RetriedRequest:
         """Wait before the next attempt, and say so in the progress note."""
         self._tally.retries += 1
         self._spent_s += seconds
-        self._tally.note = f"waiting {seconds:.0f} s to ask again" if seconds >= 1 else ""
+        self._tally.note = f"waiting {seconds:.0f} s before the next try" if seconds >= 1 else ""
         await self._transport._sleep(seconds)
         self._tally.note = ""
 

@@ -30,7 +30,7 @@ DISABLED: Final = "disabled"
 UNDECIDED: Final = "the version 2 init has not said yet whether events may be sent"
 DISABLED_BEFORE: Final = "disabled by an earlier init (enabled = false), and no init has said otherwise since"
 TOO_LARGE: Final = "too large for the collector"
-UNCLEAR: Final = "answered 400 without saying why"
+UNCLEAR: Final = "answered 400 without a reason"
 FAILURES_IN_A_ROW: Final = 3  # Our choice: after so many a collector is taken to be down for all players
 LONGEST_PAUSE_S: Final = 600.0  # Our choice
 _TIMER_ERROR_S: Final = 0.5  # a sleep may end that much before its time

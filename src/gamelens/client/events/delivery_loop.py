@@ -67,7 +67,7 @@ class DeliveryLoop:
             Refused: it was opened before.
         """
         if self._sender is not None:
-            raise Refused("opened before: make another one")
+            raise Refused("opened before: create a new one")
         outbox = Outbox(OutboxFile(self._queue, game_key=self.collector.game_key), cap_bytes=self._cap_bytes)
         end_killed_sessions(outbox, make_uuid)
         self._sender = BatchSender(self.collector, outbox, clock=self._clock, random=self._random)

@@ -83,7 +83,7 @@ def read_events(data: bytes) -> EventFile:
     try:
         text = gzip.decompress(data) if data.startswith(_GZIP) else data
     except (EOFError, OSError, zlib.error) as error:
-        return _unreadable(f"is not whole: the gzip cannot be unpacked ({error})")
+        return _unreadable(f"is damaged or incomplete: the gzip cannot be unpacked ({error})")
     text = text.removeprefix(_BOM)
     try:
         text.decode()
@@ -180,7 +180,7 @@ def _readable(found: Sequence[FileEvent]) -> EventFile:
             if isinstance(content, dict):
                 events.append(event)
             else:
-                text = f"is {_JSON_TYPES.get(type(content), 'null')} and no event: an event is a JSON object"
+                text = f"is {_JSON_TYPES.get(type(content), 'null')}, but an event is a JSON object"
                 faults.append(EventFault(line=event.line, event=event.number, error_type="wrong_type", text=text))
     return EventFile(events, faults)
 

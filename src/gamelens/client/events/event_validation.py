@@ -120,7 +120,7 @@ def validated_json(event: Mapping[str, Any]) -> bytes:
         rule = LENIENT.rule(category).members[name]
         raise BadQuery(name, decoded.get(name), _rule_text(violation, rule), rule.enum)
     if len(body) > BATCH_BYTES:
-        raise BadQuery("event", category, f"is {len(body)} bytes long, and a request takes {BATCH_BYTES}")
+        raise BadQuery("event", category, f"is {len(body)} bytes long, but a request takes at most {BATCH_BYTES}")
     return body
 
 

@@ -168,7 +168,7 @@ def _open(path: Path | str | None, game_key: str) -> sqlite3.Connection:
             (owner,) = db.execute("SELECT value FROM notes WHERE name = 'game_key'").fetchone()
     except sqlite3.Error as error:
         db.close()
-        raise BadQuery("queue", str(path), f"cannot be used, by this process at least: {error}") from None
+        raise BadQuery("queue", str(path), f"cannot be used by this process: {error}") from None
     if owner != game_key:
         db.close()
         raise BadQuery("queue", str(path), f"holds the events of another game, {owner}")

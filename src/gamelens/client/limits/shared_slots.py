@@ -177,7 +177,7 @@ class SharedSlots:
 
         Other processes may have just sent requests, so all slots rest for a second first.
         """
-        self.why_alone = f"other processes are not seen: {error.filename or 'the runtime folder'}: {error.strerror}"
+        self.why_alone = f"it cannot see other processes: {error.filename or 'the runtime folder'}: {error.strerror}"
         later = self._clock() + 1.0 if self.starts else -math.inf
         self.starts = [Slot(rests_until=later) for _ in range(REQUESTS_PER_SECOND)]
         self.in_flight = [Slot() for _ in range(REQUESTS_AT_ONCE)]
@@ -214,7 +214,7 @@ def _ensure_private(folder: Path) -> Path:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     status = folder.lstat()
     if hasattr(os, "getuid") and (not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid()):
-        raise PermissionError(errno.EPERM, "belongs to somebody else", str(folder))
+        raise PermissionError(errno.EPERM, "belongs to another user", str(folder))
     folder.chmod(0o700)
     if not os.access(folder, os.W_OK | os.X_OK):
         raise PermissionError(errno.EACCES, "cannot be written to", str(folder))

@@ -95,7 +95,7 @@ class QuerySpec(msgspec.Struct, frozen=True, kw_only=True):
         if self.other and self.top is None:
             raise BadQuery("other", self.other, "needs top: it adds what top leaves out")
         if self.check and self.top is not None:
-            raise BadQuery("check", self.check, "needs all values: leave top away")
+            raise BadQuery("check", self.check, "needs all values: leave out top")
         if self.top_of is not None and self.top_of not in (*self.by, *self.dimensions):
             raise BadQuery("top", self.typed_top, "must name a dimension of by", self.by, name=self.top_of)
         if self.fields is not None:
@@ -263,7 +263,7 @@ def _granularity(metrics: Sequence[str], every: Granularity | None) -> Granulari
             own[name] = bucket
     for name, bucket in own.items():
         if every not in (None, bucket):
-            rule = f"does not apply to {name}, which is counted by {bucket}: leave every away"
+            rule = f"does not apply to {name}, which is counted by {bucket}: leave out every"
             raise BadQuery("every", every, rule, [bucket])
     if len(set(own.values())) > 1:
         counted = ", ".join(f"{name} by {bucket}" for name, bucket in own.items())

@@ -113,7 +113,7 @@ class TableBuilder:
         for template, answers in zip(plan.templates, self._answers(plan), strict=True):
             if len(answers) > 1 and not all(tables.bucket_starts(answer) <= starts for answer in answers):
                 rule = (
-                    "its buckets begin elsewhere, and those of two requests cannot be put together: ask for a shorter"
+                    "its buckets begin at other times, and those of two requests cannot be combined: ask for a shorter"
                 )
                 raise ServiceError(200, f"{rule} time, or without Client(max_days=...)")
             for answer in answers if plan.limit is not None else ():

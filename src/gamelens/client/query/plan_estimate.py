@@ -63,8 +63,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
     def _lines(self) -> Iterator[str]:
         if not self.requests:
-            why = "everything is in the cache" if self.cached_share else "no studio, game or value fits the question"
-            yield f"Nothing has to be asked: {why}."
+            why = "everything is in the cache" if self.cached_share else "no studio, game or value matches the query"
+            yield f"No request is needed: {why}."
         else:
             about = "about " if self.guessed else ""
             number = f"{about}{self.requests} request" + ("s" if self.requests > 1 else "")
@@ -72,7 +72,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         if self.clipped is not None:
             yield f"cut to what is available: {self.clipped}"
         if self.guessed:
-            yield f"estimated: how many values {', '.join(self.guessed)} has is only known once it is asked"
+            yield f"estimated, since the number of values of {', '.join(self.guessed)} is not known before the query"
         if self.pieces:
             width = max(len(piece.metric) for piece in self.pieces)
             for piece in self.pieces[:_SHOWN]:

@@ -318,7 +318,7 @@ class QueryRun:
         dimensions = await self.service.unknown_names("by", spec.dimensions, columns)
         dimensions += await self.service.unknown_names("where", filtered, DIMENSIONS)
         for name in dict.fromkeys([*metrics, *dimensions]):
-            self.warnings.append(f"this version does not know {name}, the service does: passed on as it is")
+            self.warnings.append(f"this version does not know {name}, but the service does: it is passed on unchanged")
         return dimensions
 
     async def _resolve_range(self) -> ResolvedRange:
@@ -419,7 +419,7 @@ class QueryRun:
         for source in rest_plan(plan, unknown, shown, self.values).sources:
             unsent = Source(source, [NO_ROWS] * len(source.templates)).all_requests
             for request in unsent:
-                request.error = Unreachable("not asked, since the largest values are not known")
+                request.error = Unreachable("not requested, since the largest values are not known")
             self._unsent += unsent
         rest = rest_plan(plan, [group for group in groups if group not in unknown], shown, self.values)
         await self._send(await asyncio.to_thread(self.find_cached, [rest]))
@@ -493,7 +493,7 @@ class QueryRun:
             self._failure = self._failure or error
             for other, task in self._tasks.items():
                 if not task.done() and other is not request and self._would_fail(other, request, error):
-                    other.error = Unreachable(f"not asked, since another request failed: {error}")
+                    other.error = Unreachable(f"not requested, since another request failed: {error}")
                     other.is_stopped = True
                     task.cancel()
         self.progress.done += 1
@@ -613,7 +613,7 @@ class QueryRun:
             self.warnings += check.warnings
             listed = check.listed
         if self.cache is not None and self.cache.off is not None:
-            self.warnings.append(f"answers are not kept on disk: {self.cache.off}")
+            self.warnings.append(f"answers are not cached on disk: {self.cache.off}")
         receipt = Receipt(
             asked=query_record(spec, self.options.over, str(times.requested)),
             asked_at=self._started_at.isoformat(timespec="seconds"),

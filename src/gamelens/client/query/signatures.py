@@ -163,7 +163,7 @@ def _check_call(signature: inspect.Signature, args: tuple[Any, ...], kwargs: dic
     try:
         bound = signature.bind_partial(*args, **kwargs).arguments
     except TypeError as error:
-        raise ArgumentError("arguments", UNSET, f"do not fit: {error}. All but the first need their name") from None
+        raise ArgumentError("arguments", UNSET, f"do not fit: {error}. Pass all but the first by name") from None
     for name, parameter in signature.parameters.items():
         if parameter.default is parameter.empty and name not in bound:
             example = f', such as over="{USUAL_RANGE}"' if name == "over" else ""

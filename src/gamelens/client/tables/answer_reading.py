@@ -120,7 +120,7 @@ def read_answer(
     starts = {stamp: read_timestamp(stamp) if isinstance(stamp, str) else stamp for stamp in stamps}
     first = query.interval.start
     if query.granularity == "all" and len(starts) == 1 and {*starts.values()} != {first}:
-        notes.append("the service stamps the whole interval otherwise: its row has the start of the interval here")
+        notes.append("the service gives the whole interval another timestamp: here it is the start of the interval")
         starts = dict.fromkeys(starts, first)
     if _are_from_sunday(query, starts.values()):
         notes.append("the weeks of this service begin on Sunday")
@@ -226,7 +226,7 @@ def _decode_untyped(
             notes.append(f"{metric} came in a field called {others[0]}: it is {own_field} here")
             columns[own_field] = columns.pop(others[0])
         else:
-            notes.append(f"{metric} came without {own_field}: {', '.join(others)} have the names of the service")
+            notes.append(f"{metric} came without {own_field}: {', '.join(others)} keep the names of the service")
     in_cents = {field.name for field in METRICS[metric].fields if field.unit == "US cents"} if metric in METRICS else ()
     in_fractions = []
     for name in expected.names[1:]:
@@ -253,7 +253,7 @@ def id_text(value: str | int | float) -> str:
     if not isinstance(value, float):
         return str(value)
     if not value.is_integer() or abs(value) > _MOST_EXACT:
-        raise ServiceError(200, f"the id {shown(value)} is not text, nor a whole number that JSON keeps")
+        raise ServiceError(200, f"the id {shown(value)} is neither text nor a whole number that JSON keeps exactly")
     return str(int(value))
 
 
@@ -314,7 +314,7 @@ def check_buckets(query: MetricQuery, starts: Sequence[datetime]) -> None:
     if isinstance(query.query, Group):
         for start, number in Counter(starts).items():
             if number > 1:
-                raise impossible_answer(f"the bucket of {_text(start)} is there {number} times")
+                raise impossible_answer(f"the bucket of {_text(start)} occurs {number} times")
 
 
 def _are_from_sunday(query: MetricQuery, starts: Iterable[datetime]) -> bool:
@@ -388,7 +388,7 @@ def _check_selected(
         place = int(np.argmin(may_match))
         values = ", ".join(f"{name} = {shown(table[name][place].as_py())}" for name in dimensions if name in filtered)
         row = _row_text(table, dimensions, place)
-        raise impossible_answer(f"the row of {row} is against the filter, which {values} does not fit")
+        raise impossible_answer(f"the row of {row} contradicts the filter, which excludes {values}")
 
 
 def _outcomes(node: Filter, columns: Mapping[str, pa.ChunkedArray], size: int) -> tuple[_Mask, _Mask]:

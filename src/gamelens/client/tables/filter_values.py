@@ -41,7 +41,7 @@ def unseen_value_text(dimension: str, value: str, known: Collection[str], availa
     nearest = _nearest(dimension, value, known)
     names = ", ".join(sorted(known)[:_SHOWN])
     more = f" and {len(known) - _SHOWN} more" if len(known) > _SHOWN else ""
-    hint = f"Did you mean `{nearest}`?" if nearest else f"There is {names}{more}." if known else "There is no value."
+    hint = f"Did you mean `{nearest}`?" if nearest else f"It has {names}{more}." if known else "It has no values."
     text = f"{dimension} = {value!r} in where matches nothing: the service has no such value in {available}. {hint}"
     return escape_unprintable(text)
 

@@ -123,7 +123,7 @@ def sort_into_buckets(table: pa.Table, starts: Sequence[int]) -> tuple[pa.Table,
     """
     moments: Any = table[TIMESTAMP].cast(TIMESTAMP_TYPE).cast(pa.int64())
     if moments.null_count or len(set(starts)) < len(starts):
-        raise ValueError("a row has no timestamp, or two units have the same")
+        raise ValueError("a row has no timestamp, or two bucket slices have the same")
     moments = np.asarray(moments)
     if np.any(moments[1:] < moments[:-1]):
         order = np.argsort(moments, kind="stable")
@@ -131,7 +131,7 @@ def sort_into_buckets(table: pa.Table, starts: Sequence[int]) -> tuple[pa.Table,
     columns = [column.tolist() for column in np.unique(moments, return_index=True, return_counts=True)]
     ranges = {bucket_start: (first, rows) for bucket_start, first, rows in zip(*columns, strict=True)}
     if unknown := ranges.keys() - set(starts):
-        raise ValueError(f"{len(unknown)} timestamps of rows are those of no unit")
+        raise ValueError(f"{len(unknown)} timestamps of rows belong to no bucket slice")
     return table, [ranges.get(bucket_start, (0, 0)) for bucket_start in starts]
 
 

@@ -252,7 +252,7 @@ def _before(start: datetime, number: int, granularity: Granularity, over: str) -
             start = bucket_start(start - _DAY, "month")
         return start
     except OverflowError:
-        raise BadQuery("over", over, "reaches back before the first year there is") from None
+        raise BadQuery("over", over, "reaches back before the year 1") from None
 
 
 def _bucket(moment: datetime, granularity: Granularity, *, until: datetime | None = None) -> Interval:
