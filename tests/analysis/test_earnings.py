@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import math
 
+import pandas as pd
 import pytest
 from pandas import DataFrame
 
 from gamelens.analysis import ads, claims, decomposition
+from gamelens.receipts import Receipt
+from gamelens.wire.intervals import Interval
 from support.said import said
 from support.tidy_frames import tidy_frame
 
@@ -44,6 +47,25 @@ def test_ad_revenue_is_a_sum_over_days() -> None:
     assert math.isnan(claim.low)
     nothing = [said(ads.earnings(it))[0].text for it in (frame[:0], frame.assign(ilrd_revenue=0.0))]
     assert nothing == ["Nothing was earned."] * 2
+
+
+@pytest.mark.parametrize(("every", "step", "left"), [("day", "1D", 7), ("week", "7D", 14)])
+def test_a_part_of_a_frame_earned_in_its_own_days(every: str, step: str, left: int) -> None:
+    """Of 28 days the last seven, or the last two weeks, are left: the sentence and the receipt have their number."""
+    starts = pd.date_range("2026-11-02", "2026-11-29", freq=step)
+    frame = tidy_frame(
+        "ilrd_revenue",
+        timestamp=[str(start.date()) for start in starts],
+        ilrd_revenue_event_count=[10] * len(starts),
+        ilrd_revenue=[1.0] * len(starts),
+    )
+    frame.attrs["gamelens"]["asked"] |= {"every": every, "interval": "2026-11-02/P28D"}
+    kept = frame[frame["timestamp"] >= pd.Timestamp("2026-11-30", tz="UTC") - pd.Timedelta(days=left)]
+    assert said(ads.earnings(frame))[0].text.endswith("in 28 days.")
+    result = ads.earnings(kept)
+    assert said(result)[0].text.endswith(f"in {left} days.")
+    assert Receipt.of(result.attrs).interval == Interval.parse(f"P{left}D/2026-11-30")
+    assert result.attrs["gamelens"]["requests"] == 1
 
 
 def test_the_first_countries_have_a_share() -> None:

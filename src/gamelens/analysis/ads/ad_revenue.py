@@ -27,10 +27,12 @@ from gamelens.analysis.tidy_frames import (
     ratio,
     sum_over,
     with_ids,
+    with_receipt,
     with_receipts_of,
 )
 from gamelens.analysis.tidy_frames.frame_requirements import FrameRequirements, requires
 from gamelens.receipts import Receipt
+from gamelens.wire.intervals import Interval
 
 CONCENTRATED: Final = 0.18
 """HHI from which a market is concentrated.
@@ -66,7 +68,8 @@ _REASONS: Final = {"not reported": "not_reported", "undisclosed": "undisclosed"}
 def earnings(frame: DataFrame, by: By = None) -> DataFrame:
     """Return impressions, ad revenue and eCPM for each value of *by*, highest revenue first.
 
-    Null is a group of its own.
+    Null is a group of its own. The receipt is that of the days from the first to the last of *frame*, which may be a
+    part of a query's.
 
     Columns: *by* (category), impressions (Int64), ad_revenue (float64, USD), ecpm (float64, USD per 1000 impressions,
     NA without impressions), revenue_share (float64, of what all rows earned: 0 to 1, below 0 where more was credited
@@ -78,7 +81,22 @@ def earnings(frame: DataFrame, by: By = None) -> DataFrame:
     result["ecpm"] = 1000 * ratio(result["ad_revenue"], result["impressions"])
     for share, part in (("revenue_share", "ad_revenue"), ("impression_share", "impressions")):
         result[share] = ratio(result[part], Series(result[part].clip(lower=0).sum(), index=result.index))
-    return with_receipts_of(result.sort_values("ad_revenue", ascending=False, ignore_index=True), frame)
+    result = with_receipts_of(result.sort_values("ad_revenue", ascending=False, ignore_index=True), frame)
+    period = _period_of(frame)
+    return with_receipt(result, Receipt.of(frame.attrs).within(period)) if period else result
+
+
+def _period_of(frame: DataFrame) -> Interval | None:
+    """Return the period of a frame that has only some of the buckets of its receipt, None if it has all."""
+    receipt = Receipt.of(frame.attrs)
+    if receipt.interval is None or receipt.asked.every is None or "timestamp" not in frame or not len(frame):
+        return None
+    first, last = frame["timestamp"].min(), frame["timestamp"].max()
+    buckets = [*receipt.interval.buckets(receipt.asked.every)]
+    held = [bucket for bucket in buckets if first <= bucket.start <= last]
+    if not held or len(held) == len(buckets):
+        return None
+    return receipt.interval & Interval(held[0].start, held[-1].end)
 
 
 @reads("ads.earnings")
