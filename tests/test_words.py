@@ -56,7 +56,7 @@ def test_every_kind_of_text_of_the_repository_is_listed() -> None:
         "cannot be read as TOML: {error}",
         "Run both services on this machine.",
         "A field has a value that is not allowed.",
-        "Ads earned {size:money}[ in {days|day|days}].",
+        "No ads were shown in this period.",
         "Live events · gamelens sandbox",
         "This page cannot insert cells: copy the code instead.",
         "# A tour of gamelens",
