@@ -178,6 +178,19 @@ def test_claims_with_a_direction_are_true(world: World) -> None:
     assert len(wrong) <= max(1, LEVEL * len(clear))
 
 
+def test_a_page_is_one_family(world: World) -> None:
+    """Of the claims of a page that stay beside all its others, at most 5 % are false on average."""
+    false = [[not world.is_true(claim) for claim in page.sure()] for page in world.pages]
+    told, pages = sum(map(len, false)), sum(map(any, false))
+    share = np.mean([np.mean(each) if each else 0.0 for each in false])
+    print(f"\n{world.name}: {told} claims stay beside the others of their page, {sum(map(sum, false))} are false,")
+    print(f"  on {pages} of {len(false)} pages; of a page {share:.1%} on average")
+    for page, each in zip(world.pages, false, strict=True):
+        for claim in [it for it, is_false in zip(page.sure(), each, strict=True) if is_false][:20]:
+            print(f"  false: {dict(claim.subject)} {sentences_of([claim])[0]}")
+    assert share <= LEVEL
+
+
 def test_planted_causes_are_named(world: World) -> None:
     """At least 90 % of the pages name each planted segment, and at most 5 % of those without causes do."""
     named = {cause: sum(any(is_cause(it, cause) for it in page.claims) for page in world.pages) for cause in CAUSES}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from math import isnan
 from string import Formatter
 from typing import TYPE_CHECKING, Any, Final
@@ -12,8 +13,10 @@ import pandas as pd
 from gamelens._scales import NumberKind, Scale, format_number
 from gamelens._text import escape_markdown
 from gamelens.analysis.claims import KeyNumber
+from gamelens.analysis.claims import of as claims_of
+from gamelens.analysis.claims.claims_frame import doubtful
 from gamelens.analysis.claims.findings import findings_of
-from gamelens.analysis.claims.templates import judged_of
+from gamelens.analysis.claims.templates import judged_of, sentences_of, words
 from gamelens.analysis.claims.templates import spoken as claims_spoken
 from gamelens.notebook.labels import day, period_text, text_of
 from gamelens.receipts import Receipt
@@ -64,6 +67,9 @@ def spoken(result: DataFrame, kinds: Sequence[str] = ()) -> Markdown:
 def conclusions(*results: DataFrame | str) -> Markdown:
     """Return what several results say as one list in Markdown, each sentence once.
 
+    All comparisons of the list are one family: those that could be chance among so many come last, under a line that
+    says so.
+
     Args:
         results: results of analyses, rows of their claims (`result.lens.claims()`), or sentences in plain text.
 
@@ -73,14 +79,25 @@ def conclusions(*results: DataFrame | str) -> Markdown:
     from IPython.display import Markdown
 
     lines: list[str] = []
+    claims, written = [], []
     for result in results:
         if isinstance(result, str):
             lines.append(escape_markdown(result))
         elif "how_judged" in result:
-            lines += map(escape_markdown, result["text"])
+            claims.append(result)
+            written.append([*map(escape_markdown, result["text"])])
+            lines += written[-1]
         else:
-            lines += claims_spoken(findings_of(result), escape=escape_markdown)
-    text = "\n".join(f"- {line}" for line in dict.fromkeys(lines))
+            findings = findings_of(result)
+            claims.append(claims_of(result))
+            written.append(sentences_of(findings, escape=escape_markdown))
+            lines += claims_spoken(findings, escape=escape_markdown)
+    doubts = zip(chain(*written), chain(*doubtful(claims)), strict=True)
+    unsure = {line for line, is_doubtful in doubts if is_doubtful}
+    ordered = [line for line in dict.fromkeys(lines) if line not in unsure]
+    text = "\n".join(f"- {line}" for line in ordered)
+    if unsure:
+        text += f"\n\n{words()['common']['chance']}\n\n" + "\n".join(f"- {line}" for line in lines if line in unsure)
     return Markdown(_escape_dollars(text))  # type: ignore[no-untyped-call]
 
 

@@ -15,6 +15,7 @@ import inspect
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import import_module
+from statistics import NormalDist
 from typing import Any, Final, Literal
 
 import msgspec
@@ -28,6 +29,12 @@ Direction = Literal["higher", "lower", "no clear difference", "unknown"]
 
 Judgement = Literal["days", "usual days", "players", "counted", "planned", "model"]
 """How a finding was judged; `words.toml` has the sentence for each."""
+
+
+_ESTIMATED: Final = ("days", "players", "model")
+_NORMAL: Final = NormalDist()
+_HALF_WIDTH: Final = _NORMAL.inv_cdf(0.975)
+"""Of an interval of 95 %, in standard errors."""
 
 
 class Clause(msgspec.Struct, frozen=True):
@@ -55,6 +62,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
         low, high: bounds of its interval, NaN like *size*.
         unit: the unit of *size*: "ratio", "change" (a ratio less 1), "share", "USD", "players" or the measure's own.
             Shares and their differences are fractions of 1.
+        neutral: the size that is no difference; None is 1 for a ratio and else 0.
         judged: how it was judged, None if nothing was.
         is_shown: whether it is shown beside those that carry a direction, such as an alarm that is still open.
         numbers: what the template may name, as the result has it: names, numbers and their bounds (`x_low`, `x_high`),
@@ -69,6 +77,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     low: float = math.nan
     high: float = math.nan
     unit: str = ""
+    neutral: float | None = None
     judged: Judgement | None = None
     is_shown: bool = False
     numbers: Mapping[str, Any] = {}
@@ -77,6 +86,23 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     def is_clear(self) -> bool:
         """Whether it carries a direction."""
         return self.direction in ("higher", "lower")
+
+    @property
+    def p_value(self) -> float:
+        """The p-value of a comparison of estimates: that of its test, or the one that its interval implies, or NaN."""
+        if self.direction == "unknown" or self.judged not in _ESTIMATED:
+            return math.nan
+        if math.isnan(self.low) or math.isnan(self.high):
+            tested = self.numbers.get("p_value")
+            return math.nan if tested is None else float(tested)
+        size, low, high = (value + (self.unit == "change") for value in (self.size, self.low, self.high))
+        neutral = self.neutral if self.neutral is not None else float(self.unit in ("ratio", "change"))
+        if neutral and min(size, low, high) > 0:
+            size, low, high = (math.log(value / neutral) for value in (size, low, high))
+        else:
+            size, low, high = (value - neutral for value in (size, low, high))
+        half = size - low if size > 0 else high - size
+        return 2 * _NORMAL.cdf(-_HALF_WIDTH * abs(size) / half) if half > 0 else float(not size)
 
     @property
     def fields(self) -> dict[str, Any]:

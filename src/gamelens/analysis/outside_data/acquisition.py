@@ -220,6 +220,7 @@ def _read_payback(paid: DataFrame, by: str | list[str]) -> Iterator[Finding]:
             low=row["low"],
             high=row["high"],
             unit="share",
+            neutral=1.0,
             judged="days",
             numbers={"name": name, **{key: row[key] for key in _OF_PAYBACK}},
         )
