@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -374,6 +376,25 @@ def test_roas_is_one_call_from_the_file(earned: DataFrame) -> None:
     assert {name.strip() for name in exactly[PUBLISHER]} == {"Meta", "META", "meta", "Y Ads"}
     with pytest.raises(BadQuery, match="needs the install day and a group"):
         outside_data.roas(costs(lines), earned, on={"timestamp": "Day"}, amount="Cost")
+
+
+def test_the_file_of_costs_is_read_as_a_join_reads_it(earned: DataFrame, tmp_path: Path) -> None:
+    """What an error of the reader recommends can be passed on: an encoding, a text that means an empty cell."""
+    path = tmp_path / "spend.csv"
+    path.write_bytes("Day,Network,Köln\n2026-11-01,Meta,12.5\n2026-11-02,Meta,-\n".encode("cp1252"))
+    asked: dict[str, Any] = {"on": {"timestamp": "Day", PUBLISHER: "Network"}, "amount": "Köln", "ages": [0]}
+    with pytest.raises(BadQuery, match=r'encoding=, such as "cp1252"'):
+        outside_data.roas(path, earned, **asked)
+    with pytest.raises(BadQuery, match=r"missing=\['-'\]"):
+        outside_data.roas(path, earned, **asked, encoding="cp1252")
+    frame, _ = outside_data.roas(path, earned, **asked, encoding="cp1252", missing=["-"])
+    assert frame["spend"].tolist() == [12.5]
+
+
+def test_amounts_that_are_text_are_refused() -> None:
+    frame = DataFrame({"timestamp": pd.to_datetime(["2026-11-01"], utc=True), "Spend": ["twelve"]})
+    with pytest.raises(BadQuery, match=r"Spend.* is not a column of numbers, but has 'twelve'"):
+        outside_data.in_dollars(frame, "Spend")
 
 
 def test_names_that_differ_in_nothing_but_case_cannot_be_folded(earned: DataFrame) -> None:

@@ -93,7 +93,7 @@ def test_a_planted_change_is_found_and_its_interval_holds_it() -> None:
     assert row["ratio_low"] < 1.5 < row["ratio_high"]
     assert row["difference_low"] < 14 * 50 < row["difference_high"]
     assert row["difference_low"] > 0
-    assert found["text"].to_dict()["US"] == "US: revenue +55% (+41% to +70%), from $1,382 to $2,138."
+    assert found["text"].to_dict()["US"] == "US: Purchase revenue +55% (+41% to +70%), from $1,382 to $2,138."
 
 
 def test_equal_periods_are_rarely_claimed_to_differ() -> None:
@@ -128,7 +128,9 @@ def test_too_few_days_are_compared_without_an_interval() -> None:
     assert changed[["ratio_low", "ratio_high", "difference_low", "p_value"]].isna().all(axis=None)
     (claim,) = claims.of(changed).itertuples()
     assert claim.direction == "unknown"
-    assert claim.text == ("US: revenue went from $30.00 to $36.00; these days cannot tell whether that is a change.")
+    assert claim.text == (
+        "US: Purchase revenue went from $30.00 to $36.00; these days cannot tell whether that is a change."
+    )
 
 
 def test_what_cannot_be_compared_is_refused() -> None:

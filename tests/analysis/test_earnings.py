@@ -103,6 +103,19 @@ def test_what_was_credited_makes_no_share_larger() -> None:
     assert claim.text.endswith("Credits of $0.10 are left out.")
 
 
+def test_more_credited_than_earned_is_said_with_and_without_a_split() -> None:
+    """Of .5 - .9 the sum is the same in one row and in two."""
+    frame = tidy_frame(
+        "ilrd_revenue",
+        ilrd_network_name=["A", "B"],
+        ilrd_revenue_event_count=[1000] * 2,
+        ilrd_revenue=[0.5, -0.9],
+    )
+    text = "More was credited than ads earned: -$0.40 in sum."
+    assert said(ads.earnings(frame))[0].text == text
+    assert said(ads.earnings(frame, by="network"))[0].text == text
+
+
 def test_a_change_names_its_largest_effect_with_its_sign() -> None:
     """Twice the impressions at three quarters of the price: +10 by volume and -5 by price."""
     parts = decomposition.decompose(

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from pandas import DataFrame
 
-from gamelens.analysis import revenue
+from gamelens.analysis import claims, revenue
 from support.tidy_frames import tidy_frame
 
 
@@ -36,6 +36,33 @@ def test_money_of_both_kinds(daily: DataFrame) -> None:
 def test_a_game_without_purchases_lives_on_ads(daily: DataFrame) -> None:
     """Missing purchases count as 0, so the share of ads is 1."""
     assert revenue.revenue_by_source(daily, by="game").set_index("game").loc["Farm", "ads_share"] == 1.0
+
+
+def credited(revenue_of: list[float], ads: list[float]) -> DataFrame:
+    """Return the money of two games on one day."""
+    return tidy_frame(
+        ["revenue", "ilrd_revenue"],
+        timestamp=["2026-11-01"] * 2,
+        game_id=["1", "2"],
+        game=["Tile", "Farm"],
+        revenue=revenue_of,
+        ilrd_revenue=ads,
+    )
+
+
+def test_more_credited_than_earned_is_no_share_and_says_so() -> None:
+    """Of $10 and -$2, ads are neither 125 % nor -25 %; the game whose parts are positive keeps its share."""
+    frame = credited([-2.0, 3.0], [10.0, 1.0])
+    both = revenue.revenue_by_source(frame, by="game").set_index("game")
+    assert both.loc["Farm", "ads_share"] == 0.25
+    assert both.loc[["Tile"], "ads_share"].isna().all()
+    assert claims.of(revenue.revenue_by_source(frame)).text.tolist() == [
+        "Ads are 91.7% of all income, which is $12.00."
+    ]
+    (text,) = claims.of(revenue.revenue_by_source(credited([-2.0, -3.0], [10.0, 1.0]))).text
+    assert text == (
+        "Purchases brought -$5.00 and ads $11.00: more was credited than earned, so there is no share of ads."
+    )
 
 
 def test_arpdau_is_money_per_player_day(daily: DataFrame) -> None:

@@ -25,6 +25,7 @@ from gamelens.analysis.tidy_frames import (
     series_names,
     with_receipts_of,
 )
+from gamelens.analysis.tidy_frames.column_units import name_of
 from gamelens.analysis.tidy_frames.frame_periods import visible_period
 from gamelens.analysis.tidy_frames.frame_requirements import FrameRequirements, requires
 from gamelens.catalog import Quotient, find_metric
@@ -117,7 +118,7 @@ def _read_change(changes: DataFrame) -> Iterator[Finding]:
             unit="ratio",
             judged="days",
             numbers={
-                "measure": row["metric"],
+                "measure": name_of(str(row["metric"])),
                 "measured_in": "USD" if str(row["unit"]).startswith("USD") else row["unit"],
                 "name": name or None,
                 **{key: row[key] for key in ("before", "value", "of", "p_adjusted")},

@@ -23,26 +23,30 @@ def revenue_by_source(frame: DataFrame, by: str | Sequence[str] | None = None) -
 
     Income is counted, not estimated: few payers bring most of the purchases, and another month may have others.
 
-    Columns: *by*, iap_revenue, ad_revenue, total_revenue (float64, USD), ads_share (float64, 0 to 1 if nothing was
-    refunded or credited, NA without revenue). Claims: "share of ads" of all rows, "share of ads by" for one dimension.
+    Columns: *by*, iap_revenue, ad_revenue, total_revenue (float64, USD), ads_share (float64, 0 to 1, NA without revenue
+    and where one of the two is negative, because more was credited than earned). Claims: "share of ads" of all rows,
+    "share of ads by" for one dimension.
     """
     result = metric_sums(frame, by, iap_revenue=("revenue", "sum"), ad_revenue=("ilrd_revenue", "sum"))
     result["total_revenue"] = result["iap_revenue"] + result["ad_revenue"]
-    result["ads_share"] = ratio(result["ad_revenue"], result["total_revenue"])
+    is_split = (result["iap_revenue"] >= 0) & (result["ad_revenue"] >= 0)
+    result["ads_share"] = ratio(result["ad_revenue"], result["total_revenue"]).where(is_split)
     return with_receipts_of(result, frame)
 
 
 @reads("revenue.revenue_by_source")
 def _read_sources(result: DataFrame, by: str | list[str] | None) -> Iterator[Finding]:
     """Say how much of all income comes from ads, and where that is most and least."""
-    total = float(result["total_revenue"].sum())
-    if not total > 0:
+    purchases, ads = (float(result[name].sum()) for name in ("iap_revenue", "ad_revenue"))
+    numbers = {"total_revenue": purchases + ads, "iap_revenue": purchases, "ad_revenue": ads}
+    if min(purchases, ads) < 0:
+        yield Finding(kind="share of ads", case="credited", unit="share", judged="counted", numbers=numbers)
+    elif purchases + ads:
+        share = ads / (purchases + ads)
+        yield Finding(kind="share of ads", case="share", size=share, unit="share", judged="counted", numbers=numbers)
+    else:
         yield Finding(kind="share of ads", case="no_income", unit="share")
-        return
-    share = float(result["ad_revenue"].sum()) / total
-    numbers = {"total_revenue": total}
-    yield Finding(kind="share of ads", case="share", size=share, unit="share", judged="counted", numbers=numbers)
-    rows = result[result["total_revenue"] > 0].sort_values("ads_share", ascending=False)
+    rows = result[result["ads_share"].notna()].sort_values("ads_share", ascending=False)
     if not isinstance(by, str) or len(rows) < 2:
         return
     names, shares = display_values(rows[by]).tolist(), rows["ads_share"].tolist()

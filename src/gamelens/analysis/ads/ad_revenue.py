@@ -103,18 +103,21 @@ def _period_of(frame: DataFrame) -> Interval | None:
 def _read_earnings(earned: DataFrame, by: str | list[str] | None) -> Iterator[Finding]:
     """Say what was earned, who brings most of it, and how much has no network."""
     total, keys = float(earned["ad_revenue"].sum()), [by] if isinstance(by, str) else by or []
-    if not earned["ad_revenue"].gt(0).any():
+    if not earned["ad_revenue"].ne(0).any():
         yield Finding(kind="ad revenue", case="nothing_earned", unit="USD")
         return
     interval = Receipt.of(earned.attrs).interval
     credited = -float(earned["ad_revenue"].clip(upper=0).sum())
     numbers: dict[str, Any] = {"days": interval.length.days if interval else None, "credited": credited or None}
-    yield Finding(kind="ad revenue", case="sum", size=total, unit="USD", judged="counted", numbers=numbers)
+    case = "sum" if total >= 0 else "credited_more"
+    yield Finding(kind="ad revenue", case=case, size=total, unit="USD", judged="counted", numbers=numbers)
     if UNKNOWN_REASON in keys:
         yield _unknown_networks(earned)
     if len(keys) != 1 or UNKNOWN_REASON in keys:
         return
     top, name = earned.iloc[0], display_values(earned[keys[0]]).iloc[0]
+    if top["ad_revenue"] <= 0:
+        return
     yield Finding(
         kind="ad revenue by",
         case="largest" if len(earned) > 1 else "alone",

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 from msgspec.structs import replace
 from pandas import DataFrame, Series
-from pandas.api.types import is_integer_dtype
+from pandas.api.types import is_integer_dtype, is_numeric_dtype
 
 from gamelens.analysis.claims.findings import Finding, direction_of, reads
 from gamelens.analysis.outside_data.join import join
@@ -71,6 +71,9 @@ def in_dollars(
     for name in (amount, "timestamp", *columns, *([currency] if currency else [])):
         if name not in frame:
             raise BadQuery("frame", name, "is not a column of the frame", [*map(str, frame.columns)])
+    if not is_numeric_dtype(frame[amount]) and frame[amount].notna().any():
+        rule = f"is not a column of numbers, but has {str(frame[amount].dropna().iloc[0])!r}"
+        raise BadQuery("amount", amount, rule)
     amounts = frame[amount].astype("float64")
     codes = Series("", index=frame.index, dtype="object") if currency is None else frame[currency].astype("object")
     codes = codes.where(codes.notna() | amounts.isna(), "")
@@ -242,6 +245,7 @@ def roas(
     fold: bool = True,
     ages: Sequence[int] = (0, 1, 3, 7, 14, 28),
     reaching: int = 0,
+    **reading: Any,
 ) -> Joined:
     """Return the return on ad spend by group and age from a file of costs, and the report of its join.
 
@@ -261,6 +265,8 @@ def roas(
         fold: whether names are matched without regard to case and blanks.
         ages: days since install.
         reaching: the age that every cohort counted must have reached.
+        reading: how the file is read: missing, day_first, decimal, sheet, encoding, header_row and totals, as in
+            `gl.join`.
 
     Columns of the frame: those of `return_on_spend`, then days_to_pay_back and is_paid_back (see `payback_ages`).
 
@@ -279,7 +285,7 @@ def roas(
     cohorts = with_receipts_of(cohorts[_is_within(cohorts["timestamp"], days)], money)
     columns = [amount, *([currency] if currency else [])]
     folded = [name for name in keys if fold and not is_integer_dtype(cohorts[name])]
-    frame, report = join(cohorts, cost, on=on, how="outer", aggregate="sum", columns=columns, fold=folded)
+    frame, report = join(cohorts, cost, on=on, how="outer", aggregate="sum", columns=columns, fold=folded, **reading)
     spend = in_dollars(frame[_is_within(frame["timestamp"], days)], amount, rate, currency=currency)
     result = return_on_spend(spend, money, keys, ages=ages, reaching=reaching)
     paid = payback_ages(result, keys)[[*keys, *_PAYBACK]]

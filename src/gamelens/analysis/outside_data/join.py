@@ -107,14 +107,17 @@ def join(
     pairs = pairs_of(on, df, table)
     table = without_totals(table, [*pairs.values()]) if totals == "skip" else table
     left_keys = DataFrame({name: left_key(df[name]) for name in pairs}).reset_index(drop=True)
-    values = read_values(table, _columns_to_bring(table, pairs, columns), decimal=decimal, text=text)
+    is_summed = aggregate == "sum"
+    values = read_values(
+        table, _columns_to_bring(table, pairs, columns), decimal=decimal, text=text, is_summed=is_summed
+    )
     right = prepare_right(
         df,
         left_keys,
         table,
         pairs,
         values,
-        is_summed=aggregate == "sum",
+        is_summed=is_summed,
         day_first=day_first,
         fold=fold,
     )

@@ -46,12 +46,12 @@ class ValueColumns:
 
 
 def read_values(
-    table: ExternalTable, columns: Sequence[str], *, decimal: str | None, text: Sequence[str]
+    table: ExternalTable, columns: Sequence[str], *, decimal: str | None, text: Sequence[str], is_summed: bool
 ) -> ValueColumns:
     """Return *columns* of *table*, those in *text* as they are written.
 
     Raises:
-        BadQuery: a column of numbers can be read in more than one way.
+        BadQuery: a column of numbers can be read in more than one way, or one that is to be added up holds a text.
     """
     result: dict[str, Series[Any]] = {}
     shares: set[str] = set()
@@ -72,6 +72,9 @@ def read_values(
                 shares |= {name} if parsed.is_share else set()
             elif parsed is not None:
                 row = table.rows[(texts == parsed).to_numpy().argmax()]
+                if is_summed:
+                    rule = f"in row {row} is not a number: missing=[{parsed!r}] reads it as empty"
+                    raise BadQuery(name, parsed, f"{rule}, text=[{name!r}] keeps the column as text")
                 rule = f"{parsed!r} in row {row} is not a number; missing=[{parsed!r}] reads it as empty"
                 notes.append(f"{name} stays text: {rule}")
         else:
