@@ -305,6 +305,20 @@ def test_clip_requests_the_available_part(lens: Client, script: Script) -> None:
     assert receipt(frame)["clipped"] == script.bodies[0]["interval"] == "2026-11-19T00:00Z/2026-11-20T11:00Z"
 
 
+def test_a_client_that_clips_clips_every_query(make_lens: Make, script: Script) -> None:
+    """The receipt states the cut as it does when the query asks for it; a query may still refuse."""
+    script.answers["event_count"] = series(event_count=7)
+    lens = make_lens(when_unavailable="clip")
+    beyond = ("2026-11-19", "2026-11-20")
+    frame = lens.query("event_count", over=beyond)
+    asked = make_lens().query("event_count", over=beyond, when_unavailable="clip")
+    assert receipt(frame)["clipped"] == receipt(asked)["clipped"] == "2026-11-19T00:00Z/2026-11-20T11:00Z"
+    assert str(lens.plan("event_count", over=beyond).clipped) == receipt(frame)["clipped"]
+    with pytest.raises(NotYetAvailable):
+        lens.query("event_count", over=beyond, when_unavailable="raise")
+    assert len(lens.refresh(frame)) == len(frame)
+
+
 def test_wait_reads_the_interval_until_it_is_available(make_lens: Make, script: Script) -> None:
     """With "wait" the client waits until data is processed (Wire 2.4, Available interval)."""
     script.answers["event_count"] = series(event_count=7)
@@ -435,11 +449,13 @@ def test_a_deadline_ends_a_query_that_takes_too_long(lens: Client, script: Scrip
         lens.query("event_count", over=WEEK, deadline_s=0.3)
 
 
-@pytest.mark.parametrize("when", ["ask", "", None])
-def test_when_unavailable_is_one_of_three_words(lens: Client, when: str | None) -> None:
-    """Any other value of `when_unavailable` is a `BadQuery`."""
+@pytest.mark.parametrize("when", ["ask", ""])
+def test_when_unavailable_is_one_of_three_words(lens: Client, make_lens: Make, when: str) -> None:
+    """Any other value of `when_unavailable` is a `BadQuery`, of a query as of a client."""
     with pytest.raises(BadQuery, match="when_unavailable"):
         lens.query("event_count", over=WEEK, when_unavailable=when)  # type: ignore[arg-type]
+    with pytest.raises(BadQuery, match="when_unavailable"):
+        make_lens(when_unavailable=when)
 
 
 def test_the_receipt_has_the_query(lens: Client, script: Script) -> None:

@@ -98,9 +98,9 @@ def test_parameters_are_plain_and_come_second(path: Path) -> None:
 
 @every_notebook
 def test_a_notebook_starts_from_connect(path: Path) -> None:
-    """The first code cell after the parameters calls `gl.connect()`, and no other does."""
+    """The first code cell after the parameters calls `gl.connect`, and no other does."""
     setup, *rest = cells(path, "code")[1:]
-    assert "gl.connect()" in setup.source
+    assert "gl.connect(" in setup.source
     assert not [cell.source for cell in rest if "connect(" in cell.source]
 
 

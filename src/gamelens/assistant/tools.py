@@ -89,7 +89,7 @@ class AnalystTools:
         every: Every | None = None,
         where: str | None = None,
         top: int | None = None,
-        when_unavailable: Unavailable = "raise",
+        when_unavailable: Unavailable | None = None,
     ) -> str:
         """Return what query with the same arguments would cost, without asking."""
         call = _query_call(metric, over, by, every, where, top, when_unavailable)
@@ -104,7 +104,7 @@ class AnalystTools:
         every: Every | None = None,
         where: str | None = None,
         top: int | None = None,
-        when_unavailable: Unavailable = "raise",
+        when_unavailable: Unavailable | None = None,
         plan_id: str | None = None,
     ) -> str:
         """Return a metric, or several side by side, with its receipt.
@@ -126,15 +126,15 @@ class AnalystTools:
         over: str,
         by: Names | None = None,
         where: str | None = None,
-        when_unavailable: Unavailable = "raise",
+        when_unavailable: Unavailable | None = None,
         plan_id: str | None = None,
     ) -> str:
         """Return the share of new players who come back.
 
         over: their install days. days: the ages, such as [1, 7, 28].
         """
-        given = {"days": days, "over": over, "by": by, "where": where}
-        call = ToolCall.of("retention", given | _unless_raised(when_unavailable))
+        given = {"days": days, "over": over, "by": by, "where": where, "when_unavailable": when_unavailable}
+        call = ToolCall.of("retention", given)
         if unasked := self._needs_plan(call, plan_id, self._retention_requests(call, _listed(by), ages=len(days))):
             return _json(unasked)
         return _json(self._answered(call, self._lens.retention(**call.arguments, on_error="gaps", progress=False)))
@@ -240,18 +240,14 @@ def _query_call(
     every: Every | None,
     where: str | None,
     top: int | None,
-    when_unavailable: Unavailable,
+    when_unavailable: Unavailable | None,
 ) -> ToolCall:
     given = {"metric": metric, "over": over, "by": by, "every": every, "where": where, "top": top}
-    return ToolCall.of("query", given | _unless_raised(when_unavailable))
+    return ToolCall.of("query", {**given, "when_unavailable": when_unavailable})
 
 
 def _listed(names: Names | None) -> list[str]:
     return [names] if isinstance(names, str) else names or []
-
-
-def _unless_raised(when_unavailable: Unavailable) -> dict[str, str]:
-    return {} if when_unavailable == "raise" else {"when_unavailable": when_unavailable}
 
 
 def _json(value: Any) -> str:

@@ -19,6 +19,7 @@ from gamelens.client.query.description import Description, describe
 from gamelens.client.query.executor import QueryExecutor
 from gamelens.client.query.progress import Progress
 from gamelens.client.query.query_run import QueryResult
+from gamelens.client.tables.time_ranges import WhenUnavailable
 from gamelens.errors import BadQuery
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ class BaseClient:
         refresh_s: float = 3600.0,
         max_answer_bytes: int = ANSWER_BYTES,
         allow_http: bool = False,
+        when_unavailable: WhenUnavailable = "raise",
         progress: bool | None = None,
         record: Folder | None = None,
         replay: Folder | None = None,
@@ -58,6 +60,7 @@ class BaseClient:
             refresh_s=refresh_s,
             max_answer_bytes=max_answer_bytes,
             pace=pace,
+            when_unavailable=when_unavailable,
         )
         if record is not None and replay is not None:
             raise BadQuery("replay", str(replay), "cannot be combined with record: record first, then replay")
@@ -86,7 +89,9 @@ class BaseClient:
                 sender = RecordingSender(sender, record)
             else:
                 answers = open_cache(cache, address=portless(settings.metrics_url), fingerprint=fingerprint)
-        self._start(sender, answers, max_days=max_days, refresh_s=refresh_s, changes=replay is None)
+        self._start(
+            sender, answers, max_days=max_days, refresh_s=refresh_s, changes=replay is None, when=when_unavailable
+        )
 
     def _start(
         self,
@@ -96,10 +101,11 @@ class BaseClient:
         refresh_s: float,
         max_days: int | None = None,
         changes: bool = True,
+        when: WhenUnavailable = "raise",
     ) -> None:
         """Build what answers, from *sender* and the cache *answers*."""
         service = MetricsApi(sender, refresh_s=refresh_s, changes=changes)
-        self._executor = QueryExecutor(service, answers, max_days=max_days, refresh_s=refresh_s)
+        self._executor = QueryExecutor(service, answers, max_days=max_days, refresh_s=refresh_s, when=when)
         # A notebook seldom closes anything: the connections close with the last reference.
         self._closing = weakref.finalize(self, _close, service)
 
@@ -147,6 +153,7 @@ def check_settings(
     refresh_s: object = 0,
     max_answer_bytes: object = ANSWER_BYTES,
     pace: str = "guaranteed",
+    when_unavailable: str = "raise",
     **_: object,
 ) -> None:
     """Check the settings of a client that do not say which service answers.
@@ -161,6 +168,7 @@ def check_settings(
     if not (isinstance(max_answer_bytes, int) and is_integer(max_answer_bytes) and max_answer_bytes >= 1):
         raise BadQuery("max_answer_bytes", max_answer_bytes, "must be a whole number of bytes, 1 or more")
     one_of("pace", pace, get_args(Pace))
+    one_of("when_unavailable", when_unavailable, get_args(WhenUnavailable))
 
 
 def _close(service: MetricsApi) -> None:

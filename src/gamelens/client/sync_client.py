@@ -52,6 +52,8 @@ class Client(BaseClient):
         max_answer_bytes: the largest answer that is read, as sent and as unpacked: 512 MiB.
         allow_http: whether the address may be plain http beyond this machine, where the key can be read on the way;
             else GAMELENS_ALLOW_HTTP=1 or the config file.
+        when_unavailable: what `query`, `plan` and `retention` do where part of their time range is not available yet,
+            unless a call says otherwise: "raise", "clip" it off, or "wait" for it.
         progress: a bar for work of more than two seconds: never, always, or (None) in a notebook or terminal.
         record: a folder for the answers of the service, as JSON; the cache is not used then.
         replay: such a folder, which answers in place of the service: no key, no address, no network.
@@ -135,7 +137,7 @@ class Client(BaseClient):
         top: Top | None = None,
         games: Names | None = None,
         studios: Names | None = None,
-        when_unavailable: WhenUnavailable = "raise",
+        when_unavailable: WhenUnavailable | None = None,
         deadline_s: float | None = None,
         on_error: OnError = "raise",
         other: bool = False,
@@ -179,7 +181,8 @@ class Client(BaseClient):
                 largest countries of each game, studio or other dimension in *by*. None is all.
             games: ids or titles to narrow to.
             studios: ids or names to narrow to.
-            when_unavailable: where part of *over* is not available yet: "raise", "clip" it off, or "wait" for it.
+            when_unavailable: where part of *over* is not available yet: "raise", "clip" it off, or "wait" for it. None
+                is the client's own choice, "raise" unless it was made with another.
             deadline_s: seconds for everything, waiting included.
             on_error: where a request fails for good: "raise", or "gaps" for the other rows. The receipt lists the gaps.
             other: with *top*, a row `(other)` for the rest of each bucket. Of players and other numbers that do not add
@@ -232,7 +235,7 @@ class Client(BaseClient):
         games: Names | None = None,
         studios: Names | None = None,
         where: Where | None = None,
-        when_unavailable: WhenUnavailable = "raise",
+        when_unavailable: WhenUnavailable | None = None,
         deadline_s: float | None = None,
         on_error: OnError = "raise",
         to: FrameKind = "pandas",
@@ -256,7 +259,8 @@ class Client(BaseClient):
             games: ids or titles to narrow to.
             studios: ids or names to narrow to.
             where: as in `query`.
-            when_unavailable: where part of *over* is not available yet: "raise", "clip" it off, or "wait" for it.
+            when_unavailable: where part of *over* is not available yet: "raise", "clip" it off, or "wait" for it. None
+                is the client's own choice, "raise" unless it was made with another.
             deadline_s: seconds for everything, waiting included.
             on_error: where a request fails for good: "raise", or "gaps": NA where an answer is missing. The receipt
                 lists the gaps.

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from gamelens.client.connection.transport import HttpBackend
     from gamelens.client.limits.rate_limit import Pace
     from gamelens.client.sync_client import Client
+    from gamelens.client.tables.time_ranges import WhenUnavailable
 
 DEMO_SCENARIO: Final = "demo"
 _NO_KEY: Final = (
@@ -40,6 +41,7 @@ class DemoSettings(TypedDict, total=False):
     max_wait_s: float
     refresh_s: float
     max_answer_bytes: int
+    when_unavailable: WhenUnavailable
     progress: bool | None
     record: Folder | None
 

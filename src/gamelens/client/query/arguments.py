@@ -171,7 +171,7 @@ class ExecutionOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         over: the time range.
-        when_unavailable: "raise", "clip" or "wait" where part of *over* is not available.
+        when_unavailable: "raise", "clip" or "wait" where part of *over* is not available; None is the client's choice.
         on_error: "raise" or "gaps" where a request fails for good.
         deadline_s: seconds for everything; None means no limit.
         to: the kind of frame.
@@ -179,7 +179,7 @@ class ExecutionOptions(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     over: TimeRange
-    when_unavailable: WhenUnavailable = "raise"
+    when_unavailable: WhenUnavailable | None = None
     on_error: OnError = "raise"
     deadline_s: float | None = None
     to: FrameKind = "pandas"
@@ -280,9 +280,11 @@ def execution_options(given: Mapping[str, Any], *, whole_buckets: Granularity | 
     """
     if given["deadline_s"] is not None:
         check_seconds("deadline_s", given["deadline_s"])
+    if (when := given.get("when_unavailable")) is not None:
+        one_of("when_unavailable", when, WHEN_UNAVAILABLE)
     return ExecutionOptions(
         over=given.get("over", ""),
-        when_unavailable=one_of("when_unavailable", given.get("when_unavailable", "raise"), WHEN_UNAVAILABLE),
+        when_unavailable=when,
         deadline_s=given["deadline_s"],
         on_error=one_of("on_error", given["on_error"], ON_ERROR),
         to=check_kind(given.get("to", "pandas")),

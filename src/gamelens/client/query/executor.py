@@ -16,7 +16,7 @@ from gamelens.client.query.plan_estimate import Plan, plan_cost
 from gamelens.client.query.progress import Progress
 from gamelens.client.query.query_run import QueryResult, QueryRun
 from gamelens.client.query.refresh import find_restatements, previous_result, restatement_records
-from gamelens.client.tables.time_ranges import USUAL_RANGE, ResolvedRange, TimeRange
+from gamelens.client.tables.time_ranges import USUAL_RANGE, ResolvedRange, TimeRange, WhenUnavailable
 from gamelens.errors import emit_warning
 from gamelens.receipts import RestatementRecord, merge_provenance, mixture_warnings
 
@@ -33,15 +33,23 @@ class QueryExecutor:
         service: answers the requests.
         cache: stores the answers; None for a client without a cache.
         max_days, refresh_s: as in `Client`.
+        when: what a query does about unavailable data that does not say so itself.
     """
 
     def __init__(
-        self, service: MetricsApi, cache: AnswerCache | None, *, max_days: int | None, refresh_s: float
+        self,
+        service: MetricsApi,
+        cache: AnswerCache | None,
+        *,
+        max_days: int | None,
+        refresh_s: float,
+        when: WhenUnavailable = "raise",
     ) -> None:
         self.service = service
         self.cache = cache
         self._max_days = max_days
         self._refresh_s = refresh_s
+        self._when = when
         self._restated: list[RestatementRecord] = []
         self._emitted: set[str] = set()
 
@@ -78,7 +86,7 @@ class QueryExecutor:
 
     async def plan(self, spec: QuerySpec, options: ExecutionOptions) -> Plan:
         """Return the cost of *spec*, requesting only the available interval."""
-        when = "clip" if options.when_unavailable == "clip" else "raise"
+        when = "clip" if (options.when_unavailable or self._when) == "clip" else "raise"
         api = DryApi(self.service)
         run = self._run(msgspec.structs.replace(options, when_unavailable=when), Progress(), service=api)
         return await plan_cost(run, api, spec)
@@ -89,7 +97,7 @@ class QueryExecutor:
         The receipt names the time range of *frame*, not that interval. It warns where another service answers now.
         """
         previous = previous_result(frame)
-        options = msgspec.structs.replace(options, over=previous.interval)
+        options = msgspec.structs.replace(options, over=previous.interval, when_unavailable="raise")
         result = await self._run(options, progress, reads_cache=False).execute(previous.spec)
         before, now = previous.receipt, result.receipt
         restated = find_restatements(frame, result.table, previous, now.as_of)
@@ -138,7 +146,7 @@ class QueryExecutor:
             cache=self.cache,
             fresh_s=self._refresh_s,
             max_days=self._max_days,
-            options=options,
+            options=msgspec.structs.replace(options, when_unavailable=options.when_unavailable or self._when),
             progress=progress,
             reads_cache=reads_cache,
         )

@@ -327,7 +327,7 @@ class QueryRun:
         Raises:
             NotYetAvailable: part of the time range is not available, or not by the deadline.
         """
-        over, when, deadline = self.options.over, self.options.when_unavailable, self.deadline
+        over, when, deadline = self.options.over, self.options.when_unavailable or "raise", self.deadline
         try:
             return await deadline.run(self.service.resolve_range(over, when, deadline.left_s, self.progress.tally))
         except Unreachable:
