@@ -69,7 +69,7 @@ def test_the_named_sandbox_is_stopped_and_no_other(sandbox: SandboxInfo, tmp_pat
     result = run("sandbox", "stop", "--state", tmp_path / "other")
     assert result.returncode == 0, result.stderr
     assert result.stdout.startswith(f"stopped the sandbox over {tmp_path / 'other'}, which had been running since ")
-    assert result.stdout.endswith(f" as {other.pid}\n")
+    assert result.stdout.endswith(f" as process {other.pid}\n")
     assert listed(tmp_path / "other") == []
     assert not (tmp_path / "other" / "ready.json").exists()
     assert find_sandbox(tmp_path / "state") == sandbox
