@@ -10,7 +10,6 @@ import pandas as pd
 from pandas import DataFrame
 from plotly.graph_objects import Figure, Scatter
 
-from gamelens._scales import Scale
 from gamelens.analysis.health import BoardNotes
 from gamelens.analysis.tidy_frames import series_names
 from gamelens.analysis.tidy_frames.column_units import ColumnUnit, name_of
@@ -61,8 +60,7 @@ def pale_traces(
             mode="lines",
             line={"color": translucent(colour, 0.35), "width": 2},
             showlegend=False,
-            name=f"{escape(shorten(name))}, before",
-            hovertemplate=f"%{{y:{Scale.of(unit.kind, table[name]).d3}}}",
+            hoverinfo="skip",
         )
         for name, colour in colours.items()
         if name in table

@@ -24,6 +24,7 @@ from gamelens.wire.intervals import SETTLE_DAYS, Interval
 PARTLY_COUNTED: Final = "Counted only in part: the period begins or ends within it."
 MAY_CHANGE: Final = f"May still change: it ended less than {SETTLE_DAYS} days before the date of the data."
 _SOON: Final = timedelta(microseconds=1)
+_REPEATED: Final = re.compile(r"( pp|%)(?= · [^–])")  # a unit that the next change has as well
 _DAY: Final = re.compile(r"(\d{4}-\d\d-\d\d)?")
 
 
@@ -163,8 +164,11 @@ def _changes(column: ColumnTexts, others: Sequence[Series[Any] | None]) -> tuple
         gaps.append(own - before if column.kind == "share" else own / before.where(before > 0) - 1)
     kind: NumberKind = "points" if column.kind == "share" else "change"
     scale = Scale.of(kind, [gap for each in gaps for gap in each])
+    scale = scale._replace(
+        places=min(scale.places, 1 if column.kind == "share" else 0)
+    )  # small print: whole percentages
     texts = [[scale.text(gap) if pd.notna(gap) else "–" for gap in row] for row in zip(*gaps, strict=True)]
-    return tuple(" · ".join(row) if set(row) != {"–"} else "" for row in texts)
+    return tuple(_REPEATED.sub("", " · ".join(row)) if set(row) != {"–"} else "" for row in texts)
 
 
 def _notes(frame: DataFrame) -> dict[str, tuple[int, ...]]:
