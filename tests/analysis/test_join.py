@@ -168,16 +168,21 @@ def test_explain_says_it_in_words(revenue: DataFrame, file: WriteFile) -> None:
     text = gl.join(revenue, file(SPEND), on=ON).report.explain()
     assert text.splitlines() == [
         "Joined with spend.csv on timestamp = day, country_code = geo, left.",
-        "3 of 4 rows found a counterpart: 70.0% of revenue.",
-        "1 row of the frame found none: (2026-11-02, US).",
-        "1 row of spend.csv found none: row 5 (2026-11-09, DE).",
+        "3 of 4 rows have a counterpart: 70.0% of revenue.",
+        "1 row of the frame has no counterpart: (2026-11-02, US).",
+        "1 row of spend.csv has no counterpart: row 5 (2026-11-09, DE).",
         "revenue of spend.csv is called revenue_spend.",
     ]
 
 
 def test_the_repr_is_one_line(revenue: DataFrame, file: WriteFile) -> None:
-    """The report's repr is one line with the file and the matched share."""
-    assert repr(gl.join(revenue, file(SPEND), on=ON).report).startswith("<join with spend.csv: 70.0% of revenue")
+    """It has the file, the matched share, and what has no counterpart; that of the whole result names the frame too."""
+    joined = gl.join(revenue, file(SPEND), on=ON)
+    assert repr(joined.report) == (
+        "<join with spend.csv: 70.0% of revenue matched; without a counterpart: 1 row of the frame and 1 of spend.csv; "
+        "explain() lists them>"
+    )
+    assert repr(joined) == f"{joined.report!r} with the frame of 4 rows in .frame"
 
 
 def test_the_receipt_notes_the_join_and_survives_parquet(revenue: DataFrame, file: WriteFile, tmp_path: Path) -> None:

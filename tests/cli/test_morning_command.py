@@ -32,7 +32,7 @@ def test_each_target_gets_the_day_once(run_command: RunCommand, tmp_path: Path) 
     assert first.output.count(" sent") == 2
     assert second.output.count("already sent") == 2
     assert len(posts.bodies) == 1
-    assert (tmp_path / "summary.md").read_text().count("Headline numbers") == 1
+    assert (tmp_path / "summary.md").read_text().count("# ") == 1
     assert "secret-path" not in first.output + second.output
 
 

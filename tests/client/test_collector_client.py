@@ -67,12 +67,14 @@ def test_good_events_are_collected(stage: Stage) -> None:
     """200 means that all events were collected (Wire 1.7, Submitting events)."""
     answer = with_client(stage.sandbox.collector, lambda client: client.submit(events(event(), event())))
     assert (answer.status, answer.rejected) == (200, ())
+    assert repr(answer) == f"<SubmitResult: all events were collected (status 200, {answer.sent_bytes:,} bytes sent)>"
 
 
 def test_rejected_events_come_back_with_their_violations(stage: Stage) -> None:
     """Each rejected event comes with type and path of the error (Wire 1.8, Rejected events)."""
     answer = with_client(stage.sandbox.collector, lambda client: client.submit(events(event(), event(session_id=7))))
     (rejected,) = answer.rejected
+    assert "1 event was rejected and all others collected; .rejected names the broken rules (status 400" in repr(answer)
     assert [(fault.error_type, fault.path) for fault in rejected.errors] == [("wrong_type", "/session_id")]
 
 
@@ -80,6 +82,7 @@ def test_an_unreadable_body_is_rejected_as_a_whole(stage: Stage) -> None:
     """A body that is not JSON is one rejection without an event (Wire 1.8, Rejected events)."""
     answer = with_client(stage.sandbox.collector, lambda client: client.submit(b"[{"))
     assert (answer.status, answer.rejected[0].event) == (400, None)
+    assert "the body could not be read, so no event was collected" in repr(answer)
 
 
 def test_a_wrong_secret_is_an_auth_error(stage: Stage) -> None:

@@ -85,7 +85,8 @@ def test_connecting_reads_the_keyring_once(use: Use, tmp_path: Path, monkeypatch
     monkeypatch.delenv("GAMELENS_API_KEY", raising=False)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     with connect(metrics_url="http://127.0.0.1:9") as client:
-        assert (repr(client), ring.requested) == ("Client('http://127.0.0.1:9')", ["api_key"])
+        assert "Client of http://127.0.0.1:9: " in repr(client)
+        assert ring.requested == ["api_key"]
 
 
 def test_a_machine_without_a_keyring_is_no_failure(use: Use) -> None:

@@ -180,7 +180,19 @@ def test_closing_twice_does_no_harm(lens: Client) -> None:
 
 def test_the_repr_shows_the_address(make_lens: Make) -> None:
     """The repr of a client is its address without a trailing slash."""
-    assert repr(make_lens(metrics_url="https://a.example/")) == "Client('https://a.example')"
+    shown = repr(make_lens(metrics_url="https://a.example/"))
+    assert shown == "<Client of https://a.example: .available() asks until when there is data>"
+
+
+def test_the_repr_says_until_when_there_is_data(script: Script) -> None:
+    """It sends no request for that: it shows what the client already knows, and never the key."""
+    with Client(api_key=KEY, metrics_url=next(_addresses), transport=httpx.ASGITransport(script.app())) as lens:
+        before = repr(lens)
+        end = lens.available().end
+        after = repr(lens)
+    assert ".available() asks" in before
+    assert after.endswith(f": data until {end.day} {end:%b %Y %H:%M} UTC>")
+    assert KEY not in before + after
 
 
 def test_everything_is_given_by_keyword() -> None:

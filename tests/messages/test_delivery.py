@@ -15,7 +15,7 @@ import pytest
 from gamelens.errors import BadQuery
 from gamelens.messages.journal import MessageJournal
 from gamelens.messages.mail import MOST_BYTES
-from gamelens.messages.morning_message import HeadlineNumber, MorningMessage
+from gamelens.messages.morning_message import GameNews, MorningMessage
 from gamelens.messages.targets import target_of
 from support.message_receivers import ReceivedMails, ReceivedPosts, mail_server, webhook
 
@@ -24,8 +24,7 @@ MESSAGE = MorningMessage(
     day=DAY,
     headline="1 of 10 numbers is not as usual",
     badge="demo data",
-    numbers=(HeadlineNumber("Tile Harbor", "revenue", "$12.3k", "-20%"),),
-    new=("Tile Harbor: revenue fell by 20%",),
+    games=(GameNews("Tile Harbor", "1 new", ("Revenue $12,300 (-20%)",), ("New: Revenue fell by 20%",)),),
     source="Source: gamelens",
 )
 SECRET = "T0KEN-OF-THE-HOOK"
@@ -128,7 +127,7 @@ def test_a_mail_has_text_and_a_small_page(journal: MessageJournal, mails: Receiv
     assert (mail["To"], mail["Subject"]) == ("anna@studio.example", MESSAGE.title)
     assert len(page.encode()) < MOST_BYTES / 10
     assert all(word not in page.lower() for word in ("<script", "<img", "http://", "https://", "url(", "<style"))
-    assert all(word in part for part in (plain, page) for word in ("$12.3k", "fell by 20%", "demo data"))
+    assert all(word in part for part in (plain, page) for word in ("$12,300", "fell by 20%", "demo data"))
 
 
 def test_a_refused_mail_is_not_sent(journal: MessageJournal, mails: ReceivedMails) -> None:
@@ -148,7 +147,7 @@ def test_a_summary_keeps_what_it_has(journal: MessageJournal, tmp_path: Path) ->
     target = target_of("github", {"GITHUB_STEP_SUMMARY": str(path)})
     assert journal.deliver(target.identity, DAY, {}, lambda: target.send(MESSAGE)).outcome == "sent"
     assert path.read_text().startswith("# Tests\n\n# &#91;demo data&#93; gamelens 2026-11-21")
-    assert "| Tile Harbor | revenue | &#36;12.3k | -20% |" in path.read_text()
+    assert "- Tile Harbor: 1 new. Revenue &#36;12,300 (-20%)\n  - New: Revenue fell by 20%" in path.read_text()
 
 
 def test_the_journal_holds_no_secret(journal: MessageJournal, posts: ReceivedPosts, tmp_path: Path) -> None:

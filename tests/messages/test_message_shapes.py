@@ -15,9 +15,8 @@ from gamelens.analysis import health
 from gamelens.messages.mail import MOST_BYTES
 from gamelens.messages.message_text import html_page, markdown, plain_text
 from gamelens.messages.morning_message import (
-    MOST_ALARMS,
-    MOST_NUMBERS,
-    HeadlineNumber,
+    MOST_LINES,
+    GameNews,
     MorningMessage,
     alarms_of,
     message_of,
@@ -30,15 +29,14 @@ from support.tidy_frames import tidy_frame
 DAY = date(2026, 11, 21)
 
 
-def hostile_message(name: str, number: int = 1) -> MorningMessage:
+def hostile_message(name: str, games: int = 1, alarms: int = 1) -> MorningMessage:
     """Return a message in which every text from outside is *name*."""
-    lines = tuple(f"{name}: revenue fell by 20%" for _ in range(number))
+    kinds = ("New", "Still open", "Recovered")
+    sentences = tuple(f"{kinds[number % 3]}: {name} fell by 20%" for number in range(alarms))
     return MorningMessage(
         day=DAY,
         headline=f"{name} is not as usual",
-        numbers=(HeadlineNumber(name, "revenue", "$1", "-20%"),) * number,
-        new=lines,
-        recovered=lines,
+        games=(GameNews(name, "1 new", (f"{name} $1 (-20%)",) * 12, sentences),) * games,
         notes=(name,),
         source=name,
     )
@@ -74,10 +72,10 @@ def test_nobody_is_mentioned() -> None:
     assert "](" not in markdown(message)
 
 
-@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("shape", ["slack", "teams", "discord"])
 def test_a_large_message_fits(shape: str) -> None:
-    """With as many long sentences as a message has, the limits of each chat and of a mail hold."""
-    message = hostile_message("x" * 250, MOST_ALARMS + 1)
+    """With long names in many games, the limits of each chat and of a mail hold."""
+    message = hostile_message("x" * 250, games=20, alarms=9)
     body = SHAPES[shape](message)
     assert len(json.dumps(body)) < 28_000
     if shape == "slack":
@@ -110,32 +108,37 @@ def board_with(
     return HealthReport(health.board(scores), scores, pd.DataFrame(), 1)
 
 
+def alarms_by_game(message: MorningMessage) -> dict[str, list[str]]:
+    """Return what each alarm of a message is, by game."""
+    return {news.game: [line.partition(":")[0] for line in news.alarms] for news in message.games}
+
+
 def test_alarms_are_new_then_open_then_recovered() -> None:
     """Each message compares its alarms with those of the last one."""
     now = datetime(2026, 11, 22, 6, tzinfo=UTC)
     quiet, one, both = board_with(), board_with("Tile"), board_with("Tile", "Word")
     first = message_of(one, {}, now=now)
     assert first is not None
-    assert [len(lines) for lines in (first.new, first.still_open, first.recovered)] == [1, 0, 0]
-    assert "Tile" in first.new[0]
+    assert alarms_by_game(first) == {"Tile": ["New"], "Word": []}
+    assert first.games[0].status == "1 new"
     second = message_of(both, alarms_of(one), now=now)
     assert second is not None
-    assert [len(lines) for lines in (second.new, second.still_open, second.recovered)] == [1, 1, 0]
-    assert ("Word" in second.new[0], second.still_open) == (True, first.new)
+    assert alarms_by_game(second) == {"Tile": ["Still open"], "Word": ["New"]}
     third = message_of(quiet, alarms_of(one), now=now)
     assert third is not None
-    assert [third.new, third.still_open, third.recovered] == [(), (), first.new]
+    assert alarms_by_game(third) == {"Tile": ["Recovered"], "Word": []}
+    one_game = message_of(board_with(games=["Word"]), alarms_of(one), now=now)
+    assert [note.partition(": Tile: ")[0] for note in one_game.notes] == ["No longer on the board"]
 
 
 def test_headline_numbers_are_those_of_the_board() -> None:
     """Each game's number of the day, and its change against a usual day."""
     message = message_of(board_with("Tile"), {}, now=datetime(2026, 11, 22, tzinfo=UTC))
     assert message is not None
-    assert {(it.game, it.name, it.value) for it in message.numbers} == {
-        ("Tile", "Active players", "300"),
-        ("Word", "Active players", "1,021"),
-    }
-    assert {it.game: it.change[:2] for it in message.numbers}["Tile"] == "-7"
+    assert [(it.game, *it.numbers) for it in message.games] == [
+        ("Tile", "Active players 300 (-71%)"),
+        ("Word", "Active players 1,021 (0%)"),
+    ]
 
 
 @pytest.mark.parametrize(("hours", "is_late"), [(1, False), (23, False), (24, True)])
@@ -144,43 +147,58 @@ def test_a_late_day_is_named(hours: int, is_late: bool) -> None:
     now = datetime(2026, 11, 22, tzinfo=UTC) + timedelta(hours=hours)
     message = message_of(board_with(), {}, now=now)
     assert message is not None
-    late = ("22 Nov 2026 is not complete yet: these are the numbers of 21 Nov 2026.",)
+    late = ("Yesterday is not complete yet: these are the numbers of the last complete day.",)
     assert message.notes == (late if is_late else ())
     assert ("not complete" in plain_text(message)) == is_late
 
 
-@pytest.mark.parametrize(("many", "left_out"), [(12, 0), (20, 16), (30, 30)])
-def test_every_game_has_a_number_and_what_is_cut_is_counted(many: int, left_out: int) -> None:
-    """In every shape, however many games there are; a note has the count of the other numbers."""
+def test_a_game_has_five_lines_at_most_and_says_what_is_cut() -> None:
+    """The numbers are one line, the worst alarms follow, and both count what is left out."""
+    news = GameNews("Tile", "9 new", tuple(f"number {it}" for it in range(12)), tuple(f"New: {it}" for it in range(9)))
+    lines = news.lines()
+    assert len(lines) == MOST_LINES == 5
+    assert lines[0].endswith(" · number 7 · 4 more numbers")
+    assert lines[1:] == ["New: 0", "New: 1", "New: 2", "6 more alarms not shown."]
+    assert GameNews("Tile", "4 new", (), ("New: 1", "New: 2", "New: 3", "New: 4")).lines()[-1] == "New: 4"
+    assert len(GameNews("Tile", "nothing stands out", ("Sessions 3",)).lines()) == 1
+    text = plain_text(MorningMessage(day=DAY, headline="alarms", games=(news,)))
+    assert "gamelens health --json lists every number" in text
+
+
+def test_the_day_is_written_once() -> None:
+    """The title has it; alarms and the headline do not repeat it."""
+    message = message_of(board_with("Tile"), {}, now=datetime(2026, 11, 22, 6, tzinfo=UTC))
+    text = plain_text(message).partition("Source:")[0]
+    assert (text.count("2026-11-21"), text.count("21 Nov 2026")) == (1, 0)
+    assert re.search(r"- New: Active players 7\d% below a usual Saturday \(300 instead of about ", text)
+
+
+@pytest.mark.parametrize("many", [12, 20, 60])
+def test_every_game_is_in_every_shape(many: int) -> None:
+    """However many games there are: where there is little room, each has fewer lines and numbers."""
     games = [f"Game {number:02}" for number in range(many)]
-    report = board_with(games=games, metrics=("user_unique", "event_count"))
+    report = board_with(*games[:30], games=games, metrics=("user_unique", "event_count"))
     message = message_of(report, {}, now=datetime(2026, 11, 22, 8, tzinfo=UTC))
-    assert len(message.numbers) == max(MOST_NUMBERS, many) == 2 * many - left_out
-    cut = f"{left_out} more headline numbers: gamelens health --json has them all."
-    assert message.notes == ((cut,) if left_out else ())
     texts = [json.dumps(shape(message)) for shape in SHAPES.values()]
     for text in (*texts, plain_text(message), markdown(message), html_page(message)):
         assert all(game in text for game in games)
-        assert ("more headline numbers" in text) == bool(left_out)
+    assert not re.search("more lines?:", json.dumps(discord(message)))
 
 
-def test_the_games_share_the_numbers() -> None:
-    """A game with one number leaves room for those of the others."""
-    both = board_with(games=("Tile", "Word"), metrics=("user_unique", "event_count"))
-    board = both.board[(both.board["game"] != "Word") | (both.board["watch"] == both.board["watch"].iloc[0])]
-    message = message_of(
-        HealthReport(board, both.scores, pd.DataFrame(), 1), {}, now=datetime(2026, 11, 22, tzinfo=UTC)
-    )
-    assert sorted(it.game for it in message.numbers) == ["Tile", "Tile", "Word"]
+def test_a_number_has_its_unit() -> None:
+    """Seconds are named where the name of the number does not say them."""
+    report = board_with(metrics=("user_unique",))
+    board = report.board.assign(watch="session_length", metric="Session length", kind="number")
+    news = message_of(HealthReport(board, report.scores, pd.DataFrame(), 1), {}, now=datetime(2026, 11, 22, tzinfo=UTC))
+    assert news.games[0].numbers[0].startswith("Session length 1,021 seconds")
 
 
 @pytest.mark.parametrize("letter", ["x", "&", "*"])
 def test_a_chat_counts_the_lines_that_do_not_fit(letter: str) -> None:
     """Slack and Discord show whole lines, and say how many more there are."""
-    message = hostile_message(letter * 250, MOST_ALARMS)
-    (new,) = (block["text"]["text"] for block in slack(message)["blocks"] if "*New*" in str(block))
-    shown, more = new.splitlines()[1:-1], new.splitlines()[-1]
-    assert all(line.endswith("fell by 20%") for line in shown)
-    assert re.match(rf"… and {MOST_ALARMS - len(shown)} more lines?: gamelens health", more)
+    message = hostile_message(letter * 250, games=40)
     *shown, more = discord(message)["embeds"][0]["description"].splitlines()
-    assert re.match(rf"… and {1 + 2 * (1 + MOST_ALARMS) + MOST_ALARMS - len(shown)} more lines: gamelens health", more)
+    hidden = re.match(r"… and (\d+) more lines: gamelens health", more)
+    assert hidden is not None
+    assert len(shown) + int(hidden[1]) == 40 + len(message.notes) + len(message.footnotes)
+    assert all(block["text"]["text"].count("1 new") for block in slack(message)["blocks"][2:-1])

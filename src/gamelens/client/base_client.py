@@ -110,7 +110,12 @@ class BaseClient:
         self._closing = weakref.finalize(self, _close, service)
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self._address!r})"
+        service = self._executor.service
+        badge = f" ({service.provenance.badge})" if service.provenance.badge else ""
+        if service.last_available is None:
+            return f"<{type(self).__name__} of {self._address}{badge}: .available() asks until when there is data>"
+        end = service.last_available.end
+        return f"<{type(self).__name__} of {self._address}{badge}: data until {end.day} {end:%b %Y %H:%M} UTC>"
 
     def describe(self, name: str) -> Description:
         """Return the definition of a metric, of an alias such as `arpdau`, or of a dimension.

@@ -1,33 +1,57 @@
-"""The message of one day: headline numbers, and what is new, still open or recovered."""
+"""The message of one day: for each game a line of headline numbers, and what is new, still open or recovered."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import Final
 
 import msgspec
 import pandas as pd
+from pandas import DataFrame
 
 from gamelens._text import counted, format_number, one_line, shortened
+from gamelens.analysis import health
+from gamelens.analysis.tidy_frames.column_units import unit_of
 from gamelens.errors import GamelensError
 from gamelens.notebook.health_check import HealthReport
 from gamelens.notebook.labels import day as day_text
 from gamelens.notebook.receipt_text import source_line
 
-MOST_NUMBERS: Final = 24
-MOST_ALARMS: Final = 20
+MOST_LINES: Final = 5
+MOST_NUMBERS: Final = 8
 _LONGEST: Final = 300
+_SIZES: Final = ((5, 8), (3, 8), (3, 4), (1, 4), (1, 2), (1, 1), (1, 0))
+"""Lines and numbers of a game, from what a message has at most to what fits where there is little room."""
+_LEGEND: Final = "A change in brackets is against a usual day of the game; gamelens health --json lists every number."
 
 
-class HeadlineNumber(msgspec.Struct, frozen=True):
-    """One number of one game, and its change against a usual day if there is one."""
+class GameNews(msgspec.Struct, frozen=True):
+    """What a message has to say of one game.
+
+    Attributes:
+        game: its title.
+        status: what stands out, such as "1 new alarm", in a few words.
+        numbers: the headline numbers of the day, each with its name, unit and change.
+        alarms: sentences that begin with "New:", "Still open:" or "Recovered:".
+    """
 
     game: str
-    name: str
-    value: str
-    change: str
+    status: str
+    numbers: tuple[str, ...] = ()
+    alarms: tuple[str, ...] = ()
+
+    def lines(self, most_lines: int = MOST_LINES, most_numbers: int = MOST_NUMBERS) -> list[str]:
+        """Return the first line, with the headline numbers, and those of the alarms; each says how much is cut."""
+        left_out = len(self.numbers) - most_numbers
+        more = [counted(left_out, "more number")] if left_out > 0 else []
+        first = f"{self.game}: {self.status}. {' · '.join([*self.numbers[:most_numbers], *more])}".strip()
+        if len(self.alarms) < most_lines:
+            return [first, *self.alarms]
+        shown = max(0, most_lines - 2)
+        rest = counted(len(self.alarms) - shown, "more alarm" if shown else "alarm")
+        return [first, *self.alarms[:shown], f"{rest} not shown."] if most_lines > 1 else [first]
 
 
 class MorningMessage(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,10 +64,7 @@ class MorningMessage(msgspec.Struct, frozen=True, kw_only=True):
     day: date
     headline: str
     badge: str = ""
-    numbers: tuple[HeadlineNumber, ...] = ()
-    new: tuple[str, ...] = ()
-    still_open: tuple[str, ...] = ()
-    recovered: tuple[str, ...] = ()
+    games: tuple[GameNews, ...] = ()
     notes: tuple[str, ...] = ()
     reports: tuple[Path, ...] = ()
     source: str = ""
@@ -54,12 +75,19 @@ class MorningMessage(msgspec.Struct, frozen=True, kw_only=True):
         badge = f"[{self.badge}] " if self.badge else ""
         return shortened(one_line(f"{badge}gamelens {self.day}: {self.headline}"), _LONGEST)
 
+    def lines_by_game(self, write: Callable[[str], str] = one_line, most_letters: int | None = None) -> list[list[str]]:
+        """Return the lines of each game as *write* escapes them: fewer for each where they exceed *most_letters*."""
+        for most_lines, most_numbers in _SIZES:
+            games = [[write(line) for line in game.lines(most_lines, most_numbers)] for game in self.games]
+            if most_letters is None or sum(len(line) + 2 for lines in games for line in lines) <= most_letters:
+                break
+        return games
+
     @property
-    def sections(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
-        """New, still open, recovered and reports, each with its lines, without empty ones."""
-        alarms = (("New", self.new), ("Still open", self.still_open), ("Recovered", self.recovered))
-        named = (*alarms, ("Reports", tuple(map(str, self.reports))))
-        return tuple((heading, lines) for heading, lines in named if lines)
+    def footnotes(self) -> tuple[str, ...]:
+        """How to read a change, where the rest is, and the pages of notebooks."""
+        reports = ["Reports: " + ", ".join(map(str, self.reports))] if self.reports else []
+        return (*([_LEGEND] if self.games else []), *reports)
 
 
 def alarms_of(report: HealthReport) -> dict[str, str]:
@@ -80,7 +108,7 @@ def message_of(
     reports: Sequence[Path] = (),
     notes: Sequence[str] = (),
 ) -> MorningMessage:
-    """Return the message about the last complete day of *report*, sent *now*.
+    """Return the message about the last complete day of *report*, sent *now*, with every game of the board.
 
     *before* has the alarms of the last message to the same target, as `alarms_of` returns them, and *notes* stand in
     front of its own.
@@ -90,53 +118,63 @@ def message_of(
     """
     if report.day is None:
         raise GamelensError("no day is complete yet: nothing is sent")
-    alarms, day = alarms_of(report), report.day.date()
-    numbers, left_out = _headline_numbers(report)
-    cut = [f"{counted(left_out, 'more headline number')}: gamelens health --json has them all."] if left_out else []
-    late: list[str] = []
-    yesterday = now.date() - timedelta(days=1)
-    if day < yesterday:
-        ended, last = (day_text(datetime(it.year, it.month, it.day)) for it in (yesterday, day))
-        late = [f"{ended} is not complete yet: these are the numbers of {last}."]
+    day, own = report.day.date(), {*report.board["game_id"].astype(str)}
+    alarms = {name: _undated(text, day) for name, text in alarms_of(report).items()}
+    gone = [f"No longer on the board: {text}" for name, text in before.items() if _game_of(name) not in own]
+    late = "Yesterday is not complete yet: these are the numbers of the last complete day."
     return MorningMessage(
         day=day,
-        headline=report.headline,
+        headline=_undated(report.headline, day),
         badge=report.provenance.badge,
-        numbers=numbers,
-        new=_cut([alarms[name] for name in alarms if name not in before]),
-        still_open=_cut([alarms[name] for name in alarms if name in before]),
-        recovered=_cut([sentence for name, sentence in before.items() if name not in alarms]),
-        notes=(*notes, *late, *report.unmatched, *cut),
+        games=_games(report, alarms, before),
+        notes=(*notes, *([late] if day < now.date() - timedelta(days=1) else []), *report.unmatched, *gone),
         reports=tuple(reports),
         source=source_line(report.board),
     )
 
 
-def _headline_numbers(report: HealthReport) -> tuple[tuple[HeadlineNumber, ...], int]:
-    """Return the numbers of whole games on the last day, the games with the worst rows first.
-
-    The second value counts those that are left out: every game keeps its first number, then each its second, until
-    there are `MOST_NUMBERS`.
-    """
-    board = report.board[report.board["dimension"].isna() & (report.board["timestamp"] == report.day)]
-    rows = board.drop_duplicates(["game_id", "watch"])
-    game, _ = pd.factorize(rows["game_id"], use_na_sentinel=False)
-    rows = rows.assign(_game=game, _place=pd.Series(game, rows.index).groupby(game).cumcount())
-    most = max(MOST_NUMBERS, rows["_game"].nunique())
-    shown = rows.sort_values(["_place", "_game"]).head(most).sort_values(["_game", "_place"])
-    numbers = tuple(
-        HeadlineNumber(
-            one_line(row["game"]),
-            str(row["metric"]),
-            format_number(row["value"], row["kind"]),
-            "" if pd.isna(row["change"]) else format_number(row["change"], "change", places=0),
+def _games(report: HealthReport, alarms: Mapping[str, str], before: Mapping[str, str]) -> tuple[GameNews, ...]:
+    """Return what there is to say of every game of the board, those with the worst rows first."""
+    news = []
+    for game_id, rows in report.board.groupby("game_id", sort=False, observed=True):
+        game = one_line(rows["game"].iloc[0])
+        known = [name for name in alarms if _game_of(name) == str(game_id)]
+        kinds = {
+            "New": [alarms[name] for name in known if name not in before],
+            "Still open": [alarms[name] for name in known if name in before],
+            "Recovered": [
+                text for name, text in before.items() if _game_of(name) == str(game_id) and name not in alarms
+            ],
+        }
+        counts = [f"{len(texts)} {kind.lower()}" for kind, texts in kinds.items() if texts]
+        is_known = (rows["severity"] != "unknown").any()
+        calm = "nothing stands out" if is_known else "not enough history to say what is usual"
+        sentences = tuple(
+            f"{kind}: {text.removeprefix(f'{game}: ')}" for kind, texts in kinds.items() for text in texts
         )
-        for row in shown.to_dict("records")
-    )
-    return numbers, len(rows) - len(shown)
+        news.append(GameNews(game, ", ".join(counts) or calm, _headline_numbers(rows, report.day), sentences))
+    return tuple(news)
 
 
-def _cut(sentences: list[str]) -> tuple[str, ...]:
-    """Return the first sentences, and how many more there are."""
-    more = len(sentences) - MOST_ALARMS
-    return (*sentences[:MOST_ALARMS], *([f"and {more} more: gamelens health --json has them all"] if more > 0 else []))
+def _headline_numbers(rows: DataFrame, day: pd.Timestamp | None) -> tuple[str, ...]:
+    """Return the numbers of a whole game on *day* in the order of `WATCHED`, each with its unit and its change."""
+    rows = rows[rows["dimension"].isna() & (rows["timestamp"] == day)].drop_duplicates("watch")
+    places = {name: place for place, name in enumerate(health.WATCHED)}
+    texts = []
+    for row in sorted(rows.to_dict("records"), key=lambda row: places.get(row["watch"], len(places))):
+        (watch,) = health.watches([row["watch"]])
+        unit = f" {unit_of(watch.field, [watch.metric]).words}" if row["kind"] == "number" else ""
+        change = "" if pd.isna(row["change"]) else f" ({format_number(row['change'], 'change', places=0)})"
+        texts.append(f"{row['metric']} {format_number(row['value'], row['kind'])}{unit}{change}")
+    return tuple(texts)
+
+
+def _game_of(identity: str) -> str | None:
+    """Return the id of the game in a key of `alarms_of`."""
+    game: str | None = msgspec.json.decode(identity)[0]
+    return game
+
+
+def _undated(text: str, day: date) -> str:
+    """Return *text* without the day of the message, which its title has."""
+    return text.replace(f" on {day_text(datetime(day.year, day.month, day.day))}", "")

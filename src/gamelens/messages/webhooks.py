@@ -25,6 +25,8 @@ _ANY_STATUS: Final = range(100, 600)
 _SLACK_LETTERS: Final = 3000
 _DISCORD_LETTERS: Final = 4000
 _TEAMS_LETTERS: Final = 500
+_MESSAGE_LETTERS: Final = 12_000
+"""Letters of all games where a chat limits the message as a whole: about 28 KB in Teams."""
 _LETTERS_OF_MORE: Final = 80
 _MARKUP: Final = re.compile(r"([\\*_~`|>#\[\]()<@:-])")
 
@@ -66,24 +68,29 @@ def post(message: MorningMessage, *, shape: str, address: str, path: str) -> Non
 
 
 def slack(message: MorningMessage) -> dict[str, Any]:
-    """Return the message as blocks of Slack."""
+    """Return the message as blocks of Slack, as many games in one as fit."""
     blocks: list[dict[str, Any]] = [_slack_block(f"*{_slack_text(message.title)}*")]
     blocks += [_slack_block(_slack_text(note)) for note in message.notes]
-    for heading, lines in message.sections:
-        blocks.append(_slack_block(f"*{heading}*", *(f"• {_slack_text(line)}" for line in lines)))
-    if numbers := _number_lines(message):
-        blocks.append(_slack_block(*map(_slack_text, numbers)))
-    if message.source:
-        blocks.append({"type": "context", "elements": [{"type": "mrkdwn", "text": _slack_text(message.source)}]})
+    together: list[str] = []
+    for first, *rest in message.lines_by_game(_slack_text, _MESSAGE_LETTERS):
+        lines = [first, *(f"• {line}" for line in rest)]
+        if together and len("\n".join([*together, "", *lines])) > _SLACK_LETTERS:
+            blocks.append(_slack_block(*together))
+            together = []
+        together += ["", *lines] if together else lines
+    blocks += [_slack_block(*together)] if together else []
+    small = [_slack_text(line) for line in (*message.footnotes, message.source) if line]
+    if small:
+        blocks.append({"type": "context", "elements": [{"type": "mrkdwn", "text": "\n".join(small)}]})
     return {"text": _slack_text(message.title), "blocks": blocks, "unfurl_links": False}
 
 
 def discord(message: MorningMessage) -> dict[str, Any]:
     """Return the message as an embed of Discord, without mentions."""
-    lines = [_discord_text(note) for note in message.notes]
-    for heading, sentences in message.sections:
-        lines += [f"**{heading}**", *(f"- {_discord_text(sentence)}" for sentence in sentences)]
-    lines += [_discord_text(line) for line in _number_lines(message)]
+    lines = [_discord_text(line) for line in (*message.notes, *message.footnotes)]
+    room = _DISCORD_LETTERS - sum(len(line) + 2 for line in lines)
+    for first, *rest in message.lines_by_game(_discord_text, room):
+        lines += [first, *(f"- {line}" for line in rest)]
     embed: dict[str, Any] = {"title": shortened(_discord_text(message.title), 256)}
     embed |= {"description": _cut_lines(lines, _DISCORD_LETTERS), "footer": {"text": shortened(message.source, 2000)}}
     return {"embeds": [embed], "allowed_mentions": {"parse": []}}
@@ -93,13 +100,10 @@ def teams(message: MorningMessage) -> dict[str, Any]:
     """Return the message as an Adaptive Card of Teams."""
     body = [_teams_block(message.title, weight="Bolder", size="Medium")]
     body += [_teams_block(note, weight="Bolder") for note in message.notes]
-    for heading, lines in message.sections:
-        body.append(_teams_block(heading, weight="Bolder"))
-        body += [_teams_block(f"• {line}") for line in lines]
-    facts = [{"title": f"{it.game}: {it.name}", "value": f"{it.value} {it.change}".strip()} for it in message.numbers]
-    facts = [{name: escape_markdown(text) for name, text in fact.items()} for fact in facts]
-    body += [{"type": "FactSet", "facts": facts}] if facts else []
-    body.append(_teams_block(message.source, isSubtle=True, size="Small"))
+    for first, *rest in message.lines_by_game(most_letters=_MESSAGE_LETTERS):
+        body.append(_teams_block(first, separator=True))
+        body += [_teams_block(f"• {line}", spacing="Small") for line in rest]
+    body += [_teams_block(line, isSubtle=True, size="Small") for line in (*message.footnotes, message.source) if line]
     card = {
         "$schema": "http://adaptivecards.io/schemas/adaptive-card.json",
         "type": "AdaptiveCard",
@@ -116,10 +120,6 @@ def plain_json(message: MorningMessage) -> dict[str, Any]:
 
 
 SHAPES: Final[dict[str, Shape]] = {"slack": slack, "teams": teams, "discord": discord, "json": plain_json}
-
-
-def _number_lines(message: MorningMessage) -> list[str]:
-    return [f"{it.game}: {it.name} {it.value} {it.change}".rstrip() for it in message.numbers]
 
 
 def _slack_block(*lines: str) -> dict[str, Any]:

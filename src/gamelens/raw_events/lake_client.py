@@ -157,11 +157,8 @@ class LakeClient(Client):
             limits=_NO_LIMIT,
             refresh_s=0,
         )
-        self._loop, self._progress, self._address = shared_loop(), progress, str(state)
+        self._loop, self._progress, self._address = shared_loop(), progress, f"{state}, organisation {owner.name}"
         self._start(_LakeTransport(app, Secret(key), state, self._lake, owner.name), None, refresh_s=0)
-
-    def __repr__(self) -> str:
-        return f"LakeClient({str(self._folder)!r}, organisation={self._owner.name!r})"
 
     def sql(
         self,

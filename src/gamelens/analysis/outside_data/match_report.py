@@ -13,7 +13,7 @@ from pandas import DataFrame, Series
 from pandas.api.types import is_bool_dtype, is_datetime64_any_dtype, is_numeric_dtype
 
 from gamelens._scales import format_number
-from gamelens._text import one_line
+from gamelens._text import counted, one_line
 from gamelens.analysis.files.table_reader import ExternalTable
 from gamelens.analysis.outside_data import time_buckets
 from gamelens.analysis.tidy_frames import queried_metrics
@@ -52,10 +52,12 @@ class MatchReport:
     warnings: tuple[str, ...]
 
     def __repr__(self) -> str:
+        share = format_number(self.matched_share, "share")
+        unmatched = f"{counted(len(self.only_left), 'row')} of the frame and {len(self.only_right):,} of {self.source}"
+        warnings = f", {counted(len(self.warnings), 'warning')}" if self.warnings else ""
         return one_line(
-            f"<join with {self.source}: {format_number(self.matched_share, 'share')} of {self.share_of} matched, "
-            f"{len(self.only_left)} rows only left, {len(self.only_right)} only right, "
-            f"{len(self.warnings)} warnings: explain()>"
+            f"<join with {self.source}: {share} of {self.share_of} matched; "
+            f"without a counterpart: {unmatched}{warnings}; explain() lists them>"
         )
 
     def explain(self) -> str:
@@ -65,7 +67,7 @@ class MatchReport:
         share = format_number(self.matched_share, "share")
         lines = [
             f"Joined with {self.source} on {keys}, {self.how}.",
-            f"{matched_rows:,} of {self.rows:,} rows found a counterpart: {share} of {self.share_of}.",
+            f"{matched_rows:,} of {counted(self.rows, 'row')} have a counterpart: {share} of {self.share_of}.",
             _unmatched(self.only_left[[*self.on]], "the frame", ""),
             _unmatched(self.only_right[[*self.on.values()]], self.source, "row "),
         ]
@@ -80,6 +82,9 @@ class Joined:
 
     frame: DataFrame
     report: MatchReport
+
+    def __repr__(self) -> str:
+        return f"{self.report!r} with the frame of {counted(len(self.frame), 'row')} in .frame"
 
     def __iter__(self) -> Iterator[Any]:
         yield self.frame
@@ -117,11 +122,12 @@ def key_text(values: Iterable[Any]) -> str:
 def _unmatched(keys: DataFrame, what: str, numbered: str) -> str:
     """Return a sentence about the rows without a match, with the first of their keys."""
     if keys.empty:
-        return f"Every row of {what} found one."
+        return f"Every row of {what} has a counterpart."
     first = keys.head(_SHOWN).itertuples(name=None)
     shown = ", ".join(f"{numbered}{number} {key_text(key)}" if numbered else key_text(key) for number, *key in first)
     more = ", …" if len(keys) > _SHOWN else ""
-    return f"{len(keys):,} row{'' if len(keys) == 1 else 's'} of {what} found none: {shown}{more}."
+    verb = "has" if len(keys) == 1 else "have"
+    return f"{counted(len(keys), 'row')} of {what} {verb} no counterpart: {shown}{more}."
 
 
 def lookalikes(left_keys: DataFrame, right_keys: DataFrame, pairs: dict[str, str], table: ExternalTable) -> list[str]:

@@ -54,6 +54,18 @@ class SubmitResult(msgspec.Struct, frozen=True):
     sent_bytes: int
     rejected: tuple[RejectedEvent, ...] = ()
 
+    def __repr__(self) -> str:
+        if self.status not in (200, 400):
+            what = "no event was collected"
+        elif self.is_unread:
+            what = "the body could not be read, so no event was collected"
+        elif self.rejected:
+            events = "1 event was" if len(self.rejected) == 1 else f"{len(self.rejected)} events were"
+            what = f"{events} rejected and all others collected; .rejected names the broken rules"
+        else:
+            what = "all events were collected"
+        return f"<SubmitResult: {what} (status {self.status}, {self.sent_bytes:,} bytes sent)>"
+
     @property
     def is_unread(self) -> bool:
         """Whether the collector could not read the body, so that it collected none of its events."""
