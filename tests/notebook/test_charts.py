@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import pandas as pd
 import plotly.graph_objects as go
@@ -302,3 +303,38 @@ def test_a_time_axis_names_its_bucket(
         ", each on its own scale", ""
     )
     assert f"from {first} to " in figure.layout.meta["alt"]
+
+
+def weeks_of(players: DataFrame) -> tuple[DataFrame, DataFrame]:
+    """Return the last week of *players* and the one before."""
+    days = players.timestamp.drop_duplicates().sort_values()
+    return players[players.timestamp.isin(days[-7:])], players[players.timestamp.isin(days[-14:-7])]
+
+
+@pytest.mark.parametrize("draw", [charts.draw_lines, charts.draw_panels])
+def test_the_period_before_is_a_pale_line_on_the_same_days(players: DataFrame, draw: Callable[..., go.Figure]) -> None:
+    this, before = weeks_of(players)
+    figure = draw(this, by="game", previous=before)
+    pale = [trace for trace in figure.data if trace.name.endswith(", before")]
+    assert len(pale) == this.game.nunique()
+    assert [*pd.DatetimeIndex(pale[0].x)] == [*this.timestamp.drop_duplicates().sort_values()]
+    assert pale[0].line.color.startswith("rgba(")
+    assert ", pale: " in figure.layout.title.subtitle.text
+
+
+def test_days_with_a_note_are_shaded_where_they_are_about_the_game(players: DataFrame, tmp_path: Path) -> None:
+    """A note about another game or other days is not drawn, and its name is text."""
+    this, _ = weeks_of(players)
+    day, game = f"{this.timestamp.min():%Y-%m-%d}", this.game.iloc[0]
+    notes = tmp_path / "notes.toml"
+    entries = [("<b>all", day, ""), ("of one", day, f'game = "{game}"'), ("none", "2001-01-01", "")]
+    lines = [
+        f'[[annotation]]\nkind = "release"\nname = "{name}"\nfrom = {when}\nto = {when}\n{more}\n'
+        for name, when, more in entries
+    ]
+    notes.write_text("\n".join(lines))
+    panels = charts.draw_panels(this, by="game", notes=notes)
+    assert len(panels.layout.shapes) == 1 + this.game.nunique()
+    assert "shaded: " in panels.layout.title.subtitle.text
+    assert "<b>all" not in str(panels.layout.annotations)
+    assert len(this.lens.plot(notes=notes).layout.shapes) == 2

@@ -343,8 +343,8 @@ def test_a_table_set_against_others_has_the_changes_below_its_numbers() -> None:
     target = DataFrame({"game": ["B"], "revenue_share": [0.45]})
     table = FrameTable(this, against={"last week": last, "target": target})
     assert cells(this, against={"last week": last, "target": target}) == [
-        *("A", "&#36;110.00+10% · –", "30.0%-2.0 pp · –"),
-        *("B", "&#36;50.00", "41.0%+1.0 · -4.0 pp"),
+        *("Alast weektarget", "&#36;110.00+10%–", "30.0%-2.0 pp–"),
+        *("Blast weektarget", "&#36;50.00––", "41.0%+1.0 pp-4.0 pp"),
     ]
     assert "The small numbers are changes from: last week, target." in str(table)
     assert "30.0% (-2.0 pp · –)" in str(table)

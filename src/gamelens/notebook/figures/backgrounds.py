@@ -19,6 +19,7 @@ from gamelens.notebook.figures.figure_frame import is_cut, one_row_each
 from gamelens.notebook.figures.theme import theme, translucent
 from gamelens.notebook.labels import escape, period_text, shorten
 from gamelens.receipts import Receipt
+from gamelens.wire.intervals import Interval
 
 Notes = str | Path | BoardNotes
 
@@ -46,13 +47,11 @@ def pale_traces(
     Raises:
         BadQuery: a name has several rows in one bucket.
     """
-    begins = []
-    for each in (frame, previous):
-        interval = Receipt.of(each.attrs).interval
-        begins.append(pd.Timestamp(interval.start) if interval else each["timestamp"].min())
+    begins = [pd.Timestamp(period.start) for period in map(_period, (frame, previous)) if period]
     rows = one_row_each(previous.assign(_name=series_names(previous, by)), ["timestamp", "_name"])
     table = table_of(rows, value, is_sum=unit.is_sum and not is_cut(previous))
-    table.index = table.index + (begins[0] - begins[1])
+    if len(begins) > 1:
+        table.index = table.index + (begins[0] - begins[1])
     return {
         name: Scatter(
             x=table.index,
@@ -67,11 +66,16 @@ def pale_traces(
     }
 
 
+def _period(frame: DataFrame) -> Interval | None:
+    """Return the days of *frame* that have rows, so that a part of a longer answer is that part."""
+    return visible_period(frame, Receipt.of(frame.attrs).asked.every or "day")
+
+
 def words_on_previous(previous: DataFrame | None) -> str:
     """Return what the pale lines are, for the subtitle of a figure."""
     if previous is None:
         return ""
-    period = Receipt.of(previous.attrs).interval or visible_period(previous, "day")
+    period = _period(previous)
     return f", pale: {period_text(period)}" if period else ", pale: the period before"
 
 

@@ -12,7 +12,7 @@ import msgspec
 import pandas as pd
 from pandas import DataFrame, RangeIndex, Series
 
-from gamelens._scales import NumberKind, Scale
+from gamelens._scales import Scale
 from gamelens.analysis.tidy_frames import dimension_columns, label_columns, value_columns
 from gamelens.analysis.totals import column_totals
 from gamelens.errors import BadQuery
@@ -24,7 +24,6 @@ from gamelens.wire.intervals import SETTLE_DAYS, Interval
 PARTLY_COUNTED: Final = "Counted only in part: the period begins or ends within it."
 MAY_CHANGE: Final = f"May still change: it ended less than {SETTLE_DAYS} days before the date of the data."
 _SOON: Final = timedelta(microseconds=1)
-_REPEATED: Final = re.compile(r"( pp|%)(?= · [^–])")  # a unit that the next change has as well
 _DAY: Final = re.compile(r"(\d{4}-\d\d-\d\d)?")
 
 
@@ -38,7 +37,7 @@ class TableColumn(msgspec.Struct, frozen=True, kw_only=True):
         is_day: whether its cells are days.
         is_key: whether it is the timestamp or a dimension.
         texts: the cells.
-        changes: of each cell, its change from each frame that the table is set against; empty without any.
+        changes: for each frame that the table is set against, the change of each cell from it; empty without any.
         total: the cell of the total, empty where the column may not be added up.
         bars: the numbers that bars are drawn for, or None for a column without bars.
     """
@@ -49,7 +48,7 @@ class TableColumn(msgspec.Struct, frozen=True, kw_only=True):
     is_day: bool
     is_key: bool
     texts: tuple[str, ...]
-    changes: tuple[str, ...]
+    changes: tuple[tuple[str, ...], ...]
     total: str
     bars: tuple[Any, ...] | None
 
@@ -61,6 +60,7 @@ class TableContents(msgspec.Struct, frozen=True, kw_only=True):
         columns: the columns.
         has_total: whether a row of totals follows.
         notes: each note on rows, with the places of its rows.
+        compared: the names of the frames that the small numbers are changes from.
         against: sentences about what the small numbers are and which rows only the other frames have.
         cut: a sentence about the rows that are left out, or empty.
         source: the source line, or empty without a receipt.
@@ -70,6 +70,7 @@ class TableContents(msgspec.Struct, frozen=True, kw_only=True):
     columns: tuple[TableColumn, ...]
     has_total: bool
     notes: dict[str, tuple[int, ...]]
+    compared: tuple[str, ...]
     against: tuple[str, ...]
     cut: str
     source: str
@@ -119,13 +120,14 @@ def contents_of(
         for column in columns
         if column.is_number and any(column.column in other for other in others)
     }
-    small = f"The small numbers are changes from: {', '.join(against)}." if changes else ""
+    small = f"The small numbers are changes from {', '.join(against)}." if changes else ""
     return TableContents(
         columns=tuple(
             _column(column, len(shown), totals, bars, keys, changes.get(column.column, ())) for column in columns
         ),
         has_total=bool(totals),
         notes=_notes(shown),
+        compared=tuple(against) if changes else (),
         against=tuple(filter(None, [small, *only_there])),
         cut=f"The first {len(shown):,} of {len(named):,} rows." if len(named) > len(shown) else "",
         source=source_line(frame),
@@ -155,20 +157,19 @@ def _aligned(frame: DataFrame, against: Mapping[str, DataFrame]) -> tuple[list[D
     return aligned, only_there
 
 
-def _changes(column: ColumnTexts, others: Sequence[Series[Any] | None]) -> tuple[str, ...]:
-    """Return for each cell its changes from *others*, in percentage points where the column is a share."""
-    own = Series(column.values, dtype="float64")
-    gaps = []
+def _changes(column: ColumnTexts, others: Sequence[Series[Any] | None]) -> tuple[tuple[str, ...], ...]:
+    """Return the change of each cell from each of *others*, in percentage points where the column is a share.
+
+    It has whole percentages, because it is small print.
+    """
+    is_share = column.kind == "share"
+    own, gaps = Series(column.values, dtype="float64"), []
     for other in others:
         before = Series(float("nan"), own.index) if other is None else other.head(len(own)).astype("float64")
-        gaps.append(own - before if column.kind == "share" else own / before.where(before > 0) - 1)
-    kind: NumberKind = "points" if column.kind == "share" else "change"
-    scale = Scale.of(kind, [gap for each in gaps for gap in each])
-    scale = scale._replace(
-        places=min(scale.places, 1 if column.kind == "share" else 0)
-    )  # small print: whole percentages
-    texts = [[scale.text(gap) if pd.notna(gap) else "–" for gap in row] for row in zip(*gaps, strict=True)]
-    return tuple(_REPEATED.sub("", " · ".join(row)) if set(row) != {"–"} else "" for row in texts)
+        gaps.append(own - before if is_share else own / before.where(before > 0) - 1)
+    scale = Scale.of("points" if is_share else "change", [gap for each in gaps for gap in each])
+    scale = scale._replace(places=min(scale.places, 1 if is_share else 0))
+    return tuple(tuple(scale.text(gap) if pd.notna(gap) else "–" for gap in each) for each in gaps)
 
 
 def _notes(frame: DataFrame) -> dict[str, tuple[int, ...]]:
@@ -205,7 +206,7 @@ def _column(
     totals: dict[str, float],
     bars: Sequence[str],
     keys: Set[str],
-    changes: tuple[str, ...],
+    changes: tuple[tuple[str, ...], ...],
 ) -> TableColumn:
     texts = tuple(column.text(row) for row in range(rows))
     return TableColumn(

@@ -53,8 +53,7 @@ def cells_of(contents: TableContents) -> list[list[str]]:
     for place, column in enumerate(contents.columns):
         texts = [printable(text) for text in column.texts]
         if column.changes:
-            pairs = zip(texts, map(printable, column.changes), strict=True)
-            texts = [f"{text} ({change})" if change else text for text, change in pairs]
+            texts = [f"{text} ({' · '.join(changes)})" for text, *changes in zip(texts, *column.changes, strict=True)]
         if column.bars is not None:
             texts = [f"{bar} {text}" for bar, text in zip(text_bars(column.bars), texts, strict=True)]
         columns.append([text + marks.get(row, "") for row, text in enumerate(texts)] if place == 0 else texts)
