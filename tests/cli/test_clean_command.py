@@ -39,7 +39,12 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             "demo/gamelens.db",
             "demo/lake/2/cube.parquet",
         ),
-        *("demo/lakes/small-2026-11-27/gamelens.db", f"runtime/{SLOT}", "notebooks/00_monday.ipynb", "mine/gamelens.db"),
+        *(
+            "demo/lakes/small-2026-11-27/gamelens.db",
+            f"runtime/{SLOT}",
+            "notebooks/00_monday.ipynb",
+            "mine/gamelens.db",
+        ),
         "config/gamelens/config.toml",
     ):
         path = tmp_path / file

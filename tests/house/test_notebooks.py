@@ -24,7 +24,15 @@ from support.notebook_files import code_cell, new_output, notebook_of, silent_at
 ROOT = Path(__file__).parents[2]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 SCENARIOS = (ROOT / "src/gamelens/simulator/scenarios").glob("*.toml")
-OF_CLAIMS = {"00_monday", "08_tour", "01_ad_revenue", "02_retention", "03_health", "05_experiments", "07_why_numbers_differ"}
+OF_CLAIMS = {
+    "00_monday",
+    "08_tour",
+    "01_ad_revenue",
+    "02_retention",
+    "03_health",
+    "05_experiments",
+    "07_why_numbers_differ",
+}
 JUDGED = OF_CLAIMS - {"00_monday", "03_health", "08_tour"}  # whose alarms have a bench of their own
 FORMATTED = re.compile(r"\{[^{}\n]*:[.,\w%+]+\}")
 every_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)

@@ -305,36 +305,38 @@ def test_a_time_axis_names_its_bucket(
     assert f"from {first} to " in figure.layout.meta["alt"]
 
 
-def weeks_of(players: DataFrame) -> tuple[DataFrame, DataFrame]:
-    """Return the last week of *players* and the one before."""
-    days = players.timestamp.drop_duplicates().sort_values()
-    return players[players.timestamp.isin(days[-7:])], players[players.timestamp.isin(days[-14:-7])]
+def two_weeks() -> tuple[DataFrame, DataFrame]:
+    """Return one week of two games and the one before."""
+    days = [day for day in pd.date_range("2026-11-02", periods=14).strftime("%Y-%m-%d") for _ in range(2)]
+    frame = tidy_frame("user_unique", timestamp=days, game=["A", "B"] * 14, user_unique=[*range(28)])
+    middle = pd.Timestamp("2026-11-09", tz="UTC")
+    return frame[frame.timestamp >= middle], frame[frame.timestamp < middle]
 
 
 @pytest.mark.parametrize("draw", [charts.draw_lines, charts.draw_panels])
-def test_the_period_before_is_a_pale_line_on_the_same_days(players: DataFrame, draw: Callable[..., go.Figure]) -> None:
-    this, before = weeks_of(players)
+def test_the_period_before_is_a_pale_line_on_the_same_days(draw: Callable[..., go.Figure]) -> None:
+    this, before = two_weeks()
     figure = draw(this, by="game", previous=before)
-    pale = [trace for trace in figure.data if trace.name.endswith(", before")]
-    assert len(pale) == this.game.nunique()
-    assert [*pd.DatetimeIndex(pale[0].x)] == [*this.timestamp.drop_duplicates().sort_values()]
-    assert pale[0].line.color.startswith("rgba(")
-    assert ", pale: " in figure.layout.title.subtitle.text
+    pale = [trace for trace in figure.data if trace.line.color.startswith("rgba(")]
+    assert len(pale) == 2
+    assert [*pd.DatetimeIndex(pale[0].x)] == [*this.timestamp.drop_duplicates()]
+    assert [*pale[0].y] == [1, 3, 5, 7, 9, 11, 13]
+    assert ", pale: 2 Nov 2026 to 8 Nov 2026" in figure.layout.title.text
 
 
-def test_days_with_a_note_are_shaded_where_they_are_about_the_game(players: DataFrame, tmp_path: Path) -> None:
-    """A note about another game or other days is not drawn, and its name is text."""
-    this, _ = weeks_of(players)
-    day, game = f"{this.timestamp.min():%Y-%m-%d}", this.game.iloc[0]
+def test_days_with_a_note_are_shaded_where_they_are_about_the_game(tmp_path: Path) -> None:
+    """A note about other days is not drawn, and the name of one is text."""
+    this, _ = two_weeks()
     notes = tmp_path / "notes.toml"
-    entries = [("<b>all", day, ""), ("of one", day, f'game = "{game}"'), ("none", "2001-01-01", "")]
-    lines = [
-        f'[[annotation]]\nkind = "release"\nname = "{name}"\nfrom = {when}\nto = {when}\n{more}\n'
-        for name, when, more in entries
-    ]
-    notes.write_text("\n".join(lines))
+    entries = [("<b>all", "2026-11-10", ""), ("of one", "2026-11-11", 'game = "A"'), ("none", "2001-01-01", "")]
+    notes.write_text(
+        "".join(
+            f'[[annotation]]\nkind = "release"\nname = "{name}"\nfrom = {day}\nto = {day}\n{game}\n'
+            for name, day, game in entries
+        )
+    )
     panels = charts.draw_panels(this, by="game", notes=notes)
-    assert len(panels.layout.shapes) == 1 + this.game.nunique()
-    assert "shaded: " in panels.layout.title.subtitle.text
-    assert "<b>all" not in str(panels.layout.annotations)
+    assert len(panels.layout.shapes) == 3
+    assert "shaded: " in panels.layout.title.text
+    assert "<b>all" not in str(panels.to_json())
     assert len(this.lens.plot(notes=notes).layout.shapes) == 2

@@ -57,7 +57,9 @@ def run_demo(out: Path, *, scenario: str = DEMO_SCENARIO, say: Callable[[str], o
 
         def write(notebook: Path) -> Path:
             say(f"running {notebook.name}")
-            return write_report(notebook, out, environment=environment, beside=[each.stem for each in notebooks], say=say)
+            return write_report(
+                notebook, out, environment=environment, beside=[each.stem for each in notebooks], say=say
+            )
 
         # One more than there are processors, because each notebook also waits for answers.
         with one_browser(), ThreadPoolExecutor(1 + (os.cpu_count() or 1)) as pool:
