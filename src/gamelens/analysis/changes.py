@@ -24,11 +24,11 @@ from gamelens.analysis.tidy_frames import (
     label_columns,
     queried_metrics,
     ratio,
-    series_names,
     with_ids,
     with_receipts_of,
 )
 from gamelens.analysis.tidy_frames.column_units import name_of
+from gamelens.analysis.tidy_frames.frame_columns import series_names
 from gamelens.analysis.tidy_frames.frame_periods import visible_period
 from gamelens.analysis.tidy_frames.frame_requirements import FrameRequirements, requires
 from gamelens.catalog import Quotient, find_metric

@@ -13,9 +13,11 @@ from pandas import DataFrame
 
 from gamelens.analysis import changes, claims, totals
 from gamelens.analysis.retention.retention_rates import average_curve, cohort_matrix, is_retention_frame
-from gamelens.analysis.tidy_frames import label_columns, series_names, value_columns, with_receipts_of
+from gamelens.analysis.tidy_frames import label_columns, value_columns, with_receipts_of
+from gamelens.analysis.tidy_frames.frame_columns import series_names
 from gamelens.errors import BadQuery
 from gamelens.notebook import receipt_text, sentences
+from gamelens.notebook.receipt_text import sourced
 from gamelens.notebook.tables.frame_table import MOST_ROWS, REPORT, FrameTable, show_sources, show_tables
 from gamelens.receipts import Receipt
 
@@ -74,6 +76,7 @@ class Lens:
         total: bool = False,
         bars: str | Sequence[str] = (),
         against: Mapping[str, DataFrame] | None = None,
+        source: DataFrame | None = None,
     ) -> FrameTable:
         """Return the frame as a table to look at: in notebooks and reports, by mail and as text.
 
@@ -87,13 +90,14 @@ class Lens:
             bars: a column of numbers, or several, with a small bar beside each number.
             against: other frames by name, such as `{"last week": last, "target": targets}`. Below each number is its
                 change from the same row and column of each: a percentage, or percentage points of a share.
+            source: the frame that this one was computed from, whose receipt is shown where pandas left none.
 
         Raises:
             BadQuery: *rows* is less than 1, *bars* names no column of numbers, or a frame of *against* does not fit.
             NotAdditive: *total* is wanted and no column may be added up.
         """
         drawn = (bars,) if isinstance(bars, str) else tuple(bars)
-        return FrameTable(self._frame, rows=rows, total=total, bars=drawn, against=against)
+        return FrameTable(sourced(self._frame, source), rows=rows, total=total, bars=drawn, against=against)
 
     def change(self, before: DataFrame | None = None) -> DataFrame:
         """Return how each number changed from the period before, with intervals (`analysis.changes.change`).

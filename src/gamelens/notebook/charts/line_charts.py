@@ -9,8 +9,9 @@ from pandas import DataFrame
 from plotly.graph_objects import Figure
 
 from gamelens._scales import Scale
-from gamelens.analysis.tidy_frames import UNKNOWN, series_names
+from gamelens.analysis.tidy_frames import UNKNOWN
 from gamelens.analysis.tidy_frames.column_units import name_of
+from gamelens.analysis.tidy_frames.frame_columns import series_names
 from gamelens.errors import BadQuery
 from gamelens.notebook.figures.backgrounds import (
     Notes,
@@ -27,7 +28,7 @@ from gamelens.notebook.figures.figure_frame import finish, is_cut, number_axis, 
 from gamelens.notebook.figures.theme import theme
 from gamelens.notebook.figures.traces import MOST_LINES, line_traces
 from gamelens.notebook.labels import escape, shorten
-from gamelens.notebook.receipt_text import unfinished
+from gamelens.notebook.receipt_text import sourced, unfinished
 from gamelens.receipts import Receipt
 
 MOST_BARS: Final = 20
@@ -41,6 +42,7 @@ def draw_lines(
     previous: DataFrame | None = None,
     notes: Notes | None = None,
     title: str | None = None,
+    source: DataFrame | None = None,
 ) -> Figure:
     """Draw *value* over time, one line for each value of *by*, unfinished buckets dotted.
 
@@ -53,10 +55,12 @@ def draw_lines(
         previous: the same query over the period before, drawn as pale lines behind those with a name.
         notes: releases, campaigns and holidays to shade: the path of a TOML file as `health` accepts it.
         title: None is a default title.
+        source: the frame that *frame* was computed from, whose receipt is shown where pandas left none.
 
     Raises:
         BadQuery: a value of *by* has several rows in one bucket, as figures add nothing up, or *notes* cannot be read.
     """
+    frame = sourced(frame, source)
     value = value or main_value(frame)
     unit, names = unit_in(frame, value), series_names(frame, by)
     rows, about = one_row_each(frame.assign(_name=names), ["timestamp", "_name"]), notes_about(frame, value, notes)
@@ -87,6 +91,7 @@ def draw_bars(
     by: str | Sequence[str] | None = None,
     title: str | None = None,
     is_sorted: bool = True,
+    source: DataFrame | None = None,
 ) -> Figure:
     """Draw *value* for each value of *by* as a bar, the largest on top.
 
@@ -96,10 +101,12 @@ def draw_bars(
         by: dimensions. None means all dimensions of the frame.
         title: None is a default title.
         is_sorted: False keeps the order of the frame.
+        source: as in `draw_lines`.
 
     Raises:
         BadQuery: the frame has several buckets, or several rows for one bar. Figures add nothing up.
     """
+    frame = sourced(frame, source)
     if "timestamp" in frame and frame["timestamp"].nunique() > 1:
         raise BadQuery("frame", f"{frame['timestamp'].nunique()} buckets", "must hold one: ask with every='all'")
     values = [value or main_value(frame)] if value is None or isinstance(value, str) else list(value)

@@ -11,8 +11,8 @@ from pandas import DataFrame
 from plotly.graph_objects import Figure, Scatter
 
 from gamelens.analysis.health import BoardNotes
-from gamelens.analysis.tidy_frames import series_names
 from gamelens.analysis.tidy_frames.column_units import ColumnUnit, name_of
+from gamelens.analysis.tidy_frames.frame_columns import series_names
 from gamelens.analysis.tidy_frames.frame_periods import visible_period
 from gamelens.notebook.figures.alt_text import short_list
 from gamelens.notebook.figures.figure_frame import is_cut, one_row_each
