@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 OVER = "2026-11-17/2026-11-19"
 CELLS = (
-    "import gamelens as gl\nfrom gamelens.notebook import charts, say\nlens = gl.connect()",
+    "import gamelens as gl\nfrom gamelens.notebook import charts, conclusions\nlens = gl.connect()",
     f"networks = lens.query('ilrd_revenue', by='ilrd_network_name', over='{OVER}', every='all')\nnetworks",
     f"games = lens.query('revenue', by='game', over='{OVER}')\ngames",
     "charts.draw_bars(networks)",
     "charts.draw_lines(games)",
-    "say('{names} and {cut}.', names=networks.ilrd_network_name.dropna(), cut=games.game.iloc[0])",
+    "conclusions(*networks.ilrd_network_name.dropna(), games.game.iloc[0])",
     "print('\\n'.join(networks.ilrd_network_name.dropna()))",
     "print(networks.lens.explain())",
 )

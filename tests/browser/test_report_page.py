@@ -20,11 +20,11 @@ RECORDED = Path(__file__).parents[2] / "data" / "recorded"
 HOSTILE = "</script><img src=x onerror=alert(1)>"
 CELLS = [
     f"""import pandas as pd
-from gamelens.notebook import charts, say
+from gamelens.notebook import charts, conclusions
 name = {HOSTILE!r}
 frame = pd.DataFrame({{"game": [name, None], "installs": [7, 5]}})
 frame""",
-    "say('Best is {game}, with {installs:count}.', game=name, installs=7)",
+    "conclusions(f'Best is {name}, with 7.')",
     "charts.draw_bars(frame, 'installs', by='game', title=name)",
     """arm = {"measure": "D1 retention", "ab_id": "starter_price", "ab_variant_id": "half_price"}
 numbers = ["value", "control_value", "difference", "low", "high", "p_adjusted"]

@@ -27,7 +27,7 @@ from gamelens.analysis import ads, health, retention
 from gamelens.analysis.tidy_frames.frame_columns import series_names
 from gamelens.cli import cli
 from gamelens.client.sync_client import Client
-from gamelens.notebook import charts, say
+from gamelens.notebook import charts, conclusions
 from gamelens.notebook.accessor import Lens
 from gamelens.notebook.health_check import HealthReport, check_health
 from gamelens.notebook.labels import plain, text_of
@@ -222,20 +222,17 @@ def test_long_names_leave_room_for_the_figure(figures: dict[str, Any]) -> None:
 
 @EVERY_NAME
 def test_a_name_in_a_sentence_adds_no_markup(name: str) -> None:
-    """A sentence with a hostile name renders to its own paragraph and bold text only."""
-    html = markdown_it.MarkdownIt("commonmark", {"html": True}).render(
-        say("{game} grew by **{by:share}**.", game=name, by=0.1).data
-    )
+    """A sentence with a hostile name renders to an entry of a list only."""
+    html = markdown_it.MarkdownIt("commonmark", {"html": True}).render(conclusions(f"{name} grew.").data)
     page = Elements(html)
-    assert (page.dangers(), page.names()) == ([], {"p", "strong"} | ({"span"} if "$" in name else set()))
+    assert (page.dangers(), page.names()) == ([], {"ul", "li"} | ({"span"} if "$" in name else set()))
 
 
 def test_sentences_of_the_health_board_add_no_markup(world: World) -> None:
     """Sentences of flagged series are escaped before they are rendered."""
     scores = health.score_days(health.measured(world.games, {"revenue": TITLES[2]}))
     scores["is_flagged"], scores["expected"], scores["change"] = True, 1.0, 4.0
-    sentences = [say("- {sentence}", sentence=sentence).data for sentence in health.flagged(scores)["sentence"]]
-    page = Elements("\n".join(sentences))
+    page = Elements(conclusions(*health.flagged(scores)["sentence"]).data)
     assert (page.dangers(), page.names()) == ([], {"span"})  # around the dollars
 
 

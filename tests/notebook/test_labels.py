@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import pandas as pd
 import pytest
 from pandas import DataFrame
 
 from gamelens.analysis.claims import KeyNumber
 from gamelens.analysis.tidy_frames.column_units import unit_of
-from gamelens.notebook import key_numbers, say
+from gamelens.notebook import conclusions, key_numbers
 from gamelens.notebook.labels import bucket_heading, escape, period_text, shorten
 from gamelens.wire.intervals import Interval
 
@@ -49,24 +48,10 @@ def test_long_names_lose_their_middle() -> None:
 
 
 def test_a_sentence_escapes_names() -> None:
-    """HTML and Markdown in the values of a sentence are escaped."""
-    assert say("{game} grew", game="<b>*x*</b>").data == "&#60;b&#62;&#42;x&#42;&#60;/b&#62; grew"
-
-
-def test_a_sentence_says_unknown_for_null() -> None:
-    """NaN and None are (unknown) in a sentence."""
-    assert say("{network}", network=float("nan")).data == say("{network}", network=None).data == "(unknown)"
-
-
-def test_two_amounts_in_a_sentence_are_no_formula() -> None:
-    """A sentence has no dollar signs, between which MathJax would read a formula."""
-    assert "$" not in say("{a:money} and {b:money}", a=1, b=2).data
-
-
-def test_a_sentence_writes_numbers_as_people_read_them() -> None:
-    """Format kinds write shares, counts, changes and days."""
-    sentence = say("{a:share} {b:count} {c:change} {d:day}", a=0.5, b=1200, c=-0.1, d=pd.Timestamp("2026-11-01"))
-    assert sentence.data == "50.0% 1,200 -10.0% 1 Nov 2026"
+    """HTML, Markdown and dollar signs, between which MathJax would read a formula, are escaped in a sentence."""
+    said = conclusions("<b>*x*</b> grew from $1 to $2").data
+    assert said.startswith("- &#60;b&#62;&#42;x&#42;&#60;/b&#62; grew")
+    assert "$" not in said
 
 
 def test_key_numbers_are_a_table_below_the_period() -> None:

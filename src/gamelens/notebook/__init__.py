@@ -12,15 +12,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from gamelens.notebook import charts, widgets
     from gamelens.notebook.health_check import check_health
-    from gamelens.notebook.sentences import conclusions, key_numbers, say
+    from gamelens.notebook.sentences import conclusions, key_numbers
 
-__all__ = ["charts", "check_health", "conclusions", "key_numbers", "say", "widgets"]
+__all__ = ["charts", "check_health", "conclusions", "key_numbers", "widgets"]
 
 _HOME = {
     "check_health": "gamelens.notebook.health_check",
     "conclusions": "gamelens.notebook.sentences",
     "key_numbers": "gamelens.notebook.sentences",
-    "say": "gamelens.notebook.sentences",
 }
 _PARTS = frozenset({"charts", "widgets"})
 

@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import chain
 from math import isnan
-from string import Formatter
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-import pandas as pd
-
-from gamelens._scales import NumberKind, Scale, format_number
+from gamelens._scales import NumberKind, Scale
 from gamelens._text import escape_markdown
 from gamelens.analysis.claims import KeyNumber
 from gamelens.analysis.claims import of as claims_of
@@ -18,7 +15,7 @@ from gamelens.analysis.claims.claims_frame import doubtful
 from gamelens.analysis.claims.findings import findings_of
 from gamelens.analysis.claims.templates import judged_of, sentences_of, words
 from gamelens.analysis.claims.templates import spoken as claims_spoken
-from gamelens.notebook.labels import day, period_text, text_of
+from gamelens.notebook.labels import period_text, text_of
 from gamelens.receipts import Receipt
 
 if TYPE_CHECKING:
@@ -26,27 +23,6 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 _LIST_FROM: Final = 3
-_KINDS: Final[dict[str, NumberKind]] = {
-    "money": "money",
-    "share": "share",
-    "count": "count",
-    "number": "number",
-    "change": "change",
-}
-
-
-def say(sentence: str, /, **values: Any) -> Markdown:
-    """Return *sentence* as Markdown, with *values* filled in.
-
-    The format after the colon says how a value is written: `{revenue:money}`, `{rate:share}`, `{players:count}`,
-    `{ads:number}`, `{change:change}` (a percentage with its sign) and `{start:day}`. Without a format, `{name}` is text
-    from outside: it is escaped, a null becomes `(unknown)`, and a list is joined with commas.
-    """
-    from IPython.display import Markdown
-
-    return Markdown(  # type: ignore[no-untyped-call]
-        _SentenceFormatter().vformat(sentence, (), values)
-    )
 
 
 def spoken(result: DataFrame, kinds: Sequence[str] = ()) -> Markdown:
@@ -136,18 +112,6 @@ def _texts(value: float, low: float, high: float, kind: NumberKind) -> tuple[str
     if not (isnan(low) or isnan(high)):
         interval = scale.interval(low, high)
     return scale.text(value), interval
-
-
-class _SentenceFormatter(Formatter):
-    """A `string.Formatter` with the formats of `say`."""
-
-    def format_field(self, value: Any, format_spec: str) -> str:
-        if format_spec in _KINDS:
-            return _escape_dollars(format_number(value, _KINDS[format_spec]))
-        if format_spec == "day":
-            return "n/a" if pd.isna(value) else day(value)
-        names = value if isinstance(value, Iterable) and not isinstance(value, str) else [value]
-        return ", ".join(_escape_dollars(text_of(name)) for name in names)
 
 
 def _escape_dollars(text: str) -> str:

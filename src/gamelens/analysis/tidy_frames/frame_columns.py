@@ -90,11 +90,6 @@ def metric_sums(frame: DataFrame, by: str | Sequence[str] | None, **fields: tupl
     return sum_over(frame, by, names).rename(columns=names)
 
 
-def first_row(frame: DataFrame) -> Series[Any]:
-    """Return the first row, the leader of a sorted frame, or a row of NA without rows."""
-    return frame.iloc[0] if len(frame) else Series(pd.NA, index=frame.columns, dtype="object")
-
-
 def ratio(part: Series[Any], whole: Series[Any]) -> Series[Any]:
     """Return *part* / *whole* as float64: NA if either is unknown or *whole* is 0."""
     top, bottom = part.astype("float64"), whole.astype("float64")
