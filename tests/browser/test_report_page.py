@@ -26,6 +26,9 @@ frame = pd.DataFrame({{"game": [name, None], "installs": [7, 5]}})
 frame""",
     "say('Best is {game}, with {installs:count}.', game=name, installs=7)",
     "charts.draw_bars(frame, 'installs', by='game', title=name)",
+    """import gamelens.notebook.accessor
+money = pd.DataFrame({"network": ["Any", "Other"], "revenue": [100.12, 9.65], "installs": [70_000, 50_000]})
+money.lens.table(bars=["revenue", "installs"])""",
     """arm = {"measure": "D1 retention", "ab_id": "starter_price", "ab_variant_id": "half_price"}
 numbers = ["value", "control_value", "difference", "low", "high", "p_adjusted"]
 pd.DataFrame([arm | dict.fromkeys(numbers, -0.123)])""",
@@ -114,6 +117,34 @@ def test_a_table_of_ten_columns_fits_the_window(shown: tuple[Page, list[str]], w
         "it => [it.scrollWidth, it.clientWidth]"
     )
     assert widths[0] <= widths[1]
+
+
+@pytest.mark.parametrize(("width", "are_shown"), [(390, False), (1280, True)])
+def test_bars_of_a_table_stand_beside_their_numbers(shown: tuple[Page, list[str]], width: int, are_shown: bool) -> None:
+    """A bar is on the line of its number, and a phone shows the number alone."""
+    page, _ = shown
+    page.set_viewport_size({"width": width, "height": 900})
+    table = page.locator(".gamelens-table", has_text="$100.12")
+    table.locator("td svg").first.wait_for(state="visible" if are_shown else "hidden", timeout=5000)
+    heights = table.locator("tbody tr").evaluate_all("rows => rows.map(row => row.getBoundingClientRect().height)")
+    assert max(heights) < 36
+
+
+@pytest.mark.parametrize(("width", "height", "parts"), [(1280, 800, ".answer li"), (390, 844, ".answer table")])
+def test_the_answer_is_on_the_first_screen(
+    browser: Browser, tmp_path: Path, width: int, height: int, parts: str
+) -> None:
+    """Key numbers and conclusions fit a laptop, the key numbers a phone, and contents follow."""
+    notebook = notebooks_folder() / "01_ad_revenue.ipynb"
+    report = write_report(notebook, tmp_path, environment={"GAMELENS_REPLAY": str(RECORDED)})
+    page, problems = opened(browser, report)
+    page.set_viewport_size({"width": width, "height": height})
+    bottoms = page.locator(parts).evaluate_all("all => all.map(one => one.getBoundingClientRect().bottom)")
+    assert 0 < max(bottoms) < height
+    page.locator(".contents a").first.click()
+    assert page.url.endswith("#section-1")
+    assert problems == []
+    page.close()
 
 
 def test_names_from_outside_are_words_in_a_still_report(shown: tuple[Page, list[str]]) -> None:

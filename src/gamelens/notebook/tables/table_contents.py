@@ -58,6 +58,7 @@ class TableContents(msgspec.Struct, frozen=True, kw_only=True):
         has_total: whether a row of totals follows.
         notes: each note on rows, with the places of its rows.
         cut: a sentence about the rows that are left out, or empty.
+        left_out: a sentence about the columns that are left out, or empty.
         source: the source line, or empty without a receipt.
         badge: the part of *source* that says the numbers are simulated, or empty.
     """
@@ -66,6 +67,7 @@ class TableContents(msgspec.Struct, frozen=True, kw_only=True):
     has_total: bool
     notes: dict[str, tuple[int, ...]]
     cut: str
+    left_out: str
     source: str
     badge: str
 
@@ -103,11 +105,17 @@ def contents_of(frame: DataFrame, *, rows: int, total: bool, bars: Sequence[str]
     if unknown := [name for name in bars if name not in drawable]:
         raise BadQuery("bars", unknown[0], "is not a column of numbers", drawable)
     totals, keys = column_totals(frame) if total else {}, {"timestamp", *dimension_columns(named)}
+    made = [_column(column, len(shown), totals, bars, keys) for column in columns]
+    empty = [column for column in made[1:] if not column.bars and set(column.texts) <= {"", "n/a"}]
+    same = [column for column in made[1:] if column not in empty and _is_same_text(column)]
+    if len(shown) < 2:  # what a single row has is all there is to see
+        empty, same = [], []
     return TableContents(
-        columns=tuple(_column(column, len(shown), totals, bars, keys) for column in columns),
+        columns=tuple(column for column in made if column not in empty and column not in same),
         has_total=bool(totals),
         notes=_notes(shown),
         cut=f"The first {len(shown):,} of {len(named):,} rows." if len(named) > len(shown) else "",
+        left_out=_about_left_out(empty, same),
         source=source_line(frame),
         badge=Receipt.of(frame.attrs).provenance.badge,
     )
@@ -139,6 +147,19 @@ def _notes(frame: DataFrame) -> dict[str, tuple[int, ...]]:
             if end > settled_until:
                 notes[MAY_CHANGE].append(row)
     return {note: tuple(rows) for note, rows in notes.items()}
+
+
+def _is_same_text(column: TableColumn) -> bool:
+    """Return whether *column* has the same word in every row."""
+    return not (column.is_number or column.is_day) and len(set(column.texts)) == 1
+
+
+def _about_left_out(empty: Sequence[TableColumn], same: Sequence[TableColumn]) -> str:
+    """Return a sentence about the columns without a value, and those with the same word in every row."""
+    parts = [f"{column.name}: {column.texts[0]}" for column in same]
+    words = f"In every row: {'; '.join(parts)}." if parts else ""
+    unknown = f"Without a value in any row: {', '.join(column.name for column in empty)}." if empty else ""
+    return " ".join(filter(None, (words, unknown)))
 
 
 def _column(
