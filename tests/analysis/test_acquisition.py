@@ -426,3 +426,82 @@ def test_whether_it_has_paid_back_is_read_off_the_interval() -> None:
     said = claims.of(outside_data.payback_ages(pd.concat(frames, ignore_index=True), PUBLISHER)).set_index("subject")
     assert said["case"].to_dict() == {"A": "higher", "B": "no_clear_difference", "D": "unknown", "C": "lower"}
     assert said["text"]["C"].startswith("C has not paid for itself: ")
+
+
+def worth(**bounds: tuple[float, float, float]) -> DataFrame:
+    """Return the value of a player of each publisher: half by day 0, all of it, with bounds, by day 2."""
+    rows = [
+        {
+            PUBLISHER: name,
+            "age": age,
+            "ltv": part * ltv,
+            "low": part * low,
+            "high": part * high,
+            "is_projected": age > 1,
+        }
+        for name, (ltv, low, high) in bounds.items()
+        for age, part in ((0, 0.5), (1, 0.5), (2, 1.0))
+    ]
+    return DataFrame(rows).astype({PUBLISHER: "category", "age": "Int64"})
+
+
+def priced(**cpi: float) -> DataFrame:
+    """Return the cost of an install of each publisher, known to a tenth."""
+    prices = DataFrame({PUBLISHER: [*cpi], "spend": 10.0, "cpi": [*cpi.values()], "blended_cpi": 1.0})
+    return prices.assign(low=prices["cpi"] / 1.1, high=prices["cpi"] * 1.1)
+
+
+def test_the_value_of_a_player_is_held_against_the_cost_of_an_install() -> None:
+    """At the last age, with an interval of both; a publisher without a cost is left out."""
+    values = worth(Meta=(2.0, 1.8, 2.2), X=(0.5, 0.4, 0.6), Y=(1.1, 0.5, 2.0), free=(1.0, 0.9, 1.1))
+    result = outside_data.ltv_against_cpi(values, priced(Meta=1.0, X=1.0, Y=1.0)).set_index(PUBLISHER)
+    assert result["ltv_to_cpi"].tolist() == pytest.approx([2.0, 0.5, 1.1])
+    assert result.loc["Meta", "low"] == pytest.approx(2.0 * math.exp(-math.hypot(math.log(1 / 0.9), math.log(1.1))))
+    assert result["days_to_pay_back"].tolist() == [0, pd.NA, 2]
+    assert result["is_projected"].tolist() == [False, pd.NA, True]
+    assert result["pays_back"].tolist() == [True, False, pd.NA]
+
+
+def test_whether_a_publisher_pays_for_itself_is_said_of_its_interval() -> None:
+    """Above or below the cost, or not clear; bounds a thousand apart say nothing."""
+    values = worth(Meta=(2.0, 1.8, 2.2), X=(0.5, 0.4, 0.6), Y=(1.1, 0.5, 2.0), Z=(1.0, 0.001, 90.0))
+    said = claims.of(outside_data.ltv_against_cpi(values, priced(Meta=1.0, X=1.0, Y=1.0, Z=1.0)))
+    assert said["direction"].tolist() == ["higher", "lower", "no clear difference", "unknown"]
+    assert said["text"][0].startswith(
+        "Meta pays for itself: an install costs $1.00, and a player brings $2.00 by day 2"
+    )
+    assert said["text"][0].endswith("the cost is back by day 0.")
+    assert "too few install days or payments" in said["text"][3]
+
+
+def test_a_value_by_another_split_is_refused() -> None:
+    """Both frames need the column."""
+    with pytest.raises(BadQuery, match=r"ask retention\.ltv by it"):
+        outside_data.ltv_against_cpi(worth(Meta=(1.0, 0.9, 1.1)), priced(Meta=1.0), by="country_code")
+
+
+def test_the_cost_of_an_install_is_said(bought: DataFrame) -> None:
+    """For all, and which publisher asks most; without spend it is said that none were bought."""
+    texts = [claims.of(outside_data.cost_per_install(bought, by=by))["text"].tolist() for by in (None, PUBLISHER)]
+    assert texts == [
+        ["A bought install costs $0.88, $0.20 counting the players who came by themselves."],
+        ["X asks most for an install, $2.00, followed by Meta with $0.60."],
+    ]
+    nothing = bought.assign(spend=float("nan"))
+    assert claims.of(outside_data.cost_per_install(nothing, by=PUBLISHER))["text"].tolist() == [
+        "No installs were bought in this period."
+    ]
+
+
+def test_whether_a_rank_follows_is_said() -> None:
+    """Of each game, by its interval."""
+    days = [f"2026-11-{day:02}" for day in range(1, 29)]
+    rng = np.random.default_rng(1)
+    installs = rng.integers(100, 200, 28).tolist()
+    frame = tidy_frame(
+        "new_users", timestamp=days, game=["A"] * 28, new_users=installs, Rank=[300 - each for each in installs]
+    )
+    (text,) = claims.of(outside_data.rank_correlation(frame, "new_users", "Rank", by="game"))["text"]
+    assert text.startswith("New players of A: the more there are, the better the store rank")
+    (text,) = claims.of(outside_data.rank_correlation(frame[:3], "new_users", "Rank", by="game"))["text"]
+    assert text == "New players of A: there are too few days with a store rank to compare them."

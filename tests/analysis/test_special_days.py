@@ -10,6 +10,7 @@ import pytest
 from numpy.typing import NDArray
 from pandas import DataFrame
 
+from gamelens.analysis import claims
 from gamelens.analysis.outside_data.special_days import compare_with_weekdays
 from gamelens.errors import BadQuery
 
@@ -114,3 +115,32 @@ def test_no_holidays_no_rows() -> None:
     result = compare_with_weekdays(mondays([10, 12], {}), "user_unique")
     assert not len(result)
     assert result["is_outside"].dtype == "boolean"
+
+
+def test_holidays_outside_are_said_with_how_many_chance_puts_there() -> None:
+    """One of one is no more than chance may bring, of others none lies outside, and of too few days none is judged."""
+
+    def text(values: list[float]) -> str:
+        (said,) = claims.of(compare_with_weekdays(mondays(values, {2: "New Year's Day"}), "user_unique"))["text"]
+        return str(said)
+
+    ordinary = [100.0, 104.0, 100.0, 98.0, 102.0, 96.0]
+    assert text([*ordinary[:2], 60.0, *ordinary[3:]]).startswith("1 of 1 holidays lie outside")
+    assert text(ordinary) == "None of 1 holidays lies outside what its weekday usually brings."
+    assert text(ordinary[:3]) == "No holiday of this period has enough ordinary days beside it."
+
+
+def test_more_holidays_outside_than_chance_are_said_to_be_more() -> None:
+    """Nine of nine in three countries, each with a chance of a quarter or so."""
+    countries = []
+    for code in ("DE", "FR", "US"):
+        values = [100.0 + number % 3 for number in range(12)]
+        for holiday in (2, 5, 8):
+            values[holiday] = 40.0
+        frame = mondays(values, {2: "A", 5: "B", 8: "C"}).assign(country_code=code)
+        countries.append(frame)
+    special = compare_with_weekdays(pd.concat(countries, ignore_index=True), "user_unique")
+    (claim,) = claims.of(special).itertuples()
+    assert claim.direction == "higher"
+    assert "more than the" in str(claim.text)
+    assert "(DE, -60" in str(claim.text)

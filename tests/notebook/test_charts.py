@@ -62,6 +62,18 @@ def test_the_source_stands_under_the_figure(networks: DataFrame) -> None:
     assert _texts(networks.lens.plot())[-1].startswith("Source: gamelens 0.1.0")
 
 
+def test_a_frame_of_ones_own_has_the_source_that_is_named(networks: DataFrame) -> None:
+    """`source=` of lines, bars and tables; the frame itself stays without a receipt."""
+    own = networks.groupby("timestamp")["ilrd_revenue"].sum().reset_index()
+    day = own.head(1).assign(what="all")
+    own.attrs, day.attrs = {}, {}
+    lines = charts.draw_lines(own, "ilrd_revenue", source=networks)
+    bars = charts.draw_bars(day, "ilrd_revenue", by="what", source=networks)
+    texts = (_texts(lines)[-1], _texts(bars)[-1], str(own.lens.table(source=networks)).splitlines()[-1])
+    assert all(text.startswith("Source: gamelens 0.1.0") for text in texts)
+    assert not own.lens.receipt
+
+
 def test_null_is_called_unknown(networks: DataFrame) -> None:
     """The line of the null group is labelled (unknown)."""
     assert "(unknown)" in [trace.name for trace in networks.lens.plot().data]

@@ -24,7 +24,7 @@ import gamelens as gl
 from gamelens import dim
 from gamelens._text import markdown_table
 from gamelens.analysis import ads, health, retention
-from gamelens.analysis.tidy_frames import series_names
+from gamelens.analysis.tidy_frames.frame_columns import series_names
 from gamelens.cli import cli
 from gamelens.client.sync_client import Client
 from gamelens.notebook import charts, say

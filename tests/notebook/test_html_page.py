@@ -49,6 +49,24 @@ def test_a_page_has_title_outputs_and_foot_and_no_code() -> None:
     assert "on 20 Nov 2026 at 10:30 UTC; over = &#x27;&lt;b&gt;&#x27;" in page
 
 
+def test_a_section_whose_code_shows_nothing_is_left_out() -> None:
+    """Its heading and text go too; a section without code, and the title, stay."""
+    cells = [
+        markdown_cell("# Health"),
+        code_cell("setup()"),
+        markdown_cell("## What stands out"),
+        markdown_cell("The alarms."),
+        code_cell("if alarms: ..."),
+        markdown_cell("## Notes"),
+        markdown_cell("Only text."),
+        markdown_cell("## Levels"),
+        code_cell("levels", outputs=[displayed(plain="7")]),
+    ]
+    page = page_of(notebook_of(*cells), name="a.ipynb", is_interactive=True, parameters={}, made_at=MADE_AT)
+    shown_texts = ("Health</h1>", "What stands out", "The alarms.", "Notes", "Only text.", "Levels")
+    assert [text in page for text in shown_texts] == [True, False, False, True, True, True]
+
+
 @pytest.mark.parametrize(
     ("output", "is_simulated"),
     [

@@ -17,15 +17,9 @@ from gamelens.analysis.decomposition import split_in_halves
 from gamelens.analysis.over_days import Counted, DayEstimates, day_numbers, over_days
 from gamelens.analysis.retention.retention_rates import is_retention_frame
 from gamelens.analysis.significance import LEVEL, holm
-from gamelens.analysis.tidy_frames import (
-    dimension_columns,
-    label_columns,
-    queried_metrics,
-    ratio,
-    series_names,
-    with_receipts_of,
-)
+from gamelens.analysis.tidy_frames import dimension_columns, label_columns, queried_metrics, ratio, with_receipts_of
 from gamelens.analysis.tidy_frames.column_units import name_of
+from gamelens.analysis.tidy_frames.frame_columns import series_names
 from gamelens.analysis.tidy_frames.frame_periods import visible_period
 from gamelens.analysis.tidy_frames.frame_requirements import FrameRequirements, requires
 from gamelens.catalog import Quotient, find_metric

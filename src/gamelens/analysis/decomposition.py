@@ -29,12 +29,11 @@ from gamelens.analysis.tidy_frames import (
     dimension_columns,
     metric_sums,
     ratio,
-    series_names,
-    sum_over,
     with_ids,
     with_receipt,
     with_receipts_of,
 )
+from gamelens.analysis.tidy_frames.frame_columns import series_names, sum_over
 from gamelens.analysis.tidy_frames.frame_requirements import ANY, FrameRequirements, requires, result_of
 from gamelens.receipts import Receipt
 from gamelens.wire.intervals import Interval

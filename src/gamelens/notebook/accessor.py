@@ -13,9 +13,11 @@ from pandas import DataFrame
 
 from gamelens.analysis import changes, claims, totals
 from gamelens.analysis.retention.retention_rates import average_curve, cohort_matrix, is_retention_frame
-from gamelens.analysis.tidy_frames import label_columns, series_names, value_columns, with_receipts_of
+from gamelens.analysis.tidy_frames import label_columns, value_columns, with_receipts_of
+from gamelens.analysis.tidy_frames.frame_columns import series_names
 from gamelens.errors import BadQuery
 from gamelens.notebook import receipt_text, sentences
+from gamelens.notebook.receipt_text import sourced
 from gamelens.notebook.tables.frame_table import MOST_ROWS, REPORT, FrameTable, show_sources, show_tables
 from gamelens.receipts import Receipt
 
@@ -65,7 +67,14 @@ class Lens:
         """The receipt of the frame, an empty one where it has none."""
         return Receipt.of(self._frame.attrs)
 
-    def table(self, *, rows: int = MOST_ROWS, total: bool = False, bars: str | Sequence[str] = ()) -> FrameTable:
+    def table(
+        self,
+        *,
+        rows: int = MOST_ROWS,
+        total: bool = False,
+        bars: str | Sequence[str] = (),
+        source: DataFrame | None = None,
+    ) -> FrameTable:
         """Return the frame as a table to look at: in notebooks and reports, by mail and as text.
 
         Headings are words with their unit; numbers have thousands, `34.2%`, `$1,234` or an interval; a null name is
@@ -76,13 +85,14 @@ class Lens:
             total: whether a row adds up all rows, also those that are left out. Columns that may not be added up, such
                 as players over days, stay empty.
             bars: a column of numbers, or several, with a small bar beside each number.
+            source: the frame that this one was computed from, whose receipt is shown where pandas left none.
 
         Raises:
             BadQuery: *rows* is less than 1, or *bars* names no column of numbers.
             NotAdditive: *total* is wanted and no column may be added up.
         """
         drawn = (bars,) if isinstance(bars, str) else tuple(bars)
-        return FrameTable(self._frame, rows=rows, total=total, bars=drawn)
+        return FrameTable(sourced(self._frame, source), rows=rows, total=total, bars=drawn)
 
     def change(self, before: DataFrame | None = None) -> DataFrame:
         """Return how each number changed from the period before, with intervals (`analysis.changes.change`).

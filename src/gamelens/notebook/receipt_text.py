@@ -8,6 +8,7 @@ from datetime import datetime
 from pandas import DataFrame, Timestamp
 
 from gamelens._text import one_line
+from gamelens.analysis.tidy_frames import with_receipts_of
 from gamelens.errors import BadQuery
 from gamelens.receipts import Gap, JoinRecord, Provenance, QueryRecord, Receipt, RestatementRecord
 
@@ -26,6 +27,11 @@ def receipt_of(frame: DataFrame) -> Receipt:
             "has no receipt: it did not come from query() or retention(), or lost attrs on the way",
         )
     return receipt
+
+
+def sourced(frame: DataFrame, source: DataFrame | None) -> DataFrame:
+    """Return *frame* with the receipt of *source*, or as it is without one."""
+    return frame if source is None else with_receipts_of(frame.copy(deep=False), source)
 
 
 def explain(receipt: Receipt) -> str:

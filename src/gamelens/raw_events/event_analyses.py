@@ -1,11 +1,12 @@
 """Analyses of a lake's events: each is a time range, one statement over the views, and a frame with its receipt.
 
-Buckets of any time zone by any column, active players, funnels, paths of sessions, and the money of each player.
+Buckets of any time zone by any column, active players, funnels, paths of sessions, and the money of each player. Below
+each analysis is the reader of its sentences.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, Literal
 from zoneinfo import ZoneInfo, available_timezones
@@ -13,8 +14,11 @@ from zoneinfo import ZoneInfo, available_timezones
 import msgspec
 import pandas as pd
 
+from gamelens.analysis.claims.findings import Finding, reads
+from gamelens.analysis.claims.leaders import leader
 from gamelens.analysis.retention.retention_rates import wilson
 from gamelens.analysis.tidy_frames import with_receipt
+from gamelens.analysis.tidy_frames.frame_requirements import requires
 from gamelens.client.tables.time_ranges import TimeRange, clip_to_available, resolve_range
 from gamelens.errors import BadQuery, NotYetAvailable
 from gamelens.raw_events.lake_client import QUERY_S, LakeClient
@@ -134,6 +138,7 @@ def resolve_in_zone(over: TimeRange, available: Interval, zone: ZoneInfo) -> Int
     return Interval(start.astimezone(UTC), end.astimezone(UTC))
 
 
+@requires()
 def count_events(
     lake: LakeClient,
     over: TimeRange,
@@ -162,6 +167,7 @@ def count_events(
 
     Columns: timestamp (datetime64[us, *zone*], the start), *by* (category), events, players, sessions (Int64), revenue,
     ad_revenue (float64, USD). revenue is NA where events came as Event Data, without purchases; the receipt says so.
+    Claims: "events by hour" of hours, else "events".
 
     Raises:
         BadQuery: an argument is not as described.
@@ -196,6 +202,40 @@ def count_events(
     return frame
 
 
+@reads("raw_events.count_events")
+def _read_counts(counted: DataFrame, every: str, zone: str) -> Iterator[Finding]:
+    """Say how many events there were, and in which hour of the day, or in which bucket, most of them."""
+    kind = "events by hour" if every == "hour" else "events"
+    if not len(counted):
+        yield Finding(kind=kind, case="nothing", unit="events")
+        return
+    events = int(counted["events"].sum())
+    if every != "hour":
+        buckets = counted.groupby("timestamp")["events"].sum()
+        yield Finding(
+            kind=kind,
+            case="total" if every == "all" else "most",
+            size=float(buckets.max()),
+            unit="events",
+            judged="counted",
+            numbers={"events": events, "every": every, "buckets": len(buckets), "when": buckets.idxmax()},
+        )
+        return
+    shares = counted.groupby(counted["timestamp"].dt.hour)["events"].sum().reindex(range(24), fill_value=0) / events
+    busiest, quietest = int(shares.to_numpy().argmax()), int(shares.to_numpy().argmin())
+    numbers = {"events": events, "zone": zone, "least": float(shares.min())}
+    clock = {"start": busiest, "end": busiest + 1, "least_start": quietest, "least_end": quietest + 1}
+    yield Finding(
+        kind=kind,
+        case="busiest",
+        size=float(shares.max()),
+        unit="share",
+        judged="counted",
+        numbers={**numbers, **{name: f"{hour % 24:02d}:00" for name, hour in clock.items()}},
+    )
+
+
+@requires()
 def active_players(lake: LakeClient, over: TimeRange, *, away: int = 7, games: Names | None = None) -> DataFrame:
     """Return the new, returning and resurrected players of each day and game.
 
@@ -209,6 +249,7 @@ def active_players(lake: LakeClient, over: TimeRange, *, away: int = 7, games: N
         games: ids of games; None is all of them.
 
     Columns: timestamp (datetime64[us, UTC]), game_id (category), active, new, returning, resurrected (Int64).
+    Claims: "active players".
 
     Raises:
         BadQuery: an argument is not as described.
@@ -233,6 +274,27 @@ def active_players(lake: LakeClient, over: TimeRange, *, away: int = 7, games: N
     return answer(lake, statement, scope_of(lake, over, games=games, by=("game_id",)), {"away": away})
 
 
+@reads("raw_events.active_players")
+def _read_active(active: DataFrame, away: int) -> Iterator[Finding]:
+    """Say which shares of the daily active players are new, returning and resurrected."""
+    sums = active[["active", "new", "returning", "resurrected"]].sum().astype("float64")
+    if not sums["active"]:
+        yield Finding(kind="active players", case="nobody", unit="share")
+        return
+    shares = sums / sums["active"]
+    days = active["timestamp"].nunique()
+    numbers = {"days": days, "mean": sums["active"] / days, "away": away}
+    yield Finding(
+        kind="active players",
+        case="origin",
+        size=shares["resurrected"],
+        unit="share",
+        judged="counted",
+        numbers={**numbers, "new": shares["new"], "returning": shares["returning"]},
+    )
+
+
+@requires()
 def session_paths(
     lake: LakeClient,
     over: TimeRange,
@@ -260,7 +322,7 @@ def session_paths(
         confidence: level of the intervals.
 
     Columns: path (category, steps separated by " > "), sessions (Int64), share (float64, of all sessions with a step),
-    low, high (float64, its Wilson interval).
+    low, high (float64, its Wilson interval). Claims: "session paths".
 
     Raises:
         BadQuery: an argument is not as described.
@@ -295,6 +357,24 @@ def session_paths(
     return frame
 
 
+@reads("raw_events.session_paths")
+def _read_paths(paths: DataFrame) -> Iterator[Finding]:
+    """Say how sessions begin most often, and how many of them the frequent beginnings cover."""
+    if not len(paths):
+        yield Finding(kind="session paths", case="nothing", unit="share")
+        return
+    first = paths.iloc[0]
+    yield Finding(
+        kind="session paths",
+        case="most" if len(paths) > 1 else "alone",
+        size=float(first["share"]),
+        unit="share",
+        judged="counted",
+        numbers={"name": str(first["path"]), "paths": len(paths), "covered": float(paths["share"].sum())},
+    )
+
+
+@requires()
 def funnel(
     lake: LakeClient, steps: Sequence[str], over: TimeRange, *, games: Names | None = None, confidence: float = 0.95
 ) -> DataFrame:
@@ -314,6 +394,7 @@ def funnel(
 
     Columns: step (Int64, from 1), name (category), players (Int64), share (float64, of the players of the first step),
     low, high (float64, its Wilson interval), of_previous (float64, of the players of the step before).
+    Claims: "funnel" and "players lost".
 
     Raises:
         BadQuery: there are no steps or too many; an argument is not as described.
@@ -351,6 +432,34 @@ def funnel(
     return frame
 
 
+@reads("raw_events.funnel")
+def _read_funnel(steps: DataFrame) -> Iterator[Finding]:
+    """Say how many players reach the last step, and before which step the largest share of them stops."""
+    first, last = steps.iloc[0], steps.iloc[-1]
+    numbers = {"players": int(first["players"]), "first": str(first["name"]), "last": str(last["name"])}
+    if not first["players"] or len(steps) == 1:
+        case = "alone" if first["players"] else "nobody"
+        yield Finding(kind="funnel", case=case, unit="share", judged="counted", numbers=numbers)
+        return
+    yield Finding(
+        kind="funnel",
+        case="reach",
+        size=float(last["share"]),
+        low=float(last["low"]),
+        high=float(last["high"]),
+        unit="share",
+        judged="players",
+        numbers=numbers,
+    )
+    players = steps["players"].astype("float64")
+    lost = steps.assign(before=players.shift(), lost=players.shift() - players)
+    lost = lost[lost["before"] > 0]
+    lost["low"], lost["high"] = wilson(lost["lost"], lost["before"])
+    lost["share"] = lost["lost"] / lost["before"]
+    yield leader(lost, "name", "share", kind="players lost", unit="share", numbers={}, judged="players")
+
+
+@requires()
 def player_money(
     lake: LakeClient,
     over: TimeRange,
@@ -373,6 +482,7 @@ def player_money(
 
     Columns: timestamp (datetime64[us, UTC], the install day), game_id, user_id, country_code, platform, first_build,
     install_publisher, ab_id, ab_variant_id (category), days_played (Int64), revenue, ad_revenue (float64, USD).
+    Claims: "money of players".
 
     Raises:
         BadQuery: an argument is not as described, or events of these days came as Event Data, without purchases.
@@ -405,3 +515,23 @@ def player_money(
             AND day >= since AND day < since + CAST($days AS INTEGER)
         GROUP BY ALL ORDER BY timestamp, installed.game_id, installed.user_id"""
     return answer(lake, statement, scope, {"days": days})
+
+
+@reads("raw_events.player_money")
+def _read_money(money: DataFrame, days: int) -> Iterator[Finding]:
+    """Say how much of the money the tenth of the players with most of it brought."""
+    brought = (money["revenue"] + money["ad_revenue"]).sort_values(ascending=False)
+    total, numbers = float(brought.sum()), {"players": len(money), "days": days}
+    if not total:
+        yield Finding(
+            kind="money of players", case="nothing" if len(money) else "nobody", unit="share", numbers=numbers
+        )
+        return
+    yield Finding(
+        kind="money of players",
+        case="tenth",
+        size=float(brought.head(-(-len(brought) // 10)).sum()) / total,
+        unit="share",
+        judged="counted",
+        numbers={**numbers, "money": total, "none": float((brought == 0).mean())},
+    )

@@ -25,11 +25,11 @@ from gamelens.analysis.tidy_frames import (
     display_values,
     metric_sums,
     ratio,
-    sum_over,
     with_ids,
     with_receipt,
     with_receipts_of,
 )
+from gamelens.analysis.tidy_frames.frame_columns import sum_over
 from gamelens.analysis.tidy_frames.frame_requirements import FrameRequirements, requires
 from gamelens.receipts import Receipt
 from gamelens.wire.intervals import Interval

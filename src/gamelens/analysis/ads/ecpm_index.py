@@ -19,7 +19,8 @@ from pandas import DataFrame, Series
 from gamelens.analysis.ads.canonical_names import named_for
 from gamelens.analysis.claims.findings import Direction, Finding, direction_of, reads
 from gamelens.analysis.over_days import day_numbers, over_days
-from gamelens.analysis.tidy_frames import column_of, ratio, sum_over, with_receipts_of
+from gamelens.analysis.tidy_frames import column_of, ratio, with_receipts_of
+from gamelens.analysis.tidy_frames.frame_columns import sum_over
 from gamelens.analysis.tidy_frames.frame_requirements import FrameRequirements, requires
 from gamelens.errors import BadQuery
 

@@ -34,8 +34,10 @@ class KeyNumber(msgspec.Struct, frozen=True):
 
     @classmethod
     def measured(cls, name: str, result: DataFrame, column: str, kind: NumberKind = "number") -> KeyNumber:
-        """Return the number in the first row of *result*, with the bounds in `column_low` and `column_high`."""
-        value, low, high = result[[column, f"{column}_low", f"{column}_high"]].astype("float64").iloc[0]
+        """Return the number of the first row of *result*, its bounds in `column_low` and `column_high` or low, high."""
+        bounds = [f"{column}_low", f"{column}_high"]
+        columns = [column, *(bounds if bounds[0] in result else ["low", "high"])]
+        value, low, high = result[columns].astype("float64").iloc[0]
         return cls(name, value, kind, low, high)
 
     @classmethod

@@ -16,14 +16,8 @@ from pandas import DataFrame, Series
 
 from gamelens.analysis.claims.findings import Finding, reads
 from gamelens.analysis.retention.retention_rates import is_retention_frame
-from gamelens.analysis.tidy_frames import (
-    column_of,
-    dimension_columns,
-    queried_metrics,
-    ratio,
-    sum_over,
-    with_receipts_of,
-)
+from gamelens.analysis.tidy_frames import column_of, dimension_columns, queried_metrics, ratio, with_receipts_of
+from gamelens.analysis.tidy_frames.frame_columns import sum_over
 from gamelens.analysis.tidy_frames.frame_requirements import FrameRequirements, requires, result_of
 from gamelens.catalog import Quotient, find_metric
 from gamelens.errors import BadQuery

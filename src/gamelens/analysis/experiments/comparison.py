@@ -90,14 +90,19 @@ def compare(
 
 @reads("experiments.compare", row_by_row=True)
 def _read_differences(compared: DataFrame) -> Iterator[Finding]:
-    """Say of each row how the arm differs; it is clear if it stays so after the correction for all rows."""
+    """Say of each row how the arm differs."""
     keys = [*compared.columns][: [*compared.columns].index("control")]
     for row in compared.to_dict("records"):
-        side = direction_of(row["low"], row["high"])
-        is_clear = row["p_adjusted"] < LEVEL or side == "unknown"
-        direction: Direction = side if is_clear else "no clear difference"
-        case = "among_many" if not is_clear and side != direction else direction.replace(" ", "_")
-        yield comparison_finding(row, keys, kind="difference", case=case, direction=direction)
+        yield difference_finding(row, keys)
+
+
+def difference_finding(row: Mapping[Any, Any], keys: Sequence[str]) -> Finding:
+    """Return how the arm of a row differs from its control; it is clear if it stays so after the correction."""
+    side = direction_of(row["low"], row["high"])
+    is_clear = row["p_adjusted"] < LEVEL or side == "unknown"
+    direction: Direction = side if is_clear else "no clear difference"
+    case = "among_many" if not is_clear and side != direction else direction.replace(" ", "_")
+    return comparison_finding(row, keys, kind="difference", case=case, direction=direction)
 
 
 def comparison_finding(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Final
 
 import numpy as np
@@ -9,9 +10,12 @@ import pandas as pd
 from numpy.typing import NDArray
 from pandas import DataFrame
 
-from gamelens.analysis.experiments.arm_outcomes import EXPERIMENT, VARIANT, control_of, groups
+from gamelens.analysis.claims.findings import Finding, reads
+from gamelens.analysis.experiments.arm_outcomes import EXPERIMENT, MEASURE, VARIANT, control_of, groups
+from gamelens.analysis.experiments.comparison import difference_finding
 from gamelens.analysis.significance import holm, two_sided
 from gamelens.analysis.tidy_frames import with_receipts_of
+from gamelens.analysis.tidy_frames.column_units import unit_of
 from gamelens.analysis.tidy_frames.frame_requirements import ANY, requires
 from gamelens.errors import BadQuery
 
@@ -51,7 +55,7 @@ def compare_players(
     Columns: ab_id (category, if there), the arm, control (category), players, control_players (Int64), value,
     control_value (float64, means, adjusted by the covariate), difference, low, high, relative (float64, of the
     control's value, NA where that is 0), variance_kept (float64, share of the variance that the covariate leaves),
-    p_value, p_adjusted (float64, corrected for all rows by Holm's method).
+    p_value, p_adjusted (float64, corrected for all rows by Holm's method). Claims: "difference", one a row.
 
     Raises:
         BadQuery: a column is missing, a number is unknown, the control has no players, or *confidence* is not between
@@ -75,6 +79,15 @@ def compare_players(
     types: dict[str, Any] = dict.fromkeys(_COUNTS, "Int64") | dict.fromkeys(_NUMBERS, "float64")
     result = result.astype(types | dict.fromkeys(texts, "category"))
     return with_receipts_of(result.assign(p_adjusted=holm(result["p_value"])), frame)
+
+
+@reads("experiments.compare_players", row_by_row=True)
+def _read_players(compared: DataFrame, value: str, arm: str) -> Iterator[Finding]:
+    """Say of each arm how its players differ from those of the control, after the correction for all rows."""
+    measured = {MEASURE: f"{value.replace('_', ' ')} per player", "unit": unit_of(value).kind, "design": "players"}
+    keys = [name for name in (EXPERIMENT, arm) if name in compared]
+    for row in compared.to_dict("records"):
+        yield difference_finding(row | measured, keys)
 
 
 def _rows(

@@ -11,7 +11,8 @@ from pandas import DataFrame, Series
 
 from gamelens.analysis.claims.findings import Direction, Finding, reads
 from gamelens.analysis.experiments.arm_outcomes import EXPERIMENT, VARIANT, groups
-from gamelens.analysis.tidy_frames import column_of, ratio, sum_over, with_ids, with_receipts_of
+from gamelens.analysis.tidy_frames import column_of, ratio, with_ids, with_receipts_of
+from gamelens.analysis.tidy_frames.frame_columns import sum_over
 from gamelens.analysis.tidy_frames.frame_requirements import ANY, FrameRequirements, requires
 from gamelens.errors import BadQuery
 

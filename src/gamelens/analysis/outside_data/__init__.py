@@ -6,6 +6,7 @@ Never asks a service; `analysis.files` reads the files. Open `join` first.
 from gamelens.analysis.outside_data.acquisition import (
     cost_per_install,
     in_dollars,
+    ltv_against_cpi,
     payback_ages,
     rank_correlation,
     return_on_spend,
@@ -17,6 +18,7 @@ __all__ = [
     "compare_with_weekdays",
     "cost_per_install",
     "in_dollars",
+    "ltv_against_cpi",
     "payback_ages",
     "rank_correlation",
     "return_on_spend",

@@ -1,4 +1,4 @@
-"""Acquisition: the cost of players, and the time until they have paid it back.
+"""Acquisition: the cost of players, what they are worth, and the time until they have paid it back.
 
 Ad spend is external, so the functions read frames of `gl.join`: new_users by publisher and country with the spend
 beside them. The null publisher is that of players without ad spend.
@@ -19,11 +19,14 @@ from pandas import DataFrame, Series
 from pandas.api.types import is_integer_dtype, is_numeric_dtype
 
 from gamelens.analysis.claims.findings import Finding, direction_of, reads
+from gamelens.analysis.claims.leaders import leader
 from gamelens.analysis.outside_data.join import join
 from gamelens.analysis.outside_data.match_report import Joined
 from gamelens.analysis.outside_data.value_columns import CURRENCY
 from gamelens.analysis.over_days import FEWEST_DAYS, day_numbers, over_days
-from gamelens.analysis.tidy_frames import column_of, ratio, series_names, sum_over, with_ids, with_receipts_of
+from gamelens.analysis.tidy_frames import column_of, display_values, ratio, with_ids, with_receipts_of
+from gamelens.analysis.tidy_frames.column_units import name_of
+from gamelens.analysis.tidy_frames.frame_columns import series_names, sum_over
 from gamelens.analysis.tidy_frames.frame_periods import visible_period
 from gamelens.analysis.tidy_frames.frame_requirements import ANY, FrameRequirements, requires, result_of
 from gamelens.errors import BadQuery
@@ -35,6 +38,7 @@ Rate = float | str | Mapping[str, float | str]
 
 _PAYBACK: Final = ("days_to_pay_back", "is_paid_back")
 _OF_PAYBACK: Final = ("age", "spend", "money", "days_to_pay_back", "largest_day")
+_WIDEST: Final = 1_000.0  # bounds of which one is so many times the other say nothing of a value
 _FIELLER: Final = 1.06  # Fieller, Hartley and Pearson 1957: the variance of Fisher's z of a rank correlation
 
 
@@ -104,7 +108,8 @@ def cost_per_install(frame: DataFrame, by: By = None, *, spend: str = "spend") -
 
     Columns: *by*, installs (Int64), paid_installs (Int64, of rows with spend), spend (float64, USD, NA where there is
     none), cpi (float64, USD: spend / paid_installs), low, high (float64, USD, the 95 % interval of cpi, NA with fewer
-    than 7 days or 10 installs), blended_cpi (float64, USD: spend / installs).
+    than 7 days or 10 installs), blended_cpi (float64, USD: spend / installs). Claims: "install cost" without *by*,
+    "install cost by" with one.
 
     Raises:
         BadQuery: a column is missing, or the spend is not in US dollars.
@@ -125,6 +130,30 @@ def cost_per_install(frame: DataFrame, by: By = None, *, spend: str = "spend") -
     result["blended_cpi"] = ratio(result["spend"], result["installs"])
     result = result.drop(columns="known").sort_values("spend", ascending=False, na_position="last", ignore_index=True)
     return with_receipts_of(result, frame)
+
+
+@reads("outside_data.cost_per_install")
+def _read_cost(result: DataFrame, by: str | list[str] | None) -> Iterator[Finding]:
+    """Say what a bought install costs, or which value of *by* asks most for one."""
+    paid = result[result["cpi"].notna()].sort_values("cpi", ascending=False, kind="stable")
+    if isinstance(by, str):
+        numbers: dict[str, Any] = {}
+        if len(paid) > 2:  # the least is not named twice
+            numbers = {"least": display_values(paid[by]).iloc[-1], "least_value": float(paid["cpi"].iloc[-1])}
+        yield leader(paid, by, "cpi", kind="install cost by", unit="USD", numbers=numbers, judged="days")
+    elif by is None:
+        size, low, high, blended = result[["cpi", "low", "high", "blended_cpi"]].iloc[0].tolist()
+        is_known = not math.isnan(size)
+        yield Finding(
+            kind="install cost",
+            case="level" if is_known else "nothing",
+            size=size,
+            low=low,
+            high=high,
+            unit="USD",
+            judged="days" if is_known else None,
+            numbers={"blended": blended},
+        )
 
 
 @requires(
@@ -230,6 +259,80 @@ def _read_payback(paid: DataFrame, by: str | list[str]) -> Iterator[Finding]:
 
 
 @requires(
+    values=result_of("retention.ltv(ret, money, by=...)", "age", "ltv", "is_projected"),
+    cost=result_of("outside_data.cost_per_install(costs, by=...)", "cpi", "blended_cpi"),
+)
+def ltv_against_cpi(values: DataFrame, cost: DataFrame, by: str = "install_publisher") -> DataFrame:
+    """Return what a new player brings against what an install costs, for each value of *by* with a cost.
+
+    Example: `ltv_against_cpi(retention.ltv(ret, money, by=by), outside_data.cost_per_install(costs, by=by), by=by)`
+
+    The interval takes the value of a player and the cost of an install as independent of each other.
+
+    Args:
+        values: of `retention.ltv` by *by*, of the bought players. Its last age is the horizon.
+        cost: of `cost_per_install` by *by*.
+        by: the column that makes the groups.
+
+    Columns: *by* (category), spend, cpi (float64, USD), age (Int64, the horizon), ltv, ltv_low, ltv_high (float64, USD
+    per player by that age), ltv_to_cpi (float64, 1 is paid back), low, high (float64, its 95 % interval, NA where it is
+    wider than a factor of a thousand), days_to_pay_back (Int64, the first age at which ltv reaches cpi, NA where not by
+    the horizon), is_projected (boolean: whether that age is beyond the measured ones), pays_back (boolean: whether the
+    interval lies above or below 1, NA where it holds 1 or is unknown). Largest spend first. Claims: "payback ahead",
+    one a row.
+
+    Raises:
+        BadQuery: a column is missing, such as *by*.
+    """
+    _check_columns("values", values, [by], "ask retention.ltv by it")
+    _check_columns("cost", cost, [by], "ask cost_per_install by it")
+    priced = cost.loc[cost["cpi"] > 0, [by, "spend", "cpi", "low", "high"]].astype({by: "object"})
+    ages = values.astype({by: "object"}).merge(
+        priced.rename(columns={"low": "cpi_low", "high": "cpi_high"}), on=by, how="inner"
+    )
+    horizon = ages["age"].max()
+    result = ages[ages["age"] == horizon].rename(columns={"low": "ltv_low", "high": "ltv_high"})
+    result["ltv_to_cpi"] = ratio(result["ltv"], result["cpi"])
+    for side, worth, price in (("low", "ltv_low", "cpi_high"), ("high", "ltv_high", "cpi_low")):
+        known = result[worth].where(result[worth] > 0)
+        half = np.hypot(np.log(known / result["ltv"]), np.log(result[price] / result["cpi"]))
+        result[side] = result["ltv_to_cpi"] * np.exp(half if side == "high" else -half)
+    result[["low", "high"]] = result[["low", "high"]].where(result["high"] < _WIDEST * result["low"])
+    first = ages[ages["ltv"] >= ages["cpi"]].sort_values("age").drop_duplicates(by)
+    days = first[[by, "age", "is_projected"]].rename(columns={"age": "days_to_pay_back"})
+    result = result.drop(columns="is_projected").merge(days, on=by, how="left")
+    result["pays_back"] = (result["low"] >= 1).astype("boolean").where((result["low"] >= 1) | (result["high"] < 1))
+    columns = [by, "spend", "cpi", "age", "ltv", "ltv_low", "ltv_high", "ltv_to_cpi", "low", "high"]
+    types: dict[str, Any] = {by: "category", "age": "Int64", "days_to_pay_back": "Int64", "is_projected": "boolean"}
+    result = result[[*columns, "days_to_pay_back", "is_projected", "pays_back"]].astype(types)
+    return with_receipts_of(result.sort_values("spend", ascending=False, ignore_index=True), values, cost)
+
+
+@reads("outside_data.ltv_against_cpi", row_by_row=True)
+def _read_payback_ahead(worth: DataFrame, by: str) -> Iterator[Finding]:
+    """Say whether a player of each value of *by* brings more than an install costs by the horizon."""
+    for name, row in zip(display_values(worth[by]), worth.to_dict("records"), strict=True):
+        direction = direction_of(row["low"], row["high"], neutral=1.0)
+        yield Finding(
+            kind="payback ahead",
+            case=direction.replace(" ", "_"),
+            subject={by: name},
+            direction=direction,
+            size=row["ltv_to_cpi"],
+            low=row["low"],
+            high=row["high"],
+            unit="share",
+            judged="days" if not math.isnan(row["low"]) else None,
+            numbers={
+                "name": name,
+                "by": by,
+                "days": row["days_to_pay_back"],
+                **{key: row[key] for key in ("age", "cpi", "ltv")},
+            },
+        )
+
+
+@requires(
     money=FrameRequirements(
         metrics=("revenue", "ilrd_revenue"), every=("day",), splits=("installed_on",), columns=("timestamp",)
     )
@@ -304,7 +407,7 @@ def rank_correlation(frame: DataFrame, value: str, rank: str, by: str | None = N
     It is -1 if a higher value always means a better rank.
 
     Columns: *by*, days (Int64, with both numbers), correlation, low, high (float64, -1 to 1, a rough 95 % interval
-    from the differences between days, `over_days`; NA with fewer than 7).
+    from the differences between days, `over_days`; NA with fewer than 7). Claims: "store rank", one a row.
     """
     _check_columns("frame", frame, [value, rank], "join store ranks to installs first")
     known = frame[frame[value].notna() & frame[rank].notna()]
@@ -314,6 +417,26 @@ def rank_correlation(frame: DataFrame, value: str, rank: str, by: str | None = N
     numbers = dict.fromkeys(("correlation", "low", "high"), "float64")
     types = {"days": "Int64"} | numbers | dict.fromkeys(with_ids(known, by), "category")
     return with_receipts_of(DataFrame(rows, columns=columns).astype(types), frame)
+
+
+@reads("outside_data.rank_correlation", row_by_row=True)
+def _read_rank(follows: DataFrame, value: str, by: str | None) -> Iterator[Finding]:
+    """Say of each value of *by* whether its store rank follows the number."""
+    names = display_values(follows[by]) if by else [""] * len(follows)
+    for name, row in zip(names, follows.to_dict("records"), strict=True):
+        direction = direction_of(row["low"], row["high"])
+        yield Finding(
+            kind="store rank",
+            case=direction.replace(" ", "_"),
+            subject={by: name} if by else {},
+            direction=direction,
+            size=row["correlation"],
+            low=row["low"],
+            high=row["high"],
+            unit="number",
+            judged="days" if direction != "unknown" else None,
+            numbers={"of": name_of(value), "name": name, "days": row["days"]},
+        )
 
 
 def _check_columns(field: str, frame: DataFrame, names: Sequence[str], query: str) -> None:

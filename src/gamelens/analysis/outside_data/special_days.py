@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
 import numpy as np
@@ -9,6 +10,8 @@ import pandas as pd
 from numpy.typing import NDArray
 from pandas import DataFrame, Series
 
+from gamelens.analysis.claims.findings import Clause, Finding, reads
+from gamelens.analysis.significance import LEVEL
 from gamelens.analysis.tidy_frames import ratio, with_receipts_of
 from gamelens.analysis.tidy_frames.frame_requirements import FrameRequirements, requires
 from gamelens.errors import BadQuery
@@ -42,7 +45,7 @@ def compare_with_weekdays(
     Columns: timestamp (datetime64[us, UTC]), *by*, *occasion* (category), value, usual (float64, the median of the
     others), low, high (float64, their range; all three at the level of the days around), others (Int64), change
     (float64, 0.1 is 10 % above usual), chance (float64), is_outside (boolean), days (Int64, length of the period).
-    Occasions with fewer than `FEWEST_OTHERS` others are NA from usual on.
+    Occasions with fewer than `FEWEST_OTHERS` others are NA from usual on. Claims: "special days".
 
     Raises:
         BadQuery: a day has several rows for one value of *by*.
@@ -63,6 +66,34 @@ def compare_with_weekdays(
     result["days"] = result.pop("days")  # the last column
     result = result.sort_values("change", key=lambda change: -change.abs(), kind="stable", ignore_index=True)
     return with_receipts_of(result, frame)
+
+
+@reads("outside_data.compare_with_weekdays")
+def _read_special_days(special: DataFrame, by: str, occasion: str) -> Iterator[Finding]:
+    """Say which occasions lie outside what their weekday usually brings, and whether that is more than chance."""
+    judged = special[special["usual"].notna()]
+    outside = judged[judged["is_outside"].astype("bool")]
+    numbers = {"occasion": occasion, "judged": len(judged), "luck": float(judged["chance"].sum())}
+    if judged.empty or outside.empty:
+        yield Finding(kind="special days", case="unknown" if judged.empty else "none", unit="days", numbers=numbers)
+        return
+    counts = np.ones(1)  # the distribution of how many of them chance puts outside
+    for chance in judged["chance"]:
+        counts = np.convolve(counts, [1 - chance, chance])
+    is_more = counts[len(outside) :].sum() < LEVEL
+    rows = outside[[occasion, by, "change"]].set_axis(["name", "place", "change_of"], axis=1).to_dict("records")
+    yield Finding(
+        kind="special days",
+        case="beyond_chance" if is_more else "within_chance",
+        direction="higher" if is_more else "no clear difference",
+        size=float(len(outside)),
+        unit="days",
+        judged="usual days",
+        numbers={
+            **numbers,
+            "names": [Clause("named", {str(key): value for key, value in row.items()}) for row in rows],
+        },
+    )
 
 
 def _compared(rows: DataFrame, is_special: NDArray[np.bool_]) -> Floats:

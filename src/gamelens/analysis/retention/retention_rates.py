@@ -18,7 +18,8 @@ from gamelens.analysis.claims.findings import Finding, reads
 from gamelens.analysis.retention.cohort_triangles import CohortTriangle, cohorts_of, concat_groups
 from gamelens.analysis.retention.day_variation import chance_of_days, day_variance, effective_installs
 from gamelens.analysis.significance import LEVEL
-from gamelens.analysis.tidy_frames import dimension_columns, display_values, ratio, sum_over, with_ids, with_receipts_of
+from gamelens.analysis.tidy_frames import dimension_columns, display_values, ratio, with_ids, with_receipts_of
+from gamelens.analysis.tidy_frames.frame_columns import sum_over
 from gamelens.analysis.tidy_frames.frame_requirements import POOLED_RETENTION, RETENTION, requires
 from gamelens.errors import BadQuery
 

@@ -163,8 +163,9 @@ def declared_requirements(function: Callable[..., Any]) -> Mapping[str, FrameReq
 
 
 def public_name(function: Callable[..., Any]) -> str:
-    """Return the name of an analysis with its topic, such as `revenue.arpdau`."""
-    return f"{function.__module__.split('.')[2]}.{function.__name__}"
+    """Return the name of an analysis with its topic, such as `revenue.arpdau`, or room: `raw_events.funnel`."""
+    _, room, topic, *_ = function.__module__.split(".")
+    return f"{topic if room == 'analysis' else room}.{function.__name__}"
 
 
 def judge(

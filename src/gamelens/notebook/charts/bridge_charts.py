@@ -10,8 +10,8 @@ from plotly.graph_objects import Figure
 
 from gamelens._scales import Scale
 from gamelens.analysis.decomposition import PARTS, total_change
-from gamelens.analysis.tidy_frames import series_names
 from gamelens.analysis.tidy_frames.column_units import ColumnUnit, unit_of
+from gamelens.analysis.tidy_frames.frame_columns import series_names
 from gamelens.notebook.figures.captions import words_by
 from gamelens.notebook.figures.figure_frame import finish, number_axis
 from gamelens.notebook.figures.theme import theme

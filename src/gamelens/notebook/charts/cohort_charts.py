@@ -10,8 +10,8 @@ import plotly.graph_objects as go
 from pandas import DataFrame
 from plotly.graph_objects import Figure
 
-from gamelens.analysis.tidy_frames import series_names
 from gamelens.analysis.tidy_frames.column_units import unit_of
+from gamelens.analysis.tidy_frames.frame_columns import series_names
 from gamelens.notebook.figures.captions import words_by
 from gamelens.notebook.figures.colours import colours_of
 from gamelens.notebook.figures.figure_frame import finish, number_axis

@@ -9,8 +9,9 @@ from pandas import DataFrame
 from plotly.graph_objects import Figure
 
 from gamelens._scales import Scale
-from gamelens.analysis.tidy_frames import UNKNOWN, series_names
+from gamelens.analysis.tidy_frames import UNKNOWN
 from gamelens.analysis.tidy_frames.column_units import name_of
+from gamelens.analysis.tidy_frames.frame_columns import series_names
 from gamelens.errors import BadQuery
 from gamelens.notebook.figures.captions import date_formats, main_value, title_of, unit_in, words_per_bucket
 from gamelens.notebook.figures.colours import colours_of, is_game
@@ -18,14 +19,19 @@ from gamelens.notebook.figures.figure_frame import finish, is_cut, number_axis, 
 from gamelens.notebook.figures.theme import theme
 from gamelens.notebook.figures.traces import MOST_LINES, line_traces
 from gamelens.notebook.labels import escape, row_label, shorten
-from gamelens.notebook.receipt_text import unfinished
+from gamelens.notebook.receipt_text import sourced, unfinished
 from gamelens.receipts import Receipt
 
 MOST_BARS: Final = 20
 
 
 def draw_lines(
-    frame: DataFrame, value: str | None = None, *, by: str | Sequence[str] | None = None, title: str | None = None
+    frame: DataFrame,
+    value: str | None = None,
+    *,
+    by: str | Sequence[str] | None = None,
+    title: str | None = None,
+    source: DataFrame | None = None,
 ) -> Figure:
     """Draw *value* over time, one line for each value of *by*, unfinished buckets dotted.
 
@@ -36,10 +42,12 @@ def draw_lines(
         value: a column. None is the main number of the frame.
         by: dimensions. None means all dimensions of the frame.
         title: None is a default title.
+        source: the frame that *frame* was computed from, whose receipt is shown where pandas left none.
 
     Raises:
         BadQuery: a value of *by* has several rows in one bucket. Figures add nothing up.
     """
+    frame = sourced(frame, source)
     value = value or main_value(frame)
     unit, names = unit_in(frame, value), series_names(frame, by)
     rows = one_row_each(frame.assign(_name=names), ["timestamp", "_name"])
@@ -68,6 +76,7 @@ def draw_bars(
     by: str | Sequence[str] | None = None,
     title: str | None = None,
     is_sorted: bool = True,
+    source: DataFrame | None = None,
 ) -> Figure:
     """Draw *value* for each value of *by* as a bar, the largest on top.
 
@@ -77,10 +86,12 @@ def draw_bars(
         by: dimensions. None means all dimensions of the frame.
         title: None is a default title.
         is_sorted: False keeps the order of the frame.
+        source: as in `draw_lines`.
 
     Raises:
         BadQuery: the frame has several buckets, or several rows for one bar. Figures add nothing up.
     """
+    frame = sourced(frame, source)
     if "timestamp" in frame and frame["timestamp"].nunique() > 1:
         raise BadQuery("frame", f"{frame['timestamp'].nunique()} buckets", "must hold one: ask with every='all'")
     values = [value or main_value(frame)] if value is None or isinstance(value, str) else list(value)

@@ -12,8 +12,9 @@ from pandas import DataFrame, Series
 from plotly.graph_objects import Figure
 
 from gamelens._scales import Scale
-from gamelens.analysis.tidy_frames import label_columns, series_names, with_receipts_of
+from gamelens.analysis.tidy_frames import label_columns, with_receipts_of
 from gamelens.analysis.tidy_frames.column_units import ColumnUnit, unit_of
+from gamelens.analysis.tidy_frames.frame_columns import series_names
 from gamelens.notebook.figures.captions import words_by
 from gamelens.notebook.figures.colours import colours_of
 from gamelens.notebook.figures.figure_frame import finish, number_axis

@@ -14,8 +14,9 @@ from plotly.subplots import make_subplots
 
 from gamelens._scales import NumberKind, Scale
 from gamelens._text import counted
-from gamelens.analysis.tidy_frames import display_values, series_names
+from gamelens.analysis.tidy_frames import display_values
 from gamelens.analysis.tidy_frames.column_units import ROW_UNITS, ColumnUnit
+from gamelens.analysis.tidy_frames.frame_columns import series_names
 from gamelens.notebook.figures.alt_text import short_list
 from gamelens.notebook.figures.captions import date_formats, main_value, title_of, unit_in, words_per_bucket
 from gamelens.notebook.figures.colours import colours_of, game_colours

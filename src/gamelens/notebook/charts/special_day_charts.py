@@ -9,7 +9,7 @@ from pandas import DataFrame
 from plotly.graph_objects import Figure
 
 from gamelens._scales import format_number
-from gamelens.analysis.tidy_frames import series_names
+from gamelens.analysis.tidy_frames.frame_columns import series_names
 from gamelens.notebook.figures.figure_frame import finish
 from gamelens.notebook.figures.theme import theme
 from gamelens.notebook.labels import day, escape, row_label

@@ -110,15 +110,30 @@ def _tags(cell: Any) -> list[str]:
 def _figure_outputs(document: Any) -> list[Any]:
     """Remove what a page does not show, and return the outputs with figures, in order.
 
-    Removed are code cells without outputs, and outputs that only a kernel can show.
+    Removed are code cells without outputs, sections in which no code shows anything, such as that on the alarms of a
+    calm day, and outputs that only a kernel can show.
     """
     document.metadata.pop("widgets", None)
     for cell in document.cells:
         if "outputs" in cell:
             cell.outputs = [part for output in cell.outputs for part in _visible_outputs(output)]
-    document.cells = [cell for cell in document.cells if cell.get("outputs") or cell.cell_type == "markdown"]
+    document.cells = [
+        cell for cell in _without_silent_sections(document.cells) if cell.get("outputs") or cell.cell_type == "markdown"
+    ]
     outputs = (output for cell in document.cells for output in cell.get("outputs", []))
     return [output for output in outputs if FIGURE in output.get("data", {})]
+
+
+def _without_silent_sections(cells: Sequence[Any]) -> list[Any]:
+    """Return *cells* without the sections, but for the first, that have code and no output."""
+    sections: list[list[Any]] = []
+    for cell in cells:
+        if _is_heading(cell) or not sections:
+            sections.append([])
+        sections[-1].append(cell)
+    outputs = ([cell.outputs for cell in section if "outputs" in cell and not _tags(cell)] for section in sections[1:])
+    shown = [section for section, own in zip(sections[1:], outputs, strict=True) if any(own) or not own]
+    return [cell for section in [*sections[:1], *shown] for cell in section]
 
 
 def _visible_outputs(output: Any) -> list[Any]:
