@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import pytest
+from pandas import DataFrame
 
 from gamelens.local.demo import notebooks_folder
 from gamelens.notebook.reports.report import write_report
+from gamelens.notebook.tables.frame_table import FrameTable
 from support.notebook_files import notebook_of, write_notebook
 from support.watched_page import is_file, problems_of
 
@@ -26,9 +28,6 @@ frame = pd.DataFrame({{"game": [name, None], "installs": [7, 5]}})
 frame""",
     "say('Best is {game}, with {installs:count}.', game=name, installs=7)",
     "charts.draw_bars(frame, 'installs', by='game', title=name)",
-    """import gamelens.notebook.accessor
-money = pd.DataFrame({"network": ["Any", "Other"], "revenue": [100.12, 9.65], "installs": [70_000, 50_000]})
-money.lens.table(bars=["revenue", "installs"])""",
     """arm = {"measure": "D1 retention", "ab_id": "starter_price", "ab_variant_id": "half_price"}
 numbers = ["value", "control_value", "difference", "low", "high", "p_adjusted"]
 pd.DataFrame([arm | dict.fromkeys(numbers, -0.123)])""",
@@ -120,14 +119,15 @@ def test_a_table_of_ten_columns_fits_the_window(shown: tuple[Page, list[str]], w
 
 
 @pytest.mark.parametrize(("width", "are_shown"), [(390, False), (1280, True)])
-def test_bars_of_a_table_stand_beside_their_numbers(shown: tuple[Page, list[str]], width: int, are_shown: bool) -> None:
+def test_bars_of_a_table_stand_beside_their_numbers(browser: Browser, width: int, are_shown: bool) -> None:
     """A bar is on the line of its number, and a phone shows the number alone."""
-    page, _ = shown
-    page.set_viewport_size({"width": width, "height": 900})
-    table = page.locator(".gamelens-table", has_text="$100.12")
-    table.locator("td svg").first.wait_for(state="visible" if are_shown else "hidden", timeout=5000)
-    heights = table.locator("tbody tr").evaluate_all("rows => rows.map(row => row.getBoundingClientRect().height)")
+    money = DataFrame({"network": ["Any", "Other"], "revenue": [100.12, 9.65], "installs": [70_000, 50_000]})
+    page = browser.new_page(viewport={"width": width, "height": 900})
+    page.set_content(FrameTable(money, bars=["revenue", "installs"]).html())
+    assert page.locator("td svg").first.is_visible() == are_shown
+    heights = page.locator("tbody tr").evaluate_all("rows => rows.map(row => row.getBoundingClientRect().height)")
     assert max(heights) < 36
+    page.close()
 
 
 @pytest.mark.parametrize(("width", "height", "parts"), [(1280, 800, ".answer li"), (390, 844, ".answer table")])

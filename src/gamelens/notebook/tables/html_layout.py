@@ -44,8 +44,8 @@ STYLE: Final = f"""<style>
 {_TABLE} .gt_footnote_marks {{ font-size: .75em; vertical-align: .4em }}
 {_TABLE} tfoot td > span:not(.gt_footnote_marks) {{
   position: sticky; left: .75em; display: inline-block; max-width: calc(100cqw - 1.5em); vertical-align: top }}
-{_TABLE} td > svg {{ display: inline-block; margin-right: .8em }}
-@container (max-width: 480px) {{ {_TABLE} td > svg {{ display: none }} }}
+{_TABLE} td svg {{ display: inline-block; margin-right: .8em }}
+@container (max-width: 480px) {{ {_TABLE} td svg {{ display: none }} }}
 </style>"""
 _CELL: Final = "padding:4px 12px;font:14px sans-serif;vertical-align:baseline"
 _HEADING: Final = "padding:4px 12px;font:bold 14px sans-serif;border-bottom:1px solid #888;vertical-align:bottom"
