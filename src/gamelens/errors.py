@@ -175,7 +175,7 @@ class NotRecorded(Refused):
 
 
 class NotYetAvailable(Refused):
-    """The requested interval is not, or not all, available.
+    """The requested interval is unavailable, or available only in part.
 
     *tried* is the value of `when_unavailable`, and *asked* may be an ISO 8601 text.
     """
@@ -244,7 +244,7 @@ class RateLimited(Retryable):
 
 
 class ServiceError(Retryable):
-    """The service sent an answer that is against its contract, with the HTTP *status*."""
+    """The service sent an answer that violates its contract, with the HTTP *status*."""
 
     def __init__(self, status: int, message: str) -> None:
         self.status = status

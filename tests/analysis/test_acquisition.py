@@ -393,7 +393,7 @@ def test_the_file_of_costs_is_read_as_a_join_reads_it(earned: DataFrame, tmp_pat
 
 def test_amounts_that_are_text_are_refused() -> None:
     frame = DataFrame({"timestamp": pd.to_datetime(["2026-11-01"], utc=True), "Spend": ["twelve"]})
-    with pytest.raises(BadQuery, match=r"Spend.* is not a column of numbers, but has 'twelve'"):
+    with pytest.raises(BadQuery, match=r"Spend.* is not a column of numbers: it holds 'twelve'"):
         outside_data.in_dollars(frame, "Spend")
 
 
@@ -401,7 +401,7 @@ def test_names_that_differ_in_nothing_but_case_cannot_be_folded(earned: DataFram
     """Both spellings are named."""
     doubled = pd.concat([earned, earned.assign(**{PUBLISHER: "META"})], ignore_index=True)
     doubled.attrs = earned.attrs
-    with pytest.raises(BadQuery, match=r"'META' and 'Meta', which differ in nothing but case"):
+    with pytest.raises(BadQuery, match=r"'META' and 'Meta', which differ only in case"):
         outside_data.roas(
             costs([("2026-11-01", "meta", "$1")]), doubled, on={"timestamp": "Day", PUBLISHER: "Network"}, amount="Cost"
         )

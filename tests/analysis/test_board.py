@@ -220,7 +220,7 @@ def test_a_day_that_may_still_move_must_have_lost_twice_as_much(
     board = board_of([with_receipt(players, ["user_unique", "session_unique"], as_of=as_of)], most_q=0.05)
     row = row_of(board[board["game_id"] == "1"], "user_unique")
     assert row["severity"] == severity
-    assert row["sentence"].endswith("the day may still move.") == (severity == "info")
+    assert row["sentence"].endswith("the day's numbers may still change.") == (severity == "info")
 
 
 def test_a_day_in_a_gap_is_not_judged(players: DataFrame) -> None:

@@ -129,7 +129,7 @@ def test_too_few_days_are_compared_without_an_interval() -> None:
     (claim,) = claims.of(changed).itertuples()
     assert claim.direction == "unknown"
     assert claim.text == (
-        "US: Purchase revenue went from $30.00 to $36.00; these days cannot tell whether that is a change."
+        "US: Purchase revenue went from $30.00 to $36.00; it cannot be told from these days whether that is a change."
     )
 
 
@@ -146,5 +146,5 @@ def test_what_cannot_be_compared_is_refused() -> None:
     bare.attrs = {}
     with pytest.raises(BadQuery, match="has no receipt"):
         change(bare)
-    with pytest.raises(BadQuery, match="no metric of the catalog"):
+    with pytest.raises(BadQuery, match="not a metric of the catalog"):
         change(asked(sold({"US": [1.0] * 14}), "gems"))

@@ -22,10 +22,10 @@ def test_definitions_of_retention_are_as_far_apart_as_counted() -> None:
     first, second = said(as_made_by("retention.definitions", shown))
     assert first.size == pytest.approx(0.2)
     assert first.text == (
-        "Retention of day 1 is 25.0% by one definition (rolling 24 h) and 45.0% by another (that day or later), of the "
-        "same events."
+        "Retention of day 1 is 25.0% by one definition (rolling 24 h) and 45.0% by another (that day or later), for "
+        "the same events."
     )
-    assert second.text == "No definition has a player who has reached day 7."
+    assert second.text == "By no definition has a player reached day 7 yet."
 
 
 def test_the_terms_of_a_gap_sum_to_it() -> None:
@@ -46,4 +46,4 @@ def test_the_terms_of_a_gap_sum_to_it() -> None:
         "from 1 player (first only)."
     )
     assert second.text == "Retention of day 7 is the same by UTC and rolling."
-    assert third.text == "Nobody has reached day 30."
+    assert third.text == "No player has reached day 30 yet."

@@ -122,7 +122,7 @@ def test_gz_is_compressed(tmp_path: Path) -> None:
 
 def test_a_missing_folder_is_refused(tmp_path: Path) -> None:
     """A missing folder raises `BadQuery` that names the folder to create."""
-    with pytest.raises(BadQuery, match=r"make .*nowhere first"):
+    with pytest.raises(BadQuery, match=r"create .*nowhere first"):
         gl.export_csv(pd.DataFrame({"a": [1]}), tmp_path / "nowhere" / "x.csv")
 
 

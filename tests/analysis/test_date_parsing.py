@@ -192,7 +192,7 @@ def test_years_of_two_digits_are_recognised_and_said(texts: list[str], days: lis
 
 def test_a_year_that_may_be_first_or_last_is_refused_and_settled() -> None:
     """25/11/26 is the 25th of November 2026 or the 26th of November 2025."""
-    with pytest.raises(BadQuery, match="year of two digits, first or last"):
+    with pytest.raises(BadQuery, match="two-digit year, first or last"):
         read_moments(pd.Series(["25/11/26"]), field="day")
     settled = read_moments(pd.Series(["25/11/26"]), field="day", day_first=True)
     assert settled.at.dt.strftime("%Y-%m-%d").tolist() == ["2026-11-25"]

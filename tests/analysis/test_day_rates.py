@@ -82,7 +82,7 @@ def test_the_network_that_fills_most_is_named_with_its_multiple() -> None:
     assert (claim.subject, claim.direction, claim.unit) == ("Unity Ads", "higher", "ratio")
     assert 1 < claim.low < 2 < claim.high < 2.4
     assert "clearly more than Google AdMob" in claim.text
-    assert "least is Meta" in claim.text
+    assert "lowest is Meta" in claim.text
 
 
 def test_networks_that_fill_alike_carry_no_order() -> None:
@@ -186,7 +186,7 @@ def test_clicks_are_those_of_shown_ads() -> None:
     """Two of a hundred shown ads are clicked, and the interval holds that share."""
     (claim,) = said(ads.fill_rates(breaks({"banner": 0.1})))
     assert claim.low < 0.02 < claim.high
-    assert claim.text.startswith("50,427 ads were shown and 2.0")
+    assert claim.text.startswith("50,427 ads were shown, and 2.0")
 
 
 def test_ads_and_money_per_player_have_the_intervals_of_days() -> None:
@@ -258,7 +258,7 @@ def test_the_share_of_ads_is_counted() -> None:
     assert "smallest in Tile, 50.0%" in most.text
     assert math.isnan(whole.low)
     assert [claim.text for claim in said(revenue.revenue_by_source(frame[:0]))] == [
-        "There was no income in this period."
+        "There was no revenue in this period."
     ]
 
 

@@ -72,7 +72,7 @@ def test_the_first_countries_have_a_share() -> None:
     """The ten largest of eleven countries bring 100 of 101 dollars."""
     *_, claim = said(earned(**{f"C{place}": 10.0 for place in range(10)}, ZZ=1.0))
     assert claim.size == pytest.approx(100 / 101)
-    assert claim.text == "The 10 countries that earn most bring 99.0% of it."
+    assert claim.text == "The top 10 countries bring 99.0% of it."
     assert [it.kind for it in said(earned(US=6.0, BR=3.0))] == ["ad revenue", "ad revenue by"]
 
 
@@ -94,7 +94,7 @@ def test_what_was_credited_makes_no_share_larger() -> None:
     assert by_network["revenue_share"].tolist() == pytest.approx([6 / 11, 5 / 11, -1 / 11])
     total, largest = said(by_network)
     assert total.credited == pytest.approx(0.1)
-    assert total.text == "Ads earned $1.00, after credits of $0.10, which shares leave out."
+    assert total.text == "Ads earned $1.00, after credits of $0.10, which the shares leave out."
     assert largest.size == pytest.approx(6 / 11)
     held = ads.concentration(frame, by="network")
     assert held["hhi"].iloc[0] == pytest.approx((6 / 11) ** 2 + (5 / 11) ** 2)
@@ -111,7 +111,7 @@ def test_more_credited_than_earned_is_said_with_and_without_a_split() -> None:
         ilrd_revenue_event_count=[1000] * 2,
         ilrd_revenue=[0.5, -0.9],
     )
-    text = "More was credited than ads earned: -$0.40 in sum."
+    text = "Credits exceeded what ads earned: -$0.40 in total."
     assert said(ads.earnings(frame))[0].text == text
     assert said(ads.earnings(frame, by="network"))[0].text == text
 

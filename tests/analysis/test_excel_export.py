@@ -143,7 +143,7 @@ def test_a_name_that_no_sheet_may_have_is_refused(tmp_path: Path, name: str) -> 
 def test_names_that_differ_in_capitals_are_refused(tmp_path: Path) -> None:
     """Excel takes "Ads" and "ads" for one sheet."""
     frame = pd.DataFrame({"a": [1]})
-    with pytest.raises(BadQuery, match="is taken"):
+    with pytest.raises(BadQuery, match="is already taken"):
         gl.export_excel({"Ads": frame, "ads": frame}, tmp_path / "x.xlsx")
 
 

@@ -30,7 +30,7 @@ def test_payers_are_counted() -> None:
     conversions = tidy_frame(players=[60, 40], successes=[2, 1])
     money = tidy_frame(players=[60, 40], money=[10.0, 5.0])
     (claim,) = said(experiments.payers(conversions, money))
-    assert (claim.size, claim.text) == (0.03, "3 of 100 players have paid, $15.00 in all: revenue rests on them.")
+    assert (claim.size, claim.text) == (0.03, "3 of 100 players have paid, $15.00 in total: revenue rests on them.")
     cases = {
         "none": (conversions.assign(successes=0), money.assign(money=0.0)),
         "nobody": (conversions[:0], money[:0]),
@@ -56,7 +56,7 @@ def test_the_best_arm_is_claimed_from_a_sure_chance_on(chance: float, measures: 
     )
     claim, *_ = said(as_made_by("experiments.probability_best", chances, arm="ab_variant_id"))
     assert (claim.subject, claim.direction) == ("gate, new", direction)
-    assert "gives up 0.1% of the players on average" in claim.text
+    assert "costs 0.1% of the players on average" in claim.text
     assert said(as_made_by("experiments.probability_best", chances[:0], arm="ab_variant_id")) == []
 
 
@@ -74,11 +74,11 @@ def test_the_reach_of_an_experiment_is_its_smallest_change() -> None:
     )
     (claim,) = said(as_made_by("experiments.detectable_effects", reach))
     assert claim.size == 0.12
-    assert "changes of 12.0% or more of the control's value; a quarter would show 6.0%" in claim.text
+    assert "changes of 12.0% or more of the control's value; a quarter would detect 6.0%" in claim.text
     assert claim.text.endswith("A change of 5.0% takes more than 365 install days.")
     blind = reach.assign(minimal_lift=float("nan"), days_needed=pd.array([pd.NA], dtype="Int64"))
     (claim,) = said(as_made_by("experiments.detectable_effects", blind))
-    assert "too few to show any change" in claim.text
+    assert "too few to detect any change" in claim.text
 
 
 def test_the_newest_builds_are_those_that_began_last() -> None:

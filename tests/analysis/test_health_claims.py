@@ -64,7 +64,7 @@ def test_a_silent_game_is_named() -> None:
     worst = said(board)[0]
     assert (worst.case, worst.subject, worst.direction, worst.size) == ("silent", "Game 2", "lower", -1.0)
     assert worst.low == -1 < worst.high < -0.95
-    assert worst.text.startswith(f"Game 2: silent on {LAST}, nothing came (usually about 1,")
+    assert worst.text.startswith(f"Game 2: silent on {LAST}, no data arrived (usually about 1,")
 
 
 def test_a_game_that_is_silent_in_a_young_series_has_an_interval() -> None:
@@ -138,9 +138,9 @@ def test_the_days_of_an_incident_are_one() -> None:
     assert flags["is_open"].tolist() == [True] + [False] * (len(flags) - 1)
     (claim,) = said(flags)
     assert (claim.case, claim.size, claim.still_open) == ("some_open", 2.0, 1)
-    assert claim.text == f"2 incidents in all this time, 1 still open; the newest began on {LAST}."
+    assert claim.text == f"2 incidents in the whole period, 1 still open; the newest began on {LAST}."
     over = health.flagged(both[: DAYS - 1])
-    assert said(over)[0].text.startswith("1 incident in all this time, none still open; ")
+    assert said(over)[0].text.startswith("1 incident in the whole period, none still open; ")
     assert said(health.flagged(scores(1.0)))[0].text == "No day stood out."
 
 
@@ -148,7 +148,7 @@ def test_history_is_counted() -> None:
     """Two games with one series each."""
     (claim,) = said(scores(1.0, 1.0))
     assert (claim.size, claim.games, claim.days) == (2.0, 2, DAYS)
-    assert claim.text == f"2 games, 2 series, {DAYS} days of history; judged is {LAST}."
+    assert claim.text == f"2 games, 2 series, {DAYS} days of history; the judged day is {LAST}."
     assert said(EMPTY)[0].case == "nothing"
 
 

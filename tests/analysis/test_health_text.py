@@ -40,14 +40,17 @@ def test_json_holds_days_and_nulls() -> None:
         ({"value": 80.0, "expected": 500.0, "low": 60.0, "high": 940.0}, ": 60 to 940 is usual."),
         (
             {"value": 80.0, "expected": 500.0, "low": 90.0, "high": 910.0},
-            ": of so many numbers, chance brings one that",
+            ": among so many numbers, one this far off",
         ),
         ({"value": 0.5, "expected": 0.1, "kind": "share", "whole": 8.0}, ": too few to tell."),
         ({"value": 80.0, "expected": 500.0, "severity": "critical"}, "(80 instead of about 500; -94% to -74%)."),
         ({"value": 501.0, "expected": 500.0}, "(501 instead of about 500; -10% to +10%)."),
         ({"value": 0.0, "expected": 0.0, "change": float("nan")}, "as usual on 20 Nov 2026 (0 instead of about 0)."),
         ({"value": 501.0, "expected": 500.0, "note": "release 2"}, "; -10% to +10%); release 2."),
-        ({"value": 501.0, "expected": 500.0, "is_settled": False}, "; -10% to +10%); the day may still move."),
+        (
+            {"value": 501.0, "expected": 500.0, "is_settled": False},
+            "; -10% to +10%); the day's numbers may still change.",
+        ),
         (
             {"value": 501.0, "expected": 500.0, "is_settled": False, "is_restated": True, "note": "sale"},
             "; -10% to +10%); the service has restated this day; sale.",

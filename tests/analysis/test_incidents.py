@@ -169,7 +169,7 @@ def test_the_days_after_an_exempt_campaign_are_judged_by_those_before_it() -> No
         ("[[acept]]", "acept"),
         ("[[accept]]\ngame = 'T'", "accept.metric is missing"),
         (ACCEPTED.replace("2026-10-10", "'10 October'"), "accept.since = '10 October' must be a day"),
-        (ACCEPTED.replace('"Ana Lima"', '""'), "accept.by = '' must be a text"),
+        (ACCEPTED.replace('"Ana Lima"', '""'), "accept.by = '' must be a non-empty text"),
         (ACCEPTED + "level = 3", "accept.level = 3 is not a key"),
         ("[[annotation]]\nkind='sale'\nname='n'\nfrom=2026-10-01\nto=2026-10-02", "annotation.kind = 'sale'"),
         ("[[annotation]]\nkind='other'\nname='n'\nfrom=2026-10-03\nto=2026-10-02", "must not be before from"),

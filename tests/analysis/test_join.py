@@ -387,7 +387,9 @@ def test_weeks_meet_weeks_and_a_cut_one_is_said(by_week: DataFrame, file: WriteF
     """Weeks match as ISO weeks or Mondays, with a warning for a week counted in part."""
     frame, report = gl.join(by_week, file(f"week,n\n{weeks}\n"), on={"timestamp": "week"})
     assert frame["n"].tolist() == [5, 6]
-    assert report.warnings == ("the frame counts only part of the week of 2026-11-02, the outside may count all of it",)
+    assert report.warnings == (
+        "the frame counts only part of the week of 2026-11-02, the outside table may count all of it",
+    )
 
 
 @pytest.mark.parametrize(
@@ -415,9 +417,9 @@ def test_midnight_elsewhere_is_no_day_of_the_frame(revenue: DataFrame, file: Wri
 
 
 def test_one_bucket_over_all_meets_no_days(file: WriteFile) -> None:
-    """A frame of one bucket over all cannot be joined by day."""
+    """A frame of one bucket for the whole time cannot be joined by day."""
     frame = with_query(tidy_frame("new_users", timestamp=["2026-11-01"], new_users=[1]), every="all")
-    with pytest.raises(BadQuery, match="one bucket over all"):
+    with pytest.raises(BadQuery, match="one bucket for the whole time"):
         gl.join(frame, file("day,n\n2026-11-01,1\n"), on={"timestamp": "day"})
 
 

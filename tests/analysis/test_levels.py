@@ -76,7 +76,7 @@ def test_calm_levels_say_what_was_judged() -> None:
     levels = health.levels(daily)
     headline = said(health.headline(health.board(health.score_days(daily)), levels))[0]
     assert headline.text.startswith("Nothing stands out")
-    assert headline.text.endswith(" No level moved clearly against 8 weeks before.")
+    assert headline.text.endswith(" No level moved clearly compared with the 8 weeks before.")
     (claim,) = said(levels)
     assert (claim.case, claim.direction, claim.weeks) == ("no_clear_difference", "no clear difference", 8)
     assert claim.low < 0 < claim.high

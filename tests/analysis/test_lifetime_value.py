@@ -364,7 +364,7 @@ def test_a_clearly_dearer_game_is_claimed_to_be_so() -> None:
     assert (claim.low, claim.high) == pytest.approx((1 - 0.61**0.5, 1 + 0.61**0.5))
     assert claim.text == (
         "A new player of Tile brings in $3.00 ($2.40 to $3.60) by day 90; 50.0% of it is measured, up to day 0. "
-        "That is more than one of Farm, $2.00."
+        "That is more than a new player of Farm, $2.00."
     )
 
 
@@ -372,7 +372,7 @@ def test_a_game_that_may_not_be_dearer_is_not_claimed_to_be() -> None:
     """The interval of the difference holds 0: the words say that it is not clear."""
     (claim,) = said(value_rows(Farm=(2.0, 1.0, 3.0), Tile=(2.5, 2.0, 3.0)))
     assert claim.direction == "no clear difference"
-    assert "not clearly more than one of Farm" in claim.text
+    assert "not clearly more than a new player of Farm" in claim.text
 
 
 @pytest.mark.parametrize("worth", [{}, {"Tile": (3.0, 2.4, 3.6)}, {"Tile": (1.0, np.nan, np.nan), "Farm": (0.5, 0, 1)}])

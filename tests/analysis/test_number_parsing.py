@@ -83,7 +83,7 @@ def test_empty_cells_are_missing() -> None:
 @pytest.mark.parametrize("text", ["1,234", "$1,234", "1.234", "1.234 €", "12,345"])
 def test_three_digits_behind_the_only_mark_are_refused(text: str) -> None:
     """Three digits after the only mark may be thousands or decimals, so they are refused."""
-    with pytest.raises(BadQuery, match="say decimal="):
+    with pytest.raises(BadQuery, match="pass decimal="):
         read(text)
 
 

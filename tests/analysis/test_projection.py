@@ -81,7 +81,7 @@ def test_a_curve_is_refused_ages_it_would_only_connect(casual: DataFrame) -> Non
 @pytest.mark.parametrize(
     ("cut", "rule"),
     [
-        (lambda frame: frame[frame["age"] <= 2], "needs 3 ages that install days have reached, and there are 2"),
+        (lambda frame: frame[frame["age"] <= 2], "needs 3 ages reached by install days, and there are 2"),
         (lambda frame: frame.assign(retention=np.nan, returned=pd.NA), "and there are 0"),
         (lambda frame: frame.assign(retention=0.0, returned=0), "takes players who came back"),
         (lambda frame: frame.assign(retention=1.0, returned=frame["installs"]), "and players who did not"),
@@ -108,7 +108,7 @@ def test_a_verdict_on_several_groups_says_how_often_which(two_games: DataFrame) 
     """The verdict on several groups counts how often each curve is chosen."""
     verdict = said(retention.compare_curves(two_games, "game"))[0].text
     assert "3 groups" in verdict
-    assert "2 take the BG/BB curve" in verdict
+    assert "2 use the BG/BB curve" in verdict
     assert "1 take the shifted beta-geometric curve" in verdict
 
 

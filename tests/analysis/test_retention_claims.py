@@ -38,7 +38,7 @@ def test_the_game_that_won_most_players_is_counted(cohorts: DataFrame) -> None:
     """Tile has 30 of 35 players of two install days."""
     (claim,) = said(retention.cohort_sizes(cohorts, by="game"))
     assert (claim.subject, claim.size) == ("Tile", 30.0)
-    assert claim.text == "35 players installed on 2 days; Tile won the most, 30."
+    assert claim.text == "35 players installed on 2 days; Tile gained the most, 30."
     assert said(retention.cohort_sizes(cohorts))[0].text == "35 players installed on 2 days."
     assert said(retention.cohort_sizes(cohorts[cohorts["game"] == "Tile"], "game"))[0].case == "alone"
     assert said(retention.cohort_sizes(cohorts[:0], by="game"))[0].case == "nobody"
@@ -52,7 +52,7 @@ def test_days_that_differ_are_told_from_days_that_do_not() -> None:
     assert 0.1 < claim.size < 0.2
     (same,) = said(retention.day_range(retention_of(1.0)))
     assert same.direction == "no clear difference"
-    assert "are not seen to differ" in same.text
+    assert "show no difference beyond chance" in same.text
 
 
 def test_the_range_says_how_many_days_have_come_that_far() -> None:
@@ -80,7 +80,7 @@ def test_a_level_has_its_interval_and_no_direction() -> None:
     (claim,) = said(curve[curve["age"] == 7])
     assert (claim.kind, claim.age, claim.direction) == ("retention level", 7, "unknown")
     assert claim.low < 0.2 < claim.high
-    assert claim.text == f"On day 7, {claim.size:.1%} ({claim.low:.1%} to {claim.high:.1%}) are back."
+    assert claim.text == f"On day 7, {claim.size:.1%} ({claim.low:.1%} to {claim.high:.1%}) of new players are back."
     named = said(retention.average_curve(retention_of(1.0), "game"))[0]
     assert named.subject == "Tile"
     assert named.text.startswith("On day 1, Tile keeps ")
@@ -93,7 +93,7 @@ def test_a_level_of_several_games_names_its_base() -> None:
     two = pd.concat([frame, frame.assign(game="Farm")], ignore_index=True).astype({"game": "category"})
     pooled = retention.average_curve(two)
     assert pooled["segments"].tolist() == [2, 2]
-    assert said(pooled)[0].text.endswith(" are back, pooled over 2 segments by installs.")
+    assert said(pooled)[0].text.endswith(" of new players are back, pooled over 2 segments by installs.")
     assert "pooled" not in said(retention.average_curve(two, "game"))[0].text
 
 
@@ -120,7 +120,7 @@ def test_one_game_or_none_is_compared_with_nothing() -> None:
     assert said(unknown)[0].case == "not_known"
     all_games = as_made_by("retention.project_retention", alone.drop(columns="game"), by=None)
     assert (
-        said(all_games)[0].text == "On day 90, 5.0% (4.0% to 6.0%) of the new players are projected to still be there."
+        said(all_games)[0].text == "On day 90, 5.0% (4.0% to 6.0%) of the new players are projected to still be active."
     )
 
 

@@ -113,17 +113,17 @@ def test_of_many_claims_the_clear_ones_are_said() -> None:
     same = [price(name, "no clear difference") for name in "BCDE"]
     assert spoken([price("A", "lower"), *same]) == [
         "A pays 40% less for the same impressions (n/a to n/a), -$1.00 of the change.",
-        "4 other prices are not seen to have changed, like for like, beyond what days differ by.",
+        "4 other prices show no change beyond day-to-day variation, like for like.",
     ]
-    assert spoken(same) == ["No price is seen to have changed, like for like, beyond what days differ by."]
+    assert spoken(same) == ["No price shows a change beyond day-to-day variation, like for like."]
     assert spoken([price(name, "unknown") for name in "BCDE"]) == [words()["price"]["none_known"]]
     assert len(spoken(same[:2])) == 2
 
 
 @pytest.mark.parametrize("template", ["{size", "size}", "[a", "a]", "{size:}", "[[a]", "{a b}", "{a|b}"])
 def test_a_template_without_its_partners_is_refused(template: str) -> None:
-    """A brace or bracket without its partner raises `BadQuery`."""
-    with pytest.raises(BadQuery, match="without its partner"):
+    """A brace or bracket an unmatched brace raises `BadQuery`."""
+    with pytest.raises(BadQuery, match="an unmatched brace"):
         parsed(template)
 
 
@@ -166,13 +166,13 @@ def test_words_of_ones_own_are_laid_over_ours(own_words: Any) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("[prices]\nlower = 'x'", "is no kind of claim"),
+        ("[prices]\nlower = 'x'", "is not a kind of claim"),
         ("price = 3", "must be a table"),
-        ("[price]\nfell = 'x'", "no case of price"),
+        ("[price]\nfell = 'x'", "not a case of price"),
         ("[price]\nlower = 3", "must be text"),
-        ("[price]\nlower = '{nam}'", "no field of price, lower"),
+        ("[price]\nlower = '{nam}'", "not a field of price, lower"),
         ("[price]\nlower = '{name:big}'", "unknown form, big"),
-        ("[price]\nlower = '{name'", "without its partner"),
+        ("[price]\nlower = '{name'", "an unmatched brace"),
         ("[price", "cannot be read as TOML"),
     ],
 )
@@ -223,13 +223,13 @@ def test_a_claim_has_the_numbers_of_its_sentence(parts: pd.DataFrame) -> None:
 
 def test_what_is_no_whole_result_has_no_claims(parts: pd.DataFrame) -> None:
     """A frame of no analysis, one with rows or columns taken out, and claims themselves are refused."""
-    with pytest.raises(BadQuery, match="no result of an analysis"):
+    with pytest.raises(BadQuery, match="not the result of an analysis"):
         claims.of(revenue_of(1.0, "2026-11-01"))
     with pytest.raises(BadQuery, match="1 of 2 rows"):
         claims.of(parts[:1])
-    with pytest.raises(BadQuery, match=r"price.*were taken from the result of decomposition\.decompose"):
+    with pytest.raises(BadQuery, match=r"price.*are missing from the result of decomposition\.decompose"):
         claims.of(parts.drop(columns="price"))
-    with pytest.raises(BadQuery, match="no result of an analysis"):
+    with pytest.raises(BadQuery, match="not the result of an analysis"):
         claims.of(claims.of(parts))
     with pytest.raises(BadQuery, match=r"decomposition\.total_change.* is a result without claims"):
         findings_of(decomposition.total_change(parts))

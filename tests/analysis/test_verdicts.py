@@ -66,7 +66,7 @@ def test_a_difference_without_an_interval_is_unknown() -> None:
 def test_a_comparison_between_days_says_what_else_it_holds() -> None:
     """Arms of different install days are named as such."""
     claims = said(experiments.compare(ramp(), since="2026-11-11"))
-    assert "different install days" in claims[0].text
+    assert "Their install days differ" in claims[0].text
 
 
 def test_advice_decides_only_on_the_interval_for_every_look() -> None:
@@ -88,7 +88,7 @@ def test_advice_stops_where_a_test_takes_longer_than_a_quarter() -> None:
 def test_advice_says_how_many_days_are_left() -> None:
     """A change of 20 % takes 39 days, of which ten are over; after these more players hardly decide it."""
     assert "takes 39 install days at this pace: go on for 29 more" in advice(daily(10, 10), lift=0.2).text
-    assert "hardly decide" in advice(daily(10, 10, days=40), lift=0.2).text
+    assert "unlikely to decide" in advice(daily(10, 10, days=40), lift=0.2).text
 
 
 def test_a_test_that_has_ended_is_not_told_to_go_on() -> None:

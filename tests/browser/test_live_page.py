@@ -232,7 +232,7 @@ def test_the_commands_for_a_first_event_run_as_printed(watched: LivePage, tmp_pa
 def test_dropped_events_are_counted(watched: LivePage) -> None:
     """Events that arrive faster than they can be shown are counted (Wire 5.2, Live feed)."""
     watched.open().submit(*[event()] * 1500)
-    watched.sees("500 events came faster", within="#filters")
+    watched.sees("500 events came too fast", within="#filters")
 
 
 def test_faults_in_force_are_mentioned(watched: LivePage) -> None:

@@ -97,7 +97,7 @@ def test_it_asks_before_it_removes(home: Path, typed: str, code: int, is_left: b
     """A no is an answer; without one, as in a script that forgot --yes, it has failed."""
     result = clean(typed=typed)
     assert (result.exit_code, (home / "cache" / "answers-2").exists()) == (code, is_left)
-    assert ("removed nothing" in result.stdout) == (typed == "n\n")
+    assert ("nothing was removed" in result.stdout) == (typed == "n\n")
 
 
 def test_other_files_of_a_state_directory_stay(home: Path) -> None:
@@ -114,7 +114,7 @@ def test_a_state_that_may_be_of_a_person_stays(home: Path) -> None:
     write_record(store, LakeRecord(taken=2))
     assert found(home, "--yes")["demo"]["stays"] == "has events that you imported"
     (home / "demo" / "played.json").unlink()
-    assert found(home, "--yes")["demo"]["stays"] == "has no finished demo: it may be yours"
+    assert found(home, "--yes")["demo"]["stays"] == "has no finished demo and may be yours"
     assert store.exists()
 
 

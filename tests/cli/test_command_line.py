@@ -71,7 +71,7 @@ def test_simulate_plays_to_one_place(where: list[str]) -> None:
 def test_a_mode_is_a_way_to_send(mode: str) -> None:
     """--mode needs --ready: with --into no events are sent, so the exit code is 2."""
     result = run_here("simulate", "--scenario", "small", "--into", "state", "--mode", mode)
-    assert (result.returncode, f"send with --ready for --mode {mode}" in result.stderr) == (2, True)
+    assert (result.returncode, f"--mode {mode} needs --ready" in result.stderr) == (2, True)
 
 
 @pytest.mark.parametrize(

@@ -83,7 +83,7 @@ def test_without_a_key_no_sandbox_is_started(run_command: RunCommand, tmp_path: 
     """Without a key `doctor` names the local sandbox, but does not start it."""
     result = run_command("doctor", **NOBODY)
     assert result.exit_code == 0
-    assert "would use the local sandbox, which does not run" in result.stdout
+    assert "would use the local sandbox, which is not running" in result.stdout
     assert not (tmp_path / "demo").exists()
 
 
@@ -92,7 +92,7 @@ def test_without_a_key_the_sandbox_that_runs_is_checked(run_command: RunCommand,
     result = run_command("doctor", "--json", **NOBODY, GAMELENS_STATE_DIR=str(sandbox.folder / "state"))
     assert result.exit_code == 0, result.output
     assert marks(result)["key"] == "ok"
-    assert "which runs at" in result.stdout
+    assert "which is running at" in result.stdout
 
 
 def test_a_broken_config_file_is_a_problem(run_command: RunCommand, tmp_path: Path) -> None:

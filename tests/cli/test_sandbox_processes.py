@@ -68,13 +68,13 @@ def test_the_named_sandbox_is_stopped_and_no_other(sandbox: SandboxInfo, tmp_pat
     assert [found["started_by"] for found in listed(tmp_path / "other")] == ["connect"]
     result = run("sandbox", "stop", "--state", tmp_path / "other")
     assert result.returncode == 0, result.stderr
-    assert result.stdout.startswith(f"stopped the sandbox over {tmp_path / 'other'}, which ran since ")
+    assert result.stdout.startswith(f"stopped the sandbox over {tmp_path / 'other'}, which had been running since ")
     assert result.stdout.endswith(f" as {other.pid}\n")
     assert listed(tmp_path / "other") == []
     assert not (tmp_path / "other" / "ready.json").exists()
     assert find_sandbox(tmp_path / "state") == sandbox
     again = run_here("sandbox", "stop", "--state", tmp_path / "other")
-    assert (again.returncode, again.stdout) == (0, f"no sandbox runs over {tmp_path / 'other'}\n")
+    assert (again.returncode, again.stdout) == (0, f"no sandbox is running over {tmp_path / 'other'}\n")
 
 
 def test_without_a_state_it_is_that_of_connect(tmp_path: Path) -> None:
@@ -105,7 +105,7 @@ def test_a_process_that_has_got_the_id_of_a_sandbox_lives_on(sandbox: SandboxInf
         result = stop(tmp_path / "state")
         is_running = process.poll() is None
         process.kill()
-    assert (result.exit_code, result.stdout) == (0, f"no sandbox runs over {tmp_path / 'state'}\n")
+    assert (result.exit_code, result.stdout) == (0, f"no sandbox is running over {tmp_path / 'state'}\n")
     assert is_running
     assert listed(tmp_path / "state") == []
 

@@ -114,7 +114,7 @@ def test_json_has_counts_and_faults(run_command: RunCommand, tmp_path: Path) -> 
 def test_a_dry_run_needs_no_keys(run_command: RunCommand, tmp_path: Path) -> None:
     """It checks the rules and sends nothing."""
     file = write(tmp_path, event())
-    assert run_command("submit", "--dry-run", file, **NOWHERE).stdout == "1 event, all good: nothing was sent\n"
+    assert run_command("submit", "--dry-run", file, **NOWHERE).stdout == "1 event, all valid: nothing was sent\n"
     assert run_command("submit", "--dry-run", write(tmp_path, BAD), **NOWHERE).exit_code == 1
 
 

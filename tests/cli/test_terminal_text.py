@@ -38,7 +38,7 @@ def test_a_gap_is_named() -> None:
     """A partial result names metric, interval, scope and error of the gap."""
     assert error_line(PartialResult(pd.DataFrame(), [GAP])) == (
         "1 piece is missing: revenue in 2026-11-01/2026-11-08 (game_id = 1): answered 500. "
-        "--on-error gaps shows what came"
+        "--on-error gaps shows the rest"
     )
 
 

@@ -135,7 +135,7 @@ def test_an_interval_that_ended_long_ago_is_a_warning(check: Check, script: Scri
 def test_an_empty_interval_is_a_warning(check: Check, script: Script) -> None:
     """An available interval of no length is a warning."""
     script.available = "2026-11-20T11:00:00Z/2026-11-20T11:00:00Z"
-    assert check(Service(script))["available"].says == "nothing is processed yet"
+    assert check(Service(script))["available"].says == "nothing has been processed yet"
 
 
 @pytest.mark.parametrize("status", [401, 403])

@@ -83,6 +83,6 @@ def test_sandbox_up_checks_the_scenario_option(tmp_path: Path) -> None:
     """`--scenario` beside `--config` is wrong usage, and an unknown one names the nearest."""
     up = ("sandbox", "up", "--state", tmp_path / "state", "--scenario", "portfolio")
     result = run_here(*up, "--config", tmp_path / "sandbox.toml")
-    assert (result.returncode, "either --config or --scenario" in result.stderr) == (2, True)
+    assert (result.returncode, "--config and --scenario" in result.stderr) == (2, True)
     result = run_here("sandbox", "up", "--state", tmp_path / "state", "--scenario", "portfolioo")
     assert (result.returncode, "portfolio" in result.stderr) == (1, True)

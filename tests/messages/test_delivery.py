@@ -106,7 +106,7 @@ def test_an_earlier_unsure_day_is_named_when_the_next_is_sent(journal: MessageJo
     posts.status = 500
     deliver(journal, text)
     posts.status = 200
-    assert deliver(journal, text, NEXT) == ("sent", f"of {DAY} nobody knows whether it arrived")
+    assert deliver(journal, text, NEXT) == ("sent", f"it is not known whether {DAY} arrived")
 
 
 def test_where_nothing_answers_nothing_is_sent(journal: MessageJournal) -> None:

@@ -22,7 +22,7 @@ def test_explain_says_what_was_asked_and_how_it_came_about(networks: DataFrame) 
     """The explanation has the query, its time, requests, version, `as_of` and availability."""
     assert networks.lens.explain() == (
         "Asked for ilrd_revenue by ilrd_network_name over last 2 complete days "
-        "(2026-11-16T00:00Z/2026-11-18T00:00Z), in one bucket for every day, on 18 Nov 2026 09:05 UTC.\n"
+        "(2026-11-16T00:00Z/2026-11-18T00:00Z), one bucket per day, on 18 Nov 2026 09:05 UTC.\n"
         "2 requests, gamelens 0.1.0. Data as of 18 Nov 2026 09:00 UTC. "
         "The service had 2026-08-22T00:00Z/2026-11-18T09:00Z."
     )

@@ -125,7 +125,7 @@ def test_an_unfinished_bucket_is_dotted_and_said(players: DataFrame) -> None:
     players.attrs["gamelens"]["clipped"] = "2026-11-16T00:00Z/2026-11-17T09:00Z"
     figure = players.lens.plot()
     assert [trace.line.dash for trace in figure.data] == [None, "dot"]
-    assert "dotted: not a whole day" in figure.layout.title.text
+    assert "dotted: incomplete day" in figure.layout.title.text
 
 
 def test_more_than_eight_lines_stay_pale_and_unnamed(players: DataFrame) -> None:
@@ -274,19 +274,19 @@ def test_a_long_headline_and_legend_have_room(players: DataFrame, many: int) -> 
 @pytest.mark.parametrize("draw", [charts.draw_lines, charts.draw_bars, charts.draw_panels])
 def test_an_empty_frame_is_a_figure_that_says_so(networks: DataFrame, draw: Callable[..., go.Figure]) -> None:
     """An empty frame gives a figure that says it has no data."""
-    assert "nothing in this interval" in _texts(draw(networks[:0], by="ilrd_network_name"))
+    assert "no data in this interval" in _texts(draw(networks[:0], by="ilrd_network_name"))
 
 
 def test_empty_curves_and_cohorts_say_so(cohorts: DataFrame) -> None:
     """Empty curves and cohorts give figures that say they have no data."""
-    assert "nothing in this interval" in _texts(charts.draw_curve(retention.average_curve(cohorts[:0])))
-    assert "nothing in this interval" in _texts(charts.draw_cohorts(cohorts[:0].lens.matrix()))
+    assert "no data in this interval" in _texts(charts.draw_curve(retention.average_curve(cohorts[:0])))
+    assert "no data in this interval" in _texts(charts.draw_cohorts(cohorts[:0].lens.matrix()))
 
 
 def test_empty_scores_say_so(players: DataFrame) -> None:
     """Empty scores give a figure that says it has no data."""
     scores = health.score_days(health.measured(players[:0], {"user_unique": "Active players"}))
-    assert "nothing in this interval" in _texts(charts.draw_bands(scores))
+    assert "no data in this interval" in _texts(charts.draw_bands(scores))
 
 
 @pytest.mark.parametrize(

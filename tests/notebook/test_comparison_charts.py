@@ -87,13 +87,13 @@ def test_hostile_names_are_text_and_nothing_is_lost(
     """A hostile name is escaped in every figure, and the figure has data."""
     page = plotly.io.to_json(draw(make()), validate=True)
     assert "<img" not in json.dumps(json.loads(page))
-    assert "nothing in this interval" not in page
+    assert "no data in this interval" not in page
 
 
 @pytest.mark.parametrize(("draw", "make"), DRAWN.values(), ids=DRAWN)
 def test_an_empty_frame_is_a_figure_that_says_so(draw: Callable[..., go.Figure], make: Callable[[], DataFrame]) -> None:
     """An empty frame gives a figure that says it has no data."""
-    assert "nothing in this interval" in [note.text for note in draw(make()[:0]).layout.annotations]
+    assert "no data in this interval" in [note.text for note in draw(make()[:0]).layout.annotations]
 
 
 def test_the_bridge_leads_from_before_to_after() -> None:

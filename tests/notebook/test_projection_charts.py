@@ -118,7 +118,7 @@ def test_an_empty_frame_is_a_figure_that_says_so(frame: DataFrame, by: str | Non
     few = frame.sort_values("age")[rows]
     charts.draw_projection(retention.project_retention(few, by), retention.average_curve(few, by), by=by)
     figure = charts.draw_ltv(retention.ltv(few, money_of(few)[:0], by), by=by)
-    assert "nothing in this interval" in [annotation.text for annotation in figure.layout.annotations]
+    assert "no data in this interval" in [annotation.text for annotation in figure.layout.annotations]
 
 
 def test_without_a_curve_the_measured_ages_are_drawn(frame: DataFrame) -> None:

@@ -100,7 +100,7 @@ def test_a_kernel_that_dies_is_told_with_its_cell(tmp_path: Path) -> None:
     """`Refused` names the cell that ran."""
     cell = "os.kill(os.getpid(), signal.SIGKILL); time.sleep(60)"
     path = notebook(tmp_path, PARAMETERS, "import os, signal, time", cell)
-    why = f"made.ipynb did not run: cell 3 ({cell}): its kernel died, or Ctrl-C or a kill ended it"
+    why = f"made.ipynb did not run: cell 3 ({cell}): its kernel died, or was ended by Ctrl-C or a signal"
     with pytest.raises(Refused, match=re.escape(why)):
         write_report(path, tmp_path)
     assert not (tmp_path / "made.html").exists()
@@ -113,7 +113,7 @@ def test_a_report_that_a_signal_ends_is_told_with_its_cell(tmp_path: Path, cell:
     code = "import sys; from pathlib import Path; from gamelens.notebook.reports.report import write_report\n"
     code += "write_report(*map(Path, sys.argv[1:]))"
     done = subprocess.run([sys.executable, "-c", code, path, tmp_path], capture_output=True, text=True, check=False)
-    why = f"cell 3 ({cell}; time.sleep(60)): its kernel died, or Ctrl-C or a kill ended it"
+    why = f"cell 3 ({cell}; time.sleep(60)): its kernel died, or was ended by Ctrl-C or a signal"
     assert f"Refused: made.ipynb did not run: {why}\n" in done.stderr
     assert not (tmp_path / "made.html").exists()
 
@@ -175,5 +175,5 @@ def test_a_kernel_that_is_not_there_is_named(tmp_path: Path) -> None:
     document = read_notebook(path)
     document.metadata.kernelspec = {"name": "julia", "display_name": "Julia"}
     write_notebook(document, path)
-    with pytest.raises(Refused, match=r"made\.ipynb wants the kernel julia, which is not installed"):
+    with pytest.raises(Refused, match=r"made\.ipynb needs the kernel julia, which is not installed"):
         write_report(path, tmp_path)

@@ -21,7 +21,7 @@ def test_what_could_be_chance_among_so_many_comes_last_and_says_so() -> None:
         "- AdMob pays more.",
         "- Nothing moved.",
         "",
-        "Less sure: among so many comparisons on one page, these could be chance.",
+        "Less certain: among so many comparisons on one page, these could be chance.",
         "",
         "- Unity pays more.",
     ]

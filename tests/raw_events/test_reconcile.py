@@ -97,7 +97,7 @@ def test_one_planted_cause_is_found(world: World, cause: str, metric: str, by: s
         assert (claim.case, claim.direction, claim.api - claim.lake) == ("differ", "lower", difference)
         assert claim.size == pytest.approx(1)
         assert claim.text == str(found)
-        part = f"bots 100.0% ({difference:,.0f} in sum: without players whose activity is implausible)"
+        part = f"bots 100.0% ({difference:,.0f} in total: without players whose activity is implausible)"
         assert f"As shares of the sum of absolute parts: {part}." in claim.text
         assert repr(found) == f"<{found}>"
 
@@ -242,7 +242,7 @@ def test_a_lake_without_arrivals_does_not_judge_them(tmp_path: Path) -> None:
         load.take(play_columns(load_scenario("small", players=60, days=6), load.folder, game_ids=load.game_ids))
     with open_lake(tmp_path / "state", progress=False) as lake:
         found = reconcile(lake, lake, "event_count", over=lake.available())
-    unjudged = found.causes[found.causes["reason"] == "the lake does not know when its events arrived"]
+    unjudged = found.causes[found.causes["reason"] == "the arrival times of the lake's events are not known"]
     assert [*unjudged["cause"]] == ["late arrivals", "client time against arrival day", "clock skew"]
 
 

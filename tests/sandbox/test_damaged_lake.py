@@ -147,7 +147,7 @@ def test_a_damaged_file_is_named_and_the_rest_still_answers(opened: Stage, damag
     assert (refused.status_code, refused.headers["Retry-After"]) == (503, "5")
     assert refused.json()["error"] == "unavailable"
     assert path.name in refused.json()["message"]
-    assert refused.json()["message"].endswith("its tables will be made again. Ask again later")
+    assert refused.json()["message"].endswith("its tables will be rebuilt. Ask again later")
     assert opened.ask("session_unique", **SERIES).status_code == 200
 
 
@@ -178,7 +178,7 @@ def test_everything_behind_the_inbox_is_made_again(opened: Stage, played: Played
     asyncio.run(check_only(opened))
     reason = api("GET", "/token/summary").json()["damaged"]["lake"]["acme"]
     assert api("GET", "/token/health").json() == {"status": "damaged", "cannot_answer": {"acme": reason}}
-    assert " more: its tables will be made again" in reason
+    assert " more: its tables will be rebuilt" in reason
     heal(opened)
     assert ask_all(opened) == played.answers
     assert api("GET", "/token/health").json() == {"status": "ok"}

@@ -85,7 +85,7 @@ def test_a_disk_that_cannot_be_written_refuses_the_start(small_disk: Path) -> No
     """A read-only disk refuses the start with the reason, and changes nothing."""
     Stage(small_disk / "state").sandbox.close()
     subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
-    with pytest.raises(Refused, match=r"Read-only file system.*See that its disk is whole and can be written"):
+    with pytest.raises(Refused, match=r"Read-only file system.*Check that its disk is intact and writable"):
         Sandbox(SandboxOptions(state=small_disk / "state"))
 
 

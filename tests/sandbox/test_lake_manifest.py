@@ -136,7 +136,7 @@ def test_a_damaged_manifest_answers_nothing_until_it_is_made_again(
     query: dict[str, Any] = {"interval": "2026-11-01/2026-12-01", "granularity": "day", "query": {"type": "timeseries"}}
     for answer in (stage.ask("event_count", **query), stage.get("interval")):
         assert answer.status_code == 503
-        assert answer.json()["message"].endswith("its tables will be made again. Ask again later")
+        assert answer.json()["message"].endswith("its tables will be rebuilt. Ask again later")
     health = call(control_app(stage.sandbox, token="token"), "GET", "/token/health")
     assert health.json()["status"] == "damaged"
     asyncio.run(stage.sandbox.runs.check())

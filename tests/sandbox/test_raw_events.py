@@ -204,7 +204,7 @@ def test_metrics_of_event_data_equal_the_ledger(of_event_data: tuple[Stage, Ledg
         frame = client.query(metric, by=by, over=str(OVER), **more)
         assert_equals_ledger(frame, truth.metric(metric, interval=OVER, by=by, **more), metric, by)
     for metric in sorted(METRICS.keys() - set(KNOWN_OF_PARQUET)):
-        with pytest.raises(BadQuery, match=f"{metric}.*is not known of game"):
+        with pytest.raises(BadQuery, match=f"{metric}.*is not known for game"):
             client.query(metric, by=by, over=str(OVER))
 
 

@@ -69,7 +69,7 @@ def test_fit_finds_back_any_population_from_its_retention(gamma: float, delta: f
 
 def test_fit_refuses_targets_without_a_population() -> None:
     """A D28 next to D7 raises `BadQuery`: no BG/BB population has it."""
-    with pytest.raises(BadQuery, match="has no BG/BB population"):
+    with pytest.raises(BadQuery, match="cannot be fitted by a BG/BB population"):
         fit_retention(0.9, 0.2, 0.19)
 
 

@@ -208,12 +208,12 @@ def _measured(name: str, rows: DataFrame) -> tuple[str, str, Counted | None, Ser
         return "ratio", "share", "shares", _floats(rows["returned"]), _floats(rows["installs"].where(is_known))
     metric = find_metric(name)
     if metric is None:
-        raise BadQuery("frame", name, "is no metric of the catalog, so how its days combine is not known")
+        raise BadQuery("frame", name, "is not a metric of the catalog, so it is not known how its days combine")
     columns = {field: rows[column].astype("float64") for field, column in metric.columns.items() if column in rows}
     own = next(field for field in metric.fields if field.name == metric.sorts_by)
     unit = metric.unit or own.unit
     if missing := {*metric.shown} - {*columns}:
-        raise BadQuery("frame", sorted(missing), f"are columns that {name} is made of: query it anew")
+        raise BadQuery("frame", sorted(missing), f"are columns that {name} is made of: query it again")
     if isinstance(quotient := own.combines, Quotient):
         counted: Counted | None = "shares" if unit == "share" else None
         return "ratio", unit, counted, quotient.numerator(columns), columns[quotient.whole]

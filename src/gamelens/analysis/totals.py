@@ -92,7 +92,7 @@ def _additive_metric(frame: DataFrame, name: str) -> Metric:
     if any(gap.metric in sources for gap in receipt.gaps):
         raise NotAdditive(name, "the same query again: pieces of this frame are missing")
     if receipt.truncated and not receipt.asked.other:
-        raise NotAdditive(name, "a frame that was asked with other=True, or without top: this one leaves values out")
+        raise NotAdditive(name, "a frame queried with other=True, or without top: this one leaves values out")
     adds = {"everywhere"}
     if _GAMES.issuperset(dimension_columns(frame)):
         is_one_bucket = "timestamp" in frame and frame["timestamp"].nunique() <= 1

@@ -216,11 +216,11 @@ class AnalystTools:
         """
         if plan_id is not None:
             if self._plans.get(plan_id)[0] != call:
-                raise BadQuery("plan_id", plan_id, "is the plan of another question: ask for the plan of this one")
+                raise BadQuery("plan_id", plan_id, "is the plan of another question: request the plan of this one")
             return None
         if requests <= self._most_requests:
             return None
-        note = f"nothing was asked: this takes more than {self._most_requests} requests. Ask again with plan_id"
+        note = f"nothing was requested: this takes more than {self._most_requests} requests. Ask again with plan_id"
         return {"note": note} | self._planned(call, requests, **estimate)
 
     def _planned(self, call: ToolCall, requests: int, **estimate: float) -> dict[str, Any]:

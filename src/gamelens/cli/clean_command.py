@@ -20,16 +20,18 @@ if TYPE_CHECKING:
 @cli.command()
 @click.option("--yes", is_flag=True, help="Remove without asking.")
 @click.option("--all", "is_all", is_flag=True, help="Also the config file, keys in the keyring and the journal.")
-@click.option("--json", "as_json", is_flag=True, help="A JSON array of what is stored; removes only with --yes.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print what is stored as a JSON array; removes nothing without --yes."
+)
 def clean(yes: bool, is_all: bool, as_json: bool) -> None:
-    """Show what gamelens has stored on this machine, and remove what can be made again.
+    """Show what gamelens has stored on this machine, and remove what can be recreated.
 
     \b
     Example: gamelens clean --yes
 
-    Removes cached answers, sandboxes and lakes of demos, and runtime files. Lakes, sandboxes and notebooks of your own
-    are listed and stay. So do, without --all, config file, keys, and the journal of morning messages, without which a
-    message would be sent again.
+    Removes cached answers, the sandboxes and lakes of demos, and runtime files. Your own lakes, sandboxes and notebooks
+    are listed but kept. Without --all, the config file, the keys and the journal of morning messages are kept too:
+    without the journal, a message could be sent twice.
     """
     from gamelens.errors import Refused
     from gamelens.local.stored_files import StoredItem, remove, stored_items
@@ -38,14 +40,14 @@ def clean(yes: bool, is_all: bool, as_json: bool) -> None:
     items = [*stored_items(is_all=is_all)]
     if journal_folder().is_dir():
         size = sum(path.stat().st_size for path in journal_folder().glob("*"))
-        why = "" if is_all else "says which messages were sent: --all removes it"
+        why = "" if is_all else "records which messages were sent: removed with --all only"
         items.append(StoredItem("journal", str(journal_folder()), size, why))
     removable = [item for item in items if not item.stays]
     if items and not as_json:
         _print(items)
     if removable and not yes and not as_json:
         total = _megabytes(sum(item.size_bytes for item in removable))
-        yes = click.confirm(f"Remove everything without a reason to stay, {total}?")
+        yes = click.confirm(f"Remove everything that is not marked as kept, {total}?")
     refused, removed = [], []
     for item in removable if yes else ():
         try:
@@ -56,7 +58,9 @@ def clean(yes: bool, is_all: bool, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps([_as_json(item, is_removed=item in removed) for item in items]))
     else:
-        print_line(f"removed {_megabytes(sum(item.size_bytes for item in removed))}" if removed else "removed nothing")
+        print_line(
+            f"removed {_megabytes(sum(item.size_bytes for item in removed))}" if removed else "nothing was removed"
+        )
     if refused:
         raise click.ClickException("; ".join(refused))
 

@@ -25,9 +25,9 @@ _STATUS_EVERY_S: Final = 10.0
 
 @cli.command()
 @click.option("--scenario", required=True, shell_complete=scenarios, help="Name of a shipped scenario, or a TOML file.")
-@click.option("--players", type=click.IntRange(min=1), help="Instead of the scenario's.")
-@click.option("--days", type=click.IntRange(min=1), help="Instead of the scenario's.")
-@click.option("--seed", type=click.IntRange(min=0), help="Instead of the scenario's.")
+@click.option("--players", type=click.IntRange(min=1), help="Overrides the scenario's.")
+@click.option("--days", type=click.IntRange(min=1), help="Overrides the scenario's.")
+@click.option("--seed", type=click.IntRange(min=0), help="Overrides the scenario's.")
 @click.option(
     "--ready", type=click.Path(path_type=Path, dir_okay=False), help="Ready file of the sandbox to play into."
 )
@@ -35,7 +35,7 @@ _STATUS_EVERY_S: Final = 10.0
     "--into",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="STATE",
-    help="Instead of sending, write to the lake of a sandbox that does not run and has no events yet.",
+    help="Instead of sending, write to the lake of a stopped sandbox without events.",
 )
 @click.option(
     "--export",
@@ -43,7 +43,7 @@ _STATUS_EVERY_S: Final = 10.0
     metavar="FORMAT DIR",
     help="Instead of sending, write files as the service exports raw events: raw-json or event-parquet.",
 )
-@click.option("--workers", type=click.IntRange(min=1), default=1, help="Processes that make the events.")
+@click.option("--workers", type=click.IntRange(min=1), default=1, help="Number of processes that generate the events.")
 @click.option(
     "--mode",
     type=click.Choice(["batches", "clients", "server"]),
@@ -52,11 +52,14 @@ _STATUS_EVERY_S: Final = 10.0
 )
 @click.option("--live", is_flag=True, help="Keep playing from now on, in real time, until Ctrl-C.")
 @click.option(
-    "--speed", type=click.FloatRange(min=0, min_open=True), default=1.0, help="Of --live: seconds played in a second."
+    "--speed",
+    type=click.FloatRange(min=0, min_open=True),
+    default=1.0,
+    help="With --live: seconds played per real second.",
 )
 @click.option("--ledger", type=click.Path(path_type=Path, dir_okay=False), help="Write what really happened (Parquet).")
-@click.option("--dry-run", is_flag=True, help="Say what would be sent, send nothing.")
-@click.option("--json", "as_json", is_flag=True, help="JSON instead of words.")
+@click.option("--dry-run", is_flag=True, help="Show what would be sent without sending it.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 def simulate(
     scenario: str,
     players: int | None,
@@ -78,13 +81,13 @@ def simulate(
     \b
     Example: gamelens simulate --scenario small --ready ready.json
 
-    With --into a hundred million events take minutes. They are written to the lake alone: the sandbox has no raw
-    events of them to show, to verify with `gamelens sandbox verify` or to rebuild the lake from.
+    With --into, a hundred million events take minutes. They are written only to the lake: the sandbox has no raw
+    events to show, to check with `gamelens sandbox verify`, or to rebuild the lake from.
 
-    With --export DIR gets the files that `gamelens lake import` takes, for games with the ids 1001, 1002, 2001 ...
+    With --export, DIR gets the files that `gamelens lake import` takes, for games with the ids 1001, 1002, 2001 ...
 
-    With --live the population keeps playing, with --speed 60 a minute of it each second. Events are sent when they
-    are due, and the live page of the sandbox shows them.
+    With --live the population keeps playing; --speed 60 plays one minute each second. Events are sent when they are
+    due, and the live page of the sandbox shows them.
     """
     import msgspec
 
@@ -106,9 +109,9 @@ def simulate(
             "is needed"
         )
     if ready is None and mode != "batches":
-        raise click.UsageError(f"only --ready has clients: send with --ready for --mode {mode}")
+        raise click.UsageError(f"--mode {mode} needs --ready, since only a running sandbox has clients")
     if live and (ready is None or ledger is not None or mode != "batches"):
-        raise click.UsageError("--live goes with --ready, and with neither --ledger nor --mode")
+        raise click.UsageError("--live needs --ready and cannot be combined with --ledger or --mode")
     sandbox = read_sandbox_info(ready) if ready is not None else None
     if live and sandbox is not None:
         _play_live(sandbox, population, speed=speed)
@@ -134,12 +137,12 @@ def simulate(
 
 @cli.command()
 @click.option(
-    "--out", type=click.Path(path_type=Path, file_okay=False), default=Path("reports"), help="For the reports."
+    "--out", type=click.Path(path_type=Path, file_okay=False), default=Path("reports"), help="Folder for the reports."
 )
 @click.option(
     "--scenario", default="demo", shell_complete=scenarios, help="Name of a shipped scenario, or a TOML file."
 )
-@click.option("--json", "as_json", is_flag=True, help="The summary as JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
 def demo(out: Path, scenario: str, as_json: bool) -> None:
     """Run everything, end to end, with no account: sandbox, players, notebooks, reports.
 

@@ -29,9 +29,9 @@ _COLOURS: Final = {"ok": "green", "warning": "yellow", "problem": "red"}
     type=click.FloatRange(min=0, min_open=True),
     default=20.0,
     metavar="SECONDS",
-    help="For everything; 20 by default.",
+    help="Seconds for all checks; 20 by default.",
 )
-@click.option("--json", "as_json", is_flag=True, help="A JSON array of findings.")
+@click.option("--json", "as_json", is_flag=True, help="Print the findings as a JSON array.")
 def doctor(deadline: float, as_json: bool) -> None:
     """Check settings, keys, clocks, both services, rate, cache, metrics and versions.
 
@@ -79,7 +79,7 @@ def _without_errors(findings: Iterator[Finding]) -> Iterator[Finding]:
     try:
         yield from findings
     except GamelensError as error:
-        yield Finding.problem("settings", str(error), "correct it where it comes from")
+        yield Finding.problem("settings", str(error), "correct it at its source")
 
 
 def _metrics_findings(settings: Settings, ends_at: float) -> Iterator[Finding]:
@@ -100,7 +100,7 @@ def _collector_findings(settings: Settings, ends_at: float) -> Iterator[Finding]
 
     url, game_key, secret_key = (settings.find(name) for name in COLLECTOR_SETTINGS)
     if not (url or game_key or secret_key):
-        yield Finding.ok("collector", "not configured; only submitting events needs one")
+        yield Finding.ok("collector", "not configured; needed only to submit events")
     elif url and game_key and secret_key:
         checks = CollectorChecks(CollectorClient(collector_url=url, game_key=game_key, secret_key=secret_key))
         yield from shared_loop().run(checks.findings(deadline_s=_seconds_left(ends_at)))
@@ -117,10 +117,10 @@ def _sandbox_findings(ends_at: float) -> Iterator[Finding]:
     key = ready.organisations[0].api_key if ready is not None else None
     intro = "no api_key: gl.connect() would use the local sandbox"
     if ready is None or key is None:
-        yield Finding.ok("sandbox", f"{intro}, which does not run and would be started")
+        yield Finding.ok("sandbox", f"{intro}, which is not running and would be started")
         yield _cache_finding("", "")
         return
-    yield Finding.ok("sandbox", f"{intro}, which runs at {ready.metrics_url}")
+    yield Finding.ok("sandbox", f"{intro}, which is running at {ready.metrics_url}")
     yield from _service_findings(MetricsSettings(ready.metrics_url, Secret(key)), ends_at, ca_file=ready.ca_file)
 
 

@@ -30,13 +30,13 @@ _SHOWN: Final = 15
     help="The history; its last day is judged. By default the last 112 complete days.",
 )
 @click.option("--days", type=click.IntRange(min=1), default=1, metavar="N", help="Judge the last N days.")
-@click.option("--games", multiple=True, metavar="ID", help="Only this game; again for another.")
+@click.option("--games", multiple=True, metavar="ID", help="Only this game; repeatable.")
 @click.option(
     "--metrics",
     multiple=True,
     metavar="NAME",
     shell_complete=metric_names,
-    help="Only this metric; again for another.",
+    help="Only this metric; repeatable.",
 )
 @click.option(
     "--accept",
@@ -46,8 +46,8 @@ _SHOWN: Final = 15
 @click.option(
     "--fail-on", type=click.Choice(["warning", "critical"]), help="Exit 1 on an alarm of this severity or a worse one."
 )
-@click.option("--json", "as_json", is_flag=True, help="The whole board as JSON.")
-@click.option("--markdown", metavar="FILE", help="The page as Markdown into a file; - for standard output.")
+@click.option("--json", "as_json", is_flag=True, help="Print the whole board as JSON.")
+@click.option("--markdown", metavar="FILE", help="Write the page as Markdown to a file; - for standard output.")
 def health(
     over: str | None,
     days: int,
@@ -63,14 +63,14 @@ def health(
     \b
     Example: gamelens health --fail-on critical
 
-    Shows what is not as usual, since when, and in which segment. An alarm stays until the number returns, or until
+    Shows what is unusual, since when, and in which segment. An alarm stays until the number returns, or until
     --accept names a person who accepts the new level.
     """
     from gamelens.local.connect import connect
     from gamelens.notebook.health_check import HISTORY, check_health
 
     if as_json and markdown == "-":
-        raise click.UsageError("--json and --markdown - both want standard output: name a file for one of them")
+        raise click.UsageError("--json and --markdown - both write to standard output: name a file for one of them")
     with connect() as lens, warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # missing data is shown in the board
         report = check_health(
@@ -107,7 +107,7 @@ def _print(report: HealthReport) -> None:
     for sentence in report.unmatched:
         print_line(sentence, err=True)
     if len(report.alarms) > _SHOWN:
-        click.echo(f"… and {len(report.alarms) - _SHOWN} more alarms: --json has them all", err=True)
+        click.echo(f"… and {len(report.alarms) - _SHOWN} more alarms: --json lists them all", err=True)
 
 
 def _write_markdown(report: HealthReport, target: str) -> None:

@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 @cli.group()
 def lake() -> None:
-    """Use the Parquet files that a sandbox makes of its events."""
+    """Use the Parquet files that a sandbox builds from its events."""
 
 
 @lake.command("export")
 @click.option("--state", type=click.Path(path_type=Path, file_okay=False), required=True, help="State directory.")
-@click.option("--format", "kind", type=click.Choice(["delta"]), default="delta", help="Of the tables.")
+@click.option("--format", "kind", type=click.Choice(["delta"]), default="delta", help="Format of the tables.")
 @click.option("--out", required=True, metavar="DIR", help="A folder, or the URL of one (s3://, gs://, file://).")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object, by organisation.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, keyed by organisation.")
 def lake_export(state: Path, kind: str, out: str, as_json: bool) -> None:
     """Export the events of each organisation as a table for other tools.
 
@@ -50,13 +50,13 @@ def lake_export(state: Path, kind: str, out: str, as_json: bool) -> None:
         counts = f"version {table.version}  {table.files:,} files  {table.rows:,} events"
         click.echo(printable(f"{name}  {counts}  {table.table}"))
     if not exported:
-        click.echo("nothing is processed yet", err=True)
+        click.echo("nothing has been processed yet", err=True)
 
 
 @lake.command("import")
 @click.argument("sources", nargs=-1, required=True, metavar="SOURCE...")
 @click.option("--state", type=click.Path(path_type=Path, file_okay=False), required=True, help="State directory.")
-@click.option("--organisation", metavar="NAME", help="That gets the events; the first by default.")
+@click.option("--organisation", metavar="NAME", help="Organisation that receives the events; the first by default.")
 @click.option(
     "--game",
     "games",
@@ -69,10 +69,12 @@ def lake_export(state: Path, kind: str, out: str, as_json: bool) -> None:
     "--engine",
     default="duckdb",
     metavar="NAME",
-    help="What makes the tables: duckdb, spark, or the address of a Spark master.",
+    help="Engine that builds the tables: duckdb, spark, or the address of a Spark master.",
 )
-@click.option("--lake-url", metavar="URL", help="Where that engine sees the state's folder `lake`, if not as a folder.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+@click.option(
+    "--lake-url", metavar="URL", help="Where that engine finds the state's folder `lake`, if not on this machine."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def lake_import(
     sources: tuple[str, ...],
     state: Path,
@@ -83,13 +85,14 @@ def lake_import(
     lake_url: str | None,
     as_json: bool,
 ) -> None:
-    """Take the service's exports of raw events into the lake of a stopped sandbox.
+    """Import the service's exports of raw events into the lake of a stopped sandbox.
 
     \b
     Example: gamelens lake import 's3://bucket/raw/*' --state ~/lake --game 7=1001
 
     A SOURCE is a file, a folder, a pattern or a URL of one. Gzipped JSON lines (Raw Data) and Parquet (Event Data) are
-    recognised by their content. A file is taken once: when it was stopped, or when there are new files, run it again.
+    recognised by their content. Each file is imported once: after an interruption, or when there are new files, run
+    the command again.
     """
     import msgspec
 
@@ -107,7 +110,7 @@ def lake_import(
         return
     print_line(
         f"{result.organisation}: {result.events:,} events of {result.files:,} files, {result.repeated:,} of them "
-        f"repeated; {result.taken_before:,} files were taken before; available {result.available}"
+        f"repeated; {result.taken_before:,} files were imported before; available {result.available}"
     )
     for line in _import_remarks(result):
         print_line(line, err=True)
@@ -124,7 +127,7 @@ def _show_import(progress: ImportProgress) -> None:
 def _import_remarks(result: ImportResult) -> Iterator[str]:
     """Yield what an import left out, a line each."""
     for name, reason in result.damaged.items():
-        yield f"not taken: {name}: {reason}"
+        yield f"not imported: {name}: {reason}"
     for reason, count in result.refused.items():
         yield f"left out: {count:,} rows with {reason}"
     yield from (f"  {place}" for place in result.refused_at)

@@ -23,7 +23,7 @@ _DOCTOR_S: Final = 20.0
     type=click.IntRange(min=1),
     default=10,
     show_default=True,
-    help="Requests that a question may take before its plan is shown first.",
+    help="Most requests that a question may take without showing its plan first.",
 )
 def mcp(most_requests: int) -> None:
     """Answer an assistant over the Model Context Protocol, on standard input and output.

@@ -25,10 +25,12 @@ _COLOURS: Final = {"unsure": "yellow", "not sent": "red"}
 
 
 @cli.command()
-@click.option("--to", "to", multiple=True, metavar="TARGET", help="smtp://, slack+https://, github, env:NAME; again.")
-@click.option("--games", multiple=True, metavar="ID", help="Only this game; again for another.")
 @click.option(
-    "--metrics", multiple=True, metavar="NAME", shell_complete=metric_names, help="Only this metric; again for another."
+    "--to", "to", multiple=True, metavar="TARGET", help="smtp://, slack+https://, github, env:NAME; repeatable."
+)
+@click.option("--games", multiple=True, metavar="ID", help="Only this game; repeatable.")
+@click.option(
+    "--metrics", multiple=True, metavar="NAME", shell_complete=metric_names, help="Only this metric; repeatable."
 )
 @click.option(
     "--report",
@@ -36,14 +38,14 @@ _COLOURS: Final = {"unsure": "yellow", "not sent": "red"}
     multiple=True,
     metavar="NOTEBOOK",
     shell_complete=notebook_names,
-    help="Run this notebook: mails carry its page, other targets name it; again for another.",
+    help="Run this notebook: mails carry its page, other targets name it; repeatable.",
 )
 @click.option(
     "--out",
     type=click.Path(path_type=Path, file_okay=False),
     default=Path("reports"),
     metavar="FOLDER",
-    help="Where pages of --report go; by default reports.",
+    help="Folder for the pages of --report; by default reports.",
 )
 @click.option("--accept", metavar="FILE", help="A TOML file with accepted levels, as `gamelens health` takes it.")
 @click.option(
@@ -51,12 +53,12 @@ _COLOURS: Final = {"unsure": "yellow", "not sent": "red"}
     type=click.FloatRange(min=0),
     default=0.0,
     metavar="MINUTES",
-    help="Wait so long for yesterday to be complete; then send the last complete day, and say so.",
+    help="Wait this long for yesterday to be complete; then send the last complete day, and say so.",
 )
 @click.option(
     "--unsure",
     type=click.Choice(["arrived", "lost"]),
-    help="What you saw in a target that is unsure: its message arrived, or it is lost and is sent again.",
+    help="For a target that is unsure: whether its message arrived, or was lost and is to be sent again.",
 )
 def morning(
     to: tuple[str, ...],
@@ -73,14 +75,14 @@ def morning(
     \b
     Example: gamelens morning --to env:SLACK_WEBHOOK --to github
 
-    Tells what is new, still open and recovered since the last message to the target. Without --to it prints the
+    Says what is new, still open or recovered since the last message to the target. Without --to it prints the
     message. The exit code is 1 when a target did not get its message, when that is unsure, or when a notebook failed.
     """
     from gamelens.messages.targets import target_of
 
     targets = [target_of(text) for text in to]
     if unsure is not None and not targets:
-        raise click.UsageError("--unsure says what you saw in a target: name it with --to")
+        raise click.UsageError("--unsure is about one target: name it with --to")
     pages = ReportPages(notebooks, out)
     report = _complete_report(wait, games=games or None, metrics=metrics or None, accept=accept)
     if not targets:
@@ -161,7 +163,7 @@ def _delivered(target: Target, report: HealthReport, unsure: str | None, pages: 
 
     journal = MessageJournal()
     if unsure is not None and not journal.settle(target.identity, arrived=unsure == "arrived"):
-        print_line(f"{target.name}: nothing was unsure", err=True)
+        print_line(f"{target.name}: no message was unsure", err=True)
     record = journal.record(target.identity)
     if report.day is not None and not record.has(report.day.date()):
         pages.make()

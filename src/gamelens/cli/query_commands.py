@@ -46,7 +46,7 @@ class TopParameter(click.ParamType["int | dict[str, int]"]):
         """Return the number, or the dimension with its number."""
         dimension, equals, number = str(value).rpartition("=")
         if not number.isascii() or not number.isdigit() or int(number) < 1 or (equals and not dimension):
-            self.fail(f"{value!r} must be a number from 1 on, or a dimension with one: country_code=5", param, ctx)
+            self.fail(f"{value!r} must be a number, 1 or more, or a dimension and a number: country_code=5", param, ctx)
         return {dimension: int(number)} if equals else int(number)
 
 
@@ -73,10 +73,10 @@ _OTHERS = (
     ),
     click.option("--record", type=_FOLDER, metavar="DIR", help="Write the service's answers to a folder."),
     click.option(
-        "--replay", type=_FOLDER, metavar="DIR", help="Answer from such a folder, with no key and no network."
+        "--replay", type=_FOLDER, metavar="DIR", help="Answer from a folder of --record, without a key or a network."
     ),
-    click.option("--out", type=_FILE, metavar="FILE", help="Into a .csv or .parquet file."),
-    click.option("--json", "as_json", is_flag=True, help="JSON instead of a table."),
+    click.option("--out", type=_FILE, metavar="FILE", help="Write to a .csv or .parquet file."),
+    click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table."),
 )
 
 
@@ -91,7 +91,7 @@ def _query_options() -> tuple[click.Parameter, ...]:
         kind = "by" if argument.name == "by" else kind
         given = {"type": click.Choice(get_args(WORDS[kind]))} if kind in WORDS else _OF_TYPES[kind]
         words = re.sub(r"\*(\w+)\*", r"--\1", argument.words.partition(". ")[0].rstrip(".").replace("`", ""))
-        again = "; again for another" if kind == "Names" else ""
+        again = "; repeatable" if kind == "Names" else ""
         is_needed = argument.default is inspect.Parameter.empty
         return click.Option(
             [f"--{argument.name.removesuffix('_s').replace('_', '-')}", argument.name],
@@ -145,7 +145,7 @@ def query(command: QueryArguments) -> None:
 
     receipt = Receipt.of(frame.attrs)
     remarks = [f"warning: {text}" for text in receipt.warnings]
-    remarks += [f"clipped: {receipt.clipped} is what is available"] if receipt.clipped else []
+    remarks += [f"clipped: only {receipt.clipped} is available"] if receipt.clipped else []
     remarks += [f"gap: {gap_line(gap)}" for gap in receipt.gaps]
     for line in remarks:
         print_line(line, err=True)
@@ -168,7 +168,7 @@ def plan(command: QueryArguments) -> None:
     \b
     Example: gamelens plan revenue --by game --over "last 90 complete days"
 
-    Nothing is requested but the available interval.
+    Only the available interval is requested.
     """
     from gamelens.local.connect import connect
 
@@ -197,9 +197,9 @@ def _arguments(options: dict[str, Any]) -> QueryArguments:
     folders = {name: query.pop(name) for name in ("record", "replay")}
     by, more, where = query.pop("by"), query.pop("more"), query.pop("where")
     if more and not by:
-        raise click.UsageError(f"one metric at a time: what is {' '.join(more)}?")
+        raise click.UsageError(f"one metric at a time: not also {' '.join(more)}")
     if None not in folders.values():
-        raise click.UsageError("--record and --replay do not go together: record first, replay then")
+        raise click.UsageError("--record and --replay cannot be combined: record first, then replay")
     # A file that cannot be written is refused before anything is requested.
     if out is not None and out.suffix not in (".csv", ".parquet"):
         raise click.UsageError(f"--out {out}: must end in .csv or .parquet")

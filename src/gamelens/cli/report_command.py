@@ -83,7 +83,7 @@ def _values(default: Any) -> list[str]:
     metavar="FILE.html",
     help="The page, or a folder for it; by default the current folder.",
 )
-@click.option("--interactive", is_flag=True, help="Interactive figures: the page contains plotly, 2 MB of it.")
+@click.option("--interactive", is_flag=True, help="Interactive figures, with 2 MB of plotly in the page.")
 def report(notebook: str, parameters: tuple[tuple[str, str], ...], out: Path, interactive: bool) -> None:
     """Run a notebook and write it as one HTML page, without its code.
 

@@ -59,9 +59,11 @@ def sandbox() -> None:
 @click.option(
     "--scenario",
     shell_complete=scenarios,
-    help="Studios and games of a scenario: a shipped one's name, or a TOML file. Instead of --config.",
+    help="Studios and games of a scenario, by name or from a TOML file; replaces --config.",
 )
-@click.option("--ready", type=click.Path(path_type=Path, dir_okay=False), help="Written when both services listen.")
+@click.option(
+    "--ready", type=click.Path(path_type=Path, dir_okay=False), help="Written once both services are listening."
+)
 @click.option("--reply", type=click.Choice(["auto", "empty", "json"]), default="auto", help="Body of a 200 for events.")
 @click.option(
     "--validation",
@@ -70,7 +72,10 @@ def sandbox() -> None:
     help="Strict refuses events the documentation does not describe.",
 )
 @click.option(
-    "--refresh", type=click.FloatRange(min=0), default=REFRESH_S, help="Seconds an available interval is cached."
+    "--refresh",
+    type=click.FloatRange(min=0),
+    default=REFRESH_S,
+    help="Seconds for which the available interval is cached.",
 )
 @click.option(
     "--rate",
@@ -82,21 +87,27 @@ def sandbox() -> None:
     "--concurrency",
     type=click.IntRange(min=1),
     default=REQUESTS_AT_ONCE,
-    help="Requests at once for each organisation.",
+    help="Concurrent requests for each organisation.",
 )
-@click.option("--query-seconds", type=click.FloatRange(min=0.001), default=QUERY_S, help="Time of a metric query.")
+@click.option(
+    "--query-seconds", type=click.FloatRange(min=0.001), default=QUERY_S, help="Time limit of a metric query."
+)
 @click.option("--geoip", type=click.Path(path_type=Path, dir_okay=False), help="Countries by IP address (.mmdb).")
-@click.option("--nodes", type=click.IntRange(1, 100), default=1, help="Nodes, each with limits of its own.")
+@click.option("--nodes", type=click.IntRange(1, 100), default=1, help="Number of nodes, each with its own limits.")
 @click.option("--tls", is_flag=True, help="HTTPS, with a certificate made at the first start and stored in the state.")
-@click.option("--tls-name", multiple=True, metavar="HOST", help="--tls for a game built for HOST as well; repeatable.")
-@click.option("--keep-free", type=click.IntRange(min=0), default=256, help="MB of disk space that stay free.")
+@click.option(
+    "--tls-name", multiple=True, metavar="HOST", help="With --tls, also accept games built for HOST; repeatable."
+)
+@click.option("--keep-free", type=click.IntRange(min=0), default=256, help="MB of disk space to keep free.")
 @click.option(
     "--engine",
     default="duckdb",
     metavar="NAME",
-    help="What answers metric queries: duckdb, spark, or the address of a Spark master.",
+    help="Engine that answers metric queries: duckdb, spark, or the address of a Spark master.",
 )
-@click.option("--lake-url", metavar="URL", help="Where that engine sees the state's folder `lake`, if not as a folder.")
+@click.option(
+    "--lake-url", metavar="URL", help="Where that engine finds the state's folder `lake`, if not on this machine."
+)
 @click.option("--stop-after-idle", type=click.FloatRange(min=0), default=math.inf, hidden=True)
 def sandbox_up(
     state: Path,
@@ -135,7 +146,7 @@ def sandbox_up(
     from gamelens.sandbox.server import Sandbox, SandboxOptions, serve
 
     if config and scenario:
-        raise click.UsageError("either --config or --scenario says which games there are")
+        raise click.UsageError("--config and --scenario both say which games there are: pass one of them")
     options = SandboxOptions(
         state=state,
         collector_port=collector_port,
@@ -169,7 +180,7 @@ def sandbox_list(as_json: bool) -> None:
     \b
     Example: gamelens sandbox list
 
-    Those that `connect` started stop by themselves when they are idle. One without organisations is starting.
+    Those that `connect` started stop by themselves when they are idle. One without organisations is still starting.
     """
     from gamelens.local.running_sandboxes import running_sandboxes
 
@@ -185,7 +196,7 @@ def sandbox_list(as_json: bool) -> None:
             columns.append(PrintedColumn(name, [*map(printable, texts)], is_key=is_path, is_text=not is_path))
         print_columns(columns)
     else:
-        click.echo("no sandbox runs", err=True)
+        click.echo("no sandbox is running", err=True)
 
 
 @sandbox.command("stop")
@@ -196,12 +207,12 @@ def sandbox_list(as_json: bool) -> None:
     help="State directory; by default that of the sandbox that `connect` uses.",
 )
 def sandbox_stop(state: Path | None) -> None:
-    """Stop a sandbox of this machine, wait for its end, and say what was stopped.
+    """Stop a sandbox on this machine, wait for it to end, and say what was stopped.
 
     \b
     Example: gamelens sandbox stop --state ~/sandbox
 
-    Everything that it accepted stays in the state directory.
+    Everything it accepted stays in the state directory.
     """
     from gamelens.local.connect import demo_state
     from gamelens.local.running_sandboxes import stop_sandbox
@@ -211,16 +222,18 @@ def sandbox_stop(state: Path | None) -> None:
     stopped = stop_sandbox(state)
     if stopped is not None:
         since = _CELLS["since"](stopped)
-        print_line(f"stopped the sandbox over {stopped.state}, which ran since {since} as {stopped.pid}")
+        print_line(
+            f"stopped the sandbox over {stopped.state}, which had been running since {since} as process {stopped.pid}"
+        )
     elif find_sandbox(state, within_s=_ANSWER_S):
         raise click.ClickException(f"the sandbox over {state} answers, but is not a process of yours on this machine")
     else:
-        print_line(f"no sandbox runs over {state}")
+        print_line(f"no sandbox is running over {state}")
 
 
 @sandbox.command("process")
 @click.option("--state", type=click.Path(path_type=Path, file_okay=False), required=True, help="State directory.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object, by organisation.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, keyed by organisation.")
 def sandbox_process(state: Path, as_json: bool) -> None:
     """Process everything received so far and print the available intervals.
 
@@ -247,18 +260,18 @@ def _show_progress(progress: ProcessingProgress) -> None:
 
 @sandbox.command("rebuild")
 @click.option("--state", type=click.Path(path_type=Path, file_okay=False), required=True, help="State directory.")
-@click.option("--organisation", "organisations", multiple=True, metavar="NAME", help="Instead of all; repeatable.")
 @click.option(
-    "--accept-loss", is_flag=True, help="Go on without events that are lost; files of theirs go to quarantine/."
+    "--organisation", "organisations", multiple=True, metavar="NAME", help="Only this organisation; repeatable."
 )
+@click.option("--accept-loss", is_flag=True, help="Continue without lost events; their files are moved to quarantine/.")
 def sandbox_rebuild(state: Path, organisations: tuple[str, ...], accept_loss: bool) -> None:
-    """Make the tables of a stopped sandbox again, and print the names of their organisations.
+    """Rebuild the tables of a stopped sandbox, and print the names of their organisations.
 
     \b
     Example: gamelens sandbox rebuild --state ~/sandbox
 
-    A running sandbox does this by itself when it finds damage. Whole events of the lake are kept; damaged ones are
-    made again from the inbox. Until all is done, the old tables stay.
+    A running sandbox does this by itself when it finds damage. Intact events of the lake are kept; damaged ones are
+    restored from the inbox. The old tables stay until everything is done.
     """
     from gamelens.sandbox.server import rebuild_stopped
 
@@ -268,7 +281,7 @@ def sandbox_rebuild(state: Path, organisations: tuple[str, ...], accept_loss: bo
 
 @sandbox.command("verify")
 @click.option("--state", type=click.Path(path_type=Path, file_okay=False), required=True, help="State directory.")
-@click.option("--files", is_flag=True, help="Only compare each file with its size and checksum, without events.")
+@click.option("--files", is_flag=True, help="Only check the size and checksum of each file.")
 def sandbox_verify(state: Path, files: bool) -> None:
     """Build the tables that answer queries again from the stored events, and compare them row by row.
 
@@ -291,4 +304,4 @@ def sandbox_verify(state: Path, files: bool) -> None:
         print_line(str(difference), err=True)
     if verified.differences:
         raise click.ClickException(f"{compared}: {len(verified.differences)} differences")
-    click.echo(f"{compared}: no difference")
+    click.echo(f"{compared}: no differences")

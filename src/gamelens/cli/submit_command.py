@@ -25,13 +25,15 @@ SHOWN_FAULTS: Final = 20
 
 @cli.command()
 @click.argument("file", type=click.Path(dir_okay=False, allow_dash=True))
-@click.option("--strict", is_flag=True, help="First check all events by the documentation; send none if one fails.")
+@click.option(
+    "--strict", is_flag=True, help="First check all events against the documentation; send none if one fails."
+)
 @click.option("--dry-run", is_flag=True, help="Check the file and send nothing. Needs no keys.")
 @click.option(
     "--ready", type=click.Path(path_type=Path, dir_okay=False), help="Ready file of a sandbox to submit to instead."
 )
 @click.option("--game", metavar="ID", help="With --ready: id or title of the game, if it has several.")
-@click.option("--json", "as_json", is_flag=True, help="Counts and faults as a JSON object.")
+@click.option("--json", "as_json", is_flag=True, help="Print counts and faults as a JSON object.")
 def submit(file: str, strict: bool, dry_run: bool, ready: Path | None, game: str | None, as_json: bool) -> None:
     """Sign the events of FILE and send them to the configured collector.
 
@@ -52,7 +54,7 @@ def submit(file: str, strict: bool, dry_run: bool, ready: Path | None, game: str
     from gamelens.client.events.event_file import SubmissionReport, check_events, read_events
 
     if game is not None and ready is None:
-        raise click.UsageError("--game goes with --ready; GAMELENS_GAME_KEY names the game of another collector")
+        raise click.UsageError("--game needs --ready; for another collector, GAMELENS_GAME_KEY names the game")
     try:
         content = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
     except OSError as error:
@@ -99,7 +101,7 @@ def _collector(ready: Path | None, game: str | None) -> CollectorClient:
     named = [each for each in games if game is None or game in (each.id, each.title)]
     if len(named) != 1:
         listed = ", ".join(f"{each.id} ({each.title})" for each in games)
-        which = "--game says which of its games" if game is None else f"--game {game} is not one of its games"
+        which = "name one of its games with --game" if game is None else f"--game {game} is not one of its games"
         raise click.UsageError(terminal_line(f"{which}: {listed}"))
     return CollectorClient(
         collector_url=sandbox.collector_url,
@@ -136,7 +138,7 @@ def _print(
 def _summary(events: Sequence[FileEvent], report: SubmissionReport, *, is_checked_only: bool) -> str:
     counted = f"{len(events):,} event{'' if len(events) == 1 else 's'}"
     if is_checked_only and not report.faults:
-        return f"{counted}, all good: nothing was sent"
+        return f"{counted}, all valid: nothing was sent"
     if report.not_sent == len(events):
         return "nothing was sent" if report.faults or report.error else f"{counted}: nothing was sent"
     counts = {"collected": report.collected, "rejected": report.rejected, "not sent": report.not_sent}

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 DEMO_SCENARIO: Final = "demo"
 _NO_KEY: Final = (
     "no API key is set, so a sandbox with invented players answers. "
-    "For your own games set GAMELENS_API_KEY or pass api_key="
+    "To query your own games, set GAMELENS_API_KEY or pass api_key="
 )
 
 

@@ -124,7 +124,7 @@ def copy_notebooks(source: Path, folder: Path) -> list[str]:
     try:  # the digest of each notebook that was copied, by its name
         copied = msgspec.json.decode(record.read_bytes(), type=dict[str, str]) if record.is_file() else {}
     except (msgspec.DecodeError, UnicodeDecodeError):
-        rule = "is not the record of copied notebooks that gamelens wrote: delete it, your notebooks stay as they are"
+        rule = "is not the record of copied notebooks that gamelens wrote: delete it; your notebooks are not affected"
         raise BadQuery("GAMELENS_NOTEBOOKS", str(record), rule) from None
     said = [] if copied else [f"your copies of the notebooks are in {folder}"]
     for ours in sorted(source.glob("*.ipynb")):
@@ -170,4 +170,4 @@ def find_notebook(name: str) -> Path:
     wanted = Path(name).name.removesuffix(".ipynb")
     if wanted in shipped and "/" not in name:
         return shipped[wanted]
-    raise BadQuery("notebook", name, "is neither a file nor one of ours", shipped)
+    raise BadQuery("notebook", name, "is neither a file nor a notebook of gamelens", shipped)

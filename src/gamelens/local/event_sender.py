@@ -164,7 +164,7 @@ class EventSender:
             first = f": {answer.rejected[0]}" if answer.rejected else ""
             raise Refused(
                 f"the collector rejected {len(answer.rejected)} of {batch.events} events "
-                f"where it must {batch.rejected}{first}"
+                f"instead of {batch.rejected}{first}"
             )
         for rejected in answer.rejected:
             self._on_rejected(batch.game_id, rejected)
@@ -281,7 +281,9 @@ async def _submit_with_defect(client: CollectorClient, content: bytes, defect: R
     body = body[: len(body) * 2 // 3] if defect.is_cut else body
     answer = await client.submit_as_is(body, is_gzipped=defect.is_gzipped, signed=None if defect.is_signed else content)
     if answer.status != defect.status:
-        raise Refused(f"the collector answers {answer.status} to a request that is owed {defect.status}: {defect.name}")
+        raise Refused(
+            f"the collector answers {answer.status} to a request that must get {defect.status}: {defect.name}"
+        )
     return answer
 
 

@@ -58,7 +58,7 @@ def sample_lake(folder: str | Path | None = None, *, scenario: str = "small") ->
     if (state / _READY).exists():
         return state
     if state.exists() and any(state.iterdir()):
-        raise Refused(f"{state} has other files and no lake: name a folder that does not exist")
+        raise Refused(f"{state} has other files but no lake: name a folder that does not exist")
     state.parent.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(dir=state.parent, prefix=".lake-") as scratch:
         made = _made_lake(scenario, Path(scratch))

@@ -369,7 +369,7 @@ def ensure_populated(
     no_counts = {name: getattr(identity, name) for name in ("events", "requests", "sent_bytes", "seconds")}
     if previous is not None and msgspec.structs.replace(previous, **no_counts) == identity:
         summary = call_control_api(ready, lambda api: api.summary())
-        if summary.pending or summary.damaged.lake:  # as after an upgrade, which makes the lake again
+        if summary.pending or summary.damaged.lake:  # as after an upgrade, which rebuilds the lake
             say("processing")
             call_control_api(ready, lambda api: api.process())
         return previous, True

@@ -179,7 +179,7 @@ def _start(state: Path, *options: str) -> tuple[SandboxInfo, subprocess.Popen[by
             process.wait()
             printed = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
             last = printed[-1] if printed else "it printed nothing"
-            raise Refused(f"the sandbox did not start: {last}. Its whole output is in {log}")
+            raise Refused(f"the sandbox did not start: {last}. Its full output is in {log}")
         return read_sandbox_info(ready), process
 
 

@@ -72,7 +72,7 @@ def stored_items(*, is_all: bool) -> Iterator[StoredItem]:
     known = {*demo_states(), *_sample_lakes(), own}
     beside = (path.parent for path in platformdirs.user_state_path("gamelens").glob("*/tenants.json"))
     for state in sorted({*beside, *running} - known):
-        yield StoredItem("sandbox", str(state), _size(state), "not the demo's: yours to remove")
+        yield StoredItem("sandbox", str(state), _size(state), "not made by the demo: remove it yourself")
 
 
 def remove(item: StoredItem) -> None:
@@ -125,7 +125,7 @@ def _reason_to_stay(state: Path, own: Path | None, running: dict[Path, bool]) ->
     from gamelens.sandbox.storage.manifest import read_record
 
     if read_population_record(state) is None:
-        return "has no finished demo: it may be yours"
+        return "has no finished demo and may be yours"
     record = read_record(state / "gamelens.db")
     return "has events that you imported" if record is not None and record.taken else ""
 

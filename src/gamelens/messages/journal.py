@@ -77,7 +77,7 @@ class MessageJournal:
         except FileNotFoundError:
             return TargetRecord()
         except msgspec.DecodeError:
-            rule = "is damaged: look in the target which day came last, then remove the file"
+            rule = "is damaged: check in the target which day arrived last, then delete the file"
             raise Refused(f"the journal {path} {rule}") from None
 
     def deliver(self, identity: str, day: date, alarms: Mapping[str, str], send: Callable[[], None]) -> Delivery:
@@ -90,7 +90,7 @@ class MessageJournal:
             if record.has(day):
                 return Delivery("already sent")
             if record.sending is not None and record.sending.day == str(day):
-                return Delivery("unsure", "an earlier try ended while it was sending")
+                return Delivery("unsure", "an earlier attempt ended while it was sending")
             current = SentDay(str(day), dict(alarms))
             self._write(identity, TargetRecord(record.sent, current))
             try:
@@ -102,7 +102,7 @@ class MessageJournal:
                 return Delivery("unsure", str(error))
             self._write(identity, TargetRecord(current))
             earlier = record.sending
-            return Delivery("sent", f"of {earlier.day} nobody knows whether it arrived" if earlier else "")
+            return Delivery("sent", f"it is not known whether {earlier.day} arrived" if earlier else "")
 
     def settle(self, identity: str, *, arrived: bool) -> bool:
         """Write down what became of the unsure day, and return whether there was one."""

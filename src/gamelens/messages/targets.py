@@ -76,7 +76,7 @@ def target_of(text: str, environ: Mapping[str, str] = os.environ) -> Target:
     if scheme in ("http", "https") and url.hostname:
         return _webhook(url, scheme, shape)
     if "://" not in text:
-        _refuse("is not an address with :// and not github or env:NAME")
+        _refuse("is neither an address with ://, nor github, nor env:NAME")
     return _apprise(text, url.scheme)
 
 
@@ -88,7 +88,7 @@ def _mail(url: SplitResult) -> Target:
     options = parse_qs(url.query)
     to, sender = options.get("to", []), options.get("from", options.get("to", []))
     if not url.hostname or len(to) != 1 or len(sender) != 1 or not all(map(_ADDRESS.fullmatch, (*to, *sender))):
-        _refuse("of a mail must be smtp://HOST?to=ADDRESS&from=ADDRESS: name each address as a target of its own")
+        _refuse("of a mail must be smtp://HOST?to=ADDRESS&from=ADDRESS: give each address a target of its own")
     server = MailServer(
         host=url.hostname,
         port=url.port or _PORTS[url.scheme],
@@ -106,9 +106,11 @@ def _webhook(url: SplitResult, scheme: str, shape: str) -> Target:
     host = url.hostname or ""
     shape = shape or next((name for name, hosts in _HOSTS if hosts.fullmatch(host)), "")
     if shape not in SHAPES:
-        _refuse(f"at {host} does not say its shape: put {', '.join(f'{name}+' for name in SHAPES)} in front")
+        _refuse(
+            f"at {host} does not say which chat it belongs to: put {', '.join(f'{name}+' for name in SHAPES)} in front"
+        )
     if url.username or url.password:
-        _refuse(f"at {host} has a user before its host, which a webhook has not")
+        _refuse(f"at {host} has a user name before its host, which a webhook never has")
     address = f"{scheme}://{url.netloc}"
     path = (url.path or "/") + (f"?{url.query}" if url.query else "")
     return Target(
@@ -153,7 +155,7 @@ def _apprise(text: str, scheme: str) -> Target:
         warnings.simplefilter("ignore", DeprecationWarning)
         is_known = service.add(text)
     if not is_known:
-        _refuse(f"{scheme}:// is none that apprise knows, or lacks a part")
+        _refuse(f"{scheme}:// is not known to apprise, or is incomplete")
 
     def send(message: MorningMessage) -> None:
         """Send the message, as HTML where the service shows it.

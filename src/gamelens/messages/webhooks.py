@@ -151,5 +151,5 @@ def _cut_lines(lines: Sequence[str], most: int) -> str:
         fitting.append(line)
     fitting = fitting or [shortened(lines[0], most - _LETTERS_OF_MORE)]
     more = len(lines) - len(fitting)
-    last = [f"… and {counted(more, 'more line')}: gamelens health has them all"] if more else []
+    last = [f"… and {counted(more, 'more line')}: gamelens health shows them all"] if more else []
     return "\n".join([*fitting, *last])

@@ -127,7 +127,7 @@ class Lens:
             kinds: the kinds of claims to say, by default all.
 
         Raises:
-            BadQuery: the frame is no result of an analysis, lacks rows or columns of it, or has no claims of a kind.
+            BadQuery: the frame is not an unchanged result of an analysis, or has no claims of a kind.
         """
         return sentences.spoken(self._frame, kinds)
 

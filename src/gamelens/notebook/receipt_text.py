@@ -24,7 +24,7 @@ def receipt_of(frame: DataFrame) -> Receipt:
         raise BadQuery(
             "frame",
             [str(name) for name in frame.columns],
-            "has no receipt: it did not come from query() or retention(), or lost attrs on the way",
+            "has no receipt: it did not come from query() or retention(), or lost its attrs on the way",
         )
     return receipt
 
@@ -84,12 +84,12 @@ def _query_sentence(receipt: Receipt) -> str:
     by, every = _and_list(asked.by), asked.every
     narrowed = [f"{name} {_and_list(ids)}" for name, ids in (("games", asked.games), ("studios", asked.studios)) if ids]
     parts = [
-        f"Asked for {_and_list(asked.metrics) or 'nothing in particular'}",
+        f"Asked for {_and_list(asked.metrics) or 'no metric'}",
         f" {_and_list(map(str, asked.days))} days after install" if asked.days else "",
         f" {asked.since_days_ago} days after install" if asked.since_days_ago else "",
         f" by {by}" if by else "",
         f" over {asked.over}{_resolved(receipt)}" if asked.over else "",
-        f", in one bucket for every {every}" if every and every != "all" else ", in one bucket" if every else "",
+        f", one bucket per {every}" if every and every != "all" else ", in one bucket" if every else "",
         f", where {asked.where}" if asked.where else "",
         f", only {' and '.join(narrowed)}" if narrowed else "",
         f", {_top_text(asked)}" if asked.top else "",
@@ -109,7 +109,7 @@ def _answer_sentences(receipt: Receipt) -> str:
     requests, retries, cached = receipt.requests, receipt.retries, receipt.cached_share
     parts = [
         f"{requests} request{'' if requests == 1 else 's'}",
-        f"{retries} of them again after a refusal" if retries else "",
+        f"{retries} of them retried after a refusal" if retries else "",
         f"{cached:.0%} from the cache" if cached else "",
         f"gamelens {receipt.version}" if receipt.version else "",
     ]
@@ -158,12 +158,14 @@ def _limitations(receipt: Receipt) -> list[str]:
     """Return a sentence for everything that is missing, joined or restated, and the warnings."""
     lines = [f"Cut to what is available: {receipt.clipped}." if receipt.clipped else ""]
     lines += [
-        f"Of the {receipt.asked.every} of {start:%Y-%m-%d} only a part is in: whole_buckets=True leaves it out."
+        f"The {receipt.asked.every} of {start:%Y-%m-%d} is covered only in part: whole_buckets=True leaves it out."
         for start in receipt.partial_buckets
     ]
     if receipt.truncated:
         lines += [
-            "(other) is what lies beyond top." if receipt.asked.other else "There may be values beyond the ones shown."
+            "(other) sums up what top leaves out."
+            if receipt.asked.other
+            else "There may be more values than the ones shown."
         ]
     lines += [f"Missing: {_gap_text(gap)}." for gap in receipt.gaps]
     if receipt.filled:
@@ -191,14 +193,14 @@ def _gap_text(gap: Gap) -> str:
 
 def _join_sentence(joined: JoinRecord) -> str:
     share = joined.matched_share
-    matched = f": {share:.0%} of {joined.share_of} found a partner" if share is not None else ""
+    matched = f": {share:.0%} of {joined.share_of} matched" if share is not None else ""
     return f"Joined with {joined.source}{matched}."
 
 
 def _restatement_text(moved: RestatementRecord) -> str:
     bucket = f"{moved.metric} of {_time_text(moved.timestamp)}, {moved.field}"
     if moved.before is None or moved.after is None:
-        return f"{bucket}: {moved.rows} rows are otherwise"
+        return f"{bucket}: {moved.rows} rows differ"
     return f"{bucket}: {moved.before:,.10g} before, {moved.after:,.10g} now"
 
 

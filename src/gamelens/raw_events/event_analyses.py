@@ -468,7 +468,7 @@ def player_money(
     games: Names | None = None,
     when_unavailable: Literal["raise", "clip"] = "raise",
 ) -> DataFrame:
-    """Return what each player brought in the first *days* days.
+    """Return the revenue of each player in the first *days* days.
 
     The day of the install is the first of them. There is a row for each player, also those who brought nothing: the
     variance of money is between players, and `analysis.experiments.compare_players` reads it.

@@ -311,7 +311,7 @@ def _read_only(path: Path) -> sqlite3.Connection:
         store = sqlite3.connect(address, uri=True, timeout=30, isolation_level=None, check_same_thread=False)
         ((layout,),) = store.execute("PRAGMA user_version")
     except sqlite3.Error as error:
-        raise Refused(f"{path} cannot be read: {error}. See that the folder is the state of a sandbox") from None
+        raise Refused(f"{path} cannot be read: {error}. Check that the folder is the state of a sandbox") from None
     if layout != FORMAT:
         store.close()
         next_step = (

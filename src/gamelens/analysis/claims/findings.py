@@ -62,7 +62,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
         low, high: bounds of its interval, NaN like *size*.
         unit: the unit of *size*: "ratio", "change" (a ratio less 1), "share", "USD", "players" or the measure's own.
             Shares and their differences are fractions of 1.
-        neutral: the size that is no difference; None is 1 for a ratio and else 0.
+        neutral: the size that means no difference; None is 1 for a ratio and else 0.
         judged: how it was judged, None if nothing was.
         is_shown: whether it is shown beside those that carry a direction, such as an alarm that is still open.
         numbers: what the template may name, as the result has it: names, numbers and their bounds (`x_low`, `x_high`),
@@ -145,14 +145,18 @@ def findings_of(result: DataFrame, kinds: Sequence[str] = ()) -> list[Finding]:
     """
     record = ResultRecord.of(result.attrs)
     if record is None:
-        raise BadQuery("frame", [*map(str, result.columns)], "is no result of an analysis that has claims")
+        raise BadQuery("frame", [*map(str, result.columns)], "is not the result of an analysis with claims")
     if record.name not in _READERS and record.name not in analyses():
         raise BadQuery("frame", record.name, "is a result without claims", analyses())
     reader, names, row_by_row = _READERS[record.name]
     if missing := [name for name in record.columns if name not in result]:
-        raise BadQuery("frame", missing, f"were taken from the result of {record.name}: ask before they are")
+        raise BadQuery(
+            "frame",
+            missing,
+            f"are missing from the result of {record.name}: ask for its claims before dropping columns",
+        )
     if not row_by_row and len(result) != record.rows:
-        rule = f"are left of the result of {record.name}, whose claims are about all of them"
+        rule = f"of the result of {record.name} are left, but its claims are about all of them: pass the whole result"
         raise BadQuery("frame", f"{len(result):,} of {record.rows:,} rows", rule)
     found = [*reader(result, **{name: record.arguments[name] for name in names if name in record.arguments})]
     known = dict.fromkeys(finding.kind for finding in found)

@@ -72,7 +72,7 @@ def words() -> Words:
     """Return the templates by kind and case: ours, with those of `GAMELENS_WORDS` laid over them.
 
     Raises:
-        BadQuery: the file is missing, is no TOML, or has a kind, case, field or form that ours do not have.
+        BadQuery: the file is missing, is not TOML, or has a kind, case, field or form that ours do not have.
     """
     built_in: Words = tomllib.loads(files("gamelens.analysis.claims").joinpath("words.toml").read_text("utf-8"))
     path = os.environ.get(WORDS_FILE)
@@ -91,18 +91,18 @@ def words() -> Words:
 def _check_table(kind: str, table: object, built_in: Words) -> None:
     """Refuse a table of words that names what the built-in words do not."""
     if kind not in built_in:
-        raise BadQuery(WORDS_FILE, kind, "is no kind of claim", sorted(built_in))
+        raise BadQuery(WORDS_FILE, kind, "is not a kind of claim", sorted(built_in))
     if not isinstance(table, dict):
         raise BadQuery(WORDS_FILE, kind, "must be a table of cases")
     for case, template in table.items():
         if case not in built_in[kind]:
-            raise BadQuery(WORDS_FILE, case, f"is no case of {kind}", sorted(built_in[kind]))
+            raise BadQuery(WORDS_FILE, case, f"is not a case of {kind}", sorted(built_in[kind]))
         if not isinstance(template, str):
             raise BadQuery(WORDS_FILE, case, f"of {kind} must be text")
         known = _BASE | {field.name for field in fields_of(parsed(str(built_in[kind][case])))}
         for field in fields_of(parsed(template)):
             if field.name not in known:
-                raise BadQuery(WORDS_FILE, field.name, f"is no field of {kind}, {case}", sorted(known))
+                raise BadQuery(WORDS_FILE, field.name, f"is not a field of {kind}, {case}", sorted(known))
 
 
 def sentences_of(findings: Sequence[Finding], *, escape: Callable[[str], str] = str) -> list[str]:
@@ -179,7 +179,7 @@ def parsed(template: str) -> Parsed:
             break
     rest = template[end:]
     if len(levels) > 1 or set(rest) & set("{}[]") or any(set(it) & set("{}") for it in levels[0] if type(it) is str):
-        raise BadQuery("template", template, "has a brace or bracket without its partner")
+        raise BadQuery("template", template, "has an unmatched brace or bracket")
     return tuple([*levels[0], rest] if rest else levels[0])
 
 

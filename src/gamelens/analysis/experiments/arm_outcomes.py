@@ -120,7 +120,7 @@ def outcomes_of(
             unknown, negative, or more than the players.
     """
     if not frames:
-        raise BadQuery("frames", [], "are none: give at least one frame to compare")
+        raise BadQuery("frames", [], "is empty: pass at least one frame to compare")
     columns = [by] if isinstance(by, str) else list(by or ())
     name = PERIOD if since is not None else arm
     parts = [_outcomes(frame if since is None else _with_period(frame, since), name, columns) for frame in frames]
@@ -207,7 +207,7 @@ def _ratios(frame: DataFrame) -> Iterator[DataFrame]:
     found = [(metric, field) for metric, field in found if metric.columns[field.name] in frame]
     ratios = [(metric.name, field, field.combines) for metric, field in found if isinstance(field.combines, Quotient)]
     if not ratios:
-        rule = "hold nothing that can be compared: give a frame of lens.retention, of per_new_player, or a ratio"
+        rule = "contain nothing that can be compared: pass a frame of lens.retention, of per_new_player, or a ratio"
         raise BadQuery("frame", names or list(frame.columns), rule)
     for name, field, quotient in ratios:
         parts = {part: frame[column_of(frame, name, part)].astype("Float64") for part in quotient.names}

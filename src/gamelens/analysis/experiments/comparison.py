@@ -149,7 +149,7 @@ def probability_best(
     draws: int = _DRAWS,
     prior: tuple[float, float] = (1.0, 1.0),
 ) -> DataFrame:
-    """Return the probability of each arm to be the best of its measure.
+    """Return the probability that each arm is the best, measure by measure.
 
     *frames* are those of `compare` whose measures are shares of players. Shares are those of equally large install
     days, on the days that all arms have. Every share has a Beta *prior* (flat by default). *draws* samples of the

@@ -35,7 +35,7 @@ def next_steps(compared: DataFrame, reach: DataFrame, *, measures: Sequence[str]
         measures: those that the experiment was made for; None is all of them.
 
     Columns: those of *compared*, step (category of `STEPS`: "decide" if the always-valid interval excludes 0, "planned
-    end" if only that of one look does, "large enough" if more players will hardly decide it, "stop" if a change of
+    end" if only that of one look does, "large enough" if more players are unlikely to decide it, "stop" if a change of
     *lift* takes more than a quarter, "ended", "go on", "not known" without a time), lift (float64), days_needed
     (Int64), quarter_lift (float64), last_day (datetime64[us, UTC]), is_running (boolean), all as in *reach*, and
     days_left (Int64, of "go on"). Claims: "next step", one a row.

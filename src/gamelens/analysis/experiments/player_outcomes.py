@@ -35,7 +35,7 @@ def compare_players(
     control: str | None = None,
     confidence: float = 0.95,
 ) -> DataFrame:
-    """Return the difference of each arm to the control, from one row for each player.
+    """Return the difference between each arm and the control, from one row for each player.
 
     It is that of the means of *value*. The variance is that between players, of each arm for itself (Welch's t-test).
     Money of few large spenders is far from normal: with under some thousand players the interval is a rough one. A

@@ -72,7 +72,7 @@ def sample_size(
     for field, value in (("control", control), ("treated", treated), ("chance", chance), ("confidence", confidence)):
         _check_share(field, value)
     if control == treated:
-        raise BadQuery("treated", treated, "is the control's share: no number of players finds no difference")
+        raise BadQuery("treated", treated, "is the control's share: no number of players can detect a difference of 0")
     from statsmodels.stats.proportion import samplesize_proportions_2indep_onetail
 
     needed = samplesize_proportions_2indep_onetail(

@@ -112,7 +112,7 @@ def sample_ratio(
     """
     if expected is not None and EXPERIMENT in installs and installs[EXPERIMENT].dropna().nunique() > 1:
         several = sorted(map(str, installs[EXPERIMENT].dropna().unique()))
-        raise BadQuery("arms", several, "are several experiments: with expected= check one at a time")
+        raise BadQuery("arms", several, "are several experiments: check one at a time with expected=")
     segments = [by] if isinstance(by, str) else list(by or ())
     for name in segments:
         if name not in installs:

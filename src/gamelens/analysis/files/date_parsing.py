@@ -74,7 +74,7 @@ def read_moments(values: Series[Any], *, field: str, day_first: bool | None = No
     examples: dict[Precision, str] = {precision: text for text, (_, precision) in reversed(read.items())}
     if len(examples) > 1 and set(examples) != {"day", "time"}:
         unlike = " and ".join(f"{text} (a {precision})" for precision, text in sorted(examples.items()))
-        raise BadQuery(field, [*examples.values()], f"mixes {unlike}: write one kind")
+        raise BadQuery(field, [*examples.values()], f"mixes {unlike}: use one kind")
     at = Series([read[text][0] for text in texts], dtype="datetime64[us, UTC]").reindex(places).set_axis(values.index)
     example = next((text for text in texts if plain[text] != text), None)
     note = None if example is None else f"{field}: {example} is read as {read[example][0]:%Y-%m-%d}"
@@ -101,8 +101,8 @@ def _written_out(texts: Sequence[str], field: str, day_first: bool | None) -> di
     may_be_last = last <= {*_YEARS}
     may_be_first = first <= {*_YEARS} and not is_dotted and day_first is None
     if may_be_last == may_be_first:
-        rule = "has a year of two digits, first or last" if may_be_last else "has no year from 2015 to 2040"
-        raise BadQuery(field, texts[0], f"{rule}: write four digits, or say day_first= if the year is last")
+        rule = "has a two-digit year, first or last" if may_be_last else "has no year from 2015 to 2040"
+        raise BadQuery(field, texts[0], f"{rule}: write four digits, or pass day_first= if the year is last")
     day = r"\1\2\3\g<2>20\4" if may_be_last else r"20\1\2\3\2\4"
     return {text: match.expand(rf"{day} \g<time>").strip() for text, match in matches.items()}
 
@@ -120,7 +120,7 @@ def _is_day_first(texts: Sequence[str], field: str, day_first: bool | None) -> b
         return True
     if len(matches) < len(texts) or len({match[2] for match in matches.values()}) > 1:
         unlike = [next(iter(matches)), next((t for t in texts if t not in matches), list(matches)[-1])]
-        raise BadQuery(field, unlike, "are days written in two ways: write one, such as 2026-11-01")
+        raise BadQuery(field, unlike, "are days written in two ways: use one, such as 2026-11-01")
     if day_first is not None:
         return day_first
     pairs = {text: (int(match["day"]), int(match["month"])) for text, match in matches.items()}
@@ -128,13 +128,13 @@ def _is_day_first(texts: Sequence[str], field: str, day_first: bool | None) -> b
     not_month_first = next((text for text, (first, _) in pairs.items() if first > 12), None)
     if not_day_first and not_month_first:
         raise BadQuery(
-            field, [not_month_first, not_day_first], "are not days in one order: write one, such as 2026-11-01"
+            field, [not_month_first, not_day_first], "are not days in one order: use one, such as 2026-11-01"
         )
     ambiguous = next((text for text, (first, second) in pairs.items() if first != second), None)
     if ambiguous and not (not_day_first or not_month_first):
         first, second = pairs[ambiguous]
-        rule = f"is day {first} of month {second}, or day {second} of month {first}, and no other value tells"
-        raise BadQuery(field, ambiguous, f"{rule}: say day_first=True or day_first=False")
+        rule = f"is day {first} of month {second}, or day {second} of month {first}, and no other value tells which"
+        raise BadQuery(field, ambiguous, f"{rule}: pass day_first=True or day_first=False")
     return not not_day_first
 
 

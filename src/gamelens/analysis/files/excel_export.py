@@ -112,7 +112,7 @@ def _check_names(frames: object) -> None:
             rule = rf"must be 1 to {_MOST_LETTERS} letters without [ ] : * ? / \ and no apostrophe at its ends"
             raise BadQuery("frames", name, f"is not a name of a sheet: it {rule}")
         if name.casefold() in seen:
-            raise BadQuery("frames", name, "is taken: names of sheets differ in more than capitals")
+            raise BadQuery("frames", name, "is already taken: names of sheets must differ in more than case")
         seen.add(name.casefold())
 
 

@@ -31,7 +31,7 @@ def target_of(path: object, *, is_excel: bool = False) -> Path:
     if not is_excel and suffix in _EXCEL:
         raise BadQuery("path", str(path), 'would be text in a spreadsheet\'s name: gl.export_excel({"data": df}, path)')
     if not target.parent.is_dir():
-        raise BadQuery("path", str(path), f"lies in no folder: make {target.parent} first")
+        raise BadQuery("path", str(path), f"is in a folder that does not exist: create {target.parent} first")
     if target.is_dir():
         raise BadQuery("path", str(path), "is a folder: name a file in it")
     return target

@@ -110,7 +110,7 @@ def read_amounts(
     currency, currency_note = _currency(filled, numbers, field)
     shares = {number.is_percent: text for text, number in numbers.items()}
     if len(shares) > 1:
-        raise BadQuery(field, [shares[True], shares[False]], "mixes percentages and numbers: write one kind")
+        raise BadQuery(field, [shares[True], shares[False]], "mixes percentages and numbers: use one kind")
     mark, mark_note = _decimal_mark(numbers, field, decimal, separator)
     values = {text: number.values[mark] for text, number in numbers.items()}
     is_amount = any(number.currency or number.is_percent or mark in number.body for number in numbers.values())
@@ -220,7 +220,7 @@ def _decimal_mark(
     fitting = [mark for mark in _BODIES if not misfits[mark]]
     if not fitting:
         unlike = [misfits["."][0], misfits[","][0]]
-        raise BadQuery(field, unlike, "do not agree on the decimal mark: write one")
+        raise BadQuery(field, unlike, "do not agree on the decimal mark: use one")
     is_open = {text: number for text, number in numbers.items() if len({*number.values.values()}) == 2}
     if len(fitting) == 1 or not is_open:
         return fitting[0], None
@@ -232,5 +232,5 @@ def _decimal_mark(
     read = {mark: f"{value:f}" for mark, value in number.values.items()}
     if not (is_point or is_grouped):
         meant = " or ".join(f"{value} (decimal={mark!r})" for mark, value in read.items())
-        raise BadQuery(field, text, f"is {meant}, and no other value tells: say decimal=")
+        raise BadQuery(field, text, f"is {meant}, and no other value tells which: pass decimal=")
     return ".", f"{field}: {text} is read as {read['.']}; with decimal=',' it would be {read[',']}"

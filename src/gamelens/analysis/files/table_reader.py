@@ -159,7 +159,7 @@ def _read_file(path: Path, sheet: str | None, encoding: str | None, header_row: 
         columns = [_to_array([row[place] for row in rows]) for place in range(len(header))]
         names = ["" if cell is None else str(cell) for cell in header]
         return _table(path.name, pa.Table.from_arrays(columns, names=names), above=every_row[:place])
-    raise BadQuery("other", path.name, "is none of the files that can be read", _SUFFIXES)
+    raise BadQuery("other", path.name, "is not a file that can be read", _SUFFIXES)
 
 
 def _table(
@@ -179,7 +179,7 @@ def _table(
     notes = []
     if words := next((str(cell) for row in above for cell in row if cell not in (None, "")), None):
         rows = "row 1" if len(above) == 1 else f"rows 1 to {len(above)}"
-        notes.append(f"{rows} of {source} ({words!r}, ...) stand above the header and are left out")
+        notes.append(f"{rows} of {source} ({words!r}, ...) are above the header and are left out")
     return ExternalTable(source, cells, numbers, separator, notes=tuple(notes))
 
 

@@ -47,7 +47,7 @@ _RULES: Final[dict[Any, str]] = {
     bool: "must be true or false, without quotes",
     Kind: f"must be one of {', '.join(get_args(Kind))}",
 }
-_RULE_OF_TEXT: Final = "must be a text that is not empty: write it in quotes"
+_RULE_OF_TEXT: Final = "must be a non-empty text in quotes"
 Entry = TypeVar("Entry", bound=msgspec.Struct)
 
 
@@ -115,7 +115,7 @@ class BoardNotes(msgspec.Struct, frozen=True):
         try:
             tables = tomllib.loads(Path(path).expanduser().read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError) as error:
-            raise BadQuery("accept", str(path), f"cannot be read ({error}): name a TOML file that is there") from None
+            raise BadQuery("accept", str(path), f"cannot be read ({error}): name a TOML file that exists") from None
         except tomllib.TOMLDecodeError as error:
             raise BadQuery("accept", str(path), f"is not TOML ({error}): correct that line") from None
         for name in tables:

@@ -277,7 +277,7 @@ def _watched_metric(key: str) -> WatchedMetric:
     if key in WATCHED:
         return WATCHED[key]
     if key not in METRICS:
-        raise BadQuery("metrics", key, "is nothing that is watched, nor a metric", [*WATCHED, *METRICS])
+        raise BadQuery("metrics", key, "is neither a watched number nor a metric", [*WATCHED, *METRICS])
     metric = metric_named(key)
     if metric.kinds == "retention":
         raise BadQuery("metrics", key, "is watched as retention_d1", WATCHED)

@@ -76,7 +76,7 @@ def in_dollars(
         if name not in frame:
             raise BadQuery("frame", name, "is not a column of the frame", [*map(str, frame.columns)])
     if not is_numeric_dtype(frame[amount]) and frame[amount].notna().any():
-        rule = f"is not a column of numbers, but has {str(frame[amount].dropna().iloc[0])!r}"
+        rule = f"is not a column of numbers: it holds {str(frame[amount].dropna().iloc[0])!r}"
         raise BadQuery("amount", amount, rule)
     amounts = frame[amount].astype("float64")
     codes = Series("", index=frame.index, dtype="object") if currency is None else frame[currency].astype("object")

@@ -125,7 +125,7 @@ def join(
     repeats = _repeated_keys(left_keys, matches)
     if repeats.any() and validate == "one_to_one":
         key = key_text(left_keys[repeats].iloc[0])
-        raise BadQuery("validate", validate, f"forbids that a key stands in several rows of the frame, as {key} does")
+        raise BadQuery("validate", validate, f"does not allow a key in several rows of the frame, as {key} is")
     frame, renamed = _joined_frame(df, left_keys, right, matches, how, table.suffix)
     is_matched = matches != _NO_MATCH
     origins = [receipt.provenance for receipt in (Receipt.of(df.attrs), table.receipt) if receipt]

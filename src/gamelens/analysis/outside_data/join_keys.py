@@ -32,14 +32,14 @@ def pairs_of(on: On, frame: DataFrame, table: ExternalTable) -> dict[str, str]:
     listed = [on] if isinstance(on, str) else on
     pairs = dict(listed) if isinstance(listed, Mapping) else {name: name for name in listed}
     if not pairs:
-        raise BadQuery("on", on, "names nothing to join on", [str(name) for name in frame.columns])
+        raise BadQuery("on", on, "names no column to join on", [str(name) for name in frame.columns])
     for left, right in pairs.items():
         if left not in frame:
             raise BadQuery("on", left, "is not a column of the frame", [str(name) for name in frame.columns])
         if right not in table.columns:
             raise BadQuery("on", right, f"is not a column of {table.source}", table.columns)
         if is_float_dtype(frame[left]):
-            raise BadQuery("on", left, "is measured, not a key: join on timestamp or a dimension")
+            raise BadQuery("on", left, "is a measured number, not a key: join on timestamp or a dimension")
     if len(set(pairs.values())) < len(pairs):
         raise BadQuery("on", [*pairs.values()], f"names a column of {table.source} twice")
     return pairs
@@ -114,7 +114,7 @@ def respelled(right: Series[Any], left: Series[Any], field: str) -> Series[Any]:
     for text in sorted(set(left.dropna())):
         other = spellings.setdefault(folded(text), text)
         if other != text:
-            raise BadQuery("fold", field, f"has {other!r} and {text!r}, which differ in nothing but case and blanks")
+            raise BadQuery("fold", field, f"has {other!r} and {text!r}, which differ only in case and blanks")
     return right.map(lambda text: spellings.get(folded(text), text), na_action="ignore").astype("str")
 
 

@@ -164,7 +164,7 @@ def double_counting(
         return []
     numbers = [str(name) for name in values if is_numeric_dtype(values[name]) and not is_bool_dtype(values[name])]
     most = int(np.unique_counts(matches[repeats]).counts.max())
-    warning = f"a key stands in up to {most} rows of the frame, and the values of {table.source} in each of them"
+    warning = f"a key is in up to {most} rows of the frame, and the values of {table.source} in each of them"
     if numbers:
         column = values[numbers[0]].astype("float64")
         matched = matches[matches >= 0]
@@ -181,4 +181,4 @@ def cut_short(df: DataFrame, matched_keys: DataFrame) -> list[str]:
         return []
     days = ", ".join(f"{bucket:%Y-%m-%d}" for bucket in cut)
     every = Receipt.of(df.attrs).asked.every
-    return [f"the frame counts only part of the {every} of {days}, the outside may count all of it"]
+    return [f"the frame counts only part of the {every} of {days}, the outside table may count all of it"]

@@ -31,7 +31,7 @@ _NUMBERS: Final = ["usual", "low", "high", "others", "days"]
 def compare_with_weekdays(
     frame: DataFrame, value: str, *, by: str = "country_code", occasion: str = "holiday"
 ) -> DataFrame:
-    """Return every occasion beside the other days of its weekday, largest change first.
+    """Return every occasion compared with the other days of its weekday, largest change first.
 
     The frame is daily, with the *occasion* joined to it (null on ordinary days); days are compared within one value of
     *by*. Special days in a row are one period, and each of them is divided by the median of the ordinary days in the

@@ -26,7 +26,9 @@ def align_to_buckets(moments: ParsedTimes, every: Granularity | None, *, is_summ
     if every is None:
         return moments.at
     if every == "all":
-        raise BadQuery("on", field, 'cannot be joined: the frame has one bucket over all; ask it with every="day"')
+        raise BadQuery(
+            "on", field, 'cannot be joined: the frame has one bucket for the whole time; query it with every="day"'
+        )
     if moments.precision == "week" != every or _RANKS[moments.precision] > _RANKS[every]:
         rule = f'has one value a {moments.precision}, the frame one a {every}: query with every="{moments.precision}"'
         raise BadQuery("on", field, rule)

@@ -29,7 +29,7 @@ def drift(frame: DataFrame, by: str | None = None) -> DataFrame:
     """Return for each value of *by* how retention changes over the install days.
 
     Each install day has one level, its retention relative to the others at the ages they share, within each segment of
-    the frame's other dimensions: a shift between games is no drift. A straight line through the levels gives the
+    the frame's other dimensions: a shift between games is not drift. A straight line through the levels gives the
     retention of the last install day as a ratio of the first one's. Its interval comes from the days around the line,
     however alike successive ones are (`over_days`), and all intervals hold together (Bonferroni). A trend that comes
     from who installs (campaigns that are no dimension of the frame) counts as well.

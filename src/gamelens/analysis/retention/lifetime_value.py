@@ -125,9 +125,7 @@ def _cells(money: DataFrame, keys: Sequence[str]) -> DataFrame:
         raise BadQuery("money", names, "holds neither revenue nor ilrd_revenue: query them too")
     days = money["timestamp"].drop_duplicates().sort_values()
     if days.diff().min() > _DAY:
-        raise BadQuery(
-            "money", f"one row in {days.diff().min().days} days", 'is not of days: query it with every="day"'
-        )
+        raise BadQuery("money", f"one row in {days.diff().min().days} days", 'is not daily: query it with every="day"')
     installed = pd.to_datetime(money["installed_on"].astype("object"), utc=True).astype("datetime64[us, UTC]")
     cells = money[[*keys]].assign(
         installed=installed,

@@ -84,7 +84,7 @@ def complete_or_file(names: Iterable[str], incomplete: str) -> list[CompletionIt
 def completion(ctx: click.Context, shell: str | None) -> None:
     """Print the script that completes commands, options and names in a shell.
 
-    Without SHELL it is the script of your own shell.
+    Without SHELL, it is the script for your own shell.
 
     \b
     bash: put this into ~/.bashrc               eval "$(gamelens completion bash)"
@@ -94,5 +94,5 @@ def completion(ctx: click.Context, shell: str | None) -> None:
     name = shell or os.path.basename(os.environ.get("SHELL", ""))
     completion_class = get_completion_class(name)
     if completion_class is None:
-        raise click.UsageError(f"which shell? One of {', '.join(SHELLS)}")
+        raise click.UsageError(f"the shell cannot be told: name one of {', '.join(SHELLS)}")
     click.echo(completion_class(ctx.find_root().command, {}, "gamelens", "_GAMELENS_COMPLETE").source())

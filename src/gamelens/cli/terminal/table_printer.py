@@ -65,7 +65,7 @@ def print_table(frame: DataFrame) -> None:
         click.echo(note)
     if len(frame) > SHOWN_ROWS:
         more = len(frame) - SHOWN_ROWS
-        click.echo(f"… and {more:,} more rows: --out FILE or --json gives them all", err=True)
+        click.echo(f"… and {more:,} more rows: see all with --out FILE or --json", err=True)
 
 
 def print_columns(columns: Sequence[PrintedColumn]) -> None:

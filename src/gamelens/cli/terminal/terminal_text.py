@@ -81,7 +81,7 @@ def error_line(error: GamelensError) -> str:
             from gamelens.receipts import Gap
 
             pieces = f"{len(gaps)} pieces are missing, the first of them" if len(gaps) > 1 else "1 piece is missing:"
-            return f"{pieces} {gap_line(Gap(**gaps[0]))} --on-error gaps shows what came"
+            return f"{pieces} {gap_line(Gap(**gaps[0]))} --on-error gaps shows the rest"
         case NotYetAvailable():
             options = str(error).replace("pass when_unavailable=", "add --when-unavailable ").replace('"', "")
             return options.replace("deadline_s=", "--deadline")
@@ -90,7 +90,7 @@ def error_line(error: GamelensError) -> str:
             return f"{full}. Narrow it with --where, --games or a shorter --over, or ask for the largest with --top"
         case NotRecorded(asked=asked, nearest=nearest):
             hint = f" The nearest that is: {nearest}." if nearest else ""
-            return f"no answer is recorded for {asked}.{hint} The same with --record DIR records it"
+            return f"no answer is recorded for {asked}.{hint} Run the same command with --record DIR to record it"
     return str(error)
 
 

@@ -197,7 +197,7 @@ class ServiceChecks:
             return Finding.problem("available", says, "check the address: is it a metrics service?")
         if not interval:
             step = "send events and wait until they are processed"
-            return Finding.warning("available", "nothing is processed yet", step)
+            return Finding.warning("available", "nothing has been processed yet", step)
         latest = self._responses[-1]  # the time of the service, or of this machine without a Date header
         age = datetime.fromtimestamp(latest.midpoint - (latest.clock_offset_s or 0.0), UTC) - interval.end
         says = f"{interval}, which ended {_duration_text(age)} ago" if age >= timedelta() else f"{interval}"

@@ -59,7 +59,7 @@ def draw_decomposition(parts: DataFrame, *, title: str | None = None) -> Figure:
     figure.update_layout(showlegend=False, hovermode="closest", bargap=0.35)
     alt = "; ".join(f"{name} {text}" for name, text in zip(["before", *PARTS, "after"], words, strict=True))
     more = ", the axis does not start at 0" if is_cut else ""
-    return finish(figure, parts, title or "Why revenue moved", f"{unit.words}{more}", kind="money", alt=alt)
+    return finish(figure, parts, title or "Why revenue changed", f"{unit.words}{more}", kind="money", alt=alt)
 
 
 def draw_contributions(parts: DataFrame, by: str | Sequence[str], *, title: str | None = None) -> Figure:
@@ -103,7 +103,7 @@ def draw_contributions(parts: DataFrame, by: str | Sequence[str], *, title: str 
     figure.update_yaxes(ticktext=[row_label(name) for name in series_names(shown, by)])
     more = f", largest {MOST_SEGMENTS} of {len(parts)}" if len(parts) > MOST_SEGMENTS else ""
     words = f"{unit.words}, change by {words_by(parts, by)}{more}"
-    return finish(figure, parts, title or "Where revenue moved", words, kind="money", alt=_in_words(shown, by, scale))
+    return finish(figure, parts, title or "Where revenue changed", words, kind="money", alt=_in_words(shown, by, scale))
 
 
 def _levels(heights: list[float]) -> tuple[float, float]:

@@ -63,7 +63,7 @@ def draw_cohorts(matrix: DataFrame, *, title: str | None = None) -> Figure:
     figure.update_layout(hovermode="closest", height=192 + row_px * max(6, len(days)))
     figure.update_xaxes(type="category", side="top", showline=False)
     figure.update_yaxes(autorange="reversed", showgrid=False, tickvals=places[::step], ticktext=days[::step])
-    words = "share of the players installed on a day, by days since"
+    words = "share of a day's new players, by days since install"
     return finish(figure, matrix, title or "Who came back", words)
 
 
@@ -87,7 +87,7 @@ def draw_curve(curve: DataFrame, *, by: str | None = None, title: str | None = N
     figure.update_xaxes(tickvals=ages, ticktext=[f"D{age}" for age in ages])
     number_axis(figure, "y", unit_of("retention"), curve["high"].max() if len(curve) else 1)
     by_what = f" by {words_by(curve, by)}" if len(order) > 1 else ""
-    words = "share of new players back on a day, 95% interval"
+    words = "share of new players active on a day, 95% interval"
     words += f", largest {MOST_LINES} of {len(order)}" if len(order) > MOST_LINES else ""
     return finish(figure, curve, title or f"Retention{by_what}", words, kind="share")
 

@@ -52,12 +52,12 @@ def draw_differences(differences: DataFrame, *, title: str | None = None) -> Fig
     figure.update_layout(showlegend=False, hovermode="closest")
     figure.update_layout(height=182 + _ROW_PX * sum(heights) + _GAP_PX * (len(units) - 1))
     subtitle = "difference from the control in " + " and ".join(_WORDS[unit] for unit in units)
-    subtitle += ", 95% interval, thin if looked at daily"
+    subtitle += ", 95% interval; thin: valid at every daily look"
     return finish(figure, differences, title or "What the arms changed", subtitle, alt="; ".join(words))
 
 
 def draw_chances(chances: DataFrame, *, title: str | None = None) -> Figure:
-    """Draw the likely range of each variant's true share, and its chance to be the best.
+    """Draw the likely range of each variant's true share, and its probability of being the best.
 
     Args:
         chances: the frame of `gamelens.analysis.experiments.probability_best`.
@@ -94,8 +94,8 @@ def draw_chances(chances: DataFrame, *, title: str | None = None) -> Figure:
     )
     figure.update_yaxes(ticktext=[row_label(name) for name in names])
     alt = "; ".join(f"{name} {words}" for name, words in zip(names, text, strict=True))
-    words = "share of players, the middle 95% of what is likely"
-    headline = title or "How likely each variant is the best"
+    words = "share of players, central 95% of the likely values"
+    headline = title or "How likely each variant is to be the best"
     return finish(figure, chances, headline, words, kind="share", alt=alt, above=12)
 
 
@@ -119,7 +119,7 @@ def draw_ecpm_index(index: DataFrame, by: str = "network", *, title: str | None 
     figure.update_xaxes(ticksuffix="%", showgrid=True, showline=False)
     figure.update_yaxes(type="category", autorange="reversed", showgrid=False)
     figure.update_layout(showlegend=False, hovermode="closest", height=182 + _ROW_PX * max(1, len(rows)))
-    subtitle = "eCPM against the others in the same game, country, format and day, 95% intervals together"
+    subtitle = "eCPM compared with the others in the same game, country, format and day, joint 95% intervals"
     return finish(
         figure, index, title or f"eCPM by {words_by(index, by)}, like for like", subtitle, alt="; ".join(words)
     )

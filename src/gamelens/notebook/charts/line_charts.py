@@ -64,7 +64,7 @@ def draw_lines(
     dated = [*table.index] if len(table) <= 8 else None
     figure.update_xaxes(tickvals=dated, **date_formats(frame))
     more = f", largest {MOST_LINES} of {len(order)} named" if len(order) > MOST_LINES else ""
-    more += ", dotted: not a whole " + str(Receipt.of(frame.attrs).asked.every) if partial else ""
+    more += ", dotted: incomplete " + str(Receipt.of(frame.attrs).asked.every) if partial else ""
     words = f"{words_per_bucket(frame, unit)}{more}"
     return finish(figure, frame, title or title_of(frame, value, by), words, kind=unit.kind)
 
@@ -93,7 +93,7 @@ def draw_bars(
     """
     frame = sourced(frame, source)
     if "timestamp" in frame and frame["timestamp"].nunique() > 1:
-        raise BadQuery("frame", f"{frame['timestamp'].nunique()} buckets", "must hold one: ask with every='all'")
+        raise BadQuery("frame", f"{frame['timestamp'].nunique()} buckets", "must be one: query with every='all'")
     values = [value or main_value(frame)] if value is None or isinstance(value, str) else list(value)
     unit = unit_in(frame, values[0])
     bars = frame.assign(_name=series_names(frame, by))[["_name", *values]].astype(dict.fromkeys(values, "float64"))

@@ -64,7 +64,7 @@ def draw_projection(
     _age_axis(figure, rows, is_log=True)
     tops = [rows["retention"].max(), *(points["high"].max() for points in counted.values())]
     number_axis(figure, "y", unit, Series(tops, dtype="float64").max())
-    subtitle = "share of new players back on a day; points: counted, with their interval; dashed: projected"
+    subtitle = "share of new players active on a day; points: counted, with their interval; dashed: projected"
     heading = title or _title("Retention, projected", projection, groups)
     drawn = projection if curve is None else with_receipts_of(projection.copy(deep=False), projection, curve)
     return finish(figure, drawn, heading, subtitle, alt=_in_words(lines, "retention", unit))
@@ -270,5 +270,5 @@ def draw_payback(roas: DataFrame, by: str = "install_publisher", *, title: str |
     figure.update_xaxes(tickvals=ages, ticktext=[f"D{age}" for age in ages])
     figure.update_layout(showlegend=len(order) > 1)
     by_what = f" by {words_by(roas, by)}" if len(order) > 1 else ""
-    words = "money of bought players as a share of their ad spend, by days since install"
+    words = "revenue of paid installs as a share of their ad spend, by days since install"
     return finish(figure, roas, title or f"Return on ad spend{by_what}", words, kind="share")

@@ -80,7 +80,7 @@ def draw_panels(
         figure.update_traces(mode="lines")
     words = f"{words_per_bucket(frame, unit)}, {'one scale for all' if is_same_scale else 'each on its own scale'}"
     words += f", largest {MOST_PANELS} of {len(order)}" if len(order) > MOST_PANELS else ""
-    words += f", dotted: not a whole {Receipt.of(frame.attrs).asked.every}" if partial else ""
+    words += f", dotted: incomplete {Receipt.of(frame.attrs).asked.every}" if partial else ""
     return finish(figure, frame, title or title_of(frame, value, by), words, kind=unit.kind, above=grid.head_px)
 
 
@@ -111,7 +111,7 @@ def draw_bands(scores: DataFrame, *, title: str | None = None) -> Figure:
         axis.update(range=[0, 1.25 * max(highest, 1e-9)], tickformat=Scale.of_axis(kind, highest).d3)
     flagged = scores[scores["is_flagged"].fillna(False).astype(bool)]
     words = f"{metrics[0]}; " if len(metrics) == 1 else ""
-    words += "band: what the weekday usually brings; "
+    words += "band: usual range of the weekday; "
     words += f"diamonds: {counted(len(flagged), 'flagged day')}" if len(flagged) else "no day is flagged"
     words += "" if is_whole else f"; the {MOST_PANELS} most surprising of {len(surprise)}"
     alt = _in_words(flagged, len(chosen))

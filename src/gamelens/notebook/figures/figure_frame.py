@@ -24,7 +24,7 @@ from gamelens.notebook.figures.theme import THEMES, layout_of, theme
 from gamelens.notebook.receipt_text import source_line
 from gamelens.receipts import Receipt
 
-NOTHING: Final = "nothing in this interval"
+NOTHING: Final = "no data in this interval"
 HEIGHT: Final = 420
 USUAL_ROOM: Final = 104
 _LEGEND_PX: Final = 690

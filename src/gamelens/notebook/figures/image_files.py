@@ -41,9 +41,9 @@ def save(figure: Figure, path: str | os.PathLike[str], *, width: int = WIDTH, sc
     target = Path(path).expanduser()
     kind = target.suffix.lower()
     if kind not in (*PICTURES, PAGE):
-        raise BadQuery("path", str(path), "ends in none of the kinds there are", [*PICTURES, PAGE])
+        raise BadQuery("path", str(path), "does not end in a known file type", [*PICTURES, PAGE])
     if not target.parent.is_dir():
-        raise BadQuery("path", str(path), f"lies in no folder: make {target.parent} first")
+        raise BadQuery("path", str(path), f"is in a folder that does not exist: create {target.parent} first")
     content = _page(figure) if kind == PAGE else _picture(figure, kind[1:], width, scale)
     with replace_file(target) as draft:
         draft.write_bytes(content)

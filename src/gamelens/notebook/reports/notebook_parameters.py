@@ -102,7 +102,7 @@ def _as_default(name: str, texts: list[str], default: Any) -> Any:
     if isinstance(default, (list, tuple)) or (default is None and len(texts) > 1):
         return _as_list(name, texts, default or ())
     if len(texts) > 1:
-        raise BadQuery(name, texts, f"is given {len(texts)} times, and takes one value")
+        raise BadQuery(name, texts, f"is given {len(texts)} times, but takes one value")
     return _as_one(name, texts[0], default)
 
 

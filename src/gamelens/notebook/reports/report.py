@@ -113,7 +113,7 @@ def _run(
             client.execute(env=environment, stderr=own_output)
             on_cells(len(document.cells), len(document.cells))
         except NoSuchKernel as error:
-            raise Refused(f"{name} wants the kernel {error.name}, which is not installed") from None
+            raise Refused(f"{name} needs the kernel {error.name}, which is not installed") from None
         except Exception as error:
             if begun:
                 raise Refused(f"{name} did not run: {_cell_label(begun[-1], places)}: {_reason(error)}") from error
@@ -137,7 +137,7 @@ def _reason(error: Exception) -> str:
         case CellTimeoutError():
             return f"it took more than {CELL_DEADLINE_S} s"
         case DeadKernelError() | AssertionError():  # nbclient ends its kernel at a signal, and then asserts it has one
-            return "its kernel died, or Ctrl-C or a kill ended it"
+            return "its kernel died, or was ended by Ctrl-C or a signal"
     return f"{type(error).__name__}: {error}"
 
 

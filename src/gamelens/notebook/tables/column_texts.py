@@ -22,7 +22,7 @@ from gamelens.wire.intervals import Interval
 _INTERVAL: Final = "Interval"
 _NAMES: Final = {
     "api": "API",
-    "chance_best": "Chance to be the best",
+    "chance_best": "Probability of being the best",
     "ad_revenue": "Ad revenue",
     "control_value": "Value of the control",
     "cpi": "Cost per install",
@@ -39,7 +39,7 @@ _NAMES: Final = {
     "is_paid_back": "Paid back",
     "is_projected": "Projected",
     "is_suspect": "Suspect",
-    "minimal_lift": "Smallest visible change",
+    "minimal_lift": "Smallest detectable change",
     "p_adjusted": "P-value, corrected",
     "p_days": "P-value of the days",
     "p_value": "P-value",

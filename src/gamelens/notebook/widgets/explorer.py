@@ -56,7 +56,9 @@ class Explorer(WidgetWithStaticView):
         self.frame: DataFrame | None = None
         self.figure: Figure | None = None
         self.pick = QueryForm(picked, on_change=self._changed, on_dimension=self._ask_values)
-        self.again = ipywidgets.Button(description="Ask again", tooltip="asks the service, also for the lists")
+        self.again = ipywidgets.Button(
+            description="Ask again", tooltip="requests everything from the service again, including the lists"
+        )
         self._status, self._list_status = ipywidgets.HTML(), ipywidgets.HTML()
         self._table, self._code, self._output = ipywidgets.HTML(), ipywidgets.HTML(), ipywidgets.Output()
         self._copy, self._is_stale = ipywidgets.HTML(), True
@@ -150,7 +152,7 @@ class Explorer(WidgetWithStaticView):
             requests += [self._lens.games(over=available), self._lens.studios(over=available)]
             lists = FormChoices(available, *await gather(requests))
         except Exception as error:
-            why = f"The pickers offer what is known without the service. {error_text(error)}"
+            why = f"The pickers show what is known without the service. {error_text(error)}"
             return partial(self._show_lists, why)
         return partial(self._show_lists, "", partial(self.pick.offer, lists))
 

@@ -44,7 +44,7 @@ _STYLES: Final[dict[str, dict[str, Any]]] = {
 _SIGNS: Final = {"critical": "▲▲ ", "warning": "▲ "}
 _BUTTON_LETTERS: Final = 26
 _SERIES: Final = ("game_id", "watch", "dimension", "segment")
-_BACK: Final = "What was seen before stays: press Ask again when the service is back."
+_BACK: Final = "The last results stay visible: press Ask again when the service is back."
 
 
 class HealthBoard(WidgetWithStaticView):
@@ -68,7 +68,7 @@ class HealthBoard(WidgetWithStaticView):
         self._figure: Figure | None = None
         self.least = one("at least", [("every row", NOTHING), *reversed(health.SEVERITIES)], NOTHING)
         self.search = ipywidgets.Text(placeholder="game, metric or segment", description="search")
-        self.again = ipywidgets.Button(description="Ask again", tooltip="asks the service for the newest day")
+        self.again = ipywidgets.Button(description="Ask again", tooltip="requests the newest day from the service")
         # Not higher, so that the result of a click, which is below, stays visible.
         self.rows = ipywidgets.VBox(layout={"max_height": "360px", "overflow": "auto"})
         self._status, self._more, self._about = ipywidgets.HTML(), ipywidgets.HTML(), ipywidgets.HTML()
@@ -94,7 +94,7 @@ class HealthBoard(WidgetWithStaticView):
     def pick(self, row: Row) -> None:
         """Show the days of a *row* of the board, and the segments behind it."""
         self.picked = row
-        self._about.value = html_blocks.message(f"{row['sentence']} Asking for what is behind it …", "asking")
+        self._about.value = html_blocks.message(f"{row['sentence']} Looking up its segments …", "asking")
         self._drill_task.start(partial(self._drill, row))
 
     def shown(self) -> DataFrame:
@@ -155,7 +155,7 @@ class HealthBoard(WidgetWithStaticView):
         self.rows.children = [self._row(row) for row in board.head(MOST_ROWS).to_dict("records")]
         left_out = len(board) > MOST_ROWS
         more = f"The first {MOST_ROWS} of {len(board):,} rows: search for others." if left_out else ""
-        self._more.value = html_blocks.message(more if len(board) or self.seen is None else "No row is like that.")
+        self._more.value = html_blocks.message(more if len(board) or self.seen is None else "No row matches.")
         for row in before:
             for part in (*row.children, row):
                 part.close()
@@ -168,7 +168,7 @@ class HealthBoard(WidgetWithStaticView):
         severity, about = str(row["severity"]), plain(health.subject(row))
         button = ipywidgets.Button(
             description=f"{_SIGNS.get(severity, '')}{severity} · {shorten(about, _BUTTON_LETTERS)}",
-            tooltip=f"{severity}: {about}. Show its days, and what is behind it",
+            tooltip=f"{severity}: {about}. Show its days and segments",
             layout={"width": "270px", "flex": "0 0 auto"},
             **_STYLES.get(severity, {}),
         )

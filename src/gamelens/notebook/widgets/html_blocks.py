@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 Tone = Literal["quiet", "asking", "wrong"]
 FIGURE: Final = "application/vnd.plotly.v1+json"
 MOST_ROWS: Final = 100
-AGAIN: Final = "The pickers stay as they are: press Ask again when the service is back."
+AGAIN: Final = "Your selection is kept: press Ask again when the service is back."
 _log: Final = logging.getLogger(__name__)
 # Colours of the page's theme, light or dark, with a fallback for pages without one.
 _INK = "var(--jp-ui-font-color1, inherit)"
@@ -184,7 +184,7 @@ def error_text(error: Exception, *, then: str = AGAIN) -> str:
     """
     if not isinstance(error, GamelensError):
         _log.debug("unexpected in a widget", exc_info=error)
-        return f"Something is wrong inside gamelens ({type(error).__name__}). Try something else, or ask again."
+        return f"Something went wrong inside gamelens ({type(error).__name__}). Try something else, or ask again."
     text = str(error).rstrip(".")
     if isinstance(error, AuthError):
         return f"{text}. `gamelens doctor` says which key is used."

@@ -91,7 +91,7 @@ class LiveView(WidgetWithStaticView):
             await asyncio.sleep(max(0.0, self._every_s - (time.monotonic() - began)))
         if self.comm is not None:
             self._show_running(False)
-            self._status.value = html_blocks.message("Stopped after an hour: press Start to go on.")
+            self._status.value = html_blocks.message("Stopped after an hour: press Start to continue.")
 
     async def _refresh(self) -> None:
         """Read counts and events once, and show them or the error."""

@@ -295,17 +295,17 @@ def _unjudged(counted: CountedMetric, by: str | None, *, has_arrivals: bool, has
     """Return the causes that cannot be judged from the two answers, each with the reason."""
     reasons: dict[str, str] = {}
     if not has_arrivals:
-        reasons |= dict.fromkeys(causes.OF_ARRIVALS, "the lake does not know when its events arrived")
+        reasons |= dict.fromkeys(causes.OF_ARRIVALS, "the arrival times of the lake's events are not known")
     if by != _NETWORK:
         reasons[causes.NETWORKS] = f"the answers are not split by {_NETWORK}"
     if by is None:
         reasons[causes.DIMENSION] = "the answers are not split"
     elif by in EVENT_SPLITS:
-        reasons[causes.DIMENSION] = f"{by} is the event's own"
+        reasons[causes.DIMENSION] = f"{by} is a property of the event itself"
     elif counted.kind == "first":
-        reasons[causes.DIMENSION] = "a new player has one event that counts"
+        reasons[causes.DIMENSION] = "only one event counts for a new player"
     if counted.kind != "distinct":
-        reasons[causes.APPROXIMATE] = f"{counted.name} counts nothing distinct"
+        reasons[causes.APPROXIMATE] = f"{counted.name} is not a distinct count"
     elif not has_client:
         reasons[causes.APPROXIMATE] = "a frame cannot be asked for its events: pass the client"
     return reasons
@@ -364,7 +364,7 @@ def _result(
     frame = pd.concat(parts).sort_values(["place", "order"]).drop(columns=["place", "order"])
     frame = frame.astype({"cause": "str"}).reset_index(drop=True)
     frame.attrs[RECEIPT] = merge_receipts(receipts).to_json()
-    left = Judgement(cause=UNEXPLAINED, status="explains nothing", reason="no rule that was tried gives it")
+    left = Judgement(cause=UNEXPLAINED, status="explains nothing", reason="no rule that was tried explains it")
     total = float(sum(np.abs(amount).sum() for amount in amounts.values()))
     of_causes = []
     for judgement in (*judgements, left):

@@ -96,8 +96,8 @@ def possible_changes(cuts: Sequence[datetime], interval: Interval) -> list[RuleC
     return [
         *late,
         RuleChange(ARRIVAL_DAY, "by the time of arrival", "clock", "arrival"),
-        RuleChange(DUPLICATES, "events that are alike once", "is_deduplicated", True),
-        RuleChange(SKEW, "times of wrong clocks put right", "clock", "corrected"),
+        RuleChange(DUPLICATES, "identical events counted once", "is_deduplicated", True),
+        RuleChange(SKEW, "wrong clocks corrected", "clock", "corrected"),
         RuleChange(BOTS, "without players whose activity is implausible", "is_without_bots", True),
         RuleChange(DIMENSION, "of a player's first event in the period", "split_by", "first"),
         RuleChange(DIMENSION, "of a player's last event in the period", "split_by", "last"),

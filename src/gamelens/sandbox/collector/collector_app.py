@@ -144,7 +144,7 @@ class CollectorApp:
             self._live.record_refused_request(status)
         except Exception:  # a defect here: the answer is JSON all the same (Wire 1.10, Collector statuses)
             _log.exception("a request failed")
-            status, body = 500, {"message": "the sandbox failed: its log says where"}
+            status, body = 500, {"message": "the sandbox failed: see its log"}
         payload = body if isinstance(body, bytes) else msgspec.json.encode(body)
         if status != 204:
             headers = [*headers, (b"content-length", str(len(payload)).encode())]
@@ -195,7 +195,7 @@ class CollectorApp:
                 401,
                 {
                     "message": "not authorised: check the game key, the secret key and that the "
-                    "signature is of the very bytes sent"
+                    "signature covers exactly the bytes sent"
                 },
             )
         return owner

@@ -32,9 +32,9 @@ _REASONS: Final = {
     401: "not authorised",
     408: "the body was not complete in time",
     413: "the body is too large",
-    422: "readable and not allowed",
+    422: "readable but not allowed",
     429: "above the rate limit of the organisation",
-    503: "no room for it at the moment, or the lake is damaged and being made again: send it again",
+    503: "no room for it at the moment, or the lake is damaged and being rebuilt: send it again",
 }
 
 

@@ -101,4 +101,4 @@ async def on_disconnect(_: Request, __: Exception) -> Response:
 
 async def on_failure(_: Request, error: Exception) -> Response:
     """Answer 500 with the type of an unexpected error. The log has the rest."""
-    return refuse(500, f"the sandbox failed with {type(error).__name__}: its log says where")
+    return refuse(500, f"the sandbox failed with {type(error).__name__}: see its log")

@@ -61,11 +61,11 @@ def export_delta(state: Path, out: str) -> dict[str, ExportedTable]:
         with contextlib.closing(sqlite3.connect(address, uri=True, timeout=30)) as store:
             lake = Lake(state / "lake", store)
             if lake.lost_because:
-                raise Refused(f"{lake.lost_because}: `gamelens sandbox rebuild --state {state}` makes the lake again")
+                raise Refused(f"{lake.lost_because}: `gamelens sandbox rebuild --state {state}` rebuilds the lake")
             parts = {name: lake.snapshot(name).parts("events") for name in lake.organisations()}
             for part in (part for of_events in parts.values() for part in of_events):
                 if file_checksum(part.path) != part.content:
-                    raise Refused(f"{part.path} is damaged: `gamelens sandbox rebuild --state {state}` makes it again")
+                    raise Refused(f"{part.path} is damaged: `gamelens sandbox rebuild --state {state}` rebuilds it")
         return {name: _update_table(out, name, of_events) for name, of_events in parts.items()}
     except FileNotFoundError as error:
         raise Refused(f"{error.filename} was replaced while it was exported: export again") from error

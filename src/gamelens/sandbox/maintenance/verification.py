@@ -102,7 +102,7 @@ def verify(state: Path) -> VerificationResult:
                 for name in sorted(received.union(lake.organisations()))
             }
             if is_written:
-                reason = "was written, not received: it has no raw events to be compared with"
+                reason = "was written, not received: there are no raw events to compare it with"
                 raise Refused(f"the lake of {state} {reason}")
             events = players = 0
             differences: list[Difference] = []
@@ -191,7 +191,7 @@ def _read_only_store(state: Path) -> Iterator[sqlite3.Connection]:
     """
     store = state / "gamelens.db"
     if not store.exists():
-        raise Refused(f"{store} is missing: put it back, or `gamelens sandbox up` says what that means")
+        raise Refused(f"{store} is missing: put it back, or run `gamelens sandbox up` to see what that means")
     with tempfile.TemporaryDirectory() as folder:
         is_running = False
         with contextlib.suppress(FileNotFoundError), (state / "lock").open("r+") as lock:

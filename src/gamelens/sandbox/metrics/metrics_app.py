@@ -108,7 +108,7 @@ class QueryPlaces:
             if has_own:
                 own.release()
             if isinstance(error, TimeoutError):
-                message = f"other queries took all places for {self._within_s:g} s: ask again, and fewer at a time"
+                message = f"other queries occupied all places for {self._within_s:g} s: ask again, and fewer at a time"
                 raise QueryStopped(message) from None
             raise
         running = asyncio.get_running_loop().run_in_executor(self._threads, work)
@@ -390,7 +390,7 @@ def check_event_data(
             if days:
                 span = Interval(min(each.start for each in days), max(each.end for each in days))
                 rule = (
-                    f"is not known of game {game}: its events that arrived in {span} are Event Data, which has no "
+                    f"is not known for game {game}: its events that arrived in {span} are Event Data, which has no "
                     f"{lacking}. Ask for other games or other days, or import Raw Data of these days into another lake"
                 )
                 raise BadQuery(field, value, rule)

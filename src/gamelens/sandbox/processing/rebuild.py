@@ -51,7 +51,7 @@ def rebuild(
         Refused: an organisation is not known, events that were never received are lost, or the disk failed. The lake
             is as before.
     """
-    with opened_lake(state, failed="the tables were not made again, nothing was changed") as (lake, scratch):
+    with opened_lake(state, failed="the tables were not rebuilt, nothing was changed") as (lake, scratch):
         work = _Rebuild(lake, scratch, report or (lambda _: None), accept_loss=accept_loss)
         if lake.lost_because:
             names = work.restore_lake()
@@ -115,7 +115,7 @@ class _Rebuild:
                 self._lake.restore(ProcessingRun(), [], version=self._lake.unused_version())  # as after a reset
                 return []
             raise Refused(
-                "its files stay in lake/, and the inbox has no event of them: put back the gamelens.db that lists "
+                "its files stay in lake/, and the inbox has none of their events: put back the gamelens.db that lists "
                 "them, or write or import the events again into a new state directory"
             )
         if record and record.version >= last_run.version:

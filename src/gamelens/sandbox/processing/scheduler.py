@@ -131,7 +131,7 @@ class Scheduler:
             try:
                 await self.process(with_paused=not is_retry)
             except Exception:  # whatever failed is tried again
-                _log.exception("hourly processing failed: what failed is as it was")
+                _log.exception("hourly processing failed: what it did not finish is unchanged")
 
     async def keep_whole(self) -> None:
         """Check the files of each new version, and make damaged tables again."""
@@ -177,9 +177,9 @@ class Scheduler:
                 order, events = RebuildOrder((name,)), self._lake.snapshot(name).rows("events")
             try:
                 await self._carry_out(order, events, partial(note, name))
-                _log.warning("damaged tables were made again: %s", name or "all")
+                _log.warning("damaged tables were rebuilt: %s", name or "all")
             except Refused as error:
-                _log.exception("damaged tables were not made again: %s", name or "all")
+                _log.exception("damaged tables were not rebuilt: %s", name or "all")
                 self._health.losses[name] = str(error)
             finally:
                 del rebuilds[name]
@@ -213,4 +213,4 @@ class Scheduler:
             try:
                 await carry_out_in_worker(self._state, CompactionOrder(), lock=self._lock)
             except Refused:
-                _log.exception("compaction failed: it goes on after the next run")
+                _log.exception("compaction failed: it is tried again after the next run")

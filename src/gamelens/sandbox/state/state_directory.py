@@ -23,7 +23,7 @@ from gamelens.errors import Refused
 
 READY_FILE = "ready.json"
 _PATIENCE_S: Final = 2.0
-_IN_USE: Final = "belongs to a running sandbox: stop that one, or name another --state"
+_IN_USE: Final = "belongs to a running sandbox: stop it, or name another --state"
 _LOCKS_NO_FOLDERS: Final = frozenset((errno.EBADF, errno.EINVAL, errno.EISDIR, errno.ENOLCK, errno.EOPNOTSUPP))
 _SPARE_BYTES: Final = 1 << 20
 READY_FILE_BYTES: Final = _SPARE_BYTES // 2
@@ -45,7 +45,7 @@ def explained_trouble(state: Path) -> Iterator[None]:
         yield
     except (OSError, sqlite3.Error) as error:
         is_full = state.exists() and shutil.disk_usage(state).free < _SPARE_BYTES
-        advice = "Make 1 MB of its disk free" if is_full else "See that its disk is whole and can be written"
+        advice = "Make 1 MB of its disk free" if is_full else "Check that its disk is intact and writable"
         raise Refused(f"{state} cannot be used: {error}. {advice}, and start again") from error
 
 

@@ -148,7 +148,7 @@ class TenantDirectory:
         for name, values in unique:
             for value in values:
                 if values.count(value) > 1:
-                    rule = "must be there once in the configuration, whatever its case: change one of them"
+                    rule = "must occur only once in the configuration, regardless of case: change one of them"
                     raise BadQuery(name, "…" if "key" in name else value, rule)
         for game in games:
             for name, key, length in (("game_key", game.game_key, 32), ("secret_key", game.secret_key, 40)):

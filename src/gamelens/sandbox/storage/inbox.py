@@ -222,7 +222,7 @@ class Inbox:
             StoreUnavailable: it is not stored.
         """
         if self._accepted_bytes - self._finished_bytes + len(batch.body) > self._max_queued_bytes:
-            raise StoreUnavailable("more is waiting for the disk than may wait")
+            raise StoreUnavailable("too much is waiting to be written to the disk")
         self._accepted_bytes += len(batch.body)
         loop = asyncio.get_running_loop()
         done = loop.create_future()
@@ -366,8 +366,8 @@ def lost_events(connection: sqlite3.Connection) -> str | None:
         if ms is not None
     )
     return (
-        f"{count} acknowledged batches of events are damaged and were not processed: they arrived "
-        f"{when or 'on days that cannot be told'}, and their events are lost. `gamelens sandbox rebuild --accept-loss` "
+        f"{count} acknowledged batches of events are damaged and were not processed; they arrived "
+        f"{when or 'on unknown days'}, and their events are lost. `gamelens sandbox rebuild --accept-loss` "
         "on the stopped sandbox goes on without them"
     )
 

@@ -165,8 +165,8 @@ class LakeHealth:
         if organisation in self.losses:
             return f"{damage}. {self.losses[organisation]}"
         if organisation in self.rebuilds:
-            return f"{damage}: its tables are being made again, {self.rebuilds[organisation]:.0%} done. Ask again later"
-        return f"{damage}: its tables will be made again. Ask again later"
+            return f"{damage}: its tables are being rebuilt, {self.rebuilds[organisation]:.0%} done. Ask again later"
+        return f"{damage}: its tables will be rebuilt. Ask again later"
 
     def _check(self, part: LakePart, on_chunk: Callable[[], None] | None = None) -> None:
         stamp, reason = _look_at(part)

@@ -133,7 +133,7 @@ EVENT_QUIRKS: Final = (
     EventQuirk(name="time in milliseconds", apply=_with_time(1_795_000_000_000), has_time=False),
     EventQuirk(name="time to come", apply=_with_time(4_102_444_800), has_time=False),
     EventQuirk(name="country in lower case", apply=_with_lower_case_country, has_time=True),
-    EventQuirk(name="a field nobody knows", apply=_with_unknown_field, has_time=True),
+    EventQuirk(name="an undocumented field", apply=_with_unknown_field, has_time=True),
 )
 """Every way for an event to be odd.
 

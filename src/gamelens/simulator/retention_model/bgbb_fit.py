@@ -44,7 +44,9 @@ def fit_retention(
     mean = _mean_of_p(d1, d7, d28) if d28 < d7 < d1 else None
     if mean is None or (both is not None and not d7 * mean < both < d7):
         raise BadQuery(
-            "retention", targets, f"has no BG/BB population; the nearest that has: {_format_targets(*targets)}"
+            "retention",
+            targets,
+            f"cannot be fitted by a BG/BB population; the nearest that can: {_format_targets(*targets)}",
         )
     if both is not None:
         habit = (1 - both / d7) / (both / d7 - mean)
@@ -72,7 +74,7 @@ def nearest_feasible(d1: float, d7: float, d28: float, both: float | None = None
         return nearest
     mean = _mean_of_p(*nearest)
     if mean is None:
-        raise ArithmeticError(f"no population for {nearest}, which is inside of what is feasible")
+        raise ArithmeticError(f"no population for {nearest}, although it is feasible")
     margin = _INSIDE * (1 - mean)
     return (*nearest, nearest[1] * min(max(both / nearest[1], mean + margin), 1 - margin))
 

@@ -65,7 +65,7 @@ def read_scenario_file(name_or_path: str | Path) -> ScenarioFile:
     text = str(name_or_path)
     is_file = text.endswith(".toml")
     if not is_file and text not in scenario_names():
-        raise BadQuery("scenario", text, "is not a shipped scenario, nor a .toml file", scenario_names())
+        raise BadQuery("scenario", text, "is neither a shipped scenario nor a .toml file", scenario_names())
     source = Path(text) if is_file else _SHIPPED / f"{text}.toml"
     try:
         own: Table = tomllib.loads(source.read_text(encoding="utf-8"))

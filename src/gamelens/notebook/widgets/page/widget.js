@@ -110,7 +110,7 @@ root => {
         else if (button) {
             const says = button.parentElement.querySelector("[role=status]")
             says.textContent = await actions[button.dataset.does](button, button.dataset.code)
-                .catch(() => "This browser does not allow it: click the code below to select it.")
+                .catch(() => "This browser does not allow copying: click the code below to select it.")
         }
     })
 }

@@ -31,7 +31,7 @@ const KIND = {
 const REASONS = {
   missing_required_property: "is missing",
   wrong_type: "has the wrong type",
-  not_in_enum: "is none of the allowed values",
+  not_in_enum: "is not one of the allowed values",
   no_match: "does not have the required form",
   wrong_length: "is too short or too long",
   not_in_range: "is out of range",
@@ -150,7 +150,7 @@ function arrived(entry) {
 function missed(count) {
   state.missed += count;
   at("missed").hidden = !state.missed;
-  at("missed").textContent = `${plural(state.missed, "event")} came faster than shown`;
+  at("missed").textContent = `${plural(state.missed, "event")} came too fast to be shown`;
 }
 
 function draw() {
