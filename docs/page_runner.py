@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import chdir, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import pandas as pd
 from IPython.core.interactiveshell import InteractiveShell
@@ -29,6 +30,7 @@ ENVIRONMENT = {
     "COLUMNS": "100",
     "NO_COLOR": "1",
 }
+_NOTEBOOK: Final = re.compile(r"\]\((\w+)\.ipynb\)")
 
 
 class Output(NamedTuple):
@@ -118,5 +120,6 @@ def _output(data: Mapping[str, Any]) -> Output | None:
     if FIGURE in data:
         return Output(f"Figure: {alt_text(data[FIGURE])}", figure=data[FIGURE])
     if "text/markdown" in data:
-        return Output(str(data["text/markdown"]), str(data["text/markdown"]))
+        text = _NOTEBOOK.sub(r"](\1.md)", str(data["text/markdown"]))
+        return Output(text, text)
     return Output(plain, str(data.get("text/html", ""))) if plain else None

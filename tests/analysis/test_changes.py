@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import pytest
 from pandas import DataFrame
 
 from gamelens.analysis import claims
-from gamelens.analysis.changes import change
+from gamelens.analysis.changes import change, money_drivers
 from gamelens.errors import BadQuery
 from gamelens.receipts import QueryRecord, Receipt
 from support.tidy_frames import tidy_frame
@@ -148,3 +150,83 @@ def test_what_cannot_be_compared_is_refused() -> None:
         change(bare)
     with pytest.raises(BadQuery, match="not a metric of the catalog"):
         change(asked(sold({"US": [1.0] * 14}), "gems"))
+
+
+def earned(segments: dict[tuple[str, str], list[tuple[float, float, float, float]]], days: int = 28) -> DataFrame:
+    """Return players, purchases, impressions and ad revenue a day by game and country.
+
+    A segment has two tuples, for each day of the two halves, which scatter by a tenth.
+    """
+    rng = np.random.default_rng(5)
+    rows = [
+        (str(day.date()), game, country, *(np.array(halves[at >= days // 2]) * rng.uniform(0.9, 1.1, 4)))
+        for (game, country), halves in segments.items()
+        for at, day in enumerate(pd.date_range(START, periods=days))
+    ]
+    names = ["timestamp", "game", "country_code", "user_unique", "revenue", "ilrd_revenue_event_count", "ad_revenue"]
+    columns = dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
+    return asked(tidy_frame(None, **columns), "user_unique", "revenue", "ecpm")
+
+
+def test_effects_of_drivers_sum_to_the_change_of_the_money() -> None:
+    """By hand: 100 to 120 players, 2 to 3 dollars each; 5 ads a player become 4, an eCPM of 10 becomes 12."""
+    frame = earned({("Tile", "US"): [(100, 200, 500, 5), (120, 360, 480, 5.76)]})
+    for name, (before, after) in {
+        "user_unique": (100, 120),
+        "revenue": (200, 360),
+        "ilrd_revenue_event_count": (500, 480),
+        "ad_revenue": (5, 5.76),
+    }.items():
+        frame[name] = [float(before)] * 14 + [float(after)] * 14
+    effects = money_drivers(frame).set_index("driver")["effect"] / 14
+    assert effects["players"] == pytest.approx(20 * 2.5 + 20 * (5 * 0.01 + 4 * 0.012 + (5 * 0.012 + 4 * 0.01) / 2) / 3)
+    assert effects["purchases per player"] == pytest.approx(1 * 110)
+    assert effects["ads per player"] == pytest.approx(-(100 * 0.01 + 120 * 0.012 + (100 * 0.012 + 120 * 0.01) / 2) / 3)
+    assert effects.sum() == pytest.approx(160 + 0.76)
+
+
+def test_a_driver_that_moved_is_named_with_the_country_behind_it() -> None:
+    """The eCPM of one of two countries halves; nothing else moves."""
+    drivers = money_drivers(
+        earned(
+            {
+                ("Tile", "US"): [(1000, 100, 5000, 100), (1000, 100, 5000, 50)],
+                ("Tile", "BR"): [(1000, 100, 5000, 20), (1000, 100, 5000, 20)],
+            }
+        )
+    )
+    first = drivers.to_dict("records")[0]
+    assert (first["driver"], first["behind"], first["p_adjusted"] < 0.05) == ("ecpm", "US", True)
+    assert first["change_low"] < 70 / 120 - 1 < first["change_high"]
+    claim: Any
+    (claim, *others) = claims.of(drivers).itertuples()
+    assert claim.direction == "lower"
+    assert claim.text.startswith("Tile: a lower eCPM, -4")
+    assert " cost $" in claim.text
+    assert {other.direction for other in others} == {"no clear difference"}
+
+
+def test_a_shift_between_countries_is_no_change_of_what_a_player_brings() -> None:
+    """Players move from the dear country to the cheap one: money falls by players, per player nothing changes."""
+    drivers = money_drivers(
+        earned(
+            {
+                ("Tile", "US"): [(2000, 400, 10_000, 100), (1000, 200, 5000, 50)],
+                ("Tile", "BR"): [(1000, 20, 5000, 5), (2000, 40, 10_000, 10)],
+            }
+        )
+    )
+    effects = drivers.set_index("driver")["effect"]
+    assert effects.abs().idxmax() == "players"
+    assert effects[["purchases per player", "ecpm"]].abs().max() < 0.1 * abs(effects["players"])
+    assert drivers["behind"][0] == "US"
+    assert not claims.of(drivers).text.str.contains("fewer players").any()  # there are as many as before
+
+
+def test_all_together_and_too_few_days() -> None:
+    segments = {("Tile", "US"): [(100.0, 10.0, 500.0, 5.0)] * 2, ("Farm", "US"): [(100.0, 10.0, 500.0, 5.0)] * 2}
+    whole = money_drivers(earned(segments), by=None)
+    assert len(whole) == 4
+    assert claims.of(whole).text.str.startswith("All together: ").all()
+    with pytest.raises(BadQuery, match=r"10 days.*too few for whole weeks"):
+        money_drivers(earned(segments, days=10))

@@ -125,8 +125,8 @@ def test_holidays_outside_are_said_with_how_many_chance_puts_there() -> None:
         return str(said)
 
     ordinary = [100.0, 104.0, 100.0, 98.0, 102.0, 96.0]
-    assert text([*ordinary[:2], 60.0, *ordinary[3:]]).startswith("1 of 1 holidays lie outside")
-    assert text(ordinary) == "None of 1 holidays lies outside what its weekday usually brings."
+    assert text([*ordinary[:2], 60.0, *ordinary[3:]]).startswith("1 of 1 holidays are outside")
+    assert text(ordinary) == "None of 1 holidays is outside the usual range of its weekday."
     assert text(ordinary[:3]) == "No holiday of this period has enough ordinary days beside it."
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
 NOTEBOOKS = {path.stem: path for path in sorted(notebooks_folder().glob("*.ipynb"))}
-REPORTED = ("00_tour", "01_ad_revenue", "02_retention", "03_health", "04_outside_data", "05_experiments")
+REPORTED = ("00_monday", "08_tour", "01_ad_revenue", "02_retention", "03_health", "04_outside_data", "05_experiments")
 KIND = re.compile(r"\bdraw_\w+|\b(?:say|print|key_numbers|lens\.(?:table|matrix|plan|plot))\(|\.report\b|\bbars=")
 """What is shown in a report in a way of its own: each chart, sentences, printed lines, numbers, tables, plans."""
 RECORDED = Path(__file__).parents[2] / "data" / "recorded"

@@ -293,7 +293,7 @@ def test_lab_draws_the_figures_and_the_explorer_reacts(lab: JupyterPage) -> None
 
 def test_the_tour_is_done_by_keys_alone(lab: JupyterPage) -> None:
     """Without a pointer: the tour runs, a name is completed, a question is typed, its frame and figure are shown."""
-    page = lab.show("00_tour.ipynb").page
+    page = lab.show("08_tour.ipynb").page
     page.locator(".jp-Notebook .jp-CodeCell").first.wait_for()
     page.wait_for_function(HAS_KERNEL)
     page.wait_for_function("document.activeElement.closest('.jp-Notebook') !== null")
@@ -434,7 +434,7 @@ def _write_notebooks(folder: Path) -> None:
         drawn |= kinds
     first.cells.append(code_cell(EXPLORER))
     write_notebook(first, folder / "01_ad_revenue.ipynb")
-    shutil.copy(notebooks_folder() / "00_tour.ipynb", folder)
+    shutil.copy(notebooks_folder() / "08_tour.ipynb", folder)
     for name, source in {"explorer": ALONE, "board": BOARD}.items():
         alone = notebook_of(source)
         alone.metadata = first.metadata

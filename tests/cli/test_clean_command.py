@@ -39,7 +39,12 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             "demo/gamelens.db",
             "demo/lake/2/cube.parquet",
         ),
-        *("demo/lakes/small-2026-11-27/gamelens.db", f"runtime/{SLOT}", "notebooks/00_tour.ipynb", "mine/gamelens.db"),
+        *(
+            "demo/lakes/small-2026-11-27/gamelens.db",
+            f"runtime/{SLOT}",
+            "notebooks/00_monday.ipynb",
+            "mine/gamelens.db",
+        ),
         "config/gamelens/config.toml",
     ):
         path = tmp_path / file
@@ -79,7 +84,7 @@ def test_yes_removes_what_can_be_made_again(home: Path) -> None:
     assert {kind for kind, item in items.items() if item["is_removed"]} == REMOVED
     left = {path.relative_to(home).as_posix() for path in home.rglob("*") if path.is_file()}
     assert left == {
-        *("cache/messages/board.json", "notebooks/00_tour.ipynb", "mine/gamelens.db", "config/gamelens/config.toml"),
+        *("cache/messages/board.json", "notebooks/00_monday.ipynb", "mine/gamelens.db", "config/gamelens/config.toml"),
     }
     assert not (home / "demo").exists()
 
@@ -89,7 +94,7 @@ def test_all_removes_settings_and_the_journal_as_well(home: Path) -> None:
     items = found(home, "--yes", "--all")
     assert {kind for kind, item in items.items() if item["is_removed"]} == REMOVED | {"config", "journal"}
     left = {path.relative_to(home).as_posix() for path in home.rglob("*") if path.is_file()}
-    assert left == {"notebooks/00_tour.ipynb", "mine/gamelens.db"}
+    assert left == {"notebooks/00_monday.ipynb", "mine/gamelens.db"}
 
 
 @pytest.mark.parametrize(("typed", "code", "is_left"), [("y\n", 0, False), ("n\n", 0, True), ("", 1, True)])

@@ -64,7 +64,7 @@ def test_scenarios(command: str) -> None:
 def test_shipped_notebooks() -> None:
     """`report` completes to the shipped notebooks."""
     assert offered("report", "01") == ["01_ad_revenue"]
-    assert {"00_tour", "02_retention", "03_health"} <= {*offered("report", "0")}
+    assert {"00_monday", "02_retention", "03_health"} <= {*offered("report", "0")}
 
 
 def test_parameters_of_a_notebook_and_their_values() -> None:

@@ -51,8 +51,8 @@ def _assigned(line: ast.stmt) -> list[tuple[str, Any]]:
 
 
 def test_the_notebooks_are_there() -> None:
-    """The tour and the notebooks on revenue, retention and health exist."""
-    assert {"00_tour", "01_ad_revenue", "02_retention", "03_health"} <= {path.stem for path in NOTEBOOKS}
+    """The page of Monday and the notebooks on revenue, retention and health exist."""
+    assert {"00_monday", "01_ad_revenue", "02_retention", "03_health"} <= {path.stem for path in NOTEBOOKS}
 
 
 @every_notebook
@@ -145,7 +145,7 @@ def test_a_report_of_it_shows_nothing_for_a_kernel(path: Path) -> None:
 def test_computed_sentences_are_claims(path: Path) -> None:
     """`say` formats no number: claims bring them."""
     formats = FORMATTED.findall("\n".join(cell.source for cell in cells(path, "code") if "say(" in cell.source))
-    assert formats == [] or path.stem == "00_tour"
+    assert formats == []
 
 
 def claim_functions() -> set[str]:

@@ -27,27 +27,27 @@ def test_lab_works_on_copies_that_stay_the_users(tmp_path: Path) -> None:
     """A changed copy stays, ours is put beside it once it is newer, and an untouched copy is replaced."""
     ours, folder = tmp_path / "ours", tmp_path / "mine"
     ours.mkdir()
-    for name in ("00_tour", "01_ads"):
+    for name in ("00_monday", "01_ads"):
         (ours / f"{name}.ipynb").write_text("first")
     assert len(copy_notebooks(ours, folder)) == 1
     assert copy_notebooks(ours, folder) == []
-    (folder / "00_tour.ipynb").write_text("my own")
+    (folder / "00_monday.ipynb").write_text("my own")
     assert copy_notebooks(ours, folder) == []
-    for name in ("00_tour", "01_ads"):
+    for name in ("00_monday", "01_ads"):
         (ours / f"{name}.ipynb").write_text("second")
     (said,) = copy_notebooks(ours, folder)
-    assert "00_tour.new.ipynb" in said
+    assert "00_monday.new.ipynb" in said
     texts = {path.name: path.read_text() for path in folder.glob("*.ipynb")}
-    assert texts == {"00_tour.ipynb": "my own", "00_tour.new.ipynb": "second", "01_ads.ipynb": "second"}
-    assert (ours / "00_tour.ipynb").read_text() == "second"
+    assert texts == {"00_monday.ipynb": "my own", "00_monday.new.ipynb": "second", "01_ads.ipynb": "second"}
+    assert (ours / "00_monday.ipynb").read_text() == "second"
 
 
-@pytest.mark.parametrize("content", [b"{", b"[1]", b'{"00_tour.ipynb": 1}', b"\xff"])
+@pytest.mark.parametrize("content", [b"{", b"[1]", b'{"00_monday.ipynb": 1}', b"\xff"])
 def test_a_damaged_record_of_the_copies_is_named(tmp_path: Path, content: bytes) -> None:
     """The error says which file it is and what to do, and nothing is copied. Without the file all is in order again."""
     ours, folder = tmp_path / "ours", tmp_path / "mine"
     ours.mkdir()
-    (ours / "00_tour.ipynb").write_text("first")
+    (ours / "00_monday.ipynb").write_text("first")
     copy_notebooks(ours, folder)
     record = folder / ".gamelens.json"
     record.write_bytes(content)
@@ -55,4 +55,4 @@ def test_a_damaged_record_of_the_copies_is_named(tmp_path: Path, content: bytes)
         copy_notebooks(ours, folder)
     record.unlink()
     assert len(copy_notebooks(ours, folder)) == 1
-    assert [path.name for path in folder.glob("*.ipynb")] == ["00_tour.ipynb"]
+    assert [path.name for path in folder.glob("*.ipynb")] == ["00_monday.ipynb"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import pandas as pd
 import plotly.graph_objects as go
@@ -314,3 +315,40 @@ def test_a_time_axis_names_its_bucket(
         ", each on its own scale", ""
     )
     assert f"from {first} to " in figure.layout.meta["alt"]
+
+
+def two_weeks() -> tuple[DataFrame, DataFrame]:
+    """Return one week of two games and the one before."""
+    days = [day for day in pd.date_range("2026-11-02", periods=14).strftime("%Y-%m-%d") for _ in range(2)]
+    frame = tidy_frame("user_unique", timestamp=days, game=["A", "B"] * 14, user_unique=[*range(28)])
+    middle = pd.Timestamp("2026-11-09", tz="UTC")
+    return frame[frame.timestamp >= middle], frame[frame.timestamp < middle]
+
+
+@pytest.mark.parametrize("draw", [charts.draw_lines, charts.draw_panels])
+def test_the_period_before_is_a_pale_line_on_the_same_days(draw: Callable[..., go.Figure]) -> None:
+    this, before = two_weeks()
+    figure = draw(this, by="game", previous=before)
+    pale = [trace for trace in figure.data if trace.line.color.startswith("rgba(")]
+    assert len(pale) == 2
+    assert [*pd.DatetimeIndex(pale[0].x)] == [*this.timestamp.drop_duplicates()]
+    assert [*pale[0].y] == [1, 3, 5, 7, 9, 11, 13]
+    assert ", pale: 2 Nov 2026 to 8 Nov 2026" in figure.layout.title.text
+
+
+def test_days_with_a_note_are_shaded_where_they_are_about_the_game(tmp_path: Path) -> None:
+    """A note about other days is not drawn, and the name of one is text."""
+    this, _ = two_weeks()
+    notes = tmp_path / "notes.toml"
+    entries = [("<b>all", "2026-11-10", ""), ("of one", "2026-11-11", 'game = "A"'), ("none", "2001-01-01", "")]
+    notes.write_text(
+        "".join(
+            f'[[annotation]]\nkind = "release"\nname = "{name}"\nfrom = {day}\nto = {day}\n{game}\n'
+            for name, day, game in entries
+        )
+    )
+    panels = charts.draw_panels(this, by="game", notes=notes)
+    assert len(panels.layout.shapes) == 3
+    assert "shaded: " in panels.layout.title.text
+    assert "<b>all" not in str(panels.to_json())
+    assert len(this.lens.plot(notes=notes).layout.shapes) == 2

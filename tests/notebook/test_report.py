@@ -59,6 +59,15 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     return Run(page.read_text(), page.name, messages)
 
 
+def test_links_to_notebooks_lead_to_reports_that_are_there(tmp_path: Path) -> None:
+    """One beside it and one that is written too are linked; of another the page has the command."""
+    links = "[a](made_a.ipynb), [b](made_b.ipynb), [c](made_c.ipynb)"
+    (tmp_path / "made_a.html").touch()
+    of_links = notebook(tmp_path, PARAMETERS, f"from IPython.display import Markdown\nMarkdown({links!r})")
+    page = write_report(of_links, tmp_path, beside=["made_b"]).read_text()
+    assert '<a href="made_a.html">a</a>, <a href="made_b.html">b</a>, <code>gamelens report made_c</code>' in page
+
+
 def test_parameters_reach_the_cells_and_the_foot_of_the_page(run: Run) -> None:
     """Given parameters replace the defaults in cells and in the footer."""
     assert "the number is 42 last 7 complete days" in run.page

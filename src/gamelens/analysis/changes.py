@@ -1,8 +1,8 @@
-"""Changes of metrics from one period to the next, with intervals from the differences between days."""
+"""Changes from one period to the next, with intervals from the differences between days: of metrics, of money."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
@@ -12,12 +12,21 @@ import pandas as pd
 from numpy.typing import NDArray
 from pandas import DataFrame, Series
 
-from gamelens.analysis.claims.findings import Finding, direction_of, reads
+from gamelens.analysis.claims.findings import Clause, Finding, direction_of, reads
 from gamelens.analysis.decomposition import split_in_halves
 from gamelens.analysis.over_days import Counted, DayEstimates, day_numbers, over_days
 from gamelens.analysis.retention.retention_rates import is_retention_frame
 from gamelens.analysis.significance import LEVEL, holm
-from gamelens.analysis.tidy_frames import dimension_columns, label_columns, queried_metrics, ratio, with_receipts_of
+from gamelens.analysis.tidy_frames import (
+    column_of,
+    dimension_columns,
+    display_values,
+    label_columns,
+    queried_metrics,
+    ratio,
+    with_ids,
+    with_receipts_of,
+)
 from gamelens.analysis.tidy_frames.column_units import name_of
 from gamelens.analysis.tidy_frames.frame_columns import series_names
 from gamelens.analysis.tidy_frames.frame_periods import visible_period
@@ -27,7 +36,7 @@ from gamelens.errors import BadQuery
 from gamelens.receipts import Receipt
 from gamelens.wire.intervals import Interval
 
-__all__ = ["change"]
+__all__ = ["change", "money_drivers"]
 
 Floats = NDArray[np.float64]
 
@@ -35,6 +44,20 @@ _DAILY: Final = FrameRequirements(every=("day",))
 _FEWEST_DAYS: Final = 14
 _PAIRS: Final = ("value", "before", "difference", "ratio")
 _LATER: Final = "is later"
+_ALL: Final = "All together"
+_FIELDS: Final = {
+    "players": ("user_unique", "user_unique"),
+    "purchases": ("revenue", "sum"),
+    "impressions": ("ilrd_revenue", "event_count"),
+    "ads": ("ilrd_revenue", "sum"),
+}
+_MONEY: Final = FrameRequirements(metrics=("user_unique", "revenue", "ecpm"), every=("day",), counts_players=True)
+_DRIVERS: Final[dict[str, tuple[str, str | None]]] = {  # numerator and denominator of what each driver is
+    "players": ("players", None),
+    "purchases per player": ("purchases", "players"),
+    "ads per player": ("impressions", "players"),
+    "ecpm": ("ads", "impressions"),
+}
 
 
 @requires(equal_periods=("before", "frame"), frame=_DAILY, before=_DAILY)
@@ -72,22 +95,14 @@ def change(frame: DataFrame, before: DataFrame | None = None) -> DataFrame:
     series = [_series(name, before, frame, periods) for name in names]
     result = pd.concat([each.numbers() for each in series], ignore_index=True)
     result["difference"], result["ratio"] = result["value"] - result["before"], ratio(result["value"], result["before"])
-    p_values = np.concatenate([each.change.p_value() for each in series])
-    result["p_value"] = p_values
-    result["p_adjusted"] = holm(result["p_value"])
-    is_selected = (result["p_adjusted"] < LEVEL).to_numpy()
-    level = LEVEL * max(1, is_selected.sum()) / max(1, np.isfinite(p_values).sum())
-    own, corrected = (np.hstack([each.change.bounds(1 - at) for each in series]) for at in (LEVEL, level))
-    result["ratio_low"], result["ratio_high"] = np.where(is_selected, corrected, own)
+    result[["p_value", "p_adjusted", "ratio_low", "ratio_high"]] = _judged([each.change for each in series])
     middle = np.sqrt(result["value"] * result["before"])  # a ratio r moves it to middle * sqrt(r) from middle / sqrt(r)
     for side in ("low", "high"):
         root = np.sqrt(result[f"ratio_{side}"])
         result[f"difference_{side}"] = middle * (root - 1 / root)
     labels = dimension_columns(result)
-    numbers = [column for name in _PAIRS for column in (name, f"{name}_low", f"{name}_high")] + [
-        "p_value",
-        "p_adjusted",
-    ]
+    numbers = [column for name in _PAIRS for column in (name, f"{name}_low", f"{name}_high")]
+    numbers += ["p_value", "p_adjusted"]
     types = dict.fromkeys(labels, "category") | dict.fromkeys(numbers, "float64")
     return with_receipts_of(result[[*labels, *numbers]].astype(types), before, frame)
 
@@ -118,6 +133,163 @@ def _read_change(changes: DataFrame) -> Iterator[Finding]:
                 **{key: row[key] for key in ("before", "value", "of", "p_adjusted")},
             },
         )
+
+
+@requires(frame=_MONEY)
+def money_drivers(frame: DataFrame, by: str | None = "game") -> DataFrame:
+    """Return what made the money of each value of *by* move from one half of the days to the other, clear ones first.
+
+    Money is purchases and ad revenue: players x (purchases per player + ads per player x eCPM). Its change is split
+    into these four, each with the others at the mean of both halves (Shapley), so the effects of a value of *by* sum to
+    its change. They are taken in the finest segments that the frame has, such as countries: a shift between countries
+    changes players, not what a player brings. How much a driver itself changed, with the segments at their usual
+    levels, has an interval from the differences between days (`over_days`); below 7 days a half there is none.
+
+    Args:
+        frame: user_unique, revenue and ecpm by day, *by* and what else may be behind a change, such as country_code.
+        by: a dimension, None is all together.
+
+    Columns: *by* (category), driver (category: players, purchases per player, ads per player, ecpm), effect (float64,
+    USD, on the later half), change (float64, of the driver, -0.1 is a tenth less), change_low, change_high (float64,
+    its 95 % interval, corrected as in `change`), p_value, p_adjusted (float64, Holm, over all rows), behind (text, the
+    segment with the largest part of the effect, NA without other dimensions), behind_effect (float64, USD, its part).
+    Claims: "money", one a row.
+
+    Raises:
+        BadQuery: the frame has less than two weeks, or ends within a day.
+    """
+    if (length := _period(frame).length.days) < _FEWEST_DAYS:
+        rule = 'are too few for whole weeks: query over="last 14 complete days"'
+        raise BadQuery("frame", f"{length} days", rule)
+    earlier, later = split_in_halves(frame)
+    rows, begins = pd.concat([earlier, later], ignore_index=True), [_period(each).start for each in (earlier, later)]
+    keys = with_ids(rows, by)
+    cells = [*dict.fromkeys([*keys, *dimension_columns(rows)])]
+    cell, (first, middle) = _places(rows, cells), day_numbers(pd.Index(begins)).tolist()
+    days = np.arange(first, 2 * middle - first)
+    is_later = days >= middle
+    sums = {name: np.zeros((int(cell.max(initial=-1)) + 1, len(days))) for name in _FIELDS}
+    for name, field in _FIELDS.items():
+        amounts = _floats(rows[column_of(rows, *field)]).fillna(0.0).to_numpy()
+        np.add.at(sums[name], (cell, day_numbers(rows["timestamp"]) - first), amounts)
+    segments = rows[~Series(cell).duplicated()].reset_index(drop=True)
+    group = _places(segments, keys)
+    groups = segments[~Series(group).duplicated()][keys].reset_index(drop=True)
+    others = [name for name in label_columns(segments) if name not in keys]
+    names = series_names(segments, others) if others else Series(pd.NA, segments.index)
+    before, after = ({name: table[:, at].sum(axis=1) for name, table in sums.items()} for at in (~is_later, is_later))
+    blocks, estimates = [], []
+    for driver, effect in _effects(before, after).items():
+        part, whole = _DRIVERS[driver]
+        parts: Floats = np.zeros((int(group.max(initial=-1)) + 1, len(days)))
+        wholes = np.zeros_like(parts) if whole else np.ones_like(parts)
+        np.add.at(parts, group, sums[part])
+        if whole:
+            usual = _ratios(before[part] + after[part], before[whole] + after[whole])
+            np.add.at(wholes, group, sums[whole] * usual[:, None])
+        counted: Counted | None = None if whole else "events"
+        estimates.append(over_days(parts, wholes, days, later=is_later, counted=counted, is_balanced=False))
+        own = DataFrame({"group": group, "effect": effect, "behind": names})
+        total = own.groupby("group")["effect"].sum()
+        own["same"] = own["effect"] * np.sign(total.to_numpy())[group]
+        largest = own.loc[own.groupby("group")["same"].idxmax()].set_index("group")
+        blocks.append(
+            groups.assign(
+                driver=driver,
+                effect=total,
+                change=estimates[-1].value - 1,
+                behind=largest["behind"],
+                behind_effect=largest["effect"].where(largest["behind"].notna()),
+            )
+        )
+    result = pd.concat(blocks, ignore_index=True)
+    result[["p_value", "p_adjusted", "change_low", "change_high"]] = _judged(estimates) - np.array([0, 0, 1, 1])
+    is_clear = result["p_adjusted"] < LEVEL
+    order = result.assign(is_clear=is_clear, size=result["effect"].abs()).sort_values(
+        ["is_clear", "size"], ascending=False, kind="stable"
+    )
+    numbers = ["effect", "change", "change_low", "change_high", "p_value", "p_adjusted"]
+    columns = [*keys, "driver", *numbers, "behind", "behind_effect"]
+    types = (
+        dict.fromkeys([*keys, "driver"], "category")
+        | dict.fromkeys([*numbers, "behind_effect"], "float64")
+        | {"behind": "str"}
+    )
+    return with_receipts_of(order[columns].reset_index(drop=True).astype(types), frame)
+
+
+def _effects(before: Mapping[str, Floats], after: Mapping[str, Floats]) -> dict[str, Floats]:
+    """Return what each driver added to the money of each segment (USD). They sum to the change."""
+    players, pairs = (before["players"], after["players"]), ((before, after), (after, before))
+    a, b, c = (
+        [_ratios(each[part], each[whole], other[part], other[whole]) for each, other in pairs]
+        for part, whole in (("purchases", "players"), ("impressions", "players"), ("ads", "impressions"))
+    )
+    more_players = players[1] - players[0]
+    of_purchases = more_players * (a[0] + a[1]) / 2
+    of_ads = more_players * (b[0] * c[0] + b[1] * c[1] + (b[0] * c[1] + b[1] * c[0]) / 2) / 3
+    of_ads_per_player = (
+        (b[1] - b[0]) * (players[0] * c[0] + players[1] * c[1] + (players[0] * c[1] + players[1] * c[0]) / 2) / 3
+    )
+    return {
+        "players": of_purchases + of_ads,
+        "purchases per player": after["purchases"] - before["purchases"] - of_purchases,
+        "ads per player": of_ads_per_player,
+        "ecpm": after["ads"] - before["ads"] - of_ads - of_ads_per_player,  # the rest: also money without impressions
+    }
+
+
+def _ratios(part: Floats, whole: Floats, *other: Floats) -> Floats:
+    """Return *part* / *whole*; where *whole* is 0 that of the *other* period, or 0."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        own = np.where(whole > 0, part / whole, np.nan)
+    return np.where(np.isnan(own), _ratios(*other) if other else 0.0, own)
+
+
+@reads("changes.money_drivers", row_by_row=True)
+def _read_drivers(drivers: DataFrame, by: str | None) -> Iterator[Finding]:
+    """Say of each driver what it brought or cost; it is clear if its own change stays so after the correction."""
+    names = display_values(drivers[by]) if by else Series(_ALL, index=drivers.index)
+    for name, row in zip(names, drivers.to_dict("records"), strict=True):
+        side = direction_of(row["change_low"], row["change_high"])
+        is_clear = row["p_adjusted"] < LEVEL and row["effect"] * row["change"] > 0
+        case = "unknown" if side == "unknown" else "no_clear_difference"
+        driver, cut = str(row["driver"]).replace(" ", "_"), "up" if row["change"] > 0 else "down"
+        yield Finding(
+            kind="money",
+            case=("brought" if row["effect"] > 0 else "cost") if is_clear else case,
+            subject={by: name} if by else {},
+            direction=side if is_clear or side == "unknown" else "no clear difference",
+            size=row["change"],
+            low=row["change_low"],
+            high=row["change_high"],
+            unit="change",
+            judged="days",
+            numbers={
+                "name": name,
+                "driver": [Clause(f"{driver}_{cut}" if is_clear else driver)],
+                "behind": row["behind"] if abs(row["behind_effect"]) < abs(row["effect"]) else None,
+                **{key: row[key] for key in ("effect", "behind_effect", "p_adjusted")},
+            },
+        )
+
+
+def _judged(estimates: Sequence[DayEstimates]) -> Floats:
+    """Return p-value, Holm's of all, and the bounds of the ratio of each row; those selected are corrected for it."""
+    p_values = np.concatenate([each.p_value() for each in estimates])
+    adjusted = holm(Series(p_values)).to_numpy()
+    is_selected = adjusted < LEVEL
+    level = LEVEL * max(1, is_selected.sum()) / max(1, np.isfinite(p_values).sum())
+    own, corrected = (np.hstack([each.bounds(1 - at) for each in estimates]) for at in (LEVEL, level))
+    return np.column_stack([p_values, adjusted, *np.where(is_selected, corrected, own)])
+
+
+def _places(rows: DataFrame, keys: list[str]) -> NDArray[np.int64]:
+    """Return the number of the group that each row is in, in order of appearance."""
+    if not keys:
+        return np.zeros(len(rows), dtype="int64")
+    places = rows[keys].astype("object").groupby(keys, dropna=False, sort=False).ngroup()
+    return np.asarray(places, dtype="int64")
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,8 +355,7 @@ def _series(name: str, before: DataFrame, later: DataFrame, periods: Sequence[In
     both = pd.concat([before.assign(**{_LATER: False}), later.assign(**{_LATER: True})], ignore_index=True)
     of, unit, counted, part, whole = _measured(name, both)
     keys = [key for key in dimension_columns(later) if key in before] + (["age"] if name == "retention" else [])
-    rows = both[keys].astype("object")
-    group = rows.groupby(keys, dropna=False, sort=False).ngroup().to_numpy() if keys else np.zeros(len(both), dtype=int)
+    rows, group = both[keys].astype("object"), _places(both, keys)
     days = np.concatenate([np.arange(*day_numbers(pd.Index([it.start, it.end]))) for it in periods])
     is_later = np.repeat([False, True], [period.length.days for period in periods])
     places = np.searchsorted(days, day_numbers(both["timestamp"]))

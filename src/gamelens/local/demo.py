@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from gamelens.client.connection.control_api import ControlSummary
 
 
-_TOUR: Final = "00_tour.ipynb"
+_FIRST: Final = "00_monday.ipynb"
 SHIPPED_NOTEBOOKS: Final = Path(__file__).parents[1] / "notebook" / "shipped"
 """The folder into which `hatch_build.py` puts the notebooks of a wheel."""
 
@@ -53,15 +53,17 @@ def run_demo(out: Path, *, scenario: str = DEMO_SCENARIO, say: Callable[[str], o
     state = demo_state(scenario)
     with running_sandbox(state, scenario=scenario) as ready:
         population, was_populated = _fill(ready, state, scenario, say=say)
-        environment = environment_of(ready)
+        environment, notebooks = environment_of(ready), sorted(notebooks_folder().glob("*.ipynb"))
 
         def write(notebook: Path) -> Path:
             say(f"running {notebook.name}")
-            return write_report(notebook, out, environment=environment, say=say)
+            return write_report(
+                notebook, out, environment=environment, beside=[each.stem for each in notebooks], say=say
+            )
 
         # One more than there are processors, because each notebook also waits for answers.
         with one_browser(), ThreadPoolExecutor(1 + (os.cpu_count() or 1)) as pool:
-            reports = list(pool.map(write, sorted(notebooks_folder().glob("*.ipynb"))))
+            reports = list(pool.map(write, notebooks))
         summary = call_control_api(ready, lambda api: api.summary())
         return Demo(population=population, was_populated=was_populated, summary=summary, reports=reports)
 
@@ -86,7 +88,7 @@ def open_lab(*arguments: str) -> int:
     """Run JupyterLab in this process on a copy of the notebooks, and return its exit code.
 
     The demo's sandbox runs meanwhile, one for all JupyterLabs. *arguments* are passed to JupyterLab, which opens the
-    tour unless they name something else.
+    page of Monday unless they name something else.
     """
     from gamelens.notebook.figures.iri_grammar import defer_iri_grammar
 
@@ -94,7 +96,7 @@ def open_lab(*arguments: str) -> int:
     for line in copy_notebooks(notebooks_folder(), folder):
         print_status(line)
     is_root = hasattr(os, "geteuid") and os.geteuid() == 0  # as in a container, where Jupyter would refuse
-    opened = [] if any(not each.startswith("-") for each in arguments) else [str(folder / _TOUR)]
+    opened = [] if any(not each.startswith("-") for each in arguments) else [str(folder / _FIRST)]
     defer_iri_grammar()
     with ThreadPoolExecutor(1) as importer:
         lab = importer.submit(import_module, "jupyterlab.labapp")  # which takes as long as the sandbox to start

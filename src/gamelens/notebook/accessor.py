@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, NoReturn
 
@@ -24,6 +24,8 @@ from gamelens.receipts import Receipt
 if TYPE_CHECKING:
     from IPython.display import Markdown
     from plotly.graph_objects import Figure
+
+    from gamelens.notebook.figures.backgrounds import Notes
 
 
 def plot(data: object, kind: str, **_: object) -> NoReturn:
@@ -73,6 +75,7 @@ class Lens:
         rows: int = MOST_ROWS,
         total: bool = False,
         bars: str | Sequence[str] = (),
+        against: Mapping[str, DataFrame] | None = None,
         source: DataFrame | None = None,
     ) -> FrameTable:
         """Return the frame as a table to look at: in notebooks and reports, by mail and as text.
@@ -85,14 +88,16 @@ class Lens:
             total: whether a row adds up all rows, also those that are left out. Columns that may not be added up, such
                 as players over days, stay empty.
             bars: a column of numbers, or several, with a small bar beside each number.
+            against: other frames by name, such as `{"last week": last, "target": targets}`. Below each number is its
+                change from the same row and column of each: a percentage, or percentage points of a share.
             source: the frame that this one was computed from, whose receipt is shown where pandas left none.
 
         Raises:
-            BadQuery: *rows* is less than 1, or *bars* names no column of numbers.
+            BadQuery: *rows* is less than 1, *bars* names no column of numbers, or a frame of *against* does not fit.
             NotAdditive: *total* is wanted and no column may be added up.
         """
         drawn = (bars,) if isinstance(bars, str) else tuple(bars)
-        return FrameTable(sourced(self._frame, source), rows=rows, total=total, bars=drawn)
+        return FrameTable(sourced(self._frame, source), rows=rows, total=total, bars=drawn, against=against)
 
     def change(self, before: DataFrame | None = None) -> DataFrame:
         """Return how each number changed from the period before, with intervals (`analysis.changes.change`).
@@ -178,16 +183,20 @@ class Lens:
         """
         return totals.total(self._frame)
 
-    def plot(self, value: str | None = None) -> Figure:
+    def plot(
+        self, value: str | None = None, *, previous: DataFrame | None = None, notes: Notes | None = None
+    ) -> Figure:
         """Return a figure that suits the frame.
 
         Lines over time, bars for a single bucket, a cohort heatmap or curves for retention.
 
         Args:
             value: the column to draw, when the frame has several numbers.
+            previous: of lines over time, the same query over the period before, drawn as pale lines behind.
+            notes: of lines over time, the path of a TOML file with releases, campaigns and holidays to shade.
 
         Raises:
-            BadQuery: the frame has no `timestamp`, or *value* is not a number of it.
+            BadQuery: the frame has no `timestamp`, *value* is not a number of it, or *notes* cannot be read.
         """
         from gamelens.notebook import charts
 
@@ -199,8 +208,9 @@ class Lens:
         self._must_have_time("plot()")
         if value is not None:
             self._one_value(value)
-        is_one_bucket = self._frame["timestamp"].nunique() == 1
-        return charts.draw_bars(self._frame, value) if is_one_bucket else charts.draw_lines(self._frame, value)
+        if self._frame["timestamp"].nunique() == 1:
+            return charts.draw_bars(self._frame, value)
+        return charts.draw_lines(self._frame, value, previous=previous, notes=notes)
 
     def _one_value(self, value: str | None) -> str:
         """Return *value* if the frame has it, or the column of its only metric, or its only number.

@@ -344,3 +344,43 @@ def test_a_single_row_keeps_its_columns() -> None:
     """What is the same in every row of one row is what the row says."""
     frame = DataFrame({"game": ["Tile"], "kind": ["kept"], "loaded": [float("nan")]})
     assert headings(frame) == ["Game", "Kind", "Loaded"]
+
+
+def by_game(**columns: list[Any]) -> DataFrame:
+    """Return numbers of the games A and B."""
+    return DataFrame({"game": pd.Categorical(["A", "B"]), **columns})
+
+
+def test_a_table_set_against_others_has_the_changes_below_its_numbers() -> None:
+    """Percentages of numbers, points of shares, a dash where the other is not known or 0."""
+    this = by_game(ad_revenue=[110.0, 50.0], revenue_share=[0.30, 0.41])
+    last = by_game(ad_revenue=[100.0, 0.0], revenue_share=[0.32, 0.40]).iloc[::-1]
+    target = DataFrame({"game": ["B"], "revenue_share": [0.45]})
+    table = FrameTable(this, against={"last week": last, "target": target})
+    assert cells(this, against={"last week": last, "target": target}) == [
+        *("Alast weektarget", "&#36;110.00+10%–", "30.0%-2.0 pp–"),
+        *("Blast weektarget", "&#36;50.00––", "41.0%+1.0 pp-4.0 pp"),
+    ]
+    assert "The small numbers are changes from last week, target." in str(table)
+    assert "30.0% (-2.0 pp · –)" in str(table)
+    assert "<br><small" in table.mail()
+
+
+def test_a_row_that_only_the_other_frame_has_is_named() -> None:
+    other = DataFrame({"game": ["A", "B", "<C>"], "ad_revenue": [1.0, 2.0, 3.0]})
+    table = FrameTable(by_game(ad_revenue=[1.0, 2.0]), against={"the plan": other})
+    assert "Only the plan has <C>." in str(table)
+    assert "Only the plan has &#60;C&#62;." in table.html()
+
+
+@pytest.mark.parametrize(
+    ("other", "rule"),
+    [
+        (DataFrame({"game": ["A"], "revenu": [1.0]}), r"revenu.*is not a column of the table"),
+        (DataFrame({"ad_revenue": [1.0]}), r"names its rows in no column of the table"),
+        (DataFrame({"game": ["A", "A"], "ad_revenue": [1.0, 2.0]}), r"has several rows for A"),
+    ],
+)
+def test_what_a_table_cannot_be_set_against_is_refused(other: DataFrame, rule: str) -> None:
+    with pytest.raises(BadQuery, match=rule):
+        FrameTable(by_game(ad_revenue=[1.0, 2.0]), against={"the plan": other})

@@ -35,7 +35,9 @@ _COLUMNS: Final[dict[str, ColumnUnit]] = {
     "arpdau": ColumnUnit("money", "USD per player and day"),
     "blended_cpi": ColumnUnit("money", "USD per install, organic included"),
     "breaks": ColumnUnit("count", "ad breaks", is_sum=True),
+    "behind_effect": ColumnUnit("money", "USD"),
     "chance_best": ColumnUnit("share", "probability of being the best"),
+    "effect": ColumnUnit("money", "USD"),
     "click_rate": ColumnUnit("share", "clicked / shown"),
     "change": ColumnUnit("change", "change"),
     "comparable_share": ColumnUnit("share", "share of impressions"),
@@ -78,6 +80,8 @@ _COLUMNS: Final[dict[str, ColumnUnit]] = {
     "worth": ColumnUnit("money", "USD at the average eCPM"),
 }
 _NAMES: Final = {
+    "behind": "Most of it in",
+    "behind_effect": "Effect there",
     "ab_id": "experiment",
     "ab_variant_id": "variant",
     "ad_arpdau": "Ads",

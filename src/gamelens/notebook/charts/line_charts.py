@@ -13,6 +13,15 @@ from gamelens.analysis.tidy_frames import UNKNOWN
 from gamelens.analysis.tidy_frames.column_units import name_of
 from gamelens.analysis.tidy_frames.frame_columns import series_names
 from gamelens.errors import BadQuery
+from gamelens.notebook.figures.backgrounds import (
+    Notes,
+    draw_notes,
+    notes_about,
+    pale_traces,
+    table_of,
+    words_on_notes,
+    words_on_previous,
+)
 from gamelens.notebook.figures.captions import date_formats, main_value, title_of, unit_in, words_per_bucket
 from gamelens.notebook.figures.colours import colours_of, is_game
 from gamelens.notebook.figures.figure_frame import finish, is_cut, number_axis, one_row_each
@@ -30,6 +39,8 @@ def draw_lines(
     value: str | None = None,
     *,
     by: str | Sequence[str] | None = None,
+    previous: DataFrame | None = None,
+    notes: Notes | None = None,
     title: str | None = None,
     source: DataFrame | None = None,
 ) -> Figure:
@@ -41,20 +52,24 @@ def draw_lines(
         frame: as `query()` returns it.
         value: a column. None is the main number of the frame.
         by: dimensions. None means all dimensions of the frame.
+        previous: the same query over the period before, drawn as pale lines behind those with a name.
+        notes: releases, campaigns and holidays to shade: the path of a TOML file as `health` accepts it.
         title: None is a default title.
         source: the frame that *frame* was computed from, whose receipt is shown where pandas left none.
 
     Raises:
-        BadQuery: a value of *by* has several rows in one bucket. Figures add nothing up.
+        BadQuery: a value of *by* has several rows in one bucket, as figures add nothing up, or *notes* cannot be read.
     """
     frame = sourced(frame, source)
     value = value or main_value(frame)
     unit, names = unit_in(frame, value), series_names(frame, by)
-    rows = one_row_each(frame.assign(_name=names), ["timestamp", "_name"])
-    table = rows.pivot(index="timestamp", columns="_name", values=value)
-    table = table.astype("float64").where(table.notna(), 0.0 if unit.is_sum and not is_cut(frame) else float("nan"))
+    rows, about = one_row_each(frame.assign(_name=names), ["timestamp", "_name"]), notes_about(frame, value, notes)
+    table = table_of(rows, value, is_sum=unit.is_sum and not is_cut(frame))
     order = table.sum().sort_values(ascending=False).index.tolist()
     figure, colours, partial = Figure(), colours_of(frame, by, order[:MOST_LINES]), unfinished(frame)
+    if previous is not None:
+        figure.add_traces([*pale_traces(frame, previous, value, unit, by, colours).values()])
+    draw_notes(figure, about)
     for place in reversed(range(len(order))):
         points = table[order[place]]
         for trace in line_traces(points, escape(shorten(order[place])), colours.get(order[place]), unit, partial):
@@ -65,7 +80,7 @@ def draw_lines(
     figure.update_xaxes(tickvals=dated, **date_formats(frame))
     more = f", largest {MOST_LINES} of {len(order)} named" if len(order) > MOST_LINES else ""
     more += ", dotted: incomplete " + str(Receipt.of(frame.attrs).asked.every) if partial else ""
-    words = f"{words_per_bucket(frame, unit)}{more}"
+    words = f"{words_per_bucket(frame, unit)}{more}{words_on_previous(previous)}{words_on_notes(about)}"
     return finish(figure, frame, title or title_of(frame, value, by), words, kind=unit.kind)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from itertools import product
 from typing import Any, Final
 
@@ -14,10 +14,21 @@ from plotly.subplots import make_subplots
 
 from gamelens._scales import NumberKind, Scale
 from gamelens._text import counted
+from gamelens.analysis.health import BoardNotes
 from gamelens.analysis.tidy_frames import display_values
 from gamelens.analysis.tidy_frames.column_units import ROW_UNITS, ColumnUnit
 from gamelens.analysis.tidy_frames.frame_columns import series_names
 from gamelens.notebook.figures.alt_text import short_list
+from gamelens.notebook.figures.backgrounds import (
+    Notes,
+    draw_notes,
+    games_of,
+    notes_about,
+    pale_traces,
+    table_of,
+    words_on_notes,
+    words_on_previous,
+)
 from gamelens.notebook.figures.captions import date_formats, main_value, title_of, unit_in, words_per_bucket
 from gamelens.notebook.figures.colours import colours_of, game_colours
 from gamelens.notebook.figures.figure_frame import finish, is_cut, one_row_each
@@ -40,6 +51,8 @@ def draw_panels(
     *,
     by: str | Sequence[str] = "game",
     is_same_scale: bool = False,
+    previous: DataFrame | None = None,
+    notes: Notes | None = None,
     title: str | None = None,
 ) -> Figure:
     """Draw *value* over time in a small panel for each value of *by*, 24 panels at most.
@@ -51,16 +64,17 @@ def draw_panels(
         value: a column. None is the main number of the frame.
         by: the dimensions with a panel for each value. The largest values are drawn.
         is_same_scale: True gives all panels one scale, which shows sizes. False gives each its own, which shows shapes.
+        previous: the same query over the period before, drawn as a pale line behind.
+        notes: releases, campaigns and holidays to shade: the path of a TOML file as `health` accepts it.
         title: None is a default title.
 
     Raises:
-        BadQuery: a value of *by* has several rows in one bucket. Figures add nothing up.
+        BadQuery: a value of *by* has several rows in one bucket, as figures add nothing up, or *notes* cannot be read.
     """
     value = value or main_value(frame)
     unit, partial = unit_in(frame, value), unfinished(frame)
     rows = one_row_each(frame.assign(_name=series_names(frame, by)), ["timestamp", "_name"])
-    table = rows.pivot(index="timestamp", columns="_name", values=value)
-    table = table.astype("float64").where(table.notna(), 0.0 if unit.is_sum and not is_cut(frame) else float("nan"))
+    table = table_of(rows, value, is_sum=unit.is_sum and not is_cut(frame))
     order = table.sum().sort_values(ascending=False, kind="stable").index.tolist()
     shown = order[:MOST_PANELS]
     finished = {name: table[name][~table.index.isin(list(partial))].dropna() for name in shown}
@@ -70,17 +84,23 @@ def draw_panels(
     }
     heading = max((len(name) + len(last[name]) for name in shown), default=0)
     grid, colours = _PanelGrid(frame, len(shown), longest=heading), colours_of(frame, by, shown)
+    about = notes_about(frame, value, notes)
+    before = {} if previous is None else pale_traces(frame, previous, value, unit, by, colours)
     for name in shown:
         points = table[name]
         traces = line_traces(points, escape(shorten(name)), colours[name], unit, partial)
-        axis = grid.add(traces, name, last[name])
-        _set_scale(axis, unit, table[shown].to_numpy() if is_same_scale else points.to_numpy())
+        behind = [before[name]] if name in before else []
+        axis = grid.add([*behind, *traces], name, last[name])
+        grid.shade(about, games_of(rows[rows["_name"] == name]))
+        drawn = [table[shown].to_numpy() if is_same_scale else points.to_numpy(), *(line.y for line in behind)]
+        _set_scale(axis, unit, np.concatenate([each.ravel() for each in drawn]))
     figure = grid.figure.update_traces(showlegend=False)
     if len(table) > 1:
         figure.update_traces(mode="lines")
     words = f"{words_per_bucket(frame, unit)}, {'one scale for all' if is_same_scale else 'each on its own scale'}"
     words += f", largest {MOST_PANELS} of {len(order)}" if len(order) > MOST_PANELS else ""
     words += f", dotted: incomplete {Receipt.of(frame.attrs).asked.every}" if partial else ""
+    words += words_on_previous(previous) + words_on_notes(about)
     return finish(figure, frame, title or title_of(frame, value, by), words, kind=unit.kind, above=grid.head_px)
 
 
@@ -155,11 +175,12 @@ class _PanelGrid:
         self.head_px = _HEAD_PX * lines
         self._is_two_lines = lines > 1
         self._letters = _LETTERS // across
+        self._place = (1, 1)
         self._free = ((place // across + 1, place % across + 1) for place in range(many))
 
     def add(self, traces: Iterable[Any], name: str, more: str) -> Any:
         """Draw *traces* in the next panel, headed *name* and *more*, and return its y axis."""
-        row, column = next(self._free)
+        self._place = row, column = next(self._free)
         axes = self.figure.get_subplot(row, column)
         for trace in traces:
             self.figure.add_trace(trace, row=row, col=column)
@@ -181,6 +202,11 @@ class _PanelGrid:
             },
         )
         return axes.yaxis
+
+    def shade(self, notes: BoardNotes, games: Collection[str]) -> None:
+        """Shade the days of the notes about *games* in the panel that was drawn last."""
+        row, column = self._place
+        draw_notes(self.figure, notes, games, row=row, col=column)
 
 
 def _set_scale(axis: Any, unit: ColumnUnit, numbers: NDArray[np.float64]) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import atexit
 import os
-from collections.abc import Callable, Iterable, Mapping
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -24,6 +25,7 @@ from gamelens.notebook.reports.notebook_parameters import inject, parameters_of,
 from gamelens.notebook.tables.frame_table import REPORT
 
 CELL_DEADLINE_S = 300
+_LINK: Final = re.compile(r'<a href="(\w+)\.ipynb"[^>]*>(.*?)</a>')
 _KERNEL: Final = Config({"KernelManager": {"transport_encryption": "auto"}})  # other users may share this machine
 
 
@@ -34,6 +36,7 @@ def write_report(
     parameters: Iterable[tuple[str, str]] = (),
     environment: Mapping[str, str] | None = None,
     is_interactive: bool = False,
+    beside: Collection[str] = (),
     say: Callable[[str], object] = lambda _: None,
     on_cells: Callable[[int, int], object] = lambda _, __: None,
 ) -> Path:
@@ -46,6 +49,8 @@ def write_report(
         environment: variables added to those of this process.
         is_interactive: True draws figures with plotly, which is then part of the page. False draws them as SVG, unless
             this machine has no browser to draw with.
+        beside: names of notebooks whose reports are written into the same folder. A link to a notebook leads to its
+            report if that is among them or there already; else it becomes the command that writes it.
         say: called with each line for the user, such as text that a cell wrote to standard error, which is not part of
             the page.
         on_cells: called with the cells that have run and with all, before each cell and at the end.
@@ -69,8 +74,20 @@ def write_report(
         say(f"the figures are interactive, and the page larger: {error}")
         page = page_of(document, is_interactive=True, **about)
     report = out if out.suffix == ".html" else out / f"{notebook.stem}.html"
-    _write(report, page)
+    _write(report, _with_links(page, report.parent, beside))
     return report
+
+
+def _with_links(page: str, folder: Path, beside: Collection[str]) -> str:
+    """Return *page* with its links to notebooks as links to their reports."""
+
+    def linked(link: re.Match[str]) -> str:
+        name, words = link.groups()
+        if name in beside or (folder / f"{name}.html").exists():
+            return f'<a href="{name}.html">{words}</a>'
+        return f"<code>gamelens report {name}</code>"
+
+    return _LINK.sub(linked, page)
 
 
 def _read(notebook: Path) -> Any:

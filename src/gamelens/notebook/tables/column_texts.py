@@ -64,6 +64,7 @@ class ColumnTexts:
         unit: words for the unit, empty where the name or the number says it.
         is_number: whether it is aligned right.
         is_day: whether its cells are days.
+        kind: how its numbers are written.
         values: the cells of the frame.
     """
 
@@ -83,6 +84,7 @@ class ColumnTexts:
         unit = ColumnUnit("money", "USD") if is_amount else unit_of(measured, metrics)
         if pd.api.types.is_integer_dtype(dtype) and unit.kind == "number":
             unit = unit._replace(kind="count")
+        self.kind = unit.kind
         self._rows, self._scales = _scales(frame, measured, unit.kind, is_amount=is_amount)
         moments = [value for value in self.values if isinstance(value, datetime) and not pd.isna(value)]
         self._has_hours = any((value.hour, value.minute) != (0, 0) for value in moments)

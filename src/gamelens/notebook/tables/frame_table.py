@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from pandas import DataFrame
@@ -27,9 +27,15 @@ class FrameTable:
     """
 
     def __init__(
-        self, frame: DataFrame, *, rows: int = MOST_ROWS, total: bool = False, bars: Sequence[str] = ()
+        self,
+        frame: DataFrame,
+        *,
+        rows: int = MOST_ROWS,
+        total: bool = False,
+        bars: Sequence[str] = (),
+        against: Mapping[str, DataFrame] | None = None,
     ) -> None:
-        self._contents = contents_of(frame, rows=rows, total=total, bars=bars)
+        self._contents = contents_of(frame, rows=rows, total=total, bars=bars, against=against)
 
     def __str__(self) -> str:
         return text_of_table(self._contents)

@@ -38,6 +38,7 @@ STYLE: Final = f"""<style>
 {_TABLE} thead th {{ border-bottom: 1px solid {_LINE}; font-weight: 600; vertical-align: bottom }}
 {_TABLE} th small {{ display: block; max-width: 9em; font-weight: 400; color: {_MUTED} }}
 {_TABLE} th.gt_right small {{ margin-left: auto }}
+{_TABLE} :is(tbody th, td) small {{ display: block; max-width: none; white-space: nowrap; color: {_MUTED} }}
 {_TABLE} tbody :is(th, td).gt_grand_summary_row {{ border-top: 1px solid {_LINE}; font-weight: 600 }}
 {_TABLE} tfoot td {{ padding: .15em .75em; color: {_MUTED}; font-size: .85em }}
 {_TABLE} tfoot tr:first-child td {{ border-top: 1px solid {_LINE}; padding-top: .5em }}
@@ -103,7 +104,7 @@ def _layout(contents: TableContents, texts: _Placeholders, *, is_mail: bool) -> 
 
     names = [f"c{place}" for place in range(len(contents.columns))]
     cells = {
-        name: list(map(texts.of, _cells(column, is_mail=is_mail)))
+        name: list(map(texts.of, _cells(column, contents.compared if name == "c0" else (), is_mail=is_mail)))
         for name, column in zip(names, contents.columns, strict=True)
     }
     headings = {
@@ -122,7 +123,13 @@ def _layout(contents: TableContents, texts: _Placeholders, *, is_mail: bool) -> 
         where = loc.stub(rows=list(rows)) if stub else loc.body(columns=names[:1], rows=list(rows))
         table = table.tab_footnote(texts.of(_note(escape(note))), locations=where)
     for line in filter(
-        None, (escape(contents.cut), escape(contents.left_out), badged(contents.source, contents.badge))
+        None,
+        (
+            *map(escape, contents.against),
+            escape(contents.cut),
+            escape(contents.left_out),
+            badged(contents.source, contents.badge),
+        ),
     ):
         table = table.tab_source_note(texts.of(_note(line)))
     return (
@@ -167,11 +174,19 @@ def _heading(column: TableColumn, *, is_mail: bool) -> str:
     return f"{escape(column.name)}{unit if column.unit else ''}"
 
 
-def _cells(column: TableColumn, *, is_mail: bool) -> list[str]:
-    """Return the cells as markup, with their bars. Days stay on one line."""
+def _cells(column: TableColumn, compared: Sequence[str], *, is_mail: bool) -> list[str]:
+    """Return the cells as markup, with their bars and what is *compared* below. Days stay on one line."""
     texts = [escape(text) for text in column.texts]
     if column.is_day:
         return [f'<span style="white-space:nowrap">{text}</span>' for text in texts]
+    if column.changes or compared:
+        small = '<br><small style="color:#666">' if is_mail else "<small>"
+        below = column.changes or [[name] * len(texts) for name in compared]
+        return [
+            f'<span style="white-space:nowrap">{text}</span>'
+            + "".join(f"{small}{escape(line)}</small>" for line in lines)
+            for text, *lines in zip(texts, *below, strict=True)
+        ]
     if column.bars is None:
         return texts
     blocks = [f'<span style="{_BAR}">{bar}</span> ' for bar in text_bars(column.bars)]

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from datetime import timedelta
 from typing import Any, Final
 
 import msgspec
 import pandas as pd
-from pandas import DataFrame, RangeIndex
+from pandas import DataFrame, RangeIndex, Series
 
-from gamelens.analysis.tidy_frames import dimension_columns, label_columns
+from gamelens._scales import Scale
+from gamelens.analysis.tidy_frames import dimension_columns, label_columns, value_columns
 from gamelens.analysis.totals import column_totals
 from gamelens.errors import BadQuery
 from gamelens.notebook.receipt_text import source_line, unfinished
@@ -36,6 +37,7 @@ class TableColumn(msgspec.Struct, frozen=True, kw_only=True):
         is_day: whether its cells are days.
         is_key: whether it is the timestamp or a dimension.
         texts: the cells.
+        changes: for each frame that the table is set against, the change of each cell from it; empty without any.
         total: the cell of the total, empty where the column may not be added up.
         bars: the numbers that bars are drawn for, or None for a column without bars.
     """
@@ -46,6 +48,7 @@ class TableColumn(msgspec.Struct, frozen=True, kw_only=True):
     is_day: bool
     is_key: bool
     texts: tuple[str, ...]
+    changes: tuple[tuple[str, ...], ...]
     total: str
     bars: tuple[Any, ...] | None
 
@@ -57,6 +60,8 @@ class TableContents(msgspec.Struct, frozen=True, kw_only=True):
         columns: the columns.
         has_total: whether a row of totals follows.
         notes: each note on rows, with the places of its rows.
+        compared: the names of the frames that the small numbers are changes from.
+        against: sentences about what the small numbers are and which rows only the other frames have.
         cut: a sentence about the rows that are left out, or empty.
         left_out: a sentence about the columns that are left out, or empty.
         source: the source line, or empty without a receipt.
@@ -66,6 +71,8 @@ class TableContents(msgspec.Struct, frozen=True, kw_only=True):
     columns: tuple[TableColumn, ...]
     has_total: bool
     notes: dict[str, tuple[int, ...]]
+    compared: tuple[str, ...]
+    against: tuple[str, ...]
     cut: str
     left_out: str
     source: str
@@ -87,11 +94,14 @@ class TableContents(msgspec.Struct, frozen=True, kw_only=True):
         return bool(self.columns) and not self.columns[0].is_number
 
 
-def contents_of(frame: DataFrame, *, rows: int, total: bool, bars: Sequence[str]) -> TableContents:
+def contents_of(
+    frame: DataFrame, *, rows: int, total: bool, bars: Sequence[str], against: Mapping[str, DataFrame] | None = None
+) -> TableContents:
     """Return the texts of the first *rows* of *frame*, with its index if that has a name.
 
     Raises:
-        BadQuery: *rows* is less than 1, or *bars* names a column that has no numbers.
+        BadQuery: *rows* is less than 1, *bars* names a column that has no numbers, or a frame of *against* has a column
+            of numbers that *frame* has not, no name of rows in common with it, or a row twice.
         NotAdditive: *total* is wanted and no column may be added up.
     """
     if rows < 1:
@@ -105,7 +115,15 @@ def contents_of(frame: DataFrame, *, rows: int, total: bool, bars: Sequence[str]
     if unknown := [name for name in bars if name not in drawable]:
         raise BadQuery("bars", unknown[0], "is not a column of numbers", drawable)
     totals, keys = column_totals(frame) if total else {}, {"timestamp", *dimension_columns(named)}
-    made = [_column(column, len(shown), totals, bars, keys) for column in columns]
+    against = against or {}
+    others, only_there = _aligned(named, against)
+    changes = {
+        column.column: _changes(column, [other.get(column.column) for other in others])
+        for column in columns
+        if column.is_number and any(column.column in other for other in others)
+    }
+    small = f"The small numbers are changes from {', '.join(against)}." if changes else ""
+    made = [_column(column, len(shown), totals, bars, keys, changes.get(column.column, ())) for column in columns]
     empty = [column for column in made[1:] if not column.bars and set(column.texts) <= {"", "n/a"}]
     same = [column for column in made[1:] if column not in empty and _is_same_text(column)]
     if len(shown) < 2:  # what a single row has is all there is to see
@@ -114,11 +132,50 @@ def contents_of(frame: DataFrame, *, rows: int, total: bool, bars: Sequence[str]
         columns=tuple(column for column in made if column not in empty and column not in same),
         has_total=bool(totals),
         notes=_notes(shown),
+        compared=tuple(against) if changes else (),
+        against=tuple(filter(None, [small, *only_there])),
         cut=f"The first {len(shown):,} of {len(named):,} rows." if len(named) > len(shown) else "",
         left_out=_about_left_out(empty, same),
         source=source_line(frame),
         badge=Receipt.of(frame.attrs).provenance.badge,
     )
+
+
+def _aligned(frame: DataFrame, against: Mapping[str, DataFrame]) -> tuple[list[DataFrame], list[str]]:
+    """Return the other frames with the rows of *frame*, and sentences about the rows that only they have.
+
+    Rows are the same if they have the same names: the texts that both frames have.
+    """
+    aligned, only_there = [], []
+    for name, other in against.items():
+        keys = [key for key in label_columns(frame) if key in other]
+        numbers = [str(column) for column in value_columns(other)]
+        if unknown := [column for column in numbers if column not in frame]:
+            raise BadQuery("against", unknown[0], f"is not a column of the table, but of {name}", value_columns(frame))
+        if not keys:
+            raise BadQuery("against", name, "names its rows in no column of the table", label_columns(frame))
+        rows, own = (pd.MultiIndex.from_frame(each[keys].astype("object")) for each in (other, frame))
+        if rows.has_duplicates:
+            raise BadQuery("against", name, f"has several rows for {rows[rows.duplicated()][0][-1]}: pass one for each")
+        if missing := [", ".join(map(str, row)) for row in rows.difference(own)]:
+            only_there.append(f"Only {name} has {' and '.join(missing)}.")
+        aligned.append(other[numbers].set_axis(rows).reindex(own).reset_index(drop=True))
+    return aligned, only_there
+
+
+def _changes(column: ColumnTexts, others: Sequence[Series[Any] | None]) -> tuple[tuple[str, ...], ...]:
+    """Return the change of each cell from each of *others*, in percentage points where the column is a share.
+
+    It has whole percentages, because it is small print.
+    """
+    is_share = column.kind == "share"
+    own, gaps = Series(column.values, dtype="float64"), []
+    for other in others:
+        before = Series(float("nan"), own.index) if other is None else other.head(len(own)).astype("float64")
+        gaps.append(own - before if is_share else own / before.where(before > 0) - 1)
+    scale = Scale.of("points" if is_share else "change", [gap for each in gaps for gap in each])
+    scale = scale._replace(places=min(scale.places, 1 if is_share else 0))
+    return tuple(tuple(scale.text(gap) if pd.notna(gap) else "–" for gap in each) for each in gaps)
 
 
 def _notes(frame: DataFrame) -> dict[str, tuple[int, ...]]:
@@ -163,7 +220,12 @@ def _about_left_out(empty: Sequence[TableColumn], same: Sequence[TableColumn]) -
 
 
 def _column(
-    column: ColumnTexts, rows: int, totals: dict[str, float], bars: Sequence[str], keys: Set[str]
+    column: ColumnTexts,
+    rows: int,
+    totals: dict[str, float],
+    bars: Sequence[str],
+    keys: Set[str],
+    changes: tuple[tuple[str, ...], ...],
 ) -> TableColumn:
     texts = tuple(column.text(row) for row in range(rows))
     return TableColumn(
@@ -173,6 +235,7 @@ def _column(
         is_day=column.is_day or all(map(_DAY.fullmatch, texts)),
         is_key=column.column in keys,
         texts=texts,
+        changes=changes,
         total=column.number_text(totals[column.column]) if column.column in totals else "",
         bars=tuple(column.values) if column.column in bars else None,
     )

@@ -36,7 +36,8 @@ def text_of_table(contents: TableContents) -> str:
         table.add_row(*map(Text, row))
     page = StringIO()
     Console(file=page, width=_WIDEST, color_system=None, force_jupyter=False).print(table)
-    below = [contents.cut, printable(contents.left_out), *notes_of(contents), printable(contents.source)]
+    left_out = printable(contents.left_out)
+    below = [*map(printable, contents.against), contents.cut, left_out, *notes_of(contents), printable(contents.source)]
     lines = [line.rstrip() for line in page.getvalue().splitlines()]
     return "\n".join([*(line for line in lines if line), *(line for line in below if line)])
 
@@ -52,6 +53,8 @@ def cells_of(contents: TableContents) -> list[list[str]]:
     columns = []
     for place, column in enumerate(contents.columns):
         texts = [printable(text) for text in column.texts]
+        if column.changes:
+            texts = [f"{text} ({' · '.join(changes)})" for text, *changes in zip(texts, *column.changes, strict=True)]
         if column.bars is not None:
             texts = [f"{bar} {text}" for bar, text in zip(text_bars(column.bars), texts, strict=True)]
         columns.append([text + marks.get(row, "") for row, text in enumerate(texts)] if place == 0 else texts)
