@@ -101,3 +101,9 @@ def test_a_spreadsheet_shows_the_same_number() -> None:
     assert Scale("money", 2).excel == "[$$-409]#,##0.00"
     assert Scale("share", 1).excel == "0.0%"
     assert Scale("count", 0).excel == "#,##0"
+
+
+def test_an_amount_that_is_not_0_is_not_said_to_be_0() -> None:
+    """A wide interval takes digits, but not the last one of an amount or a share."""
+    assert Scale.of("money", [0.31], [36.0]).text(0.31) == "$0.31"
+    assert Scale.of("share", [0.004], [0.05]).text(0.004) == "0.4%"

@@ -113,6 +113,8 @@ def places_of(kind: NumberKind, *, step: float | None = None, usual: float = 1.0
         return 0
     if step is not None:
         places = -round(math.log10(step * factor))
+        if kind in ("money", "share"):  # an amount or a share that is not 0 is not said to be 0
+            places = max(places, -math.floor(math.log10(factor * usual)))
         places = 2 if kind == "money" and places == 1 else places
     elif kind in _PERCENT:
         places = max(1, -math.floor(math.log10(factor * usual)))

@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import pytest
+from pandas import DataFrame
 
 from gamelens.local.demo import notebooks_folder
 from gamelens.notebook.reports.report import write_report
+from gamelens.notebook.tables.frame_table import FrameTable
 from support.notebook_files import notebook_of, write_notebook
 from support.watched_page import is_file, problems_of
 
@@ -114,6 +116,35 @@ def test_a_table_of_ten_columns_fits_the_window(shown: tuple[Page, list[str]], w
         "it => [it.scrollWidth, it.clientWidth]"
     )
     assert widths[0] <= widths[1]
+
+
+@pytest.mark.parametrize(("width", "are_shown"), [(390, False), (1280, True)])
+def test_bars_of_a_table_stand_beside_their_numbers(browser: Browser, width: int, are_shown: bool) -> None:
+    """A bar is on the line of its number, and a phone shows the number alone."""
+    money = DataFrame({"network": ["Any", "Other"], "revenue": [100.12, 9.65], "installs": [70_000, 50_000]})
+    page = browser.new_page(viewport={"width": width, "height": 900})
+    page.set_content(FrameTable(money, bars=["revenue", "installs"]).html())
+    assert page.locator("td svg").first.is_visible() == are_shown
+    heights = page.locator("tbody tr").evaluate_all("rows => rows.map(row => row.getBoundingClientRect().height)")
+    assert max(heights) < 36
+    page.close()
+
+
+@pytest.mark.parametrize(("width", "height", "parts"), [(1280, 800, ".answer li"), (390, 844, ".answer table")])
+def test_the_answer_is_on_the_first_screen(
+    browser: Browser, tmp_path: Path, width: int, height: int, parts: str
+) -> None:
+    """Key numbers and conclusions fit a laptop, the key numbers a phone, and contents follow."""
+    notebook = notebooks_folder() / "01_ad_revenue.ipynb"
+    report = write_report(notebook, tmp_path, environment={"GAMELENS_REPLAY": str(RECORDED)})
+    page, problems = opened(browser, report)
+    page.set_viewport_size({"width": width, "height": height})
+    bottoms = page.locator(parts).evaluate_all("all => all.map(one => one.getBoundingClientRect().bottom)")
+    assert 0 < max(bottoms) < height
+    page.locator(".contents a").first.click()
+    assert page.url.endswith("#section-1")
+    assert problems == []
+    page.close()
 
 
 def test_names_from_outside_are_words_in_a_still_report(shown: tuple[Page, list[str]]) -> None:

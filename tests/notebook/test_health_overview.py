@@ -13,6 +13,7 @@ def test_games_are_columns_and_the_worst_come_first() -> None:
     """Six games at most have a column, in the board's order, and numbers are rows in that of the watched metrics."""
     rows = [
         {"game_id": game, "game": game, "watch": watch, "metric": name, "dimension": None, "change": change}
+        | {"value": 100 * (1 + change), "expected": 100.0, "kind": "count", "is_flagged": game == "G7"}
         for game, change in CHANGES.items()
         for watch, name in (("new_users", "New players"), ("user_unique", "Active players"))
         if (game, watch) != ("G0", "new_users")
@@ -20,7 +21,8 @@ def test_games_are_columns_and_the_worst_come_first() -> None:
     overview = HealthReport(DataFrame(rows), DataFrame(), DataFrame(), requests=0).overview()
     assert list(overview.columns) == ["number", "G7", "G0", "G1", "G2", "G3", "G4"]
     assert overview["number"].tolist() == ["Active players", "New players"]
-    assert overview["G7"].tolist() == ["-50%", "-50%"]
+    assert overview["G7"].tolist() == ["-50%: 50, usually 100"] * 2
+    assert overview["G4"].tolist() == ["104, usually 100"] * 2
     assert overview["G0"].tolist()[1] == ""
 
 

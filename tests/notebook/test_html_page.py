@@ -181,3 +181,25 @@ def test_conclusions_follow_the_title_and_what_is_tagged_stays_away() -> None:
     places = [page.index(text) for text in ("Ads</h1>", "What to take away", "All is well.", "By day")]
     assert places == sorted(places)
     assert ("Interval" in page, "Pick another" in page) == (False, False)
+
+
+def sections(*names: str) -> str:
+    """Return the page of a notebook with a section of each name, the last of which has the conclusions."""
+    cells = [markdown_cell(f"## {name}") for name in names]
+    cells[-1].metadata["tags"] = ["conclusions"]
+    document = notebook_of(markdown_cell("# Title"), *cells)
+    return page_of(document, name="a.ipynb", is_interactive=True, parameters={}, made_at=MADE_AT)
+
+
+def test_contents_stand_below_the_answer_and_lead_to_each_section() -> None:
+    """The answer is first, then a link to each section, whose heading has the anchor."""
+    page = sections("One", "Two & <b>more</b>", "Three", "Answer")
+    assert page.index("Answer</h2>") < page.index('<nav class="contents"') < page.index("One</h2>")
+    for place, text in enumerate(["One", "Two &amp; more", "Three"], start=1):
+        assert f'<li><a href="#section-{place}">{text}</a></li>' in page
+        assert f'<h2 id="section-{place}">' in page
+
+
+def test_a_short_page_has_no_contents() -> None:
+    """Two sections need no list."""
+    assert '<nav class="contents"' not in sections("One", "Two", "Answer")

@@ -8,7 +8,7 @@ from pandas import DataFrame
 from gamelens.analysis.claims import KeyNumber
 from gamelens.analysis.tidy_frames.column_units import unit_of
 from gamelens.notebook import conclusions, key_numbers
-from gamelens.notebook.labels import bucket_heading, escape, period_text, shorten
+from gamelens.notebook.labels import bucket_heading, escape, period_text, row_label, shorten
 from gamelens.wire.intervals import Interval
 
 
@@ -88,3 +88,11 @@ def test_a_column_that_no_number_fills_is_left_out() -> None:
 def test_the_heading_of_timestamps_is_that_of_their_bucket(every: str, heading: str) -> None:
     """A month is not printed under "Day"."""
     assert bucket_heading(every) == heading
+
+
+def test_a_long_name_beside_a_row_has_two_lines() -> None:
+    """No part of a measure's name is cut where two lines hold it."""
+    name = "D7 retention, starter_price: half_price for new players"
+    assert row_label(name).replace("<br>", " ") == escape(name)
+    assert row_label(name).count("<br>") == 1
+    assert row_label("<b>") == escape("<b>")

@@ -9,7 +9,7 @@ from pandas import DataFrame
 from plotly.subplots import make_subplots
 
 from gamelens.notebook import charts
-from gamelens.notebook.reports.narrow_figures import NARROW, narrow
+from gamelens.notebook.reports.narrow_figures import NARROW, flat, narrow
 
 LONG = "Ad revenue per player and day in every country of the portfolio"
 
@@ -58,3 +58,20 @@ def test_names_from_outside_stay_escaped() -> None:
     """A broken title has its entities, and no markup of a name."""
     text = narrow(bars(title="<img src=x onerror=alert(1)> & more"))["layout"]["title"]["text"]
     assert "<img" not in text
+
+
+def test_a_legend_of_many_rows_is_shown_as_a_whole() -> None:
+    """The limit of a wide legend, two rows, is not that of a narrow one."""
+    arms = [f"{name} {arm}" for name in ("first_gate", "starter_price") for arm in ("control", "half_price")]
+    frame = DataFrame({"timestamp": ["2026-11-01"] * 4, "arm": arms, "installs": [1, 2, 3, 4]})
+    frame["timestamp"] = frame["timestamp"].astype("datetime64[us, UTC]")
+    wide = as_json(charts.draw_lines(frame, "installs", by="arm"))
+    assert narrow(wide)["layout"]["legend"]["maxheight"] == 1
+
+
+def test_lines_become_lower_and_rows_with_names_keep_their_height() -> None:
+    """A figure of lines fills the width of a printed page, and names beside rows stay apart."""
+    line, row = {"layout": {"height": 436, "xaxis": {}, "yaxis": {}}}, bars(title="Short")
+    assert flat(line)["layout"]["height"] == 332
+    assert flat(row)["layout"].get("height") == row["layout"].get("height")
+    assert line["layout"]["height"] == 436

@@ -99,7 +99,7 @@ def _print(report: HealthReport) -> None:
         for segment in segments:
             print_line(segment, prefix="    ")
     if len(overview := report.overview()):
-        click.echo("\nChange against a usual day:")
+        click.echo("\nEach number and what is usual:")
         print_table(overview)
     if line := source_line(report.board):
         click.echo()

@@ -102,17 +102,18 @@ class HealthReport(msgspec.Struct, frozen=True):
         return table if rows["timestamp"].nunique() > 1 else table.drop(columns="day")
 
     def overview(self, most: int = MOST_GAMES) -> DataFrame:
-        """Return the change of each metric in each game, the games with the worst rows first.
+        """Return each metric in each game, the games with the worst rows first.
 
         A row is a metric and a column a game, so that the table fits a page. All columns are plain text: number, and
-        one for each game, by title.
+        one for each game, by title. A number is followed by the usual one; the change is said of flagged rows alone,
+        since what is within the band of usual days is no news.
 
         Args:
             most: the number of games at most.
         """
         whole = self.board[self.board["dimension"].isna()].drop_duplicates(["game_id", "watch"])
-        changes = whole["change"].map(lambda change: format_number(change, "change", places=0), na_action=None)
-        long = DataFrame({"id": whole["game_id"].astype(str), "number": whole["metric"].astype(str), "text": changes})
+        texts = [_beside_usual(row) for row in whole.to_dict("records")]
+        long = DataFrame({"id": whole["game_id"].astype(str), "number": whole["metric"].astype(str), "text": texts})
         wide = long.pivot(index="number", columns="id", values="text").fillna("")
         watched = [watch.name for watch in health.WATCHED.values() if watch.name in wide.index]
         games = self.board.assign(id=self.board["game_id"].astype(str)).drop_duplicates("id")
@@ -143,7 +144,7 @@ class HealthReport(msgspec.Struct, frozen=True):
             moved = claims.of(self.levels[self.levels["is_moved"]])["text"]
             parts.append("## Levels that moved slowly\n\n" + "\n".join(f"- {escape_markdown(line)}" for line in moved))
         if len(overview := self.overview()):
-            parts += ["## Change against a usual day", _markdown_of(overview)]
+            parts += ["## Each number and what is usual", _markdown_of(overview)]
         parts += [escape_markdown(sentence) for sentence in self.unmatched]
         if line := source_line(self.board):
             parts.append(f"{escape_markdown(line)}.")
@@ -261,6 +262,14 @@ def _cells(row: dict[Any, Any]) -> Iterator[tuple[str, str]]:
     severity = f"{row['severity']}: {why}" if (why := health.ok_reason(row)) else row["severity"]
     named = (severity, f"{row['timestamp']:%Y-%m-%d}", row["game"], row["metric"], segment)
     yield from zip(_HEADER, map(str, (*named, value, expected, change, since)), strict=True)
+
+
+def _beside_usual(row: dict[Any, Any]) -> str:
+    """Return the number of a row, the usual one, and the change of a flagged row."""
+    value, usual = (format_number(row[name], row["kind"]) for name in ("value", "expected"))
+    text = value if pd.isna(row["expected"]) else f"{value}, usually {usual}"
+    is_change = row["is_flagged"] and not pd.isna(row["change"])
+    return f"{format_number(row['change'], 'change', places=0)}: {text}" if is_change else text
 
 
 def _segment_cells(row: dict[Any, Any]) -> Iterator[str]:

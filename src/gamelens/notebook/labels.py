@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import re
 from datetime import datetime, timedelta
+from textwrap import wrap
 from typing import Final
 
 import pandas as pd
@@ -18,6 +19,7 @@ from gamelens.analysis.tidy_frames import UNKNOWN
 from gamelens.wire.intervals import Interval
 
 _MARKUP: Final = re.compile(r"[!-$&'*;-@\[-`{-~]|:(?=/)")
+_ROW_LETTERS: Final = 36
 _PLAIN: Final = str.maketrans("<>\"'`", "‹›”’’")
 
 
@@ -44,6 +46,11 @@ def shorten(text: str, longest: int = 36) -> str:
     """
     head = longest // 4
     return text if len(text) <= longest else f"{text[:head]}…{text[head + 1 - longest :]}"
+
+
+def row_label(name: str) -> str:
+    """Return *name*, escaped, for beside a row of a figure: on two lines if it is long, shortened if they are full."""
+    return "<br>".join(map(escape, wrap(shorten(name, 2 * _ROW_LETTERS), _ROW_LETTERS))) or escape(name)
 
 
 def day(moment: datetime) -> str:

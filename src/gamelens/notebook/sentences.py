@@ -86,7 +86,17 @@ def key_numbers(frame: DataFrame, numbers: Iterable[KeyNumber]) -> Markdown:
     """
     from IPython.display import Markdown
 
-    rows = [_number_cells(number) for number in numbers]
+    known = [*numbers]
+    measured = [number for number in known if not isnan(number.low)]
+    scales = {
+        kind: Scale.of(
+            kind,
+            [number.value for number in measured if number.kind == kind],
+            [(number.high - number.low) / 2 for number in measured if number.kind == kind],
+        )
+        for kind in {number.kind for number in measured}
+    }
+    rows = [_number_cells(number, scales.get(number.kind)) for number in known]
     names = [name for name in ("Number", "Value", "95% interval", "Change") if any(row[name] for row in rows)]
     lines = [names, ["---", *["---:"] * (len(names) - 1)], *([row[name] for name in names] for row in rows)]
     table = "\n".join(f"| {' | '.join(line)} |" for line in lines) if rows else ""
@@ -94,22 +104,28 @@ def key_numbers(frame: DataFrame, numbers: Iterable[KeyNumber]) -> Markdown:
     return Markdown(f"{period_text(interval) if interval else ''}\n\n{table}")  # type: ignore[no-untyped-call]
 
 
-def _number_cells(number: KeyNumber) -> dict[str, str]:
-    """Return the cells of a number by their headings, empty for what is unknown."""
-    value = _texts(number.value, number.low, number.high, number.kind)
+def _number_cells(number: KeyNumber, scale: Scale | None) -> dict[str, str]:
+    """Return the cells of a number by their headings, empty for what is unknown. *scale* is that of intervals."""
+    value = _texts(number.value, number.low, number.high, number.kind, scale)
     change, of_change = _texts(number.change, number.change_low, number.change_high, "change")
     return {
-        "Number": _escape_dollars(text_of(number.name)),
+        "Number": _escape_dollars(text_of(_capitalised(number.name))),
         "Value": _escape_dollars(value[0]),
         "95% interval": _escape_dollars(value[1]),
         "Change": "" if change == "n/a" else f"{change} ({of_change})" if of_change else change,
     }
 
 
-def _texts(value: float, low: float, high: float, kind: NumberKind) -> tuple[str, str]:
-    """Return a number, and its interval or an empty text without one."""
-    scale, interval = Scale.of(kind, [value], [(high - low) / 2]), ""
-    if not (isnan(low) or isnan(high)):
+def _capitalised(name: str) -> str:
+    """Return *name* with a capital, unless it begins like eCPM."""
+    return name if name[1:2].isupper() else name[:1].upper() + name[1:]
+
+
+def _texts(value: float, low: float, high: float, kind: NumberKind, scale: Scale | None = None) -> tuple[str, str]:
+    """Return a number, and its interval or an empty text without one, by default on a scale of their own."""
+    is_interval, interval = not (isnan(low) or isnan(high)), ""
+    scale = scale if scale is not None and is_interval else Scale.of(kind, [value], [(high - low) / 2])
+    if is_interval:
         interval = scale.interval(low, high)
     return scale.text(value), interval
 

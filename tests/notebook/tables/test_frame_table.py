@@ -331,6 +331,21 @@ def test_rows_have_units_of_their_own() -> None:
     assert headings(frame)[-1] == "Interval"
 
 
+def test_columns_that_say_nothing_are_left_out_and_named() -> None:
+    """A column without a value and one of the same word are below the table, not in it."""
+    frame = DataFrame({"game": ["Tile", "Ember"], "kind": ["kept"] * 2, "loaded": [None, None], "installs": [5, 5]})
+    frame["loaded"] = frame["loaded"].astype("Int64")
+    assert headings(frame) == ["Game", "Installsplayers"]
+    assert "In every row: Kind: kept. Without a value in any row: Loaded." in str(FrameTable(frame))
+    assert "In every row" in FrameTable(frame).html()
+
+
+def test_a_single_row_keeps_its_columns() -> None:
+    """What is the same in every row of one row is what the row says."""
+    frame = DataFrame({"game": ["Tile"], "kind": ["kept"], "loaded": [float("nan")]})
+    assert headings(frame) == ["Game", "Kind", "Loaded"]
+
+
 def by_game(**columns: list[Any]) -> DataFrame:
     """Return numbers of the games A and B."""
     return DataFrame({"game": pd.Categorical(["A", "B"]), **columns})

@@ -15,7 +15,7 @@ from gamelens.analysis.tidy_frames.frame_columns import series_names
 from gamelens.notebook.figures.captions import words_by
 from gamelens.notebook.figures.figure_frame import finish, number_axis
 from gamelens.notebook.figures.theme import theme
-from gamelens.notebook.labels import escape, shorten
+from gamelens.notebook.labels import escape, row_label
 
 MOST_SEGMENTS: Final = 12
 _SMALL_STEP: Final = 0.1
@@ -100,7 +100,7 @@ def draw_contributions(parts: DataFrame, by: str | Sequence[str], *, title: str 
     number_axis(figure, "x", ColumnUnit("money", "USD"), float(shown["change"].abs().max()) if len(shown) else 1.0)
     figure.update_xaxes(showgrid=True, showline=False, rangemode="normal", zeroline=True, zerolinecolor=look.muted)
     figure.update_yaxes(type="category", showgrid=False, tickvals=names)
-    figure.update_yaxes(ticktext=[escape(shorten(name)) for name in series_names(shown, by)])
+    figure.update_yaxes(ticktext=[row_label(name) for name in series_names(shown, by)])
     more = f", largest {MOST_SEGMENTS} of {len(parts)}" if len(parts) > MOST_SEGMENTS else ""
     words = f"{unit.words}, change by {words_by(parts, by)}{more}"
     return finish(figure, parts, title or "Where revenue changed", words, kind="money", alt=_in_words(shown, by, scale))

@@ -15,7 +15,7 @@ from gamelens.analysis.tidy_frames import display_values, label_columns
 from gamelens.notebook.figures.captions import words_by
 from gamelens.notebook.figures.figure_frame import finish
 from gamelens.notebook.figures.theme import theme
-from gamelens.notebook.labels import escape, shorten
+from gamelens.notebook.labels import escape, row_label
 from gamelens.notebook.tables.column_texts import columns_of
 
 _SCALE: Final = {"share": 100.0, "money": 1.0, "number": 1.0}
@@ -92,7 +92,7 @@ def draw_chances(chances: DataFrame, *, title: str | None = None) -> Figure:
     figure.update_yaxes(
         type="category", autorange="reversed", showgrid=False, tickvals=[escape(name) for name in names]
     )
-    figure.update_yaxes(ticktext=[escape(shorten(name, 48)) for name in names])
+    figure.update_yaxes(ticktext=[row_label(name) for name in names])
     alt = "; ".join(f"{name} {words}" for name, words in zip(names, text, strict=True))
     words = "share of players, central 95% of the likely values"
     headline = title or "How likely each variant is to be the best"
@@ -169,7 +169,7 @@ def _draw_marks(figure: Figure, numbers: DataFrame, names: list[str], words: lis
             col=1,
         )
     ticks = [escape(name) for name in names]
-    figure.update_yaxes(tickvals=ticks, ticktext=[escape(shorten(name, 48)) for name in names], row=place, col=1)
+    figure.update_yaxes(tickvals=ticks, ticktext=[row_label(name) for name in names], row=place, col=1)
 
 
 def _names(frame: DataFrame) -> list[str]:

@@ -27,7 +27,7 @@ from gamelens.notebook.figures.colours import colours_of, is_game
 from gamelens.notebook.figures.figure_frame import finish, is_cut, number_axis, one_row_each
 from gamelens.notebook.figures.theme import theme
 from gamelens.notebook.figures.traces import MOST_LINES, line_traces
-from gamelens.notebook.labels import escape, shorten
+from gamelens.notebook.labels import escape, row_label, shorten
 from gamelens.notebook.receipt_text import sourced, unfinished
 from gamelens.receipts import Receipt
 
@@ -143,6 +143,6 @@ def draw_bars(
     figure.update_xaxes(showgrid=True, showline=False)
     if len(shown) and (lowest := shown[values].min().min()) < 0:
         figure.update_xaxes(range=[1.2 * lowest, 1.2 * max(largest, 0.0)])  # room for numbers left of their bars
-    figure.update_yaxes(showgrid=False, tickvals=places, ticktext=[escape(shorten(name)) for name in shown["_name"]])
+    figure.update_yaxes(showgrid=False, tickvals=places, ticktext=[row_label(name) for name in shown["_name"]])
     more = f", largest {MOST_BARS} of {len(bars)}" if len(bars) > MOST_BARS else ""
     return finish(figure, frame, title or title_of(frame, values[0], by), f"{unit.words}{more}", kind=unit.kind)

@@ -77,16 +77,20 @@ def draw_panels(
     table = table_of(rows, value, is_sum=unit.is_sum and not is_cut(frame))
     order = table.sum().sort_values(ascending=False, kind="stable").index.tolist()
     shown = order[:MOST_PANELS]
-    grid, colours = _PanelGrid(frame, len(shown)), colours_of(frame, by, shown)
+    finished = {name: table[name][~table.index.isin(list(partial))].dropna() for name in shown}
+    last = {
+        name: Scale.of(unit.kind, points).text(points.iloc[-1]) if len(points) else ""
+        for name, points in finished.items()
+    }
+    heading = max((len(name) + len(last[name]) for name in shown), default=0)
+    grid, colours = _PanelGrid(frame, len(shown), longest=heading), colours_of(frame, by, shown)
     about = notes_about(frame, value, notes)
     before = {} if previous is None else pale_traces(frame, previous, value, unit, by, colours)
     for name in shown:
         points = table[name]
-        finished = points[~points.index.isin(list(partial))].dropna()
         traces = line_traces(points, escape(shorten(name)), colours[name], unit, partial)
-        last = Scale.of(unit.kind, finished).text(finished.iloc[-1]) if len(finished) else ""
         behind = [before[name]] if name in before else []
-        axis = grid.add([*behind, *traces], name, last)
+        axis = grid.add([*behind, *traces], name, last[name])
         grid.shade(about, games_of(rows[rows["_name"] == name]))
         drawn = [table[shown].to_numpy() if is_same_scale else points.to_numpy(), *(line.y for line in behind)]
         _set_scale(axis, unit, np.concatenate([each.ravel() for each in drawn]))
@@ -149,11 +153,15 @@ def _kind(rows: DataFrame) -> NumberKind:
 class _PanelGrid:
     """A grid of *many* panels over the time of *frame*, each with a heading of *lines* lines.
 
+    A heading whose *longest* parts do not fit into one line has two.
     *across* panels are side by side. None is 1 to 4, depending on *many*.
     """
 
-    def __init__(self, frame: DataFrame, many: int, across: int | None = None, *, lines: int = 1) -> None:
+    def __init__(
+        self, frame: DataFrame, many: int, across: int | None = None, *, lines: int = 1, longest: int = 0
+    ) -> None:
         across = across or max(1, min(many, 2 if many == 4 else 3 if many <= 9 else MOST_ACROSS))
+        lines = 2 if longest + 2 > _LETTERS // across else lines
         high = max(1, -(-many // across))
         places = range(high * across)
         cells: list[dict[str, Any] | None] = [{} if place < max(many, 1) else None for place in places]

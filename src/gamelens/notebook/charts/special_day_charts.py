@@ -12,7 +12,7 @@ from gamelens._scales import format_number
 from gamelens.analysis.tidy_frames.frame_columns import series_names
 from gamelens.notebook.figures.figure_frame import finish
 from gamelens.notebook.figures.theme import theme
-from gamelens.notebook.labels import day, escape, shorten
+from gamelens.notebook.labels import day, escape, row_label
 
 MOST_DAYS: Final = 24
 
@@ -53,9 +53,7 @@ def draw_occasions(special: DataFrame, by: str | Sequence[str], *, title: str | 
     figure.add_vline(x=0, line={"color": look.muted, "width": 1, "dash": "dot"})
     figure.update_layout(showlegend=False, hovermode="closest", height=max(240, 186 + 28 * max(1, len(shown))))
     figure.update_xaxes(tickformat="+.0%", showgrid=True, showline=False)
-    figure.update_yaxes(
-        type="category", showgrid=False, tickvals=ticks, ticktext=[escape(shorten(name, 48)) for name in names]
-    )
+    figure.update_yaxes(type="category", showgrid=False, tickvals=ticks, ticktext=[row_label(name) for name in names])
     more = f", largest {MOST_DAYS} of {len(known)}" if len(known) > MOST_DAYS else ""
     alt = "; ".join(f"{name}: {_in_words(row)}" for name, row in zip(names, shown.to_dict("records"), strict=True))
     words = f"change against the usual weekday; bar: range of the others; filled: outside it{more}"

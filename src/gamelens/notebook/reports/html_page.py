@@ -17,12 +17,13 @@ from copy import copy
 from datetime import datetime
 from functools import cache
 from importlib import resources
+from itertools import count
 from typing import Any, Final
 
 from gamelens.notebook.figures.alt_text import alt_text
 from gamelens.notebook.figures.browser_rendering import draw
 from gamelens.notebook.labels import day
-from gamelens.notebook.reports.narrow_figures import NARROW, narrow
+from gamelens.notebook.reports.narrow_figures import NARROW, flat, narrow
 from gamelens.notebook.reports.svg_figures import WIDTH, StyleSheet, inline
 from gamelens.notebook.tables.table_source import BADGE
 from gamelens.receipts import package_version
@@ -32,6 +33,10 @@ WIDGET: Final = "application/vnd.jupyter.widget-view+json"
 CONCLUSIONS: Final = "conclusions"
 REMOVED: Final = "remove-cell"
 SILENT: Final = "remove-output"
+_ANSWER: Final = "gamelens_answer"
+_HEADING: Final = re.compile("<h2>(.*?)</h2>", re.DOTALL)
+_LEAST_HEADINGS: Final = 3
+_TALL_PX: Final = 600
 _RUNS: Final = ("application/javascript", "text/javascript")
 _POLICY: Final = (
     "default-src 'none'; style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; form-action 'none'"
@@ -61,7 +66,7 @@ def page_of(document: Any, *, name: str, is_interactive: bool, parameters: Mappi
     if is_interactive:
         drawn = [_interactive_figure(figure, number) for number, figure in enumerate(figures)]
     else:
-        pictures = draw([*figures, *map(narrow, figures)], "svg", width=WIDTH)
+        pictures = draw([*map(flat, figures), *map(narrow, figures)], "svg", width=WIDTH)
         stills = [inline(svg, sheet, number=number) for number, svg in enumerate(pictures)]
         both = zip(figures, stills[: len(figures)], stills[len(figures) :], strict=True)
         drawn = [_static_figure(figure, wide, small) for figure, wide, small in both]
@@ -88,6 +93,8 @@ def _arrange(document: Any) -> None:
     if begin is not None:
         after = (place for place in range(begin + 1, len(cells)) if _is_heading(cells[place]))
         end = next(after, len(cells))
+        for cell in cells[begin:end]:
+            cell.metadata[_ANSWER] = True
         cells = [*cells[:1], *cells[begin:end], *cells[1:begin], *cells[end:]]
     document.cells = cells
 
@@ -169,8 +176,10 @@ def _figure_json(figure: Mapping[str, Any]) -> dict[str, Any]:
 def _static_figure(figure: Mapping[str, Any], wide: str, small: str) -> str:
     """Return a figure in two widths, one of which the style sheet shows."""
     label = html.escape(alt_text(figure))
+    is_tall = int((figure.get("layout") or {}).get("height") or 0) > _TALL_PX
     stills = f'<div class="wide">{wide}</div><div class="narrow" style="max-width:{NARROW + 60}px">{small}</div>'
-    return f'<figure class="still{_paper_class(figure)}" role="img" aria-label="{label}">{stills}</figure>'
+    tall = " tall" if is_tall else ""
+    return f'<figure class="still{tall}{_paper_class(figure)}" role="img" aria-label="{label}">{stills}</figure>'
 
 
 def _interactive_figure(figure: Mapping[str, Any], number: int) -> str:
@@ -216,8 +225,34 @@ def _cell_markup(document: Any, outputs: Sequence[Any], drawn: Sequence[str]) ->
         exclude_output_prompt=True,
         exclude_anchor_links=True,
     )
-    content, _ = exporter.from_notebook_node(document)
-    return re.sub(rf"{token}:(\d+):", lambda match: drawn[int(match[1])], str(content))
+    title, answer, rest = (_rendered(exporter, document, cells) for cells in _parts(document.cells))
+    answer = f'<section class="answer">{answer}</section>' if answer else ""
+    page = title + answer + _with_contents(rest)
+    return re.sub(rf"{token}:(\d+):", lambda match: drawn[int(match[1])], page)
+
+
+def _parts(cells: Sequence[Any]) -> tuple[list[Any], list[Any], list[Any]]:
+    """Return the cells before the conclusions, those of the conclusions, and those after. The title is before them."""
+    answer = [cell for cell in cells if _ANSWER in cell.metadata]
+    others = [cell for cell in cells if _ANSWER not in cell.metadata]
+    return others[:1], answer, others[1:]
+
+
+def _rendered(exporter: Any, document: Any, cells: list[Any]) -> str:
+    """Return *cells* of *document* as markup, empty without any."""
+    part = copy(document)
+    part["cells"] = cells
+    return str(exporter.from_notebook_node(part)[0]) if cells else ""
+
+
+def _with_contents(markup: str) -> str:
+    """Return *markup* with an anchor at each section, below a list of links to them if there are several."""
+    numbers = count(1)
+    headings = [re.sub("<[^>]+>", "", text).strip() for text in _HEADING.findall(markup)]
+    anchored = _HEADING.sub(lambda match: f'<h2 id="section-{next(numbers)}">{match[1]}</h2>', markup)
+    items = "".join(f'<li><a href="#section-{place}">{text}</a></li>' for place, text in enumerate(headings, start=1))
+    is_long = len(headings) >= _LEAST_HEADINGS
+    return (f'<nav class="contents" aria-label="Contents"><ul>{items}</ul></nav>' if is_long else "") + anchored
 
 
 def _plotly_scripts() -> str:

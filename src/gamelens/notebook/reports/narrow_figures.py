@@ -26,6 +26,9 @@ _SOURCE_PX: Final = 14
 _PANEL_PX: Final = 96
 _PANEL_GAP_PX: Final = 58
 _LABEL_LETTERS: Final = 17
+_WIDE_HEIGHT: Final = 420
+_MARGINS_PX: Final = 176
+_ONE_DRAWING: Final = 2  # axes
 _MARKUP: Final = re.compile(r"<[^>]+>")
 _AXIS: Final = re.compile(r"[xy]axis\d*")
 
@@ -52,8 +55,21 @@ def narrow(figure: Mapping[str, Any]) -> dict[str, Any]:
     layout |= {"width": NARROW, "height": above + inner + below, "autosize": False}
     beside = _break_marks(data)
     layout["margin"] = {**(layout.get("margin") or {}), "l": 4, "r": max(12, beside), "t": above, "b": below}
-    layout["legend"] = {**(layout.get("legend") or {}), "font": {"size": 11}}
+    layout["legend"] = {**(layout.get("legend") or {}), "font": {"size": 11}, "maxheight": 1}
     return {"data": data, "layout": layout}
+
+
+def flat(figure: Mapping[str, Any]) -> dict[str, Any]:
+    """Return *figure*, which is JSON, so low that it may fill the width of a printed page.
+
+    Rows with names keep their height, and so do panels.
+    """
+    layout = deepcopy(dict(figure.get("layout") or {}))
+    axes = [layout[name] for name in layout if _AXIS.fullmatch(name)]
+    if len(axes) <= _ONE_DRAWING and not any(axis.get("ticktext") or axis.get("type") == "category" for axis in axes):
+        height = int(layout.get("height") or _WIDE_HEIGHT)
+        layout["height"] = height - max(0, round(0.4 * (height - _MARGINS_PX)))
+    return {"data": figure.get("data") or [], "layout": layout}
 
 
 def _break_title(layout: dict[str, Any]) -> int:

@@ -45,7 +45,8 @@ STYLE: Final = f"""<style>
 {_TABLE} .gt_footnote_marks {{ font-size: .75em; vertical-align: .4em }}
 {_TABLE} tfoot td > span:not(.gt_footnote_marks) {{
   position: sticky; left: .75em; display: inline-block; max-width: calc(100cqw - 1.5em); vertical-align: top }}
-{_TABLE} svg {{ float: left; margin: .4em .8em 0 0 }}
+{_TABLE} td svg {{ display: inline-block; margin-right: .8em }}
+@container (max-width: 480px) {{ {_TABLE} td svg {{ display: none }} }}
 </style>"""
 _CELL: Final = "padding:4px 12px;font:14px sans-serif;vertical-align:baseline"
 _HEADING: Final = "padding:4px 12px;font:bold 14px sans-serif;border-bottom:1px solid #888;vertical-align:bottom"
@@ -122,7 +123,13 @@ def _layout(contents: TableContents, texts: _Placeholders, *, is_mail: bool) -> 
         where = loc.stub(rows=list(rows)) if stub else loc.body(columns=names[:1], rows=list(rows))
         table = table.tab_footnote(texts.of(_note(escape(note))), locations=where)
     for line in filter(
-        None, (*map(escape, contents.against), escape(contents.cut), badged(contents.source, contents.badge))
+        None,
+        (
+            *map(escape, contents.against),
+            escape(contents.cut),
+            escape(contents.left_out),
+            badged(contents.source, contents.badge),
+        ),
     ):
         table = table.tab_source_note(texts.of(_note(line)))
     return (

@@ -63,6 +63,7 @@ class TableContents(msgspec.Struct, frozen=True, kw_only=True):
         compared: the names of the frames that the small numbers are changes from.
         against: sentences about what the small numbers are and which rows only the other frames have.
         cut: a sentence about the rows that are left out, or empty.
+        left_out: a sentence about the columns that are left out, or empty.
         source: the source line, or empty without a receipt.
         badge: the part of *source* that says the numbers are simulated, or empty.
     """
@@ -73,6 +74,7 @@ class TableContents(msgspec.Struct, frozen=True, kw_only=True):
     compared: tuple[str, ...]
     against: tuple[str, ...]
     cut: str
+    left_out: str
     source: str
     badge: str
 
@@ -121,15 +123,19 @@ def contents_of(
         if column.is_number and any(column.column in other for other in others)
     }
     small = f"The small numbers are changes from {', '.join(against)}." if changes else ""
+    made = [_column(column, len(shown), totals, bars, keys, changes.get(column.column, ())) for column in columns]
+    empty = [column for column in made[1:] if not column.bars and set(column.texts) <= {"", "n/a"}]
+    same = [column for column in made[1:] if column not in empty and _is_same_text(column)]
+    if len(shown) < 2:  # what a single row has is all there is to see
+        empty, same = [], []
     return TableContents(
-        columns=tuple(
-            _column(column, len(shown), totals, bars, keys, changes.get(column.column, ())) for column in columns
-        ),
+        columns=tuple(column for column in made if column not in empty and column not in same),
         has_total=bool(totals),
         notes=_notes(shown),
         compared=tuple(against) if changes else (),
         against=tuple(filter(None, [small, *only_there])),
         cut=f"The first {len(shown):,} of {len(named):,} rows." if len(named) > len(shown) else "",
+        left_out=_about_left_out(empty, same),
         source=source_line(frame),
         badge=Receipt.of(frame.attrs).provenance.badge,
     )
@@ -198,6 +204,19 @@ def _notes(frame: DataFrame) -> dict[str, tuple[int, ...]]:
             if end > settled_until:
                 notes[MAY_CHANGE].append(row)
     return {note: tuple(rows) for note, rows in notes.items()}
+
+
+def _is_same_text(column: TableColumn) -> bool:
+    """Return whether *column* has the same word in every row."""
+    return not (column.is_number or column.is_day) and len(set(column.texts)) == 1
+
+
+def _about_left_out(empty: Sequence[TableColumn], same: Sequence[TableColumn]) -> str:
+    """Return a sentence about the columns without a value, and those with the same word in every row."""
+    parts = [f"{column.name}: {column.texts[0]}" for column in same]
+    words = f"In every row: {'; '.join(parts)}." if parts else ""
+    unknown = f"Without a value in any row: {', '.join(column.name for column in empty)}." if empty else ""
+    return " ".join(filter(None, (words, unknown)))
 
 
 def _column(

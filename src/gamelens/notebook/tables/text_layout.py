@@ -36,7 +36,8 @@ def text_of_table(contents: TableContents) -> str:
         table.add_row(*map(Text, row))
     page = StringIO()
     Console(file=page, width=_WIDEST, color_system=None, force_jupyter=False).print(table)
-    below = [*map(printable, contents.against), contents.cut, *notes_of(contents), printable(contents.source)]
+    left_out = printable(contents.left_out)
+    below = [*map(printable, contents.against), contents.cut, left_out, *notes_of(contents), printable(contents.source)]
     lines = [line.rstrip() for line in page.getvalue().splitlines()]
     return "\n".join([*(line for line in lines if line), *(line for line in below if line)])
 
