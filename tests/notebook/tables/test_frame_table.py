@@ -361,7 +361,7 @@ def test_a_table_set_against_others_has_the_changes_below_its_numbers() -> None:
         *("Alast weektarget", "&#36;110.00+10%–", "30.0%-2.0 pp–"),
         *("Blast weektarget", "&#36;50.00––", "41.0%+1.0 pp-4.0 pp"),
     ]
-    assert "The small numbers are changes from last week, target." in str(table)
+    assert "Small numbers: changes from last week and target." in str(table)
     assert "30.0% (-2.0 pp · –)" in str(table)
     assert "<br><small" in table.mail()
 

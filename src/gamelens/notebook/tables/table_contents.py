@@ -122,7 +122,8 @@ def contents_of(
         for column in columns
         if column.is_number and any(column.column in other for other in others)
     }
-    small = f"The small numbers are changes from {', '.join(against)}." if changes else ""
+    *first, last = against or [""]
+    small = f"Small numbers: changes from {' and '.join(filter(None, [', '.join(first), last]))}." if changes else ""
     made = [_column(column, len(shown), totals, bars, keys, changes.get(column.column, ())) for column in columns]
     empty = [column for column in made[1:] if not column.bars and set(column.texts) <= {"", "n/a"}]
     same = [column for column in made[1:] if column not in empty and _is_same_text(column)]
