@@ -109,7 +109,7 @@ def test_a_verdict_on_several_groups_says_how_often_which(two_games: DataFrame) 
     verdict = said(retention.compare_curves(two_games, "game"))[0].text
     assert "3 groups" in verdict
     assert "2 use the BG/BB curve" in verdict
-    assert "1 take the shifted beta-geometric curve" in verdict
+    assert "1 use the shifted beta-geometric curve" in verdict
 
 
 def test_d30_and_d90_are_those_of_the_closed_form() -> None:

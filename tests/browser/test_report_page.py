@@ -152,7 +152,7 @@ def test_names_from_outside_are_words_in_a_still_report(shown: tuple[Page, list[
     page, problems = shown
     assert page.locator("img, script").count() == 0
     assert page.inner_text("tbody th >> nth=0") == HOSTILE
-    assert HOSTILE in page.inner_text("p")
+    assert HOSTILE in page.inner_text("li")
     assert HOSTILE[:8] in (page.locator("figure .wide svg").text_content() or "")
     assert page.get_by_role("img", name="script").count() == 1
     assert problems == []

@@ -83,7 +83,7 @@ def test_a_question_keeps_its_mark(networks: DataFrame) -> None:
 
 def test_an_empty_figure_says_so(networks: DataFrame) -> None:
     """The text of a figure without data says so, and has the source."""
-    assert ". Nothing in this interval. Source" in charts.alt_text(networks[:0].lens.plot())
+    assert ". No data in this interval. Source" in charts.alt_text(networks[:0].lens.plot())
 
 
 def test_any_plotly_figure_has_a_text() -> None:

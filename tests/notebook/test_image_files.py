@@ -112,7 +112,7 @@ def test_another_kind_of_file_is_refused(networks: DataFrame, tmp_path: Path, na
 
 def test_a_missing_folder_is_refused(networks: DataFrame, tmp_path: Path) -> None:
     """A missing folder raises `BadQuery` that names the folder to create."""
-    with pytest.raises(BadQuery, match=r"make .*nowhere first"):
+    with pytest.raises(BadQuery, match=r"create .*nowhere first"):
         charts.save(networks.lens.plot(), tmp_path / "nowhere" / "figure.png")
 
 

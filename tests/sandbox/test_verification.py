@@ -108,7 +108,7 @@ def test_the_command_fails_on_a_difference(stage: Stage) -> None:
     state = stage.sandbox.options.state
     success = CliRunner().invoke(cli, ["sandbox", "verify", "--state", str(state)])
     assert success.exit_code == 0
-    assert success.output == "2 events and 2 players: no difference\n"
+    assert success.output == "2 events and 2 players: no differences\n"
     with sqlite3.connect(state / "gamelens.db") as store:
         store.execute("DELETE FROM batches")
     failure = CliRunner().invoke(cli, ["sandbox", "verify", "--state", str(state)])
