@@ -75,7 +75,7 @@ def change(frame: DataFrame, before: DataFrame | None = None) -> DataFrame:
 
     Columns: the dimensions (category), metric (category, such as revenue or D7 retention), unit (category), of
     (category: "sum", "day" or "ratio", what the numbers are of), value, before, difference, ratio (value / before),
-    each followed by its low and high (`value_low`, `value_high`; 95 %, NA of sums, which are counted), p_value,
+    each followed by its low and high (`value_low`, `value_high`; 95%, NA of sums, which are counted), p_value,
     p_adjusted (Holm, over all rows; all float64). The intervals of differences and ratios with p_adjusted below 0.05
     are corrected for having been selected (Benjamini and Yekutieli 2005). Claims: "change", one a row.
 
@@ -151,7 +151,7 @@ def money_drivers(frame: DataFrame, by: str | None = "game") -> DataFrame:
 
     Columns: *by* (category), driver (category: players, purchases per player, ads per player, ecpm), effect (float64,
     USD, on the later half), change (float64, of the driver, -0.1 is a tenth less), change_low, change_high (float64,
-    its 95 % interval, corrected as in `change`), p_value, p_adjusted (float64, Holm, over all rows), behind (text, the
+    its 95% interval, corrected as in `change`), p_value, p_adjusted (float64, Holm, over all rows), behind (text, the
     segment with the largest part of the effect, NA without other dimensions), behind_effect (float64, USD, its part).
     Claims: "money", one a row.
 

@@ -167,7 +167,7 @@ def price_changes(before: DataFrame, after: DataFrame, by: By, *, within: By | N
     effect first.
 
     Columns: *by* (category), days_of_week (category: all days, weekends; what the next four are of), ratio
-    (later price as a multiple of the earlier one), low, high (its interval: 95 %, of changes with p_adjusted below 0.05
+    (later price as a multiple of the earlier one), low, high (its interval: 95%, of changes with p_adjusted below 0.05
     corrected for having been selected, Benjamini and Yekutieli 2005), p_value (corrected for the parts of the week),
     p_adjusted (Holm, for all segments), effect (USD, what the change of all days did to the later revenue; all
     float64), volume (Int64, later impressions). Claims: "price", one a row.

@@ -5,7 +5,7 @@ days leave open: first-order autocorrelation (`RHOS`), the share of the variance
 is chance, smaller on large days) and how much weekdays differ (`WEEKLY`). Each combination is a model that gives
 Student's interval by generalised least squares. Its weight is its prior times its restricted likelihood, and the groups
 of one frame share the likelihood of the autocorrelation. Everything is on the logarithm of the ratio. Estimators of
-libraries (HAC, fixed-b, block bootstrap, GLM with HAC errors) hold 27 to 87 % instead of 95 % in a month of such days.
+libraries (HAC, fixed-b, block bootstrap, GLM with HAC errors) hold 27 to 87% instead of 95% in a month of such days.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ def over_parts_of_week(
     """Return how the later days differ from the others: on all of them, or on weekends only.
 
     All days together rarely show a change of weekends alone. Weekends are named instead of all days where they show a
-    change (p below 5 % after the correction for two looks) that all days show less clearly by far, or not at all.
+    change (p below 5% after the correction for two looks) that all days show less clearly by far, or not at all.
     """
     looks = {
         name: over_days(numerator, denominator, day, later=later, counted=counted, weekdays=weekdays)

@@ -164,7 +164,7 @@ def per_player(frame: DataFrame, by: By = None) -> DataFrame:
 
     Columns: *by*, player_days (Int64), ads_shown (Int64), ad_revenue (float64, USD), impressions_per_dau (float64, ads
     per player and day), ad_arpdau (float64, USD per player and day), each followed by its bounds (`ad_arpdau_low`,
-    `ad_arpdau_high`; 95 %, from the differences between days, NA below 7 days), lead, lead_low, lead_high (float64: of
+    `ad_arpdau_high`; 95%, from the differences between days, NA below 7 days), lead, lead_low, lead_high (float64: of
     the highest ad_arpdau, the multiple of the next one, NA in other rows). Claims: "ads per player" and "ad ARPDAU"
     without *by*, "ad ARPDAU by" with it.
     """
@@ -202,7 +202,7 @@ def per_session(frame: DataFrame, by: By = None) -> DataFrame:
     the service's daily numbers and so in their sum.
 
     Columns: *by*, sessions, ads_shown (Int64), impressions_per_session (float64, ads per session, NA without sessions),
-    impressions_per_session_low, impressions_per_session_high (float64, 95 %, from the differences between days, NA
+    impressions_per_session_low, impressions_per_session_high (float64, 95%, from the differences between days, NA
     below 7 days). Claims: "ads per session" without *by*.
     """
     result = metric_sums(
@@ -318,7 +318,7 @@ def fill_rates(frame: DataFrame, by: By = None) -> DataFrame:
     Columns: *by* (category), requested, loaded (NA where not every SDK reported its loads), shown, failed, clicked
     (Int64); fill_rate (loaded / requested, or shown / requested), show_rate (shown / loaded, NA without loads),
     fail_rate (failed / (shown + failed)), click_rate (clicked / shown) (float64, 0 to 1); fill_rate and click_rate are
-    followed by their bounds (`fill_rate_low`, ...; 95 %, from the differences between days, NA below 7 days); lead,
+    followed by their bounds (`fill_rate_low`, ...; 95%, from the differences between days, NA below 7 days); lead,
     lead_low, lead_high (float64: of the highest fill_rate, the multiple of the next one, NA in other rows). Claims:
     "clicks" without *by*, "fill rate" with it.
 
@@ -363,7 +363,7 @@ def empty_breaks(frame: DataFrame, by: By = None, *, daily: DataFrame | None = N
             network offered may have paid less.
 
     Columns: *by* (category), breaks, failed (Int64), fail_rate (float64, failed / breaks, NA without breaks),
-    fail_rate_low, fail_rate_high (float64, 95 %, from the differences between days, NA below 7 days), lead, lead_low,
+    fail_rate_low, fail_rate_high (float64, 95%, from the differences between days, NA below 7 days), lead, lead_low,
     lead_high (float64: of the highest fail_rate, the multiple of the next one, NA in other rows), worth (float64, USD,
     NA without *daily*). Highest fail_rate first. Claims: "empty ad breaks" and their "worth" without *by*, "empty ad
     breaks by" with it.

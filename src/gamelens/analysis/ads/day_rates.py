@@ -33,7 +33,7 @@ def day_rates(
 ) -> DataFrame:
     """Return the rate *part* / *whole* of each value of *by*, in the order of `sum_over`.
 
-    Columns: low, high (float64, 95 %, NA where the days do not show an interval), largest_day (float64, the share of
+    Columns: low, high (float64, 95%, NA where the days do not show an interval), largest_day (float64, the share of
     the part by which the day that brought most exceeds its own; NA unless that makes the interval rough), lead,
     lead_low, lead_high (float64: in the row of the highest rate, the multiple of the next one with its interval,
     corrected for the values that might have been the next). Values without an interval lead none that have one.

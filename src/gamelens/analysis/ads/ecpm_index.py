@@ -47,7 +47,7 @@ def ecpm_index(
 
     Columns: *by* (category, null left out), impressions (Int64), impression_share (float64, 0 to 1, of these rows),
     ad_revenue (float64, USD), ecpm (float64, USD per 1000 impressions), comparable_share (float64, 0 to 1: the
-    impressions in cells where others have some too), index (float64, 1.1 is 10 % more than the others like for like, NA
+    impressions in cells where others have some too), index (float64, 1.1 is 10% more than the others like for like, NA
     if nothing is comparable), low, high (float64, NA with fewer than `over_days.FEWEST_DAYS` days), days (Int64, with
     comparable impressions). Highest index first. Claims: "ecpm", one a row, and "advice on ecpm": which one to test
     with more impressions, if one surely pays more and can be compared for half of its impressions.

@@ -60,8 +60,8 @@ def doubtful(results: Sequence[DataFrame]) -> list[list[bool]]:
     """Return for each row of several frames of claims whether its direction could be chance among so many comparisons.
 
     The claims of a kind in one frame are a family. Families are selected by their smallest p-value at a false discovery
-    rate of 5 %, and with R selected of m families a claim needs a p-value of at most 5 % R / m (Benjamini and Bogomolov
-    2014): of the families that say something, at most 5 % on average say something false. What is counted stays, as do
+    rate of 5%, and with R selected of m families a claim needs a p-value of at most 5% R / m (Benjamini and Bogomolov
+    2014): of the families that say something, at most 5% on average say something false. What is counted stays, as do
     alarms, which a board has judged together.
     """
     least = np.array([p for frame in results for p in frame.groupby("kind")["p_value"].min().dropna()])

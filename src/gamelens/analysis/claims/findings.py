@@ -34,7 +34,7 @@ Judgement = Literal["days", "usual days", "players", "counted", "planned", "mode
 _ESTIMATED: Final = ("days", "players", "model")
 _NORMAL: Final = NormalDist()
 _HALF_WIDTH: Final = _NORMAL.inv_cdf(0.975)
-"""Of an interval of 95 %, in standard errors."""
+"""Of an interval of 95%, in standard errors."""
 
 
 class Clause(msgspec.Struct, frozen=True):

@@ -18,9 +18,9 @@ class KeyNumber(msgspec.Struct, frozen=True):
         name: what it is, plain text.
         value: the number.
         kind: how it is written: "money", "share", "count" or "number".
-        low, high: bounds of its 95 % interval, NaN for a number that is counted.
-        change: its change as a ratio, 0.05 is 5 % more, NaN if it is not compared.
-        change_low, change_high: bounds of the 95 % interval of the change, NaN if both sides are counted.
+        low, high: bounds of its 95% interval, NaN for a number that is counted.
+        change: its change as a ratio, 0.05 is 5% more, NaN if it is not compared.
+        change_low, change_high: bounds of the 95% interval of the change, NaN if both sides are counted.
     """
 
     name: str

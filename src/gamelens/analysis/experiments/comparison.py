@@ -156,9 +156,9 @@ def probability_best(
     posterior are drawn with *seed*: the same frame gives the same result, exact to about 0.5 / sqrt(draws).
 
     Columns: ab_id, *by* (category, if there), measure, the arm (category), players (Int64), value (float64), low, high
-    (float64, the middle 95 % of the posterior), chance_best (float64, 0 to 1), expected_loss (float64, the share lost
+    (float64, the middle 95% of the posterior), chance_best (float64, 0 to 1), expected_loss (float64, the share lost
     on average by choosing this arm although another is better), sure_from (float64: the chance from which on an arm is
-    called the best: 97.5 %, which for two arms is a two-sided test at 5 %, corrected for all measures). Claims: "best",
+    called the best: 97.5%, which for two arms is a two-sided test at 5%, corrected for all measures). Claims: "best",
     the likeliest arm of each measure.
 
     Raises:

@@ -34,10 +34,10 @@ FEWEST_POOLED_DAYS: Final = 14
 BAND_Z: Final = 3.5
 """Half width of the drawn band, in units of noise."""
 
-_T_QUANTILE: Final = (1.59, 2.556, 2.822, 2.372, 1.96)  # Student's 97.5 % point by 1 / days (Abramowitz, Stegun 26.7.5)
+_T_QUANTILE: Final = (1.59, 2.556, 2.822, 2.372, 1.96)  # Student's 97.5% point by 1 / days (Abramowitz, Stegun 26.7.5)
 _MAD_TO_SIGMA: Final = 1.4826
 _CAP: Final = 2.5
-_CAPPED_TO_SIGMA: Final = 1.0114  # normal values beyond 2.5 sigma lose 2 % of the mean square
+_CAPPED_TO_SIGMA: Final = 1.0114  # normal values beyond 2.5 sigma lose 2% of the mean square
 _MEDIAN_VARIANCE: Final = np.array([np.nan, 1.0, 0.5, 0.449, 0.298])  # of so many values of variance 1
 _DAYS_OF_MEDIAN: Final = np.pi / 2  # a median has this times the variance of a mean
 _SPREAD_DAYS: Final = 0.6  # degrees of freedom of a robust spread for each of its days
@@ -65,7 +65,7 @@ class Baseline(msgspec.Struct, frozen=True):
         z: deviation of the value in units of noise.
         noise_days: number of days that the noise was estimated from, infinite if it is that of chance.
         own_low, own_high: the value with all noise of its comparison with *expected*, that of the baseline included:
-            divided by *expected* they are the 95 % interval of the ratio.
+            divided by *expected* they are the 95% interval of the ratio.
     """
 
     expected: Floats

@@ -49,8 +49,8 @@ def score_days(
     the rest are then those of that window. *restatements* is the frame of `Client.restatements`, *notes* are accepted
     levels and annotations.
 
-    Columns: those of `daily`, and expected, low, high (float64, the band of usual days), change (float64, -0.2 is 20 %
-    below; NA if nothing was expected), change_low, change_high (float64, its 95 % interval by the noise of the day and
+    Columns: those of `daily`, and expected, low, high (float64, the band of usual days), change (float64, -0.2 is 20%
+    below; NA if nothing was expected), change_low, change_high (float64, its 95% interval by the noise of the day and
     of what was expected, never below -1), z (float64, the deviation in units of noise), p, q (float64, the probability
     of such a deviation, and the share of false discoveries on the day's board up to it), window_days (Int64, 1, 7, 14,
     21 or 28), is_settled, is_restated, is_silent (boolean; the last: the whole game sent nothing), severity (ordered

@@ -40,7 +40,7 @@ def levels(daily: DataFrame) -> DataFrame:
     20 a week.
 
     Columns: those of `IDENTITY`, weeks (Int64, from one week to the other), before, value (float64, the mean of a day
-    of both weeks), change (float64, -0.2 is 20 % less), low, high (float64, its 95 % interval), p_value, p_adjusted
+    of both weeks), change (float64, -0.2 is 20% less), low, high (float64, its 95% interval), p_value, p_adjusted
     (float64, Holm, for all rows), is_moved (bool: beyond chance, and by a fifth or more). Claims: "level", one a row.
     """
     grid = series_grid(daily[daily["dimension"].isna()])

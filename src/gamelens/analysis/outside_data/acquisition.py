@@ -107,7 +107,7 @@ def cost_per_install(frame: DataFrame, by: By = None, *, spend: str = "spend") -
     known; the interval is that of the installs that a day's spend buys, from the differences between days.
 
     Columns: *by*, installs (Int64), paid_installs (Int64, of rows with spend), spend (float64, USD, NA where there is
-    none), cpi (float64, USD: spend / paid_installs), low, high (float64, USD, the 95 % interval of cpi, NA with fewer
+    none), cpi (float64, USD: spend / paid_installs), low, high (float64, USD, the 95% interval of cpi, NA with fewer
     than 7 days or 10 installs), blended_cpi (float64, USD: spend / installs). Claims: "install cost" without *by*,
     "install cost by" with one.
 
@@ -186,7 +186,7 @@ def return_on_spend(
         reaching: the age that every cohort counted must have reached.
 
     Columns: *by* (category, values with spend), age (Int64, days since install), spend, money (float64, USD, of the
-    cohorts that reached the age), roas (float64, 1 is paid back), low, high (float64, its 95 % interval, NA with fewer
+    cohorts that reached the age), roas (float64, 1 is paid back), low, high (float64, its 95% interval, NA with fewer
     than 7 cohorts or without money), largest_day (float64, the share of the money by which the install day that brought
     most exceeds its part, where a few payments make the sum and the interval is rough, else NA), cohorts (Int64,
     install days).
@@ -275,7 +275,7 @@ def ltv_against_cpi(values: DataFrame, cost: DataFrame, by: str = "install_publi
         by: the column that makes the groups.
 
     Columns: *by* (category), spend, cpi (float64, USD), age (Int64, the horizon), ltv, ltv_low, ltv_high (float64, USD
-    per player by that age), ltv_to_cpi (float64, 1 is paid back), low, high (float64, its 95 % interval, NA where it is
+    per player by that age), ltv_to_cpi (float64, 1 is paid back), low, high (float64, its 95% interval, NA where it is
     wider than a factor of a thousand), days_to_pay_back (Int64, the first age at which ltv reaches cpi, NA where not by
     the horizon), is_projected (boolean: whether that age is beyond the measured ones), pays_back (boolean: whether the
     interval lies above or below 1, NA where it holds 1 or is unknown). Largest spend first. Claims: "payback ahead",
@@ -406,7 +406,7 @@ def rank_correlation(frame: DataFrame, value: str, rank: str, by: str | None = N
 
     It is -1 if a higher value always means a better rank.
 
-    Columns: *by*, days (Int64, with both numbers), correlation, low, high (float64, -1 to 1, a rough 95 % interval
+    Columns: *by*, days (Int64, with both numbers), correlation, low, high (float64, -1 to 1, a rough 95% interval
     from the differences between days, `over_days`; NA with fewer than 7). Claims: "store rank", one a row.
     """
     _check_columns("frame", frame, [value, rank], "join store ranks to installs first")

@@ -44,7 +44,7 @@ def compare_with_weekdays(
 
     Columns: timestamp (datetime64[us, UTC]), *by*, *occasion* (category), value, usual (float64, the median of the
     others), low, high (float64, their range; all three at the level of the days around), others (Int64), change
-    (float64, 0.1 is 10 % above usual), chance (float64), is_outside (boolean), days (Int64, length of the period).
+    (float64, 0.1 is 10% above usual), chance (float64), is_outside (boolean), days (Int64, length of the period).
     Occasions with fewer than `FEWEST_OTHERS` others are NA from usual on. Claims: "special days".
 
     Raises:

@@ -41,7 +41,7 @@ CLEARLY_BETTER: Final = "clearly_better"
 
 MODELS: Final = [curve.name for curve in CURVES]
 _TEST_DIVISOR: Final = 3
-_TEMPER: Final = 0.65  # bands of D90 hold a stretched exponential in 93 % then, in 89 % with 1 (`tests/bench`)
+_TEMPER: Final = 0.65  # bands of D90 hold a stretched exponential in 93% then, in 89% with 1 (`tests/bench`)
 
 
 @dataclass(frozen=True, eq=False, slots=True)

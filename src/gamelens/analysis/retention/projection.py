@@ -3,7 +3,7 @@
 Reads the frame of `Client.retention`. Bands cover the uncertainty of the observed players and days, and of which family
 of curves is the right one; they do not cover changes of the game. They are reliable only if ages of a week and more
 have been reached, the later the better. For simulated games like published ones, and for games whose retention is a
-power law or a stretched exponential (`tests/bench`, ages 1 to 14), a band of 95 % holds D30 and D90 nine times in ten
+power law or a stretched exponential (`tests/bench`, ages 1 to 14), a band of 95% holds D30 and D90 nine times in ten
 or more often.
 """
 
@@ -147,6 +147,6 @@ def _check(model: str | None, confidence: float, ages: Sequence[int], draws: int
     if not 0 < confidence < 1:
         raise BadQuery("confidence", confidence, "must lie between 0 and 1")
     if any(age < 1 for age in ages):
-        raise BadQuery("ages", min(ages), "must be 1 or more: retention on the install day is 100 % by definition")
+        raise BadQuery("ages", min(ages), "must be 1 or more: retention on the install day is 100% by definition")
     if draws < 1:
         raise BadQuery("draws", draws, "must be 1 or more; a band worth looking at takes hundreds")

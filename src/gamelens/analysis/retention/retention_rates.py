@@ -67,8 +67,8 @@ def average_curve(
     days: the retention to expect of a day that is like these, whatever its size. The two differ if days differ by more
     than chance explains (`day_spread`): then *widened* counts only as many installs as would be as uncertain by chance
     alone, and fewer still the fewer days tell how much days differ and the more successive days may be alike. One day
-    with half of all players makes it wide: the share is then mostly that day's. Intervals of 95 % hold that mean in at
-    least 93 % of simulated months of install days, equal or not (`tests/bench`), with three install days in 89 %.
+    with half of all players makes it wide: the share is then mostly that day's. Intervals of 95% hold that mean in at
+    least 93% of simulated months of install days, equal or not (`tests/bench`), with three install days in 89%.
 
     Columns: *by* (category), age (Int64, days), retention, low, high (float64, 0 to 1), installs, returned (Int64),
     cohorts (Int64, install days that have reached the age), segments (Int64, values of the other dimensions that are
@@ -170,7 +170,7 @@ def day_spread(frame: DataFrame, by: str | None = None) -> DataFrame:
     """Return the variation of install days around the common curve beyond chance.
 
     Columns: *by* (category), cohorts (Int64, install days that have reached an age), spread (float64, standard
-    deviation of a day's retention, relative to it: 0.1 is a D1 of 40 % that is 36 to 44 % on two days of three; 0 if
+    deviation of a day's retention, relative to it: 0.1 is a D1 of 40% that is 36 to 44% on two days of three; 0 if
     chance explains all), p_value (float64, of the first age's differences between days under chance alone). With fewer
     than two install days both are NA.
     """

@@ -312,8 +312,8 @@ class AdaptiveLimit:
     Requests reach nodes at random, so some find a full one long before all are full. A node forgets an arrival after a
     second. A request that is spread over the second meets those of the whole second before, one in a burst only those
     sent earlier in the burst, and a burst ends at its first refusal. So from the first refusal on requests start in
-    bursts, one each second (`RateLimiter`). Before four nodes that gives 2.5 times the guaranteed rate and 4.8 % of the
-    requests are refused; of evenly spread requests it would be 10 to 17 % (simulated). A refused request is sent again
+    bursts, one each second (`RateLimiter`). Before four nodes that gives 2.5 times the guaranteed rate and 4.8% of the
+    requests are refused; of evenly spread requests it would be 10 to 17% (simulated). A refused request is sent again
     after its Retry-After.
 
     The state is about this moment and belongs to one process. Clients that keep to the guaranteed rate keep its slots.

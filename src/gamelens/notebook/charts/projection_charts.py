@@ -236,7 +236,7 @@ def _title(what: str, frame: DataFrame, groups: list[str]) -> str:
 def draw_payback(roas: DataFrame, by: str = "install_publisher", *, title: str | None = None) -> Figure:
     """Draw the return on ad spend by age, a line for each of the eight largest spenders.
 
-    The dotted line at 100 % is the point of payback.
+    The dotted line at 100% is the point of payback.
 
     Args:
         roas: the frame of `gamelens.analysis.outside_data.return_on_spend`.

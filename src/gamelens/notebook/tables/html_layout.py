@@ -44,7 +44,7 @@ STYLE: Final = f"""<style>
 {_TABLE} tfoot tr:first-child td {{ border-top: 1px solid {_LINE}; padding-top: .5em }}
 {_TABLE} .gt_footnote_marks {{ font-size: .75em; vertical-align: .4em }}
 {_TABLE} tfoot td > span:not(.gt_footnote_marks) {{
-  position: sticky; left: .75em; display: inline-block; max-width: calc(100cqw - 1.5em); vertical-align: top }}
+  position: sticky; left: .75em; display: inline-block; max-width: calc(100cqw - 2.75em); vertical-align: top }}
 {_TABLE} td svg {{ display: inline-block; margin-right: .8em }}
 @container (max-width: 480px) {{ {_TABLE} td svg {{ display: none }} }}
 </style>"""

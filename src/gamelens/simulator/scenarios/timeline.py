@@ -27,7 +27,7 @@ from gamelens.simulator.scenarios.validation import (
 Step = Annotated[float, Within(-4, 4)]
 """A step on the logit scale.
 
-Larger ones would lose digits in the integrals of the closed form. 4 already turns 50 % into 98 %.
+Larger ones would lose digits in the integrals of the closed form. 4 already turns 50% into 98%.
 """
 
 
