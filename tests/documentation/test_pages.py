@@ -32,7 +32,7 @@ NUMBER = re.compile(r"(?<![\w.])\d[\d,.]*(?!\w)")
 RULES = frozenset(
     {
         "Python 3.11",  # pyproject.toml
-        "95 %",  # of intervals
+        "95%",  # of intervals
         "95 of 100",
         "exits with 1",
         "answering 429",
