@@ -189,5 +189,12 @@ def _cells(column: TableColumn, compared: Sequence[str], *, is_mail: bool) -> li
         ]
     if column.bars is None:
         return texts
-    blocks = [f'<span style="{_BAR}">{bar}</span> ' for bar in text_bars(column.bars)]
-    return [bar + text for bar, text in zip(blocks if is_mail else svg_bars(column.bars), texts, strict=True)]
+    if is_mail:
+        return [
+            f'<span style="{_BAR}">{bar}</span> {text}' for bar, text in zip(text_bars(column.bars), texts, strict=True)
+        ]
+    width = max(map(len, column.texts), default=0)  # the same for all numbers, so that all bars begin at one place
+    return [
+        f'{bar}<span style="display:inline-block;min-width:{width}ch">{text}</span>'
+        for bar, text in zip(svg_bars(column.bars), texts, strict=True)
+    ]
