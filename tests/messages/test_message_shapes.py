@@ -74,7 +74,7 @@ def test_nobody_is_mentioned() -> None:
 
 @pytest.mark.parametrize("shape", ["slack", "teams", "discord"])
 def test_a_large_message_fits(shape: str) -> None:
-    """With long names in many games, the limits of each chat and of a mail hold."""
+    """Messages about many games with long names stay within the limits of each chat and of a mail."""
     message = hostile_message("x" * 250, games=20, alarms=9)
     body = SHAPES[shape](message)
     assert len(json.dumps(body)) < 28_000

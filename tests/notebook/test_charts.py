@@ -337,7 +337,7 @@ def test_the_period_before_is_a_pale_line_on_the_same_days(draw: Callable[..., g
 
 
 def test_days_with_a_note_are_shaded_where_they_are_about_the_game(tmp_path: Path) -> None:
-    """A note about other days is not drawn, and the name of one is text."""
+    """Notes about other days are not drawn, and names of notes are escaped."""
     this, _ = two_weeks()
     notes = tmp_path / "notes.toml"
     entries = [("<b>all", "2026-11-10", ""), ("of one", "2026-11-11", 'game = "A"'), ("none", "2001-01-01", "")]

@@ -50,7 +50,7 @@ def test_a_page_has_title_outputs_and_foot_and_no_code() -> None:
 
 
 def test_a_section_whose_code_shows_nothing_is_left_out() -> None:
-    """Its heading and text go too; a section without code, and the title, stay."""
+    """Its heading and text are left out too; the title and a section without code stay."""
     cells = [
         markdown_cell("# Health"),
         code_cell("setup()"),

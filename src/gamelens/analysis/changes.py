@@ -12,7 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from pandas import DataFrame, Series
 
-from gamelens.analysis.claims.findings import Clause, Finding, direction_of, reads
+from gamelens.analysis.claims.findings import Clause, Finding, direction_among, reads
 from gamelens.analysis.decomposition import split_in_halves
 from gamelens.analysis.over_days import Counted, DayEstimates, day_numbers, over_days
 from gamelens.analysis.retention.retention_rates import is_retention_frame
@@ -113,9 +113,7 @@ def _read_change(changes: DataFrame) -> Iterator[Finding]:
     keys = [name for name in label_columns(changes) if name not in ("metric", "unit", "of")]
     names = series_names(changes, keys) if keys else Series("", index=changes.index)
     for name, row in zip(names, changes.to_dict("records"), strict=True):
-        side = direction_of(row["ratio_low"], row["ratio_high"], neutral=1.0)
-        is_clear = row["p_adjusted"] < LEVEL or side == "unknown"
-        direction = side if is_clear else "no clear difference"
+        direction = direction_among(row["ratio_low"], row["ratio_high"], row["p_adjusted"], neutral=1.0)
         yield Finding(
             kind="change",
             case=direction.replace(" ", "_"),
@@ -251,15 +249,16 @@ def _read_drivers(drivers: DataFrame, by: str | None) -> Iterator[Finding]:
     """Say of each driver what it brought or cost; it is clear if its own change stays so after the correction."""
     names = display_values(drivers[by]) if by else Series(_ALL, index=drivers.index)
     for name, row in zip(names, drivers.to_dict("records"), strict=True):
-        side = direction_of(row["change_low"], row["change_high"])
-        is_clear = row["p_adjusted"] < LEVEL and row["effect"] * row["change"] > 0
-        case = "unknown" if side == "unknown" else "no_clear_difference"
+        direction = direction_among(row["change_low"], row["change_high"], row["p_adjusted"])
+        is_clear = direction in ("higher", "lower") and row["effect"] * row["change"] > 0
+        if not is_clear and direction != "unknown":
+            direction = "no clear difference"
         driver, cut = str(row["driver"]).replace(" ", "_"), "up" if row["change"] > 0 else "down"
         yield Finding(
             kind="money",
-            case=("brought" if row["effect"] > 0 else "cost") if is_clear else case,
+            case=("brought" if row["effect"] > 0 else "cost") if is_clear else direction.replace(" ", "_"),
             subject={by: name} if by else {},
-            direction=side if is_clear or side == "unknown" else "no clear difference",
+            direction=direction,
             size=row["change"],
             low=row["change_low"],
             high=row["change_high"],

@@ -22,7 +22,7 @@ import pandas as pd
 from msgspec.structs import replace
 from pandas import DataFrame, Series
 
-from gamelens.analysis.claims.findings import Clause, Finding, direction_of, reads
+from gamelens.analysis.claims.findings import Clause, Finding, direction_among, reads
 from gamelens.analysis.over_days import day_numbers, over_parts_of_week
 from gamelens.analysis.significance import LEVEL, holm
 from gamelens.analysis.tidy_frames import (
@@ -217,9 +217,7 @@ def _read_prices(changes: DataFrame, by: str | list[str]) -> Iterator[Finding]:
     if changes.empty:
         yield Finding(kind="price", case="none_known", unit="ratio")
     for name, row in zip(series_names(changes, names), changes.to_dict("records"), strict=True):
-        is_moved = row["p_adjusted"] < LEVEL
-        side = direction_of(row["low"], row["high"], neutral=1.0)
-        direction = side if is_moved or side == "unknown" else "no clear difference"
+        direction = direction_among(row["low"], row["high"], row["p_adjusted"], neutral=1.0)
         part = row["days_of_week"]
         yield Finding(
             kind="price",

@@ -23,7 +23,7 @@ MOST_LINES: Final = 5
 MOST_NUMBERS: Final = 8
 _LONGEST: Final = 300
 _SIZES: Final = ((5, 8), (3, 8), (3, 4), (1, 4), (1, 2), (1, 1), (1, 0))
-"""Lines and numbers of a game, from what a message has at most to what fits where there is little room."""
+"""The most lines and numbers of a game, from a full message down to the shortest; the first that fits is sent."""
 _LEGEND: Final = "A change in brackets is against a usual day of the game; gamelens health --json lists every number."
 
 

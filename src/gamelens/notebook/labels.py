@@ -49,7 +49,7 @@ def shorten(text: str, longest: int = 36) -> str:
 
 
 def row_label(name: str) -> str:
-    """Return *name*, escaped, for beside a row of a figure: on two lines if it is long, shortened if they are full."""
+    """Return *name*, escaped, as the label of a row of a figure: on two lines if it is long, then shortened."""
     return "<br>".join(map(escape, wrap(shorten(name, 2 * _ROW_LETTERS), _ROW_LETTERS))) or escape(name)
 
 

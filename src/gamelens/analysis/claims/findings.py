@@ -21,6 +21,7 @@ from typing import Any, Final, Literal
 import msgspec
 from pandas import DataFrame
 
+from gamelens.analysis.significance import LEVEL
 from gamelens.analysis.tidy_frames.results import ResultRecord
 from gamelens.errors import BadQuery
 
@@ -172,3 +173,9 @@ def direction_of(low: float, high: float, *, neutral: float = 0.0) -> Direction:
     if low > neutral:
         return "higher"
     return "lower" if high < neutral else "no clear difference"
+
+
+def direction_among(low: float, high: float, p_adjusted: float, *, neutral: float = 0.0) -> Direction:
+    """Return the direction of an interval if the p-value corrected for all rows of its result is below 5% as well."""
+    side = direction_of(low, high, neutral=neutral)
+    return side if side == "unknown" or p_adjusted < LEVEL else "no clear difference"

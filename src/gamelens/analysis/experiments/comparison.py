@@ -9,7 +9,15 @@ import numpy as np
 import pandas as pd
 from pandas import DataFrame, Series
 
-from gamelens.analysis.claims.findings import Clause, Direction, Finding, Judgement, direction_of, reads
+from gamelens.analysis.claims.findings import (
+    Clause,
+    Direction,
+    Finding,
+    Judgement,
+    direction_among,
+    direction_of,
+    reads,
+)
 from gamelens.analysis.experiments.arm_outcomes import MEASURE, VARIANT, groups, key_columns, outcomes_of
 from gamelens.analysis.experiments.arm_pairs import ArmPair, arm_pairs
 from gamelens.analysis.significance import LEVEL, always_valid_half_width, holm
@@ -98,10 +106,9 @@ def _read_differences(compared: DataFrame) -> Iterator[Finding]:
 
 def difference_finding(row: Mapping[Any, Any], keys: Sequence[str]) -> Finding:
     """Return how the arm of a row differs from its control; it is clear if it stays so after the correction."""
-    side = direction_of(row["low"], row["high"])
-    is_clear = row["p_adjusted"] < LEVEL or side == "unknown"
-    direction: Direction = side if is_clear else "no clear difference"
-    case = "among_many" if not is_clear and side != direction else direction.replace(" ", "_")
+    direction = direction_among(row["low"], row["high"], row["p_adjusted"])
+    is_clear_alone = direction != direction_of(row["low"], row["high"])
+    case = "among_many" if is_clear_alone else direction.replace(" ", "_")
     return comparison_finding(row, keys, kind="difference", case=case, direction=direction)
 
 

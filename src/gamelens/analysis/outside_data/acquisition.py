@@ -134,7 +134,7 @@ def cost_per_install(frame: DataFrame, by: By = None, *, spend: str = "spend") -
 
 @reads("outside_data.cost_per_install")
 def _read_cost(result: DataFrame, by: str | list[str] | None) -> Iterator[Finding]:
-    """Say what a bought install costs, or which value of *by* asks most for one."""
+    """Say what a bought install costs, or for which value of *by* it costs most."""
     paid = result[result["cpi"].notna()].sort_values("cpi", ascending=False, kind="stable")
     if isinstance(by, str):
         numbers: dict[str, Any] = {}

@@ -213,7 +213,7 @@ def _is_same_text(column: TableColumn) -> bool:
 
 
 def _about_left_out(empty: Sequence[TableColumn], same: Sequence[TableColumn]) -> str:
-    """Return a sentence about the columns without a value, and those with the same word in every row."""
+    """Return the sentence that names the columns left out: without a value, or with the same word in every row."""
     parts = [f"{column.name}: {column.texts[0]}" for column in same]
     words = f"In every row: {'; '.join(parts)}." if parts else ""
     unknown = f"Without a value in any row: {', '.join(column.name for column in empty)}." if empty else ""
