@@ -1,4 +1,4 @@
-"""Reports without a violation of axe-core's rules: every kind of output, dark and narrow, light and wide.
+"""Reports of the shipped notebooks without a violation of axe-core's rules, with the answer first, and on paper.
 
 Those of `REPORTED` show all that any shipped notebook shows, so the others are not run a second time for this.
 """
@@ -104,6 +104,20 @@ def _luminance(colour: str) -> float:
     parts = [int(part) / 255 for part in re.findall(r"\d+", colour)[:3]]
     linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
     return sum(share * part for share, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+
+@pytest.mark.parametrize(("width", "height", "parts"), [(1280, 800, ".answer li"), (390, 844, ".answer table")])
+def test_the_answer_is_on_the_first_screen(
+    browser: Browser, reports: dict[str, Path], width: int, height: int, parts: str
+) -> None:
+    """Key numbers and conclusions fit a laptop, the key numbers a phone, and contents follow."""
+    page = browser.new_page(viewport={"width": width, "height": height})
+    page.goto(reports["01_ad_revenue"].as_uri())
+    bottoms = page.locator(parts).evaluate_all("all => all.map(one => one.getBoundingClientRect().bottom)")
+    assert 0 < max(bottoms) < height
+    page.locator(".contents a").first.click()
+    assert page.url.endswith("#section-1")
+    page.close()
 
 
 @pytest.mark.parametrize("paper", ["A4", "Letter"])

@@ -130,23 +130,6 @@ def test_bars_of_a_table_stand_beside_their_numbers(browser: Browser, width: int
     page.close()
 
 
-@pytest.mark.parametrize(("width", "height", "parts"), [(1280, 800, ".answer li"), (390, 844, ".answer table")])
-def test_the_answer_is_on_the_first_screen(
-    browser: Browser, tmp_path: Path, width: int, height: int, parts: str
-) -> None:
-    """Key numbers and conclusions fit a laptop, the key numbers a phone, and contents follow."""
-    notebook = notebooks_folder() / "01_ad_revenue.ipynb"
-    report = write_report(notebook, tmp_path, environment={"GAMELENS_REPLAY": str(RECORDED)})
-    page, problems = opened(browser, report)
-    page.set_viewport_size({"width": width, "height": height})
-    bottoms = page.locator(parts).evaluate_all("all => all.map(one => one.getBoundingClientRect().bottom)")
-    assert 0 < max(bottoms) < height
-    page.locator(".contents a").first.click()
-    assert page.url.endswith("#section-1")
-    assert problems == []
-    page.close()
-
-
 def test_names_from_outside_are_words_in_a_still_report(shown: tuple[Page, list[str]]) -> None:
     """A static report has hostile names as text in table, sentence and figure, and no script."""
     page, problems = shown
