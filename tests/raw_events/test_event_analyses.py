@@ -199,11 +199,14 @@ def is_in(event: Played, step: str) -> bool:
     return step in (event.category, event.event_id) or (event.event_id or "").startswith(f"{step}:")
 
 
-def test_a_funnel_equals_python(lake: LakeClient, events: list[Played]) -> None:
-    """Players are walked through the steps one by one."""
+@pytest.mark.parametrize("only_new", [False, True])
+def test_a_funnel_equals_python(lake: LakeClient, events: list[Played], only_new: bool) -> None:
+    """Players, or those who installed in the time alone, are walked through the steps one by one."""
+    old = {(event.game, event.user) for event in events if event.ts < min(each.ts for each in within(events))}
     by_player: defaultdict[tuple[str, str], list[Played]] = defaultdict(list)
     for event in within(events):
-        by_player[event.game, event.user].append(event)
+        if not (only_new and (event.game, event.user) in old):
+            by_player[event.game, event.user].append(event)
     reached: Counter[int] = Counter()
     for own in by_player.values():
         since = datetime.min.replace(tzinfo=UTC)
@@ -213,7 +216,7 @@ def test_a_funnel_equals_python(lake: LakeClient, events: list[Played]) -> None:
                 break
             since = min(times)
             reached[number] += 1
-    frame = raw_events.funnel(lake, STEPS, OVER)
+    frame = raw_events.funnel(lake, STEPS, OVER, only_new=only_new)
     assert frame["players"].tolist() == [reached[number] for number in range(1, len(STEPS) + 1)]
     assert reached[1] > reached[4] > 0
     assert frame["share"].tolist() == pytest.approx([reached[number] / reached[1] for number in range(1, 7)])
@@ -316,7 +319,7 @@ def test_what_is_not_in_the_lake_is_refused(lake: LakeClient) -> None:
         raw_events.active_players(lake, OVER, games=["7"])
     with pytest.raises(BadQuery, match="away = 0"):
         raw_events.active_players(lake, OVER, away=0)
-    with pytest.raises(BadQuery, match="of = 'ts' is not a column of text"):
+    with pytest.raises(BadQuery, match="of = 'ts' is not a text column"):
         raw_events.session_paths(lake, OVER, of="ts")
     with pytest.raises(BadQuery, match="top = 0"):
         raw_events.session_paths(lake, OVER, top=0)

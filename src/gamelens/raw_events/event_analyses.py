@@ -331,7 +331,7 @@ def session_paths(
     described = lake.views()
     texts = described.loc[(described["view"] == "events") & (described["type"] == "VARCHAR"), "column"].tolist()
     if of not in texts:
-        raise BadQuery("of", of, "is not a column of text of the events", texts)
+        raise BadQuery("of", of, "is not a text column of the events", texts)
     for field, value in (("steps", steps), ("top", top)):
         if value < 1:
             raise BadQuery(field, value, "must be at least 1")
@@ -376,20 +376,27 @@ def _read_paths(paths: DataFrame) -> Iterator[Finding]:
 
 @requires()
 def funnel(
-    lake: LakeClient, steps: Sequence[str], over: TimeRange, *, games: Names | None = None, confidence: float = 0.95
+    lake: LakeClient,
+    steps: Sequence[str],
+    over: TimeRange,
+    *,
+    games: Names | None = None,
+    only_new: bool = False,
+    confidence: float = 0.95,
 ) -> DataFrame:
     """Return the players who reach each of *steps*, one after the other.
 
         funnel(lake, ["tutorial:step_1", "Complete:world01:level001", "Complete:world01:level002"], "last 7 days")
 
-    A player is in a step from the first of its events that is not before the step before. Events of later days than
-    *over* do not count, so players who begin late in it have had less time.
+    A player is in a step from the first of its events that is not before the step before. Only events in *over* count:
+    players who begin late in it have had less time, and old players may have done a step before it.
 
     Args:
         lake: the lake.
         steps: each an `event_id`, its first parts, or a category.
         over: a time range, as for `Client.query`.
         games: ids of games; None is all of them.
+        only_new: True follows only the players who installed in *over*.
         confidence: level of the intervals.
 
     Columns: step (Int64, from 1), name (category), players (Int64), share (float64, of the players of the first step),
@@ -403,9 +410,12 @@ def funnel(
     if isinstance(steps, str) or not 1 <= len(steps) <= _MOST_STEPS:
         raise BadQuery("steps", steps, f"must be a list of 1 to {_MOST_STEPS} steps")
     scope = scope_of(lake, over, games=games)
+    new = "JOIN players USING (game_id, user_id)" if only_new else ""
+    is_new = "AND installed_at >= $start AND installed_at < $end" if only_new else ""
     tables = [
         f"""events_in AS MATERIALIZED (
-            SELECT game_id, user_id, ts, category, event_id FROM events WHERE user_id IS NOT NULL AND {IN_SCOPE})""",  # noqa: S608
+            SELECT game_id, user_id, ts, category, event_id FROM events {new}
+            WHERE user_id IS NOT NULL AND {IN_SCOPE} {is_new})""",  # noqa: S608
     ]
     for number in range(1, len(steps) + 1):  # the players of each step, with the time at which it was reached
         source, is_later = "events_in", ""
