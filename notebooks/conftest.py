@@ -55,7 +55,7 @@ class QuietNotebook(NotebookItem):  # type: ignore[misc]
         if ran.error is None:
             ran.error = next(filter(None, map(_complaint, range(len(ran.nb.cells)), ran.nb.cells)), None)
         if ran.error is None and (silent := silent_at_the_end(ran.nb)) is not None:
-            ran.error = NotebookError("The last cell shows nothing: end it in its sentences", *silent)
+            ran.error = NotebookError("The last cell shows nothing: end it with its sentences", *silent)
         if ran.error is not None:
             raise NotebookFailedException(ran)
 
@@ -76,5 +76,5 @@ def _complaint(place: int, cell: NotebookNode) -> NotebookError | None:
     if not text.strip() and any(
         'class="dataframe"' in output.get("data", {}).get("text/html", "") for output in outputs
     ):
-        text = "A bare frame is shown: end the cell in .lens.table()"
+        text = "A bare frame is shown: end the cell with .lens.table()"
     return NotebookError(text.strip().splitlines()[0], f"{cell.source}\n\n{text}", place) if text.strip() else None

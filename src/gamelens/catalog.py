@@ -343,7 +343,7 @@ ALIASES: Final[dict[str, Alias]] = {
             name="arpdau",
             meaning="(purchases + ad revenue) / player-days, the sum of the daily active players",
             fields=(
-                _number("arpdau", "USD per player and day", Quotient("iap_revenue", "player_days", plus="ad_revenue")),
+                _number("arpdau", "USD per player per day", Quotient("iap_revenue", "player_days", plus="ad_revenue")),
                 _number("iap_revenue", "USD"),
                 _AD_FIELDS[0],
                 _count("player_days", "active player-days"),

@@ -69,7 +69,7 @@ class GamelensError(Exception):
     """Base class of all errors that gamelens raises deliberately."""
 
     def amended(self, call: str) -> str:
-        """Return *call*, the source of what failed, as it would be valid, or "" if unknown."""
+        """Return *call*, the source that failed, corrected, or "" if the correction is unknown."""
         return ""
 
     def _render_traceback_(self) -> list[str]:

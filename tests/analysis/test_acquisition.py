@@ -452,13 +452,13 @@ def priced(**cpi: float) -> DataFrame:
 
 
 def test_the_value_of_a_player_is_held_against_the_cost_of_an_install() -> None:
-    """At the last age, with an interval of both; a publisher without a cost is left out."""
+    """At the last age, with an interval of both, and a day where it is clear; without a cost, there is no row."""
     values = worth(Meta=(2.0, 1.8, 2.2), X=(0.5, 0.4, 0.6), Y=(1.1, 0.5, 2.0), free=(1.0, 0.9, 1.1))
     result = outside_data.ltv_against_cpi(values, priced(Meta=1.0, X=1.0, Y=1.0)).set_index(PUBLISHER)
     assert result["ltv_to_cpi"].tolist() == pytest.approx([2.0, 0.5, 1.1])
     assert result.loc["Meta", "low"] == pytest.approx(2.0 * math.exp(-math.hypot(math.log(1 / 0.9), math.log(1.1))))
-    assert result["days_to_pay_back"].tolist() == [0, pd.NA, 2]
-    assert result["is_projected"].tolist() == [False, pd.NA, True]
+    assert result["days_to_pay_back"].tolist() == [0, pd.NA, pd.NA]
+    assert result["is_projected"].tolist() == [False, pd.NA, pd.NA]
     assert result["pays_back"].tolist() == [True, False, pd.NA]
 
 
@@ -476,16 +476,16 @@ def test_whether_a_publisher_pays_for_itself_is_said_of_its_interval() -> None:
 
 def test_a_value_by_another_split_is_refused() -> None:
     """Both frames need the column."""
-    with pytest.raises(BadQuery, match=r"ask retention\.ltv by it"):
+    with pytest.raises(BadQuery, match=r"split retention\.ltv by it"):
         outside_data.ltv_against_cpi(worth(Meta=(1.0, 0.9, 1.1)), priced(Meta=1.0), by="country_code")
 
 
 def test_the_cost_of_an_install_is_said(bought: DataFrame) -> None:
-    """For all, and which publisher asks most; without spend it is said that none were bought."""
+    """For all, and which publisher has the highest CPI; without spend it is said that none were bought."""
     texts = [claims.of(outside_data.cost_per_install(bought, by=by))["text"].tolist() for by in (None, PUBLISHER)]
     assert texts == [
-        ["A bought install costs $0.88, $0.20 counting the players who came by themselves."],
-        ["X asks most for an install, $2.00, followed by Meta with $0.60."],
+        ["A bought install costs $0.88, $0.20 with organic installs included."],
+        ["X has the highest CPI, $2.00, followed by Meta with $0.60."],
     ]
     nothing = bought.assign(spend=float("nan"))
     assert claims.of(outside_data.cost_per_install(nothing, by=PUBLISHER))["text"].tolist() == [
@@ -502,6 +502,6 @@ def test_whether_a_rank_follows_is_said() -> None:
         "new_users", timestamp=days, game=["A"] * 28, new_users=installs, Rank=[300 - each for each in installs]
     )
     (text,) = claims.of(outside_data.rank_correlation(frame, "new_users", "Rank", by="game"))["text"]
-    assert text.startswith("New players of A: the more there are, the better the store rank")
+    assert text.startswith("New players of A: higher numbers go with a better store rank")
     (text,) = claims.of(outside_data.rank_correlation(frame[:3], "new_users", "Rank", by="game"))["text"]
-    assert text == "New players of A: there are too few days with a store rank to compare them."
+    assert text == "New players of A: too few days have a store rank to compare."

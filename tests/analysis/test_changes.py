@@ -131,7 +131,7 @@ def test_too_few_days_are_compared_without_an_interval() -> None:
     (claim,) = claims.of(changed).itertuples()
     assert claim.direction == "unknown"
     assert claim.text == (
-        "US: Purchase revenue went from $30.00 to $36.00; it cannot be told from these days whether that is a change."
+        "US: Purchase revenue went from $30.00 to $36.00; there are too few days to tell whether that is a change."
     )
 
 

@@ -22,10 +22,10 @@ def test_definitions_of_retention_are_as_far_apart_as_counted() -> None:
     first, second = said(as_made_by("retention.definitions", shown))
     assert first.size == pytest.approx(0.2)
     assert first.text == (
-        "Retention of day 1 is 25.0% by one definition (rolling 24 h) and 45.0% by another (that day or later), for "
+        "Day 1 retention is 25.0% by one definition (rolling 24 h) and 45.0% by another (that day or later), for "
         "the same events."
     )
-    assert second.text == "By no definition has a player reached day 7 yet."
+    assert second.text == "No player has reached day 7 yet, by any definition."
 
 
 def test_the_terms_of_a_gap_sum_to_it() -> None:
@@ -42,8 +42,8 @@ def test_the_terms_of_a_gap_sum_to_it() -> None:
     assert first.size == pytest.approx(0.05)
     assert first.direction == "higher"
     assert first.text == (
-        "From UTC to rolling retention of day 1 changes by +5.0 pp: +7.5 pp from 3 players (second only) and -2.5 pp "
+        "Day 1 retention changes by +5.0 pp from UTC to rolling: +7.5 pp from 3 players (second only) and -2.5 pp "
         "from 1 player (first only)."
     )
-    assert second.text == "Retention of day 7 is the same by UTC and rolling."
+    assert second.text == "Day 7 retention is the same by UTC and rolling."
     assert third.text == "No player has reached day 30 yet."

@@ -241,7 +241,7 @@ def test_a_day_that_brings_most_of_the_money_is_named() -> None:
     frame["revenue"] = [5000.0, *[0.0] * 27]
     (claim,) = said(revenue.arpdau(frame))
     assert claim.largest_day == pytest.approx(5100 / 7800 - 1 / 28, abs=0.01)
-    assert "the interval is rough, since one day brought 6" in claim.text
+    assert "the interval is rough, since one day brought an extra 6" in claim.text
 
 
 def test_the_share_of_ads_is_counted() -> None:
@@ -263,7 +263,7 @@ def test_the_share_of_ads_is_counted() -> None:
 
 
 def test_weeks_are_refused() -> None:
-    """A player counts once in a week, so numbers per player and day take days only."""
+    """A player counts once in a week, so numbers per player per day take days only."""
     weeks = players({"Tile": 0.1}, days=[str(day.date()) for day in pd.date_range("2026-10-05", periods=8, freq="7D")])
     for analysis in (ads.per_player, revenue.arpdau):
         with pytest.raises(BadQuery, match="one row a week"):

@@ -79,7 +79,7 @@ def test_the_first_countries_have_a_share() -> None:
 def test_a_country_alone_brings_all() -> None:
     """Of one country no share is said to be the largest."""
     _, claim = said(earned(US=6.0))
-    assert claim.text.startswith("US brings all of the ad revenue, at")
+    assert claim.text.startswith("US accounts for all of the ad revenue, at")
 
 
 def test_what_was_credited_makes_no_share_larger() -> None:

@@ -176,7 +176,7 @@ def test_concentration_says_what_the_unknown_revenue_may_change() -> None:
     assert claim.direction == "no clear difference"
     assert (claim.size, claim.low, claim.high) == pytest.approx((0.1792, 0.1648, 0.2512))
     assert claim.text.endswith(
-        "Depending on whose the unknown 12.0% are, it is moderately concentrated or concentrated."
+        "Depending on who earned the unknown 12.0%, it is moderately concentrated or concentrated."
     )
 
 

@@ -134,7 +134,7 @@ def test_hours_are_seen_without_a_receipt() -> None:
     frame = player_frame("day", buckets=2)
     hours = pd.Series(pd.to_timedelta([0, 0, 20, 20], unit="h"))
     hourly = frame.assign(timestamp=frame["timestamp"].min() + hours)
-    with pytest.raises(BadQuery, match="needs one row a day, and has several rows a day"):
+    with pytest.raises(BadQuery, match="needs one row a day, but has several rows a day"):
         revenue.arpdau(hourly, "country_code")
 
 

@@ -168,7 +168,7 @@ def test_segments_of_several_alarms_name_theirs() -> None:
     both = pd.concat([rows, DataFrame([{**other, "segment": "ios"}])], ignore_index=True)
     first, _, last = said(as_made_by("health.segments", both))
     assert first.text.startswith("Tile: Active players: By country, BR makes up ")
-    assert last.text == "Farm: Active players, US: By platform, all of them fell."
+    assert last.text == "Farm: Active players, US: By platform, all segments fell."
 
 
 def coverage(factor: float, *, noise: float, size: float, kind: str) -> tuple[float, float]:

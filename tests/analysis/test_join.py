@@ -378,7 +378,7 @@ def test_days_are_added_up_into_their_week_and_not_where_the_frame_does_not_coun
     assert frame["spend"].tolist() == [3, 12]
     assert report.only_right["spend"].tolist() == [100, 16]
     assert report.warnings == (
-        "1 row of spend.csv outside the interval of the frame, in a bucket it counts only in part, left out",
+        "1 row of spend.csv left out: outside the interval of the frame, in a bucket that it counts only in part",
     )
 
 

@@ -138,7 +138,7 @@ def test_one_day_that_brings_most_of_the_money_is_named() -> None:
     rough = retention.ltv(ledger.retention_frame(AGES, 0, DAYS), ledger.money_frame(0, DAYS), draws=50)
     assert rough["largest_day"].iloc[0] == pytest.approx(1000 / 1270 - 1 / DAYS, abs=1e-3)
     (claim,) = said(rough)
-    assert "the interval is rough, since one install day brought 7" in claim.text
+    assert "the interval is rough, since one install day brought an extra 7" in claim.text
     assert values_of(ledger_of(constant(0.1)))["largest_day"].isna().all()
 
 

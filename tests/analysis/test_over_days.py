@@ -57,11 +57,11 @@ def test_an_interval_ends_where_the_p_value_is_its_level(confidence: float) -> N
 @pytest.mark.parametrize(
     ("counts", "days", "reason"),
     [
-        (_COUNTS[:6], _MONTH[:6], "6 days, and an interval takes 7"),
+        (_COUNTS[:6], _MONTH[:6], "6 days, but an interval needs 7"),
         (_COUNTS[:8], np.delete(_MONTH[:9], 1), ""),
         (_COUNTS[:10], np.delete(_MONTH[:12], [2, 9]), "no Saturday among the days"),
         (np.zeros(28), _MONTH, "nothing happened on these days"),
-        (np.eye(1, 28, 3)[0] * 9, _MONTH, "9 events, and an interval takes 10"),
+        (np.eye(1, 28, 3)[0] * 9, _MONTH, "9 events, but an interval needs 10"),
     ],
 )
 def test_what_cannot_be_known_says_why(counts: np.ndarray, days: np.ndarray, reason: str) -> None:

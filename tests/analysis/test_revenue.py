@@ -57,7 +57,7 @@ def test_more_credited_than_earned_is_no_share_and_says_so() -> None:
     assert both.loc["Farm", "ads_share"] == 0.25
     assert both.loc[["Tile"], "ads_share"].isna().all()
     assert claims.of(revenue.revenue_by_source(frame)).text.tolist() == [
-        "Ads bring 91.7% of all revenue, which is $12.00."
+        "Ads earn 91.7% of the total revenue of $12.00."
     ]
     (text,) = claims.of(revenue.revenue_by_source(credited([-2.0, -3.0], [10.0, 1.0]))).text
     assert text == ("Purchases brought -$5.00 and ads $11.00: credits exceed ad earnings, so there is no share of ads.")

@@ -174,7 +174,7 @@ def test_an_empty_frame_has_no_segments() -> None:
     assert len(segments) == 0
     assert said(segments)[0].text == "There is no change to look into."
     (claim,) = said(counts(by_country(US=(400, 200))))
-    assert (claim.case, claim.direction, claim.text) == ("unclear", "unknown", "By country, none of them stands out.")
+    assert (claim.case, claim.direction, claim.text) == ("unclear", "unknown", "By country, no segment stands out.")
 
 
 def test_a_frame_that_was_not_split_is_refused() -> None:

@@ -119,14 +119,14 @@ def test_a_state_that_may_be_of_a_person_stays(home: Path) -> None:
     write_record(store, LakeRecord(taken=2))
     assert found(home, "--yes")["demo"]["stays"] == "has events that you imported"
     (home / "demo" / "played.json").unlink()
-    assert found(home, "--yes")["demo"]["stays"] == "has no finished demo and may be yours"
+    assert found(home, "--yes")["demo"]["stays"] == "may be yours: its demo never finished"
     assert store.exists()
 
 
 def test_the_lake_of_the_setting_stays_wherever_it_is(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The demo's state can be named as well."""
     monkeypatch.setenv("GAMELENS_LAKE", str(home / "demo"))
-    assert found(home, "--yes")["demo"]["stays"] == "the setting lake names it"
+    assert found(home, "--yes")["demo"]["stays"] == "it is your setting `lake`"
 
 
 def test_a_sandbox_of_a_person_is_listed_with_its_path(home: Path) -> None:

@@ -59,7 +59,7 @@ def test_a_rejected_event_is_named_and_the_others_are_collected(run_command: Run
     result = run_command("submit", file)
     assert (result.exit_code, result.stdout) == (1, "3 events: 2 collected, 1 rejected\n")
     assert result.stderr == (
-        f"{file}:2: event 2: currency = 'usd' is not one of the values it may have. Did you mean `USD`?\n"
+        f"{file}:2: event 2: currency = 'usd' is not one of the allowed values. Did you mean `USD`?\n"
     )
 
 

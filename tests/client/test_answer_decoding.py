@@ -148,7 +148,7 @@ def test_timestamps_are_utc_to_the_microsecond(stamp: str, moment: datetime, mor
 @pytest.mark.parametrize("more", [{}, {"surprise": 1}])
 def test_an_invalid_timestamp_is_a_service_error(stamp: str, more: Row) -> None:
     """A timestamp that is not a date and time is a `ServiceError`."""
-    with pytest.raises(ServiceError, match="not the promised JSON"):
+    with pytest.raises(ServiceError, match="not the expected JSON"):
         stamped(stamp, **more)
 
 
@@ -170,7 +170,7 @@ def test_counts_keep_every_digit(count: int, more: Row) -> None:
 @pytest.mark.parametrize("more", [{}, {"surprise": 1}])
 def test_an_invalid_count_is_a_service_error(count: object, more: Row) -> None:
     """A count that is no 64-bit integer is a `ServiceError` that names the field."""
-    with pytest.raises(ServiceError, match="event_count holds what is not a count"):
+    with pytest.raises(ServiceError, match="a value of the field event_count is not a count"):
         series({"event_count": count, **more})
 
 
@@ -178,7 +178,7 @@ def test_an_invalid_count_is_a_service_error(count: object, more: Row) -> None:
 @pytest.mark.parametrize("more", [{}, {"surprise": 1}])
 def test_an_invalid_number_is_a_service_error(number: object, more: Row) -> None:
     """A number that is text, a list, an object, a boolean or endless is a `ServiceError`."""
-    with pytest.raises(ServiceError, match="sum holds what is not a number"):
+    with pytest.raises(ServiceError, match="a value of the field sum is not a number"):
         series({"sum": number, **more})
 
 
@@ -186,7 +186,7 @@ def test_an_invalid_number_is_a_service_error(number: object, more: Row) -> None
 @pytest.mark.parametrize("more", [{}, {"surprise": 1}])
 def test_a_dimension_that_is_no_text_is_a_service_error(value: object, more: Row) -> None:
     """A dimension value is text or null (Wire 4.10, Dimensions)."""
-    with pytest.raises(ServiceError, match="platform holds what is not a dimension"):
+    with pytest.raises(ServiceError, match="a value of the field platform is not a dimension"):
         group({"platform": value, "event_count": 1, **more})
 
 
@@ -338,7 +338,7 @@ STARTS = b'{"result":[{"timestamp":"2026-11-01T00:00:00Z","result":'
 )
 def test_a_body_of_another_shape_is_a_service_error(body: bytes) -> None:
     """A body that is not the documented JSON is a `ServiceError`, however deep or long."""
-    with pytest.raises(ServiceError, match="not the promised JSON"):
+    with pytest.raises(ServiceError, match="not the expected JSON"):
         read_answer("event_count", SERIES, (), body)
 
 

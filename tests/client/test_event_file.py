@@ -115,12 +115,12 @@ def test_a_fault_has_line_and_event_and_words(data: bytes, expected: list[tuple[
         ({"session_id": 7}, "session_id = 7 must be of the JSON type string"),
         (
             {"category": "bisness"},
-            "category = 'bisness' is not one of the values it may have. Did you mean `business`?",
+            "category = 'bisness' is not one of the allowed values. Did you mean `business`?",
         ),
-        ({"platform": "iOS"}, "platform = 'iOS' is not one of the values it may have. Did you mean `ios`?"),
+        ({"platform": "iOS"}, "platform = 'iOS' is not one of the allowed values. Did you mean `ios`?"),
         (
             {"connection_type": "5g"},
-            "connection_type = '5g' is not one of the values it may have: wwan, wifi, lan, offline",
+            "connection_type = '5g' is not one of the allowed values: wwan, wifi, lan, offline",
         ),
         ({"build": "x" * 33}, "build = 'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx' must have 1 to 32 characters"),
         ({"level": 7}, "level = 7 is not a documented field of such an event"),

@@ -161,5 +161,5 @@ def test_lists_outside_the_available_interval_are_refused(lens: Client) -> None:
 def test_an_invalid_available_interval_is_a_service_error(lens: Client, script: Script) -> None:
     """A text that is not an interval is a `ServiceError` (Wire 2.4, Available interval)."""
     script.available = "yesterday"
-    with pytest.raises(ServiceError, match="not the promised interval"):
+    with pytest.raises(ServiceError, match="not the expected interval"):
         lens.available()

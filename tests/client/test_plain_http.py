@@ -112,7 +112,7 @@ def test_a_redirect_is_not_followed(status: int, call: Call) -> None:
 def test_the_error_of_a_redirect_names_its_target() -> None:
     """The message has the target, the reason and the next step."""
     error, _, other = redirection(302, available)
-    redirect = f"a redirect to {other.url}/elsewhere, which is not followed: it would get the key"
+    redirect = f"a redirect to {other.url}/elsewhere, which is not followed, because the key would go with it"
     assert str(error) == f"the service answered 302: {redirect}. Set the address of the service itself"
 
 

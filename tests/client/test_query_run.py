@@ -427,7 +427,7 @@ def test_the_warning_points_at_the_analysts_line(lens: Client, script: Script) -
 def test_a_body_of_another_shape_is_a_service_error(lens: Client, script: Script, body: str) -> None:
     """A body that is not the documented JSON is a `ServiceError`."""
     script.answers["event_count"] = lambda _: PlainTextResponse(body)
-    with pytest.raises(ServiceError, match="not the promised JSON"):
+    with pytest.raises(ServiceError, match="not the expected JSON"):
         lens.query("event_count", over=WEEK)
 
 

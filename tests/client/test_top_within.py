@@ -303,11 +303,11 @@ def test_a_frame_with_others_is_refreshed(world: World) -> None:
     ("top", "words"),
     [
         ({"countrycode": 5}, "Did you mean `country_code`?"),
-        ({}, "must be a number, or one dimension of by"),
-        ({"game": 2, "country_code": 5}, "must be a number, or one dimension of by"),
+        ({}, "must be a number, or a dimension in by with a number"),
+        ({"game": 2, "country_code": 5}, "must be a number, or a dimension in by with a number"),
         ({"platform": 2}, "must name a dimension of by"),
         ({"country_code": 0}, "must be a whole number from 1 to 30000"),
-        ({"country_code": None}, "must be a number, or one dimension of by"),
+        ({"country_code": None}, "must be a number, or a dimension in by with a number"),
         ({"country_code": True}, "must be a whole number"),
     ],
 )

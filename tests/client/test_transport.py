@@ -164,7 +164,7 @@ def limited_text(*answers: Response, **options: Any) -> str:
 
 def test_a_429_that_asks_for_a_long_wait_is_not_said_to_last() -> None:
     """One 429 with a wait beyond `max_wait_s` is told as one, with both numbers and the next step."""
-    message = "http://127.0.0.1 answers 429 and asks to wait 3600 s, more than max_wait_s=60: try again then"
+    message = "http://127.0.0.1 answers 429 and requests a wait of 3600 s, more than max_wait_s=60: try again later"
     assert limited_text(refused(429, {"Retry-After": "3600"})) == message
 
 

@@ -311,9 +311,8 @@ def test_a_time_axis_names_its_bucket(
     figure = draw(frame, "ilrd_revenue")
     assert (figure.layout.xaxis.tickformat, figure.layout.xaxis.hoverformat) == (tick, tooltip)
     assert f">USD per {every}" in figure.layout.title.text
-    assert f">USD{of_mean}<" in draw(frame, "ilrd_revenue_mean").layout.title.text.replace(
-        ", each on its own scale", ""
-    )
+    of_panels = ", each on its own scale, number: latest value"
+    assert f">USD{of_mean}<" in draw(frame, "ilrd_revenue_mean").layout.title.text.replace(of_panels, "")
     assert f"from {first} to " in figure.layout.meta["alt"]
 
 

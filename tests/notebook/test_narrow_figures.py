@@ -11,7 +11,7 @@ from plotly.subplots import make_subplots
 from gamelens.notebook import charts
 from gamelens.notebook.reports.narrow_figures import NARROW, flat, narrow
 
-LONG = "Ad revenue per player and day in every country of the portfolio"
+LONG = "Ad revenue per player per day in every country of the portfolio"
 
 
 def as_json(figure: go.Figure) -> dict[str, Any]:
@@ -67,6 +67,16 @@ def test_a_legend_of_many_rows_is_shown_as_a_whole() -> None:
     frame["timestamp"] = frame["timestamp"].astype("datetime64[us, UTC]")
     wide = as_json(charts.draw_lines(frame, "installs", by="arm"))
     assert narrow(wide)["layout"]["legend"]["maxheight"] == 1
+
+
+def test_no_name_beside_a_row_covers_the_next() -> None:
+    """Rows are as far apart as the lines of the longest name need."""
+    long = DataFrame({"path": [f"user > progression > event_{number}" for number in range(8)], "sessions": range(8)})
+    short = DataFrame({"path": [str(number) for number in range(8)], "sessions": range(8)})
+    layouts = [narrow(as_json(charts.draw_bars(frame, "sessions", by="path")))["layout"] for frame in (long, short)]
+    drawn = [layout["height"] - layout["margin"]["t"] - layout["margin"]["b"] for layout in layouts]
+    lines = max(text.count("<br>") + 1 for text in layouts[0]["yaxis"]["ticktext"])
+    assert drawn[0] >= 8 * 13 * lines > drawn[1]
 
 
 def test_lines_become_lower_and_rows_with_names_keep_their_height() -> None:

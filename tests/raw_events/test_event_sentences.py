@@ -70,7 +70,7 @@ CASES: list[tuple[str, DataFrame, dict[str, Any], list[str]]] = [
         "count_events",
         hourly({0: 10, 24: 1_200}),
         {"every": "day", "zone": ZONE},
-        ["1,210 events in all; the day with most of them, 1,200, begins on 3 Nov 2026."],
+        ["1,210 events in all; the busiest day, with 1,200, begins on 3 Nov 2026."],
     ),
     ("count_events", hourly({0: 10}), {"every": "all", "zone": ZONE}, ["10 events in all."]),
     ("count_events", hourly({}), {"every": "hour", "zone": ZONE}, ["There are no events in this period."]),
@@ -79,8 +79,8 @@ CASES: list[tuple[str, DataFrame, dict[str, Any], list[str]]] = [
         ACTIVE,
         {"away": 7},
         [
-            "On a mean day 100 players are active: 30.0% of them are new, 60.0% were there in the 7 days before, and "
-            "10.0% come back after longer."
+            "On an average day 100 players are active: 30.0% of them are new, 60.0% were active in the 7 days before, "
+            "and 10.0% come back after longer."
         ],
     ),
     ("active_players", ACTIVE[:0], {"away": 7}, ["No players were active in this period."]),
@@ -97,8 +97,8 @@ CASES: list[tuple[str, DataFrame, dict[str, Any], list[str]]] = [
         {},
         [
             "Of 1,000 players in the first step (A), 45.0% (43.0% to 47.0%) reach the last (C).",
-            "Most are lost on the way to C: 50.0% (46.7% to 53.3%) of the players of the step before do not reach it, "
-            "clearly more than on the way to B, 10.0%.",
+            "Most are lost on the way to C: 50.0% (46.7% to 53.3%) of the players of the previous step do not "
+            "reach it, clearly more than on the way to B, 10.0%.",
         ],
     ),
     ("funnel", steps(1000), {}, ["1,000 players reach A."]),
@@ -108,12 +108,12 @@ CASES: list[tuple[str, DataFrame, dict[str, Any], list[str]]] = [
         money(*[8.0, *[0.0] * 10, *[0.2] * 9]),
         {"days": 3},
         [
-            "The tenth of 20 new players that brought most brought 83.7% of the $9.80 of their first 3 days; "
-            "50.0% brought nothing."
+            "The top tenth of 20 new players brought in 83.7% of the $9.80 of their first 3 days; "
+            "50.0% brought in nothing."
         ],
     ),
     ("player_money", money(0.0), {"days": 1}, ["1 new player has brought nothing in their first 1 day."]),
-    ("player_money", money(), {"days": 2}, ["There are no new players who have had 2 days yet."]),
+    ("player_money", money(), {"days": 2}, ["No new players have had 2 days yet."]),
 ]
 
 

@@ -98,7 +98,7 @@ def test_one_planted_cause_is_found(world: World, cause: str, metric: str, by: s
         assert claim.size == pytest.approx(1)
         assert claim.text == str(found)
         part = f"bots 100.0% ({difference:,.0f} in total: without players whose activity is implausible)"
-        assert f"As shares of the sum of absolute parts: {part}." in claim.text
+        assert f"Causes, by share of the absolute differences: {part}." in claim.text
         assert repr(found) == f"<{found}>"
 
 
@@ -212,7 +212,7 @@ def test_every_cause_is_judged_or_said_not_to_be(world: World) -> None:
     assert unjudged["share"].isna().all()
     late = judged.loc["late arrivals"]
     missing = sum(event.arrival_s >= closes(event) for event in world.events if is_compared(event))
-    assert (late["reason"], late["events"]) == ("without what arrived 12 h or more after its period ended", missing)
+    assert (late["reason"], late["events"]) == ("without arrivals 12 h or more after its period ended", missing)
     assert OVER[:10] <= f"{late['example']:%Y-%m-%d}" < OVER[11:]
 
 
@@ -319,7 +319,7 @@ def test_what_cannot_be_compared_is_refused(world: World, arguments: dict[str, A
     [
         ({"metric": "event_count", "by": "platform"}, "is not a column"),
         ({"metric": "event_count", "by": ["country_code", "platform"]}, "by country_code"),
-        ({"metric": "event_count", "by": "country_code", "where": 'platform == "ios"'}, "whole answer"),
+        ({"metric": "event_count", "by": "country_code", "where": 'platform == "ios"'}, "is incomplete"),
         ({"metric": "user_unique", "by": "country_code"}, "is not a column"),
     ],
 )
@@ -333,7 +333,7 @@ def test_a_frame_of_another_query_is_refused(world: World, query: dict[str, Any]
 @pytest.mark.parametrize("api", [AsyncClient.__new__(AsyncClient), "https://example.com", None])
 def test_what_cannot_answer_is_refused(world: World, api: Any) -> None:
     """An asynchronous client answers later, and an address is not a client."""
-    with pytest.raises(BadQuery, match="must be a client of `connect`"):
+    with pytest.raises(BadQuery, match="must be a client or a frame from `connect`"):
         reconcile(api, world.lake, "event_count", over=OVER)
 
 

@@ -223,7 +223,7 @@ def test_a_written_lake_names_the_days_that_are_lost(stage: Stage) -> None:
     asyncio.run(check_only(stage))
     heal(stage)
     (reason,) = stage.sandbox.cannot_answer().values()
-    assert "events of acme of these days were written, not received, and are lost: 2026-11-18 to 2026-11-20" in reason
+    assert "events of acme on these days were written directly and are lost: 2026-11-18 to 2026-11-20" in reason
     assert metric_value(stage) == 3  # of a table that is whole
     assert stage.ask("session_unique", **QUESTIONS["session_unique"]).status_code == 503
     with pytest.raises(Refused, match="are lost"):

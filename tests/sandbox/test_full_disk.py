@@ -72,7 +72,7 @@ def test_a_start_without_spare_room_says_what_to_do(small_disk: Path) -> None:
     stage.sandbox.close()
     (small_disk / "state" / "spare").unlink()
     fill(small_disk)
-    with pytest.raises(Refused, match="Make 1 MB of its disk free, and start again"):
+    with pytest.raises(Refused, match="Free 1 MB on its disk, and start again"):
         Stage(small_disk / "state", reserved_bytes=2 * MIB)
     with (small_disk / "others").open("r+b") as others:
         others.truncate((small_disk / "others").stat().st_size - MIB)

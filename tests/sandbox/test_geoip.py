@@ -138,7 +138,7 @@ def test_sandbox_up_refuses_a_file_that_is_no_database(tmp_path: Path) -> None:
     arguments = ["sandbox", "up", "--state", str(tmp_path / "state"), "--geoip", str(tmp_path / "words.mmdb")]
     done = CliRunner().invoke(cli, arguments)
     assert done.exit_code == 1
-    assert "words.mmdb is not a database" in done.output
+    assert "words.mmdb is not a GeoIP database" in done.output
 
 
 # -- of requests ------------------------------------------------------------------------------------------------------

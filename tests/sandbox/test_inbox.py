@@ -229,7 +229,7 @@ def test_a_sandbox_that_cannot_commit_is_not_healthy_until_it_can(stage: Stage) 
     """
     with full_disk(at_bytes=20_000):
         stage.submit([large_event()])
-        assert "the store does not commit" in str(stage.sandbox.unhealthy_because())
+        assert "the store cannot commit" in str(stage.sandbox.unhealthy_because())
     assert stage.submit([large_event()]).status_code == 200
     assert stage.sandbox.unhealthy_because() is None
 

@@ -123,11 +123,11 @@ def test_a_message_shows_a_sent_value_as_json(stage: Stage, metric: str, body: A
 @pytest.mark.parametrize(
     ("metric", "body", "message"),
     [
-        ("event_count", WEEK, "query is missing: send it, or split_by in its place"),
+        ("event_count", WEEK, "query is missing: send it, or split_by instead"),
         (
             "event_count",
             TIMESERIES | {"split_by": "platform"},
-            'query = {"type":"timeseries"} must not stand beside split_by: send one of them.',
+            'query = {"type":"timeseries"} cannot be combined with split_by: send only one.',
         ),
         ("conversion", TIMESERIES, 'query = {"type":"timeseries"} is not enough for conversion, which exists per game'),
         ("event_count", TIMESERIES | {"query": None}, "query is missing"),

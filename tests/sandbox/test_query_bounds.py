@@ -58,7 +58,7 @@ def test_a_query_that_was_stopped_is_503(stage: Stage, open_reader: Callable[...
 def test_all_queries_share_one_memory(open_reader: Callable[..., DuckDBReader]) -> None:
     """A query beyond the memory of all queries is stopped with the reason."""
     reader = open_reader(memory="20MB")
-    with pytest.raises(QueryStopped, match="more memory than the 20MB for all"):
+    with pytest.raises(QueryStopped, match="more than the 20MB of memory for all"):
         reader.rows(LARGE, NOTHING)
     assert len(reader.rows(joined("r0.currency", 1), NOTHING)) > 100
 
@@ -106,7 +106,7 @@ def test_a_query_without_a_place_is_refused_in_time() -> None:
         places, done = QueryPlaces(within_s=0.05, places=2), threading.Event()
         waiting = asyncio.create_task(places.run("acme", lambda: done.wait(20)))
         await asyncio.sleep(0)
-        with pytest.raises(QueryStopped, match=r"all places for 0\.05 s"):
+        with pytest.raises(QueryStopped, match=r"all slots for 0\.05 s"):
             await places.run("acme", lambda: None)
         done.set()
         await waiting

@@ -233,7 +233,7 @@ def test_configs_of_the_control_group_are_refused(state: Path) -> None:
     control = (
         'experiment = [{id = "e", variant = [{id = "a"}, {id = "ctrl", config = [{key = "speed", value = "2"}]}]}]'
     )
-    with pytest.raises(BadQuery, match="ctrl is the control group: remove them") as refused:
+    with pytest.raises(BadQuery, match="ctrl is the control group: remove its configs") as refused:
         load(state, ONE + control)
     assert refused.value.field == f"{GAME}.experiment[0].variant[1].config"
     assert "'speed'" in str(refused.value)

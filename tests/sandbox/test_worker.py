@@ -83,7 +83,7 @@ def test_a_failure_of_a_worker_is_refused_with_its_reason(make_stage: Callable[.
     stage.sandbox.close()
     state = stage.sandbox.options.state
     (state / "scratch").write_text("in the way")
-    with pytest.raises(Refused, match=r"processing stopped, nothing was changed: .*scratch"):
+    with pytest.raises(Refused, match=r"processing stopped; nothing was changed: .*scratch"):
         process_in_own_process(state)
     assert make_stage().sandbox.summary()["pending"] == 1
 

@@ -369,7 +369,7 @@ def test_an_empty_ledger_answers_every_metric(name: str) -> None:
         ({"name": "revenue", "by": ("platfrom",)}, "Did you mean `platform`"),
         ({"name": "revenue", "where": dim.platfrom == "ios"}, "Did you mean `platform`"),
         ({"name": "revenue", "since_days_ago": 1}, "does not apply"),
-        ({"name": "retention_retro"}, "must be there"),
+        ({"name": "retention_retro"}, "is required for retention_retro"),
         ({"name": "returning_users", "since_days_ago": 0}, "1 or more"),
         ({"name": "revenue", "by": ("build", "build")}, "different"),
         ({"name": "revenue", "interval": "2026-11-02/2026-11-02"}, "interval"),

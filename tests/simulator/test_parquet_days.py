@@ -176,14 +176,14 @@ def test_an_event_that_was_written_is_not_received_again(
 
 def test_a_lake_that_was_written_cannot_be_verified(written: Stage) -> None:
     """`verify` raises `Refused`: there are no raw events to compare the lake with."""
-    with pytest.raises(Refused, match="written, not received"):
+    with pytest.raises(Refused, match="was written directly"):
         verify(written.sandbox.options.state)
 
 
 def test_a_sandbox_with_events_is_not_written_to(template: Written, tmp_path: Path) -> None:
     """Writing to a lake that has events raises `Refused`."""
     shutil.copytree(template.state, tmp_path / "state")
-    with pytest.raises(Refused, match="has events already"):
+    with pytest.raises(Refused, match="already has events"):
         write_small(tmp_path / "state")
 
 

@@ -295,7 +295,7 @@ def test_too_few_games_are_refused_at_once() -> None:
 
 def test_a_game_id_given_twice_is_refused() -> None:
     """The same game id twice raises `BadQuery`."""
-    with pytest.raises(BadQuery, match=r"game_ids .* different"):
+    with pytest.raises(BadQuery, match=r"game_ids .* must be unique"):
         play(load_scenario("small"), ends_on=ENDS_ON, game_ids=["a", "b", "a"])
 
 

@@ -110,13 +110,13 @@ class Figures(NamedTuple):
     def daily(self, metric: str, field: str, **query: Any) -> float:
         """Return the sum over days of a daily count.
 
-        Divided by the sum of daily players it is a mean per player and day.
+        Divided by the sum of daily players it is a mean per player per day.
         """
         rows = self.ledger.metric(metric, interval=f"2026-09-22/{ENDS_ON}", **query)
         return float(sum(row[field] for row in rows))
 
     def by_dau(self, metric: str, field: str, **query: Any) -> float:
-        """Return the mean of *field* per player and day."""
+        """Return the mean of *field* per player per day."""
         return self.daily(metric, field, **query) / self.daily("user_unique", "user_unique")
 
     def retention(self, day: int) -> float:

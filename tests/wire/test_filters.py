@@ -100,7 +100,7 @@ def test_a_filter_has_at_most_five_hundred_objects() -> None:
     Wire 2.7, Filters.
     """
     assert len(list(dimensions_in(parse_filter(filter_of(500))))) == 498
-    with pytest.raises(BadQuery, match="at most 500 objects: several values of a dimension go into one list"):
+    with pytest.raises(BadQuery, match="at most 500 objects: put several values of a dimension into one list"):
         parse_filter(filter_of(501))
 
 

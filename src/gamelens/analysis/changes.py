@@ -135,7 +135,7 @@ def _read_change(changes: DataFrame) -> Iterator[Finding]:
 
 @requires(frame=_MONEY)
 def money_drivers(frame: DataFrame, by: str | None = "game") -> DataFrame:
-    """Return what made the money of each value of *by* move from one half of the days to the other, clear ones first.
+    """Return what moved the money of each value of *by* between the two halves of the days, clear changes first.
 
     Money is purchases and ad revenue: players x (purchases per player + ads per player x eCPM). Its change is split
     into these four, each with the others at the mean of both halves (Shapley), so the effects of a value of *by* sum to
@@ -383,7 +383,7 @@ def _measured(name: str, rows: DataFrame) -> tuple[str, str, Counted | None, Ser
     own = next(field for field in metric.fields if field.name == metric.sorts_by)
     unit = metric.unit or own.unit
     if missing := {*metric.shown} - {*columns}:
-        raise BadQuery("frame", sorted(missing), f"are columns that {name} is made of: query it again")
+        raise BadQuery("frame", sorted(missing), f"are missing, and {name} is made of them: query it again")
     if isinstance(quotient := own.combines, Quotient):
         counted: Counted | None = "shares" if unit == "share" else None
         return "ratio", unit, counted, quotient.numerator(columns), columns[quotient.whole]

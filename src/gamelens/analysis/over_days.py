@@ -439,7 +439,7 @@ def _reason(
 ) -> str:
     """Return why there is no interval, or an empty text."""
     if fewest < FEWEST_DAYS:
-        return f"{fewest} day{'' if fewest == 1 else 's'}, and an interval takes {FEWEST_DAYS}"
+        return f"{fewest} day{'' if fewest == 1 else 's'}, but an interval needs {FEWEST_DAYS}"
     for own in sides:
         missing = sorted(weekdays - {int(each) for each in own % 7})
         if missing:
@@ -447,5 +447,5 @@ def _reason(
     if not events > 0:
         return "nothing happened on these days"
     if is_counted and events < FEWEST_EVENTS:
-        return f"{events:.0f} events, and an interval takes {FEWEST_EVENTS}"
+        return f"{events:.0f} events, but an interval needs {FEWEST_EVENTS}"
     return ""

@@ -70,7 +70,7 @@ def arpdau(frame: DataFrame, by: str | Sequence[str] | None = None) -> DataFrame
 
     Over several days a player counts once for each day of activity.
 
-    Columns: *by*, player_days (Int64), iap_arpdau, ad_arpdau, arpdau (float64, USD per player and day, NA without
+    Columns: *by*, player_days (Int64), iap_arpdau, ad_arpdau, arpdau (float64, USD per player per day, NA without
     players), arpdau_low, arpdau_high (float64, 95%, from the differences between days, NA below 7 days), largest_day
     (float64, the share of the revenue by which the day that brought most exceeds its part; NA unless that makes the
     interval rough), lead, lead_low, lead_high (float64: of the highest arpdau, the multiple of the next one, NA in

@@ -54,7 +54,7 @@ class CallRecords:
             BadQuery: this session has no such id.
         """
         if name not in self._records:
-            raise BadQuery(f"{self._kind}_id", name, "is not known in this session: ask the question itself")
+            raise BadQuery(f"{self._kind}_id", name, "is not known in this session: run the query again")
         return self._records[name]
 
     def newest(self) -> dict[str, ToolCall]:

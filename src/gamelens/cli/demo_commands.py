@@ -35,7 +35,7 @@ _STATUS_EVERY_S: Final = 10.0
     "--into",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="STATE",
-    help="Instead of sending, write to the lake of a stopped sandbox without events.",
+    help="Instead of sending, write to the lake of a stopped, empty sandbox.",
 )
 @click.option(
     "--export",

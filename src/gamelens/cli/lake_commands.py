@@ -62,7 +62,7 @@ def lake_export(state: Path, kind: str, out: str, as_json: bool) -> None:
     "games",
     multiple=True,
     metavar="EXPORTED=OWN",
-    help="Id of a game in the export, and its id in the sandbox; repeatable. Ids that are not named are the same.",
+    help="Id of a game in the export, and its id in the sandbox; repeatable. Ids not named stay the same.",
 )
 @click.option("--config", type=click.Path(path_type=Path, dir_okay=False), help="Games of a new state (TOML).")
 @click.option(

@@ -23,7 +23,7 @@ _DOCTOR_S: Final = 20.0
     type=click.IntRange(min=1),
     default=10,
     show_default=True,
-    help="Most requests that a question may take without showing its plan first.",
+    help="Maximum number of requests of a question without showing its plan first.",
 )
 def mcp(most_requests: int) -> None:
     """Answer an assistant over the Model Context Protocol, on standard input and output.

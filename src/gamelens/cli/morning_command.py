@@ -163,7 +163,7 @@ def _delivered(target: Target, report: HealthReport, unsure: str | None, pages: 
 
     journal = MessageJournal()
     if unsure is not None and not journal.settle(target.identity, arrived=unsure == "arrived"):
-        print_line(f"{target.name}: no message was unsure", err=True)
+        print_line(f"{target.name}: no message is in doubt", err=True)
     record = journal.record(target.identity)
     if report.day is not None and not record.has(report.day.date()):
         pages.make()

@@ -74,7 +74,7 @@ def _values(default: Any) -> list[str]:
     multiple=True,
     metavar="NAME VALUE",
     shell_complete=parameters_and_values,
-    help="A parameter of the notebook, again for another; a list takes one element each time.",
+    help="A parameter of the notebook; repeatable. Give a list one element at a time.",
 )
 @click.option(
     "--out",

@@ -226,7 +226,7 @@ def sandbox_stop(state: Path | None) -> None:
             f"stopped the sandbox over {stopped.state}, which had been running since {since} as process {stopped.pid}"
         )
     elif find_sandbox(state, within_s=_ANSWER_S):
-        raise click.ClickException(f"the sandbox over {state} answers, but is not a process of yours on this machine")
+        raise click.ClickException(f"the sandbox on {state} answers, but is not your process on this machine")
     else:
         print_line(f"no sandbox is running over {state}")
 
@@ -283,7 +283,7 @@ def sandbox_rebuild(state: Path, organisations: tuple[str, ...], accept_loss: bo
 @click.option("--state", type=click.Path(path_type=Path, file_okay=False), required=True, help="State directory.")
 @click.option("--files", is_flag=True, help="Only check the size and checksum of each file.")
 def sandbox_verify(state: Path, files: bool) -> None:
-    """Build the tables that answer queries again from the stored events, and compare them row by row.
+    """Rebuild the tables that answer queries from the stored events, and compare them row by row.
 
     \b
     Example: gamelens sandbox verify --state ~/sandbox

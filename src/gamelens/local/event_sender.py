@@ -282,7 +282,7 @@ async def _submit_with_defect(client: CollectorClient, content: bytes, defect: R
     answer = await client.submit_as_is(body, is_gzipped=defect.is_gzipped, signed=None if defect.is_signed else content)
     if answer.status != defect.status:
         raise Refused(
-            f"the collector answers {answer.status} to a request that must get {defect.status}: {defect.name}"
+            f"the collector answered {answer.status} to a request that should get {defect.status}: {defect.name}"
         )
     return answer
 

@@ -35,7 +35,7 @@ _SANDBOX: Final = pytest.StashKey["SandboxInfo"]()
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the option and the setting that name the scenario."""
-    about = "Scenario that the sandbox of gamelens has: the name of a shipped one, or a TOML file."
+    about = "Scenario for the gamelens sandbox: the name of a shipped one, or a TOML file."
     parser.getgroup("gamelens").addoption("--gamelens-scenario", metavar="NAME", help=about)
     parser.addini(_SCENARIO, about, default="small")
 

@@ -72,7 +72,7 @@ def stop_sandbox(state: Path) -> SandboxProcess | None:
         # A zombie has ended too: the process that started it may never ask how.
         while found.process.is_running() and found.process.status() != psutil.STATUS_ZOMBIE:
             if time.monotonic() > ends_at:
-                raise Refused(f"the sandbox over {state} does not stop: end process {found.pid}, or name another state")
+                raise Refused(f"the sandbox in {state} does not stop: end process {found.pid}, or use another state")
             time.sleep(0.02)
     except psutil.NoSuchProcess:
         pass  # it has just ended by itself

@@ -55,7 +55,7 @@ def stored_items(*, is_all: bool) -> Iterator[StoredItem]:
         if parts := _parts(state):
             yield StoredItem("demo", str(state), sum(map(_size, parts)), _reason_to_stay(state, own, running))
     for lake in _sample_lakes():
-        why = "the setting lake names it" if lake == own else ""
+        why = "it is your setting `lake`" if lake == own else ""
         yield StoredItem("sample lake", str(lake), _size(lake), why)
     if slots := _slots():
         yield StoredItem("runtime", str(slots[0].parent), sum(map(_size, slots)))
@@ -117,7 +117,7 @@ def _running() -> dict[Path, bool]:
 def _reason_to_stay(state: Path, own: Path | None, running: dict[Path, bool]) -> str:
     """Return why the state directory of a demo stays: it is in use, or may have events of a person's."""
     if state == own:
-        return "the setting lake names it"
+        return "it is your setting `lake`"
     if not running.get(state, True):
         return f"in use: `gamelens sandbox stop --state {state}` ends it"
     if not _has_store(state):
@@ -125,7 +125,7 @@ def _reason_to_stay(state: Path, own: Path | None, running: dict[Path, bool]) ->
     from gamelens.sandbox.storage.manifest import read_record
 
     if read_population_record(state) is None:
-        return "has no finished demo and may be yours"
+        return "may be yours: its demo never finished"
     record = read_record(state / "gamelens.db")
     return "has events that you imported" if record is not None and record.taken else ""
 

@@ -77,7 +77,7 @@ class MessageJournal:
         except FileNotFoundError:
             return TargetRecord()
         except msgspec.DecodeError:
-            rule = "is damaged: check in the target which day arrived last, then delete the file"
+            rule = "is damaged: check which day last reached the target, then delete the file"
             raise Refused(f"the journal {path} {rule}") from None
 
     def deliver(self, identity: str, day: date, alarms: Mapping[str, str], send: Callable[[], None]) -> Delivery:

@@ -88,7 +88,7 @@ def _mail(url: SplitResult) -> Target:
     options = parse_qs(url.query)
     to, sender = options.get("to", []), options.get("from", options.get("to", []))
     if not url.hostname or len(to) != 1 or len(sender) != 1 or not all(map(_ADDRESS.fullmatch, (*to, *sender))):
-        _refuse("of a mail must be smtp://HOST?to=ADDRESS&from=ADDRESS: give each address a target of its own")
+        _refuse("for mail must be smtp://HOST?to=ADDRESS&from=ADDRESS: use one target per address")
     server = MailServer(
         host=url.hostname,
         port=url.port or _PORTS[url.scheme],

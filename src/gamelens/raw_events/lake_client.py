@@ -106,7 +106,7 @@ _MEANINGS: Final[dict[str, str]] = {
     "day": "its day, UTC",
     "arrived_at": "time at which it arrived, UTC; null where it is not known",
     "installed_at": "time of the first event of the player, or of an earlier install that an export states",
-    "stated_installed_at": "time of the install that an export states, null without one",
+    "stated_installed_at": "install time stated in an export, else null",
     "first_paid_at": "time of the first purchase, null without one",
     "first_build": "build of the install: of the first event, or what an export states of an earlier install",
     "started_at": "time of the first event of the session",
@@ -315,8 +315,7 @@ def _read_only(path: Path) -> sqlite3.Connection:
     if layout != FORMAT:
         store.close()
         next_step = (
-            f"`gamelens sandbox rebuild --state {path.parent}` makes it again from its inbox; what was imported is "
-            "imported again"
+            f"`gamelens sandbox rebuild --state {path.parent}` rebuilds it from its inbox; then repeat its imports"
         )
-        raise Refused(f"the lake in {path.parent} has layout {layout}, and this version reads {FORMAT}: {next_step}")
+        raise Refused(f"the lake in {path.parent} has layout {layout}, but this version reads {FORMAT}: {next_step}")
     return store

@@ -155,9 +155,9 @@ class Sandbox:
         if run.version and run.format != FORMAT:
             self.store.close()
             raise Refused(
-                f"{reason}. Nothing was changed. Open it with the version of gamelens that wrote it; or make its "
-                f"tables again with `gamelens sandbox rebuild --state {state}`, which takes every event from the "
-                "inbox; or import its files again into a new state directory"
+                f"{reason}. Nothing was changed. Open it with the version of gamelens that wrote it; or rebuild "
+                f"its tables from the inbox with `gamelens sandbox rebuild --state {state}`; "
+                "or import its files again into a new state directory"
             )
         self.health = LakeHealth(self.lake, memory=state / "checked.json")
         self.runs = Scheduler(state, self.lake, self.clock, lock=self._lock, health=self.health)
@@ -454,7 +454,7 @@ def open_bulk_load(state: Path, *, titles: Titles = (), clock: Clock | None = No
     try:
         ((batches,),) = sandbox.store.execute("SELECT count(*) FROM batches")
         if batches or sandbox.lake.organisations():
-            raise Refused(f"{state} has events already: what is written has to come first")
+            raise Refused(f"{state} already has events: write into a new state directory")
         shutil.rmtree(scratch, ignore_errors=True)
         scratch.mkdir()
         yield BulkLoad(sandbox, scratch)

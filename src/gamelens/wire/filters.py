@@ -152,7 +152,7 @@ def parse_filter(wire: object, *, with_nulls: bool = False) -> Filter:
     """
     node = _parse(wire, depth=1, with_nulls=with_nulls)
     if _object_count(node) > FILTER_OBJECTS:
-        rule = f"must be made of at most {FILTER_OBJECTS} objects: several values of a dimension go into one list"
+        rule = f"must be made of at most {FILTER_OBJECTS} objects: put several values of a dimension into one list"
         raise BadQuery("filter", "…", rule)
     return node
 
@@ -299,7 +299,7 @@ def _parse(wire: object, *, depth: int, with_nulls: bool) -> Filter:
     if depth > FILTER_DEPTH:
         raise BadQuery("filter", "…", f"must not be nested deeper than {FILTER_DEPTH} objects")
     if not isinstance(wire, dict) or len(wire) != 1:
-        raise BadQuery("filter", wire, "must be an object with exactly one key: a dimension, and, or, not")
+        raise BadQuery("filter", wire, "must be an object with exactly one key: a dimension, 'and', 'or' or 'not'")
     ((key, value),) = wire.items()
     if key == "not":
         return Not(_parse(value, depth=depth + 1, with_nulls=with_nulls))
@@ -308,7 +308,7 @@ def _parse(wire: object, *, depth: int, with_nulls: bool) -> Filter:
     if key not in ("and", "or"):
         return Match(key, _values(key, value))
     if not isinstance(value, list) or not value:
-        raise BadQuery("filter", wire, f"must hold a list of at least one filter under `{key}`")
+        raise BadQuery("filter", wire, f"must have a list of at least one filter under `{key}`")
     members = tuple(_parse(member, depth=depth + 1, with_nulls=with_nulls) for member in value)
     return And(members) if key == "and" else Or(members)
 

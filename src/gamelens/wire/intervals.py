@@ -64,7 +64,7 @@ class Interval(msgspec.Struct, frozen=True, repr_omit_defaults=True):
 
     @classmethod
     def parse(cls, text: str) -> Interval:
-        """Read start/duration, start/end or duration/end. A moment without a zone is UTC.
+        """Read start/duration, start/end or duration/end. A time without a zone is UTC.
 
         Raises:
             MalformedInterval: *text* has none of the three forms.
@@ -156,7 +156,7 @@ def read_moment(text: str) -> datetime:
         ValueError: it is not a moment.
     """
     if not text.isprintable():  # fromisoformat takes a NUL after the zone
-        raise ValueError(f"{text!r} is not a moment")
+        raise ValueError(f"{text!r} is not a time")
     return _utc(datetime.fromisoformat(text.upper()))
 
 

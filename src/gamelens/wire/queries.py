@@ -77,12 +77,12 @@ class MetricQuery(msgspec.Struct, frozen=True, kw_only=True):
         if self.granularity == "day" and self.interval.length > timedelta(days=MAX_DAYS):
             raise BadQuery("interval", str(self.interval), f"must be at most {MAX_DAYS} days at day granularity")
         if self.query is None and self.split_by is None:
-            raise BadQuery("query", msgspec.UNSET, "is missing: send it, or split_by in its place")
+            raise BadQuery("query", msgspec.UNSET, "is missing: send it, or split_by instead")
         if self.query is not None and self.split_by is not None:
-            rule = "must not stand beside split_by: send one of them"
+            rule = "cannot be combined with split_by: send only one"
             raise BadQuery("query", msgspec.to_builtins(self.query), rule)
         if self.split_by is not None and self.game is not None:
-            raise BadQuery("game", self.game, "must not stand beside split_by")
+            raise BadQuery("game", self.game, "cannot be combined with split_by")
         if self.since_days_ago is not None and self.since_days_ago < 1:
             raise BadQuery("since_days_ago", self.since_days_ago, "must be 1 or more")
 

@@ -133,7 +133,7 @@ def decode_answer(query: MetricQuery, body: bytes) -> list[Rows]:
     """Decode the answer to *query* into its buckets, ascending, with empty ones.
 
     Raises:
-        ServiceError: the body is not the promised JSON, or an object has a key twice.
+        ServiceError: the body is not the expected JSON, or an object has a key twice.
     """
     # Rows of any type, which are not copied: `decode_json` has decoded them already.
     match query.query:
@@ -147,7 +147,7 @@ def decode_answer(query: MetricQuery, body: bytes) -> list[Rows]:
             series = decode_json(body, SeriesAnswer[Any]).result
             buckets = list(_group_rows((row.timestamp, row.result) for row in series))
     if any(type(row) is not dict for bucket in buckets for row in bucket.rows):
-        raise ServiceError(200, "not the promised JSON: a row is not an object")
+        raise ServiceError(200, "not the expected JSON: a row is not an object")
     return buckets
 
 
@@ -155,13 +155,13 @@ def decode_json(body: bytes, kind: type[_Kind]) -> _Kind:
     """Decode a body of this *kind*. Unknown keys of a struct are ignored.
 
     Raises:
-        ServiceError: the body is not the promised JSON, or an object has a key twice.
+        ServiceError: the body is not the expected JSON, or an object has a key twice.
     """
     try:
         tree = msgspec.json.decode(body)
         decoded = msgspec.convert(tree, kind)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise ServiceError(200, f"not the promised JSON: {error}") from None
+        raise ServiceError(200, f"not the expected JSON: {error}") from None
     # Written without white space before it, each key is a quotation mark and a colon; text can only add such pairs.
     if any(space + b":" in body for space in _SPACES) or body.count(b'":') != _key_count(tree):
         refuse_repeated_keys(body)
@@ -189,7 +189,7 @@ def refuse_repeated_keys(body: bytes) -> None:
     try:
         tree = json.loads(body, object_pairs_hook=keep)
     except (ValueError, RecursionError) as error:
-        raise ServiceError(200, f"not the promised JSON: {error}") from None
+        raise ServiceError(200, f"not the expected JSON: {error}") from None
     for members, name, values in found:
         texts = " and ".join(map(shown, values))
         raise impossible_answer(f"{_path_of(members, tree)} has the key {shown(name)} more than once, with {texts}")
@@ -197,7 +197,7 @@ def refuse_repeated_keys(body: bytes) -> None:
 
 def impossible_answer(fault: str) -> ServiceError:
     """Return the error for an answer that is the promised JSON and cannot be right."""
-    next_step = "None of it is used: ask again, and if it comes again report it to the service"
+    next_step = "The answer was discarded: retry, and report it to the service if it recurs"
     return ServiceError(200, f"an impossible answer: {fault}. {next_step}")
 
 
@@ -215,7 +215,7 @@ def read_timestamp(text: str) -> datetime:
     with suppress(ValueError, OverflowError):
         if len(text) > len("2026-11-20") and text.isprintable():  # a date alone is not a moment
             return read_moment(text)
-    raise ServiceError(200, f"not the promised JSON: {shown(text)} is not a timestamp")
+    raise ServiceError(200, f"not the expected JSON: {shown(text)} is not a timestamp")
 
 
 def encode_answer(query: MetricQuery, buckets: Iterable[Rows]) -> bytes:

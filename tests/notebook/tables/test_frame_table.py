@@ -331,12 +331,18 @@ def test_rows_have_units_of_their_own() -> None:
     assert headings(frame)[-1] == "Interval"
 
 
+def test_a_difference_too_small_for_its_column_is_0() -> None:
+    """Below half of the last decimal it is 0 on both sides, where a share says that it is not 0."""
+    frame = DataFrame({"difference": [0.003, -0.003], "low": [-0.1, -0.1], "high": [0.1, 0.1], "unit": ["share"] * 2})
+    assert cells(frame) == ["0 pp", "-10 to +10 pp"] * 2
+
+
 def test_columns_that_say_nothing_are_left_out_and_named() -> None:
     """A column without a value and one of the same word are below the table, not in it."""
     frame = DataFrame({"game": ["Tile", "Ember"], "kind": ["kept"] * 2, "loaded": [None, None], "installs": [5, 5]})
     frame["loaded"] = frame["loaded"].astype("Int64")
     assert headings(frame) == ["Game", "Installsplayers"]
-    assert "In every row: Kind: kept. Without a value in any row: Loaded." in str(FrameTable(frame))
+    assert "In every row: Kind: kept. No value in any row: Loaded." in str(FrameTable(frame))
     assert "In every row" in FrameTable(frame).html()
 
 
@@ -361,7 +367,7 @@ def test_a_table_set_against_others_has_the_changes_below_its_numbers() -> None:
         *("Alast weektarget", "&#36;110.00+10%–", "30.0%-2.0 pp–"),
         *("Blast weektarget", "&#36;50.00––", "41.0%+1.0 pp-4.0 pp"),
     ]
-    assert "Small numbers: changes from last week and target." in str(table)
+    assert "Below each number, the change from last week and target." in str(table)
     assert "30.0% (-2.0 pp · –)" in str(table)
     assert "<br><small" in table.mail()
 
@@ -376,8 +382,8 @@ def test_a_row_that_only_the_other_frame_has_is_named() -> None:
 @pytest.mark.parametrize(
     ("other", "rule"),
     [
-        (DataFrame({"game": ["A"], "revenu": [1.0]}), r"revenu.*is not a column of the table"),
-        (DataFrame({"ad_revenue": [1.0]}), r"names its rows in no column of the table"),
+        (DataFrame({"game": ["A"], "revenu": [1.0]}), r"revenu.*is a column of the plan, not of the table"),
+        (DataFrame({"ad_revenue": [1.0]}), r"has no column in common with the table that names rows"),
         (DataFrame({"game": ["A", "A"], "ad_revenue": [1.0, 2.0]}), r"has several rows for A"),
     ],
 )

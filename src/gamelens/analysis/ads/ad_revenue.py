@@ -163,7 +163,7 @@ def per_player(frame: DataFrame, by: By = None) -> DataFrame:
     counts once for each day of activity.
 
     Columns: *by*, player_days (Int64), ads_shown (Int64), ad_revenue (float64, USD), impressions_per_dau (float64, ads
-    per player and day), ad_arpdau (float64, USD per player and day), each followed by its bounds (`ad_arpdau_low`,
+    per player per day), ad_arpdau (float64, USD per player per day), each followed by its bounds (`ad_arpdau_low`,
     `ad_arpdau_high`; 95%, from the differences between days, NA below 7 days), lead, lead_low, lead_high (float64: of
     the highest ad_arpdau, the multiple of the next one, NA in other rows). Claims: "ads per player" and "ad ARPDAU"
     without *by*, "ad ARPDAU by" with it.
@@ -227,7 +227,7 @@ def _read_per_session(result: DataFrame, by: str | list[str] | None) -> Iterator
 
 @requires(frame=_REVENUE)
 def concentration(frame: DataFrame, by: str) -> DataFrame:
-    """Return in one row how far ad revenue depends on few values of *by*.
+    """Return in one row how far ad revenue depends on a few values of *by*.
 
     Networks and formats are counted under their canonical names, also if *by* is the column of raw ones: two spellings
     of one network are not two networks. The null group counts as one more value.

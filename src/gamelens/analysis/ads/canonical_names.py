@@ -60,7 +60,7 @@ def with_canonical_names(frame: DataFrame, *, networks: Names | None = None, for
     """
     sources = {kind: [name for name, of in RAW_COLUMNS.items() if of == kind and name in frame] for kind in _table()}
     if not any(sources.values()):
-        raise BadQuery("frame", [*map(str, frame.columns)], "names no network and no format: query by", RAW_COLUMNS)
+        raise BadQuery("frame", [*map(str, frame.columns)], "has no networks and no formats: query by", RAW_COLUMNS)
     columns: dict[str, Series[Any]] = {}
     for kind, own in (("network", networks), ("format", formats)):
         if sources[kind]:

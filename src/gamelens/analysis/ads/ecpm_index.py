@@ -2,9 +2,9 @@
 
 A network with a high eCPM may only be in the game, country or format that pays best. Here each network is compared with
 the other named networks in each cell (one game, country, format and day), and cells are weighted by the impressions
-that both sides have there (Mantel and Haenszel's rate ratio): a cell that one network has to itself says nothing.
+that both sides have there (Mantel and Haenszel's rate ratio): a cell with a single network does not count.
 
-No player is in the data, so the uncertainty comes from the differences between days (`over_days`).
+The data has no players, so the uncertainty comes from the differences between days (`over_days`).
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ def ecpm_index(
     """Return the eCPM of each value of *by* against that of the others, like for like.
 
     The intervals hold together with the probability *confidence* (Bonferroni's correction for the number of rows),
-    because the best of several is looked at. They are those of the price in days like these: they do not tell what more
-    impressions of a network would earn, which only a test can.
+    because the reader picks the best of several. They cover the price on days like these, not what more impressions of
+    a network would earn, which only a test can tell.
 
     Args:
         frame: ecpm by day, *by* and *within*. Networks and formats get their canonical names.
         by: what is compared.
-        within: what must be equal, beside the day. A game that one network has to itself compares nothing.
+        within: what must be equal, beside the day. A game with a single network does not count.
         confidence: of all intervals together.
 
     Columns: *by* (category, null left out), impressions (Int64), impression_share (float64, 0 to 1, of these rows),

@@ -174,7 +174,7 @@ def probability_best(
     outcomes, _ = outcomes_of(frames, arm=arm, by=by)
     if not outcomes["is_counted"].all():
         other = outcomes.loc[~outcomes["is_counted"].astype("bool"), MEASURE].iloc[0]
-        raise BadQuery("measure", other, "is not a share of players: compare() takes it")
+        raise BadQuery("measure", other, "is not a share of players: use compare()")
     keys, rng = [*key_columns(outcomes, arm), arm], np.random.default_rng(seed)
     blocks = []
     for rows in groups(outcomes, keys[:-1]):

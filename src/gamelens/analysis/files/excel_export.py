@@ -110,9 +110,9 @@ def _check_names(frames: object) -> None:
     for name in frames:
         if not isinstance(name, str) or not name or len(name) > _MOST_LETTERS or _FORBIDDEN.search(name):
             rule = rf"must be 1 to {_MOST_LETTERS} letters without [ ] : * ? / \ and no apostrophe at its ends"
-            raise BadQuery("frames", name, f"is not a name of a sheet: it {rule}")
+            raise BadQuery("frames", name, f"is not a valid sheet name: it {rule}")
         if name.casefold() in seen:
-            raise BadQuery("frames", name, "is already taken: names of sheets must differ in more than case")
+            raise BadQuery("frames", name, "is already taken: sheet names must differ in more than case")
         seen.add(name.casefold())
 
 

@@ -56,7 +56,7 @@ def read_sheet(path: Path, sheet: str | None, *, most_bytes: int = MOST_BYTES) -
         if sheet is None:
             filled = [name for name in names if any(_values(path.name, values[name]))]
             if len(filled) > 1:
-                raise BadQuery("sheet", UNSET, f"must say which sheet of {path.name}", filled)
+                raise BadQuery("sheet", UNSET, f"must name a sheet of {path.name}", filled)
             sheet = next(iter(filled), names[0])
         elif sheet not in names:
             raise BadQuery("sheet", sheet, f"is not in {path.name}", names)

@@ -29,7 +29,7 @@ def target_of(path: object, *, is_excel: bool = False) -> Path:
     if is_excel and suffix != ".xlsx":
         raise BadQuery("path", str(path), "must end in .xlsx: gl.export_csv(df, path) writes a text file")
     if not is_excel and suffix in _EXCEL:
-        raise BadQuery("path", str(path), 'would be text in a spreadsheet\'s name: gl.export_excel({"data": df}, path)')
+        raise BadQuery("path", str(path), 'would be CSV in a spreadsheet: use gl.export_excel({"data": df}, path)')
     if not target.parent.is_dir():
         raise BadQuery("path", str(path), f"is in a folder that does not exist: create {target.parent} first")
     if target.is_dir():

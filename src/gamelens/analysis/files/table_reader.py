@@ -103,7 +103,7 @@ def read_table(
     else:
         kind = f"a {type(other).__name__}"
         raise BadQuery(
-            "other", kind, "is not a path, a pandas or polars frame or an Arrow table; collect() what is lazy"
+            "other", kind, "is not a path, a pandas or polars frame or an Arrow table; collect() a lazy frame"
         )
     names = {
         place: name or f"column_{place + 1}"

@@ -173,7 +173,7 @@ def note_texts(series: SeriesGrid, notes: BoardNotes, since: Ints) -> list[str]:
 
 @requires(daily=result_of("health.daily(answers)", "timestamp", "game", "value", "part", "whole"))
 def unmatched_notes(daily: DataFrame, notes: BoardNotes) -> list[str]:
-    """Return a sentence for each note that is about no series of *daily*."""
+    """Return a sentence for each note that matches no series of *daily*."""
     series = series_grid(daily)
     sentences = [
         f"accept: {entry.metric} of {entry.game}{f', {entry.segment}' if entry.segment else ''} is not on this board"
@@ -181,7 +181,7 @@ def unmatched_notes(daily: DataFrame, notes: BoardNotes) -> list[str]:
         if not _rows_about(series, entry).any()
     ]
     return sentences + [
-        f"annotation: {note.kind} {note.name} is about no row of this board"
+        f"annotation: {note.kind} {note.name} matches no row of this board"
         for note in notes.annotations
         if not _rows_about(series, note).any()
     ]

@@ -1,8 +1,8 @@
-"""Levels: the last week of every series against a week some weeks before, which a slow change moves and no day shows.
+"""Slow changes of level: the last week of every series against a week up to eight weeks earlier.
 
-A tenth less a week is drift to the board, whose baseline follows it. Here the last seven days are set against the same
-weekdays of eight weeks before (four at least), and the days between say how much a level moves without any reason: a
-straight line through the logarithms, and the days around it (`over_days`).
+The board takes a fall of a tenth per week for drift, which its baseline follows, so that no day stands out. Here the
+last seven days are compared with the same weekdays eight weeks earlier (four at least), and the days between show how
+much a level moves for no reason: a straight line through the logarithms, and the days around it (`over_days`).
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ _NUMBERS: Final = ("before", "value", "change", "low", "high", "p_value", "p_adj
 def levels(daily: DataFrame) -> DataFrame:
     """Return how the level of each number of a game moved over the last weeks, the largest change first.
 
-    Series that lack a day of the two weeks compared, or had nothing on one, are left out, as are counts of fewer than
-    20 a week.
+    Left out are series in which a day of the two weeks compared is missing or zero, and counts of fewer than 20 a
+    week.
 
     Columns: those of `IDENTITY`, weeks (Int64, from one week to the other), before, value (float64, the mean of a day
     of both weeks), change (float64, -0.2 is 20% less), low, high (float64, its 95% interval), p_value, p_adjusted

@@ -276,16 +276,16 @@ def ltv_against_cpi(values: DataFrame, cost: DataFrame, by: str = "install_publi
 
     Columns: *by* (category), spend, cpi (float64, USD), age (Int64, the horizon), ltv, ltv_low, ltv_high (float64, USD
     per player by that age), ltv_to_cpi (float64, 1 is paid back), low, high (float64, its 95% interval, NA where it is
-    wider than a factor of a thousand), days_to_pay_back (Int64, the first age at which ltv reaches cpi, NA where not by
-    the horizon), is_projected (boolean: whether that age is beyond the measured ones), pays_back (boolean: whether the
-    interval lies above or below 1, NA where it holds 1 or is unknown). Largest spend first. Claims: "payback ahead",
-    one a row.
+    wider than a factor of a thousand), days_to_pay_back (Int64, the first age at which ltv reaches cpi, NA unless the
+    interval lies above 1), is_projected (boolean: whether that age is beyond the measured ones), pays_back (boolean:
+    whether the interval lies above or below 1, NA where it holds 1 or is unknown). Largest spend first.
+    Claims: "payback ahead", one a row.
 
     Raises:
         BadQuery: a column is missing, such as *by*.
     """
-    _check_columns("values", values, [by], "ask retention.ltv by it")
-    _check_columns("cost", cost, [by], "ask cost_per_install by it")
+    _check_columns("values", values, [by], "split retention.ltv by it")
+    _check_columns("cost", cost, [by], "split cost_per_install by it")
     priced = cost.loc[cost["cpi"] > 0, [by, "spend", "cpi", "low", "high"]].astype({by: "object"})
     ages = values.astype({by: "object"}).merge(
         priced.rename(columns={"low": "cpi_low", "high": "cpi_high"}), on=by, how="inner"
@@ -302,6 +302,8 @@ def ltv_against_cpi(values: DataFrame, cost: DataFrame, by: str = "install_publi
     days = first[[by, "age", "is_projected"]].rename(columns={"age": "days_to_pay_back"})
     result = result.drop(columns="is_projected").merge(days, on=by, how="left")
     result["pays_back"] = (result["low"] >= 1).astype("boolean").where((result["low"] >= 1) | (result["high"] < 1))
+    unsure = ~result["pays_back"].fillna(False)
+    result[days.columns[1:]] = result[days.columns[1:]].mask(unsure)
     columns = [by, "spend", "cpi", "age", "ltv", "ltv_low", "ltv_high", "ltv_to_cpi", "low", "high"]
     types: dict[str, Any] = {by: "category", "age": "Int64", "days_to_pay_back": "Int64", "is_projected": "boolean"}
     result = result[[*columns, "days_to_pay_back", "is_projected", "pays_back"]].astype(types)

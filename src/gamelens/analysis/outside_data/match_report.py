@@ -164,7 +164,7 @@ def double_counting(
         return []
     numbers = [str(name) for name in values if is_numeric_dtype(values[name]) and not is_bool_dtype(values[name])]
     most = int(np.unique_counts(matches[repeats]).counts.max())
-    warning = f"a key is in up to {most} rows of the frame, and the values of {table.source} in each of them"
+    warning = f"a key is in up to {most} rows of the frame, each with the values of {table.source}"
     if numbers:
         column = values[numbers[0]].astype("float64")
         matched = matches[matches >= 0]

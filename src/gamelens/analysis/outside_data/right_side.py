@@ -84,12 +84,12 @@ def prepare_right(
             is_uncounted = time_buckets.is_uncounted(df, moments.at, start)
             is_left_out |= is_uncounted
             if count := int(is_uncounted.sum()):
-                rule = "outside the interval of the frame, in a bucket it counts only in part, left out"
+                rule = "left out: outside the interval of the frame, in a bucket that it counts only in part"
                 notes.append(f"{count} row{'' if count == 1 else 's'} of {table.source} {rule}")
     texts = {name: right_key(table, pairs[name], left_keys[name]) for name in pairs if name not in times}
     for name in fold:
         if name not in texts or texts[name].dtype != "str":
-            raise BadQuery("fold", name, "is not a key of text", [key for key in texts if texts[key].dtype == "str"])
+            raise BadQuery("fold", name, "is not a text key", [key for key in texts if texts[key].dtype == "str"])
         texts[name] = respelled(texts[name], left_keys[name], name)
     keys = DataFrame(starts | texts)[[*pairs]]
     shown = DataFrame(times | texts)[[*pairs]].rename(columns=pairs)

@@ -149,4 +149,4 @@ def _check(model: str | None, confidence: float, ages: Sequence[int], draws: int
     if any(age < 1 for age in ages):
         raise BadQuery("ages", min(ages), "must be 1 or more: retention on the install day is 100% by definition")
     if draws < 1:
-        raise BadQuery("draws", draws, "must be 1 or more; a band worth looking at takes hundreds")
+        raise BadQuery("draws", draws, "must be 1 or more; a useful band takes hundreds")

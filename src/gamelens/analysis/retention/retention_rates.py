@@ -114,7 +114,7 @@ def _read_levels(curve: DataFrame, by: str | None, widened: bool) -> Iterator[Fi
 
 @requires(frame=RETENTION)
 def day_range(frame: DataFrame) -> DataFrame:
-    """Return how far install days lie apart at the first age, in one row; all splits are pooled.
+    """Return how far apart install days are at the first age, in one row; all splits are pooled.
 
     Columns: age (Int64, the first one), low, high (float64, least and most retention of an install day, counted), days
     (Int64, install days that have reached the age), spread, p_value (float64, see `day_spread`), last_age (Int64),

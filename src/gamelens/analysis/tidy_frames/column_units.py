@@ -27,12 +27,12 @@ class ColumnUnit(NamedTuple):
 
 _KINDS: Final[dict[str, NumberKind]] = {"USD": "money", "share": "share"}
 _COLUMNS: Final[dict[str, ColumnUnit]] = {
-    "ad_arpdau": ColumnUnit("money", "USD per player and day"),
+    "ad_arpdau": ColumnUnit("money", "USD per player per day"),
     "ad_revenue": ColumnUnit("money", "USD", is_sum=True),
     "share_of_change": ColumnUnit("share", "share of the change"),
     "ads_share": ColumnUnit("share", "share of revenue"),
     "ads_shown": ColumnUnit("count", "ads", is_sum=True),
-    "arpdau": ColumnUnit("money", "USD per player and day"),
+    "arpdau": ColumnUnit("money", "USD per player per day"),
     "blended_cpi": ColumnUnit("money", "USD per install, organic included"),
     "breaks": ColumnUnit("count", "ad breaks", is_sum=True),
     "behind_effect": ColumnUnit("money", "USD"),
@@ -49,11 +49,11 @@ _COLUMNS: Final[dict[str, ColumnUnit]] = {
     "events": ColumnUnit("count", "events", is_sum=True),
     "fail_rate": ColumnUnit("share", "failed / attempted shows"),
     "fill_rate": ColumnUnit("share", "shown / requested"),
-    "iap_arpdau": ColumnUnit("money", "USD per player and day"),
+    "iap_arpdau": ColumnUnit("money", "USD per player per day"),
     "iap_revenue": ColumnUnit("money", "USD", is_sum=True),
     "impression_share": ColumnUnit("share", "share of impressions"),
     "impressions": ColumnUnit("count", "impressions", is_sum=True),
-    "impressions_per_dau": ColumnUnit("number", "ads per player and day"),
+    "impressions_per_dau": ColumnUnit("number", "ads per player per day"),
     "impressions_per_session": ColumnUnit("number", "ads per session"),
     "installs": ColumnUnit("count", "players", is_sum=True),
     "minimal_lift": ColumnUnit("share", "of the control's value"),
@@ -80,7 +80,7 @@ _COLUMNS: Final[dict[str, ColumnUnit]] = {
     "worth": ColumnUnit("money", "USD at the average eCPM"),
 }
 _NAMES: Final = {
-    "behind": "Most of it in",
+    "behind": "Largest part in",
     "behind_effect": "Effect there",
     "ab_id": "experiment",
     "ab_variant_id": "variant",
@@ -107,7 +107,7 @@ _NAMES: Final = {
     "ilrd_id_unique": "Ad impressions",
     "ilrd_network_name": "network",
     "ilrd_revenue": "Ad revenue",
-    "impressions_per_dau": "Ads per player and day",
+    "impressions_per_dau": "Ads per player per day",
     "impressions_per_session": "Ads per session",
     "install_publisher": "publisher",
     "ltv": "LTV",

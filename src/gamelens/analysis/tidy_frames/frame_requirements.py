@@ -253,7 +253,7 @@ def _broken_rules(case: _Case) -> Iterator[str]:
     if needed.every and case.every not in (None, *needed.every):
         once = ", in which a player counts once" if needed.counts_players else ""
         wanted = " or ".join(_ROWS[every] for every in needed.every)
-        yield f"needs {wanted}, and has {_ROWS[str(case.every)]}{once}: use {case.query()}"
+        yield f"needs {wanted}, but has {_ROWS[str(case.every)]}{once}: use {case.query()}"
     if needed.counts_players and case.repeating:
         yield f"is split by {', '.join(case.repeating)}, so a player counts once for each value: use {case.query()}"
     yield from _missing_rows(case)

@@ -94,5 +94,5 @@ def completion(ctx: click.Context, shell: str | None) -> None:
     name = shell or os.path.basename(os.environ.get("SHELL", ""))
     completion_class = get_completion_class(name)
     if completion_class is None:
-        raise click.UsageError(f"the shell cannot be told: name one of {', '.join(SHELLS)}")
+        raise click.UsageError(f"cannot detect your shell: name one of {', '.join(SHELLS)}")
     click.echo(completion_class(ctx.find_root().command, {}, "gamelens", "_GAMELENS_COMPLETE").source())

@@ -89,7 +89,7 @@ def error_line(error: GamelensError) -> str:
             full = f"an answer holds {limit} values, the most the service gives: there may be more"
             return f"{full}. Narrow it with --where, --games or a shorter --over, or ask for the largest with --top"
         case NotRecorded(asked=asked, nearest=nearest):
-            hint = f" The nearest that is: {nearest}." if nearest else ""
+            hint = f" Nearest recorded: {nearest}." if nearest else ""
             return f"no answer is recorded for {asked}.{hint} Run the same command with --record DIR to record it"
     return str(error)
 

@@ -88,7 +88,7 @@ class CollectorChecks:
         elif self._error is None:
             yield Finding.ok("collector keys", "accepted")
         if self._error is None:
-            step = "set the clock: a session corrects its times by the init, other senders of events do not"
+            step = "set the clock: sessions correct their times by the init, other senders do not"
             yield clock_finding("collector clock", self._offset_s, "collector", step)
 
     def _address_finding(self) -> Finding:

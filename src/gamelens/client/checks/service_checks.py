@@ -171,7 +171,7 @@ class ServiceChecks:
             step = "name a folder of your own in GAMELENS_RUNTIME_DIR"
             return Finding.warning("rate", says, step)
         if refused:
-            says = f"{refused} of {len(self._responses)} requests were refused (429) within {promised}"
+            says = f"{refused} of {len(self._responses)} requests were refused (429) despite {promised}"
             step = "someone else is using a key of this organisation: expect to wait, or try again later"
             return Finding.warning("rate", says, step)
         met = "; no 429 so far" if self._responses else ""
@@ -239,7 +239,7 @@ def _names_finding(
     """Compare the names that the service lists with those of the catalog."""
     if listed is None:
         step = "see service; queries work without the list"
-        return Finding.warning(about, "the list does not have the promised form", step)
+        return Finding.warning(about, "the list does not have the expected form", step)
     new = sorted(set(listed) - {*catalog_names, *extra})
     missing = sorted(set(catalog_names) - set(listed))
     if not new and not missing:

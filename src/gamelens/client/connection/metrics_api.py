@@ -324,7 +324,7 @@ class MetricsApi:
             if self._clock() + wait_s > ends_at:
                 raise NotYetAvailable(requested, available, tried="wait")
             tally.note = (
-                f"waiting until {requested.end:%Y-%m-%d %H:%M} is available, now {available.end:%Y-%m-%d %H:%M}"
+                f"waiting until {requested.end:%Y-%m-%d %H:%M} is available; now it is {available.end:%Y-%m-%d %H:%M}"
             )
             await self._sleep(wait_s)
         tally.note = ""
@@ -355,7 +355,7 @@ class MetricsApi:
             self.last_available = Interval.parse(text)
             return self.last_available
         except MalformedInterval:
-            raise ServiceError(200, f"{text!r} is not the promised interval") from None
+            raise ServiceError(200, f"{text!r} is not the expected interval") from None
 
     async def _get(
         self,

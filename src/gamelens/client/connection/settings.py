@@ -213,7 +213,7 @@ class Settings:
         if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
             raise BadQuery(name, value, "must be an address such as https://metrics.example.com")
         if parts.scheme == "http" and not is_loopback(parts.hostname) and not self.allows_http:
-            rule = "must be https, or anyone on the way can read the key. To use http all the same, pass"
+            rule = "must be https, or anyone in between can read the key. To use http anyway, pass"
             variable = PREFIX + ALLOW_HTTP.upper()
             ways = f"{ALLOW_HTTP}=True, set {variable}=1, or write {ALLOW_HTTP} = true into {self.file}"
             raise BadQuery(name, value, f"{rule} {ways}")

@@ -224,16 +224,16 @@ class Transport:
             hint = f". {self._key_hint}" if self._key_hint else ""
             return FailedAttempt(AuthError(f"{self.address} answers {status} and refuses the key{says}{hint}"))
         if status == 429:
-            wish = f" and asks to wait {wait_s:g} s" if wait_s is not None else ""
+            wish = f" and requests a wait of {wait_s:g} s" if wait_s is not None else ""
             if wait_s is not None and wait_s > self._max_wait_s:
-                text = f"answers 429{wish}, more than max_wait_s={self._max_wait_s:g}: try again then"
+                text = f"answers 429{wish}, more than max_wait_s={self._max_wait_s:g}: try again later"
             elif times > 1:
                 text = f"keeps answering 429 ({times} times){wish}: ask for less at a time, or try again later"
             else:
                 text = f"answers 429{wish}: try again later"
             return FailedAttempt(RateLimited(wait_s, f"{self.address} {text}{says}"), True, wait_s)
         if 300 <= status < 400 and (target := headers.get("location")):
-            text = f"a redirect to {shown_words(mask(target))}, which is not followed: it would get the key"
+            text = f"a redirect to {shown_words(mask(target))}, which is not followed, because the key would go with it"
             return FailedAttempt(ServiceError(status, f"{text}. Set the address of the service itself"))
         return FailedAttempt(error_for(status, details, request.sent_value), status in TRANSIENT_STATUSES, wait_s)
 
@@ -292,7 +292,7 @@ class Transport:
         if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):
             is_untrusted = "CERTIFICATE_VERIFY_FAILED" in str(error)
             unreachable = Unreachable(
-                f"the certificate of {self.address} is not trusted: name its authority's file in SSL_CERT_FILE"
+                f"the certificate of {self.address} is not trusted: set SSL_CERT_FILE to the file of its CA"
                 if is_untrusted
                 else f"nothing answers at {self.address}: check the address and that the service runs"
             )

@@ -216,7 +216,7 @@ class CollectorClient:
         if (full := answer.init_answer()) is not None:
             return full
         if configs_hash is None or response.status == 201:
-            raise ServiceError(response.status, "not the promised JSON: no configs and configs_hash")
+            raise ServiceError(response.status, "not the expected JSON: no configs and configs_hash")
         return InitUnchanged(server_ts=answer.server_ts)
 
     async def submit(
@@ -256,7 +256,7 @@ class CollectorClient:
         try:
             rejected = msgspec.json.decode(response.body, type=tuple[RejectedEvent, ...])
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise ServiceError(response.status, f"not the promised list of rejected events: {error}") from None
+            raise ServiceError(response.status, f"not the expected list of rejected events: {error}") from None
         return SubmitResult(response.status, len(body), rejected)
 
     async def _post(
@@ -344,7 +344,7 @@ def _decoded(response: HttpResponse) -> _TolerantAnswer:
     try:
         decoded = msgspec.json.decode(response.body, type=_TolerantAnswer)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise ServiceError(response.status, f"not the promised JSON: {error}") from None
+        raise ServiceError(response.status, f"not the expected JSON: {error}") from None
     if decoded.server_ts <= 0:
         raise ServiceError(response.status, f"server_ts = {decoded.server_ts} is not a time: it must be above 0")
     return decoded

@@ -26,7 +26,7 @@ _SHORT.maxstring = _SHORT.maxother = 60
 _GENERAL_TEXTS: Final = {
     "missing_required_property": "is missing",
     "wrong_type": "is of the wrong JSON type",
-    "not_in_enum": "is not one of the values it may have",
+    "not_in_enum": "is not one of the allowed values",
     "no_match": "has a form, or a name, that is not allowed",
     "wrong_length": "is too short or too long",
     "not_in_range": "is too small or too large",
@@ -116,7 +116,7 @@ def validated_json(event: Mapping[str, Any]) -> bytes:
     for violation in LENIENT.violations(decoded):
         name = violation.path[1:]
         if name == "category":
-            raise BadQuery(name, category, "is not a category of events", CATEGORIES)
+            raise BadQuery(name, category, "is not an event category", CATEGORIES)
         rule = LENIENT.rule(category).members[name]
         raise BadQuery(name, decoded.get(name), _rule_text(violation, rule), rule.enum)
     if len(body) > BATCH_BYTES:
@@ -131,7 +131,7 @@ def violation_text(event: object, violation: Violation) -> str:
     """
     names = [name.replace("~1", "/").replace("~0", "~") for name in violation.path.split("/")[1:] if name]
     if not names:
-        return "is not an event, which is a JSON object" if violation.error_type == "wrong_type" else "cannot be read"
+        return "is not an event (a JSON object)" if violation.error_type == "wrong_type" else "cannot be read"
     if violation.error_type == "missing_required_property":
         return f"{'/'.join(names)} is missing"
     value, rule = _at(event, names), None

@@ -150,7 +150,7 @@ class GameServer:
         await self._submit_round(due_only=False)
 
     async def close(self) -> DeliveryReport:
-        """End all sessions, send what waits within 30 s, and return the last report.
+        """End all sessions, send the remaining events within 30 s, and return the last report.
 
         Events that could not be sent wait in the queue file; without a file they are dropped and counted.
         """

@@ -172,7 +172,7 @@ class PlayerSession:
     @property
     def _open_recorder(self) -> EventRecorder:
         if self._recorder is None:
-            raise Refused("the session is not open: `async with` it, or `with`")
+            raise Refused("the session is not open: use `async with` or `with`")
         return self._recorder
 
     async def _deliver_due(self) -> None:

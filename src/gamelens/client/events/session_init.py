@@ -114,7 +114,7 @@ class SessionInit:
             if isinstance(error, ServiceError):
                 is_answered = error.status not in TRANSIENT_STATUSES
             if is_answered:
-                _log.warning("the %s init is not usable, the session goes on without it: %s", name, error)
+                _log.warning("the %s init is not usable; the session goes on without it: %s", name, error)
             else:
                 self._backoff.fail()
         finally:

@@ -102,7 +102,7 @@ class QuerySpec(msgspec.Struct, frozen=True, kw_only=True):
             one_of("fields", self.fields, get_args(Fields))
         for field in ("top", "check", "since_days_ago") if self.cohort_shares else ():
             if (value := getattr(self, field)) not in (None, False):
-                rule = f"does not apply to {self.cohort_shares[0].name}: query it without"
+                rule = f"does not apply to {self.cohort_shares[0].name}: leave it out"
                 raise BadQuery(field, value, rule)
 
     def with_(self, **changes: Any) -> QuerySpec:
@@ -267,7 +267,7 @@ def _granularity(metrics: Sequence[str], every: Granularity | None) -> Granulari
             raise BadQuery("every", every, rule, [bucket])
     if len(set(own.values())) > 1:
         counted = ", ".join(f"{name} by {bucket}" for name, bucket in own.items())
-        raise BadQuery("metric", list(metrics), f"must be counted in the same buckets ({counted}): one query for each")
+        raise BadQuery("metric", list(metrics), f"must use the same buckets ({counted}): query each separately")
     default: Granularity = next(iter(own.values()), "day")
     return default if every is None else every
 
@@ -308,7 +308,7 @@ def as_names(field: str, names: Names | None) -> tuple[str, ...]:
     listed = (names,) if isinstance(names, str) or not isinstance(names, Iterable) else tuple(names)
     for name in listed:
         if not isinstance(name, str):
-            raise BadQuery(field, name, "must be text, or several texts")
+            raise BadQuery(field, name, "must be one or more strings")
     return listed
 
 
@@ -325,7 +325,7 @@ def as_filter(where: Filter | dict[str, object] | str | None) -> Filter | None:
     if isinstance(where, str):
         return parse_expression(where)
     if not isinstance(where, dict):
-        rule = 'must be an expression such as dim.platform == "ios", or an object as the service takes it'
+        rule = 'must be an expression such as dim.platform == "ios", or an object as the service documents it'
         raise BadQuery("where", where, rule)
     return parse_filter(where, with_nulls=True)
 
@@ -361,7 +361,7 @@ def split_top(top: Top | None) -> tuple[int | None, str | None]:
     if not isinstance(top, Mapping):
         return top, None
     if len(top) != 1 or None in top.values():
-        raise BadQuery("top", dict(top), 'must be a number, or one dimension of by and a number as {"country_code": 5}')
+        raise BadQuery("top", dict(top), 'must be a number, or a dimension in by with a number: {"country_code": 5}')
     ((dimension, number),) = top.items()
     return number, str(dimension)
 

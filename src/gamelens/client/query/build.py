@@ -112,9 +112,7 @@ class TableBuilder:
         parts, starts = [], {slice_.bucket_start for slice_ in plan.slices}
         for template, answers in zip(plan.templates, self._answers(plan), strict=True):
             if len(answers) > 1 and not all(tables.bucket_starts(answer) <= starts for answer in answers):
-                rule = (
-                    "its buckets begin at other times, and those of two requests cannot be combined: ask for a shorter"
-                )
+                rule = "its buckets begin at other times, so two requests cannot be combined: query a shorter"
                 raise ServiceError(200, f"{rule} time, or without Client(max_days=...)")
             for answer in answers if plan.limit is not None else ():
                 size = tables.largest_bucket_size(tables.sort_by_time(answer))

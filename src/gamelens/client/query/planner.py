@@ -359,7 +359,7 @@ def _check(plan: MetricPlan, spec: QuerySpec, unknown: Collection[str]) -> None:
     name, metric = plan.metric, find_metric(plan.metric)
     taken = {TIMESTAMP, *(field.name for field in (metric.fields if metric is not None else ()))}
     for dimension in taken.intersection(plan.dimensions):
-        raise BadQuery("by", dimension, f"is also the name of a field of {name}: a row has no place for both")
+        raise BadQuery("by", dimension, f"is also a field of {name}: a row cannot hold both")
     for template in plan.templates[:1]:
         read = {*template.query.dimensions, *(dimension for dimension, _ in template.fixed)}
         read |= set(dimensions_in(template.query.filter) if template.query.filter is not None else ())

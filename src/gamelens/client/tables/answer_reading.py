@@ -120,7 +120,7 @@ def read_answer(
     starts = {stamp: read_timestamp(stamp) if isinstance(stamp, str) else stamp for stamp in stamps}
     first = query.interval.start
     if query.granularity == "all" and len(starts) == 1 and {*starts.values()} != {first}:
-        notes.append("the service gives the whole interval another timestamp: here it is the start of the interval")
+        notes.append("the service gives the interval another timestamp: it was replaced by the interval's start")
         starts = dict.fromkeys(starts, first)
     if _are_from_sunday(query, starts.values()):
         notes.append("the weeks of this service begin on Sunday")
@@ -223,17 +223,17 @@ def _decode_untyped(
         if len(lacking) < len(rows) or not others:
             raise missing_field_error(own_field, timestamps[lacking[0]], dimensions, rows[lacking[0]])
         if len(others) == 1:
-            notes.append(f"{metric} came in a field called {others[0]}: it is {own_field} here")
+            notes.append(f"{metric} came in a field called {others[0]}: it was renamed to {own_field}")
             columns[own_field] = columns.pop(others[0])
         else:
-            notes.append(f"{metric} came without {own_field}: {', '.join(others)} keep the names of the service")
+            notes.append(f"{metric} came without {own_field}: {', '.join(others)} keep the service's names")
     in_cents = {field.name for field in METRICS[metric].fields if field.unit == "US cents"} if metric in METRICS else ()
     in_fractions = []
     for name in expected.names[1:]:
         python_type = _PYTHON_TYPES[expected.field(name).type]
         types = {type(value) for value in columns[name]} - {NoneType}
         if name in _IDS and types & {int, float} and types <= {int, float, str}:
-            notes.append(f"{name} came as numbers: they are text here")
+            notes.append(f"{name} came as numbers: they were converted to text")
             columns[name] = [value if value is None else id_text(value) for value in columns[name]]
         elif name in in_cents and any(type(cents) is float and not cents.is_integer() for cents in columns[name]):
             in_fractions.append(name)
@@ -280,7 +280,7 @@ def _converted_values(name: str, values: list[Any], python_type: type[Any]) -> l
 
 
 def _wrong_type_error(name: str, type_: pa.DataType) -> ServiceError:
-    return ServiceError(200, f"the field {name} holds what is not a {_TYPE_LABELS[type_]}")
+    return ServiceError(200, f"a value of the field {name} is not a {_TYPE_LABELS[type_]}")
 
 
 def _inferred_column(values: Sequence[Any]) -> pa.Array:
@@ -310,7 +310,7 @@ def check_buckets(query: MetricQuery, starts: Sequence[datetime]) -> None:
             every == "all" or not first < start < interval.end or start - moved != bucket_start(start - moved, every)
         ):
             rule = "the start of the interval" if every == "all" else f"the start of a {every} in it"
-            raise impossible_answer(f"a bucket of {_text(start)}, where {interval} was queried: that is not {rule}")
+            raise impossible_answer(f"a bucket of {_text(start)} where {interval} was queried: it is not {rule}")
     if isinstance(query.query, Group):
         for start, number in Counter(starts).items():
             if number > 1:
@@ -351,7 +351,7 @@ def check_rows(
             if value is None:
                 continue
             if field.unit == "share" and not 0 <= value <= (math.inf if field.name in _MAY_EXCEED_1 else 1):
-                fault = f"a share that is not from 0 to 1 in the row of {{row}}: {field.name} is {value}"
+                fault = f"a share outside 0 to 1 in the row of {{row}}: {field.name} is {value}"
             elif field.kind == "count" and field.unit != "US cents" and value < 0:
                 fault = f"a negative count in the row of {{row}}: {field.name} is {value}"
             else:
@@ -380,7 +380,7 @@ def _check_selected(
         if (place := pc.index(is_other, True).as_py()) >= 0:
             names = shown(asked[0]) if len(asked) == 1 else shown(list(asked))
             row = _row_text(table, dimensions, place)
-            raise impossible_answer(f"a {kind} that was not queried in the row of {row}, where {names} was queried")
+            raise impossible_answer(f"the row of {row} has a {kind} that was not queried: only {names} was")
     if query.filter is None or not (filtered := set(dimensions_in(query.filter)) & set(dimensions)):
         return
     may_match, _ = _outcomes(query.filter, {name: table[name] for name in filtered}, len(table))

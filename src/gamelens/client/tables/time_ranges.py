@@ -31,8 +31,8 @@ _SAME_AS: Final = {"today": "this day", "yesterday": "last complete day"}
 _DAY: Final = timedelta(days=1)
 _RULE: Final = (
     'must be "last N complete days" or "last N days" (or weeks, months), "yesterday", "last week", "month to date", '
-    '"November 2026", a date, a pair of dates (both days in), '
-    "or an ISO 8601 interval such as 2026-11-01/2026-11-08 (its end is not in); and end after it starts"
+    '"November 2026", a date, a pair of dates (both included), '
+    "or an ISO 8601 interval such as 2026-11-01/2026-11-08 (end excluded), and end after it starts"
 )
 TIME_WORDS: Final = (
     "today",

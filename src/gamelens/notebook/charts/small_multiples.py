@@ -100,6 +100,7 @@ def draw_panels(
     words = f"{words_per_bucket(frame, unit)}, {'one scale for all' if is_same_scale else 'each on its own scale'}"
     words += f", largest {MOST_PANELS} of {len(order)}" if len(order) > MOST_PANELS else ""
     words += f", dotted: incomplete {Receipt.of(frame.attrs).asked.every}" if partial else ""
+    words += ", number: latest value" if any(last.values()) else ""
     words += words_on_previous(previous) + words_on_notes(about)
     return finish(figure, frame, title or title_of(frame, value, by), words, kind=unit.kind, above=grid.head_px)
 

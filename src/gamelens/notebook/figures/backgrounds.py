@@ -57,7 +57,7 @@ def pale_traces(
             x=table.index,
             y=table[name],
             mode="lines",
-            line={"color": translucent(colour, 0.35), "width": 2},
+            line={"color": translucent(colour, 0.45), "width": 2},
             showlegend=False,
             hoverinfo="skip",
         )

@@ -26,6 +26,8 @@ _SOURCE_PX: Final = 14
 _PANEL_PX: Final = 96
 _PANEL_GAP_PX: Final = 58
 _LABEL_LETTERS: Final = 17
+_LABEL_PX: Final = 13
+_LABEL_GAP_PX: Final = 5
 _WIDE_HEIGHT: Final = 420
 _MARGINS_PX: Final = 176
 _ONE_DRAWING: Final = 2  # axes
@@ -51,7 +53,7 @@ def narrow(figure: Mapping[str, Any]) -> dict[str, Any]:
     for name in axes:
         _fit_axis(layout[name], is_grid)
         if name.startswith("y"):
-            _break_labels(layout[name])
+            inner = max(inner, _break_labels(layout[name]))
     layout |= {"width": NARROW, "height": above + inner + below, "autosize": False}
     beside = _break_marks(data)
     layout["margin"] = {**(layout.get("margin") or {}), "l": 4, "r": max(12, beside), "t": above, "b": below}
@@ -144,13 +146,14 @@ def _fit_axis(axis: dict[str, Any], is_grid: bool) -> None:
         axis["title"] = {**title, "font": {**(title.get("font") or {}), "size": 10}}
 
 
-def _break_labels(axis: dict[str, Any]) -> None:
-    """Break the names beside an axis into short lines."""
-    if axis.get("ticktext"):
-        texts = [html.unescape(_MARKUP.sub(" ", str(text))) for text in axis["ticktext"]]
-        axis["ticktext"] = [
-            "<br>".join(_wrapped(html.escape(shorten(text, 3 * _LABEL_LETTERS)), _LABEL_LETTERS)) for text in texts
-        ]
+def _break_labels(axis: dict[str, Any]) -> int:
+    """Break the names beside an axis into short lines. Returns the height at which none of them covers the next."""
+    if not axis.get("ticktext"):
+        return 0
+    texts = [html.unescape(_MARKUP.sub(" ", str(text))) for text in axis["ticktext"]]
+    labels = [_wrapped(html.escape(shorten(text, 3 * _LABEL_LETTERS)), _LABEL_LETTERS) for text in texts]
+    axis["ticktext"] = ["<br>".join(lines) for lines in labels]
+    return len(labels) * (_LABEL_PX * max(map(len, labels)) + _LABEL_GAP_PX)
 
 
 def _break_marks(data: list[dict[str, Any]]) -> int:

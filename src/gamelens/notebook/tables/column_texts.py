@@ -21,9 +21,10 @@ from gamelens.wire.intervals import Interval
 
 _INTERVAL: Final = "Interval"
 _NAMES: Final = {
+    "ad_arpdau": "Ad ARPDAU",
+    "ad_revenue": "Ad revenue",
     "api": "API",
     "chance_best": "Probability of being the best",
-    "ad_revenue": "Ad revenue",
     "control_value": "Value of the control",
     "cpi": "Cost per install",
     "ecpm": "eCPM",
@@ -32,6 +33,7 @@ _NAMES: Final = {
     "geo": "Country",
     "held_out_error": "Held-out error",
     "held_out_misfit": "Held-out misfit",
+    "iap_arpdau": "Purchase ARPDAU",
     "impressions_per_dau": "Ads per player",
     "is_chosen": "Chosen",
     "is_moved": "Moved",
@@ -86,6 +88,7 @@ class ColumnTexts:
             unit = unit._replace(kind="count")
         self.kind = unit.kind
         self._rows, self._scales = _scales(frame, measured, unit.kind, is_amount=is_amount)
+        self._has_negative = self.is_number and any(is_finite(value) and value < 0 for value in self.values)
         moments = [value for value in self.values if isinstance(value, datetime) and not pd.isna(value)]
         self._has_hours = any((value.hour, value.minute) != (0, 0) for value in moments)
         self.name = _heading(self.column, metrics)
@@ -132,8 +135,10 @@ class ColumnTexts:
         if self._is_p_value and is_finite(value):
             return f"{float(value):.3f}" if value >= 0.001 else "< 0.001"
         scale = self._scale(row)
-        if is_finite(value) and 0 < value < scale.least / 2:
-            return f"< {scale.text(scale.least)}"
+        least = scale.text(scale.least)
+        is_amount = not (self._has_negative or least.startswith("+"))  # a difference may be said to be 0
+        if is_amount and is_finite(value) and 0 < value < scale.least / 2:
+            return f"< {least}"
         return scale.text(value)
 
     def _scale(self, row: int | None) -> Scale:

@@ -21,7 +21,7 @@ from gamelens.notebook.tables.column_texts import ColumnTexts, columns_of
 from gamelens.receipts import Receipt
 from gamelens.wire.intervals import SETTLE_DAYS, Interval
 
-PARTLY_COUNTED: Final = "Counted only in part: the period begins or ends within it."
+PARTLY_COUNTED: Final = "Counted in part: the period begins or ends within it."
 MAY_CHANGE: Final = f"May still change: it ended less than {SETTLE_DAYS} days before the date of the data."
 _SOON: Final = timedelta(microseconds=1)
 _DAY: Final = re.compile(r"(\d{4}-\d\d-\d\d)?")
@@ -123,7 +123,9 @@ def contents_of(
         if column.is_number and any(column.column in other for other in others)
     }
     *first, last = against or [""]
-    small = f"Small numbers: changes from {' and '.join(filter(None, [', '.join(first), last]))}." if changes else ""
+    small = (
+        f"Below each number, the change from {' and '.join(filter(None, [', '.join(first), last]))}." if changes else ""
+    )
     made = [_column(column, len(shown), totals, bars, keys, changes.get(column.column, ())) for column in columns]
     empty = [column for column in made[1:] if not column.bars and set(column.texts) <= {"", "n/a"}]
     same = [column for column in made[1:] if column not in empty and _is_same_text(column)]
@@ -152,9 +154,11 @@ def _aligned(frame: DataFrame, against: Mapping[str, DataFrame]) -> tuple[list[D
         keys = [key for key in label_columns(frame) if key in other]
         numbers = [str(column) for column in value_columns(other)]
         if unknown := [column for column in numbers if column not in frame]:
-            raise BadQuery("against", unknown[0], f"is not a column of the table, but of {name}", value_columns(frame))
+            raise BadQuery("against", unknown[0], f"is a column of {name}, not of the table", value_columns(frame))
         if not keys:
-            raise BadQuery("against", name, "names its rows in no column of the table", label_columns(frame))
+            raise BadQuery(
+                "against", name, "has no column in common with the table that names rows", label_columns(frame)
+            )
         rows, own = (pd.MultiIndex.from_frame(each[keys].astype("object")) for each in (other, frame))
         if rows.has_duplicates:
             raise BadQuery("against", name, f"has several rows for {rows[rows.duplicated()][0][-1]}: pass one for each")
@@ -216,7 +220,7 @@ def _about_left_out(empty: Sequence[TableColumn], same: Sequence[TableColumn]) -
     """Return the sentence that names the columns left out: without a value, or with the same word in every row."""
     parts = [f"{column.name}: {column.texts[0]}" for column in same]
     words = f"In every row: {'; '.join(parts)}." if parts else ""
-    unknown = f"Without a value in any row: {', '.join(column.name for column in empty)}." if empty else ""
+    unknown = f"No value in any row: {', '.join(column.name for column in empty)}." if empty else ""
     return " ".join(filter(None, (words, unknown)))
 
 

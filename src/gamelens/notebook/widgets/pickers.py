@@ -158,7 +158,7 @@ class MultiPicker(ipywidgets.VBox):  # type: ignore[misc]
         every = len(self._offered)
         self.search.placeholder = f"all of {every:,}: search, then pick" if every else "nothing to pick from"
         if len(shown) < len(self.value) + len(matches):
-            self.search.placeholder = f"{every:,}, {MOST_SHOWN} of them below: search"
+            self.search.placeholder = f"{MOST_SHOWN} of {every:,} below: search"
         self._is_filling = True
         try:
             self.list.options = [(self._offered.get(value) or label(value), value) for value in shown]

@@ -232,7 +232,7 @@ def _other_answer(
     """
     if not isinstance(api, DataFrame):
         if isinstance(api, AsyncClient) or not hasattr(api, "query"):
-            raise BadQuery("api", type(api).__name__, "must be a client of `connect` or `open_lake`, or a frame of one")
+            raise BadQuery("api", type(api).__name__, "must be a client or a frame from `connect` or `open_lake`")
         if over is None:
             raise BadQuery("over", over, "must be given, unless the first argument is a frame")
         return api, api.query(counted.name, by=by, over=over, every=every), every
@@ -243,7 +243,7 @@ def _other_answer(
     if counted.name not in asked.metrics or set(asked.by) != ({by} if by else set()):
         raise BadQuery("api", asked.metric, f"is not {counted.name} by {by}: query the frame with both")
     if asked.where or asked.games or asked.studios or not is_complete:
-        raise BadQuery("api", None, "is not a whole answer: query it without `where`, `games`, `studios` and `top`")
+        raise BadQuery("api", None, "is incomplete: query it without `where`, `games`, `studios` and `top`")
     return None, api, asked.every or every
 
 
@@ -307,7 +307,7 @@ def _unjudged(counted: CountedMetric, by: str | None, *, has_arrivals: bool, has
     if counted.kind != "distinct":
         reasons[causes.APPROXIMATE] = f"{counted.name} is not a distinct count"
     elif not has_client:
-        reasons[causes.APPROXIMATE] = "a frame cannot be asked for its events: pass the client"
+        reasons[causes.APPROXIMATE] = "a frame has no event counts: pass the client"
     return reasons
 
 

@@ -78,12 +78,12 @@ def possible_changes(cuts: Sequence[datetime], interval: Interval) -> list[RuleC
     It may have been made at one of *cuts*. Zones that change their clocks in *interval* are tried with that change.
     """
     late = [
-        RuleChange(LATE, f"without what arrived after {moment:%Y-%m-%d %H:%M} UTC", "cut", number)
+        RuleChange(LATE, f"without arrivals after {moment:%Y-%m-%d %H:%M} UTC", "cut", number)
         for number, moment in enumerate(cuts, start=1)
     ]
     for hours in _CLOSED_AFTER_H:
         after = f"{hours} h or more after" if hours else "after"
-        late.append(RuleChange(LATE, f"without what arrived {after} its period ended", "closed_after_s", hours * 3600))
+        late.append(RuleChange(LATE, f"without arrivals {after} its period ended", "closed_after_s", hours * 3600))
     zones = []
     for minutes in sorted(_ZONE_MINUTES, key=abs):
         hours, rest = divmod(abs(minutes), 60)

@@ -31,7 +31,7 @@ class GeoIp:
         self._database = _open(database) if database else None
 
     def of(self, address: str | None) -> str | None:
-        """Return the country of the first address of *address*, or None if it is not found."""
+        """Return the country of the first IP address in *address*, or None if it is not found."""
         ip = _read_address(address) if address and address not in _LOOPBACK else None
         if ip is None:
             return None
@@ -50,7 +50,7 @@ def _open(database: Path) -> maxminddb.Reader:
     except OSError as error:
         raise Refused(f"cannot read {database}: {error.strerror}") from None
     except (maxminddb.InvalidDatabaseError, ValueError):
-        raise Refused(f"{database} is not a database of addresses: it must be in MaxMind's format (.mmdb)") from None
+        raise Refused(f"{database} is not a GeoIP database: it must be in MaxMind's format (.mmdb)") from None
 
 
 def _read_address(text: str) -> IPv4Address | IPv6Address | None:

@@ -261,7 +261,7 @@ class LiveFeed:
             Refused: there are `MAX_LISTENERS` already.
         """
         if len(self.listeners) >= MAX_LISTENERS:
-            raise Refused(f"the live feed has {MAX_LISTENERS} streams, the most at a time: close one, then try again")
+            raise Refused(f"the live feed has reached its limit of {MAX_LISTENERS} streams: close one, then try again")
 
     def forget(self, *, since_ts: int) -> None:
         """Delete all events and counts, and count from *since_ts*."""

@@ -160,7 +160,7 @@ class _Handlers:
             case {"scenario": str(text)} if text.strip() and len(text) <= _SCENARIO_LETTERS and text.isprintable():
                 name = text.strip()
             case _:
-                rule = f"must hold a scenario: its name of up to {_SCENARIO_LETTERS} characters, or null"
+                rule = f"must have a scenario: its name of up to {_SCENARIO_LETTERS} characters, or null"
                 raise BadQuery("body", order, rule)
         self._sandbox.set_scenario(name)
         return answer_json({"scenario": name})
@@ -179,10 +179,10 @@ class _Handlers:
                 case [("resume", True)]:
                     clock.resume()
                 case _:
-                    raise BadQuery("body", order, "must hold one of freeze, advance and resume")
+                    raise BadQuery("body", order, "must have one of freeze, advance and resume")
         except (ValueError, OverflowError, isodate.ISO8601Error):
             years = f"from {EARLIEST.year} to {LATEST.year - 1}"
-            rule = f"must hold an ISO 8601 moment or duration that leads to a time {years}"
+            rule = f"must have an ISO 8601 time or duration that leads to a time {years}"
             raise BadQuery("body", order, rule) from None
         return answer_json({"now": clock.now().isoformat()})
 

@@ -74,7 +74,7 @@ def read_rule(order: Mapping[str, Any]) -> FaultRule:
         raise BadQuery("service", msgspec.UNSET, "must name the service that fails", _SERVICES)
     rule = msgspec.convert(fields, FaultRule)
     if rule.status is None and not rule.latency_s and not rule.cut_body:
-        raise BadQuery("status", msgspec.UNSET, "must be given, or latency_s, or cut_body: this rule would do nothing")
+        raise BadQuery("status", msgspec.UNSET, "must be set, or latency_s or cut_body: this rule would do nothing")
     if rule.retry_after is not None and not rule.status:
         raise BadQuery("retry_after", rule.retry_after, "needs a status")
     if rule.cut_body and rule.status == NO_ANSWER:

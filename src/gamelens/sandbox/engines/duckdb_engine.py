@@ -69,7 +69,7 @@ class DuckDBReader:
             raise self.bounds.too_slow from None
         except duckdb.OutOfMemoryException:
             raise QueryStopped(
-                f"the query, with those beside it, takes more memory than the {self.bounds.memory} for all: "
+                f"this query and those running beside it need more than the {self.bounds.memory} of memory for all: "
                 "ask for a shorter interval, fewer dimensions, or one query at a time"
             ) from None
 
@@ -219,7 +219,7 @@ class DuckDBWriter:
 
 
 def _stopped(error: duckdb.Error) -> Refused:
-    return Refused(f"processing stopped, nothing was changed: {error}")
+    return Refused(f"processing stopped; nothing was changed: {error}")
 
 
 def create_rates(connection: duckdb.DuckDBPyConnection) -> None:

@@ -63,7 +63,7 @@ class LakeSql:
         except duckdb.OutOfMemoryException:
             raise Refused(f"the statement takes more than {bounds.memory} of memory: narrow it") from None
         except duckdb.PermissionException as error:
-            raise Refused(f"the statement needs what is locked: {_first_line(error)}") from None
+            raise Refused(f"forbidden statement: {_first_line(error)}") from None
         except duckdb.Error as error:
             raise BadQuery("statement", msgspec.UNSET, f"cannot be run: {_first_line(error)}") from None
         finally:

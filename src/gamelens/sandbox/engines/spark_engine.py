@@ -257,7 +257,7 @@ class SparkWriter:
             yield
         except (Py4JError, PySparkException) as error:
             reason = str(error).strip().partition("\n")[0]
-            raise Refused(f"processing stopped, nothing was changed: {reason}") from error
+            raise Refused(f"processing stopped; nothing was changed: {reason}") from error
 
     def _frame(self, sql: str) -> DataFrame:
         return self._session.sql(spark_sql(sql))

@@ -79,7 +79,7 @@ def table_rows_sql(path: str, columns: Mapping[str, str], *, first_seq: int, gam
     categories = _categories(columns)
     lacking = [name for name in _NEEDED if name not in columns]
     if lacking or not categories:
-        raise DamagedFileError(f"it has no column {' and '.join(lacking) or 'that tells a category of events'}")
+        raise DamagedFileError(f"it has no column {' and '.join(lacking) or 'that shows an event category'}")
     values = _values(columns) | {"game_id": game_sql}
     listed = ", ".join(
         f'{values.get(name, f"CAST(NULL AS {kind})")} AS "{name}"'

@@ -215,5 +215,5 @@ class GameIds:
         if unknown:
             raise Refused(
                 f"game {unknown[0]} of the export is not one of the organisation's ({', '.join(self._own)}): "
-                f"--game {unknown[0]}={self._own[0]} maps it to one. Its files were not taken"
+                f"--game {unknown[0]}={self._own[0]} maps it to one. Its files were skipped"
             )

@@ -198,7 +198,7 @@ def import_raw_events(
             seconds=counts.seconds,
         )
     except OSError as error:
-        raise Refused(f"the import stopped, what was committed before stays: {error}") from error
+        raise Refused(f"the import stopped; what it had committed is kept: {error}") from error
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
         sandbox.close()

@@ -67,7 +67,7 @@ def find_files(sources: Iterable[str]) -> list[SourceFile]:
     for source in sources:
         of_source = list(_remote_files(source) if "://" in source else _local_files(source))
         if not of_source:
-            raise Refused(f"there is no file at {source}: name a file, a folder, a pattern or a URL of one")
+            raise Refused(f"there is no file at {source}: pass a file, a folder, a pattern or a URL")
         found |= {file.url: file for file in of_source}
     return sorted(found.values(), key=lambda file: (file.arrival_ts, file.url))
 

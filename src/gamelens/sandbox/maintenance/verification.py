@@ -102,7 +102,7 @@ def verify(state: Path) -> VerificationResult:
                 for name in sorted(received.union(lake.organisations()))
             }
             if is_written:
-                reason = "was written, not received: there are no raw events to compare it with"
+                reason = "was written directly: there are no raw events to compare it with"
                 raise Refused(f"the lake of {state} {reason}")
             events = players = 0
             differences: list[Difference] = []

@@ -108,7 +108,7 @@ class QueryPlaces:
             if has_own:
                 own.release()
             if isinstance(error, TimeoutError):
-                message = f"other queries occupied all places for {self._within_s:g} s: ask again, and fewer at a time"
+                message = f"other queries occupied all slots for {self._within_s:g} s: try again, with fewer at a time"
                 raise QueryStopped(message) from None
             raise
         running = asyncio.get_running_loop().run_in_executor(self._threads, work)

@@ -75,7 +75,7 @@ def process(state: Path, order: RunOrder, *, report: Report | None = None) -> No
     Raises:
         Refused: the engine or the disk failed. The lake is as after the last portion.
     """
-    with opened_lake(state, failed="processing stopped, nothing was changed") as (lake, scratch):
+    with opened_lake(state, failed="processing stopped; nothing was changed") as (lake, scratch):
         organisation = order.organisation
         after = lake.status(organisation).last_batch
         batches: list[tuple[int, int]] = lake.store.execute(

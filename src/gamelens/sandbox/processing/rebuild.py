@@ -28,7 +28,7 @@ Progress = Callable[[float], None]
 """A function that is told how far a rebuild is, from 0 to 1."""
 
 _ACCEPT: Final = (
-    "`gamelens sandbox rebuild --accept-loss` on the stopped sandbox goes on with the events that the inbox has, and "
+    "`gamelens sandbox rebuild --accept-loss` on the stopped sandbox continues with the events in the inbox, and "
     "moves the files to quarantine/"
 )
 _STAGED: Final = 0.7  # share of the time that decoding takes
@@ -58,7 +58,7 @@ def rebuild(
         else:
             known = _received(lake.store) | set(lake.organisations())
             if unknown := sorted(set(organisations) - known):
-                raise Refused(f"{unknown[0]!r} has no events here: {', '.join(sorted(known)) or 'no organisation'} has")
+                raise Refused(f"{unknown[0]!r} has no events here; with events: {', '.join(sorted(known)) or 'none'}")
             names = sorted(organisations or known)
             for name in names:
                 work.rebuild_organisation(name)
@@ -88,15 +88,15 @@ class _Rebuild:
                 link_or_copy(part.path, link)
         elif self._lake.last_run().is_written:
             raise Refused(
-                f"events of {name} of these days were written, not received, and are lost: {days}. What was written "
-                "before can be written again into a new state directory, with `gamelens lake import` or "
+                f"events of {name} on these days were written directly and are lost: {days}. Write "
+                "them again into a new state directory, with `gamelens lake import` or "
                 "`gamelens simulate --into`"
             )
         else:
             staged = self._stage([name], last_batch, folder).get(name, [])
             if missing := self._missing_batches(last_batch):
                 raise Refused(
-                    f"events of {name} of these days are damaged: {days}: the inbox lacks {missing} batches. {_ACCEPT}"
+                    f"events of {name} are damaged ({days}), and the inbox lacks {missing} batches. {_ACCEPT}"
                 )
         self._report(_STAGED)
         files = self._build(name, staged, folder, stated=[] if lost else [part.path for part in stated])
@@ -115,7 +115,7 @@ class _Rebuild:
                 self._lake.restore(ProcessingRun(), [], version=self._lake.unused_version())  # as after a reset
                 return []
             raise Refused(
-                "its files stay in lake/, and the inbox has none of their events: put back the gamelens.db that lists "
+                "its files stay in lake/, but the inbox has none of their events: restore the gamelens.db that lists "
                 "them, or write or import the events again into a new state directory"
             )
         if record and record.version >= last_run.version:
@@ -128,8 +128,8 @@ class _Rebuild:
             is_written = not all(each and EVENTS_PER_BATCH <= each[0] <= each[1] < below for each in ranges)
         if is_written and not self._accept_loss:
             raise Refused(
-                "its files stay in lake/, and the inbox does not have all of their events, because some were imported "
-                "or written: put back the gamelens.db that lists them, or import again into a new state directory. "
+                "its files stay in lake/, but the inbox lacks some of their events, which were imported or written "
+                "directly: restore the gamelens.db that lists them, or import again into a new state directory. "
                 f"{_ACCEPT}"
             )
         names = sorted(_received(self._lake.store))

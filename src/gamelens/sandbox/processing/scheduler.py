@@ -66,7 +66,7 @@ class Scheduler:
             try:
                 reasons = await self._process_each(with_paused=with_paused)
             except sqlite3.Error as error:
-                raise Refused(f"processing stopped, nothing was changed: {error}") from error
+                raise Refused(f"processing stopped; nothing was changed: {error}") from error
             finally:
                 self.progress = None
         self._has_processed.set()
@@ -131,7 +131,7 @@ class Scheduler:
             try:
                 await self.process(with_paused=not is_retry)
             except Exception:  # whatever failed is tried again
-                _log.exception("hourly processing failed: what it did not finish is unchanged")
+                _log.exception("hourly processing failed: unfinished work is unchanged")
 
     async def keep_whole(self) -> None:
         """Check the files of each new version, and make damaged tables again."""
@@ -213,4 +213,4 @@ class Scheduler:
             try:
                 await carry_out_in_worker(self._state, CompactionOrder(), lock=self._lock)
             except Refused:
-                _log.exception("compaction failed: it is tried again after the next run")
+                _log.exception("compaction failed: it will be retried after the next run")

@@ -45,7 +45,7 @@ def explained_trouble(state: Path) -> Iterator[None]:
         yield
     except (OSError, sqlite3.Error) as error:
         is_full = state.exists() and shutil.disk_usage(state).free < _SPARE_BYTES
-        advice = "Make 1 MB of its disk free" if is_full else "Check that its disk is intact and writable"
+        advice = "Free 1 MB on its disk" if is_full else "Check that its disk is intact and writable"
         raise Refused(f"{state} cannot be used: {error}. {advice}, and start again") from error
 
 
@@ -189,7 +189,7 @@ def read_stored(path: Path, kind: type[_Value], *, default: _Value) -> _Value:
         return default
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise Refused(
-            f"{path} is damaged: {error}. Put back a copy of it, or start on another --state: new keys would lock out "
+            f"{path} is damaged: {error}. Restore it from a copy, or use another --state: new keys would lock out "
             "the owners of the old ones"
         ) from None
 

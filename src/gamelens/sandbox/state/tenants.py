@@ -148,7 +148,7 @@ class TenantDirectory:
         for name, values in unique:
             for value in values:
                 if values.count(value) > 1:
-                    rule = "must occur only once in the configuration, regardless of case: change one of them"
+                    rule = "must be unique in the configuration, ignoring case: change one of them"
                     raise BadQuery(name, "…" if "key" in name else value, rule)
         for game in games:
             for name, key, length in (("game_key", game.game_key, 32), ("secret_key", game.secret_key, 40)):
@@ -276,7 +276,7 @@ def _read_configuration(path: Path) -> tuple[_ConfiguredOrganisation, ...]:
         _check_content(content, _Configuration)
         organisations = msgspec.convert(content, _Configuration).organisations
     except OSError as error:
-        raise Refused(f"cannot read {path}: {error.strerror}. Name a file that exists with --config") from None
+        raise Refused(f"cannot read {path}: {error.strerror}. Pass an existing file to --config") from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise BadQuery("--config", str(path), f"is not a sandbox configuration: {error}") from None
     for org in organisations:
@@ -310,13 +310,13 @@ def _check_values(content: object, kind: type[msgspec.Struct], path: str) -> Non
         case {"name": str(name)} if kind is _ConfiguredOrganisation and not (
             1 <= len(name) <= NAME_LETTERS and name == name.strip() == printable(name)
         ):
-            rule = f"must be 1 to {NAME_LETTERS} characters, without controls or white space around them: change it"
+            rule = f"must be 1 to {NAME_LETTERS} characters without control characters or surrounding white space"
             raise BadQuery(f"{path}name", name if len(name) <= NAME_LETTERS else f"{name[:20]}…", rule)
         case {"value": value} if kind is TenantConfig and not isinstance(value, str):
-            raise BadQuery(f"{path}value", value, "must be a string: put it in quotes, numbers and JSON too")
+            raise BadQuery(f"{path}value", value, "must be a string: put it in quotes, even if it is a number or JSON")
         case {"id": "ctrl", "config": [*configs]} if kind is TenantVariant and configs:
             keys = [config.get("key") for config in configs if isinstance(config, dict)]
-            rule = "must be empty, because ctrl is the control group: remove them, or give the variant another id"
+            rule = "must be empty, because ctrl is the control group: remove its configs, or rename the variant"
             raise BadQuery(f"{path}config", keys, rule)
 
 

@@ -291,7 +291,7 @@ class Inbox:
             elif self.trouble:
                 connection.execute("PRAGMA application_id = 0")  # a write that changes nothing
         except (OSError, sqlite3.Error) as error:
-            return f"the store does not commit: {error}"
+            return f"the store cannot commit: {error}"
         return None
 
 
@@ -368,7 +368,7 @@ def lost_events(connection: sqlite3.Connection) -> str | None:
     return (
         f"{count} acknowledged batches of events are damaged and were not processed; they arrived "
         f"{when or 'on unknown days'}, and their events are lost. `gamelens sandbox rebuild --accept-loss` "
-        "on the stopped sandbox goes on without them"
+        "on the stopped sandbox continues without them"
     )
 
 

@@ -58,16 +58,16 @@ def recover_store(store: Path) -> None:
     if copy.exists() and kept_in is None:
         if not store.exists():
             raise Refused(
-                f"{store} is missing, and {copy} is not known to be its copy: rename it to {store.name} if it is, "
-                "else move it away, and start again"
+                f"{store} is missing, and {copy} may not be its copy: if it is, rename it to {store.name}, "
+                "else move it away; then start again"
             )
         foreign = _quarantine_path(store).with_suffix(".mended")
         copy.rename(foreign)
-        _log.warning("a copy that was not made of this store is kept: %s", foreign)
+        _log.warning("a copy made from another store is kept: %s", foreign)
     log = _copy_log(store)
     if store.exists() and not copy.exists() and (reason := _find_damage(store)):
         missing = _copy_readable(store, copy)
-        _log.warning("the store was damaged, batches that can no longer be read: %d (%s)", missing, reason)
+        _log.warning("the store was damaged; batches that can no longer be read: %d (%s)", missing, reason)
     if copy.exists():
         quarantined = kept_in or _quarantine_path(store)
         for suffix in _SUFFIXES:
@@ -158,7 +158,7 @@ def _record_missing(store: Path, log: Path | None) -> None:
         if acknowledged.is_new:
             acknowledged.delete(first - 1 if first else last)
             if is_damaged:
-                _log.warning("the record of acknowledged batches was damaged and begins anew: %s", store)
+                _log.warning("the record of acknowledged batches was damaged and starts over: %s", store)
         elif 0 < first <= acknowledged.deleted:
             _settle_reset(store, connection, acknowledged, first)
         # Acknowledged batches that are neither stored nor recorded as damaged.
@@ -172,7 +172,7 @@ def _record_missing(store: Path, log: Path | None) -> None:
         if log is not None and (missing or _lacks_version(store, connection)):
             kept = log.rename(_quarantine_path(store).with_suffix(".unread-wal"))
             kept_log = str(kept.relative_to(store.parent))
-            _log.warning("the write-ahead log lacked what was committed; it is kept: %s", kept)
+            _log.warning("the write-ahead log lacked committed data; it is kept: %s", kept)
         elif log is not None:
             log.unlink()
         if missing or kept_log:
@@ -181,7 +181,7 @@ def _record_missing(store: Path, log: Path | None) -> None:
             renew_edition(connection)
             _continue_after(connection, max(last, acknowledged.last))
             connection.execute("COMMIT")
-            _log.warning("batches that were acknowledged and are missing: %d", len(missing))
+            _log.warning("acknowledged batches that are missing: %d", len(missing))
         if last > acknowledged.last:
             acknowledged.acknowledge(last)
 
@@ -197,7 +197,7 @@ def _settle_reset(store: Path, connection: sqlite3.Connection, acknowledged: Ack
     set_scenario(connection, None)
     renew_edition(connection)
     connection.execute("COMMIT")
-    _log.warning("the batches of a reset that the store had lost were deleted again, up to %d", acknowledged.deleted)
+    _log.warning("the store had lost a reset, so its batches were deleted again, up to %d", acknowledged.deleted)
 
 
 def _lacks_version(store: Path, connection: sqlite3.Connection) -> bool:

@@ -252,7 +252,7 @@ class Lake:
                     known = days.get(name, (first, last))
                     days[name] = min(first, known[0]), max(last, known[1])
         spans = ", ".join(f"{name} from {first} to {last}" for name, (first, last) in sorted(days.items()))
-        return f"events of these days cannot be answered: {spans or 'the days cannot be told, so of all'}"
+        return f"queries cannot be answered for: {spans or 'any day, since the days are not known'}"
 
     def damage(self) -> list[str]:
         """Return sentences about the manifest, and about files that it does not list."""
@@ -262,7 +262,7 @@ class Lake:
         found = [f"rows of the table {table.name} are damaged" for table in damaged]
         if unexplained := self._unexplained():
             names = ", ".join(str(path.relative_to(self.root)) for path in unexplained[:3])
-            found.append(f"{len(unexplained)} files are in no version: {names}")
+            found.append(f"{len(unexplained)} files belong to no version: {names}")
         return found
 
     # The organisations.
@@ -596,7 +596,7 @@ class Lake:
             tempfile.TemporaryFile(dir=self.root).close()
         except OSError as error:
             reason = f"{self.root} cannot be written: {error.strerror}. Nothing can be processed"
-            return f"{reason}: see that its disk and its permissions allow it"
+            return f"{reason}: check its disk and its permissions"
         return None
 
     def sweep(self, *, grace_s: float = GRACE_S) -> None:
@@ -632,9 +632,9 @@ class Lake:
                 shutil.move(path, target)
                 _remove_empty(path.parents[:2])
         except OSError as error:
-            _log.warning("files of the lake that are in no version stay where they are: %s", error)
+            _log.warning("files of the lake that belong to no version could not be moved: %s", error)
             return
-        _log.warning("%d files of the lake that are in no version were moved to %s", len(unexplained), folder)
+        _log.warning("%d files of the lake that belong to no version were moved to %s", len(unexplained), folder)
 
 
 def _newest_version(run: ProcessingRun, files: Iterable[LakePart]) -> int:

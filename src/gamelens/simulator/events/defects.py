@@ -131,7 +131,7 @@ EVENT_QUIRKS: Final = (
     EventQuirk(name="no time", apply=_with_time(None), has_time=False),
     EventQuirk(name="time before 1970", apply=_with_time(-86_400), has_time=False),
     EventQuirk(name="time in milliseconds", apply=_with_time(1_795_000_000_000), has_time=False),
-    EventQuirk(name="time to come", apply=_with_time(4_102_444_800), has_time=False),
+    EventQuirk(name="future time", apply=_with_time(4_102_444_800), has_time=False),
     EventQuirk(name="country in lower case", apply=_with_lower_case_country, has_time=True),
     EventQuirk(name="an undocumented field", apply=_with_unknown_field, has_time=True),
 )

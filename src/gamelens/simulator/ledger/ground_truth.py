@@ -247,7 +247,7 @@ class LedgerSelection:
             raise BadQuery("since_days_ago", since_days_ago, "must be 1 or more")
         is_retention = self.metric.kinds == "retention"
         if is_retention and (since_days_ago is None or granularity != "day"):
-            raise BadQuery("since_days_ago", since_days_ago, f"must be there for {name}, at granularity day")
+            raise BadQuery("since_days_ago", since_days_ago, f"is required for {name}, with granularity day")
         if len(set(by)) != len(by):
             raise BadQuery("by", list(by), "must name different dimensions")
         for dimension in by:

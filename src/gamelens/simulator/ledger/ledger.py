@@ -96,7 +96,7 @@ class Ledger:
         games: Sequence[str] | None = None,
         since_days_ago: int | None = None,
     ) -> list[Row]:
-        """Return the rows a perfect service would answer, in its order and without a limit.
+        """Return the rows a perfect service would return, in its order and without a limit.
 
         A row holds timestamp (datetime, UTC, start of the bucket), each dimension of *by* (str or None) and the fields
         of the metric. Without *by* every bucket has its row. retention_retro always carries game_id.
@@ -127,7 +127,7 @@ class Ledger:
         return metric_rows(selection)
 
     def rejected(self) -> list[Row]:
-        """Return the events that the collector must have rejected, in the order sent.
+        """Return the events that the collector should have rejected, in the order sent.
 
         A row holds game_id, event_uuid (None if it cannot be read), sent_as (the name of the defect) and errors, a list
         of pairs of error_type and path as the collector reports them.
@@ -137,17 +137,17 @@ class Ledger:
         return [{**row, "errors": [tuple(error.split(" ")) for error in row["errors"].split("; ")]} for row in rows]
 
     def refused(self) -> dict[int, int]:
-        """Return the number of requests the collector must have refused as a whole, by status."""
+        """Return the number of requests the collector should have refused as a whole, by status."""
         statuses = pc.value_counts(self._with_verdict("refused")["errors"]).to_pylist()
         return {int(status["values"]): status["counts"] for status in statuses}
 
     def labels(self) -> dict[str, int]:
-        """Return the number of events that were changed on their way, by what was done to them."""
+        """Return the number of events altered in transit, by kind of change."""
         counted = pc.value_counts(self._table()["sent_as"].cast(pa.string()).drop_null()).to_pylist()
         return {label["values"]: label["counts"] for label in counted}
 
     def summary(self) -> dict[str, int | float]:
-        """Return totals of what counts.
+        """Return totals of the events that count.
 
         The keys are events, games, players, sessions, payers, purchases, ads_shown, impressions, revenue_usd and
         ad_revenue_usd.
@@ -184,6 +184,6 @@ class Ledger:
             table = self._table()
             table = table.filter(pc.is_null(table["verdict"]))
             if table["client_ts"].null_count:
-                raise BadQuery("client_ts", UNSET, "is missing on some events: say when they arrived (date_arrivals)")
+                raise BadQuery("client_ts", UNSET, "is missing on some events: call date_arrivals first")
             self._columns = LedgerColumns(table)
         return self._columns

@@ -155,7 +155,7 @@ class GameForecast:
         self.present: Floats = self._is_open[:, None, None] * (joint + back)
 
     def retention(self, day: int) -> float:
-        """Return D-n, from D1 on, of the players whose day n lies within the scenario.
+        """Return D-n (n >= 1) of the players whose day n lies within the scenario.
 
         If there are none, it is that of all players, as if the scenario went on.
         """

@@ -89,14 +89,13 @@ def play_columns(
         on_events: called with the number of new events after each block.
 
     Raises:
-        BadQuery: as `play` does, or the scenario has delivery or dirt, which only a collector can judge.
+        BadQuery: as `play` does, or the scenario has delivery or dirt, which only a collector can handle.
     """
     if not scenario.is_clean:
         raise BadQuery(
             "scenario",
             scenario.name,
-            "has delivery or dirt, which only a collector can judge: send it (--ready), "
-            "or play it without its tables [delivery] and [dirt]",
+            "has [delivery] or [dirt], which only a collector can handle: send it (--ready), or remove those tables",
         )
     begins, ids_of_games = first_day(scenario, ends_on), checked_ids(scenario, game_ids)
     work = partial(_block_rows, scenario, begins, ids_of_games, is_recorded=ledger is not None)

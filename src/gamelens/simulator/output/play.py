@@ -101,9 +101,9 @@ def checked_ids(scenario: Scenario, game_ids: Sequence[str] | None) -> list[str]
     """
     ids = [game.title for game in scenario.games] if game_ids is None else list(game_ids)
     if len(ids) < len(scenario.games):
-        raise BadQuery("game_ids", ids, f"must hold one id for each of the {len(scenario.games)} games of the scenario")
+        raise BadQuery("game_ids", ids, f"must have one id for each of the {len(scenario.games)} games of the scenario")
     if len(set(ids)) < len(ids):
-        raise BadQuery("game_ids", ids, "must be different: two games would become one")
+        raise BadQuery("game_ids", ids, "must be unique, or two games would become one")
     return ids
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from gamelens.simulator.scenarios.scenario import Scenario
 
 _VARIANT_FIELDS: Final = ("ab_id", "ab_variant_id")
-_ADVICE: Final = "send ready-made bodies (--mode batches), or play it without its tables [delivery] and [dirt]"
+_ADVICE: Final = "send ready-made bodies (--mode batches), or remove its tables [delivery] and [dirt]"
 _IDENTITY_FIELDS: Final = ("user_id", "platform", "os_version", "device", "manufacturer", "build")
 _OWN_FIELDS: Final = {
     *("category", "v", "sdk_version", "session_id", "session_num", "client_ts", "event_uuid"),

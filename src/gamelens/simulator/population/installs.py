@@ -58,7 +58,7 @@ def plan_installs(game: GameProfile, *, scenario: Scenario, first_weekday: int) 
     installs = np.array(rows)
     installs[:, ~open_days(game, scenario=scenario)] = 0
     if not installs.sum():
-        raise InvalidScenarioValue("incident", game.title, "is silent on every day on which people would install it")
+        raise InvalidScenarioValue("incident", game.title, "is silent on every day that would have installs")
     publishers = publishers_of(game, scenario=scenario)
     ordinary_sources: list[Campaign | None] = [None] * (1 + len(bought))
     mixes = [_mix(game, scenario=scenario, campaign=campaign) for campaign in [*ordinary_sources, *campaigns]]

@@ -108,7 +108,7 @@ def draw_players(
 
 
 def draw_chances(count: int, *, activity: BgbbModel, rng: np.random.Generator, play: Floats | float = 0.0) -> Floats:
-    """Draw each player's probability to play on a day.
+    """Draw each player's probability of playing on a day.
 
     *play* is a step on the logit scale, added to that of *activity*.
     """

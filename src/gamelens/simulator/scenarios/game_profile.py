@@ -51,7 +51,7 @@ class CountryProfile(ScenarioTable, frozen=True, kw_only=True):
         if not re.fullmatch(r"[A-Z]{2}", self.code):
             raise InvalidScenarioValue("country.code", self.code, "must be two upper-case letters")
         if self.currency not in USD_PER_UNIT:
-            raise InvalidScenarioValue("country.currency", self.currency, "is not a currency with a rate", USD_PER_UNIT)
+            raise InvalidScenarioValue("country.currency", self.currency, "has no exchange rate", USD_PER_UNIT)
 
 
 class RetentionTargets(ScenarioTable, frozen=True, kw_only=True):
@@ -141,7 +141,7 @@ class Network(ScenarioTable, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not re.search("[A-Za-z0-9]", self.name):
-            raise InvalidScenarioValue("ads.network.name", self.name, "must hold a letter or a digit")
+            raise InvalidScenarioValue("ads.network.name", self.name, "must contain a letter or a digit")
         for format_, tiers in self.ecpm.items():
             for price in tiers:
                 Within(0, 1000)(f"ads.network.ecpm.{format_}", price)
@@ -176,22 +176,23 @@ class AdProfile(ScenarioTable, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not self.formats or not self.networks:
-            raise InvalidScenarioValue("ads.formats or ads.network", (), "must hold at least one")
+            raise InvalidScenarioValue("ads.formats or ads.network", (), "must have at least one")
         if not re.fullmatch(r"[0-9]{1,5}(\.[0-9]{1,5}){0,3}", self.vendor_version):
             raise InvalidScenarioValue(
-                "ads.vendor_version", self.vendor_version, "must be one to four numbers with dots"
+                "ads.vendor_version", self.vendor_version, "must be 1 to 4 numbers joined by dots"
             )
         if self.currency not in USD_PER_UNIT or (self.currency != "USD" and self.vendor != "admob"):
             allowed = USD_PER_UNIT if self.vendor == "admob" else ("USD",)
-            raise InvalidScenarioValue("ads.currency", self.currency, f"is not what {self.vendor} reports in", allowed)
+            rule = f"is not a currency that {self.vendor} reports"
+            raise InvalidScenarioValue("ads.currency", self.currency, rule, allowed)
         for network in self.networks:
             if missing := set(self.formats) - set(network.ecpm):
-                raise InvalidScenarioValue("ads.network", network.name, f"has an ecpm that lacks {sorted(missing)}")
+                raise InvalidScenarioValue("ads.network", network.name, f"has no ecpm for {sorted(missing)}")
 
 
 def _type_and_id(key: str, value: str) -> None:
     if not re.fullmatch(r"[A-Za-z0-9_]{1,64}:[A-Za-z0-9_]{1,64}", value):
-        raise InvalidScenarioValue(key, value, "must be type:id, letters, digits and underscores")
+        raise InvalidScenarioValue(key, value, "must be type:id (letters, digits and underscores)")
 
 
 _TypeAndId = Annotated[str, _type_and_id]
@@ -235,14 +236,10 @@ class Item(ScenarioTable, frozen=True, kw_only=True):
         super().__post_init__()
         for currency, hundredths in self.price.items():
             if currency not in USD_PER_UNIT:
-                raise InvalidScenarioValue(
-                    "purchases.item.price", currency, "is not a currency with a rate", USD_PER_UNIT
-                )
+                raise InvalidScenarioValue("purchases.item.price", currency, "has no exchange rate", USD_PER_UNIT)
             Within(1, 10**12)(f"purchases.item.price.{currency}", hundredths)
         if "USD" not in self.price:
-            raise InvalidScenarioValue(
-                "purchases.item.price", sorted(self.price), "lacks USD, by which items are weighed"
-            )
+            raise InvalidScenarioValue("purchases.item.price", sorted(self.price), "lacks USD, which weights the items")
 
 
 class Purchases(ScenarioTable, frozen=True, kw_only=True):
@@ -264,7 +261,7 @@ class Purchases(ScenarioTable, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not self.items:
-            raise InvalidScenarioValue("purchases.item", (), "must hold at least one item")
+            raise InvalidScenarioValue("purchases.item", (), "must have at least one item")
 
 
 class Build(ScenarioTable, frozen=True, kw_only=True):

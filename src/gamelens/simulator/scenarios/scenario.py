@@ -101,11 +101,11 @@ class Scenario(ScenarioTable, frozen=True, kw_only=True):
         for weight in self.weekdays:
             check_positive("weekdays", weight)
         if not self.games:
-            raise InvalidScenarioValue("studio", (), "must hold at least one game")
+            raise InvalidScenarioValue("studio", (), "must have at least one game")
         titles = [game.title for game in self.games]
         if duplicates := {title for title in titles if titles.count(title) > 1}:
             raise InvalidScenarioValue(
-                "studio", sorted(duplicates), "are titles given twice: campaigns and incidents name games by theirs"
+                "studio", sorted(duplicates), "are duplicate titles: campaigns and incidents name games by title"
             )
         for number, studio in enumerate(self.studios):
             for place, game in enumerate(studio.games):
@@ -166,7 +166,7 @@ class Scenario(ScenarioTable, frozen=True, kw_only=True):
             for place, item in enumerate(game.purchases.items):
                 if (currency := countries[code].currency) not in item.price:
                     at = f"{key}.purchases.item.{place}.price"
-                    raise InvalidScenarioValue(at, sorted(item.price), f"lacks {currency}, which {code} pays in")
+                    raise InvalidScenarioValue(at, sorted(item.price), f"lacks {currency}, used in {code}")
 
     def _check_timeline(self) -> None:
         games = {game.title: game for game in self.games}
@@ -192,7 +192,7 @@ class Scenario(ScenarioTable, frozen=True, kw_only=True):
             for day in {experiment.day for experiment in experiments}:
                 running = [each for each in experiments if each.day <= day < each.until]
                 if (total := sum(each.share for each in running)) > 1 + 1e-9:
-                    rule = f"is what the shares of {[each.id for each in running]} add up to: must be 1 or less"
+                    rule = f"is the sum of the shares of {[each.id for each in running]}: must be 1 or less"
                     raise InvalidScenarioValue("experiment", round(total, 6), rule)
 
 

@@ -92,7 +92,7 @@ class ScenarioExperiment(ScenarioTable, frozen=True, kw_only=True):
         super().__post_init__()
         ids = [variant.id for variant in self.variants]
         if len(ids) < 2 or len(set(ids)) < len(ids):
-            raise InvalidScenarioValue("experiment.variant", ids, "must be two or more with different ids")
+            raise InvalidScenarioValue("experiment.variant", ids, "must have two or more distinct ids")
 
     @property
     def until(self) -> float:

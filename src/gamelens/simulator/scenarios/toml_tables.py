@@ -83,7 +83,7 @@ def read_scenario_file(name_or_path: str | Path) -> ScenarioFile:
             title = game.pop("like")
             if title not in games_by_title:
                 names = [name for name in games_by_title if isinstance(name, str)]
-                raise InvalidScenario(source.name, f"{path}.like", title, "is not a game above it", names)
+                raise InvalidScenario(source.name, f"{path}.like", title, "is not a game defined above it", names)
             _fill(game, games_by_title[title])
         games_by_title[game.get("title")] = game
     return ScenarioFile(source.name, base.tables | own, base.file_of | dict.fromkeys(own, source.name))

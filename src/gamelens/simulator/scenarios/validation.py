@@ -69,7 +69,7 @@ check_positive = Above(0)
 def check_shares(key: str, shares: Mapping[str, float]) -> None:
     """Check that a table of shares is not empty, and each more than 0."""
     if not shares:
-        raise InvalidScenarioValue(key, {}, "must hold at least one")
+        raise InvalidScenarioValue(key, {}, "must have at least one")
     for name, share in shares.items():
         check_positive(f"{key}.{name}", share)
 
