@@ -30,7 +30,7 @@ def test_payers_are_counted() -> None:
     conversions = tidy_frame(players=[60, 40], successes=[2, 1])
     money = tidy_frame(players=[60, 40], money=[10.0, 5.0])
     (claim,) = said(experiments.payers(conversions, money))
-    assert (claim.size, claim.text) == (0.03, "3 of 100 players have paid, $15.00 in total: revenue rests on them.")
+    assert (claim.size, claim.text) == (0.03, "3 of 100 players have paid, $15.00 in total.")
     cases = {
         "none": (conversions.assign(successes=0), money.assign(money=0.0)),
         "nobody": (conversions[:0], money[:0]),
@@ -56,7 +56,7 @@ def test_the_best_arm_is_claimed_from_a_sure_chance_on(chance: float, measures: 
     )
     claim, *_ = said(as_made_by("experiments.probability_best", chances, arm="ab_variant_id"))
     assert (claim.subject, claim.direction) == ("gate, new", direction)
-    assert "costs 0.1% of the players on average" in claim.text
+    assert "loses 0.1% of the players on average" in claim.text
     assert said(as_made_by("experiments.probability_best", chances[:0], arm="ab_variant_id")) == []
 
 

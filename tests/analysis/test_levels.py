@@ -42,10 +42,10 @@ def test_a_tenth_less_a_week_is_a_level_that_fell() -> None:
     headline = said(found)[0]
     assert headline.text.startswith("No day stands out")
     change = f"{row['change']:.0%} ({row['low']:.0%} to {row['high']:.0%}) in 8 weeks"
-    assert headline.text.endswith(f" Tile: Active players moved slowly, {change}.")
+    assert headline.text.endswith(f" Tile: Active players moved, {change}.")
     (claim,) = said(levels)
     assert (claim.case, claim.direction, claim.subject, claim.size) == ("lower", "lower", "Tile", row["change"])
-    assert claim.text.startswith(f"Tile: Active players fell slowly, {change}, from ")
+    assert claim.text.startswith(f"Tile: Active players fell, {change}, from ")
 
 
 @pytest.mark.parametrize("rho", [0.0, 0.7])

@@ -99,6 +99,9 @@ def test_a_test_that_has_ended_is_not_told_to_go_on() -> None:
     assert [claim.subject for claim in claims] == ["short, new", "long, new"]
     assert "It ended on 10 Nov 2026" in claims[0].text
     assert "go on for" in claims[1].text
+    claims = said(experiments.next_steps(experiments.compare(both), experiments.detectable_effects(both, lift=0.02)))
+    assert "would have taken more than 365 install days" in claims[0].text
+    assert "longer than a quarter: stop" in claims[1].text
 
 
 def test_only_the_measures_that_decide_are_advised_on() -> None:

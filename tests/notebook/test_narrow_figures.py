@@ -79,6 +79,24 @@ def test_no_name_beside_a_row_covers_the_next() -> None:
     assert drawn[0] >= 8 * 13 * lines > drawn[1]
 
 
+def test_ticks_stay_apart_and_narrow_cells_have_no_text() -> None:
+    """Of near ages the highest is kept; a matrix of ten columns shows colours alone, one of three its shares."""
+    axis = {
+        "tickvals": [1, 2, 3, 4, 5, 6, 7, 14, 21, 28],
+        "ticktext": [f"D{age}" for age in (*range(1, 8), 14, 21, 28)],
+    }
+    assert narrow({"layout": {"xaxis": axis, "yaxis": {}}})["layout"]["xaxis"]["ticktext"] == [
+        "D3",
+        "D7",
+        "D14",
+        "D21",
+        "D28",
+    ]
+    for columns, has_texts in ((10, False), (3, True)):
+        cells = {"type": "heatmap", "x": [f"D{age}" for age in range(columns)], "texttemplate": "%{z:.0%}"}
+        assert ("texttemplate" in narrow({"data": [cells]})["data"][0]) == has_texts
+
+
 def test_lines_become_lower_and_rows_with_names_keep_their_height() -> None:
     """A figure of lines fills the width of a printed page, and names beside rows stay apart."""
     line, row = {"layout": {"height": 436, "xaxis": {}, "yaxis": {}}}, bars(title="Short")

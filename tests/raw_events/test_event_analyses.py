@@ -202,7 +202,8 @@ def is_in(event: Played, step: str) -> bool:
 @pytest.mark.parametrize("only_new", [False, True])
 def test_a_funnel_equals_python(lake: LakeClient, events: list[Played], only_new: bool) -> None:
     """Players, or those who installed in the time alone, are walked through the steps one by one."""
-    old = {(event.game, event.user) for event in events if event.ts < min(each.ts for each in within(events))}
+    start = min(event.ts for event in within(events))
+    old = {(event.game, event.user) for event in events if event.ts < start}
     by_player: defaultdict[tuple[str, str], list[Played]] = defaultdict(list)
     for event in within(events):
         if not (only_new and (event.game, event.user) in old):

@@ -12,7 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from pandas import DataFrame, Series
 
-from gamelens.analysis.claims.findings import Clause, Finding, direction_among, reads
+from gamelens.analysis.claims.findings import Clause, Finding, case_among, direction_among, reads
 from gamelens.analysis.decomposition import split_in_halves
 from gamelens.analysis.over_days import Counted, DayEstimates, day_numbers, over_days
 from gamelens.analysis.retention.retention_rates import is_retention_frame
@@ -116,7 +116,7 @@ def _read_change(changes: DataFrame) -> Iterator[Finding]:
         direction = direction_among(row["ratio_low"], row["ratio_high"], row["p_adjusted"], neutral=1.0)
         yield Finding(
             kind="change",
-            case=direction.replace(" ", "_"),
+            case=case_among(direction, row["ratio_low"], row["ratio_high"], neutral=1.0),
             subject={key: str(row[key]) for key in keys if not pd.isna(row[key])},
             direction=direction,
             size=row["ratio"],
@@ -251,12 +251,14 @@ def _read_drivers(drivers: DataFrame, by: str | None) -> Iterator[Finding]:
     for name, row in zip(names, drivers.to_dict("records"), strict=True):
         direction = direction_among(row["change_low"], row["change_high"], row["p_adjusted"])
         is_clear = direction in ("higher", "lower") and row["effect"] * row["change"] > 0
+        case = case_among(direction, row["change_low"], row["change_high"])
         if not is_clear and direction != "unknown":
             direction = "no clear difference"
+            case = case if case == "among_many" else "no_clear_difference"
         driver, cut = str(row["driver"]).replace(" ", "_"), "up" if row["change"] > 0 else "down"
         yield Finding(
             kind="money",
-            case=("brought" if row["effect"] > 0 else "cost") if is_clear else direction.replace(" ", "_"),
+            case=("brought" if row["effect"] > 0 else "cost") if is_clear else case,
             subject={by: name} if by else {},
             direction=direction,
             size=row["change"],

@@ -179,3 +179,8 @@ def direction_among(low: float, high: float, p_adjusted: float, *, neutral: floa
     """Return the direction of an interval if the p-value corrected for all rows of its result is below 5% as well."""
     side = direction_of(low, high, neutral=neutral)
     return side if side == "unknown" or p_adjusted < LEVEL else "no clear difference"
+
+
+def case_among(direction: Direction, low: float, high: float, *, neutral: float = 0.0) -> str:
+    """Return the case of a direction among rows: "among_many" where the interval excludes *neutral* all the same."""
+    return direction.replace(" ", "_") if direction == direction_of(low, high, neutral=neutral) else "among_many"

@@ -14,8 +14,8 @@ from gamelens.analysis.claims.findings import (
     Direction,
     Finding,
     Judgement,
+    case_among,
     direction_among,
-    direction_of,
     reads,
 )
 from gamelens.analysis.experiments.arm_outcomes import MEASURE, VARIANT, groups, key_columns, outcomes_of
@@ -107,8 +107,7 @@ def _read_differences(compared: DataFrame) -> Iterator[Finding]:
 def difference_finding(row: Mapping[Any, Any], keys: Sequence[str]) -> Finding:
     """Return how the arm of a row differs from its control; it is clear if it stays so after the correction."""
     direction = direction_among(row["low"], row["high"], row["p_adjusted"])
-    is_clear_alone = direction != direction_of(row["low"], row["high"])
-    case = "among_many" if is_clear_alone else direction.replace(" ", "_")
+    case = case_among(direction, row["low"], row["high"])
     return comparison_finding(row, keys, kind="difference", case=case, direction=direction)
 
 

@@ -11,7 +11,7 @@ from pandas import DataFrame
 from gamelens.analysis.claims.findings import Finding, direction_of, reads
 from gamelens.analysis.experiments.arm_outcomes import MEASURE
 from gamelens.analysis.experiments.comparison import comparison_finding
-from gamelens.analysis.experiments.power_analysis import QUARTER_DAYS
+from gamelens.analysis.experiments.power_analysis import QUARTER_DAYS, days_in_words
 from gamelens.analysis.significance import LEVEL
 from gamelens.analysis.tidy_frames import with_receipts_of
 from gamelens.analysis.tidy_frames.frame_requirements import requires, result_of
@@ -35,8 +35,9 @@ def next_steps(compared: DataFrame, reach: DataFrame, *, measures: Sequence[str]
         measures: those that the experiment was made for; None is all of them.
 
     Columns: those of *compared*, step (category of `STEPS`: "decide" if the always-valid interval excludes 0, "planned
-    end" if only that of one look does, "large enough" if more players are unlikely to decide it, "stop" if a change of
-    *lift* takes more than a quarter, "ended", "go on", "not known" without a time), lift (float64), days_needed
+    end" if only that of one look does, "large enough" if more players are unlikely to decide it, "ended" if no
+    player joins it any more, "stop" if a change of *lift* takes more than a quarter, "go on", "not known" without a
+    time), lift (float64), days_needed
     (Int64), quarter_lift (float64), last_day (datetime64[us, UTC]), is_running (boolean), all as in *reach*, and
     days_left (Int64, of "go on"). Claims: "next step", one a row.
     """
@@ -56,6 +57,7 @@ def _read_steps(steps: DataFrame) -> Iterator[Finding]:
         once = {"once": row["difference"], "once_low": row["low"], "once_high": row["high"]}
         numbers = once | {name: row[name] for name in (*_OF_REACH, "days_left")}
         numbers["side"] = direction_of(row["low"], row["high"])
+        numbers |= days_in_words(row["days_needed"])
         yield comparison_finding(
             row,
             _keys(steps),
@@ -77,9 +79,9 @@ def _step(row: dict[Any, Any]) -> str:
         return "not known"
     if row["days_needed"] <= row["days"]:
         return "large enough"
-    if row["days_needed"] > QUARTER_DAYS:
-        return "stop"
-    return "go on" if row["is_running"] else "ended"
+    if not row["is_running"]:
+        return "ended"
+    return "stop" if row["days_needed"] > QUARTER_DAYS else "go on"
 
 
 def _keys(compared: DataFrame) -> list[str]:

@@ -145,8 +145,6 @@ def _read_reach(reach: DataFrame) -> Iterator[Finding]:
     keys = [*reach.columns][: [*reach.columns].index("players")]
     for row in reach.to_dict("records"):
         names = [str(row[key]) for key in reversed(keys) if key != MEASURE and pd.notna(row[key])]
-        needed = None if pd.isna(row["days_needed"]) else int(row["days_needed"])
-        is_long = needed is not None and needed > _MOST_DAYS
         yield Finding(
             kind="reach",
             case="blind" if pd.isna(row["minimal_lift"]) else "shows",
@@ -159,10 +157,16 @@ def _read_reach(reach: DataFrame) -> Iterator[Finding]:
                 "name": names[0] + (f" ({', '.join(names[1:])})" if names[1:] else ""),
                 "quarter_lift": row["quarter_lift"],
                 "lift": row["lift"],
-                "days_needed": None if is_long else needed,
-                "most_days": _MOST_DAYS if is_long else None,
+                **days_in_words(row["days_needed"]),
             },
         )
+
+
+def days_in_words(needed: Any) -> dict[str, int | None]:
+    """Return the numbers of a sentence about a time: the days, or that they are more than a year."""
+    days = None if pd.isna(needed) else int(needed)
+    is_long = days is not None and days > _MOST_DAYS
+    return {"days_needed": None if is_long else days, "most_days": _MOST_DAYS if is_long else None}
 
 
 def _reach(pair: ArmPair, lift: float, chance: float, level: float) -> dict[str, Any]:

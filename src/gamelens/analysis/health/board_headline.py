@@ -92,7 +92,7 @@ def _headline_of(row: dict[Any, Any], alarms: int) -> Finding:
         direction=direction_of(row["change_low"], row["change_high"]) if alarms else "no clear difference",
         size=float(alarms),
         unit="alarms",
-        judged="counted",
+        judged="days" if is_moved else "counted",
         numbers={
             "found": [Clause(name) for name in ("critical", "warning") if row[name]],
             **{

@@ -60,7 +60,7 @@ _COLUMNS: Final[dict[str, ColumnUnit]] = {
     "money": ColumnUnit("money", "USD", is_sum=True),
     "of_previous": ColumnUnit("share", "of the step before"),
     "payer_share": ColumnUnit("share", "share of active players"),
-    "largest_day": ColumnUnit("share", "more than its share"),
+    "largest_day": ColumnUnit("share", "extra share of the money"),
     "largest_share": ColumnUnit("share", "share of ad revenue"),
     "ltv": ColumnUnit("money", "USD per new player"),
     "ltv_to_cpi": ColumnUnit("share", "of the cost of an install"),

@@ -74,24 +74,32 @@ def draw_chances(chances: DataFrame, *, title: str | None = None) -> Figure:
             line={"color": look.palette[0], "width": 5},
             hoverinfo="skip",
         )
-    scale = Scale.of("share", chances["chance_best"])
+    scale, rows = Scale.of("share", chances["chance_best"]), [escape(name) for name in names]
     text = [f"{scale.text(chance)} to be best" for chance in chances["chance_best"]]
     figure.add_scatter(
         x=100 * chances["value"],
-        y=[escape(name) for name in names],
-        mode="markers+text",
+        y=rows,
+        mode="markers",
         marker={"size": 11, "color": look.paper, "line": {"color": look.palette[0], "width": 2.5}},
         text=text,
-        textposition="top center",
-        textfont={"size": 11, "color": look.muted},
-        cliponaxis=False,
         hovertemplate="%{y}: %{x:.2f}%, %{text}<extra></extra>",
     )
+    figure.add_scatter(  # right of the range, where it covers no name
+        x=100 * chances["high"],
+        y=rows,
+        mode="text",
+        text=[f"  {words}" for words in text],
+        textposition="middle right",
+        textfont={"size": 11, "color": look.muted},
+        cliponaxis=False,
+        hoverinfo="skip",
+    )
+    if len(chances):
+        lowest, highest = 100 * chances["low"].min(), 100 * chances["high"].max()
+        figure.update_xaxes(range=[lowest - 0.05 * (highest - lowest), highest + 0.3 * (highest - lowest)])
     figure.update_layout(showlegend=False, hovermode="closest", height=190 + 44 * max(1, len(chances)))
     figure.update_xaxes(ticksuffix="%", showgrid=True, showline=False)
-    figure.update_yaxes(
-        type="category", autorange="reversed", showgrid=False, tickvals=[escape(name) for name in names]
-    )
+    figure.update_yaxes(type="category", autorange="reversed", showgrid=False, tickvals=rows)
     figure.update_yaxes(ticktext=[row_label(name) for name in names])
     alt = "; ".join(f"{name} {words}" for name, words in zip(names, text, strict=True))
     words = "share of players, central 95% of the likely values"

@@ -31,7 +31,7 @@ from gamelens.notebook.labels import escape, row_label, shorten
 from gamelens.notebook.receipt_text import sourced, unfinished
 from gamelens.receipts import Receipt
 
-MOST_BARS: Final = 20
+MOST_BARS: Final = 24  # hours of a day
 
 
 def draw_lines(
@@ -144,5 +144,6 @@ def draw_bars(
     if len(shown) and (lowest := shown[values].min().min()) < 0:
         figure.update_xaxes(range=[1.2 * lowest, 1.2 * max(largest, 0.0)])  # room for numbers left of their bars
     figure.update_yaxes(showgrid=False, tickvals=places, ticktext=[row_label(name) for name in shown["_name"]])
-    more = f", largest {MOST_BARS} of {len(bars)}" if len(bars) > MOST_BARS else ""
+    kept = "largest" if is_sorted else "first"
+    more = f", {kept} {MOST_BARS} of {len(bars)}" if len(bars) > MOST_BARS else ""
     return finish(figure, frame, title or title_of(frame, values[0], by), f"{unit.words}{more}", kind=unit.kind)

@@ -26,6 +26,8 @@ _SOURCE_PX: Final = 14
 _PANEL_PX: Final = 96
 _PANEL_GAP_PX: Final = 58
 _LABEL_LETTERS: Final = 17
+_MOST_TICKS: Final = 8
+_MOST_CELLS: Final = 8
 _LABEL_PX: Final = 13
 _LABEL_GAP_PX: Final = 5
 _WIDE_HEIGHT: Final = 420
@@ -53,7 +55,11 @@ def narrow(figure: Mapping[str, Any]) -> dict[str, Any]:
     for name in axes:
         _fit_axis(layout[name], is_grid)
         if name.startswith("y"):
-            inner = max(inner, _break_labels(layout[name]))
+            bottom, top = layout[name].get("domain") or (0, 1)
+            inner = max(inner, round(_break_labels(layout[name]) / (top - bottom)))
+        else:
+            _thin_ticks(layout[name])
+    _drop_cell_texts(data)
     layout |= {"width": NARROW, "height": above + inner + below, "autosize": False}
     beside = _break_marks(data)
     layout["margin"] = {**(layout.get("margin") or {}), "l": 4, "r": max(12, beside), "t": above, "b": below}
@@ -99,7 +105,7 @@ def _break_source(layout: dict[str, Any]) -> int:
     lines = 1
     for note in layout.get("annotations") or []:
         if note.get("yshift") == -40:
-            broken = _wrapped(str(note.get("text") or ""), _SOURCE_LETTERS)
+            broken = _wrapped(str(note.get("text") or "").replace("<br>", " · "), _SOURCE_LETTERS)
             note |= {"text": "<br>".join(broken), "font": {**(note.get("font") or {}), "size": 10}}
             lines = max(1, len(broken))
     return lines
@@ -144,6 +150,29 @@ def _fit_axis(axis: dict[str, Any], is_grid: bool) -> None:
     title = axis.get("title")
     if isinstance(title, dict):
         axis["title"] = {**title, "font": {**(title.get("font") or {}), "size": 10}}
+
+
+def _thin_ticks(axis: dict[str, Any]) -> None:
+    """Leave out ticks that stand closer than their texts, from the right."""
+    places, texts = axis.get("tickvals"), axis.get("ticktext")
+    if not places or len(places) != len(texts or ()) or not all(isinstance(place, int | float) for place in places):
+        return
+    least = (max(places) - min(places)) / _MOST_TICKS
+    kept: list[int] = []
+    for number in sorted(range(len(places)), key=lambda number: -places[number]):
+        if not kept or places[kept[-1]] - places[number] >= least:
+            kept.append(number)
+    axis |= {
+        "tickvals": [places[number] for number in kept[::-1]],
+        "ticktext": [texts[number] for number in kept[::-1]],
+    }
+
+
+def _drop_cell_texts(data: list[dict[str, Any]]) -> None:
+    """Leave out the texts of cells that are narrower than them: their colour says it."""
+    for trace in data:
+        if trace.get("type") == "heatmap" and len(trace.get("x") or ()) > _MOST_CELLS:
+            trace.pop("texttemplate", None)
 
 
 def _break_labels(axis: dict[str, Any]) -> int:

@@ -45,7 +45,7 @@ _NAMES: Final = {
     "p_adjusted": "P-value, corrected",
     "p_days": "P-value of the days",
     "p_value": "P-value",
-    "quarter_lift": "With four times the players",
+    "quarter_lift": "After three months",
     "revenue_share": "Revenue share",
     "says": "Finding",
 }

@@ -364,7 +364,7 @@ def _result(
     frame = pd.concat(parts).sort_values(["place", "order"]).drop(columns=["place", "order"])
     frame = frame.astype({"cause": "str"}).reset_index(drop=True)
     frame.attrs[RECEIPT] = merge_receipts(receipts).to_json()
-    left = Judgement(cause=UNEXPLAINED, status="explains nothing", reason="no rule that was tried explains it")
+    left = Judgement(cause=UNEXPLAINED, status="explains nothing", reason="nothing is left")
     total = float(sum(np.abs(amount).sum() for amount in amounts.values()))
     of_causes = []
     for judgement in (*judgements, left):
