@@ -17,9 +17,9 @@ TESTS := $(BIN)/pytest -p no:nbmake --dist loadfile
 # Built and installed things, which .ci/run proves: make check-wheel, make check-docs.
 BUILT := tests/journey/test_wheel.py tests/browser/test_site.py
 
-# All else in one run. Four workers, since many tests wait for a process or a turn.
-WHOLE := $(BIN)/python -m pytest -p tests.support.lean_start --nbmake --nbmake-timeout 300 \
-	$(addprefix --ignore ,$(BUILT)) notebooks tests
+# All else in one run, which writes down what each test took. Four workers, since many tests wait for a process or a turn.
+WHOLE := $(BIN)/python -m pytest -p tests.support.lean_start --nbmake --nbmake-timeout 300 --dist loadfile \
+	--no-loadscope-reorder -n 4 $(addprefix --ignore ,$(BUILT)) --junit-xml .cache/tests.xml notebooks tests
 
 # Tests over random worlds: one in `make test`, tens of them in `make bench`.
 RANDOM_WORLDS := sql_planner metrics_against_brute_force batch_builder verification openapi_conformance
@@ -48,14 +48,10 @@ export PYTHONPYCACHEPREFIX := $(CURDIR)/.cache/bytecode
 demo: $(INSTALLED)
 	@$(BIN)/gamelens demo
 
-# Types, layers and dependencies are checked beside the tests, and what they find is said at the end. In a new checkout
-# one process compiles all modules first, or each worker would.
+# Types, layers and dependencies are proved by `make check`, and by .ci/run, not here: they would take half a minute more.
 test: $(INSTALLED)
 	@$(LINT)
-	@$(MAKE) --no-print-directory static > .cache/static.txt 2>&1 & static=$$!; \
-	test -e .cache/compiled || $(WHOLE) --collect-only > .cache/compiled 2>&1; \
-	$(WHOLE) --dist loadfile --no-loadscope-reorder -n 4 --junit-xml .cache/tests.xml; tests=$$?; \
-	wait $$static || { cat .cache/static.txt; exit 1; }; exit $$tests
+	@$(WHOLE)
 
 # What `make test` took last, by folder, and its slowest tests.
 durations:
@@ -74,7 +70,7 @@ check: $(INSTALLED)
 		$$(cat .cache/chosen.txt) || [ $$? = 5 ] || tests=1; fi; \
 	wait $$static || tests=1; cat .cache/static.txt; exit $$tests
 
-# Beside the tests, after ruff.
+# Types, layers and dependencies.
 static: $(INSTALLED)
 	@$(BIN)/mypy --no-error-summary
 	@$(BIN)/lint-imports --no-logo > .cache/imports.txt 2>&1 || { cat .cache/imports.txt; exit 1; }

@@ -79,7 +79,7 @@ def test_a_day_stays_on_its_line() -> None:
 
 def test_fields_of_a_metric_are_named_after_it() -> None:
     """The metric itself by its name alone."""
-    names = ["Day", "Ad revenue, event countevents", "Active players", "Ad revenue, meanUSD", "Ad revenueUSD"]
+    names = ["Day", "Ad revenue, events", "Active players", "Ad revenue, meanUSD", "Ad revenueUSD"]
     assert headings(revenue())[:5] == names
 
 

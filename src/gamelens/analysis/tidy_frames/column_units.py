@@ -99,6 +99,7 @@ _NAMES: Final = {
     "dap": "Daily active payers",
     "dau": "DAU",
     "ecpm": "eCPM",
+    "event_count": "Events",
     "iap_arpdau": "Purchases",
     "iap_revenue": "Purchases",
     "format": "ad format",

@@ -154,8 +154,8 @@ def _fit_axis(axis: dict[str, Any], is_grid: bool) -> None:
 
 def _thin_ticks(axis: dict[str, Any]) -> None:
     """Leave out ticks that stand closer than their texts, from the right."""
-    places, texts = axis.get("tickvals"), axis.get("ticktext")
-    if not places or len(places) != len(texts or ()) or not all(isinstance(place, int | float) for place in places):
+    places, texts = list(axis.get("tickvals") or ()), list(axis.get("ticktext") or ())
+    if not places or len(places) != len(texts) or not all(isinstance(place, int | float) for place in places):
         return
     least = (max(places) - min(places)) / _MOST_TICKS
     kept: list[int] = []

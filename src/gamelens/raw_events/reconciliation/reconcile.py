@@ -13,6 +13,7 @@ from pandas import DataFrame
 
 from gamelens.analysis import claims
 from gamelens.analysis.claims.findings import Clause, Finding, reads
+from gamelens.analysis.tidy_frames.column_units import name_of
 from gamelens.analysis.tidy_frames.results import as_result
 from gamelens.catalog import METRICS
 from gamelens.client.async_client import AsyncClient
@@ -109,7 +110,8 @@ class Reconciliation:
 @reads("raw_events.reconcile")
 def _read_causes(causes: DataFrame, metric: str, rows: int, differ: int, api: float, lake: float) -> Iterator[Finding]:
     """Say what the differences come from, largest parts first. They are counted, so there is no interval."""
-    kind, numbers = "reconciliation", {"metric": metric, "rows": rows, "differ": differ, "api": api, "lake": lake}
+    kind = "reconciliation"
+    numbers = {"metric": name_of(metric), "rows": rows, "differ": differ, "api": api, "lake": lake}
     if not differ:
         yield Finding(kind=kind, case="same", direction="no clear difference", judged="counted", numbers=numbers)
         return
