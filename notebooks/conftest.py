@@ -51,7 +51,13 @@ class QuietNotebook(NotebookItem):  # type: ignore[misc]
         """Execute the notebook as nbmake does and fail at the first complaint."""
         option = self.config.option
         with _kernel_environment(self.config):
-            ran = NotebookRun(Path(self.filename), option.nbmake_timeout, kernel=option.nbmake_kernel).execute()
+            run = NotebookRun(Path(self.filename), option.nbmake_timeout, kernel=option.nbmake_kernel)
+            try:
+                ran = run.execute()
+            except RuntimeError as error:  # a port that was free when it was chosen may be another test's by now
+                if "Kernel died before replying" not in str(error):
+                    raise
+                ran = run.execute()
         if ran.error is None:
             ran.error = next(filter(None, map(_complaint, range(len(ran.nb.cells)), ran.nb.cells)), None)
         if ran.error is None and (silent := silent_at_the_end(ran.nb)) is not None:

@@ -50,8 +50,8 @@ def test_a_pipe_gets_one_line_a_row_and_no_boxes() -> None:
 def test_a_terminal_gets_what_a_table_in_a_notebook_has() -> None:
     """Names, units and numbers are those of `df.lens.table()`, with numbers to the right."""
     (lines,) = on_screen(frame(), 80)
-    assert lines[1].split("┃")[1:-1] == [" Day         ", " Country   ", " Event count (events) ", " Sum of field 0 "]
-    assert lines[3].split("│")[1:-1] == [" 18 Nov 2026 ", " NA        ", "               12,345 ", "      1,234,568 "]
+    assert lines[1].split("┃")[1:-1] == [" Day         ", " Country   ", " Events ", " Sum of field 0 "]
+    assert lines[3].split("│")[1:-1] == [" 18 Nov 2026 ", " NA        ", " 12,345 ", "      1,234,568 "]
     assert [cell.strip() for cell in lines[4].split("│")[1:-1]] == ["19 Nov 2026", "(unknown)", "n/a", "n/a"]
 
 
