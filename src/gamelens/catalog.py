@@ -330,6 +330,18 @@ _AD_PARTS: Final = {
     "ad_revenue": AliasPart("ilrd_revenue", "sum"),
     "impressions": AliasPart("ilrd_revenue", "event_count"),
 }
+OTHER_NAMES: Final = {
+    "active_users": "user_unique",
+    "ads_shown": "ad_impressions_count",
+    "iap_revenue": "revenue",
+    "in_app_revenue": "revenue",
+    "installs": "new_users",
+    "payers": "paying_users",
+    "purchase_revenue": "revenue",
+    "sessions": "session_unique",
+}
+"""What is suggested for names that others use, of which the nearest by letters may be another metric."""
+
 ALIASES: Final[dict[str, Alias]] = {
     alias.name: alias
     for alias in (

@@ -370,12 +370,23 @@ def test_roas_is_one_call_from_the_file(earned: DataFrame) -> None:
     assert found["roas"]["Meta"] == pytest.approx(found["money"]["Meta"] / 132.0)
     assert found["money"]["Y Ads"] == 0.0
     assert report.only_right["Network"].tolist() == ["Y Ads"]
+    assert "1 row of other on days that money does not cover left out, with 999.00 of Cost" in report.warnings
+    assert not any("taken as US dollars" in warning for warning in report.warnings)
     expected = outside_data.payback_ages(frame, PUBLISHER).set_index(PUBLISHER)
     assert found["days_to_pay_back"].to_dict() == expected["days_to_pay_back"].to_dict()
     exactly, _ = outside_data.roas(costs(lines), earned, on=on, amount="Cost", rate=1.1, ages=[0], fold=False)
     assert {name.strip() for name in exactly[PUBLISHER]} == {"Meta", "META", "meta", "Y Ads"}
     with pytest.raises(BadQuery, match="needs the install day and a group"):
         outside_data.roas(costs(lines), earned, on={"timestamp": "Day"}, amount="Cost")
+
+
+def test_costs_of_other_days_alone_are_refused_and_amounts_without_a_currency_are_said(earned: DataFrame) -> None:
+    """A file of last year has no return; amounts that name no currency may be euros."""
+    asked: dict[str, Any] = {"on": {"timestamp": "Day", PUBLISHER: "Network"}, "amount": "Cost", "ages": [0]}
+    with pytest.raises(BadQuery, match="has costs from 2025-11-01 to 2025-11-02 only, days that money does not cover"):
+        outside_data.roas(costs([("2025-11-01", "Meta", "9"), ("2025-11-02", "Meta", "9")]), earned, **asked)
+    _, report = outside_data.roas(costs([("2026-11-01", "Meta", "9")]), earned, **asked)
+    assert "Cost of other names no currency: taken as US dollars" in report.warnings
 
 
 def test_the_file_of_costs_is_read_as_a_join_reads_it(earned: DataFrame, tmp_path: Path) -> None:

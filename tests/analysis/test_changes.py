@@ -107,7 +107,7 @@ def test_equal_periods_are_rarely_claimed_to_differ() -> None:
     assert holds_1.mean() >= 0.93
     alone = changed.loc[~holds_1 & (changed["p_adjusted"] >= 0.05), "country_code"].astype("str")
     found = claims.of(changed)
-    among_many = found["text"].str.contains("no clear change among so many numbers")
+    among_many = found["text"].str.contains("not clear after correction for all numbers")
     assert found.loc[among_many, "subject"].sort_values().tolist() == alone.sort_values().tolist() != []
 
 

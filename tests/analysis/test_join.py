@@ -597,11 +597,24 @@ def test_an_amount_keeps_the_currency_it_was_read_with(revenue: DataFrame, file:
     assert any("cost is in EUR, USD: convert it" in warning for warning in report.warnings)
 
 
-def test_the_name_of_a_column_may_say_its_currency(revenue: DataFrame, file: WriteFile) -> None:
-    """As ad platforms write it: Amount spent (EUR)."""
-    frame, _ = gl.join(revenue, file("geo,Amount spent (EUR),Clicks (all)\nUS,5.25,3\n"), on={"country_code": "geo"})
-    assert frame["Amount spent (EUR)_currency"].dropna().unique().tolist() == ["EUR"]
-    assert "Clicks (all)_currency" not in frame
+@pytest.mark.parametrize(
+    ("name", "currency"),
+    [
+        *[(name, "EUR") for name in ("Amount spent (EUR)", "Kosten EUR", "Kosten in EUR", "Kosten (€)", "Kosten €")],
+        *[("Cost ($)", "USD"), ("spend_GBP", "GBP"), ("Cost (A$)", "AUD")],
+        *[
+            (name, None)
+            for name in ("Clicks (all)", "Clicks ALL", "US dollars per EUR", "dollars_per_€", "spend", "CPI")
+        ],
+    ],
+)
+def test_the_name_of_a_column_may_say_its_currency(
+    revenue: DataFrame, file: WriteFile, name: str, currency: str | None
+) -> None:
+    """As ad platforms and people write it, by code or by symbol; a rate has none."""
+    frame, _ = gl.join(revenue, file(f"geo,{name}\nUS,5.25\n"), on={"country_code": "geo"})
+    found = frame.get(f"{name}_currency")
+    assert (None if found is None else found.dropna().unique().tolist()) == (None if currency is None else [currency])
 
 
 def test_amounts_of_two_currencies_are_not_added_up(revenue: DataFrame, file: WriteFile) -> None:

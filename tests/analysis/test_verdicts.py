@@ -52,7 +52,7 @@ def test_one_of_many_comparisons_needs_the_corrected_level() -> None:
     others = [daily(40, 40, days=9, measure=f"measure {n}") for n in range(19)]
     claim = said(experiments.compare(alone, *others))[0]
     assert claim.direction == "no clear difference"
-    assert "among so many comparisons" in claim.text
+    assert "after correction for all comparisons" in claim.text
 
 
 def test_a_difference_without_an_interval_is_unknown() -> None:

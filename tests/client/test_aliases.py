@@ -291,7 +291,14 @@ def test_other_metrics_take_the_bucket_of_the_alias(world: World) -> None:
 
 
 @pytest.mark.parametrize(
-    ("typed", "meant"), [("arpdua", "arpdau"), ("stickyness", "stickiness"), ("revenu", "revenue")]
+    ("typed", "meant"),
+    [
+        ("arpdua", "arpdau"),
+        ("stickyness", "stickiness"),
+        ("revenu", "revenue"),
+        ("iap_revenue", "revenue"),  # not ad_revenue
+        ("installs", "new_users"),  # not installs_ratio
+    ],
 )
 def test_an_unknown_name_suggests_metrics_and_aliases(world: World, typed: str, meant: str) -> None:
     """`query` and `plan` suggest the nearest name, be it of a metric or an alias."""

@@ -80,7 +80,7 @@ def test_html_is_escaped() -> None:
 
 def test_an_unknown_name_suggests_the_nearest(lens: Client) -> None:
     """Metrics, aliases and dimensions are suggested."""
-    for typed, meant in (("arpdua", "arpdau"), ("contry_code", "country_code"), ("revenu", "revenue")):
+    for typed, meant in (("arpdua", "arpdau"), ("contry_code", "country_code"), ("iap_revenue", "revenue")):
         with pytest.raises(BadQuery) as unknown:
             lens.describe(typed)
         assert unknown.value.did_you_mean == meant

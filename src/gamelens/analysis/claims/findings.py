@@ -28,7 +28,7 @@ from gamelens.errors import BadQuery
 Direction = Literal["higher", "lower", "no clear difference", "unknown"]
 """The reading of an interval of a difference."""
 
-Judgement = Literal["days", "usual days", "players", "counted", "planned", "model"]
+Judgement = Literal["days", "usual days", "other days", "players", "counted", "planned", "model"]
 """How a finding was judged; `words.toml` has the sentence for each."""
 
 

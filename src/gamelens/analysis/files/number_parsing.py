@@ -39,10 +39,12 @@ _BODIES: Final = {
         re.ASCII,
     ),
 }
-_WORDS: Final = frozenset({"ALL", "TOP"})  # currency codes, but far more often the beginning of a name
+NOT_CODES: Final = frozenset({"ALL", "TOP"})  # currency codes, but far more often the beginning of a name
 _SPACES: Final = str.maketrans({"\u00a0": " ", "\u202f": " ", "\u2009": " ", "\t": " ", "’": "'", "−": "-"})
 _CODES: Final = {"€": "EUR", "£": "GBP", "₹": "INR", "₩": "KRW", "₺": "TRY", "₽": "RUB", "₫": "VND", "US$": "USD"}
 _DOLLARS: Final = {"$": "USD", "A$": "AUD", "C$": "CAD", "CA$": "CAD", "HK$": "HKD", "NZ$": "NZD", "R$": "BRL"}
+SYMBOLS: Final = _CODES | _DOLLARS
+"""Currencies by symbol (ISO 4217)."""
 
 
 @dataclass(frozen=True)
@@ -161,7 +163,7 @@ def _parse_text(text: str) -> _NumberText | None:
     names = [name.replace("¤", symbols[0] if symbols else "") for name in (match["before"], match["after"]) if name]
     names = [_CODES.get(name, name) for name in names]
     codes = [name for name in names if name.isalpha() and name.isascii()]
-    is_unknown = any(code not in USD_PER_UNIT or code in _WORDS for code in codes)
+    is_unknown = any(code not in USD_PER_UNIT or code in NOT_CODES for code in codes)
     if len(signs) > 1 or len(codes) > 1 or is_unknown or (names and match["percent"]):
         return None
     is_negative = bool(signs and signs[0] != "+")

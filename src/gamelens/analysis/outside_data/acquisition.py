@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from pandas import DataFrame, Series
 from pandas.api.types import is_integer_dtype, is_numeric_dtype
 
+from gamelens._text import counted
 from gamelens.analysis.claims.findings import Finding, direction_of, reads
 from gamelens.analysis.claims.leaders import leader
 from gamelens.analysis.outside_data.join import join
@@ -354,7 +355,7 @@ def roas(
 ) -> Joined:
     """Return the return on ad spend by group and age from a file of costs, and the report of its join.
 
-    Costs of days that *money* does not cover are left out, of the report too, and rows with the same key are added up.
+    Costs of days that *money* does not cover are left out and counted in the report; rows with the same key are added up.
     What finds no partner in *money* stays, as spend that brought nothing: read the report.
 
     Example: `frame, report = roas("spend.csv", money, on={"timestamp": "day", "platform": "OS"}, amount="cost")`
@@ -376,7 +377,7 @@ def roas(
     Columns of the frame: those of `return_on_spend`, then days_to_pay_back and is_paid_back (see `payback_ages`).
 
     Raises:
-        BadQuery: a column is missing, or an amount has no rate.
+        BadQuery: a column is missing, an amount has no rate, or *money* covers no day with costs.
     """
     if "timestamp" not in on or len(on) < 2:
         raise BadQuery(
@@ -391,7 +392,13 @@ def roas(
     columns = [amount, *([currency] if currency else [])]
     folded = [name for name in keys if fold and not is_integer_dtype(cohorts[name])]
     frame, report = join(cohorts, cost, on=on, how="outer", aggregate="sum", columns=columns, fold=folded, **reading)
-    spend = in_dollars(frame[_is_within(frame["timestamp"], days)], amount, rate, currency=currency)
+    is_inside = _is_within(frame["timestamp"], days)
+    spend = in_dollars(frame[is_inside], amount, rate, currency=currency)
+    outside = frame.loc[~is_inside, amount].dropna()
+    if len(outside) and spend[amount].isna().all():
+        first, last = (f"{day:%Y-%m-%d}" for day in frame.loc[outside.index, "timestamp"].agg(["min", "max"]))
+        rule = f"has costs from {first} to {last} only, days that money does not cover: query money over them"
+        raise BadQuery("cost", report.source, rule)
     result = return_on_spend(spend, money, keys, ages=ages, reaching=reaching)
     paid = payback_ages(result, keys)[[*keys, *_PAYBACK]]
     objects = dict.fromkeys(keys, "object")
@@ -399,7 +406,14 @@ def roas(
         result.astype(objects).merge(paid.astype(objects), on=keys, how="left").astype(dict.fromkeys(keys, "category"))
     )
     missing = report.only_right[_is_within(report.only_right[on["timestamp"]], days)]
-    return Joined(with_receipts_of(both, result), dataclasses.replace(report, only_right=missing))
+    notes = [*report.warnings]
+    if left_out := len(report.only_right) - len(missing):
+        words = f"{counted(left_out, 'row')} of {report.source} on days that money does not cover left out"
+        notes.append(f"{words}, with {outside.sum():,.2f} of {amount}")
+    if rate is None and currency is None and amount + CURRENCY not in frame:
+        notes.append(f"{amount} of {report.source} names no currency: taken as US dollars")
+    told = dataclasses.replace(report, only_right=missing, warnings=tuple(notes))
+    return Joined(with_receipts_of(both, result), told)
 
 
 @requires(frame=replace(ANY, every=("day",)))

@@ -88,7 +88,7 @@ def _read_special_days(special: DataFrame, by: str, occasion: str) -> Iterator[F
         direction="higher" if is_more else "no clear difference",
         size=float(len(outside)),
         unit="days",
-        judged="usual days",
+        judged="other days",
         numbers={
             **numbers,
             "names": [Clause("named", {str(key): value for key, value in row.items()}) for row in rows],

@@ -12,7 +12,7 @@ import pyarrow as pa
 from pandas import DataFrame, Series
 from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
-from gamelens.analysis.files.number_parsing import ParsedNumbers, read_amounts
+from gamelens.analysis.files.number_parsing import NOT_CODES, SYMBOLS, ParsedNumbers, read_amounts
 from gamelens.analysis.files.table_reader import ExternalTable
 from gamelens.analysis.outside_data.join_keys import right_texts
 from gamelens.catalog import DIMENSIONS
@@ -24,7 +24,11 @@ CURRENCY: Final = "_currency"
 
 # Columns of identifiers are text, even if all are digits: version 1.10 is not 1.1.
 _IDENTIFIER: Final = re.compile(r"(?:.*[\W_])?(?:(?:id|ID|Id)s?|[vV]ersion)|.*[a-z]I[dD]s?", re.DOTALL)
-_CURRENCY_IN_NAME: Final = re.compile(r".*[(\[]([A-Z]{3})[)\]]\s*", re.DOTALL)  # Amount spent (EUR)
+_CURRENCY_IN_NAME: Final = re.compile(
+    r".*(?:[(\[]|[\s_])([A-Z]{3})[)\]]?\s*", re.DOTALL
+)  # Amount spent (EUR), Cost EUR
+_SYMBOL_IN_NAME: Final = re.compile("|".join(map(re.escape, sorted(SYMBOLS, key=len, reverse=True))))  # Kosten €
+_RATE_IN_NAME: Final = re.compile(r"(?<![a-z])per(?![a-z])", re.IGNORECASE)  # dollars per EUR
 _ISO_DAYS: Final = r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?(?:Z|[+-]\d\d:?\d\d)?)?"
 
 
@@ -79,14 +83,22 @@ def read_values(
                 notes.append(f"{name} stays text: {rule}")
         else:
             values = cells.to_pandas(types_mapper={pa.int64(): pd.Int64Dtype(), pa.bool_(): pd.BooleanDtype()}.get)
-        in_name = _CURRENCY_IN_NAME.fullmatch(name)
-        if currency is None and in_name and in_name[1] in USD_PER_UNIT and is_numeric_dtype(values):
-            currency = Series(in_name[1], index=values.index, dtype="str")
+        if currency is None and is_numeric_dtype(values) and (code := _currency_in(name)):
+            currency = Series(code, index=values.index, dtype="str")
         result[name] = _as_categories(values) if values.dtype == "str" else values
         if currency is not None and f"{name}{CURRENCY}" not in table.columns:
             result[f"{name}{CURRENCY}"] = _as_categories(currency)
     frame = DataFrame(result, index=pd.RangeIndex(len(table.rows)))
     return ValueColumns(frame, frozenset(shares), tuple(notes))
+
+
+def _currency_in(name: str) -> str:
+    """Return the currency that the name of a column states, or ""."""
+    if _RATE_IN_NAME.search(name):
+        return ""
+    named, symbol = _CURRENCY_IN_NAME.fullmatch(name), _SYMBOL_IN_NAME.search(name)
+    code = named[1] if named else SYMBOLS[symbol[0]] if symbol else ""
+    return code if code in USD_PER_UNIT and code not in NOT_CODES else ""
 
 
 def _flags_or_times(texts: Series[Any]) -> Series[Any]:

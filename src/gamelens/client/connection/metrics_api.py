@@ -17,7 +17,7 @@ from urllib.parse import quote, unquote
 import msgspec
 import pyarrow as pa
 
-from gamelens.catalog import METRICS, TITLES
+from gamelens.catalog import METRICS, OTHER_NAMES, TITLES
 from gamelens.client.connection.event_loop import gather
 from gamelens.client.connection.settings import portless
 from gamelens.client.connection.transport import HttpRequest, HttpResponse, HttpSender, Params, RequestStats
@@ -507,7 +507,8 @@ def unknown_name_error(field: str, name: str, rule: str, known: Collection[str])
     If the client offers this metric as a method of its own, the error names the method.
     """
     method = _CLIENT_METHODS.get(name) if field == "metric" else None
-    return BadQuery(field, name, rule, [method] if method else sorted(known))
+    meant = OTHER_NAMES.get(name) if field == "metric" else None
+    return BadQuery(field, name, rule, [method] if method else sorted(known), meant=meant if meant in known else None)
 
 
 def answering_service(service: Provenance, response: HttpResponse) -> Provenance:

@@ -12,6 +12,7 @@ from gamelens.catalog import (
     ALIASES,
     DIMENSIONS,
     METRICS,
+    OTHER_NAMES,
     Adds,
     Alias,
     CohortShare,
@@ -121,9 +122,8 @@ def describe(name: str) -> Description:
         return _dimension(DIMENSIONS[name])
     metric = find_metric(name)
     if metric is None:
-        raise BadQuery(
-            "name", name, "is not a metric, alias or dimension", [*METRICS, *ALIASES, *DIMENSIONS, *TITLE_DIMENSIONS]
-        )
+        known = [*METRICS, *ALIASES, *DIMENSIONS, *TITLE_DIMENSIONS]
+        raise BadQuery("name", name, "is not a metric, alias or dimension", known, meant=OTHER_NAMES.get(name))
     return _metric(metric)
 
 

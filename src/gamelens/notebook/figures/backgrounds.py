@@ -76,7 +76,7 @@ def words_on_previous(previous: DataFrame | None) -> str:
     if previous is None:
         return ""
     period = _period(previous)
-    return f", pale: {period_text(period)}" if period else ", pale: the period before"
+    return f", faint: {period_text(period)}" if period else ", faint: the period before"
 
 
 def notes_about(frame: DataFrame, value: str, notes: Notes | None) -> BoardNotes:
