@@ -56,7 +56,7 @@ def test_the_best_arm_is_claimed_from_a_sure_chance_on(chance: float, measures: 
     )
     claim, *_ = said(as_made_by("experiments.probability_best", chances, arm="ab_variant_id"))
     assert (claim.subject, claim.direction) == ("gate, new", direction)
-    assert "loses 0.1% of the players on average" in claim.text
+    assert "the expected loss of choosing it is 0.1%, in the measure itself" in claim.text
     assert said(as_made_by("experiments.probability_best", chances[:0], arm="ab_variant_id")) == []
 
 

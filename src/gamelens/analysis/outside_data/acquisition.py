@@ -355,7 +355,7 @@ def roas(
 ) -> Joined:
     """Return the return on ad spend by group and age from a file of costs, and the report of its join.
 
-    Costs of days that *money* does not cover are left out and counted in the report; rows with the same key are added up.
+    Costs of days that *money* does not cover are left out, which the report counts. Rows of one key are added up.
     What finds no partner in *money* stays, as spend that brought nothing: read the report.
 
     Example: `frame, report = roas("spend.csv", money, on={"timestamp": "day", "platform": "OS"}, amount="cost")`

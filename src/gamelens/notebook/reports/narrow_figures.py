@@ -191,8 +191,9 @@ def _break_marks(data: list[dict[str, Any]]) -> int:
     for trace in data:
         texts = trace.get("text")
         if "text" in str(trace.get("mode") or "") and isinstance(texts, (list, tuple)):
-            trace["textfont"] = {**(trace.get("textfont") or {}), "size": 9}
-            widest = max([widest, *(len(html.unescape(str(text or ""))) // 2 for text in texts)])
+            firsts = [str(text or "").partition("<br>")[0] for text in texts]  # without the interval below
+            trace |= {"text": firsts, "textfont": {**(trace.get("textfont") or {}), "size": 9}}
+            widest = max([widest, *(len(html.unescape(text)) // 2 for text in firsts)])
         if trace.get("orientation") == "h" and isinstance(texts, (list, tuple)):
             lines = [_wrapped(str(text or ""), _MARK_LETTERS) for text in texts]
             trace |= {"text": ["<br>".join(each) for each in lines], "textfont": {"size": 10}}

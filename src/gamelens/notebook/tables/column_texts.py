@@ -48,6 +48,7 @@ _NAMES: Final = {
     "quarter_lift": "After three months",
     "revenue_share": "Revenue share",
     "says": "Finding",
+    "sure_from": "Needed to be sure",
 }
 _AMOUNTS: Final = ("before", "after", "change", "volume", "mix", "price")
 """Columns of a decomposition, all of them money."""
