@@ -332,7 +332,7 @@ def test_the_period_before_is_a_pale_line_on_the_same_days(draw: Callable[..., g
     assert len(pale) == 2
     assert [*pd.DatetimeIndex(pale[0].x)] == [*this.timestamp.drop_duplicates()]
     assert [*pale[0].y] == [1, 3, 5, 7, 9, 11, 13]
-    assert ", pale: 2 Nov 2026 to 8 Nov 2026" in figure.layout.title.text
+    assert ", faint: 2 Nov 2026 to 8 Nov 2026" in figure.layout.title.text
 
 
 def test_days_with_a_note_are_shaded_where_they_are_about_the_game(tmp_path: Path) -> None:

@@ -173,11 +173,12 @@ def test_a_long_table_says_how_much_is_left_out() -> None:
 
 
 def test_days_nulls_truths_and_periods_are_words() -> None:
-    """A day is 20 Nov 2026, a missing name (unknown), a truth yes or no."""
+    """A day is 20 Nov 2026, a missing name (unknown), a truth yes, no or not clear."""
     frame = DataFrame({"timestamp": pd.to_datetime(["2026-11-20"], utc=True), "is_chosen": [True]})
     frame["network"] = pd.Categorical([None], categories=["AdMob"])
     frame["period"] = pd.Series([Interval.parse("2026-11-01/P7D")], dtype="object")
-    assert cells(frame) == ["20 Nov 2026", "yes", "(unknown)", "1 Nov 2026 to 7 Nov 2026, 7 days"]
+    frame["pays_back"] = pd.array([pd.NA], dtype="boolean")
+    assert cells(frame) == ["20 Nov 2026", "yes", "(unknown)", "1 Nov 2026 to 7 Nov 2026, 7 days", "not clear"]
 
 
 def test_hours_are_shown_where_there_are_some() -> None:

@@ -80,7 +80,8 @@ class ColumnTexts:
             self._upper = frame.iloc[:, upper].astype("object").tolist()
             measured = _measured(frame, place)
         dtype = frame.dtypes.iloc[place]
-        self.is_number = pd.api.types.is_numeric_dtype(dtype) and not pd.api.types.is_bool_dtype(dtype)
+        self._is_truth = pd.api.types.is_bool_dtype(dtype)
+        self.is_number = pd.api.types.is_numeric_dtype(dtype) and not self._is_truth
         self._is_p_value = measured.startswith("p_") or measured.endswith("p_value")
         self._is_name = isinstance(dtype, pd.CategoricalDtype) or pd.api.types.is_string_dtype(dtype)
         is_amount = measured in _AMOUNTS and {"volume", "mix", "price", "change"} <= {*names}
@@ -126,7 +127,9 @@ class ColumnTexts:
                 return "n/a"
             with_hours = f"{day(value)} {value:%H:%M}" if self._has_hours else ""
             return with_hours or self._period or bucket_text(value, self._every)
-        return UNKNOWN if value is None or value is pd.NA else str(value)
+        if value is None or value is pd.NA:
+            return "not clear" if self._is_truth else UNKNOWN
+        return str(value)
 
     def number_text(self, value: Any, row: int | None = None) -> str:
         """Return a number in the unit of the column or, if it has one, of the *row*.
