@@ -97,6 +97,13 @@ def test_ticks_stay_apart_and_narrow_cells_have_no_text() -> None:
         assert ("texttemplate" in narrow({"data": [cells]})["data"][0]) == has_texts
 
 
+def test_a_note_beside_a_point_is_one_line() -> None:
+    """The interval below a projected number has no room; the heading of a panel keeps its lines."""
+    notes = [{"x": 90, "y": 1, "text": "<b>D90 1.1%</b><br>0.8% to 1.5%"}, {"xref": "x domain", "text": "Game<br>7"}]
+    layout = narrow({"layout": {"xaxis": {}, "yaxis": {}, "annotations": notes}})["layout"]
+    assert [note["text"] for note in layout["annotations"]] == ["<b>D90 1.1%</b>", "Game<br>7"]
+
+
 def test_lines_become_lower_and_rows_with_names_keep_their_height() -> None:
     """A figure of lines fills the width of a printed page, and names beside rows stay apart."""
     line, row = {"layout": {"height": 436, "xaxis": {}, "yaxis": {}}}, bars(title="Short")

@@ -60,6 +60,9 @@ def narrow(figure: Mapping[str, Any]) -> dict[str, Any]:
         else:
             _thin_ticks(layout[name])
     _drop_cell_texts(data)
+    for note in layout.get("annotations") or []:
+        if note.get("xref", "x") == "x":  # beside a point, where there is room for one line
+            note |= {"text": str(note.get("text") or "").partition("<br>")[0], "xanchor": "right"}
     layout |= {"width": NARROW, "height": above + inner + below, "autosize": False}
     beside = _break_marks(data)
     layout["margin"] = {**(layout.get("margin") or {}), "l": 4, "r": max(12, beside), "t": above, "b": below}
