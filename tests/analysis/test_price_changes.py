@@ -133,7 +133,7 @@ def test_prices_that_wander_are_no_changes(memory: float) -> None:
     assert len(clear(changes)) <= 3
 
 
-@pytest.mark.parametrize("memory", [0.5, 0.8])
+@pytest.mark.parametrize("memory", [0.0, 0.5, 0.8])
 def test_small_p_values_are_as_rare_as_they_say(memory: float) -> None:
     """Of 800 segments whose prices wander 2 or so have p below 1 in 400, as Holm's correction of 20 takes it."""
     changes = price_changes(*split_in_halves(wandering(800, memory, np.random.default_rng(11))), NETWORK)

@@ -163,13 +163,13 @@ def test_a_country_that_loses_players_of_one_arm_is_named() -> None:
 
 
 def test_segments_of_a_fair_split_are_corrected_for_their_number() -> None:
-    """The p-value of each is multiplied by twenty; in ten draws no country is named."""
+    """The p-value of each is multiplied by twenty; in twenty draws no country is named."""
     frame = by_country()
     alone = experiments.sample_ratio(frame[frame["country_code"] == "C00"])["p_value"].iloc[0]
     within = experiments.sample_ratio(frame, by="country_code")
     assert within["p_value"].iloc[0] == pytest.approx(min(1.0, 20 * alone))
     assert "in any of 20 segments" in said(within)[0].text
-    drawn = [experiments.sample_ratio(by_country(seed=seed), by="country_code") for seed in range(10)]
+    drawn = [experiments.sample_ratio(by_country(seed=seed), by="country_code") for seed in range(20)]
     assert not any(checked["is_suspect"].any() for checked in drawn)
 
 

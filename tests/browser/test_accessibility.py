@@ -1,4 +1,4 @@
-"""Reports of the shipped notebooks without a violation of axe-core's rules, with the answer first, and on paper.
+"""Reports of the shipped notebooks: no violation of axe-core's rules, the answer on the first screen.
 
 Those of `REPORTED` show all that any shipped notebook shows, so the others are not run a second time for this.
 """
@@ -17,6 +17,7 @@ from gamelens.local.demo import notebooks_folder
 from gamelens.notebook.figures.browser_rendering import one_browser
 from gamelens.notebook.reports.report import write_report
 from support.accessibility import violations_of
+from support.watched_page import is_file, problems_of
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -112,11 +113,13 @@ def test_the_answer_is_on_the_first_screen(
 ) -> None:
     """Key numbers and conclusions fit a laptop, the key numbers a phone, and contents follow."""
     page = browser.new_page(viewport={"width": width, "height": height})
+    problems = problems_of(page, is_allowed=is_file)
     page.goto(reports["01_ad_revenue"].as_uri())
     bottoms = page.locator(parts).evaluate_all("all => all.map(one => one.getBoundingClientRect().bottom)")
     assert 0 < max(bottoms) < height
     page.locator(".contents a").first.click()
     assert page.url.endswith("#section-1")
+    assert problems == []
     page.close()
 
 
