@@ -59,7 +59,7 @@ class Scale(NamedTuple):
         if not is_finite(value):
             return "n/a"
         number = round((100 if self.kind in _PERCENT else 1) * float(value), self.places)
-        sign = "-" if number < 0 else "+" if (is_signed or self.kind in _SIGNED) and number > 0 else ""
+        sign = "-" if number < 0 else "+" if (is_signed or self.has_sign) and number > 0 else ""
         before = "$" if self.kind == "money" else ""
         after = " pp" if self.kind == "points" else "%" if self.kind in _PERCENT else ""
         return f"{sign}{before}{abs(number):,.{self.places}f}{after}"
@@ -78,6 +78,11 @@ class Scale(NamedTuple):
         return f"{lower.removesuffix(' pp')} to {upper}"
 
     @property
+    def has_sign(self) -> bool:
+        """Whether its numbers are differences, which have a plus sign."""
+        return self.kind in _SIGNED
+
+    @property
     def least(self) -> float:
         """The smallest difference that it shows."""
         return 10.0**-self.places / (100 if self.kind in _PERCENT else 1)
@@ -85,7 +90,7 @@ class Scale(NamedTuple):
     @property
     def d3(self) -> str:
         """The format of plotly."""
-        sign, before = "+" if self.kind in _SIGNED else "", "$" if self.kind == "money" else ""
+        sign, before = "+" if self.has_sign else "", "$" if self.kind == "money" else ""
         return f"{sign}{before},.{self.places}{'%' if self.kind in _PERCENT else 'f'}"
 
     @property

@@ -381,7 +381,7 @@ def test_roas_is_one_call_from_the_file(earned: DataFrame) -> None:
 
 
 def test_costs_of_other_days_alone_are_refused_and_amounts_without_a_currency_are_said(earned: DataFrame) -> None:
-    """A file of last year has no return; amounts that name no currency may be euros."""
+    """Costs on days without money are refused, and amounts without a currency are reported."""
     asked: dict[str, Any] = {"on": {"timestamp": "Day", PUBLISHER: "Network"}, "amount": "Cost", "ages": [0]}
     with pytest.raises(BadQuery, match="has costs from 2025-11-01 to 2025-11-02 only, days that money does not cover"):
         outside_data.roas(costs([("2025-11-01", "Meta", "9"), ("2025-11-02", "Meta", "9")]), earned, **asked)
@@ -463,7 +463,7 @@ def priced(**cpi: float) -> DataFrame:
 
 
 def test_the_value_of_a_player_is_held_against_the_cost_of_an_install() -> None:
-    """At the last age, with an interval of both, and a day where it is clear; without a cost, there is no row."""
+    """The last age counts, with an interval; a day is given where it is clear; without a cost there is no row."""
     values = worth(Meta=(2.0, 1.8, 2.2), X=(0.5, 0.4, 0.6), Y=(1.1, 0.5, 2.0), free=(1.0, 0.9, 1.1))
     result = outside_data.ltv_against_cpi(values, priced(Meta=1.0, X=1.0, Y=1.0)).set_index(PUBLISHER)
     assert result["ltv_to_cpi"].tolist() == pytest.approx([2.0, 0.5, 1.1])

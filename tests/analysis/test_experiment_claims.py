@@ -75,7 +75,7 @@ def test_the_reach_of_an_experiment_is_its_smallest_change() -> None:
     (claim,) = said(as_made_by("experiments.detectable_effects", reach))
     assert claim.size == 0.12
     assert "changes of 12.0% or more of the control's value; three months would detect 6.0%" in claim.text
-    assert claim.text.endswith("A change of 5.0% takes more than 365 install days.")
+    assert claim.text.endswith("Detecting a change of 5.0% takes more than 365 install days.")
     blind = reach.assign(minimal_lift=float("nan"), days_needed=pd.array([pd.NA], dtype="Int64"))
     (claim,) = said(as_made_by("experiments.detectable_effects", blind))
     assert "too few to detect any change" in claim.text

@@ -250,11 +250,10 @@ def _read_drivers(drivers: DataFrame, by: str | None) -> Iterator[Finding]:
     names = display_values(drivers[by]) if by else Series(_ALL, index=drivers.index)
     for name, row in zip(names, drivers.to_dict("records"), strict=True):
         direction = direction_among(row["change_low"], row["change_high"], row["p_adjusted"])
-        is_clear = direction in ("higher", "lower") and row["effect"] * row["change"] > 0
         case = case_among(direction, row["change_low"], row["change_high"])
-        if not is_clear and direction != "unknown":
-            direction = "no clear difference"
-            case = case if case == "among_many" else "no_clear_difference"
+        is_clear = case in ("higher", "lower")
+        if is_clear and row["effect"] * row["change"] <= 0:  # within countries the money moved the other way
+            direction, case, is_clear = "no clear difference", "no_clear_difference", False
         driver, cut = str(row["driver"]).replace(" ", "_"), "up" if row["change"] > 0 else "down"
         yield Finding(
             kind="money",
@@ -385,7 +384,7 @@ def _measured(name: str, rows: DataFrame) -> tuple[str, str, Counted | None, Ser
     own = next(field for field in metric.fields if field.name == metric.sorts_by)
     unit = metric.unit or own.unit
     if missing := {*metric.shown} - {*columns}:
-        raise BadQuery("frame", sorted(missing), f"are missing, and {name} is made of them: query it again")
+        raise BadQuery("frame", sorted(missing), f"are missing, and {name} needs them: query it again")
     if isinstance(quotient := own.combines, Quotient):
         counted: Counted | None = "shares" if unit == "share" else None
         return "ratio", unit, counted, quotient.numerator(columns), columns[quotient.whole]

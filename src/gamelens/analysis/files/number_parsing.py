@@ -39,7 +39,7 @@ _BODIES: Final = {
         re.ASCII,
     ),
 }
-NOT_CODES: Final = frozenset({"ALL", "TOP"})  # currency codes, but far more often the beginning of a name
+_WORDS: Final = frozenset({"ALL", "TOP"})  # currency codes, but far more often the beginning of a name
 _SPACES: Final = str.maketrans({"\u00a0": " ", "\u202f": " ", "\u2009": " ", "\t": " ", "’": "'", "−": "-"})
 _CODES: Final = {"€": "EUR", "£": "GBP", "₹": "INR", "₩": "KRW", "₺": "TRY", "₽": "RUB", "₫": "VND", "US$": "USD"}
 _DOLLARS: Final = {"$": "USD", "A$": "AUD", "C$": "CAD", "CA$": "CAD", "HK$": "HKD", "NZ$": "NZD", "R$": "BRL"}
@@ -152,6 +152,11 @@ def _is_name(body: str) -> bool:
     return bool(re.match(r"0\d", body)) or (body.isdigit() and len(body) > 18 and len(body.rstrip("0")) > 17)
 
 
+def is_currency(code: str) -> bool:
+    """Return whether *code* is a currency with a rate, and not a word that begins many names."""
+    return code in USD_PER_UNIT and code not in _WORDS
+
+
 def _parse_text(text: str) -> _NumberText | None:
     """Return the values and currency of a number, or None for any other text."""
     plain = " ".join(text.translate(_SPACES).split())
@@ -163,8 +168,7 @@ def _parse_text(text: str) -> _NumberText | None:
     names = [name.replace("¤", symbols[0] if symbols else "") for name in (match["before"], match["after"]) if name]
     names = [_CODES.get(name, name) for name in names]
     codes = [name for name in names if name.isalpha() and name.isascii()]
-    is_unknown = any(code not in USD_PER_UNIT or code in NOT_CODES for code in codes)
-    if len(signs) > 1 or len(codes) > 1 or is_unknown or (names and match["percent"]):
+    if len(signs) > 1 or len(codes) > 1 or not all(map(is_currency, codes)) or (names and match["percent"]):
         return None
     is_negative = bool(signs and signs[0] != "+")
     values = {}

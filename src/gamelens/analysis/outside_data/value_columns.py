@@ -12,12 +12,11 @@ import pyarrow as pa
 from pandas import DataFrame, Series
 from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
-from gamelens.analysis.files.number_parsing import NOT_CODES, SYMBOLS, ParsedNumbers, read_amounts
+from gamelens.analysis.files.number_parsing import SYMBOLS, ParsedNumbers, is_currency, read_amounts
 from gamelens.analysis.files.table_reader import ExternalTable
 from gamelens.analysis.outside_data.join_keys import right_texts
 from gamelens.catalog import DIMENSIONS
 from gamelens.errors import BadQuery
-from gamelens.wire.currencies import USD_PER_UNIT
 
 CURRENCY: Final = "_currency"
 """End of the name of the column that has the currency of an amount."""
@@ -98,7 +97,7 @@ def _currency_in(name: str) -> str:
         return ""
     named, symbol = _CURRENCY_IN_NAME.fullmatch(name), _SYMBOL_IN_NAME.search(name)
     code = named[1] if named else SYMBOLS[symbol[0]] if symbol else ""
-    return code if code in USD_PER_UNIT and code not in NOT_CODES else ""
+    return code if is_currency(code) else ""
 
 
 def _flags_or_times(texts: Series[Any]) -> Series[Any]:

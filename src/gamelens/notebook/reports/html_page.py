@@ -159,7 +159,7 @@ def _badge(document: Any) -> str:
     shown = [output.get("data", {}) for cell in document.cells for output in cell.get("outputs", [])]
     tables = (str(bundle.get("text/html", "")) for bundle in shown)
     is_simulated = any(map(_is_badged, shown)) or any(f'class="{BADGE}"' in table for table in tables)
-    about = "<b>demo data</b> This page has numbers of the invented players of a sandbox."
+    about = "<b>demo data</b> Numbers on this page come from invented players in a sandbox."
     return f'<p class="badge" role="note">{about}</p>\n' if is_simulated else ""
 
 

@@ -156,7 +156,7 @@ def _fit_axis(axis: dict[str, Any], is_grid: bool) -> None:
 
 
 def _thin_ticks(axis: dict[str, Any]) -> None:
-    """Leave out ticks that stand closer than their texts, from the right."""
+    """Remove ticks whose texts would touch, keeping the rightmost."""
     places, texts = list(axis.get("tickvals") or ()), list(axis.get("ticktext") or ())
     if not places or len(places) != len(texts) or not all(isinstance(place, int | float) for place in places):
         return
@@ -172,14 +172,14 @@ def _thin_ticks(axis: dict[str, Any]) -> None:
 
 
 def _drop_cell_texts(data: list[dict[str, Any]]) -> None:
-    """Leave out the texts of cells that are narrower than them: their colour says it."""
+    """Remove the texts of heatmaps whose cells are too narrow for them; the colours show the values."""
     for trace in data:
         if trace.get("type") == "heatmap" and len(trace.get("x") or ()) > _MOST_CELLS:
             trace.pop("texttemplate", None)
 
 
 def _break_labels(axis: dict[str, Any]) -> int:
-    """Break the names beside an axis into short lines. Returns the height at which none of them covers the next."""
+    """Break the names beside an axis into short lines. Returns the height that keeps them apart."""
     if not axis.get("ticktext"):
         return 0
     texts = [html.unescape(_MARKUP.sub(" ", str(text))) for text in axis["ticktext"]]

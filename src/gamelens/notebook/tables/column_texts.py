@@ -139,10 +139,9 @@ class ColumnTexts:
         if self._is_p_value and is_finite(value):
             return f"{float(value):.3f}" if value >= 0.001 else "< 0.001"
         scale = self._scale(row)
-        least = scale.text(scale.least)
-        is_amount = not (self._has_negative or least.startswith("+"))  # a difference may be said to be 0
-        if is_amount and is_finite(value) and 0 < value < scale.least / 2:
-            return f"< {least}"
+        is_difference = self._has_negative or scale.has_sign  # which may be said to be 0
+        if not is_difference and is_finite(value) and 0 < value < scale.least / 2:
+            return f"< {scale.text(scale.least)}"
         return scale.text(value)
 
     def _scale(self, row: int | None) -> Scale:
