@@ -135,13 +135,15 @@ check-lowest: RESOLUTION := lowest-direct
 check-lowest: $(UV)
 	@$(LIBRARY_CHECK)
 
-# The newest versions that pyproject.toml allows, on the newest Python that it names. One of pyenv is named by its path,
-# since the command that pyenv has for it fails where another version is chosen.
-check-newest: PYTHON_OF := $(firstword $(wildcard $(or $(PYENV_ROOT),$(HOME)/.pyenv)/versions/3.13.*/bin/python) 3.13)
+# The newest versions that pyproject.toml allows, on the newest Python that it names and that is there. One of pyenv is named
+# by its path, since the command that pyenv has for it fails where another version is chosen.
+PYENV := $(or $(PYENV_ROOT),$(HOME)/.pyenv)/versions
+check-newest: PYTHON_OF = $(firstword $(foreach minor,14 13,$(wildcard $(PYENV)/3.$(minor).*/bin/python) \
+	$(shell $(UV) python find --quiet --no-python-downloads 3.$(minor) 2> /dev/null)))
 check-newest: RESOLUTION := highest
 check-newest: $(UV)
-	@if $(UV) python find --quiet --no-python-downloads $(PYTHON_OF) > /dev/null 2>&1; then $(LIBRARY_CHECK); \
-	else echo "check-newest skipped: there is no Python 3.13"; fi
+	@if [ -n "$(PYTHON_OF)" ]; then $(PYTHON_OF) --version; $(LIBRARY_CHECK); \
+	else echo "check-newest skipped: there is no Python 3.13 or 3.14"; fi
 
 # Without --upgrade uv would keep the versions that its output file has from the run before.
 define LIBRARY_CHECK

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -19,7 +20,7 @@ from sqlglot import parse_one
 from gamelens.catalog import METRICS
 from gamelens.errors import Refused
 from gamelens.sandbox.engines.duckdb_engine import DuckDBReader
-from gamelens.sandbox.engines.engine import LakeLocation
+from gamelens.sandbox.engines.engine import LakeLocation, filesystem_of
 from gamelens.sandbox.engines.open_engine import open_engine
 from gamelens.sandbox.engines.spark_engine import spark_sql
 from gamelens.sandbox.metrics.sql_planner import TABLES, compile_query
@@ -30,6 +31,7 @@ from support.random_worlds import random_query
 from support.sandbox_stage import Stage
 
 BODY = {"interval": "2026-11-01/P30D", "granularity": "all", "query": {"type": "group", "dimension": "platform"}}
+PROJECT = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 PLAN = compile_query(METRICS["event_count"], decode_query(BODY), games=["1001"])
 
 
@@ -160,3 +162,16 @@ def test_a_sandbox_on_duckdb_does_not_import_sqlglot() -> None:
     """It takes longer to import than a question to answer: only Spark's statements are translated."""
     code = "import sys, gamelens.sandbox.server, gamelens.sandbox.engines.open_engine; print('sqlglot' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "False\n"
+
+
+@pytest.mark.parametrize(
+    ("url", "extra"), [("s3://bucket/x", "s3"), ("gs://bucket/x", "gcs"), ("abfss://c@account/x", "azure")]
+)
+def test_a_store_without_its_package_names_the_extra(url: str, extra: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where fsspec does not know the scheme before its package is there."""
+    for package in ("adlfs", "gcsfs", "s3fs"):
+        monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(Refused, match="The export cannot be read: ") as refused:
+        filesystem_of(url, called="The export")
+    assert str(refused.value).endswith(f"Run pip install 'gamelens[{extra}]'")
+    assert extra in PROJECT["optional-dependencies"]

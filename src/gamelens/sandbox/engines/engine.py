@@ -22,6 +22,9 @@ from gamelens.wire.limits import MAX_ROWS, QUERY_S
 LOCAL_SCHEME = "file://"
 """Start of the URL of a local file."""
 
+EXTRA_OF_SCHEME = {"s3": "s3", "s3a": "s3", "gs": "gcs", "gcs": "gcs", "abfs": "azure", "abfss": "azure", "az": "azure"}
+"""Extra whose package reads URLs of a scheme. Packages for other kinds of store are named by fsspec."""
+
 
 class SqlQuery(msgspec.Struct, frozen=True):
     """One query for every engine: a statement in the words of DuckDB, with parameters as `$name`.
@@ -93,7 +96,10 @@ def filesystem_of(url: str, *, called: str) -> tuple[Any, str]:
 
         filesystem, path = url_to_fs(url)
     except (ImportError, ValueError) as error:
-        hint = "URLs need pip install 'gamelens[remote]', and a package for their kind of store"
+        extra = EXTRA_OF_SCHEME.get(url.partition("://")[0], "remote")
+        hint = f"Run pip install 'gamelens[{extra}]'"
+        if extra == "remote":
+            hint += ", and install the package that fsspec names for this kind of store"
         raise Refused(f"{called} cannot be read: {error}. {hint}") from None
     return filesystem, path
 
