@@ -86,7 +86,7 @@ class Killer:
 
 def _scenario_with_all_defects() -> Scenario:
     """Return the scenario with fewer players, each with more of every rare defect."""
-    dirt = DirtProfile(malformed=0.1, odd=0.03, duplicates=0.02, broken_bodies=0.02, bad_requests=0.02, bots=0.02)
+    dirt = DirtProfile(malformed=0.1, odd=0.03, duplicates=0.02, broken_bodies=0.02, bad_requests=0.02, bots=0.1)
     scenario = load_scenario("dirty", players=80)
     assert scenario.delivery is not None
     delivery = msgspec.structs.replace(scenario.delivery, uncorrected=0.6)
