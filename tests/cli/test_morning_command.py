@@ -25,7 +25,7 @@ def test_each_target_gets_the_day_once(run_command: RunCommand, tmp_path: Path) 
     """The second call sends nothing and exits with 0."""
     own = {"GITHUB_STEP_SUMMARY": str(tmp_path / "summary.md"), "GAMELENS_CACHE_DIR": str(tmp_path / "cache")}
     with webhook() as posts:
-        own["HOOK"] = f"slack+{posts.address}/secret-path"
+        own["HOOK"] = f"{posts.address.replace('http', 'json', 1)}/secret-path"
         call = ("morning", "--metrics", "user_unique", "--to", "env:HOOK", "--to", "github")
         first, second = run_command(*call, **own), run_command(*call, **own)
     assert (first.exit_code, second.exit_code) == (0, 0), first.output + second.output
@@ -40,7 +40,7 @@ def test_an_unsure_target_says_how_to_look(run_command: RunCommand, tmp_path: Pa
     """The exit code is 1 until a person says what became of the message."""
     with webhook() as posts:
         own = {"GAMELENS_CACHE_DIR": str(tmp_path / "cache")}
-        call = ("morning", "--metrics", "user_unique", "--to", f"json+{posts.address}/x")
+        call = ("morning", "--metrics", "user_unique", "--to", f"{posts.address.replace('http', 'json', 1)}/x")
         posts.status = 500
         unsure = run_command(*call, **own)
         posts.status = 200
@@ -70,7 +70,7 @@ def test_a_mail_carries_the_reports(run_command: RunCommand, tmp_path: Path) -> 
     report = notebook_at(tmp_path / "sales.ipynb", "print('seven sales')")
     own = {"GITHUB_STEP_SUMMARY": str(tmp_path / "summary.md"), "GAMELENS_CACHE_DIR": str(tmp_path / "cache")}
     with mail_server() as mails:
-        mail = f"smtp://127.0.0.1:{mails.port}?to=anna@studio.example"
+        mail = f"mailto://127.0.0.1:{mails.port}?to=anna@studio.example&from=me@studio.example"
         to = ("--to", mail, "--to", "github")
         call = ("morning", "--metrics", "user_unique", *to, "--report", report, "--out", str(tmp_path / "pages"))
         first, second = run_command(*call, **own), run_command(*call, **own)

@@ -1,7 +1,8 @@
-"""What a message says, and that no shape lets a name from outside act."""
+"""What a message says, and that no form lets a name from outside act."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from collections.abc import Sequence
@@ -10,10 +11,10 @@ from html.parser import HTMLParser
 
 import pandas as pd
 import pytest
+import requests
 
 from gamelens.analysis import health
-from gamelens.messages.mail import MOST_BYTES
-from gamelens.messages.message_text import html_page, markdown, plain_text
+from gamelens.messages.message_text import chat_text, html_page, markdown, plain_text
 from gamelens.messages.morning_message import (
     MOST_LINES,
     GameNews,
@@ -21,12 +22,19 @@ from gamelens.messages.morning_message import (
     alarms_of,
     message_of,
 )
-from gamelens.messages.webhooks import SHAPES, discord, slack
+from gamelens.messages.targets import target_of
 from gamelens.notebook.health_check import HealthReport
 from support.hostile_names import NAMES
 from support.tidy_frames import tidy_frame
 
 DAY = date(2026, 11, 21)
+CHATS = [
+    f"https://hooks.slack.com/services/T1JJ3T3L2/A1BRTD4JD/{'T' * 24}",
+    f"https://discord.com/api/webhooks/4174216298/{'J' * 68}",
+    f"workflows://prod.westus.logic.azure.com/643e69f83c8944438d68119179a10a64/{'s' * 30}/",
+    f"gchat://{'w' * 10}/{'k' * 20}/{'t' * 20}",
+    f"mmost://chat.example/{'a' * 26}",
+]
 
 
 def hostile_message(name: str, games: int = 1, alarms: int = 1) -> MorningMessage:
@@ -63,28 +71,46 @@ def test_a_name_adds_no_tag_to_a_page(name: str) -> None:
     assert hostile.names == plain.names
 
 
-def test_nobody_is_mentioned() -> None:
-    """A game called like a mention calls nobody in Slack and Discord, and is not a link in Markdown."""
-    message = hostile_message("<!channel> @everyone [x](https://evil.example)")
-    assert not {"<", ">"} & {*json.dumps(slack(message))}
-    assert discord(message)["allowed_mentions"] == {"parse": []}
-    assert " @everyone" not in discord(message)["embeds"][0]["description"]
-    assert "](" not in markdown(message)
+@pytest.mark.parametrize("address", CHATS)
+def test_nobody_is_mentioned(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What each chat gets from apprise, for a game called like a mention or a link with a false label."""
+    asked: list[str] = []
+
+    def post(*_: object, **options: object) -> requests.Response:
+        asked.append(json.dumps(options, default=str, ensure_ascii=False))
+        response = requests.Response()
+        response.status_code = 200
+        response._content = b"ok"
+        return response
+
+    for name in ("post", "request"):
+        monkeypatch.setattr(requests, name, post)
+    names = "<!channel> <!here|x> @everyone @here <@U6TTX1F9R> [x](https://evil.example) <https://evil.example|Click>"
+    with contextlib.suppress(OSError):  # an answer that the chat would not give: what was sent counts
+        target_of(address).send(hostile_message(names))
+    assert asked
+    for active in (r"<!\w", r"@(everyone|here)", r"<@\w", r"\]\(", r"https?://evil"):
+        assert not re.search(active, "".join(asked)), active
+    assert "1 new" in asked[0]
+    assert "apprise" not in "".join(asked).lower().replace(address, "")
 
 
-@pytest.mark.parametrize("shape", ["slack", "teams", "discord"])
-def test_a_large_message_fits(shape: str) -> None:
-    """Messages about many games with long names stay within the limits of each chat and of a mail."""
-    message = hostile_message("x" * 250, games=20, alarms=9)
-    body = SHAPES[shape](message)
-    assert len(json.dumps(body)) < 28_000
-    if shape == "slack":
-        assert len(body["blocks"]) <= 50
-        assert all(len(block["text"]["text"]) <= 3000 for block in body["blocks"] if "text" in block)
-    if shape == "discord":
-        assert len(body["embeds"][0]["title"]) <= 256
-        assert len(body["embeds"][0]["description"]) + len(body["embeds"][0]["footer"]["text"]) <= 5700
-    assert len(html_page(message).encode()) <= MOST_BYTES
+def test_nobody_is_linked_in_markdown() -> None:
+    """A game called like a link is not one on the page of a job."""
+    assert "](" not in markdown(hostile_message("[x](https://evil.example)"))
+
+
+@pytest.mark.parametrize("room", [700, 1000, 2000, 4000, 32768])
+@pytest.mark.parametrize("letter", ["x", "@", "*"])
+def test_a_large_message_fits(room: int, letter: str) -> None:
+    """Many games with long names stay within the room of a chat as whole lines, and the rest is counted."""
+    message = hostile_message(letter * 250, games=40, alarms=9)
+    text = chat_text(message, room)
+    assert len(text) <= room
+    if hidden := re.search(r"… and (\d+) more lines: gamelens health shows them all$", text):
+        shown = text.splitlines()[:-1]
+        assert int(hidden[1]) > 0
+        assert all(len(line) > 200 or line == "" for line in shown)
 
 
 def board_with(
@@ -174,15 +200,14 @@ def test_the_day_is_written_once() -> None:
 
 
 @pytest.mark.parametrize("many", [12, 20, 60])
-def test_every_game_is_in_every_shape(many: int) -> None:
+def test_every_game_is_in_every_form(many: int) -> None:
     """However many games there are: where there is little room, each has fewer lines and numbers."""
     games = [f"Game {number:02}" for number in range(many)]
     report = board_with(*games[:30], games=games, metrics=("user_unique", "event_count"))
     message = message_of(report, {}, now=datetime(2026, 11, 22, 8, tzinfo=UTC))
-    texts = [json.dumps(shape(message)) for shape in SHAPES.values()]
-    for text in (*texts, plain_text(message), markdown(message), html_page(message)):
+    for text in (chat_text(message, 2000), chat_text(message, 32768), markdown(message), html_page(message)):
         assert all(game in text for game in games)
-    assert not re.search("more lines?:", json.dumps(discord(message)))
+        assert not re.search("more lines?:", text)
 
 
 def test_a_number_has_its_unit() -> None:
@@ -191,14 +216,3 @@ def test_a_number_has_its_unit() -> None:
     board = report.board.assign(watch="session_length", metric="Session length", kind="number")
     news = message_of(HealthReport(board, report.scores, pd.DataFrame(), 1), {}, now=datetime(2026, 11, 22, tzinfo=UTC))
     assert news.games[0].numbers[0].startswith("Session length 1,021 seconds")
-
-
-@pytest.mark.parametrize("letter", ["x", "&", "*"])
-def test_a_chat_counts_the_lines_that_do_not_fit(letter: str) -> None:
-    """Slack and Discord show whole lines, and say how many more there are."""
-    message = hostile_message(letter * 250, games=40)
-    *shown, more = discord(message)["embeds"][0]["description"].splitlines()
-    hidden = re.match(r"… and (\d+) more lines: gamelens health", more)
-    assert hidden is not None
-    assert len(shown) + int(hidden[1]) == 40 + len(message.notes) + len(message.footnotes)
-    assert all(block["text"]["text"].count("1 new") for block in slack(message)["blocks"][2:-1])

@@ -14,7 +14,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import date, timedelta
 from pathlib import Path
 
@@ -29,7 +29,7 @@ DAYS = 1_000
 
 def message(day: date) -> MorningMessage:
     """Return a message of *day*."""
-    return MorningMessage(day=day, headline="all as usual")
+    return MorningMessage(day=day, headline="all as usual", source="Source: a campaign")
 
 
 def deliver(journal: MessageJournal, target: Target, day: date) -> str:
@@ -81,6 +81,11 @@ def run_campaign(folder: Path, kills: int, seed: int, texts: Sequence[str]) -> d
     assert done.returncode == 0, done.stderr
     found: dict[str, dict[str, object]] = json.loads(done.stdout)
     return found
+
+
+def days_of(titles: Iterable[str]) -> list[str]:
+    """Return the day in each title of a message."""
+    return [title.split(" ")[1].rstrip(":") for title in titles]
 
 
 def check_days(found: dict[str, object], arrived: Sequence[str]) -> None:

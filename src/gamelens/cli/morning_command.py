@@ -26,7 +26,11 @@ _COLOURS: Final = {"unsure": "yellow", "not sent": "red"}
 
 @cli.command()
 @click.option(
-    "--to", "to", multiple=True, metavar="TARGET", help="smtp://, slack+https://, github, env:NAME; repeatable."
+    "--to",
+    "to",
+    multiple=True,
+    metavar="TARGET",
+    help="An address of apprise, github, file:PATH, env:NAME; repeatable.",
 )
 @click.option("--games", multiple=True, metavar="ID", help="Only this game; repeatable.")
 @click.option(

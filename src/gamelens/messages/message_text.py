@@ -1,25 +1,68 @@
-"""A message as plain text, as Markdown and as the HTML of a mail.
+"""A message as plain text, as the text of a chat, as Markdown and as the HTML of a mail.
 
 The HTML has inline styles, no script, no image and nothing from another host, so that a mail program shows all of it.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from html import escape
 from typing import Final
 
-from gamelens._text import escape_markdown, one_line
+from gamelens._text import counted, escape_markdown, one_line, shortened
 from gamelens.messages.morning_message import MorningMessage
 
 _FONT: Final = "font-family:system-ui,-apple-system,'Segoe UI',Roboto,Arial,sans-serif"
+_ACTIVE: Final = re.compile(r"[@<!|]|\](?=\()|:(?=//)")
+_LETTERS_OF_MORE: Final = 80
 _COLOURS: Final = {"New": "#b42318", "Still open": "#9a6700", "Recovered": "#1a7f37"}
 
 
 def plain_text(message: MorningMessage) -> str:
     """Return the message as plain text."""
-    games = ("\n".join([first, *(f"- {line}" for line in rest)]) for first, *rest in message.lines_by_game())
-    parts = (message.title, *message.notes, *games, "\n".join(message.footnotes), message.source)
-    return "\n\n".join(part for part in parts if part) + "\n"
+    return "\n\n".join([message.title, *_paragraphs(message)]) + "\n"
+
+
+def chat_text(message: MorningMessage, most_letters: int) -> str:
+    """Return the message below its title in at most *most_letters*, with names that mention nobody and link nowhere.
+
+    Where there is little room, each game has fewer lines and numbers; lines that still do not fit are counted.
+    """
+    parts = _paragraphs(message, harmless)
+    if len(whole := "\n\n".join(parts)) <= most_letters:
+        return whole
+    around = sum(len(line) + 2 for line in (*message.notes, *message.footnotes, message.source))
+    parts = _paragraphs(message, harmless, max(0, most_letters - around))
+    if len(whole := "\n\n".join(parts)) <= most_letters:
+        return whole
+    lines = "\n".join(parts).splitlines()
+    room, fitting = most_letters - _LETTERS_OF_MORE, list[str]()
+    for line in lines:
+        room -= len(line) + 1
+        if room < 0:
+            break
+        fitting.append(line)
+    fitting = fitting or [shortened(lines[0], max(1, most_letters - _LETTERS_OF_MORE))]
+    return "\n".join(
+        [*fitting, f"… and {counted(len(lines) - len(fitting), 'more line')}: gamelens health shows them all"]
+    )
+
+
+def harmless(text: str) -> str:
+    """Return *text* with an invisible letter behind what begins a mention, a channel or a link in any chat."""
+    return _ACTIVE.sub(lambda found: f"{found[0]}\u2060", one_line(text))
+
+
+def _paragraphs(
+    message: MorningMessage, write: Callable[[str], str] = one_line, most_letters: int | None = None
+) -> list[str]:
+    games = (
+        "\n".join([first, *(f"- {line}" for line in rest)])
+        for first, *rest in message.lines_by_game(write, most_letters)
+    )
+    parts = (*map(write, message.notes), *games, "\n".join(map(write, message.footnotes)), write(message.source))
+    return [part for part in parts if part]
 
 
 def markdown(message: MorningMessage) -> str:

@@ -45,7 +45,7 @@ class GameNews(msgspec.Struct, frozen=True):
     def lines(self, most_lines: int = MOST_LINES, most_numbers: int = MOST_NUMBERS) -> list[str]:
         """Return the first line, with the headline numbers, and those of the alarms; each says how much is cut."""
         left_out = len(self.numbers) - most_numbers
-        more = [counted(left_out, "more number")] if left_out > 0 else []
+        more = [counted(left_out, "more number")] if most_numbers and left_out > 0 else []
         first = f"{self.game}: {self.status}. {' · '.join([*self.numbers[:most_numbers], *more])}".strip()
         if len(self.alarms) < most_lines:
             return [first, *self.alarms]
