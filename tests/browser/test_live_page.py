@@ -281,7 +281,7 @@ def test_nothing_is_wider_than_the_window(watched: LivePage) -> None:
             assert watched.page.evaluate("document.documentElement.scrollWidth") <= width
 
 
-@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("scheme", [SCHEMES[0], pytest.param(SCHEMES[1], marks=pytest.mark.wide)])
 def test_the_page_has_no_violation(ready: SandboxInfo, browser: Browser, scheme: Literal["light", "dark"]) -> None:
     """axe-core finds nothing of any severity, with an accepted and a rejected event, one of them open."""
     page = browser.new_page(color_scheme=scheme, bypass_csp=True)
