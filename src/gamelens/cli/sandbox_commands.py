@@ -263,7 +263,11 @@ def _show_progress(progress: ProcessingProgress) -> None:
 @click.option(
     "--organisation", "organisations", multiple=True, metavar="NAME", help="Only this organisation; repeatable."
 )
-@click.option("--accept-loss", is_flag=True, help="Continue without lost events; their files are moved to quarantine/.")
+@click.option(
+    "--accept-loss",
+    is_flag=True,
+    help="Continue without lost events; their files, and a damaged store, are moved to quarantine/.",
+)
 def sandbox_rebuild(state: Path, organisations: tuple[str, ...], accept_loss: bool) -> None:
     """Rebuild the tables of a stopped sandbox, and print the names of their organisations.
 

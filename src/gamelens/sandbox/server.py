@@ -56,10 +56,10 @@ from gamelens.sandbox.storage.inbox import (
     open_store,
     set_scenario,
 )
-from gamelens.sandbox.storage.inbox_recovery import recover_store
 from gamelens.sandbox.storage.lake import Lake
 from gamelens.sandbox.storage.lake_health import LakeHealth
 from gamelens.sandbox.storage.lake_schema import FORMAT
+from gamelens.sandbox.storage.store_check import check_store
 from gamelens.wire.event_validator import Validation
 from gamelens.wire.limits import KIB, QUERY_S, REFRESH_S, REQUESTS_AT_ONCE, REQUESTS_PER_SECOND
 
@@ -147,7 +147,7 @@ class Sandbox:
         """Open the store and the lake, and wire the services to them."""
         state = self.options.state
         (state / "lake").mkdir(exist_ok=True)
-        recover_store(state / "gamelens.db")
+        check_store(state / "gamelens.db")
         self.store = open_store(state / "gamelens.db")
         self.lake = Lake(state / "lake", self.store)
         self.lake.recover()
@@ -393,12 +393,13 @@ def rebuild_stopped(state: Path, organisations: Sequence[str] = (), *, accept_lo
     With *accept_loss* it goes on without events that are lost. Returns the names of the organisations.
 
     Raises:
-        Refused: *state* is not a state directory, another process has locked it, or events are lost.
+        Refused: *state* is not a state directory, another process has locked it, or its store is damaged or events are
+            lost and that is not accepted.
     """
     check_state(state)
     with explained_trouble(state), lock_state_directory(state), spare_room(state):
         (state / "lake").mkdir(exist_ok=True)
-        recover_store(state / "gamelens.db")
+        check_store(state / "gamelens.db", accept_loss=accept_loss)
         with contextlib.closing(open_store(state / "gamelens.db")) as store:
             Lake(state / "lake", store).recover()
         return rebuild(state, organisations, accept_loss=accept_loss)

@@ -111,12 +111,13 @@ class _Rebuild:
         last_run, record = self._lake.last_run(), self._lake.record
         last = next(newest(self._lake.store, most=1), None)
         if last is None:
-            if record and not record.days and not any(path.is_file() for path in self._lake.root.rglob("*")):
-                self._lake.restore(ProcessingRun(), [], version=self._lake.unused_version())  # as after a reset
+            was_reset = record and not record.days and not any(path.is_file() for path in self._lake.root.rglob("*"))
+            if was_reset or self._accept_loss:
+                self._lake.restore(ProcessingRun(), [], version=self._lake.unused_version())
                 return []
             raise Refused(
                 "its files stay in lake/, but the inbox has none of their events: restore the gamelens.db that lists "
-                "them, or write or import the events again into a new state directory"
+                f"them, or write or import the events again into a new state directory. {_ACCEPT}"
             )
         if record and record.version >= last_run.version:
             is_written = record.is_written

@@ -1,4 +1,4 @@
-"""Recovery of a damaged inbox: it is kept and reported, and the sandbox starts."""
+"""The check of a store: a damaged one is refused and kept, and batches that a log has lost are reported."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 from gamelens.errors import Refused
+from gamelens.sandbox.server import rebuild_stopped
 from gamelens.sandbox.storage.acknowledged_batches import AcknowledgedBatches
 from gamelens.sandbox.storage.inbox import InboxBatch, edition, open_store, pending
-from gamelens.sandbox.storage.inbox_recovery import recover_store
-from gamelens.sandbox.storage.lake import Lake
+from gamelens.sandbox.storage.store_check import check_store
 from support.game_events import event
-from support.sandbox_stage import Stage
+from support.sandbox_stage import Stage, metric_value
 
 PAGE = 4096
 LAST = 10**9
@@ -92,122 +92,80 @@ def store(state: Path, whole: Path) -> Path:
 
 
 def test_an_undamaged_store_is_not_changed(store: Path) -> None:
-    """Recovery leaves an undamaged store as it is and sets nothing aside."""
-    recover_store(store)
+    """The check leaves an undamaged store as it is and sets nothing aside."""
+    check_store(store)
     assert read_store(store) == ({number: batch(number).body for number in range(1, 301)}, set(), set())
     assert not (store.parent / "quarantine").exists()
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_every_batch_is_intact_or_reported(store: Path, seed: int) -> None:
-    """After random damage to a page, each batch is intact or reported as damaged.
+def test_a_damaged_page_is_refused_or_each_batch_is_intact_or_reported(store: Path, seed: int) -> None:
+    """After damage anywhere but in the first page: a page of zeros, a page of noise or one byte.
 
-    The damage is a page of zeros, a page of noise or one byte, anywhere but in the first page.
+    A refused store stays as it is, and the error says what to do; with the loss accepted an empty one takes its place,
+    in which each batch is reported.
     """
     random_source = random.Random(seed)
     page = random_source.randrange(1, store.stat().st_size // PAGE) * PAGE
     damage = random_source.choice([bytes(PAGE), random_source.randbytes(PAGE), random_source.randbytes(1)])
+    with contextlib.closing(AcknowledgedBatches(store)) as acknowledged:
+        acknowledged.delete(0)
+        acknowledged.acknowledge(300)
     overwrite(store, page + (random_source.randrange(PAGE) if len(damage) == 1 else 0), damage)
-    recover_store(store)
+    damaged_content = store.read_bytes()
+    refusal = ""
+    try:
+        check_store(store)
+    except Refused as error:
+        refusal = str(error)
+    if refusal:
+        assert "Put back a copy" in refusal
+        assert store.read_bytes() == damaged_content
+        check_store(store, accept_loss=True)
+        (kept,) = (store.parent / "quarantine").glob("*.db")
+        assert kept.read_bytes() == damaged_content
     sound, damaged, _ = read_store(store)
     assert all(batch(number).body == body for number, body in sound.items())
     assert set(sound) | damaged == set(range(1, 301))
-    assert len(damaged) < 300
 
 
 @pytest.mark.parametrize("damage", ["no header", "cut short", "empty"])
-def test_a_file_that_is_no_database_is_kept_and_replaced(store: Path, damage: str) -> None:
-    """A store without header, cut or overwritten is kept beside a new one."""
+def test_a_file_that_is_no_database_is_refused_then_set_aside(store: Path, damage: str) -> None:
+    """A store without header, cut or overwritten stays in its place until a person accepts the loss."""
     if damage == "no header":
         overwrite(store, 0, bytes(100))
     else:
         store.write_bytes(store.read_bytes()[: 5 * PAGE + 7] if damage == "cut short" else b"no database at all")
     damaged_content = store.read_bytes()
-    recover_store(store)
+    with pytest.raises(Refused, match="rebuild --accept-loss"):
+        check_store(store)
+    assert store.read_bytes() == damaged_content
+    check_store(store, accept_loss=True)
     _, _, (kept_in,) = read_store(store)
     assert (store.parent / kept_in).read_bytes() == damaged_content
 
 
-def test_new_batches_are_numbered_after_the_damaged_ones(store: Path) -> None:
-    """New batches get numbers after the processed ones, so that none is skipped."""
-    with contextlib.closing(open_store(store)) as connection:
-        ((last_page,),) = connection.execute("PRAGMA page_count")
-        lake = Lake(store.parent / "lake", connection)
-        lake.create_if_new()
-        lake.commit(processed_ms=1, last_batch=300, duplicates=0, files=[], retired=())
-    for page in range(last_page // 2, last_page):
-        overwrite(store, page * PAGE, bytes(PAGE))
-    recover_store(store)
-    with contextlib.closing(open_store(store)) as connection:
-        assert Lake(store.parent / "lake", connection).last_run().last_batch == 300
-        insert_batches(connection, range(301, 302))
-        assert [stored.id for stored in pending(connection, after=300, up_to=LAST)] == [301]
-
-
-@pytest.mark.parametrize("moved", [0, 1, 2, 3])
-def test_a_crash_while_the_damaged_file_is_set_aside_loses_nothing(store: Path, moved: int) -> None:
-    """A recovery that was interrupted between its renames is completed."""
-    overwrite(store, 2 * PAGE, bytes(30 * PAGE))
-    elsewhere = store.parent / "other"
-    elsewhere.mkdir()
-    recover_store(Path(shutil.copy(store, elsewhere / "gamelens.db")))
-    expected = read_store(elsewhere / "gamelens.db")
-    shutil.copy(elsewhere / "quarantine" / "gamelens-1.db", store)  # as the recovery left it
-    (elsewhere / "gamelens.db").rename(store.with_suffix(".mended"))
-    (store.parent / "quarantine").mkdir()
-    for suffix in ("-wal", "-shm", "")[:moved]:
-        if suffix:
-            store.with_name(store.name + suffix).write_bytes(b"of the damaged store")
-        store.with_name(store.name + suffix).rename(store.parent / "quarantine" / f"gamelens-1.db{suffix}")
-    recover_store(store)
-    assert read_store(store) == expected
-    assert {file.name.split(".")[0] for file in (store.parent / "quarantine").iterdir()} == {"gamelens-1"}
-
-
-@pytest.mark.parametrize("content", [b"", b"noise", None])
-def test_a_foreign_copy_displaces_no_sound_store(store: Path, content: bytes | None) -> None:
-    """A file `gamelens.mended` that was not made of this store, be it a store itself, is set aside and kept."""
-    expected, foreign = read_store(store), store.with_suffix(".mended")
-    if content is None:
-        write_store(foreign, batches=3)
-    else:
-        foreign.write_bytes(content)
-    written = foreign.read_bytes()
-    recover_store(store)
-    assert read_store(store) == expected
-    assert [file.read_bytes() for file in (store.parent / "quarantine").iterdir()] == [written]
-
-
-def test_a_recovery_that_the_last_release_began_is_completed(store: Path) -> None:
-    """A copy of 0.1, which has no checksum of the damaged store, is taken when that is in quarantine as it says."""
-    overwrite(store, 2 * PAGE, bytes(30 * PAGE))
-    recover_store(store)
-    expected = read_store(store)
-    copy = store.rename(store.with_suffix(".mended"))
-    with contextlib.closing(sqlite3.connect(copy)) as connection:
-        connection.execute("DROP TABLE mended")
-        connection.execute("PRAGMA journal_mode = DELETE")
-    recover_store(store)
-    assert read_store(store) == expected
-    assert not copy.exists()
-
-
-def test_a_foreign_copy_takes_no_place_of_a_missing_store(store: Path) -> None:
-    """Without the store, a copy of another one is refused with what to do, and nothing is moved."""
-    write_store(store.with_suffix(".mended"), batches=3)
-    store.unlink()
-    with pytest.raises(Refused, match=r"is missing, and .*gamelens.mended may not be its copy: if it is, rename"):
-        recover_store(store)
-    assert (store.exists(), store.with_suffix(".mended").exists()) == (False, True)
-
-
-def test_a_copy_that_was_not_finished_is_made_again(store: Path) -> None:
-    """An unfinished copy of an interrupted recovery is made again."""
-    overwrite(store, 20 * PAGE, bytes(PAGE))
-    store.with_suffix(".mending").write_bytes(b"half a copy")
-    recover_store(store)
-    sound, damaged, _ = read_store(store)
-    assert set(sound) | damaged == set(range(1, 301))
+def test_an_accepted_loss_goes_on_after_the_lost_batches(make_stage: Callable[..., Stage]) -> None:
+    """The sandbox is refused, then rebuilt without its events, and answers; new batches have new numbers."""
+    stage = make_stage()
+    for number in range(60):
+        stage.submit([event(user_id=f"u{number}", x=random.Random(number).randbytes(900).hex())])
+    stage.process()
+    stage.sandbox.close()
+    state = stage.sandbox.options.state
+    overwrite(state / "gamelens.db", 20 * PAGE, bytes(PAGE))
+    with pytest.raises(Refused, match="Put back a copy of the state directory"):
+        make_stage()
+    with pytest.raises(Refused, match="is damaged"):
+        rebuild_stopped(state)
+    assert rebuild_stopped(state, accept_loss=True) == []
+    restarted = make_stage()
+    damaged = restarted.sandbox.summary()["damaged"]
+    assert (state / damaged["kept_in"][0]).exists()
+    assert restarted.submit([event(user_id="another")]).status_code == 200
+    restarted.process()
+    assert restarted.sandbox.store.execute("SELECT min(id) FROM batches").fetchone()[0] > 1
+    assert metric_value(restarted) == 1
 
 
 def copy_of_running_store(state: Path) -> Path:
@@ -222,7 +180,7 @@ def copy_of_running_store(state: Path) -> Path:
 def test_an_undamaged_log_is_read_to_its_end(state: Path) -> None:
     """All transactions of an undamaged log are kept, under the same edition."""
     store = copy_of_running_store(state)
-    recover_store(store)
+    check_store(store)
     assert set(read_store(store)[0]) == set(range(1, 51))
     assert not (state / "quarantine").exists()
     assert edition_of(store) == edition_of(state / "running.db")
@@ -237,7 +195,7 @@ def test_a_damaged_log_is_kept_and_reported(state: Path) -> None:
         acknowledged.acknowledge(50)
     overwrite(log, log.stat().st_size // 2, b"damage")
     damaged_content = log.read_bytes()
-    recover_store(store)
+    check_store(store)
     sound, damaged, (kept_in,) = read_store(store)
     assert 0 < len(sound) < 50
     assert set(sound) | damaged == set(range(1, 51))
@@ -251,24 +209,6 @@ def test_an_incomplete_transaction_is_no_damage(state: Path) -> None:
     log = state / "gamelens.db-wal"
     with log.open("r+b") as file:
         file.truncate(log.stat().st_size - PAGE // 2)
-    recover_store(store)
+    check_store(store)
     assert set(read_store(store)[0]) == set(range(1, 50))
     assert not (state / "quarantine").exists()
-
-
-def test_a_sandbox_with_a_damaged_store_starts_and_reports_it(make_stage: Callable[..., Stage]) -> None:
-    """The summary counts the damaged batches and names the file that keeps them.
-
-    Wire 5.1, Control API.
-    """
-    stage = make_stage()
-    for number in range(60):
-        stage.submit([event(user_id=f"u{number}", x=random.Random(number).randbytes(900).hex())])
-    stage.sandbox.close()
-    state = stage.sandbox.options.state
-    overwrite(state / "gamelens.db", 20 * PAGE, bytes(PAGE))
-    restarted = make_stage()
-    damaged = restarted.sandbox.summary()["damaged"]
-    assert 0 < damaged["batches"] < 60
-    assert (state / damaged["kept_in"][0]).exists()
-    assert restarted.submit([event(user_id="another")]).status_code == 200
