@@ -18,7 +18,7 @@ TESTS := $(BIN)/pytest -p no:nbmake --dist loadfile
 BUILT := tests/journey/test_wheel.py tests/browser/test_site.py
 
 # Copies of the source that are changed and tested, and scripts of users in mypy: make check-copies.
-COPIES := tests/house/test_recipes.py tests/house/test_public_types.py
+COPIES := tests/house/test_recipes.py tests/house/test_public_types.py tests/house/test_static_gates.py
 
 # All else in one run, which writes down what each test took. Four workers, since many tests wait for a process or a turn.
 WHOLE := $(BIN)/python -m pytest -p tests.support.lean_start --nbmake --nbmake-timeout 300 --dist loadfile \
