@@ -177,13 +177,24 @@ class NotRecorded(Refused):
 class NotYetAvailable(Refused):
     """The requested interval is unavailable, or available only in part.
 
-    *tried* is the value of `when_unavailable`, and *asked* may be an ISO 8601 text.
+    *tried* is the value of `when_unavailable`, and *asked* may be an ISO 8601 text. *whole* is the bucket of a query
+    for whole buckets alone, of which none is available.
     """
 
-    def __init__(self, asked: object, available: object, *, tried: str = "raise") -> None:
+    def __init__(self, asked: object, available: object, *, tried: str = "raise", whole: str | None = None) -> None:
         self.asked = asked
         self.available = available
         self.tried = tried
+        self.whole = whole
+        self._can_clip = False
+        if _is_empty(available):
+            rule = f"{asked} is not available: the service has no data yet"
+            super().__init__(f"{rule}. Ask again when its first events are processed")
+            return
+        if whole:
+            rule = f"no whole {whole} of {asked} is available: the service has {available}"
+            super().__init__(f"{rule}. Ask for shorter buckets, or again when a {whole} is complete")
+            return
         is_past, is_partly = _relation(asked, available)
         can_clip = is_partly and tried != "clip"
         extent = "not all available" if can_clip else "not available at all"
@@ -330,6 +341,11 @@ def emit_warning(text: str) -> None:
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
         frame, level = frame.f_back, level + 1
     warnings.warn(text, UserWarning, stacklevel=level)
+
+
+def _is_empty(available: Any) -> bool:
+    """Return whether *available* is an interval without length, as before the first events."""
+    return getattr(available, "start", 0) == getattr(available, "end", 1)
 
 
 def _relation(requested: Any, available: Any) -> tuple[bool, bool]:

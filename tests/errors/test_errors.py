@@ -68,6 +68,7 @@ EXAMPLES: dict[str, GamelensError] = {
     "NotAdditive": NotAdditive("user_unique", "lens.query(...)"),
     "NotRecorded": NotRecorded("GET /x", None),
     "NotYetAvailable": NotYetAvailable(WEEK, AVAILABLE, tried="wait"),
+    "NotYetAvailable of whole buckets": NotYetAvailable(WEEK, AVAILABLE, tried="clip", whole="month"),
     "PartialResult": PartialResult(frame(), [GAP, GAP]),
     "RateLimited": RateLimited(3.5, "too fast"),
     "Refused": errors.Refused("no"),
@@ -243,6 +244,12 @@ def test_the_advice_fits_the_interval(interval: str, tried: str) -> None:
     limit = "" if "future" in interval else " and nothing earlier"
     message = f"{requested} is {extent}: the service has {AVAILABLE}{limit}. {ADVICE[interval, tried]}"
     assert str(NotYetAvailable(requested, AVAILABLE, tried=tried)) == message
+
+
+def test_a_service_without_data_is_not_asked_for_another_interval() -> None:
+    """Before the first events no interval is available, whichever is asked for."""
+    nothing = Interval(AVAILABLE.end, AVAILABLE.end)
+    assert "no data yet. Ask again when its first events are processed" in str(NotYetAvailable(WEEK, nothing))
 
 
 def shown(code: str, **names: object) -> list[str]:

@@ -12,14 +12,16 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from gamelens.notebook import charts, widgets
     from gamelens.notebook.health_check import check_health
+    from gamelens.notebook.previous_period import query_before
     from gamelens.notebook.sentences import conclusions, key_numbers
 
-__all__ = ["charts", "check_health", "conclusions", "key_numbers", "widgets"]
+__all__ = ["charts", "check_health", "conclusions", "key_numbers", "query_before", "widgets"]
 
 _HOME = {
     "check_health": "gamelens.notebook.health_check",
     "conclusions": "gamelens.notebook.sentences",
     "key_numbers": "gamelens.notebook.sentences",
+    "query_before": "gamelens.notebook.previous_period",
 }
 _PARTS = frozenset({"charts", "widgets"})
 

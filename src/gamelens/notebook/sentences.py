@@ -77,12 +77,13 @@ def conclusions(*results: DataFrame | str) -> Markdown:
     return Markdown(_escape_dollars(text))  # type: ignore[no-untyped-call]
 
 
-def key_numbers(frame: DataFrame, numbers: Iterable[KeyNumber]) -> Markdown:
+def key_numbers(frame: DataFrame, numbers: Iterable[KeyNumber], *, before: DataFrame | None = None) -> Markdown:
     """Return *numbers* as a table in Markdown, below the period of *frame* in words.
 
     Args:
         frame: a frame with a receipt, which has the period.
         numbers: each with its value, interval and change. A column that none of them fills is left out.
+        before: a frame of the period that they changed from, which is then named too.
     """
     from IPython.display import Markdown
 
@@ -100,8 +101,11 @@ def key_numbers(frame: DataFrame, numbers: Iterable[KeyNumber]) -> Markdown:
     names = [name for name in ("Number", "Value", "95% interval", "Change") if any(row[name] for row in rows)]
     lines = [names, ["---", *["---:"] * (len(names) - 1)], *([row[name] for name in names] for row in rows)]
     table = "\n".join(f"| {' | '.join(line)} |" for line in lines) if rows else ""
-    interval = Receipt.of(frame.attrs).interval
-    return Markdown(f"{period_text(interval) if interval else ''}\n\n{table}")  # type: ignore[no-untyped-call]
+    of_frame, of_before = (Receipt.of(each.attrs).interval if each is not None else None for each in (frame, before))
+    period = period_text(of_frame) if of_frame else ""
+    if of_before:
+        period += f". Changes are from {period_text(of_before)}."
+    return Markdown(f"{period}\n\n{table}")  # type: ignore[no-untyped-call]
 
 
 def _number_cells(number: KeyNumber, scale: Scale | None) -> dict[str, str]:
