@@ -89,7 +89,7 @@ def test_advice_agrees_with_the_comparison_it_is_about() -> None:
         assert "planned end" not in step.text
     assert "no clear difference after correction for all comparisons, +0.4 to +10 pp" in step.text
     once = said(experiments.next_steps(strict, experiments.detectable_effects(alone)))[0]
-    assert "no clear difference at a single look, -1.0 to +11.0 pp" in once.text
+    assert "no clear difference at a single look, -1 to +11 pp" in once.text
 
 
 def test_advice_stops_where_a_test_takes_longer_than_a_quarter() -> None:
