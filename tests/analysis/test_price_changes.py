@@ -163,6 +163,17 @@ def test_a_fall_on_weekends_only_is_named() -> None:
     assert "on weekends" in claim.text
 
 
+def test_an_interval_that_excludes_no_change_is_not_called_unclear_itself() -> None:
+    """Among forty segments some intervals exclude 1: their sentence says that the correction for all leaves them."""
+    changes = price_changes(*split_in_halves(wandering(40, 0.0, np.random.default_rng(4))), NETWORK)
+    said = claims.of(changes)
+    excludes = ~((said["low"] <= 1) & (said["high"] >= 1))
+    assert excludes.any()
+    assert not said["direction"].isin(["higher", "lower"]).any()
+    is_corrected = said["text"].str.contains("not clear after correction for all segments")
+    assert (is_corrected == excludes).all()
+
+
 def test_a_shift_between_countries_is_no_change_of_price() -> None:
     """Each price rises by a tenth while players move from the dear to the cheap country: the price rose."""
     rng = np.random.default_rng(2)

@@ -22,7 +22,7 @@ import pandas as pd
 from msgspec.structs import replace
 from pandas import DataFrame, Series
 
-from gamelens.analysis.claims.findings import Clause, Finding, direction_among, reads
+from gamelens.analysis.claims.findings import Clause, Finding, case_among, direction_among, reads
 from gamelens.analysis.over_days import day_numbers, over_parts_of_week
 from gamelens.analysis.significance import LEVEL, holm
 from gamelens.analysis.tidy_frames import (
@@ -221,7 +221,7 @@ def _read_prices(changes: DataFrame, by: str | list[str]) -> Iterator[Finding]:
         part = row["days_of_week"]
         yield Finding(
             kind="price",
-            case=direction.replace(" ", "_"),
+            case=case_among(direction, row["low"], row["high"], neutral=1.0),
             subject={key: str(row[key]) for key in names if pd.notna(row[key])},
             direction=direction,
             size=row["ratio"],

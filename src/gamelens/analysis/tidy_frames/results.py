@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 import msgspec
+import numpy as np
 from pandas import DataFrame
 
 RESULT: Final = "gamelens.result"
@@ -38,11 +39,12 @@ class ResultRecord(msgspec.Struct, frozen=True):
 
 def as_result(frame: DataFrame, name: str, arguments: Mapping[str, Any]) -> DataFrame:
     """Note in *frame* that the analysis *name* made it, and return it."""
-    plain = {
-        key: [*value] if isinstance(value, (list, tuple)) else value
-        for key, value in arguments.items()
-        if all(isinstance(one, _PLAIN) for one in (value if isinstance(value, (list, tuple)) else [value]))
-    }
+    plain = {}
+    for key, value in arguments.items():
+        several = isinstance(value, (list, tuple))
+        parts = [one.item() if isinstance(one, np.generic) else one for one in (value if several else [value])]
+        if all(isinstance(one, _PLAIN) for one in parts):
+            plain[key] = parts if several else parts[0]
     record = ResultRecord(name, plain, len(frame), tuple(map(str, frame.columns)))
     frame.attrs[RESULT] = msgspec.to_builtins(record)
     return frame
