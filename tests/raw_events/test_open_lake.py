@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import subprocess
 import sys
@@ -22,6 +23,7 @@ from gamelens.raw_events.lake_client import LakeClient, open_lake
 from gamelens.receipts import Receipt
 from gamelens.sandbox.server import open_bulk_load
 from gamelens.simulator import load_scenario, play_columns
+from support.forked_child import in_child
 from support.sandbox_stage import Stage
 from support.served_metrics import populate
 
@@ -187,6 +189,15 @@ def test_a_script_that_does_not_close_it_ends_quietly(stage: Stage) -> None:
     command = [sys.executable, "-c", code, str(stage.sandbox.options.state)]
     ended = subprocess.run(command, capture_output=True, text=True, check=True)
     assert (ended.stdout.strip(), ended.stderr) == ("3", "")
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_lake_refuses_in_a_forked_child(lake: LakeClient) -> None:
+    """The engine has threads, which no child has."""
+    lake.sql("SELECT count(*) FROM events")
+    for use in (lambda: lake.sql("SELECT 1 FROM events"), lake.views, lake.games, lake.close):
+        with pytest.raises(Refused, match="create a new one in this process"):
+            in_child(use)
 
 
 def test_a_folder_without_a_lake_is_refused(tmp_path: Path, stage: Stage) -> None:

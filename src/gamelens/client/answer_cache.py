@@ -31,6 +31,7 @@ import platformdirs
 import pyarrow as pa
 
 from gamelens._files import replace_file
+from gamelens._forks import without_forks
 from gamelens.client.tables.table_differences import Restatement, field_changes, rows_changed
 from gamelens.client.tables.table_operations import sort_into_buckets
 from gamelens.client.tables.time_ranges import BucketSlice
@@ -460,11 +461,15 @@ class AnswerCache:
             with self._exclusively():
                 if not self._path.exists():
                     with (
+                        without_forks(),
                         replace_file(self._path, is_private=True) as draft,
                         contextlib.closing(sqlite3.connect(draft)) as db,
                     ):
                         db.executescript(_SCHEMA)
-        with contextlib.closing(sqlite3.connect(self._path, timeout=self._patience_s, isolation_level=None)) as db:
+        with (
+            without_forks(),
+            contextlib.closing(sqlite3.connect(self._path, timeout=self._patience_s, isolation_level=None)) as db,
+        ):
             marks = tuple(db.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version"))
             if marks != (_APPLICATION, _VERSION):
                 raise sqlite3.DatabaseError("the file belongs to another program or another version")

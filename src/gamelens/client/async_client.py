@@ -33,6 +33,7 @@ class AsyncClient(BaseClient):
 
     async def aclose(self) -> None:
         """Close the connections, after which every call raises `Refused`."""
+        self._loop.process.check()
         if self._closing.detach():
             await self._wait(self._executor.service.aclose())
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, TypeVar, cast, get_args
 
 from gamelens.client.answer_cache import AnswerCache, open_cache
-from gamelens.client.connection.event_loop import shared_loop
+from gamelens.client.connection.event_loop import BackgroundLoop, shared_loop
 from gamelens.client.connection.metrics_api import MetricsApi
 from gamelens.client.connection.recording import RecordingSender, ReplaySender
 from gamelens.client.connection.settings import metrics_settings, portless
@@ -107,7 +107,7 @@ class BaseClient:
         service = MetricsApi(sender, refresh_s=refresh_s, changes=changes)
         self._executor = QueryExecutor(service, answers, max_days=max_days, refresh_s=refresh_s, when=when)
         # A notebook seldom closes anything: the connections close with the last reference.
-        self._closing = weakref.finalize(self, _close, service)
+        self._closing = weakref.finalize(self, _close, service, self._loop)
 
     def __repr__(self) -> str:
         service = self._executor.service
@@ -176,6 +176,10 @@ def check_settings(
     one_of("when_unavailable", when_unavailable, get_args(WhenUnavailable))
 
 
-def _close(service: MetricsApi) -> None:
-    """Close the connections of a collected client on the background loop, without waiting."""
-    shared_loop().submit(service.aclose())
+def _close(service: MetricsApi, loop: BackgroundLoop) -> None:
+    """Close the connections of a collected client on its background loop, without waiting.
+
+    A forked child leaves them to the parent.
+    """
+    if loop.process.is_this:
+        loop.submit(service.aclose())

@@ -74,6 +74,7 @@ class Client(BaseClient):
 
     def close(self) -> None:
         """Close the connections, after which every call raises `Refused`."""
+        self._loop.process.check()
         if self._closing.detach():
             self._wait(self._executor.service.aclose())
 

@@ -15,6 +15,7 @@ import httpx
 import msgspec
 import pandas as pd
 
+from gamelens._forks import OwnProcess
 from gamelens.client.connection.event_loop import shared_loop
 from gamelens.client.connection.settings import Secret
 from gamelens.client.connection.transport import Transport
@@ -146,7 +147,9 @@ class LakeClient(Client):
         self._lake = Lake(state / "lake", self._store)
         health = LakeHealth(self._lake)
         self._reader = open_engine(engine, LakeLocation(state / "lake"), QueryBounds(seconds=QUERY_S, memory="4GB"))
-        weakref.finalize(self, self._reader.close)  # an engine that is open when Python ends complains of leaks
+        # An engine that is open when Python ends complains of leaks. A forked child does not have its threads.
+        self._process, reader = OwnProcess("this lake"), self._reader
+        weakref.finalize(self, lambda process: reader.close() if process.is_this else None, self._process)
         key = secrets.token_hex(20)
         known = msgspec.structs.replace(owner, api_key_sha256=hashlib.sha256(key.encode()).hexdigest())
         app = MetricsApp(
@@ -219,6 +222,7 @@ class LakeClient(Client):
         return self._executor.service.provenance
 
     def _views(self) -> LakeSql:
+        self._process.check()
         self._lake.require_events()
         return LakeSql(self._lake.snapshot(self._owner.name), self._owner, _VIEWS)
 

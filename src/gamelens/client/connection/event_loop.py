@@ -15,6 +15,8 @@ from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
+from gamelens._forks import OwnProcess, lock_across_forks
+
 T = TypeVar("T")
 
 # A thread that blocks without a timeout cannot be interrupted on Windows, and neither can the loop of a kernel, which
@@ -39,13 +41,22 @@ class BackgroundLoop:
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
+        self.process = OwnProcess("this client")
         threading.Thread(target=self._loop.run_forever, name="gamelens", daemon=True).start()
 
     def submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
         """Start *work* on the loop and return its future.
 
         Cancelling the future cancels the work.
+
+        Raises:
+            Refused: this is a forked child, in which the thread does not run.
         """
+        try:
+            self.process.check()
+        except BaseException:
+            work.close()
+            raise
         return asyncio.run_coroutine_threadsafe(work, self._loop)
 
     def run(self, work: Coroutine[Any, Any, T], *, on_tick: Callable[[], None] = _do_nothing) -> T:
@@ -109,7 +120,7 @@ def _blocks_a_loop() -> bool:
 
 
 _loops: dict[int, BackgroundLoop] = {}
-_loops_lock = threading.Lock()
+_loops_lock = lock_across_forks()
 
 
 def shared_loop() -> BackgroundLoop:

@@ -21,6 +21,7 @@ import httpx
 import msgspec
 from tenacity import AsyncRetrying, RetryCallState, retry_if_result
 
+from gamelens._forks import OwnProcess
 from gamelens.client.connection.error_responses import (
     TRANSIENT_STATUSES,
     error_details,
@@ -160,6 +161,7 @@ class Transport:
         random: Callable[[], float] = randomness.random,
     ) -> None:
         self.address = address
+        self._process = OwnProcess("this client")
         self._key = key
         self._rate_limiter = rate_limiter
         self._max_wait_s = max_wait_s
@@ -204,6 +206,7 @@ class Transport:
 
     async def aclose(self) -> None:
         """Close the connections."""
+        self._process.check()
         await self._http.aclose()
 
     def without_key(self, body: bytes) -> bytes:
@@ -244,6 +247,7 @@ class Transport:
 
         Exceptions of httpx are returned as values, so that no traceback leads to a request with the key.
         """
+        self._process.check()
         if self._http.is_closed:
             return FailedAttempt(Refused("this client is closed: create a new one"))
         status = 0
