@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import gzip
 import json
-import statistics
 import time
 from collections.abc import Callable, MutableMapping
 from typing import Any
@@ -55,53 +55,65 @@ def test_every_failed_authentication_gets_the_same_401(shared: Stage) -> None:
     assert set(answers["unknown key"].json()) == {"message"}
 
 
-async def response_time_s(stage: Stage, path: str, body: bytes, signature: str) -> float:
-    """Return the seconds that the collector takes for one request without a client."""
-    scope = {"type": "http", "method": "POST", "path": path, "query_string": b"", "http_version": "1.1"}
+async def response_time_s(stage: Stage, method: str, path: str, body: bytes, signature: str) -> float:
+    """Return the seconds from a request to the head of its answer, without a client."""
+    scope = {"type": "http", "method": method, "path": path, "query_string": b"", "http_version": "1.1"}
     scope["headers"] = [(b"authorization", signature.encode())]
-    statuses: list[int | None] = []
+    answered_at: list[float] = []
 
     async def receive() -> dict[str, Any]:
         return {"type": "http.request", "body": body}
 
     async def send(message: MutableMapping[str, Any]) -> None:
-        statuses.append(message.get("status"))
+        answered_at.append(time.perf_counter())
+        assert message.get("status") in (401, 405, None)
 
     began = time.perf_counter()
     await stage.sandbox.collector(scope, receive, send)
-    times_s = time.perf_counter() - began
-    assert statuses[0] == 401
-    return times_s
+    return answered_at[0] - began
+
+
+async def quickest_times_s(stage: Stage, requests: dict[str, tuple[str, str, bytes, str]]) -> dict[str, float]:
+    """Return the tenth percentile of the time of each of *requests*, which are sent in turns.
+
+    A busy machine only adds to a time, and to the times of all alike, so the quickest ones are those of the code.
+    """
+    times_s: dict[str, list[float]] = {name: [] for name in requests}
+    for _ in range(60):
+        for name, request in requests.items():
+            times_s[name].append(await response_time_s(stage, *request))
+    return {name: sorted(times)[len(times) // 10] for name, times in times_s.items()}
 
 
 @pytest.mark.parametrize("route", ["events", "init"])
 def test_response_time_does_not_reveal_why_a_401(shared: Stage, route: str) -> None:
     """An unknown key takes as long as a known one, the HMAC of a large body included.
 
-    Wire 1.4, Signature.
+    A request that is refused before its signature is the proof that the measure sees an early answer. Noise is
+    measured anew, an early answer stays early. Wire 1.4, Signature.
     """
     body = bytes(1 << 18)
     right, production_game = sign(body, secret_key=shared.game("1001").secret_key), shared.game("2002")
+    path = f"/v2/{GAME_KEY}/{route}"
     wrong = {
-        "unknown key": (f"/v2/{'f' * 32}/{route}", right),
-        "wrong signature": (f"/v2/{GAME_KEY}/{route}", sign(body, secret_key="0" * 40)),
-        "nearly right": (f"/v2/{GAME_KEY}/{route}", right[:-2] + "x="),
-        "no signature": (f"/v2/{GAME_KEY}/{route}", ""),
+        "unknown key": ("POST", f"/v2/{'f' * 32}/{route}", body, right),
+        "wrong signature": ("POST", path, body, sign(body, secret_key="0" * 40)),
+        "signature in hexadecimal": ("POST", path, body, base64.b64decode(right).hex()),
+        "nearly right": ("POST", path, body, right[:-2] + "x="),
+        "no signature": ("POST", path, body, ""),
         "production key": (
+            "POST",
             f"/v2/{production_game.game_key}/{route}",
+            body,
             sign(body, secret_key=production_game.secret_key),
         ),
     }
-
-    async def measure() -> dict[str, list[float]]:
-        times_s: dict[str, list[float]] = {name: [] for name in wrong}
-        for _ in range(150):
-            for name, (path, signature) in wrong.items():
-                times_s[name].append(await response_time_s(shared, path, body, signature))
-        return times_s
-
-    medians = [statistics.median(times_s) for times_s in asyncio.run(measure()).values()]
-    assert max(medians) < 1.25 * min(medians)
+    for _ in range(5):
+        times_s = asyncio.run(quickest_times_s(shared, {**wrong, "early answer": ("PUT", path, body, right)}))
+        assert 1.25 * times_s.pop("early answer") < min(times_s.values())
+        if max(times_s.values()) < 1.25 * min(times_s.values()):
+            return
+    pytest.fail(f"the time of an answer tells the requests apart: {times_s}")
 
 
 def test_a_request_with_401_stores_nothing(shared: Stage) -> None:

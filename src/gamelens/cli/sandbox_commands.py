@@ -66,6 +66,12 @@ def sandbox() -> None:
 )
 @click.option("--reply", type=click.Choice(["auto", "empty", "json"]), default="auto", help="Body of a 200 for events.")
 @click.option(
+    "--init-status",
+    type=click.Choice(["auto", "200", "201"]),
+    default="auto",
+    help="Status of the version 2 init; auto: 201 only with configs or an experiment.",
+)
+@click.option(
     "--validation",
     type=click.Choice(["lenient", "strict"]),
     default="lenient",
@@ -117,6 +123,7 @@ def sandbox_up(
     scenario: str | None,
     ready: Path | None,
     reply: Any,
+    init_status: Any,
     validation: Any,
     refresh: float,
     rate: int,
@@ -155,6 +162,7 @@ def sandbox_up(
         titles=scenario_titles(scenario) if scenario else (),
         ready=ready,
         reply=reply,
+        init_status=init_status,
         validation=validation,
         refresh_s=refresh,
         rate=rate,

@@ -23,7 +23,7 @@ import msgspec
 
 from gamelens._files import write_private
 from gamelens.errors import Refused
-from gamelens.sandbox.collector.collector_app import CollectorApp, Reply
+from gamelens.sandbox.collector.collector_app import CollectorApp, InitStatus, Reply
 from gamelens.sandbox.collector.geoip import GeoIp
 from gamelens.sandbox.collector.live_feed import LiveFeed
 from gamelens.sandbox.control.control_app import control_app
@@ -77,6 +77,7 @@ class SandboxOptions(msgspec.Struct, frozen=True, kw_only=True):
         titles: studios and titles of their games, instead of *config*.
         ready: second path of the ready file, beside the one in *state*.
         reply: body of a 200 for events (Wire 1.7, Submitting events).
+        init_status: status of the version 2 init (Wire 1.11, Version 2 init).
         validation: rules for events (Wire 3.7, Strict validation).
         stop_after_idle_s: seconds without a request after which the sandbox stops, unless it has users
             (`SandboxUsers`).
@@ -100,6 +101,7 @@ class SandboxOptions(msgspec.Struct, frozen=True, kw_only=True):
     titles: Titles = ()
     ready: Path | None = None
     reply: Reply = "auto"
+    init_status: InitStatus = "auto"
     validation: Validation = "lenient"
     stop_after_idle_s: float = math.inf
     refresh_s: float = REFRESH_S
@@ -176,6 +178,7 @@ class Sandbox:
             self.clock,
             live=self.live,
             reply=self.options.reply,
+            init_status=self.options.init_status,
             validation=self.options.validation,
             countries=self._countries,
         )

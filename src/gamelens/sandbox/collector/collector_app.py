@@ -53,6 +53,7 @@ from gamelens.wire.remote_config import (
 from gamelens.wire.signing import is_signed
 
 Reply = Literal["auto", "empty", "json"]
+InitStatus = Literal["auto", "200", "201"]
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
@@ -95,6 +96,8 @@ class CollectorApp:
     Args:
         reply: body of a 200 for events: `empty`, `json` for ``{}``, or `auto`, which is empty for custom integrations
             and ``{}`` for others, because official clients read an empty body as no connection.
+        init_status: status of every version 2 init, or `auto`: 201 where configs or an experiment are handed out, else
+            200, the only status that many public clients read as success.
         validation: rules for requests, `lenient` or `strict`.
         countries: countries by address.
         body_deadline_s: seconds in which a body must be complete.
@@ -108,6 +111,7 @@ class CollectorApp:
         *,
         live: LiveFeed,
         reply: Reply = "auto",
+        init_status: InitStatus = "auto",
         validation: Validation = "lenient",
         countries: GeoIp | None = None,
         body_deadline_s: float = BODY_DEADLINE_S,
@@ -117,6 +121,7 @@ class CollectorApp:
         self._clock = clock
         self._live = live
         self._reply = reply
+        self._init_status = None if init_status == "auto" else int(init_status)
         self._is_strict = validation == "strict"
         self._rules = VALIDATORS[validation]
         self._init_rules = INIT_VALIDATORS[validation]
@@ -178,9 +183,11 @@ class CollectorApp:
         user_id = admit_init(_unpack_body(body, headers).content, self._init_rules)
         answer, is_current = self._init_answer(game, user_id, _query(scope))
         if route == "init":
-            if is_current:
-                return 200, V2InitAnswer(enabled=game.enabled, server_ts=answer.server_ts)
-            return 201, V2FullAnswer(enabled=game.enabled, flags=[], **msgspec.structs.asdict(answer))
+            is_handed_out = not is_current and bool(answer.configs or answer.ab_id)
+            status = self._init_status or (201 if is_handed_out else 200)
+            if is_current and status == 200:
+                return status, V2InitAnswer(enabled=game.enabled, server_ts=answer.server_ts)
+            return status, V2FullAnswer(enabled=game.enabled, flags=[], **msgspec.structs.asdict(answer))
         return (200, InitUnchanged(server_ts=answer.server_ts)) if is_current else (201, answer)
 
     def _authorise(self, game_key: str, body: bytes, signature: str) -> tuple[Organisation, TenantGame]:
