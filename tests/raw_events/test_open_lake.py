@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -329,6 +331,44 @@ def test_a_folder_without_a_lake_is_refused(tmp_path: Path, stage: Stage) -> Non
     assert "acme" in str(failed.value)
     with pytest.raises(BadQuery, match="not in the lake"):
         gl.open_lake(state, organisation="acmee")
+
+
+@pytest.fixture(params=["stopped", "killed", "copied without the shared memory"])
+def left(request: pytest.FixtureRequest, tmp_path: Path, stage: Stage) -> Path:
+    """Return a state directory as a sandbox leaves it that is stopped or killed."""
+    state = tmp_path / "state"
+    shutil.copytree(stage.sandbox.options.state, state)  # its sandbox runs: as after SIGKILL
+    log = state / "gamelens.db-wal"
+    assert log.stat().st_size
+    if request.param == "stopped":
+        with contextlib.closing(sqlite3.connect(state / "gamelens.db")) as store:
+            store.execute("PRAGMA user_version").fetchall()
+        assert not log.exists()
+    if request.param.startswith("copied"):
+        (state / "gamelens.db-shm").unlink()
+    return state
+
+
+@pytest.mark.parametrize("mount", ["rw", "ro"])
+def test_a_lake_that_is_read_gets_no_files(left: Path, lake: LakeClient, mount: str) -> None:
+    """Nothing appears or changes in its folder, which may be mounted to be read only."""
+    if mount == "ro":
+        bound = subprocess.run(["mount", "--bind", "-o", "ro", str(left), str(left)], capture_output=True)
+        if bound.returncode:
+            pytest.skip("nothing can be mounted here")
+    try:
+        files = {path: path.read_bytes() for path in left.rglob("*") if path.is_file()}
+        statement = "SELECT count(*) AS n FROM events"
+        with open_lake(left, organisation="acme", progress=False) as opened:
+            assert_frame_equal(opened.query("event_count", over=OVER), lake.query("event_count", over=OVER))
+            assert_frame_equal(opened.sql(statement), lake.sql(statement))
+        after = {path: path.read_bytes() for path in left.rglob("*") if path.is_file()}
+        assert after.keys() == files.keys()
+        files.pop(left / "gamelens.db-shm", None)  # where readers leave marks
+        assert {path: after[path] for path in files} == files
+    finally:
+        if mount == "ro":
+            subprocess.run(["umount", "--lazy", str(left)], check=True)
 
 
 def test_a_lake_of_another_layout_is_left_alone(tmp_path: Path) -> None:
