@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from gamelens.sandbox.collector.live_feed import FEED_EVENTS, FeedFilter
+from gamelens.sandbox.collector.live_feed import FEED_EVENTS, MAX_LISTENERS, FeedFilter
 from gamelens.sandbox.control.control_app import control_app, server_sent_events
 from gamelens.wire.signing import sign
 from support.app_requests import Call, call
@@ -23,6 +23,19 @@ pytestmark = pytest.mark.slow
 IP = "203.0.113.77"
 NEW_EVENTS = FeedFilter(limit=0)
 POLICY = {"default-src 'none'", "script-src 'self'", "style-src 'self'", "connect-src 'self'", "frame-ancestors 'none'"}
+
+
+LIVE: dict[str, Any] = {
+    "type": "http",
+    "method": "GET",
+    "path": "/t/live",
+    "raw_path": b"/t/live",
+    "query_string": b"",
+    "headers": [(b"host", b"127.0.0.1")],
+    "asgi": {"spec_version": "2.3"},
+    "http_version": "1.1",
+}
+"""A request for the stream."""
 
 
 def users(shown_events: list[dict[str, Any]]) -> list[str]:
@@ -235,8 +248,9 @@ def messages_of(
 async def _stream(
     stage: Stage, actions: tuple[Callable[[], Any], ...], feed_filter: FeedFilter, keepalive_s: float
 ) -> list[bytes]:
+    live = stage.sandbox.live
     stream: AsyncIterator[bytes] = server_sent_events(
-        stage.sandbox.live, feed_filter, gather_s=0, silence_s=keepalive_s
+        live, feed_filter, live.listen(), gather_s=0, silence_s=keepalive_s
     )
     chunks = [await anext(stream), await anext(stream)]
     for action in actions:
@@ -351,14 +365,6 @@ def test_a_subscriber_that_disconnects_is_removed(stage: Stage) -> None:
 
 async def _leave(stage: Stage) -> None:
     app = control_app(stage.sandbox, token="t")
-    scope: dict[str, Any] = {
-        "type": "http",
-        "method": "GET",
-        "path": "/t/live",
-        "raw_path": b"/t/live",
-        "query_string": b"",
-    }
-    scope |= {"headers": [(b"host", b"127.0.0.1")], "asgi": {"spec_version": "2.3"}, "http_version": "1.1"}
     started = asyncio.Event()
 
     async def receive() -> dict[str, str]:
@@ -372,7 +378,38 @@ async def _leave(stage: Stage) -> None:
             await asyncio.sleep(3600)  # a client that stops reading and disconnects later
 
     async with asyncio.timeout(5):
-        await app(scope, receive, send)
+        await app(dict(LIVE), receive, send)
+
+
+def test_the_bound_of_streams_holds_in_a_burst(stage: Stage) -> None:
+    """Of many that come at once, no more are opened than there may be, and all are removed in the end.
+
+    Wire 5.2, Live feed.
+    """
+    statuses = asyncio.run(_burst(stage, MAX_LISTENERS * 3))
+    assert (statuses.count(200), statuses.count(503)) == (MAX_LISTENERS, MAX_LISTENERS * 2)
+    assert not stage.sandbox.live.listeners
+
+
+async def _burst(stage: Stage, requests: int) -> list[int]:
+    """Return the statuses of *requests* for the stream that start before any is answered, and stop when all are."""
+    app, statuses, all_answered = control_app(stage.sandbox, token="t"), list[int](), asyncio.Event()
+
+    async def receive() -> dict[str, str]:
+        await all_answered.wait()
+        return {"type": "http.disconnect"}
+
+    async def send(message: MutableMapping[str, Any]) -> None:
+        await asyncio.sleep(0)
+        if message["type"] == "http.response.start":
+            statuses.append(message["status"])
+            if len(statuses) == requests:
+                all_answered.set()
+
+    async with asyncio.timeout(20), asyncio.TaskGroup() as group:
+        for _ in range(requests):
+            group.create_task(app(dict(LIVE), receive, send))
+    return statuses
 
 
 # -- GET / ------------------------------------------------------------------------------------------------------------

@@ -5,9 +5,12 @@ from __future__ import annotations
 import hashlib
 import os
 import secrets
+import shutil
 import sqlite3
+import tempfile
 import weakref
 from collections.abc import Mapping
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -26,6 +29,7 @@ from gamelens.receipts import Provenance
 from gamelens.sandbox.engines.engine import LakeLocation, QueryBounds
 from gamelens.sandbox.engines.lake_sql import LakeSql, Relation
 from gamelens.sandbox.engines.open_engine import CheckedEngine, open_engine
+from gamelens.sandbox.engines.sql_process import SqlProcess
 from gamelens.sandbox.http.rate_limiter import RateLimits
 from gamelens.sandbox.metrics.metrics_app import MetricsApp
 from gamelens.sandbox.state.clock import Clock
@@ -143,13 +147,16 @@ class LakeClient(Client):
             raise BadQuery("organisation", organisation, "is not in the lake", owners)
         owner = next(iter(owners.values())) if organisation is None else owners[organisation]
         self._folder, self._owner = state, owner
-        self._store = _read_only(state / "gamelens.db")
-        self._lake = Lake(state / "lake", self._store)
+        # A forked child has not the threads of what is closed at the end.
+        self._process, self._at_the_end = OwnProcess("this lake"), ExitStack()
+        end = self._at_the_end.close
+        weakref.finalize(self, lambda process: end() if process.is_this else None, self._process)
+        self._lake = Lake(state / "lake", _read_only(state / "gamelens.db", self._at_the_end))
         health = LakeHealth(self._lake)
         self._reader = open_engine(engine, LakeLocation(state / "lake"), QueryBounds(seconds=QUERY_S, memory="4GB"))
-        # An engine that is open when Python ends complains of leaks. A forked child does not have its threads.
-        self._process, reader = OwnProcess("this lake"), self._reader
-        weakref.finalize(self, lambda process: reader.close() if process.is_this else None, self._process)
+        self._sql = SqlProcess()
+        self._at_the_end.callback(self._sql.close)
+        self._at_the_end.callback(self._reader.close)  # an engine that is open when Python ends complains of leaks
         key = secrets.token_hex(20)
         known = msgspec.structs.replace(owner, api_key_sha256=hashlib.sha256(key.encode()).hexdigest())
         app = MetricsApp(
@@ -178,13 +185,14 @@ class LakeClient(Client):
 
         The views are `events`, `players`, `sessions`, `purchases`, `ads`, `impressions`, `session_ends`, `errors` and
         `games`; `lake.views()` has their columns. The statement reads these and nothing else: no file, no network, no
-        extension, no setting, no variable of Python.
+        extension, no setting, no variable of Python. It writes nothing. It runs in a process of its own, which starts
+        in half a second at the first statement.
 
         Args:
             statement: in DuckDB's SQL.
-            parameters: values of `$name` in the statement.
+            parameters: values of `$name` in the statement: numbers, text, times, lists.
             seconds: time after which it is stopped.
-            memory: what it may take, as DuckDB writes it.
+            memory: what it may take, as DuckDB writes it; 100 MB more where DuckDB does not count, inside a function.
             rows: the most rows of its result.
 
         Raises:
@@ -193,7 +201,7 @@ class LakeClient(Client):
         """
         check_seconds("seconds", seconds)
         bounds = QueryBounds(seconds=seconds, memory=memory, rows=rows)
-        frame: DataFrame = self._views().run(statement, parameters or {}, bounds).to_pandas()
+        frame: DataFrame = self._views().run(self._sql, statement, parameters or {}, bounds).to_pandas()
         return frame
 
     def relation(self, view: str) -> Relation:
@@ -229,8 +237,7 @@ class LakeClient(Client):
     def close(self) -> None:
         """Release the engine and the manifest, after which every call raises `Refused`."""
         super().close()
-        self._reader.close()
-        self._store.close()
+        self._at_the_end.close()
 
 
 def open_lake(
@@ -247,7 +254,8 @@ def open_lake(
         lake.sql("SELECT * FROM purchases ORDER BY usd DESC LIMIT 10")
 
     Args:
-        path: the state directory of a sandbox, as `gamelens sandbox up --state` names it; it may be running.
+        path: the state directory of a sandbox, as `gamelens sandbox up --state` names it; it may be running. A folder
+            that can only be read, such as a read-only mount, is read as it is now.
         organisation: the organisation to ask for; None is the only one.
         engine: `duckdb`, `spark`, or the address of a Spark master. SQL runs on DuckDB.
         progress: a bar for work of more than two seconds: never, always, or (None) in a notebook or terminal.
@@ -304,22 +312,48 @@ def lake_sources(lake: Lake, organisation: str) -> tuple[Provenance, ...]:
     return tuple(sources)
 
 
-def _read_only(path: Path) -> sqlite3.Connection:
-    """Open the manifest of a lake, to be read.
+def _read_only(path: Path, at_the_end: ExitStack) -> sqlite3.Connection:
+    """Open the manifest of a lake, to be read until *at_the_end*. No file appears beside it, or none stays.
 
     Raises:
         Refused: it cannot be read, or the lake has the layout of another version.
     """
-    address = f"file:{path.resolve().as_posix().replace('?', '%3f').replace('#', '%23')}?mode=ro"
+    log, memory = path.with_name(f"{path.name}-wal"), path.with_name(f"{path.name}-shm")
     try:
-        store = sqlite3.connect(address, uri=True, timeout=30, isolation_level=None, check_same_thread=False)
+        if log.exists() and not memory.exists():  # a copy: SQLite would make the memory, where it can
+            folder = Path(at_the_end.enter_context(tempfile.TemporaryDirectory()))
+            shutil.copyfile(log, folder / log.name)
+            shutil.copyfile(path, folder / path.name)
+            store = _opened(folder / path.name, "ro")
+        elif log.exists():
+            store = _opened(path, "ro")
+        elif os.access(path.parent, os.W_OK):
+            at_the_end.callback(_tidy, path, log)
+            store = _opened(path, "ro")
+        else:
+            store = _opened(path, "ro&immutable=1")  # where SQLite can make neither file
+        at_the_end.callback(store.close)
         ((layout,),) = store.execute("PRAGMA user_version")
-    except sqlite3.Error as error:
+    except (OSError, sqlite3.Error) as error:
+        at_the_end.close()
         raise Refused(f"{path} cannot be read: {error}. Check that the folder is the state of a sandbox") from None
     if layout != FORMAT:
-        store.close()
+        at_the_end.close()
         next_step = (
             f"`gamelens sandbox rebuild --state {path.parent}` rebuilds it from its inbox; then repeat its imports"
         )
         raise Refused(f"the lake in {path.parent} has layout {layout}, but this version reads {FORMAT}: {next_step}")
     return store
+
+
+def _tidy(path: Path, log: Path) -> None:
+    """Let SQLite remove the files that a reader makes beside a store of which nobody else has any."""
+    with suppress(OSError, sqlite3.Error):  # they are empty, and the next user of the store removes them
+        if log.stat().st_size == 0:
+            with closing(_opened(path, "rw")) as store:
+                store.execute("PRAGMA user_version").fetchall()
+
+
+def _opened(path: Path, mode: str) -> sqlite3.Connection:
+    address = f"file:{path.resolve().as_posix().replace('?', '%3f').replace('#', '%23')}?mode={mode}"
+    return sqlite3.connect(address, uri=True, timeout=30, isolation_level=None, check_same_thread=False)

@@ -254,14 +254,17 @@ class LiveFeed:
         refused = {str(status): requests for status, requests in sorted(self._refused_requests.items())}
         return {"since_ts": self._since_ts, **totals, "categories": categories, "games": games, "refused": refused}
 
-    def check_capacity(self) -> None:
-        """Check that one more listener is allowed.
+    def listen(self) -> asyncio.Event:
+        """Add a listener, which whoever called removes from `listeners` in the end.
 
         Raises:
             Refused: there are `MAX_LISTENERS` already.
         """
         if len(self.listeners) >= MAX_LISTENERS:
             raise Refused(f"the live feed has reached its limit of {MAX_LISTENERS} streams: close one, then try again")
+        woken = asyncio.Event()
+        self.listeners.add(woken)
+        return woken
 
     def forget(self, *, since_ts: int) -> None:
         """Delete all events and counts, and count from *since_ts*."""

@@ -7,6 +7,7 @@ import errno
 import os
 import shutil
 import sqlite3
+import stat
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -155,6 +156,9 @@ def spare_room(state: Path, *, reserved_bytes: int = 0) -> Iterator[None]:
     move a long log into the store. Afterwards as much as is left is kept aside again, for the next start.
     """
     spare = state / "spare"
+    if os.path.lexists(spare) and not stat.S_ISREG(spare.lstat().st_mode):
+        yield  # what a link leads to is not ours to empty or fill
+        return
     if shutil.disk_usage(state).free < _SPARE_BYTES and spare.exists() and spare.stat().st_size > reserved_bytes:
         os.truncate(spare, reserved_bytes)
     try:
