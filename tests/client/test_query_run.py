@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -332,6 +333,44 @@ def test_wait_ends_at_the_deadline(make_lens: Make) -> None:
     """With "wait" `NotYetAvailable` is raised at the deadline."""
     with pytest.raises(NotYetAvailable):
         make_lens(refresh_s=0.05).query("event_count", over="2026-11-20", when_unavailable="wait", deadline_s=0.5)
+
+
+@pytest.mark.parametrize(
+    "ends",
+    [
+        ["11-20T11", "11-21T00"],
+        ["11-20T12", "11-20T12", "11-21T00"],
+        ["11-20T12", "11-20T14", "11-20T14", "11-20T20", "11-20T20", "11-21T00"],
+    ],
+)
+def test_wait_without_a_deadline_goes_on_while_the_interval_grows(
+    make_lens: Make, script: Script, ends: list[str]
+) -> None:
+    """One refresh without growth ends nothing."""
+    script.answers["event_count"] = series(event_count=7)
+    script.moves_to = [f"2026-08-22T00:00:00Z/2026-{end}:00:00Z" for end in ends]
+    frame = make_lens(refresh_s=0.2).query("event_count", over="2026-11-20", when_unavailable="wait")
+    assert frame["event_count"].tolist() == [7]
+
+
+def test_wait_without_a_deadline_ends_after_two_refreshes_without_growth(make_lens: Make, script: Script) -> None:
+    """The error names the deadline as what to pass."""
+    script.moves_to = ["2026-08-22T00:00:00Z/2026-11-20T12:00:00Z"]
+    with pytest.raises(NotYetAvailable, match="deadline_s="):
+        make_lens(refresh_s=0.2).query("event_count", over="2026-11-20", when_unavailable="wait")
+    assert script.paths == ["/metrics/v1/interval"] * 4
+
+
+def test_wait_asks_when_the_last_answer_is_too_old(make_lens: Make, script: Script) -> None:
+    """Not a whole refresh later, if the interval was asked a while ago."""
+    script.answers["event_count"] = series(event_count=7)
+    script.moves_to = ["2026-08-22T00:00:00Z/2026-11-21T00:00:00Z"]
+    lens = make_lens(refresh_s=2)
+    lens.available()
+    time.sleep(1.2)
+    began = time.monotonic()
+    lens.query("event_count", over="2026-11-20", when_unavailable="wait")
+    assert time.monotonic() - began < 1.6
 
 
 def test_wait_does_not_wait_for_the_past(make_lens: Make) -> None:

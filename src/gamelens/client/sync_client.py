@@ -184,7 +184,8 @@ class Client(BaseClient):
             studios: ids or names to narrow to.
             when_unavailable: where part of *over* is not available yet: "raise", "clip" it off, or "wait" for it. None
                 is the client's own choice, "raise" unless it was made with another.
-            deadline_s: seconds for everything, waiting included.
+            deadline_s: seconds for everything, waiting included. None waits for data as long as the available interval
+                grows, and for two refreshes in which it does not.
             on_error: where a request fails for good: "raise", or "gaps" for the other rows. The receipt lists the gaps.
             other: with *top*, a row `(other)` for the rest of each bucket. Of players and other numbers that do not add
                 up it takes one more request, for one bucket, or one for each game or studio that *top* ranks within.

@@ -132,6 +132,8 @@ class ServiceChecks:
     def _all_findings(self) -> Iterator[Finding]:
         """Yield the findings, in the order in which they are printed."""
         yield self._service_finding()
+        if self._transport.proxy is not None:
+            yield Finding.ok("proxy", f"requests to {self._address} go through {self._transport.proxy}")
         if self._responses:
             yield self._key_finding()
             offsets = [timed.clock_offset_s for timed in self._responses if timed.clock_offset_s is not None]

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final, Self, TypeVar
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult
 
 import msgspec
 
+from gamelens.client.connection.settings import split_address
 from gamelens.client.connection.transport import SMALL_ANSWER_BYTES, HttpBackend, HttpRequest, Transport
 from gamelens.errors import BadQuery, ServiceError, Unreachable
 from gamelens.wire.field_rules import Violation
@@ -122,6 +124,25 @@ class _Clock(msgspec.Struct, frozen=True):
     now: datetime
 
 
+def control_address(url: str | None = None, *, environ: Mapping[str, str] = os.environ) -> SplitResult:
+    """Return the parts of the address of a control API, *url* or else GAMELENS_CONSOLE_URL.
+
+    Raises:
+        BadQuery: it is missing or invalid. The error does not show it, since it holds the token.
+    """
+    name, text = ("console_url", url) if url else (CONTROL_URL_VARIABLE, environ.get(CONTROL_URL_VARIABLE, ""))
+    must_be = "must be the console_url that `gamelens sandbox up --ready FILE` writes into FILE"
+    if not text.strip():
+        raise BadQuery("console_url", msgspec.UNSET, f"is missing, and so is {CONTROL_URL_VARIABLE}: it {must_be}")
+    try:
+        parts = split_address(text.strip())
+    except ValueError as error:
+        raise BadQuery(name, msgspec.UNSET, f"{error}: it {must_be}") from None
+    if not parts.path.strip("/"):
+        raise BadQuery(name, msgspec.UNSET, f"ends without a token: it {must_be}")
+    return parts
+
+
 class ControlApi:
     """A client of the control API of a sandbox.
 
@@ -139,11 +160,7 @@ class ControlApi:
     def __init__(
         self, url: str | None = None, *, within_s: float = _WITHIN_S, attempts: int = 1, pool: HttpBackend | None = None
     ) -> None:
-        url = url or os.environ.get(CONTROL_URL_VARIABLE) or ""
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname or not parts.path.strip("/"):
-            given = "an address" if url else msgspec.UNSET
-            raise BadQuery("console_url", given, "must be what `gamelens sandbox up --ready FILE` writes into FILE")
+        parts = control_address(url)
         self._path = parts.path.rstrip("/")
         self._within_s = within_s
         self._attempts = attempts

@@ -46,6 +46,7 @@ BASE = "/metrics/v1"
 _JSON = {"Accept": "application/json"}
 _JSON_BOTH = {"Accept": "application/json", "Content-Type": "application/json"}
 _LEAST_POLL_S = 0.2
+_IDLE_REFRESHES = 2  # after which everything that the service had received at first is processed
 _CHECK_S = 10.0  # for a list that only checks a filter
 _EDITION = "x-data-edition"
 _SCENARIO = "x-sandbox-scenario"
@@ -278,8 +279,8 @@ class MetricsApi:
     ) -> ResolvedRange:
         """Return the requested, available and covered interval of *over*.
 
-        With "wait" the available interval is requested again once per refresh, for *deadline_s* at most. None is two
-        refreshes, after which everything the service has received by now is processed.
+        With "wait" the available interval is requested again whenever the last answer is too old, for *deadline_s* at
+        most. With None it goes on as long as the interval grows: two refreshes without growth end it.
 
         Raises:
             NotYetAvailable: see `clip_to_available`; with "wait", not available at the deadline.
@@ -287,7 +288,6 @@ class MetricsApi:
         available = await self.available()
         requested = resolve_range(over, available)
         if when == "wait" and self._changes and requested.start >= available.start:
-            deadline_s = 2 * self._refresh_s if deadline_s is None else deadline_s
             available = await self._wait_for(requested, deadline_s, tally or RequestStats())
         return ResolvedRange(requested, available, clip_to_available(requested, available, when))
 
@@ -316,12 +316,15 @@ class MetricsApi:
         """Close the connections."""
         await self._transport.aclose()
 
-    async def _wait_for(self, requested: Interval, deadline_s: float, tally: RequestStats) -> Interval:
+    async def _wait_for(self, requested: Interval, deadline_s: float | None, tally: RequestStats) -> Interval:
         """Wait until *requested* is available and return the available interval."""
-        ends_at = self._clock() + deadline_s
+        began, idle, before = self._clock(), 0, None
         while requested not in (available := await self.available()):
-            wait_s = max(self._refresh_s, _LEAST_POLL_S)
-            if self._clock() + wait_s > ends_at:
+            idle, before = idle + 1 if available == before else 0, available
+            fetched_at, _ = self._remembered["available"]
+            wait_s = max(fetched_at + self._refresh_s - self._clock(), _LEAST_POLL_S)
+            is_last = idle == _IDLE_REFRESHES if deadline_s is None else self._clock() + wait_s > began + deadline_s
+            if is_last:
                 raise NotYetAvailable(requested, available, tried="wait")
             tally.note = (
                 f"waiting until {requested.end:%Y-%m-%d %H:%M} is available; now it is {available.end:%Y-%m-%d %H:%M}"

@@ -15,7 +15,6 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from datetime import UTC
 from email.utils import parsedate_to_datetime
 from typing import Any, Final, Protocol, cast
-from urllib.parse import urlsplit
 
 import httpx
 import msgspec
@@ -29,8 +28,9 @@ from gamelens.client.connection.error_responses import (
     sent_value,
     shown_words,
 )
+from gamelens.client.connection.proxies import proxy_for
 from gamelens.client.connection.response_body import ACCEPTED_ENCODING, DamagedBody, UnusableBody, read_body
-from gamelens.client.connection.settings import Secret, is_loopback
+from gamelens.client.connection.settings import Secret, without_password
 from gamelens.client.limits.rate_limit import RateLimiter, Route
 from gamelens.errors import AuthError, BadQuery, GamelensError, RateLimited, Refused, ServiceError, Unreachable
 from gamelens.receipts import Provenance
@@ -140,6 +140,10 @@ class Transport:
         max_answer_bytes: bound of an answer, as sent and as unpacked.
         ca_file: trusted authorities (PEM); else SSL_CERT_FILE, else the system's.
         pool: sends the requests instead of the network.
+
+    Attributes:
+        address: as given.
+        proxy: the proxy that the requests go through, or None.
     """
 
     def __init__(
@@ -171,12 +175,18 @@ class Transport:
         self._clock, self._sleep, self._random = clock, sleep, random
         self._now, self._key_hint = now, key_hint
         self._has_answered = False
+        self.proxy = proxy_for(address) if pool is None else None
+        self._way = f"{address} through the proxy {self.proxy}" if self.proxy else address
+        _check_for_httpx("address", address)
+        if self.proxy is not None:
+            _check_for_httpx(self.proxy.source, self.proxy.url)
         self._http = httpx.AsyncClient(
             # Servers commonly drop an idle connection after 5 s; close it first.
             limits=httpx.Limits(max_connections=at_once, max_keepalive_connections=at_once, keepalive_expiry=4.0),
             timeout=httpx.Timeout(timeout_s, connect=min(timeout_s, CONNECT_S), pool=None),
             transport=cast("httpx.AsyncBaseTransport | None", pool),
-            trust_env=not is_loopback(urlsplit(address).hostname),  # a proxy cannot reach this machine's loopback
+            trust_env=False,  # `proxy_for` reads it
+            proxy=self.proxy.url if self.proxy is not None else None,
             verify=pool is None and _certificate_authorities(ca_file, address),
         )
 
@@ -226,6 +236,8 @@ class Transport:
         if status in (401, 403):
             hint = f". {self._key_hint}" if self._key_hint else ""
             return FailedAttempt(AuthError(f"{self.address} answers {status} and refuses the key{says}{hint}"))
+        if status == 407 and self.proxy is not None:
+            return self._refused_by_proxy(f"407 {details.text}".rstrip())
         if status == 429:
             wish = f" and requests a wait of {wait_s:g} s" if wait_s is not None else ""
             if wait_s is not None and wait_s > self._max_wait_s:
@@ -295,26 +307,42 @@ class Transport:
             return FailedAttempt(ServiceError(status, f"an answer cut short ({error})"), is_transient=True)
         if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):
             is_untrusted = "CERTIFICATE_VERIFY_FAILED" in str(error)
-            unreachable = Unreachable(
-                f"the certificate of {self.address} is not trusted: set SSL_CERT_FILE to the file of its CA"
-                if is_untrusted
-                else f"nothing answers at {self.address}: check the address and that the service runs"
-            )
+            if is_untrusted:
+                text = f"the certificate of {self._way} is not trusted: set SSL_CERT_FILE to the file of its CA"
+            elif "SSL" in str(error):
+                text = f"{self._way} answers, but not in TLS: check whether the address begins with https:// or http://"
+            elif self.proxy is not None:
+                text = (
+                    f"the proxy {self.proxy} does not answer, so {self.address} is not reached: correct or unset "
+                    f"{self.proxy.source}, or write the host into NO_PROXY"
+                )
+            else:
+                text = f"nothing answers at {self.address}: check the address and that the service runs"
+            unreachable = Unreachable(text)
             unreachable.is_unsent = True
             may_retry = not is_untrusted
             return FailedAttempt(unreachable, may_retry, never_answered=may_retry and not self._has_answered)
+        if isinstance(error, httpx.ProxyError):
+            return self._refused_by_proxy(str(error))
         if isinstance(error, TimeoutError) and status:
-            late = f"{self.address} did not finish its answer within {within_s:.3g} s"
+            late = f"{self._way} did not finish its answer within {within_s:.3g} s"
             return FailedAttempt(Unreachable(f"{late}: ask for less at a time, or allow more time with max_wait_s"))
         if isinstance(error, TimeoutError | httpx.TimeoutException):
             limit_s = within_s if isinstance(error, TimeoutError) else self._timeout_s
-            return FailedAttempt(
-                Unreachable(f"{self.address} did not answer within {limit_s:.3g} s"), is_transient=True
-            )
+            return FailedAttempt(Unreachable(f"{self._way} did not answer within {limit_s:.3g} s"), is_transient=True)
         name = type(error).__name__
         if status:
             return FailedAttempt(ServiceError(status, f"an answer cut short ({name})"), is_transient=True)
-        return FailedAttempt(Unreachable(f"the connection to {self.address} broke ({name})"), is_transient=True)
+        return FailedAttempt(Unreachable(f"the connection to {self._way} broke ({name})"), is_transient=True)
+
+    def _refused_by_proxy(self, words: str) -> FailedAttempt:
+        """Return the failure of a request that the proxy does not pass on. Its *words* begin with a status."""
+        text = f"the proxy {self.proxy} does not pass requests on to {self.address}: {shown_words(words)}"
+        if words.startswith("407") and self.proxy is not None:
+            text += f". Write user name and password into {self.proxy.source}, as http://USER:PASSWORD@HOST:PORT"
+        refused = Unreachable(text)
+        refused.is_unsent = True
+        return FailedAttempt(refused, is_transient=words[:3] in map(str, TRANSIENT_STATUSES))
 
 
 class _RetriedRequest:
@@ -427,11 +455,23 @@ def _certificate_authorities(ca_file: str | None, address: str) -> ssl.SSLContex
     """
     if not ca_file and address.startswith("http://"):
         return False
-    ca_file = ca_file or os.environ.get("SSL_CERT_FILE")
+    name, ca_file = ("ca_file", ca_file) if ca_file else ("SSL_CERT_FILE", os.environ.get("SSL_CERT_FILE"))
     try:
         return ssl.create_default_context(cafile=ca_file) if ca_file else True
     except OSError as error:
-        raise BadQuery("ca_file", ca_file, f"holds no certificates: {error.strerror or error}") from None
+        raise BadQuery(name, ca_file, f"holds no certificates: {error.strerror or error}") from None
+
+
+def _check_for_httpx(name: str, url: str) -> None:
+    """Refuse an address that httpx does not take, such as a host that is no IDNA.
+
+    Raises:
+        BadQuery: names it.
+    """
+    try:
+        httpx.URL(url)
+    except httpx.InvalidURL as error:
+        raise BadQuery(name, without_password(url), f"is not an address: {error}") from None
 
 
 def _sent_trace(on_sent: Callable[[], None]) -> dict[str, Any]:
