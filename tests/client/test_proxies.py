@@ -207,7 +207,7 @@ def test_a_dead_proxy_is_not_a_dead_service(environ: Callable[..., None], closed
 
 
 @pytest.mark.parametrize(
-    ("status", "says"), [(407, "407.*Write user name and password into HTTPS_PROXY"), (403, "403"), (500, "500")]
+    ("status", "says"), [(407, "407.*Write user name and password into HTTPS_PROXY"), (403, "403"), (501, "501")]
 )
 def test_a_proxy_that_refuses_is_named(environ: Callable[..., None], status: int, says: str) -> None:
     """Its status is not one of the service."""

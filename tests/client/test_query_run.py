@@ -462,7 +462,7 @@ def test_the_warning_points_at_the_analysts_line(lens: Client, script: Script) -
     assert caught[0].filename == __file__
 
 
-@pytest.mark.parametrize("body", ["", "null", "[]", "<html>", '{"result": [{"timestamp": "2026-11-', '{"result": 7}'])
+@pytest.mark.parametrize("body", ["", "null", "[]", "<p>", '{"result": [{"timestamp": "2026-11-', '{"result": 7}'])
 def test_a_body_of_another_shape_is_a_service_error(lens: Client, script: Script, body: str) -> None:
     """A body that is not the documented JSON is a `ServiceError`."""
     script.answers["event_count"] = lambda _: PlainTextResponse(body)

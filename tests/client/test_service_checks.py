@@ -176,12 +176,18 @@ def test_any_other_status_is_a_problem(check: Check, script: Script, status: int
     assert len(service.paths) == 1
 
 
-@pytest.mark.parametrize("body", ["<html>hello</html>", '"yesterday"', "[]", ""])
+@pytest.mark.parametrize("body", ['"yesterday"', "[]", ""])
 def test_an_answer_that_is_no_interval_is_a_problem(check: Check, body: str) -> None:
     """A body that is not an interval is a problem (Wire 2.4, Available interval)."""
     checks = check(PlainTextResponse(body))
     assert checks["available"].mark == "problem"
     assert {checks["metrics"].mark, checks["dimensions"].mark} == {"warning"}
+
+
+def test_a_web_page_in_place_of_the_service_is_a_problem(check: Check) -> None:
+    """A sign-in page answers 200."""
+    checks = check(PlainTextResponse("<html>hello</html>"))
+    assert (checks["service"].mark, "a web page" in checks["service"].says) == ("problem", True)
 
 
 def test_new_and_missing_names_are_told_apart(check: Check, script: Script) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gamelens._text import printable
+from gamelens._text import is_terminal, printable
 from gamelens.cli.command_group import cli
 from gamelens.cli.terminal.terminal_text import print_line
 
@@ -104,7 +104,7 @@ def lake_import(
             raise click.UsageError(f"--game {exported}{sign}{own} is not a pair: write --game EXPORTED=OWN")
     own_ids = {exported: own for exported, _, own in pairs}
     options = ImportOptions(organisation=organisation, games=own_ids, config=config, engine=engine, lake_url=lake_url)
-    result = import_raw_events(state, sources, options, report=_show_import if sys.stderr.isatty() else None)
+    result = import_raw_events(state, sources, options, report=_show_import if is_terminal(sys.stderr) else None)
     if as_json:
         click.echo(json.dumps(msgspec.to_builtins(result)))
         return

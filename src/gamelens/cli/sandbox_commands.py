@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 from click.shell_completion import CompletionItem
 
-from gamelens._text import printable
+from gamelens._text import is_terminal, printable
 from gamelens.cli.command_group import cli
 from gamelens.cli.terminal.completion import matching, scenarios
 from gamelens.cli.terminal.table_printer import PrintedColumn, print_columns
@@ -250,7 +250,7 @@ def sandbox_process(state: Path, as_json: bool) -> None:
     """
     from gamelens.local.sandbox_process import process_at
 
-    available = process_at(state, report=_show_progress if sys.stderr.isatty() else None)
+    available = process_at(state, report=_show_progress if is_terminal(sys.stderr) else None)
     if as_json:
         click.echo(json.dumps(available))
     else:

@@ -156,7 +156,8 @@ def demo_states() -> Iterator[Path]:
 
 def print_status(line: str) -> None:
     """Print a line on standard error."""
-    print(f"gamelens: {terminal_line(line)}", file=sys.stderr, flush=True)
+    if sys.stderr is not None:  # print() would write to standard output in its place
+        print(f"gamelens: {terminal_line(line)}", file=sys.stderr, flush=True)
 
 
 def _sandbox_client(scenario: str, settings: DemoSettings) -> Client:

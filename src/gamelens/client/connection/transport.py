@@ -9,6 +9,7 @@ import asyncio
 import math
 import os
 import random as randomness
+import re
 import ssl
 import time
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
@@ -18,6 +19,7 @@ from typing import Any, Final, Protocol, cast
 
 import httpx
 import msgspec
+import truststore
 from tenacity import AsyncRetrying, RetryCallState, retry_if_result
 
 from gamelens._forks import OwnProcess
@@ -46,6 +48,7 @@ SMALL_ANSWER_BYTES: Final = 64 * MIB
 """Bound for services whose answers have no tables: the collector and the control API."""
 REFUSAL_BYTES: Final = MIB
 """Most bytes that are read of an error response."""
+_PAGE: Final = re.compile(rb"(?:\xef\xbb\xbf)?\s*<(?:!doctype|html|head|body)\b", re.IGNORECASE)
 LEAST_ATTEMPT_S: Final = 2.0
 """Least time for an attempt, however little is left."""
 
@@ -277,6 +280,8 @@ class Transport:
                     )
                 finally:
                     await response.aclose()
+                if is_expected and response.is_success:
+                    _check_json(response.headers, body)
         except (httpx.TransportError, TimeoutError, UnusableBody, DamagedBody) as error:
             return self._no_response(error, status, within_s)
         self._has_answered = True
@@ -444,11 +449,32 @@ def _retry_after_s(header: str | None, now: Callable[[], float]) -> float | None
         return None
 
 
+def _check_json(headers: Mapping[str, str], body: bytes) -> None:
+    """Check what only an answer as a whole tells: that it is no web page, and that nothing of it is missing.
+
+    A proxy or a sign-in page may answer 200 in place of the service. A body without a length ends where the connection
+    does, so that its JSON alone tells whether it was cut off.
+
+    Raises:
+        UnusableBody: it is a web page.
+        DamagedBody: its JSON ends early.
+    """
+    if _PAGE.match(body) or headers.get("content-type", "").lower().startswith("text/html"):
+        raise UnusableBody("a web page, not JSON: check the address, and whether something before it asks to sign in")
+    if not body or "content-length" in headers or "transfer-encoding" in headers:
+        return
+    try:
+        msgspec.json.decode(body, type=msgspec.Raw)
+    except msgspec.DecodeError as error:
+        if "truncated" in str(error):
+            raise DamagedBody("its JSON ends early") from None
+
+
 def _certificate_authorities(ca_file: str | None, address: str) -> ssl.SSLContext | bool:
     """Return the trusted certificate authorities as httpx takes them.
 
-    httpx reads SSL_CERT_FILE only if it also looks for proxies. Loading authorities takes 20 ms, which plain HTTP to a
-    local sandbox does without.
+    Without a file they are the system's, so that the authority of a company counts which its machines trust. Loading
+    them takes 20 ms, which plain HTTP to a local sandbox does without.
 
     Raises:
         BadQuery: the file cannot be read.
@@ -457,7 +483,9 @@ def _certificate_authorities(ca_file: str | None, address: str) -> ssl.SSLContex
         return False
     name, ca_file = ("ca_file", ca_file) if ca_file else ("SSL_CERT_FILE", os.environ.get("SSL_CERT_FILE"))
     try:
-        return ssl.create_default_context(cafile=ca_file) if ca_file else True
+        if ca_file:
+            return ssl.create_default_context(cafile=ca_file)
+        return truststore.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     except OSError as error:
         raise BadQuery(name, ca_file, f"holds no certificates: {error.strerror or error}") from None
 
