@@ -22,6 +22,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final, TypeVar
 from zlib import crc32
@@ -112,6 +113,7 @@ _NOT_DAMAGE: Final = frozenset(
 )
 
 
+_NOTES: Final = b"notes"
 _ONE_THREAD: Final = pa.ipc.IpcReadOptions(use_threads=False)  # a bucket is small
 
 
@@ -134,11 +136,12 @@ class CacheKey(msgspec.Struct, frozen=True):
 class CachedRows(msgspec.Struct, frozen=True):
     """Rows of the fresh *slices*, in the order requested.
 
-    *table* is None if there are none.
+    *table* is None if there are none. *notes* are what was said when they were answered.
     """
 
     table: pa.Table | None
     slices: frozenset[BucketSlice]
+    notes: tuple[str, ...] = ()
 
 
 class CacheInfo(msgspec.Struct, frozen=True, kw_only=True):
@@ -262,6 +265,8 @@ class AnswerCache:
         tables = {slice_: table for slice_, bucket in fresh.items() if (table := bucket.rows()) is not None}
         if damaged := [fresh[slice_].starts for slice_ in fresh.keys() - tables.keys()]:
             self._try(lambda db: _delete_buckets(db, self._identity(key)[0], damaged), None, writing=True)
+        said = [_notes(table) for table in tables.values()]
+        tables = {slice_: table.replace_schema_metadata(None) for slice_, table in tables.items()}
         newest_first = sorted(tables, key=lambda slice_: -fresh[slice_].fetched_at)
         try:
             table = _combined(tables.values())
@@ -280,20 +285,27 @@ class AnswerCache:
         with self._counting:
             self._hits += len(tables)
             self._misses += len(requested) - len(tables)
-        return CachedRows(table, frozenset(tables))
+        return CachedRows(table, frozenset(tables), tuple(dict.fromkeys(chain.from_iterable(said))))
 
     def keep(
-        self, key: CacheKey, slices: Sequence[BucketSlice], table: pa.Table, *, available: Interval
+        self,
+        key: CacheKey,
+        slices: Sequence[BucketSlice],
+        table: pa.Table,
+        *,
+        available: Interval,
+        notes: Iterable[str] = (),
     ) -> list[Restatement]:
-        """Store *table*, the rows of exactly these *slices*, and return the restatements found.
+        """Store *table*, the rows of exactly these *slices*, with *notes*, and return the restatements found.
 
         A restatement is a slice that was stored before with other rows.
 
         Raises:
             ValueError: two slices have the same bucket start, or a row has the timestamp of no slice.
         """
+        said = {_NOTES: msgspec.json.encode(texts)} if (texts := [*notes]) else None
         rows, ranges = sort_into_buckets(
-            table.replace_schema_metadata(None), [_micros(slice_.bucket_start) for slice_ in slices]
+            table.replace_schema_metadata(said), [_micros(slice_.bucket_start) for slice_ in slices]
         )
         parts = [rows.slice(*row_range) for row_range in ranges]
         bodies = [_encode(part) for part in parts]
@@ -567,6 +579,12 @@ def _buckets(db: sqlite3.Connection, query_key: str, slices: Sequence[BucketSlic
     for starts, ends, bucket_start, as_of, fetched_at, rows_checksum, checksum, body in found:
         if checksum == _checksum(query_key, starts, ends, bucket_start, as_of, fetched_at, rows_checksum):
             yield _Bucket(starts, ends, bucket_start, as_of, fetched_at, rows_checksum, body)
+
+
+def _notes(table: pa.Table) -> list[str]:
+    """Return the notes that were stored with *table*."""
+    said = (table.schema.metadata or {}).get(_NOTES)
+    return msgspec.json.decode(said, type=list[str]) if said else []
 
 
 def _delete_buckets(db: sqlite3.Connection, query_key: str, starts: Iterable[int]) -> None:

@@ -130,6 +130,10 @@ class BaseClient:
     def _frame_of(self, result: QueryResult) -> DataFrame:
         return cast("DataFrame", result.frame) if self._is_quiet else self._executor.emit_warnings(result)
 
+    def _emit_notes(self) -> None:
+        if not self._is_quiet:
+            self._executor.emit_notes()
+
     @property
     def cache(self) -> AnswerCache | None:
         """The answers stored on disk, or None for a client without a cache.

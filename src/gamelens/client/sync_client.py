@@ -320,4 +320,6 @@ class Client(BaseClient):
 
     def _wait(self, work: Coroutine[Any, Any, T]) -> T:
         """Run *work* on the background loop, and return its result."""
-        return self._loop.run(work)
+        result = self._loop.run(work)
+        self._emit_notes()
+        return result

@@ -23,6 +23,7 @@ from gamelens.client.connection.settings import portless
 from gamelens.client.connection.transport import HttpRequest, HttpResponse, HttpSender, Params, RequestStats
 from gamelens.client.limits.deadline import Deadline
 from gamelens.client.limits.rate_limit import Route
+from gamelens.client.tables.answer_members import member_notes
 from gamelens.client.tables.answer_reading import id_text
 from gamelens.client.tables.filter_values import doubtful_values, unseen_value_text
 from gamelens.client.tables.time_ranges import (
@@ -89,6 +90,13 @@ class ValueCheck(msgspec.Struct, frozen=True):
 
     warnings: list[str]
     listed: list[str]
+
+
+class ListedValues(msgspec.Struct, frozen=True):
+    """The values of a dimension, and notes on what the service said beside them."""
+
+    values: list[str]
+    notes: list[str]
 
 
 class _ListedStudio(msgspec.Struct, frozen=True):
@@ -161,8 +169,11 @@ class MetricsApi:
         studios: Collection[str] = (),
         games: Collection[str] = (),
         tally: RequestStats | None = None,
+        notes: list[str] | None = None,
     ) -> list[str]:
         """Return all values of *dimension* in *interval*, in code point order.
+
+        *notes* gets a text for each thing that the service says beside them.
 
         Raises:
             Truncated: the list is as long as the service's limit, so it may be incomplete.
@@ -170,10 +181,16 @@ class MetricsApi:
         params = [("interval", str(interval)), ("limit", str(MAX_LIMIT))]
         params += [("studios", studio) for studio in studios] + [("games", game) for game in games]
         path = f"/dimensions/{quote(dimension, safe='')}"
-        answer = await self._remember(
-            ("values", dimension, interval, tuple(studios), tuple(games)),
-            lambda: self._get(path, Values, params, tally=tally),
-        )
+
+        async def fetch() -> ListedValues:
+            beside: dict[str, Any] = {}
+            answer = decode_json((await self._send(path, params, tally=tally)).body, Values, beside)
+            beside |= {"dimension": answer.dimension} if answer.dimension != dimension else {}
+            return ListedValues(answer.values, member_notes(f"the values of {dimension}", beside))
+
+        answer = await self._remember(("values", dimension, interval, tuple(studios), tuple(games)), fetch)
+        if notes is not None:
+            notes += answer.notes
         if len(answer.values) >= MAX_LIMIT:
             raise Truncated(MAX_LIMIT)
         return sorted(set(answer.values))
@@ -191,7 +208,8 @@ class MetricsApi:
                 continue
             requests, available = tally.requests, await self.available()
             with contextlib.suppress(GamelensError):
-                known = await Deadline(_CHECK_S).run(self.dimension_values(dimension, available, tally=tally))
+                list_of_values = self.dimension_values(dimension, available, tally=tally, notes=warnings)
+                known = await Deadline(_CHECK_S).run(list_of_values)
                 unseen = [value for value in values if value not in known]
                 warnings += [unseen_value_text(dimension, value, known, available) for value in unseen]
             listed += [dimension] if tally.requests > requests else []

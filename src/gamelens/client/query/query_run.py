@@ -364,7 +364,7 @@ class QueryRun:
                 ids = [studio.id for studio in await self.service.studios(interval, tally)]
                 return tuple(dict.fromkeys(id_ for id_ in ids if studios is None or id_ in studios))
             listed = await self.service.dimension_values(
-                name, interval, studios=studios or (), games=games or (), tally=tally
+                name, interval, studios=studios or (), games=games or (), tally=tally, notes=self.warnings
             )
         except UnlistedError:
             self.guessed[name] = None
@@ -447,7 +447,9 @@ class QueryRun:
             return NO_ROWS
         key, available = _cache_key(template, self.service.edition), self.times.available
         if with_rows:
-            return self.cache.find(key, plan.slices, available=available, fresh_s=self.fresh_s)
+            rows = self.cache.find(key, plan.slices, available=available, fresh_s=self.fresh_s)
+            self.warnings.extend(rows.notes)
+            return rows
         return CachedRows(None, self.cache.fresh_slices(key, plan.slices, available=available, fresh_s=self.fresh_s))
 
     async def _send(self, sources: Sequence[Source]) -> None:
@@ -521,7 +523,7 @@ class QueryRun:
         # A service whose buckets begin elsewhere is not cached: its rows belong to no slice of ours.
         if self.cache is not None and tables.bucket_starts(table) <= {slice_.bucket_start for slice_ in run}:
             key = _cache_key(template, self.service.edition)
-            self.cache.keep(key, run, table, available=self.times.available)
+            self.cache.keep(key, run, table, available=self.times.available, notes=notes)
         return table
 
     def _answers(self, plan: MetricPlan) -> list[list[pa.Table]]:

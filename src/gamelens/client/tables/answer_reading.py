@@ -26,7 +26,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from gamelens.catalog import DIMENSIONS, METRICS
+from gamelens.catalog import DIMENSIONS, METRICS, Quotient
+from gamelens.client.tables.answer_members import member_notes
 from gamelens.client.tables.table_operations import TIMESTAMP, TIMESTAMP_TYPE, row_codes, schema, text_column
 from gamelens.errors import ServiceError
 from gamelens.wire.filters import And, Filter, IsNull, Match, Not, Or, dimensions_in
@@ -138,6 +139,7 @@ def read_answer(
             raise _wrong_type_error(name, type_) from None
     table = pa.table(arrays)
     check_rows(metric, query, dimensions, table, studio_of_game or {})
+    notes += contradictions(metric, dimensions, table)
     return table
 
 
@@ -209,7 +211,9 @@ def _decode_untyped(
         ServiceError: a row has no number for the metric, or a value of the wrong type.
     """
     expected = schema(metric, dimensions)
-    buckets = decode_answer(query, body)
+    beside: dict[str, Any] = {}
+    buckets = decode_answer(query, body, beside)
+    notes += member_notes(f"the rows of {metric}", beside)
     rows = [row for bucket in buckets for row in bucket.rows]
     timestamps = [bucket.timestamp for bucket in buckets for _ in bucket.rows]
     names = dict.fromkeys([*expected.names[1:], *chain.from_iterable(rows)])
@@ -358,6 +362,47 @@ def check_rows(
                 continue
             row = _row_text(table, dimensions, pc.index(table[field.name], value).as_py())
             raise impossible_answer(fault.format(row=row))
+
+
+@np.errstate(all="ignore")
+def contradictions(metric: str, dimensions: Sequence[str], table: pa.Table) -> list[str]:
+    """Return a note for each field whose numbers contradict others of the same row, beyond what rounding explains.
+
+    A ratio is that of its parts, and cents are a hundred times the amount.
+    """
+    notes, known = [], METRICS[metric].fields if metric in METRICS else ()
+    columns = {field.name for field in known} & set(table.column_names) - set(dimensions)
+    # What is missing is NaN, which contradicts nothing.
+    numbers = {name: np.asarray(pc.cast(table[name], pa.float64(), safe=False)) for name in columns}
+    counts = {field.name for field in known if field.kind == "count"}
+    for field in known:
+        made = field.combines
+        if isinstance(made, Quotient) and columns.issuperset((field.name, *made.names)):
+            part, whole = numbers[made.part], numbers[made.whole]
+            expected = np.where((part == 0) & (whole == 0), 0, made.worth * part / whole)
+            step = made.worth / whole if made.part in counts else 0.0
+            allowed = np.where(whole == 0, 0, _last_digit(numbers[field.name]) + 1e-6 * np.abs(expected) + step)
+            rule = f"{made.part} / {made.whole}" if made.worth == 1 else f"{made.worth:g} x {made.part} / {made.whole}"
+        elif field.name == "sum_cents" and columns >= {"sum", "sum_cents"}:
+            expected, rule = 100 * numbers["sum"], "100 x sum"
+            allowed = 1 - 1e-6 + 1e-9 * np.abs(expected)
+        else:
+            continue
+        is_wrong = np.abs(numbers[field.name] - expected) > allowed
+        if number := int(np.count_nonzero(is_wrong)):
+            row = int(np.argmax(is_wrong))
+            says = f"{field.name} is {numbers[field.name][row]:.12g}, but {rule} is {expected[row]:.12g}"
+            there = f"such as that of {_row_text(table, dimensions, row)}: {says}"
+            notes.append(f"{number} of {len(table)} rows of {metric} contradict themselves, {there}")
+    return notes
+
+
+def _last_digit(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the worth of the last decimal place that each of *values* has: 0.01 at most, as of whole numbers."""
+    digits = np.full(len(values), 1e-9)
+    for place in range(8, 1, -1):
+        digits[np.abs(values - np.round(values, place)) < 1e-10 * np.maximum(1, np.abs(values))] = 10.0**-place
+    return digits
 
 
 def _check_selected(
