@@ -125,6 +125,23 @@ def test_periods_without_rows_have_no_changes() -> None:
     assert set(claims.of(changes)["direction"]) == {"unknown"}
 
 
+@pytest.mark.parametrize("known", [(False, False), (True, False), (False, True)])
+def test_a_dimension_without_values_is_one_segment(known: tuple[bool, bool]) -> None:
+    """Of events without a country all prices are of one country, in one of the two periods or in both."""
+    networks: dict[str | None, float] = {"A": 0.01, None: 0.02}
+    before, after = (
+        played(networks, {"Tile": 50.0}, rng=np.random.default_rng(5), first=first).assign(
+            country_code=pd.Categorical(["US" if is_known else None] * 2 * DAYS)
+        )
+        for first, is_known in zip(("2026-09-03", "2026-10-01"), known, strict=True)
+    )
+    changes = price_changes(before, after, [NETWORK, "country_code"])
+    assert len(changes) == (2 if known == (False, False) else 0)
+    assert set(changes[NETWORK].astype("object").fillna("(unknown)")) <= {"A", "(unknown)"}
+    assert changes["country_code"].isna().all()
+    assert len(price_changes(before, after, "country_code", within=NETWORK)) == len(changes) // 2
+
+
 @pytest.mark.parametrize("memory", [0.8, 0.9])
 def test_prices_that_wander_are_no_changes(memory: float) -> None:
     """Of 300 segments whose prices wander, successive days alike, 92 % hold a ratio of 1, and at most 3 are claimed."""

@@ -70,7 +70,8 @@ def column_totals(frame: DataFrame) -> dict[str, float]:
         else:
             totals |= {column: float(total.iloc[0]) for column, total in sums.items()}
     separate = _EFFECTS if set(frame.columns) >= _EFFECTS else _SEPARATE if "age" not in frame else frozenset()
-    totals |= {name: float(frame[name].sum()) for name in separate.intersection(frame.columns) - totals.keys()}
+    for name in separate.intersection(frame.columns) - totals.keys():  # of nothing there is no share
+        totals[name] = float(frame[name].astype("float64").sum(min_count=name.endswith("_share")))
     if not totals:
         raise refusal
     return totals

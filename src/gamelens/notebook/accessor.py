@@ -118,7 +118,7 @@ class Lens:
             kinds: the kinds of claims to return, by default all.
 
         Raises:
-            BadQuery: the frame is not a result of an analysis, lacks rows or columns of it, or has no claims of a kind.
+            BadQuery: the frame is not a result of an analysis, lacks rows or columns of it, or there is no such kind.
         """
         return claims.of(self._frame, kinds)
 
@@ -132,7 +132,7 @@ class Lens:
             kinds: the kinds of claims to say, by default all.
 
         Raises:
-            BadQuery: the frame is not an unchanged result of an analysis, or has no claims of a kind.
+            BadQuery: the frame is not an unchanged result of an analysis, or there is no such kind.
         """
         return sentences.spoken(self._frame, kinds)
 

@@ -9,7 +9,6 @@ It sends as few queries as possible, and queries segments only for rows that are
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -200,12 +199,10 @@ def check_health(
     watched = [watch for watch in health.watches(metrics) if {name for name, _ in watch.where} <= known]
     notes = health.BoardNotes.read(accept) if isinstance(accept, str | Path) else accept or health.BoardNotes()
     try:
-        with warnings.catch_warnings():  # a game without ads or errors is not a mistake in these filters
-            warnings.filterwarnings("ignore", message=".* in where matches nothing")
-            answers = [
-                lens.query(over=over, when_unavailable="clip", **_for_games(query, games).arguments)
-                for query in health.board_queries(watched)
-            ]
+        answers = [
+            lens.query(over=over, when_unavailable="clip", **_for_games(query, games).arguments)
+            for query in health.board_queries(watched)
+        ]
     except NotYetAvailable as error:
         if not _is_too_early(error):
             raise

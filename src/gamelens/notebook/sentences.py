@@ -29,7 +29,7 @@ def spoken(result: DataFrame, kinds: Sequence[str] = ()) -> Markdown:
     """Return what *result* says of *kinds*, by default of all, as a paragraph or a list, and how it was judged.
 
     Raises:
-        BadQuery: it is not a result of an analysis, or none of its claims is of that kind.
+        BadQuery: it is not a result of an analysis, or there is no such kind of claim.
     """
     from IPython.display import Markdown
 
