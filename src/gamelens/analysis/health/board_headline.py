@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 import pandas as pd
@@ -12,6 +13,8 @@ from gamelens.analysis.claims.findings import Clause, Finding, direction_of, rea
 from gamelens.analysis.health.health_text import subject
 from gamelens.analysis.tidy_frames import with_receipts_of
 from gamelens.analysis.tidy_frames.frame_requirements import requires, result_of
+from gamelens.data_age import DataAge, duration_text
+from gamelens.receipts import Receipt
 
 _CHANGE: Final = ("change", "change_low", "change_high")
 _KINDS: Final[dict[str, Any]] = {
@@ -22,6 +25,9 @@ _KINDS: Final[dict[str, Any]] = {
     **dict.fromkeys(("weeks", "levels_moved"), "Int64"),
     "level": "str",
     **dict.fromkeys(("level_change", "level_low", "level_high"), "float64"),
+    "data_end": "datetime64[us, UTC]",
+    "data_age": "timedelta64[us]",
+    "is_stale": "boolean",
 }
 """The columns of a headline."""
 _BOARD: Final = result_of(
@@ -31,14 +37,18 @@ _LEVELS: Final = result_of("health.levels(daily)", "game", "metric", "weeks", "c
 
 
 @requires(board=_BOARD, levels=_LEVELS)
-def headline(board: DataFrame, levels: DataFrame | None = None) -> DataFrame:
+def headline(board: DataFrame, levels: DataFrame | None = None, *, stale_after: timedelta | None = None) -> DataFrame:
     """Return what stands out on a board in one row, beside the *levels* that moved, if they are given.
+
+    Data are stale if they were older than *stale_after* when they were asked for, by default if the day before was not
+    complete.
 
     Columns: judged, unknown, games, critical, warning, info (Int64, rows of the board and its games), first_day,
     last_day (datetime64[us, UTC], those of the alarms, else of what was judged), since (datetime64[us, UTC], the first
     day of the oldest alarm that is open), change, change_low, change_high (float64, of the worst alarm), silent
     (object, the titles of games that sent nothing), weeks, levels_moved (Int64), level (str, the one that moved most),
-    level_change, level_low, level_high (float64). NA where there is none. Claims: "health" and "silent games".
+    level_change, level_low, level_high (float64), data_end (datetime64[us, UTC], the end of the available interval),
+    data_age (timedelta64[us]), is_stale (boolean). NA where there is none. Claims: "health" and "silent games".
     """
     known = board[board["severity"] != "unknown"]
     alarms = board[board["is_flagged"].astype(bool)]
@@ -58,6 +68,7 @@ def headline(board: DataFrame, levels: DataFrame | None = None) -> DataFrame:
         row |= {"weeks": moved[0]["weeks"] if moved else levels["weeks"].max(), "levels_moved": len(moved)}
     if moved:
         row |= {"level": subject(moved[0])} | {f"level_{name}": moved[0][name] for name in ("change", "low", "high")}
+    row |= _age_columns(DataAge.of(Receipt.of(board.attrs)), stale_after)
     columns = {name: Series([row.get(name)], dtype=kind) for name, kind in _KINDS.items()}
     return with_receipts_of(DataFrame(columns), board)
 
@@ -67,7 +78,8 @@ def _read_headline(headline: DataFrame) -> Iterator[Finding]:
     """Say how many alarms there are, and which games are silent."""
     row = headline.iloc[0].to_dict()
     alarms = row["critical"] + row["warning"]
-    yield _headline_of(row, alarms) if row["judged"] else Finding(kind="health", case="too_early", unit="alarms")
+    early = Finding(kind="health", case="too_early", unit="alarms", numbers=_age_of(row))
+    yield _headline_of(row, alarms) if row["judged"] else early
     silent = row["silent"]
     yield Finding(
         kind="silent games",
@@ -105,8 +117,22 @@ def _headline_of(row: dict[Any, Any], alarms: int) -> Finding:
             "last_day": None if is_one_day else row["last_day"],
             "since" if alarms == 1 else "oldest": since,
             "slow": None if pd.isna(row["weeks"]) else [Clause("level_moved" if is_moved else "levels_same")],
+            **_age_of(row),
             "more_levels": moved - 1 if is_moved and moved > 1 else None,
             "level_change_low": row["level_low"],
             "level_change_high": row["level_high"],
         },
     )
+
+
+def _age_columns(age: DataAge, stale_after: timedelta | None) -> dict[str, Any]:
+    return {"data_end": age.ends, "data_age": age.lag, "is_stale": age.is_stale(stale_after)}
+
+
+def _age_of(row: dict[Any, Any]) -> dict[str, Any]:
+    """Return what the words of stale data need: their end and their age, as text."""
+    if not row["is_stale"]:
+        return {"stale": None}
+    ends: datetime = row["data_end"]
+    words = {"data_end": f"{ends.day} {ends:%b %Y %H:%M} UTC", "data_age": duration_text(row["data_age"])}
+    return {"stale": [Clause("stale")], **words}
