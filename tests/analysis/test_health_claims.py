@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from gamelens.analysis import claims, health
 from gamelens.analysis.claims.findings import findings_of
 from gamelens.analysis.claims.templates import spoken
 from support.said import as_made_by, said
+from support.tidy_frames import tidy_frame
 
 DAYS = 57
 STAMPS = pd.date_range("2026-08-31", periods=DAYS, tz="UTC")
@@ -194,3 +196,50 @@ def test_intervals_of_changes_hold_the_change(kind: str, size: float, noise: flo
     held, lowest = coverage(factor, noise=noise, size=size, kind=kind)
     assert held >= 0.93
     assert lowest >= -1
+
+
+@pytest.mark.parametrize(
+    ("asked_at", "case", "says"),
+    [
+        ("2026-10-27T00:20:00Z", "fresh", "The data end on 27 Oct 2026 00:00 UTC, 20 min before they were asked for."),
+        ("2026-11-04T06:00:00+01:00", "stale", "The data end on 27 Oct 2026 00:00 UTC, 8 days ago: nothing is known"),
+        ("", "unknown", "It is not known how old the data are."),
+    ],
+)
+def test_the_age_of_an_answer_is_that_of_its_receipt(asked_at: str, case: str, says: str) -> None:
+    """The time between the end of the available interval and the question; without either it is not known."""
+    frame = tidy_frame("dau", timestamp=["2026-10-25", "2026-10-26"], dau=[4, 5])
+    frame.attrs["gamelens"] |= {"as_of": "2026-10-27T00:00:00+00:00", "asked_at": asked_at}
+    age = health.data_age(frame)
+    (claim,) = said(age)
+    assert (claim.case, claim.text.startswith(says)) == (case, True), claim.text
+    assert age["is_stale"].tolist() == [case == "stale"]
+
+
+@pytest.mark.parametrize(
+    ("days", "says"),
+    [
+        (["2026-10-20"], "Nothing was sent after 20 Oct 2026, although the period ends on 26 Oct 2026."),
+        ([], "Nothing was sent in the period, which ends on 26 Oct 2026."),
+        (["2026-10-20", "2026-10-26"], ""),
+    ],
+)
+def test_days_on_which_nothing_was_sent_are_no_fresh_data(days: list[str], says: str) -> None:
+    """A service that goes on processing while no game sends anything is not up to date."""
+    frame = tidy_frame("dau", timestamp=days, dau=[4] * len(days))
+    frame.attrs["gamelens"]["asked"] |= {"every": "day", "interval": "2026-10-13T00:00:00Z/2026-10-27T00:00:00Z"}
+    frame.attrs["gamelens"] |= {"as_of": "2026-10-27T00:00:00Z", "asked_at": "2026-10-27T00:20:00Z"}
+    age = health.data_age(frame)
+    assert said(age)[0].text.partition("asked for.")[2].strip() == says
+    assert age["is_quiet"].tolist() == [bool(says)]
+
+
+def test_a_headline_of_old_data_begins_with_their_age() -> None:
+    """Alarms, calm and too little history alike; and none without a receipt that knows."""
+    for found in (scores(0.3), scores(1.0), scores(1.0, days=7)):
+        board = health.board(found)
+        before = said(health.headline(board))[0].text
+        board.attrs["gamelens"] = {"as_of": "2026-10-27T00:00:00Z", "asked_at": "2026-11-04T06:00:00Z"}
+        age = "The data end on 27 Oct 2026 00:00 UTC, 8 days ago: nothing is known of the time since."
+        assert said(health.headline(board))[0].text == f"{age} {before}"
+        assert said(health.headline(board, stale_after=timedelta(days=9)))[0].text == before

@@ -12,7 +12,7 @@ from pandas import DataFrame, Series
 from gamelens.analysis.claims.findings import Clause, Finding, direction_of, reads
 from gamelens.analysis.health.health_text import subject
 from gamelens.analysis.tidy_frames import with_receipts_of
-from gamelens.analysis.tidy_frames.frame_requirements import requires, result_of
+from gamelens.analysis.tidy_frames.frame_requirements import ANY, requires, result_of
 from gamelens.data_age import DataAge, duration_text
 from gamelens.receipts import Receipt
 
@@ -125,14 +125,57 @@ def _headline_of(row: dict[Any, Any], alarms: int) -> Finding:
     )
 
 
+@requires(frame=ANY)
+def data_age(frame: DataFrame, *, stale_after: timedelta | None = None) -> DataFrame:
+    """Return in one row how old the data of an answer by day are, and whether something was sent on its last day.
+
+    Data are stale if they were older than *stale_after* when they were asked for, by default if the day before was not
+    complete.
+
+    Columns: data_end (datetime64[us, UTC], the end of the available interval), data_age (timedelta64[us], how long
+    before the question), is_stale (boolean), last_day, newest_day (datetime64[us, UTC], the last day of *frame*, and
+    the last with a row), is_quiet (boolean, the two differ). NA where it is not known, as without a receipt.
+    Claims: "data age".
+    """
+    receipt = Receipt.of(frame.attrs)
+    row = _age_columns(DataAge.of(receipt), stale_after)
+    row["newest_day"] = frame["timestamp"].max() if len(frame) else None
+    if receipt.interval is not None:
+        row["last_day"] = pd.Timestamp(receipt.interval.end - timedelta(microseconds=1)).floor("D")
+        row["is_quiet"] = row["newest_day"] != row["last_day"]
+    kinds = {name: _KINDS[name] for name in ("data_end", "data_age", "is_stale")}
+    kinds |= {**dict.fromkeys(("last_day", "newest_day"), "datetime64[us, UTC]"), "is_quiet": "boolean"}
+    return with_receipts_of(DataFrame({name: Series([row.get(name)], dtype=kinds[name]) for name in kinds}), frame)
+
+
+@reads("health.data_age")
+def _read_data_age(age: DataFrame) -> Iterator[Finding]:
+    """Say how old the data are, and since when nothing was sent."""
+    row = age.iloc[0].to_dict()
+    is_known, is_quiet = pd.notna(row["data_age"]), pd.notna(row["is_quiet"]) and row["is_quiet"]
+    yield Finding(
+        kind="data age",
+        case=("stale" if row["is_stale"] else "fresh") if is_known else "unknown",
+        unit="days",
+        numbers={
+            **(_age_words(row) if is_known else {}),
+            "quiet": [Clause("quiet" if pd.notna(row["newest_day"]) else "empty")] if is_quiet else None,
+            "newest_day": row["newest_day"],
+            "last_day": row["last_day"],
+        },
+    )
+
+
 def _age_columns(age: DataAge, stale_after: timedelta | None) -> dict[str, Any]:
     return {"data_end": age.ends, "data_age": age.lag, "is_stale": age.is_stale(stale_after)}
 
 
 def _age_of(row: dict[Any, Any]) -> dict[str, Any]:
-    """Return what the words of stale data need: their end and their age, as text."""
-    if not row["is_stale"]:
-        return {"stale": None}
+    """Return what the headline says of stale data."""
+    return {"stale": [Clause("stale")], **_age_words(row)} if row["is_stale"] else {"stale": None}
+
+
+def _age_words(row: dict[Any, Any]) -> dict[str, str]:
+    """Return the end and the age of data as text."""
     ends: datetime = row["data_end"]
-    words = {"data_end": f"{ends.day} {ends:%b %Y %H:%M} UTC", "data_age": duration_text(row["data_age"])}
-    return {"stale": [Clause("stale")], **words}
+    return {"data_end": f"{ends.day} {ends:%b %Y %H:%M} UTC", "data_age": duration_text(row["data_age"])}
