@@ -243,3 +243,36 @@ def test_a_headline_of_old_data_begins_with_their_age() -> None:
         age = "The data end on 27 Oct 2026 00:00 UTC, 8 days ago: nothing is known of the time since."
         assert said(health.headline(board))[0].text == f"{age} {before}"
         assert said(health.headline(board, stale_after=timedelta(days=9)))[0].text == before
+
+
+def test_a_rare_count_has_no_percentage() -> None:
+    """Nine purchases instead of one or two are two counts; from ten expected events on there is a percentage."""
+    few = np.random.default_rng(0).poisson(0.8, DAYS - 1).tolist()
+    frame = tidy_frame(
+        timestamp=STAMPS.strftime("%Y-%m-%d").tolist() * 2,
+        game_id=["1"] * DAYS + ["2"] * DAYS,
+        game=["Rare"] * DAYS + ["Usual"] * DAYS,
+        purchases=[*few, 9, *[20, 24] * 28, 60],
+    )
+    board = health.board(health.score_days(health.measured(frame, {"purchases": "Purchases"})))
+    rare, usual = (board[board["game"] == game].iloc[0] for game in ("Rare", "Usual"))
+    assert (0 < rare["expected"] < 2, pd.isna(rare["change"]), rare["change_low"] > 0) == (True, True, True)
+    assert f"Rare: Purchases above a usual Monday on {LAST} (9 instead of about 1)" in rare["sentence"]
+    assert "%" not in rare["sentence"]
+    assert usual["change"] > 1
+    assert "%" in usual["sentence"]
+    headline, _ = said(health.headline(board))
+    assert headline.direction == "higher"
+
+
+@pytest.mark.parametrize(("whole", "has_change"), [(100.0, False), (10_000.0, True)])
+def test_a_share_of_few_events_has_no_percentage(whole: float, has_change: bool) -> None:
+    """2% of 100 players are two events, of 10,000 they are 200."""
+    rows = {"timestamp": STAMPS, "game_id": "1", "game": "Tile", "watch": "conversion", "metric": "Conversion"}
+    part = np.append(np.full(DAYS - 1, 0.02), 0.15) * whole
+    frame = DataFrame({**rows, "kind": "share", "value": part / whole, "part": part, "whole": whole})
+    identity = dict.fromkeys(health.IDENTITY, "category")
+    frame = frame.assign(dimension=None, segment=None)[[*health.daily([]).columns]].astype(identity)
+    board = health.board(health.score_days(frame))
+    assert board["change"].notna().tolist() == [has_change]
+    assert ("%;" in board["sentence"][0] or "% above" in board["sentence"][0]) == has_change
