@@ -11,6 +11,8 @@ from pandas import DataFrame
 
 from gamelens.analysis import claims
 from gamelens.analysis.changes import change, money_drivers
+from gamelens.analysis.claims.findings import findings_of
+from gamelens.analysis.claims.templates import spoken
 from gamelens.errors import BadQuery
 from gamelens.receipts import QueryRecord, Receipt
 from support.tidy_frames import tidy_frame
@@ -259,3 +261,22 @@ def test_a_driver_that_nobody_can_size_has_no_percentage() -> None:
     texts = dict(zip(made["driver"], claims.of(made)["text"], strict=True))
     assert texts["purchases per player"].endswith("from purchases per player, within day-to-day variation.")
     assert "%" in texts["players"]
+
+
+def test_the_line_on_what_did_not_change_names_what_was_tested() -> None:
+    """Four numbers without a change, and one that changed beside them."""
+    days = [str(day.date()) for day in pd.date_range(START, periods=28)]
+    rng = np.random.default_rng(8)
+    games = [game for game in ("Tile", "Ember") for _ in days]
+    counts = {name: rng.poisson(900, 56).tolist() for name in ("user_unique", "new_users")}
+    frame = tidy_frame("user_unique", timestamp=days * 2, game=games, **counts)
+    same = change(asked(frame, *counts))
+    tested = "Active players and New players"
+    assert spoken(findings_of(same)) == [
+        f"No change beyond day-to-day variation in {tested}: 4 numbers were tested.",
+    ]
+    counts["new_users"][14:28] = (100 * np.ones(14, dtype=int)).tolist()
+    fallen = change(asked(tidy_frame("user_unique", timestamp=days * 2, game=games, **counts), *counts))
+    clear, others = spoken(findings_of(fallen))
+    assert clear.startswith("Tile: New players ")
+    assert others == f"3 other numbers show no change beyond day-to-day variation, of {tested}."
