@@ -27,6 +27,7 @@ from gamelens.errors import (
     ServiceError,
     Truncated,
     Unreachable,
+    extra_named,
 )
 
 if TYPE_CHECKING:
@@ -121,7 +122,8 @@ if not TYPE_CHECKING:  # type checkers should find a name that does not exist
             return import_module("gamelens.receipts").package_version()
         if name not in _HOME:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        value = getattr(import_module(_HOME[name]), name)
+        with extra_named(f"gl.{name}"):
+            value = getattr(import_module(_HOME[name]), name)
         if name in _MAKES_FRAMES:
             import_module(_ACCESSOR)
         globals()[name] = value

@@ -17,6 +17,8 @@ shares in percentage points with its sign. Shares, changes and differences are f
 
 _PERCENT: Final = frozenset({"share", "change", "points"})
 _SIGNED: Final = frozenset({"change", "points"})
+RARE: Final = 10.0
+"""A count below it has no percentage: "+3,329%" on an expected 0.17 purchases says nothing."""
 _HALF_OF_STEP: Final = 3.55  # a half-width gets one digit above this many steps, two below
 _MOST_PLACES: Final = 6
 _MOST_TICKS: Final = 6

@@ -28,7 +28,8 @@ import re
 import sys
 import traceback
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from copyreg import __newobj__  # type: ignore[attr-defined]
 from difflib import get_close_matches
 from itertools import islice
@@ -333,6 +334,23 @@ def _is_expression(text: str) -> bool:
     except SyntaxError:
         return False
     return True
+
+
+@contextmanager
+def extra_named(what: str, extra: str = "lab,sandbox") -> Iterator[None]:
+    """Name the *extra* to install where *what* misses a package.
+
+    Raises:
+        ModuleNotFoundError: it does.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        package = (error.name or "").partition(".")[0]
+        if package in ("", "gamelens") or "pip install" in str(error):
+            raise
+        hint = f"{what} needs {package}: pip install 'gamelens[{extra}]'"
+        raise ModuleNotFoundError(hint, name=package) from None
 
 
 def emit_warning(text: str) -> None:

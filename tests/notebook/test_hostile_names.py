@@ -359,7 +359,7 @@ def test_no_command_prints_what_a_terminal_obeys(world: World, arguments: list[s
 @pytest.mark.parametrize("form", [[], ["--markdown", "-"]])
 def test_the_health_command_prints_clean_lines(world: World, form: list[str]) -> None:
     """`gamelens health` prints lines without control characters, in text and in Markdown."""
-    result = CliRunner(env=world.environment).invoke(cli, ["health", *form])
+    result = CliRunner(env=world.environment).invoke(cli, ["health", "--stale", "5000w", *form])
     assert result.exit_code == 0, result.stderr
     assert [line for line in result.stdout.split("\n") if obeyed(line)] == []
     assert "critical" in result.stdout

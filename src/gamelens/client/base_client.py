@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 import weakref
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, TypeVar, cast, get_args
@@ -89,9 +90,7 @@ class BaseClient:
                 sender = RecordingSender(sender, record)
             else:
                 answers = open_cache(cache, address=portless(settings.metrics_url), fingerprint=fingerprint)
-        self._start(
-            sender, answers, max_days=max_days, refresh_s=refresh_s, changes=replay is None, when=when_unavailable
-        )
+        self._start(sender, answers, max_days=max_days, refresh_s=refresh_s, when=when_unavailable)
 
     def _start(
         self,
@@ -100,12 +99,13 @@ class BaseClient:
         *,
         refresh_s: float,
         max_days: int | None = None,
-        changes: bool = True,
         when: WhenUnavailable = "raise",
     ) -> None:
         """Build what answers, from *sender* and the cache *answers*."""
-        service = MetricsApi(sender, refresh_s=refresh_s, changes=changes)
-        self._executor = QueryExecutor(service, answers, max_days=max_days, refresh_s=refresh_s, when=when)
+        recording = sender if isinstance(sender, ReplaySender) else None
+        service = MetricsApi(sender, refresh_s=refresh_s, changes=recording is None)
+        now = recording.now if recording is not None else time.time
+        self._executor = QueryExecutor(service, answers, max_days=max_days, refresh_s=refresh_s, when=when, now=now)
         # A notebook seldom closes anything: the connections close with the last reference.
         self._closing = weakref.finalize(self, _close, service, self._loop)
 

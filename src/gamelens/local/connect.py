@@ -13,10 +13,17 @@ from typing import TYPE_CHECKING, Any, Final, TypedDict, Unpack
 import platformdirs
 
 from gamelens._text import terminal_line
-from gamelens.errors import BadQuery
+from gamelens.errors import AuthError, BadQuery
 from gamelens.local.sandbox_info import SandboxInfo
 from gamelens.local.sandbox_population import ensure_populated
-from gamelens.local.sandbox_process import find_or_start_detached, scenario_titles
+from gamelens.local.sandbox_process import (
+    INSTALL,
+    find_or_start_detached,
+    find_sandbox,
+    missing_packages,
+    needs_text,
+    scenario_titles,
+)
 
 if TYPE_CHECKING:
     from gamelens.client.base_client import Folder
@@ -67,7 +74,7 @@ def connect(**settings: Unpack[ConnectSettings]) -> Client:
 
     Raises:
         BadQuery: there is no such setting, or its value is not allowed.
-        AuthError: an address without a key.
+        AuthError: an address without a key, or neither a key nor the packages of the sandbox.
     """
     from gamelens.client.connection.settings import Settings, config_file
     from gamelens.client.sync_client import Client
@@ -87,6 +94,9 @@ def connect(**settings: Unpack[ConnectSettings]) -> Client:
         return Client(**passed_on)
     if settings.get("metrics_url"):
         return Client(**settings)
+    if (missing := missing_packages()) and find_sandbox(demo_state()) is None:
+        instead = f"and the sandbox that answers without one needs {needs_text(missing)}, not installed here"
+        raise AuthError(f"no API key is set, {instead}: set GAMELENS_API_KEY to query your own games, or run {INSTALL}")
     print_status(_NO_KEY)
     settings.pop("api_key", None)
     settings.pop("metrics_url", None)

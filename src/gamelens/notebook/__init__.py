@@ -9,6 +9,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from gamelens.errors import extra_named
+
 if TYPE_CHECKING:
     from gamelens.notebook import charts, widgets
     from gamelens.notebook.health_check import check_health
@@ -30,7 +32,8 @@ if not TYPE_CHECKING:  # so that type checkers report a name that is not there
 
     def __getattr__(name: str) -> Any:
         if name in _PARTS:
-            return import_module(f"{__name__}.{name}")
+            with extra_named(f"{__name__}.{name}"):
+                return import_module(f"{__name__}.{name}")
         if name not in _HOME:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         value = getattr(import_module(_HOME[name]), name)

@@ -15,6 +15,7 @@ from gamelens.analysis.claims.claims_frame import doubtful
 from gamelens.analysis.claims.findings import findings_of
 from gamelens.analysis.claims.templates import judged_of, sentences_of, words
 from gamelens.analysis.claims.templates import spoken as claims_spoken
+from gamelens.errors import extra_named
 from gamelens.notebook.labels import period_text, text_of
 from gamelens.receipts import Receipt
 
@@ -31,13 +32,11 @@ def spoken(result: DataFrame, kinds: Sequence[str] = ()) -> Markdown:
     Raises:
         BadQuery: it is not a result of an analysis, or there is no such kind of claim.
     """
-    from IPython.display import Markdown
-
     wanted = findings_of(result, kinds)
     lines = claims_spoken(wanted, escape=escape_markdown) or ["This result has no claims."]
     judged = " ".join(dict.fromkeys(filter(None, judged_of(wanted))))
     text = " ".join(lines) if len(lines) < _LIST_FROM else "\n".join(f"- {line}" for line in lines)
-    return Markdown(_escape_dollars(f"{text}\n\n*{judged}*" if judged else text))  # type: ignore[no-untyped-call]
+    return _markdown(_escape_dollars(f"{text}\n\n*{judged}*" if judged else text))
 
 
 def conclusions(*results: DataFrame | str) -> Markdown:
@@ -52,8 +51,6 @@ def conclusions(*results: DataFrame | str) -> Markdown:
     Raises:
         BadQuery: a frame is neither of these.
     """
-    from IPython.display import Markdown
-
     lines: list[str] = []
     claims, written = [], []
     for result in results:
@@ -74,7 +71,7 @@ def conclusions(*results: DataFrame | str) -> Markdown:
     text = "\n".join(f"- {line}" for line in ordered)
     if unsure:
         text += f"\n\n{words()['common']['chance']}\n\n" + "\n".join(f"- {line}" for line in lines if line in unsure)
-    return Markdown(_escape_dollars(text))  # type: ignore[no-untyped-call]
+    return _markdown(_escape_dollars(text))
 
 
 def key_numbers(frame: DataFrame, numbers: Iterable[KeyNumber], *, before: DataFrame | None = None) -> Markdown:
@@ -85,8 +82,6 @@ def key_numbers(frame: DataFrame, numbers: Iterable[KeyNumber], *, before: DataF
         numbers: each with its value, interval and change. A column that none of them fills is left out.
         before: a frame of the period that they changed from, which is then named too.
     """
-    from IPython.display import Markdown
-
     known = [*numbers]
     measured = [number for number in known if not isnan(number.low)]
     scales = {
@@ -105,7 +100,14 @@ def key_numbers(frame: DataFrame, numbers: Iterable[KeyNumber], *, before: DataF
     period = period_text(of_frame) if of_frame else ""
     if of_before:
         period += f". Changes are from {period_text(of_before)}."
-    return Markdown(f"{period}\n\n{table}")  # type: ignore[no-untyped-call]
+    return _markdown(f"{period}\n\n{table}")
+
+
+def _markdown(text: str) -> Markdown:
+    """Return *text* as a notebook shows it."""
+    with extra_named("a sentence in a notebook"):
+        from IPython.display import Markdown
+    return Markdown(text)  # type: ignore[no-untyped-call]
 
 
 def _number_cells(number: KeyNumber, scale: Scale | None) -> dict[str, str]:

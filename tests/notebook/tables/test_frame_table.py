@@ -394,3 +394,13 @@ def test_a_row_that_only_the_other_frame_has_is_named() -> None:
 def test_what_a_table_cannot_be_set_against_is_refused(other: DataFrame, rule: str) -> None:
     with pytest.raises(BadQuery, match=rule):
         FrameTable(by_game(ad_revenue=[1.0, 2.0]), against={"the plan": other})
+
+
+def test_a_change_from_a_rare_count_is_a_difference() -> None:
+    """Seven players after two are five more, not +250%; from ten on there is a percentage."""
+    this = by_game(new_users=pd.array([7, 15], dtype="Int64"), dau=pd.array([3, 4], dtype="Int64"))
+    last = by_game(new_users=[2.0, 10.0], dau=[0.0, 3.75])
+    assert cells(this, against={"last week": last}) == [
+        *("Alast week", "7+5", "3+3.00"),
+        *("Blast week", "15+50%", "4+0.25"),
+    ]

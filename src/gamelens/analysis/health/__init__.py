@@ -18,7 +18,7 @@ stays open.
 """
 
 from gamelens.analysis.health.board import board, flagged, score_days, silent_games
-from gamelens.analysis.health.board_headline import headline
+from gamelens.analysis.health.board_headline import data_age, headline
 from gamelens.analysis.health.board_notes import Accepted, Annotation, BoardNotes, unmatched_notes
 from gamelens.analysis.health.daily_series import IDENTITY, daily, measured
 from gamelens.analysis.health.health_text import (
@@ -52,6 +52,7 @@ __all__ = [
     "board",
     "board_queries",
     "daily",
+    "data_age",
     "dimension_words",
     "drill_queries",
     "flagged",

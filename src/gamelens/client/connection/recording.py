@@ -17,7 +17,8 @@ key. Titles and numbers are in the files. Each names the service that answered, 
 `GET /metrics/v1/interval` is recorded with its two headers, so that a replay knows who answered. A folder holds the
 answers of one source: those of another are refused.
 
-A replay is as old as its recording, its available interval too: "last 90 complete days" are those of that time.
+A replay is as old as its recording, its available interval and the clock of its receipts too: "last 90 complete days"
+are those of that time.
 
 Written here because vcrpy records the bytes of HTTP clients, headers and keys included, and matches requests by URL
 and body as sent; these files hold readable JSON, no headers, and match equal queries.
@@ -31,6 +32,7 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from difflib import SequenceMatcher
 from pathlib import Path
@@ -257,6 +259,7 @@ class ReplaySender:
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self._folder = Path(folder).expanduser()
         self._by_request: dict[bytes, tuple[RecordedRequest, Path]] | None = None
+        self._recorded_at: float | None = None
         self.provenance = Provenance(kind="replay", url=self._folder.resolve().name)
         if next(_files(self._folder), None) is None:
             rule = "holds no recorded answers" if self._folder.is_dir() else "is not a folder"
@@ -300,8 +303,18 @@ class ReplaySender:
             raise NotRecorded(request.text, _nearest(request, [recorded for recorded, _ in self._by_request.values()]))
         return self._replayed(_read(match[1], RecordedFile))
 
+    def now(self) -> float:
+        """Return when the available interval was recorded, or without one the time of the clock, in epoch seconds."""
+        if self._recorded_at is None:
+            with suppress(NotRecorded, BadQuery):
+                self._answer(RecordedRequest("GET", INTERVAL_PATH))
+        return time.time() if self._recorded_at is None else self._recorded_at
+
     def _replayed(self, file: RecordedFile) -> HttpResponse:
         """Return the response in *file*, and note the service that was recorded."""
+        if file.request.path == INTERVAL_PATH:
+            with suppress(ValueError):
+                self._recorded_at = datetime.fromisoformat(file.recorded_at).timestamp()
         if (source := file.source) is not None:
             self.provenance = msgspec.structs.replace(self.provenance, scenario=source.scenario, sources=(source,))
         return file.answer.answer()

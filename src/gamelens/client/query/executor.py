@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import time
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, cast
 
 import msgspec
@@ -34,6 +35,7 @@ class QueryExecutor:
         cache: stores the answers; None for a client without a cache.
         max_days, refresh_s: as in `Client`.
         when: what a query does about unavailable data that does not say so itself.
+        now: the wall clock of receipts.
     """
 
     def __init__(
@@ -44,12 +46,14 @@ class QueryExecutor:
         max_days: int | None,
         refresh_s: float,
         when: WhenUnavailable = "raise",
+        now: Callable[[], float] = time.time,
     ) -> None:
         self.service = service
         self.cache = cache
         self._max_days = max_days
         self._refresh_s = refresh_s
         self._when = when
+        self._now = now
         self._restated: list[RestatementRecord] = []
         self._emitted: set[str] = set()
         self._unsaid: list[str] = []
@@ -163,4 +167,5 @@ class QueryExecutor:
             options=msgspec.structs.replace(options, when_unavailable=options.when_unavailable or self._when),
             progress=progress,
             reads_cache=reads_cache,
+            now=self._now,
         )
