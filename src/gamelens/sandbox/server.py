@@ -221,6 +221,7 @@ class Sandbox:
             },
             "processing": self.runs.progress and self.runs.progress.to_json(),
             "failing": {name: it.to_json() for name, it in self.lake.statuses().items() if it.failures},
+            "oldest_days": self.tenants.rules.oldest_days,
         }
 
     async def reset(self) -> None:
@@ -401,7 +402,7 @@ def rebuild_stopped(state: Path, organisations: Sequence[str] = (), *, accept_lo
         recover_store(state / "gamelens.db")
         with contextlib.closing(open_store(state / "gamelens.db")) as store:
             Lake(state / "lake", store).recover()
-        return rebuild(state, organisations, accept_loss=accept_loss)
+        return rebuild(state, organisations, from_inbox=True, accept_loss=accept_loss)
 
 
 class BulkLoad:
