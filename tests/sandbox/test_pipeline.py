@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -12,11 +12,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gamelens.errors import Refused
+from gamelens.sandbox.maintenance.verification import verify
+from gamelens.sandbox.server import rebuild_stopped
 from gamelens.wire.event_validator import LENIENT
 from support.candidate_events import near_events
 from support.game_events import NOW, event
 from support.hypothesis_profiles import tries
-from support.sandbox_stage import Stage, event_counts, metric_value
+from support.sandbox_stage import CONFIG, Stage, event_counts, metric_value
 
 pytestmark = pytest.mark.slow
 
@@ -52,7 +54,7 @@ def test_an_event_is_of_the_day_of_its_event_time(stage: Stage) -> None:
 
 
 def test_an_unusable_client_ts_is_replaced_by_the_arrival(stage: Stage) -> None:
-    """An absent `client_ts`, or one over 24 h ahead, is replaced by the arrival, which is not the time of processing.
+    """A `client_ts` that is absent, 24 h ahead or a year old is replaced by the arrival, which is not the processing.
 
     Wire 4.1, Event time.
     """
@@ -64,7 +66,11 @@ def test_an_unusable_client_ts_is_replaced_by_the_arrival(stage: Stage) -> None:
         10**30: "2026-11-20",
         NOW_S + DAY_S: "2026-11-21",
         NOW_S + DAY_S + 1: "2026-11-20",
-        0: "1970-01-01",
+        NOW_S - 365 * DAY_S: "2025-11-20",
+        NOW_S - 365 * DAY_S - 1: "2026-11-20",
+        NOW_S * 1000: "2026-11-20",
+        NOW_S * 10**6: "2026-11-20",
+        0: "2026-11-20",
     }
     for client_ts in expected:
         assert stage.submit([event(client_ts=client_ts, build=str(client_ts))]).status_code == 200
@@ -73,6 +79,39 @@ def test_an_unusable_client_ts_is_replaced_by_the_arrival(stage: Stage) -> None:
     (path,) = stage.sandbox.lake.snapshot("acme").files("events")
     rows = pq.read_table(path, columns=["build", "day"]).to_pylist()
     assert {row["build"]: str(row["day"]) for row in rows} == {str(each): day for each, day in expected.items()}
+
+
+def test_a_sandbox_may_use_older_times_of_devices(make_stage: Callable[..., Stage]) -> None:
+    """`oldest_days` of its configuration says how old, also after a start without one.
+
+    After a change a rebuild dates what was received anew (Wire 5.4, Sandbox configuration).
+    """
+    stage = make_stage(tenants=f"{CONFIG}[collector]\noldest_days = 4000\n")
+    stage.submit([event(client_ts=NOW_S - 4000 * DAY_S), event(client_ts=NOW_S - 4000 * DAY_S - 1)])
+    stage.sandbox.close()
+    stage = make_stage(tenants=None)
+    stage.process()
+    assert days(stage) == ["2015-12-08", "2026-11-20"]
+    state = stage.sandbox.options.state
+    assert verify(state).differences == []
+    stage.sandbox.close()
+    stage = make_stage()
+    stage.sandbox.close()
+    assert verify(state).differences != []
+    rebuild_stopped(state)
+    assert verify(state).differences == []
+    assert days(make_stage()) == ["2026-11-20"]
+
+
+def test_a_wrong_clock_moves_no_install(stage: Stage) -> None:
+    """A player of today with a clock of 2015, or one that stands at 0, is new today and in no other day's answer."""
+    for clock in (0, 1_420_070_400, NOW_S * 1000):
+        stage.submit([event(user_id=f"clock {clock}", client_ts=clock), event(user_id=f"clock {clock}")])
+    available = stage.process()
+    today = {"interval": "2026-11-20/P1D", "granularity": "day", "query": {"type": "timeseries"}}
+    assert metric_value(stage, "new_users", **today) == 3
+    assert metric_value(stage, "returning_users", game="1001", **today) == 0
+    assert available["acme"].startswith("2026-11-20T00:00")
 
 
 FOREIGN = {

@@ -437,3 +437,21 @@ def test_a_refused_configuration_leaves_no_lock(tmp_path: Path) -> None:
     with pytest.raises(GamelensError):
         Sandbox(SandboxOptions(state=tmp_path / "state", config=tmp_path / "bad.toml"))
     Sandbox(SandboxOptions(state=tmp_path / "state")).close()
+
+
+@pytest.mark.parametrize(
+    ("rules", "refusal"),
+    [
+        ("oldest_days = 0", r"Expected `int` >= 1 - at `\$.collector.oldest_days`"),
+        ("oldest_days = 40000", r"Expected `int` <= 36500 - at `\$.collector.oldest_days`"),
+        ('oldest_days = "400"', r"Expected `int`, got `str` - at `\$.collector.oldest_days`"),
+        (
+            "oldest_day = 400",
+            r"collector.oldest_day .*is not part of a sandbox configuration.*Did you mean .oldest_days",
+        ),
+    ],
+)
+def test_rules_of_the_collector_are_checked(state: Path, rules: str, refusal: str) -> None:
+    """A bound, a type and a name that are wrong are refused with their place (Wire 5.4, Sandbox configuration)."""
+    with pytest.raises(BadQuery, match=refusal):
+        load(state, f'[[organisation]]\nname = "acme"\n[collector]\n{rules}\n')

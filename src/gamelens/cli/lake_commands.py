@@ -133,6 +133,10 @@ def _import_remarks(result: ImportResult) -> Iterator[str]:
     yield from (f"  {place}" for place in result.refused_at)
     if result.undisclosed:
         yield f"{result.undisclosed:,} impressions have no network: the service had no permission to show it"
+    for reason, count in result.dated_by_arrival.items():
+        yield f"dated by arrival: {count:,} events with {reason}"
+    for reason, count in result.unusable_installs.items():
+        yield f"install not used: {count:,} events with {reason}"
     for name, count in result.unknown.items():
         yield f"not read: the unknown field {name}, in {count:,} files"
     for name, count in result.missing.items():

@@ -282,8 +282,9 @@ def sandbox_rebuild(state: Path, organisations: tuple[str, ...], accept_loss: bo
     \b
     Example: gamelens sandbox rebuild --state ~/sandbox
 
-    A running sandbox does this by itself when it finds damage. Intact events of the lake are kept; damaged ones are
-    restored from the inbox. The old tables stay until everything is done.
+    A running sandbox does this by itself when it finds damage. If the inbox has all events, they are decoded again,
+    under the rules of this version and of the last configuration; else intact events of the lake are kept. The old
+    tables stay until everything is done.
     """
     from gamelens.sandbox.server import rebuild_stopped
 

@@ -224,6 +224,7 @@ class Sandbox:
             },
             "processing": self.runs.progress and self.runs.progress.to_json(),
             "failing": {name: it.to_json() for name, it in self.lake.statuses().items() if it.failures},
+            "oldest_days": self.tenants.rules.oldest_days,
         }
 
     async def reset(self) -> None:
@@ -405,7 +406,7 @@ def rebuild_stopped(state: Path, organisations: Sequence[str] = (), *, accept_lo
         check_store(state / "gamelens.db", accept_loss=accept_loss)
         with contextlib.closing(open_store(state / "gamelens.db")) as store:
             Lake(state / "lake", store).recover()
-        return rebuild(state, organisations, accept_loss=accept_loss)
+        return rebuild(state, organisations, from_inbox=True, accept_loss=accept_loss)
 
 
 class BulkLoad:

@@ -18,6 +18,7 @@ from gamelens.client.connection.settings import split_address
 from gamelens.client.connection.transport import SMALL_ANSWER_BYTES, HttpBackend, HttpRequest, Transport
 from gamelens.errors import BadQuery, ServiceError, Unreachable
 from gamelens.wire.field_rules import Violation
+from gamelens.wire.limits import OLDEST_DAYS
 
 CONTROL_URL_VARIABLE: Final = "GAMELENS_CONSOLE_URL"
 _WITHIN_S: Final = 5.0
@@ -86,7 +87,8 @@ class ControlSummary(msgspec.Struct, frozen=True):
 
     *pending* are accepted events that are not processed yet, *processed* those in the tables. *available* has the
     available interval of each organisation by name, *games* the counts of each game by id, *faults* the number of fault
-    rules, and *failing* the organisations whose events cannot be processed, by name.
+    rules, and *failing* the organisations whose events cannot be processed, by name. A time of a device is used from
+    *oldest_days* before the arrival on.
     """
 
     accepted: int = 0
@@ -102,6 +104,7 @@ class ControlSummary(msgspec.Struct, frozen=True):
     damaged: DamagedBatches = DamagedBatches()
     processing: ProcessingProgress | None = None
     failing: dict[str, FailingOrganisation] = {}
+    oldest_days: int = OLDEST_DAYS
 
 
 class ReceivedEvent(msgspec.Struct, frozen=True):

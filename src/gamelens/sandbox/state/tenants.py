@@ -22,6 +22,7 @@ import msgspec
 from gamelens._text import printable
 from gamelens.errors import BadQuery, Refused
 from gamelens.sandbox.state.state_directory import read_stored, store_checked
+from gamelens.wire.limits import OLDEST_DAYS
 
 Environment = Literal["sandbox", "production"]
 Titles = tuple[tuple[str, tuple[str, ...]], ...]
@@ -118,23 +119,40 @@ class _ConfiguredOrganisation(msgspec.Struct, frozen=True, kw_only=True):
         return f"_ConfiguredOrganisation({self.name!r})"
 
 
+class CollectorRules(msgspec.Struct, frozen=True, kw_only=True):
+    """Rules of the collector of a sandbox.
+
+    Attributes:
+        oldest_days: days before its arrival from which on the time that a device gives an event is used (Wire 4.1,
+            Event time).
+    """
+
+    oldest_days: Annotated[int, msgspec.Meta(ge=1, le=36_500)] = OLDEST_DAYS
+
+
 class _Configuration(msgspec.Struct, frozen=True):
     organisations: tuple[_ConfiguredOrganisation, ...] = msgspec.field(name="organisation")
+    collector: CollectorRules = CollectorRules()
 
 
-class _StoredTenants(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class _StoredTenants(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     organisations: tuple[Organisation, ...] = msgspec.field(name="organisation")
+    collector: CollectorRules = CollectorRules()  # not written where it is the default, which version 0.1.0 reads
 
 
 class TenantDirectory:
-    """Organisations and games, looked up by key.
+    """Organisations and games, looked up by key, and the *rules* of their collector.
 
     Raises:
         BadQuery: a key or id is not unique, or a game's key is not lower-case hexadecimal of its length.
     """
 
-    def __init__(self, organisations: tuple[Organisation, ...]) -> None:
-        self.organisations = organisations
+    def __init__(
+        self,
+        organisations: tuple[Organisation, ...],
+        rules: CollectorRules = CollectorRules(),  # noqa: B008
+    ) -> None:
+        self.organisations, self.rules = organisations, rules
         self._owners = {game.game_key: (org, game) for org in organisations for game in org.games}
         games = [game for org in organisations for game in org.games]
         unique = [  # keys in all organisations, ids in one
@@ -180,7 +198,20 @@ def stored_organisations(state: Path) -> tuple[Organisation, ...]:
     Raises:
         Refused: their file is damaged.
     """
-    return read_stored(state / "tenants.json", _StoredTenants, default=_StoredTenants(())).organisations
+    return _stored(state).organisations
+
+
+def stored_rules(state: Path) -> CollectorRules:
+    """Return the rules of the collector of the last start on *state*.
+
+    Raises:
+        Refused: their file is damaged.
+    """
+    return _stored(state).collector
+
+
+def _stored(state: Path) -> _StoredTenants:
+    return read_stored(state / "tenants.json", _StoredTenants, default=_StoredTenants(()))
 
 
 def load_tenants(state: Path, config: Path | None, titles: Titles = ()) -> tuple[TenantDirectory, dict[str, str]]:
@@ -197,10 +228,11 @@ def load_tenants(state: Path, config: Path | None, titles: Titles = ()) -> tuple
         BadQuery: the configuration file breaks a rule.
         Refused: a file cannot be read.
     """
-    stored = stored_organisations(state)
+    stored, rules = stored_organisations(state), stored_rules(state)
     stored_keys = read_stored(state / "keys.json", dict[str, str], default={})
     if config:
-        configured = _read_configuration(config)
+        configuration = _read_configuration(config)
+        configured, rules = configuration.organisations, configuration.collector
     elif titles or not stored:
         configured = _one_organisation(titles or _DEFAULTS)
     else:
@@ -219,10 +251,11 @@ def load_tenants(state: Path, config: Path | None, titles: Titles = ()) -> tuple
         tuple(
             msgspec.structs.replace(org, api_key_sha256=digests.get(org.name, org.api_key_sha256))
             for org in organisations
-        )
+        ),
+        rules,
     )
     store_checked(state / "keys.json", generated_keys)
-    store_checked(state / "tenants.json", _StoredTenants(tenants.organisations))
+    store_checked(state / "tenants.json", _StoredTenants(tenants.organisations, rules))
     return tenants, api_keys
 
 
@@ -269,20 +302,20 @@ def _one_organisation(titles: Titles) -> tuple[_ConfiguredOrganisation]:
     return (_ConfiguredOrganisation(name="demo", studios=tuple(studios)),)
 
 
-def _read_configuration(path: Path) -> tuple[_ConfiguredOrganisation, ...]:
+def _read_configuration(path: Path) -> _Configuration:
     try:
         decode = msgspec.toml.decode if path.suffix == ".toml" else msgspec.json.decode
         content = decode(path.read_bytes())
         _check_content(content, _Configuration)
-        organisations = msgspec.convert(content, _Configuration).organisations
+        configuration = msgspec.convert(content, _Configuration)
     except OSError as error:
         raise Refused(f"cannot read {path}: {error.strerror}. Pass an existing file to --config") from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise BadQuery("--config", str(path), f"is not a sandbox configuration: {error}") from None
-    for org in organisations:
+    for org in configuration.organisations:
         if not re.fullmatch(r"[!-~]*", org.api_key):
             raise BadQuery("api_key", "…", "must be printable ASCII without spaces: it travels in a header")
-    return organisations
+    return configuration
 
 
 def _check_content(content: object, kind: type[msgspec.Struct], *, path: str = "") -> None:
@@ -295,6 +328,8 @@ def _check_content(content: object, kind: type[msgspec.Struct], *, path: str = "
     for name, value in content.items() if isinstance(content, dict) else ():
         if name not in fields:
             raise BadQuery(f"{path}{name}", "…", "is not part of a sandbox configuration", fields, name=name)
+        if fields[name] is CollectorRules:
+            _check_content(value, CollectorRules, path=f"{path}{name}.")
         member = next(iter(get_args(fields[name])), None)
         if isinstance(member, type) and issubclass(member, msgspec.Struct) and isinstance(value, list):
             for position, item in enumerate(value):
