@@ -75,6 +75,16 @@ def test_received_events_are_shown(sandbox: Sandbox, view: LiveView) -> None:
     assert re.search(r">rejected</td><td>/v not in \w+</td>", shown)
 
 
+def test_a_refused_request_is_shown_with_its_cause(sandbox: Sandbox, view: LiveView) -> None:
+    """A request that was refused as a whole says why; its own text is only text."""
+    sandbox.stage.submit([event()], headers={"Authorization": "Bearer x", "Content-Encoding": "<b>"})
+    view.start_button.click()
+    assert until(lambda: view.refused != [])
+    assert until(lambda: "no signature" in view.static().html)
+    assert "Tile Saga" in view.static().html
+    assert "<b>" not in view.static().html
+
+
 def test_stop_stops(sandbox: Sandbox, view: LiveView) -> None:
     """After stop there are no requests, and only start is enabled."""
     view.start_button.click()

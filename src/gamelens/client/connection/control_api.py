@@ -118,6 +118,20 @@ class ReceivedEvent(msgspec.Struct, frozen=True):
         return f"ReceivedEvent({self.arrival_ts}, {self.status!r})"
 
 
+class RefusedRequest(msgspec.Struct, frozen=True):
+    """One request that the collector refused as a whole, with its cause in words.
+
+    *game* is the title of the game, or None for an unknown key.
+    """
+
+    arrival_ts: int
+    route: str
+    status: int
+    cause: str
+    game_key: str = ""
+    game: str | None = None
+
+
 class _Clock(msgspec.Struct, frozen=True):
     now: datetime
 
@@ -171,6 +185,10 @@ class ControlApi:
     async def events(self, *, limit: int = 20) -> list[ReceivedEvent]:
         """Return the events that arrived last, newest first."""
         return await self._call("GET", "/events", list[ReceivedEvent], limit=limit)
+
+    async def refused(self) -> list[RefusedRequest]:
+        """Return the last requests that the collector refused as a whole, newest first."""
+        return await self._call("GET", "/refused", list[RefusedRequest])
 
     async def process(self) -> dict[str, str]:
         """Process everything received and return each organisation's available interval by name."""

@@ -38,6 +38,8 @@ FEED_BYTES: Final = 4 << 20
 """Bytes stored of each game and status, unless the newest request alone is larger."""
 RESTORED_BYTES: Final = 32 << 20
 """Bytes read back from disk at a start."""
+REFUSED_REQUESTS: Final = 200
+"""Refused requests that are stored (Wire 5.2, Live feed)."""
 MAX_LISTENERS: Final = 64
 """Streams at a time (Wire 5.2, Live feed)."""
 
@@ -56,6 +58,21 @@ class FeedEvent(msgspec.Struct, frozen=True, kw_only=True):
     status: Status
     event: msgspec.Raw
     errors: list[Violation] = []
+
+
+class RefusedRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """One request that was refused as a whole, and why, for the owner of the sandbox alone.
+
+    *route* is `events`, `init`, `remote init` or another path as sent, *game_key* the key as sent, *game* the title of
+    its game or None.
+    """
+
+    arrival_ts: int
+    route: str
+    game_key: str
+    game: str | None
+    status: int
+    cause: str
 
 
 class FeedRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -173,7 +190,8 @@ class LiveFeed:
         self._number = 0
         self._recent: defaultdict[Source, _RecentRequests] = defaultdict(_RecentRequests)
         self._counts: defaultdict[Source, Counter[str]] = defaultdict(Counter)
-        self._refused_requests: Counter[int] = Counter()
+        self._refused_counts: Counter[int] = Counter()
+        self._refused: deque[RefusedRequest] = deque(maxlen=REFUSED_REQUESTS)
 
     def record_batch(
         self,
@@ -193,9 +211,21 @@ class LiveFeed:
         self._store(game_key, batch, rejected)
         self._wake_listeners()
 
-    def record_refused_request(self, status: int) -> None:
-        """Count a request that was refused as a whole."""
-        self._refused_requests[status] += 1
+    def record_refused_request(self, refused: RefusedRequest) -> None:
+        """Add a request that was refused as a whole."""
+        self._refused_counts[refused.status] += 1
+        self._refused.append(refused)
+        self._wake_listeners()
+
+    def refused_after(self, seen: int) -> list[RefusedRequest]:
+        """Return the requests that were refused after the first *seen*, oldest first, as far as they are stored."""
+        unseen = min(self.refused_total - seen, len(self._refused))
+        return list(islice(self._refused, len(self._refused) - unseen, None))
+
+    @property
+    def refused_total(self) -> int:
+        """The number of refused requests there were."""
+        return self._refused_counts.total()
 
     def restore(self, stored: Iterable[tuple[str, InboxBatch]]) -> None:
         """Add events that earlier starts accepted, up to `RESTORED_BYTES`.
@@ -251,7 +281,7 @@ class LiveFeed:
                 for sums in (totals, by_game[game_key], categories.setdefault(category, _zeros())):
                     sums[status] += events
         games = {game_key: {"title": self.titles[game_key], **sums} for game_key, sums in by_game.items()}
-        refused = {str(status): requests for status, requests in sorted(self._refused_requests.items())}
+        refused = {str(status): requests for status, requests in sorted(self._refused_counts.items())}
         return {"since_ts": self._since_ts, **totals, "categories": categories, "games": games, "refused": refused}
 
     def check_capacity(self) -> None:
@@ -268,7 +298,8 @@ class LiveFeed:
         self._since_ts = since_ts
         self._recent.clear()
         self._counts.clear()
-        self._refused_requests.clear()
+        self._refused_counts.clear()
+        self._refused.clear()
         self.resets += 1
         self._wake_listeners()
 

@@ -3,6 +3,7 @@
 
 const ROWS = 300;
 const RECENT = 200;
+const REFUSED_ROWS = 20;
 const SUMMARY_MS = 5000;
 const LOST_MS = 10000;
 const SETTLED_MS = 800;  // what comes sooner after the connection was there before
@@ -138,6 +139,24 @@ function reasonsOf(errors) {
   return reasons;
 }
 
+// -- one refused request ---------------------------------------------------------------------------------------------
+
+function refused(entry) {
+  const item = made("li");
+  const line = made("p");
+  line.append(
+    whenOf(entry), " ",
+    made("b", "", String(entry.status)), " ",
+    made("span", "route", entry.route), " ",
+    made("span", "game", entry.game ?? (entry.game_key ? `unknown key ${entry.game_key}` : "")),
+  );
+  item.append(line, made("p", "cause", entry.cause));
+  const rows = at("refused-requests");
+  rows.prepend(item);
+  while (rows.childElementCount > REFUSED_ROWS) rows.lastElementChild.remove();
+  at("refusals").hidden = false;
+}
+
 // -- the list --------------------------------------------------------------------------------------------------------
 
 function arrived(entry) {
@@ -255,7 +274,7 @@ function drawRefusals(refused) {
     return item;
   });
   at("refused").replaceChildren(...rows);
-  at("refusals").hidden = !rows.length;
+  at("refused-counts").hidden = !rows.length;
 }
 
 function offer(select, choices) {
@@ -315,6 +334,7 @@ function listen() {
     if (source.readyState === EventSource.CLOSED) setTimeout(() => source === state.source && listen(), 2000);
   };
   source.onmessage = (message) => arrived(JSON.parse(message.data));
+  source.addEventListener("refused", (message) => refused(JSON.parse(message.data)));
   source.addEventListener("missed", (message) => missed(JSON.parse(message.data).events));
   source.addEventListener("reset", () => { forget(); summarise(); draw(); });
   source.addEventListener("counts", (message) => {
@@ -331,6 +351,8 @@ function forget() {
   missed(0);
   state.openedAt = performance.now();
   list.replaceChildren();
+  at("refused-requests").replaceChildren();
+  at("refusals").hidden = true;
 }
 
 const WORDS = { live: "Live", connecting: "Reconnecting", lost: "No connection" };
