@@ -214,9 +214,7 @@ def _rewritten(text: str) -> Iterator[tuple[str, bytes]]:
         for separators in ((",", ":"), (", ", ": ")):
             for is_ascii in (True, False):
                 for is_sorted in (False, True):
-                    written = json.dumps(
-                        what_is_wrong, separators=separators, ensure_ascii=is_ascii, sort_keys=is_sorted
-                    )
+                    written = json.dumps(signed, separators=separators, ensure_ascii=is_ascii, sort_keys=is_sorted)
                     yield what, written.encode("utf-8", "surrogatepass")
     yield "the event without its array", text.strip().removeprefix("[").removesuffix("]").encode()
     yield "the JSON written otherwise (white space, escapes or order)", json.dumps(value, indent=2).encode()
