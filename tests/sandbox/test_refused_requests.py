@@ -14,13 +14,18 @@ from typing import Any
 
 import msgspec
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from gamelens.sandbox.collector.live_feed import REFUSED_REQUESTS, FeedFilter
+from gamelens.sandbox.collector.request_examiner import why_unreadable
+from gamelens.sandbox.collector.signature_mistakes import signature_mistake
 from gamelens.sandbox.control.control_app import server_sent_events
 from gamelens.wire.signing import sign
 from support.app_requests import Call, call
 from support.collector_requests import EVENTS_PATH, GAME_KEY, SECRET_KEY, send_signed
 from support.game_events import NOW, event
+from support.hypothesis_profiles import examples
 from support.sandbox_stage import Stage
 
 BODY = json.dumps([event(user_id="anné")]).encode()
@@ -346,3 +351,16 @@ def test_refused_requests_are_logged_within_bounds(stage: Stage, caplog: pytest.
         == "events of Tile Saga was refused with 400: 'NaN' at byte 1, which JSON does not have: leave the field out"
     )
     assert len(said) == 60
+
+
+@given(st.sampled_from([BODY, GZIPPED]), st.binary(max_size=6), st.integers(0), st.sampled_from(["", "gzip", "x"]))
+@settings(max_examples=examples(100), deadline=None)
+def test_any_damage_has_a_cause(body: bytes, piece: bytes, place: int, encoding: str) -> None:
+    """A body with any bytes anywhere gets a sentence of one line, and so does its signature."""
+    place %= len(body)
+    damaged = body[:place] + piece + body[place + 1 :]
+    assert why_unreadable(damaged, encoding)
+    header = (text(digest())[:place] + piece.decode("latin-1"))[:60]
+    mistake = signature_mistake(header, damaged, secret_key=SECRET_KEY, game_key=GAME_KEY, other_keys={})
+    assert mistake or header == text(digest(damaged))
+    assert "\n" not in why_unreadable(damaged, encoding) + mistake
