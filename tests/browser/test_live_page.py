@@ -221,6 +221,16 @@ def test_the_cause_of_a_refused_request_appears_at_once(watched: LivePage) -> No
     watched.open().sees("'NaN' at byte", within="#refusals")
 
 
+def test_an_accepted_event_is_marked_with_what_strict_rules_say(watched: LivePage) -> None:
+    """Accepted events that the strict rules would refuse say so, and are counted by reason (Wire 5.2, Live feed)."""
+    watched.open().submit(event(platform="Windows"), event(own_field=HOSTILE))
+    watched.sees("The strict rules would refuse this:", within_ms=SEEN_MS)
+    reasons = {text for text in watched.page.locator("#events .strict li").all_inner_texts() if text.startswith("/")}
+    assert reasons == {"/platform is not one of the allowed values", "/own_field is not documented"}
+    watched.sees("2 of 2 events", within="#strict")
+    watched.sees("1 of 1 requests, for their headers", within="#strict")
+
+
 def test_pausing_holds_the_list_and_counts_what_waits(watched: LivePage) -> None:
     """While paused the list stays as it is and new events are counted."""
     watched.open()

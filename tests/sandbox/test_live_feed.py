@@ -34,7 +34,7 @@ def users(shown_events: list[dict[str, Any]]) -> list[str]:
 
 
 def test_an_accepted_event_is_shown_as_it_was_sent(stage: Stage, control_api: Call) -> None:
-    """An accepted event is listed as sent, with arrival, game, status and no errors.
+    """An accepted event is listed as sent, with arrival, game, status, no errors, and what the strict rules say.
 
     Wire 5.2, Live feed.
     """
@@ -47,6 +47,7 @@ def test_an_accepted_event_is_shown_as_it_was_sent(stage: Stage, control_api: Ca
             "status": "accepted",
             "event": sent,
             "errors": [],
+            "strict_errors": [{"error_type": "no_extra_properties_allowed", "path": "/own_field"}],
         }
     ]
 

@@ -60,7 +60,6 @@ from gamelens.sandbox.storage.inbox_recovery import recover_store
 from gamelens.sandbox.storage.lake import Lake
 from gamelens.sandbox.storage.lake_health import LakeHealth
 from gamelens.sandbox.storage.lake_schema import FORMAT
-from gamelens.wire.event_validator import Validation
 from gamelens.wire.limits import KIB, QUERY_S, REFRESH_S, REQUESTS_AT_ONCE, REQUESTS_PER_SECOND
 
 LOOPBACK = "127.0.0.1"
@@ -78,7 +77,7 @@ class SandboxOptions(msgspec.Struct, frozen=True, kw_only=True):
         ready: second path of the ready file, beside the one in *state*.
         reply: body of a 200 for events (Wire 1.7, Submitting events).
         init_status: status of the version 2 init (Wire 1.11, Version 2 init).
-        validation: rules for events (Wire 3.7, Strict validation).
+        validation: `lenient`, `strict`, or the parts of requests to judge strictly (Wire 3.7, Strict validation).
         stop_after_idle_s: seconds without a request after which the sandbox stops, unless it has users
             (`SandboxUsers`).
         refresh_s: seconds for which an available interval is cached (Wire 2.4, Available interval).
@@ -102,7 +101,7 @@ class SandboxOptions(msgspec.Struct, frozen=True, kw_only=True):
     ready: Path | None = None
     reply: Reply = "auto"
     init_status: InitStatus = "auto"
-    validation: Validation = "lenient"
+    validation: str = "lenient"
     stop_after_idle_s: float = math.inf
     refresh_s: float = REFRESH_S
     rate: int = REQUESTS_PER_SECOND

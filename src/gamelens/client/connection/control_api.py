@@ -24,18 +24,34 @@ T = TypeVar("T")
 
 
 class GameCounts(msgspec.Struct, frozen=True):
-    """Events of one game since the sandbox was started."""
+    """Events of one game since the sandbox was started.
+
+    *strict_refusals* are accepted events that the strict rules would refuse.
+    """
 
     title: str = ""
     accepted: int = 0
     rejected: int = 0
+    strict_refusals: int = 0
+
+
+class StrictCounts(msgspec.Struct, frozen=True):
+    """Events, headers or inits that were accepted: those that the strict rules *judged* and would have *refused*.
+
+    *errors* counts the reasons, such as `not_in_enum /platform`.
+    """
+
+    judged: int = 0
+    refused: int = 0
+    errors: dict[str, int] = {}
 
 
 class CountsSinceStart(msgspec.Struct, frozen=True):
     """Counts since the sandbox was started.
 
-    *categories* has the events of each category by status, *games* those of each game by game key, and *refused* the
-    requests that were refused as a whole, by status.
+    *categories* has the events of each category by status, *games* those of each game by game key, *refused* the
+    requests that were refused as a whole, by status, and *strict* what the strict rules say of the accepted `events`,
+    `headers` and `init`.
     """
 
     since_ts: int = 0
@@ -44,6 +60,7 @@ class CountsSinceStart(msgspec.Struct, frozen=True):
     categories: dict[str, dict[str, int]] = {}
     games: dict[str, GameCounts] = {}
     refused: dict[str, int] = {}
+    strict: dict[str, StrictCounts] = {}
 
 
 class DamagedBatches(msgspec.Struct, frozen=True):
@@ -105,7 +122,8 @@ class ControlSummary(msgspec.Struct, frozen=True):
 class ReceivedEvent(msgspec.Struct, frozen=True):
     """One event as the collector received it, "accepted" or "rejected".
 
-    A rejected event may be any JSON value, and *errors* has its violations.
+    A rejected event may be any JSON value, and *errors* has its violations. *strict_errors* are those that the strict
+    rules would find in an accepted one.
     """
 
     arrival_ts: int
@@ -113,6 +131,7 @@ class ReceivedEvent(msgspec.Struct, frozen=True):
     status: str
     event: Any = None
     errors: list[Violation] = []
+    strict_errors: list[Violation] = []
 
     def __repr__(self) -> str:
         return f"ReceivedEvent({self.arrival_ts}, {self.status!r})"

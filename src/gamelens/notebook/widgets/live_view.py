@@ -17,6 +17,7 @@ from gamelens.errors import BadQuery
 from gamelens.notebook.widgets import html_blocks
 from gamelens.notebook.widgets.html_blocks import error_text
 from gamelens.notebook.widgets.static_view import StaticView, WidgetWithStaticView
+from gamelens.wire.field_rules import Violation
 
 LEAST_S: Final = 1.0
 LONGEST_S: Final = 3600.0  # a forgotten view must not keep a sandbox awake
@@ -156,13 +157,16 @@ def events(newest: list[ReceivedEvent], summary: ControlSummary) -> DataFrame:
             "category": _text(event.event, "category"),
             "what": next((text for name in _DETAIL_FIELDS if (text := _text(event.event, name))), ""),
             "status": event.status,
-            "why": ", ".join(
-                f"{violation.path} {violation.error_type.replace('_', ' ')}" for violation in event.errors
-            ),
+            "why": _reasons(event.errors) or _reasons(event.strict_errors, "the strict rules would refuse this: "),
         }
         for event in newest
     ]
     return DataFrame(rows, columns=["arrived", "game", "category", "what", "status", "why"], dtype="str")
+
+
+def _reasons(violations: list[Violation], introduction: str = "") -> str:
+    reasons = [f"{violation.path} {violation.error_type.replace('_', ' ')}" for violation in violations]
+    return introduction + ", ".join(reasons) if reasons else ""
 
 
 def refused(newest: list[RefusedRequest]) -> DataFrame:

@@ -45,7 +45,7 @@ from gamelens.sandbox.state.tenants import (
     TenantVariant,
 )
 from gamelens.sandbox.storage.inbox import Inbox, InboxBatch, StoreUnavailable
-from gamelens.wire.event_validator import VALIDATORS, Validation
+from gamelens.wire.event_validator import LENIENT, STRICT, strict_parts
 from gamelens.wire.field_rules import Violation
 from gamelens.wire.remote_config import (
     INIT_VALIDATORS,
@@ -109,6 +109,7 @@ class _Request:
         self.route, self.game_key = scope["path"], ""
         self.headers = _headers(scope)
         self.body = b""
+        self.init: bytes | None = None  # the content of an init that was admitted
 
     def header(self, name: bytes) -> str:
         """Return the value of a header, empty if there is none."""
@@ -123,7 +124,7 @@ class CollectorApp:
             and ``{}`` for others, because official clients read an empty body as no connection.
         init_status: status of every version 2 init, or `auto`: 201 where configs or an experiment are handed out, else
             200, the only status that many public clients read as success.
-        validation: rules for requests, `lenient` or `strict`.
+        validation: rules for requests: `lenient`, `strict`, or the parts of requests to judge strictly.
         countries: countries by address.
         body_deadline_s: seconds in which a body must be complete.
     """
@@ -137,7 +138,7 @@ class CollectorApp:
         live: LiveFeed,
         reply: Reply = "auto",
         init_status: InitStatus = "auto",
-        validation: Validation = "lenient",
+        validation: str = "lenient",
         countries: GeoIp | None = None,
         body_deadline_s: float = BODY_DEADLINE_S,
     ) -> None:
@@ -147,9 +148,9 @@ class CollectorApp:
         self._live = live
         self._reply = reply
         self._init_status = None if init_status == "auto" else int(init_status)
-        self._is_strict = validation == "strict"
-        self._rules = VALIDATORS[validation]
-        self._init_rules = INIT_VALIDATORS[validation]
+        self._strict_parts = strict_parts(validation)
+        self._rules = STRICT if "events" in self._strict_parts else LENIENT
+        self._init_rules = INIT_VALIDATORS["strict" if "init" in self._strict_parts else "lenient"]
         self._countries = countries or GeoIp()
         self._body_deadline_s = body_deadline_s
         self._logged_s: deque[float] = deque(maxlen=_LOGGED_A_MINUTE)
@@ -190,6 +191,9 @@ class CollectorApp:
             await send({"type": "http.response.start", "status": status, "headers": [*common, *headers]})
             await send({"type": "http.response.body", "body": payload})
         finally:
+            self._live.judge_recorded()
+            if request.init is not None and "init" not in self._strict_parts:
+                self._live.record_strict("init", _strict_init_errors(request.init))
             if refused is not None:  # examined after the answer, whose time then tells nothing of the cause
                 self._record_refused(request, status, self._cause(request, refused))
 
@@ -204,18 +208,15 @@ class CollectorApp:
             )
         request.body = body = await _read_bounded_body(receive, headers, deadline_s=self._body_deadline_s)
         organisation, game = self._authorise(game_key, body, request.header(b"authorization"))
-        if self._is_strict:  # Wire 1.3, Request headers
-            content_type = headers.get(b"content-type")
-            if content_type is None:
-                cause = "the header Content-Type is missing: strict validation wants application/json"
-                raise _bad_request(Violation("missing_required_property", "/Content-Type"), cause=cause)
-            if content_type.partition(b";")[0].strip().lower() != b"application/json":
-                cause = f"the header Content-Type is {request.header(b'content-type')!r}, not application/json"
-                raise _bad_request(Violation("no_match", "/Content-Type"), cause=cause)
+        if (errors := _header_errors(headers)) and "headers" in self._strict_parts:
+            raise self._bad_headers(request, errors)
+        self._live.record_strict("headers", errors)
         if route == "events":
             address = request.header(b"x-forwarded-for") or (scope.get("client") or ("",))[0]
             return await self._events(organisation, game, body, headers, address)
-        user_id = admit_init(_unpack_body(body, headers).content, self._init_rules)
+        content = _unpack_body(body, headers).content
+        user_id = admit_init(content, self._init_rules)
+        request.init = content
         answer, is_current = self._init_answer(game, user_id, _query(scope))
         if route == "init":
             is_handed_out = not is_current and bool(answer.configs or answer.ab_id)
@@ -224,6 +225,24 @@ class CollectorApp:
                 return status, V2InitAnswer(enabled=game.enabled, server_ts=answer.server_ts)
             return status, V2FullAnswer(enabled=game.enabled, flags=[], **msgspec.structs.asdict(answer))
         return (200, InitUnchanged(server_ts=answer.server_ts)) if is_current else (201, answer)
+
+    def _bad_headers(self, request: _Request, errors: list[Violation]) -> _EarlyResponse:
+        """Return the response 400 for bad *errors* of headers, which lists those of the content as well."""
+        refused: list[Any] = []
+        try:
+            if request.route == "events":
+                refused += self._judge_body(request.body, request.headers)[0].rejected
+            else:
+                admit_init(_unpack_body(request.body, request.headers).content, self._init_rules)
+        except UndecodableBody as error:
+            refused.append({"errors": [Violation(error.error_type, "/")]})
+        except BadInit as error:
+            refused.append({"errors": error.errors})
+        content_type = request.header(b"content-type")
+        cause = f"the header Content-Type is '{content_type}'" if content_type else "there is no header Content-Type"
+        also = f"; besides, {len(refused)} errors of the body are in the answer" if refused else ""
+        cause = f"{cause}: strict validation wants application/json{also}"
+        return _EarlyResponse(400, [{"errors": errors}, *refused], cause=cause)
 
     def _record_refused(self, request: _Request, status: int, cause: str) -> None:
         """Add a refused request to the live feed and to the log, which has no more than 60 of them in a minute."""
@@ -396,6 +415,24 @@ def _headers(scope: Scope) -> dict[bytes, bytes]:
     for name, value in scope["headers"]:
         headers[name] = headers[name] + b", " + value if name in headers else value
     return headers
+
+
+def _header_errors(headers: dict[bytes, bytes]) -> list[Violation]:
+    """Return what the strict rules say of *headers* (Wire 1.3, Request headers)."""
+    content_type = headers.get(b"content-type")
+    if content_type is None:
+        return [Violation("missing_required_property", "/Content-Type")]
+    is_json = content_type.partition(b";")[0].strip().lower() == b"application/json"
+    return [] if is_json else [Violation("no_match", "/Content-Type")]
+
+
+def _strict_init_errors(content: bytes) -> list[Violation]:
+    """Return what the strict rules say of an init with *content*."""
+    try:
+        admit_init(content, INIT_VALIDATORS["strict"])
+    except BadInit as error:
+        return error.errors
+    return []
 
 
 async def _read_bounded_body(receive: Receive, headers: dict[bytes, bytes], *, deadline_s: float) -> bytes:

@@ -98,7 +98,7 @@ def admit_init(body: bytes, rules: InitValidator) -> str | None:
         if _depth(body) > JSON_DEPTH or next(lone_surrogates(body), None) is not None:
             raise UndecodableBody("wrong_format") from None
     try:
-        errors = _violations(body, rules)
+        errors = broken_rules(body, rules)
     except msgspec.DecodeError:
         raise UndecodableBody("wrong_format") from None
     raise BadInit(errors)
@@ -125,7 +125,7 @@ def _judge(body: bytes, rules: EventValidator) -> AdmissionResult:
                 rules.decode(b"[%b]" % bytes(member))
                 violations.append([])
             except msgspec.DecodeError:
-                violations.append(_violations(member, rules))
+                violations.append(broken_rules(member, rules))
                 bad += 1
             if bad > BAD_EVENTS:
                 raise BodyTooLarge(f"more than {BAD_EVENTS} events of the body are bad")
@@ -174,7 +174,7 @@ def _without_lone_surrogates(text: bytes) -> bytes:
     return bytes(whole)
 
 
-def _violations(bad: msgspec.Raw | bytes, rules: EventValidator | InitValidator) -> list[Violation]:
+def broken_rules(bad: msgspec.Raw | bytes, rules: EventValidator | InitValidator) -> list[Violation]:
     """Return the violations of a bad event or init as sent.
 
     Some faults are seen by the typed decoder only: a field given twice with a bad first copy, or a number past every

@@ -4,6 +4,7 @@
 const ROWS = 300;
 const RECENT = 200;
 const REFUSED_ROWS = 20;
+const STRICT_ROWS = 12;
 const SUMMARY_MS = 5000;
 const LOST_MS = 10000;
 const SETTLED_MS = 800;  // what comes sooner after the connection was there before
@@ -36,6 +37,8 @@ const REASONS = {
   no_match: "does not have the required form",
   wrong_length: "is too short or too long",
   not_in_range: "is out of range",
+  wrong_size: "has too few or too many entries",
+  no_extra_properties_allowed: "is not documented",
   wrong_format: "cannot be read",
 };
 
@@ -90,6 +93,7 @@ function row(entry, isNew) {
     made("span", "status", entry.status === "accepted" ? "Accepted" : "Rejected"),
   );
   if (entry.errors.length) line.append(reasonsOf(entry.errors));
+  if (entry.strict_errors) line.append(reasonsOf(entry.strict_errors, "The strict rules would refuse this:"));
   details.append(line);
   details.addEventListener("toggle", () => {
     if (details.childElementCount === 1) details.append(made("pre", "whole", JSON.stringify(entry.event, null, 2)));
@@ -128,8 +132,9 @@ function factsOf(event, category) {
   return facts;
 }
 
-function reasonsOf(errors) {
-  const reasons = made("ul", "reasons");
+function reasonsOf(errors, introduction) {
+  const reasons = made("ul", introduction ? "reasons strict" : "reasons");
+  if (introduction) reasons.append(made("li", "", introduction));
   for (const { error_type: type, path } of errors) {
     const reason = made("li");
     reason.append(made("code", "", path), ` ${path === "/" ? "the event " : ""}${REASONS[type] ?? type}`);
@@ -237,8 +242,28 @@ function drawCounts() {
   offer(filters.elements.game_key, games);
   offer(filters.elements.category, [...categories].sort((a, b) => a.label.localeCompare(b.label)));
   drawRefusals(counts.refused);
+  drawStrict(counts.strict);
   at("since").textContent = `Counted since ${clock(counts.since_ts)} UTC, when this sandbox started or was reset.`;
   drawTotals();
+}
+
+// What the strict rules would refuse of events, headers and inits that were accepted.
+function drawStrict(strict) {
+  const rows = Object.entries(strict ?? {}).filter(([, counts]) => counts.refused).flatMap(([part, counts]) => {
+    const nouns = { events: "events", headers: "requests, for their headers", init: "inits" };
+    const errors = Object.entries(counts.errors).sort(([, a], [, b]) => b - a).slice(0, STRICT_ROWS);
+    return [
+      made("li", "", `${number(counts.refused)} of ${number(counts.judged)} ${nouns[part] ?? part}`),
+      ...errors.map(([error, count]) => {
+        const [type, ...path] = error.split(" ");
+        const item = made("li", "error");
+        item.append(made("code", "", path.join(" ")), ` ${REASONS[type] ?? type}`, made("span", "count", number(count)));
+        return item;
+      }),
+    ];
+  });
+  at("strict").replaceChildren(...rows);
+  at("strict-refusals").hidden = !rows.length;
 }
 
 function drawBars(place, name, bars) {
