@@ -96,6 +96,11 @@ def sandbox() -> None:
     "several with commas.",
 )
 @click.option(
+    "--repeats",
+    type=click.Choice(["drop", "count"]),
+    help="Events with an event_uuid that came before; by default as before, in a new state: drop.",
+)
+@click.option(
     "--refresh",
     type=click.FloatRange(min=0),
     default=REFRESH_S,
@@ -143,6 +148,7 @@ def sandbox_up(
     reply: Any,
     init_status: Any,
     validation: str,
+    repeats: Any,
     refresh: float,
     rate: int,
     concurrency: int,
@@ -182,6 +188,7 @@ def sandbox_up(
         reply=reply,
         init_status=init_status,
         validation=validation,
+        repeats=repeats,
         refresh_s=refresh,
         rate=rate,
         at_once=concurrency,

@@ -99,15 +99,17 @@ class FailingOrganisation(msgspec.Struct, frozen=True):
 class ControlSummary(msgspec.Struct, frozen=True):
     """Counts of everything a sandbox has received.
 
-    *pending* are accepted events that are not processed yet, *processed* those in the tables. *available* has the
-    available interval of each organisation by name, *games* the counts of each game by id, *faults* the number of fault
-    rules, and *failing* the organisations whose events cannot be processed, by name.
+    *pending* are accepted events that are not processed yet, *processed* those in the tables, and *duplicate* those
+    that repeated an `event_uuid` and were dropped; with *repeats* "count" none is. *available* has the available
+    interval of each organisation by name, *games* the counts of each game by id, *faults* the number of fault rules,
+    and *failing* the organisations whose events cannot be processed, by name.
     """
 
     accepted: int = 0
     rejected: int = 0
     pending: int = 0
     duplicate: int = 0
+    repeats: str = "drop"
     metrics_requests: int = msgspec.field(default=0, name="asked")
     processed: int = 0
     available: dict[str, str] = {}

@@ -188,7 +188,8 @@ def refused(newest: list[RefusedRequest]) -> DataFrame:
 
 def _totals(summary: ControlSummary) -> str:
     return (
-        f"{summary.accepted:,} events accepted, {summary.rejected:,} rejected, {summary.duplicate:,} sent twice; "
+        f"{summary.accepted:,} events accepted, {summary.rejected:,} rejected, {summary.duplicate:,} dropped because "
+        "they repeat an event_uuid; "
         f"{summary.pending:,} not processed yet. Below: since the sandbox was started."
     )
 

@@ -228,6 +228,10 @@ function drawTotals() {
     at("processing").textContent =
       `Processing: ${number(decoded)} of ${number(events)} events decoded, ${number(committed)} in the tables${rest}.`;
   }
+  at("repeats").hidden = !summary.duplicate;
+  at("repeats").textContent =
+    `${plural(summary.duplicate, "event")} repeated an event_uuid and ${summary.duplicate === 1 ? "was" : "were"} dropped. ` +
+    "The real service is not known to drop any: a sandbox with --repeats count counts them.";
   at("faults").hidden = !summary.faults;
   at("faults").textContent = `${plural(summary.faults, "fault rule")} in force: the services fail on purpose.`;
 }
