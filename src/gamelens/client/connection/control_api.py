@@ -125,7 +125,7 @@ class ReceivedEvent(msgspec.Struct, frozen=True):
     """One event as the collector received it, "accepted" or "rejected".
 
     A rejected event may be any JSON value, and *errors* has its violations. *strict_errors* are those that the strict
-    rules would find in an accepted one.
+    rules would find in an accepted one, and *remarks* say what is unlikely about it.
     """
 
     arrival_ts: int
@@ -134,6 +134,7 @@ class ReceivedEvent(msgspec.Struct, frozen=True):
     event: Any = None
     errors: list[Violation] = []
     strict_errors: list[Violation] = []
+    remarks: list[str] = []
 
     def __repr__(self) -> str:
         return f"ReceivedEvent({self.arrival_ts}, {self.status!r})"

@@ -157,7 +157,16 @@ def events(newest: list[ReceivedEvent], summary: ControlSummary) -> DataFrame:
             "category": _text(event.event, "category"),
             "what": next((text for name in _DETAIL_FIELDS if (text := _text(event.event, name))), ""),
             "status": event.status,
-            "why": _reasons(event.errors) or _reasons(event.strict_errors, "the strict rules would refuse this: "),
+            "why": "; ".join(
+                filter(
+                    None,
+                    (
+                        *event.remarks,
+                        _reasons(event.errors),
+                        _reasons(event.strict_errors, "the strict rules would refuse this: "),
+                    ),
+                )
+            ),
         }
         for event in newest
     ]

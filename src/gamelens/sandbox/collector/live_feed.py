@@ -23,6 +23,7 @@ from gamelens.sandbox.storage.inbox import InboxBatch
 from gamelens.wire.event_schema import CATEGORIES
 from gamelens.wire.event_validator import STRICT, RejectedEvent, RequestPart
 from gamelens.wire.field_rules import Violation
+from gamelens.wire.limits import USUAL_SESSION_S
 
 Status = Literal["accepted", "rejected"]
 
@@ -57,7 +58,7 @@ class FeedEvent(msgspec.Struct, frozen=True, kw_only=True):
     """One event of the live feed: its JSON as it was sent, and its violations, without any if it was accepted.
 
     It arrived in epoch seconds on the sandbox's clock. An accepted event has *strict_errors* if the strict rules would
-    refuse it.
+    refuse it, and *remarks* if it is unlikely to be what was meant.
     """
 
     arrival_ts: int
@@ -66,6 +67,7 @@ class FeedEvent(msgspec.Struct, frozen=True, kw_only=True):
     event: msgspec.Raw
     errors: list[Violation] = []
     strict_errors: list[Violation] | msgspec.UnsetType = msgspec.UNSET
+    remarks: list[str] | msgspec.UnsetType = msgspec.UNSET
 
 
 class StrictErrors(msgspec.Struct, frozen=True):
@@ -126,7 +128,9 @@ class FeedRequest(msgspec.Struct, kw_only=True):
             errors = {strict.number: strict.errors for strict in self.strict_errors()}
             events = self._accepted()
             for number in reversed(range(len(events))):
-                yield FeedEvent(**common, event=events[number], strict_errors=errors.get(number, msgspec.UNSET))
+                event = events[number]
+                more: dict[str, Any] = {"strict_errors": errors.get(number, msgspec.UNSET), "remarks": remarks(event)}
+                yield FeedEvent(**common, event=event, **more)
 
     def strict_errors(self) -> list[StrictErrors]:
         """Return why the strict rules would refuse accepted events of the request, for those that they would."""
@@ -186,6 +190,10 @@ class _Categorised(msgspec.Struct):
     category: Any = None
 
 
+class _Ended(_Categorised):
+    length: Any = None
+
+
 def category_of(event: msgspec.Raw) -> str | None:
     """Return the category that an event, good or bad, claims to have."""
     try:
@@ -224,6 +232,17 @@ class _StrictCounts(msgspec.Struct):
         self.judged += 1
         self.refused += bool(names)
         self.errors.update(name for name in names if name in self.errors or len(self.errors) < STRICT_ERRORS)
+
+
+def remarks(event: msgspec.Raw) -> list[str] | msgspec.UnsetType:
+    """Return what is unlikely about an accepted *event*, or unset."""
+    if b"session_end" not in bytes(event):
+        return msgspec.UNSET
+    told = msgspec.json.decode(event, type=_Ended)
+    if told.category != "session_end" or not isinstance(told.length, int) or told.length <= USUAL_SESSION_S:
+        return msgspec.UNSET
+    length = f"{told.length:,} s, {told.length / USUAL_SESSION_S:,.1f} days"
+    return [f"the session lasted {length}: length is the seconds of the session, not a time or milliseconds"]
 
 
 class LiveFeed:

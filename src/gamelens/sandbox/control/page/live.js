@@ -94,6 +94,7 @@ function row(entry, isNew) {
   );
   if (entry.errors.length) line.append(reasonsOf(entry.errors));
   if (entry.strict_errors) line.append(reasonsOf(entry.strict_errors, "The strict rules would refuse this:"));
+  if (entry.remarks) line.append(remarksOf(entry.remarks));
   details.append(line);
   details.addEventListener("toggle", () => {
     if (details.childElementCount === 1) details.append(made("pre", "whole", JSON.stringify(entry.event, null, 2)));
@@ -142,6 +143,12 @@ function reasonsOf(errors, introduction) {
     reasons.append(reason);
   }
   return reasons;
+}
+
+function remarksOf(remarks) {
+  const list = made("ul", "reasons remarks");
+  list.append(...remarks.map((remark) => made("li", "", remark)));
+  return list;
 }
 
 // -- one refused request ---------------------------------------------------------------------------------------------
