@@ -229,11 +229,11 @@ METRICS: Final = _catalog(
     Metric("revenue", "purchases", "money", ("purchases", "paid")),
     Metric(
         "session_length",
-        "mean length of the sessions that ended",
+        "mean length of session_end events",
         adds="over games",
         fields=(
             _number("session_length", "seconds", None),
-            _count("session_unique", "sessions", "session_length_count"),
+            _count("session_unique", "sessions that ended", "session_length_sessions"),
             _count("total_session_length", "seconds", "session_length_sum"),
         ),
     ),

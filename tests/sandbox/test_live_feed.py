@@ -47,7 +47,7 @@ def users(shown_events: list[dict[str, Any]]) -> list[str]:
 
 
 def test_an_accepted_event_is_shown_as_it_was_sent(stage: Stage, control_api: Call) -> None:
-    """An accepted event is listed as sent, with arrival, game, status and no errors.
+    """An accepted event is listed as sent, with arrival, game, status, no errors, and what the strict rules say.
 
     Wire 5.2, Live feed.
     """
@@ -60,6 +60,7 @@ def test_an_accepted_event_is_shown_as_it_was_sent(stage: Stage, control_api: Ca
             "status": "accepted",
             "event": sent,
             "errors": [],
+            "strict_errors": [{"error_type": "no_extra_properties_allowed", "path": "/own_field"}],
         }
     ]
 
@@ -464,3 +465,23 @@ def test_a_foreign_host_header_is_403(stage: Stage, path: str) -> None:
 def test_without_the_token_every_path_is_404(stage: Stage, path: str) -> None:
     """Every path of the page is 404 without the token (Wire 5.1, Control API)."""
     assert call(control_app(stage.sandbox, token="t"), "GET", f"/wrong{path}").status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("fields", "remark"),
+    [
+        ({"length": 86_400}, None),
+        ({"length": 86_401}, "86,401 s, 1.0 days"),
+        ({"length": 1_795_892_197}, "1,795,892,197 s, 20,785.8 days"),
+        ({"category": "design", "event_id": "session_end", "length": 1_795_892_197}, None),
+    ],
+)
+def test_a_session_of_more_than_a_day_is_remarked_on(
+    stage: Stage, control_api: Call, fields: dict[str, Any], remark: str | None
+) -> None:
+    """A `session_end` whose length is a time counts as sent, and has a remark (Wire 4.11, Metrics)."""
+    assert stage.submit([event(**{"category": "session_end"} | fields)]).status_code == 200
+    (shown,) = control_api("GET", "/events").json()
+    said = shown.get("remarks", [])
+    assert len(said) == (remark is not None)
+    assert remark is None or remark in said[0]

@@ -126,9 +126,9 @@ def _metric_totals(frame: DataFrame, metric: Metric) -> dict[str, Series[Any]]:
 
 
 def _mean_length(frame: DataFrame, columns: dict[str, str]) -> float:
-    """Return the mean session length, weighted by the sessions that ended.
+    """Return the mean session length, weighted by the `session_end` events.
 
-    Their number follows from each row's total and mean.
+    Their number follows from each row's total and mean; it is larger than that of sessions where a session has several.
     """
     lengths, totals = (frame[columns[name]].astype("float64") for name in ("session_length", "total_session_length"))
     ended = (totals / lengths.where(lengths > 0)).fillna(frame[columns["session_unique"]].astype("float64"))

@@ -38,6 +38,21 @@ _CELLS: Final[dict[str, Callable[[SandboxProcess], Any]]] = {
 """The columns of `sandbox list`."""
 
 
+_VALIDATIONS: Final = ("lenient", "strict", "events", "headers", "init")
+
+
+def _checked_validation(_: click.Context, __: click.Parameter, value: str) -> str:
+    """Return *value* if it names ways to judge requests."""
+    from gamelens.errors import BadQuery
+    from gamelens.wire.event_validator import strict_parts
+
+    try:
+        strict_parts(value)
+    except BadQuery as error:
+        raise click.BadParameter(str(error)) from None
+    return value
+
+
 def _running_states(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Return the states of running sandboxes that start with *incomplete*, else a folder."""
     from gamelens.local.running_sandboxes import running_sandboxes
@@ -73,9 +88,17 @@ def sandbox() -> None:
 )
 @click.option(
     "--validation",
-    type=click.Choice(["lenient", "strict"]),
+    metavar="[lenient|strict|PARTS]",
     default="lenient",
-    help="Strict refuses events the documentation does not describe.",
+    callback=_checked_validation,
+    shell_complete=lambda _, __, incomplete: matching(_VALIDATIONS, incomplete),
+    help="Strict refuses what the documentation does not describe, everywhere or in PARTS: events, headers, init, or "
+    "several with commas.",
+)
+@click.option(
+    "--repeats",
+    type=click.Choice(["drop", "count"]),
+    help="Events with an event_uuid that came before; by default as before, in a new state: drop.",
 )
 @click.option(
     "--refresh",
@@ -124,7 +147,8 @@ def sandbox_up(
     ready: Path | None,
     reply: Any,
     init_status: Any,
-    validation: Any,
+    validation: str,
+    repeats: Any,
     refresh: float,
     rate: int,
     concurrency: int,
@@ -164,6 +188,7 @@ def sandbox_up(
         reply=reply,
         init_status=init_status,
         validation=validation,
+        repeats=repeats,
         refresh_s=refresh,
         rate=rate,
         at_once=concurrency,

@@ -25,7 +25,8 @@ Our choices, where the public documentation of the services is silent:
   than other responses name (Wire 1.5, Response headers).
 - The body of a 200 for events is empty for custom integrations and `{}` for others: official clients read an empty
   body as no connection (Wire 1.7, Submitting events; Wire 1.18, Official clients).
-- The same `event_uuid` of a game counts once, the first copy to arrive (Wire 4.8, Repeated events). Of a field that
+- The same `event_uuid` of a game counts once, the first copy to arrive, unless `--repeats count` counts every copy
+  (Wire 4.8, Repeated events). Of a field that
   an event has twice, the first copy counts (Wire 1.8, Rejected events).
 - Events are judged leniently: undocumented fields, platforms and versions are accepted and stored. `--validation
   strict` refuses them. Even then `custom_fields` may hold booleans, an `os_version` may name another known platform

@@ -17,7 +17,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import date
 from pathlib import Path
 from time import monotonic
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import msgspec
 
@@ -56,13 +56,13 @@ from gamelens.sandbox.storage.inbox import (
     open_store,
     set_scenario,
 )
-from gamelens.sandbox.storage.lake import Lake
+from gamelens.sandbox.storage.lake import COUNTS_REPEATS, Lake
 from gamelens.sandbox.storage.lake_health import LakeHealth
 from gamelens.sandbox.storage.lake_schema import FORMAT
 from gamelens.sandbox.storage.store_check import check_store
-from gamelens.wire.event_validator import Validation
 from gamelens.wire.limits import KIB, QUERY_S, REFRESH_S, REQUESTS_AT_ONCE, REQUESTS_PER_SECOND
 
+Repeats = Literal["drop", "count"]
 LOOPBACK = "127.0.0.1"
 _RECEIVE_BYTES: Final = 64 * KIB  # of each connection; with the system's 6 MB uvloop reads up to 256 kB at once
 
@@ -78,7 +78,9 @@ class SandboxOptions(msgspec.Struct, frozen=True, kw_only=True):
         ready: second path of the ready file, beside the one in *state*.
         reply: body of a 200 for events (Wire 1.7, Submitting events).
         init_status: status of the version 2 init (Wire 1.11, Version 2 init).
-        validation: rules for events (Wire 3.7, Strict validation).
+        validation: `lenient`, `strict`, or the parts of requests to judge strictly (Wire 3.7, Strict validation).
+        repeats: `drop` or `count`, what becomes of events with the `event_uuid` of an earlier one (Wire 4.8, Repeated
+            events); None goes on as *state* does, and drops them in a new one.
         stop_after_idle_s: seconds without a request after which the sandbox stops, unless it has users
             (`SandboxUsers`).
         refresh_s: seconds for which an available interval is cached (Wire 2.4, Available interval).
@@ -102,7 +104,8 @@ class SandboxOptions(msgspec.Struct, frozen=True, kw_only=True):
     ready: Path | None = None
     reply: Reply = "auto"
     init_status: InitStatus = "auto"
-    validation: Validation = "lenient"
+    validation: str = "lenient"
+    repeats: Repeats | None = None
     stop_after_idle_s: float = math.inf
     refresh_s: float = REFRESH_S
     rate: int = REQUESTS_PER_SECOND
@@ -151,6 +154,7 @@ class Sandbox:
         (state / "lake").mkdir(exist_ok=True)
         check_store(state / "gamelens.db")
         self.store = open_store(state / "gamelens.db")
+        self._set_repeats()
         self.lake = Lake(state / "lake", self.store)
         self.lake.recover()
         run, reason = self.lake.last_run(), self.lake.lost_because
@@ -192,6 +196,25 @@ class Sandbox:
             refresh_s=self.options.refresh_s,
         )
 
+    def _set_repeats(self) -> None:
+        """Store whether repeated events count. All events of a state directory are treated alike."""
+        state, repeats = self.options.state, self.options.repeats
+        stored: Repeats = "count" if (state / COUNTS_REPEATS).exists() else "drop"
+        if repeats in (None, stored):
+            return
+        ((has_batches,),) = self.store.execute("SELECT EXISTS (SELECT 1 FROM batches)")
+        if has_batches or Lake(state / "lake", self.store).organisations():
+            self.store.close()
+            done = {"drop": "dropped", "count": "counted"}[stored]
+            raise Refused(
+                f"--repeats {repeats} is for a state directory without events, and repeated events of {state} were "
+                f"{done}: name a new --state, or delete its events first (POST /reset of the control API)"
+            )
+        if repeats == "count":
+            (state / COUNTS_REPEATS).touch(mode=0o600)
+        else:
+            (state / COUNTS_REPEATS).unlink()
+
     async def process(self) -> dict[str, str]:
         """Process everything received and return the available intervals, by organisation."""
         try:
@@ -211,6 +234,7 @@ class Sandbox:
         return {
             **totals,
             "duplicate": duplicates,
+            "repeats": "count" if self.lake.counts_repeats else "drop",
             "asked": self.metrics.request_count,
             "processed": totals["accepted"] - totals["pending"] - duplicates,
             "available": available_intervals(self.tenants, self.lake, self.clock),

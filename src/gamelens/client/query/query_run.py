@@ -36,7 +36,13 @@ from gamelens.client.query.arguments import (
     one_of,
     query_record,
 )
-from gamelens.client.query.build import MetricRows, TableBuilder, default_limit_warning, join_metrics
+from gamelens.client.query.build import (
+    MetricRows,
+    TableBuilder,
+    default_limit_warning,
+    join_metrics,
+    long_session_warnings,
+)
 from gamelens.client.query.data_frames import add_titles, to_frame, unique_game_titles, unique_studio_names
 from gamelens.client.query.planner import (
     MetricPlan,
@@ -616,6 +622,7 @@ class QueryRun:
             listed = check.listed
         if self.cache is not None and self.cache.off is not None:
             self.warnings.append(f"answers are not cached on disk: {self.cache.off}")
+        self.warnings += long_session_warnings(table)
         receipt = Receipt(
             asked=query_record(spec, self.options.over, str(times.requested)),
             asked_at=self._started_at.isoformat(timespec="seconds"),

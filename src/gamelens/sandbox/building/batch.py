@@ -83,16 +83,25 @@ def relation(rows: Callable[[Any], str]) -> cached_property[str]:
 class Batch:
     """New events of one organisation: *events* of them count, *repeats* do not, because they are repeated.
 
-    What came before is asked of *facts*. *stated* names a relation of installs that an import names, with the columns
-    of `stated_installs`. `fresh` are the events that count, with the columns of the table of events.
+    With *counts_repeats* those count as well. What came before is asked of *facts*. *stated* names a relation of
+    installs that an import names, with the columns of `stated_installs`. `fresh` are the events that count, with the
+    columns of the table of events.
     """
 
-    def __init__(self, writer: PartWriter, facts: RunFacts | TableFacts, stated: str | None = None) -> None:
+    def __init__(
+        self,
+        writer: PartWriter,
+        facts: RunFacts | TableFacts,
+        stated: str | None = None,
+        *,
+        counts_repeats: bool = False,
+    ) -> None:
         self.sql, self.writer, self.facts, self.has_stated = writer.sql, writer, facts, stated is not None
         self._stated_rows = stated
-        ((events, self.repeats),) = self.sql.run(
+        ((events, repeats),) = self.sql.run(  # also where repeats count, because this writes the runs of the names
             f"SELECT * FROM (SELECT count(*) AS events FROM staged), (SELECT count(*) AS repeats FROM {self.repeated})"
         )
+        self.repeats = 0 if counts_repeats else repeats
         self.events = events - self.repeats
         self.fresh = "fresh"
         rows = f"SELECT {', '.join(EVENT_COLUMNS)} FROM staged"

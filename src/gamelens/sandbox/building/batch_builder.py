@@ -78,7 +78,8 @@ def build_parts(
         writer = PartWriter(organisation, lake, sql, folder, is_anew=is_anew)
         sql.view_files("staged", staged, EVENT_COLUMNS)
         sql.view_files("stated_rows", stated, COLUMNS["stated_installs"])
-        batch = Batch(writer, RunFacts(writer, sql, scratch), "stated_rows" if stated else None)
+        facts, installs = RunFacts(writer, sql, scratch), "stated_rows" if stated else None
+        batch = Batch(writer, facts, installs, counts_repeats=lake.counts_repeats)
         return _write(batch, writer, adopted=staged)
     finally:
         sql.close()
@@ -99,7 +100,8 @@ def join_parts(
     engine.create_view("staged", staged)
     if stated:
         engine.create_view("stated_rows", stated)
-    return _write(Batch(writer, TableFacts(writer), "stated_rows" if stated else None), writer)
+    installs = "stated_rows" if stated else None
+    return _write(Batch(writer, TableFacts(writer), installs, counts_repeats=lake.counts_repeats), writer)
 
 
 def _write(batch: Batch, writer: PartWriter, *, adopted: Sequence[Path] = ()) -> BuiltParts:

@@ -24,7 +24,7 @@ from starlette.routing import Mount, Route
 from starlette.types import Receive, Scope, Send
 
 from gamelens.errors import BadQuery, Refused
-from gamelens.sandbox.collector.live_feed import FeedFilter, LiveFeed, parse_feed_filter
+from gamelens.sandbox.collector.live_feed import FeedFilter, LiveFeed, RefusedRequest, parse_feed_filter
 from gamelens.sandbox.control.fault_injection import FaultInjector, read_rule
 from gamelens.sandbox.http.openapi import DESCRIPTIONS
 from gamelens.sandbox.http.responses import answer_json, on_bad_query, on_disconnect, on_failure, on_http_error, refuse
@@ -93,6 +93,7 @@ def control_app(sandbox: SandboxControl, *, token: str) -> Starlette:
     routes: list[tuple[str, str, Handler]] = [
         ("GET", "/events", handlers.events),
         ("GET", "/live", handlers.stream),
+        ("GET", "/refused", handlers.refused),
         ("GET", "/summary", handlers.summary),
         ("POST", "/process", handlers.process),
         ("POST", "/reset", handlers.reset),
@@ -139,6 +140,9 @@ class _Handlers:
     async def stream(self, request: Request) -> Response:
         feed_filter = parse_feed_filter(request.query_params, game_keys=self._live.titles, limit=0)
         return _Stream(self._live, feed_filter)
+
+    async def refused(self, _: Request) -> Response:
+        return answer_json(self._live.refused_after(0)[::-1], headers=_HEADERS)
 
     async def summary(self, _: Request) -> Response:
         return answer_json(self._sandbox.summary())
@@ -263,13 +267,16 @@ async def server_sent_events(
 ) -> AsyncIterator[bytes]:
     """Yield the stream: the newest events that pass *feed_filter*, then every new one, whenever *woken* by `listen`.
 
-    An event of the collector is a plain message. Besides there are `counts` (as `LiveFeed.counts`), `missed`
+    An event of the collector is a plain message. Besides there are `counts` (as `LiveFeed.counts`), `refused` (one
+    refused request, whatever the filter: those that are stored, and every new one), `missed`
     ({"events"}: dropped because they arrived faster than they were read), `reset` (the feed was cleared), and a comment
     after *silence_s*. The limit of the filter counts the first events; new ones are collected for *gather_s*.
     """
     seen, resets, newest = live.seen(), live.resets, live.newest(feed_filter)
+    refused = live.refused_after(0)
+    refused_seen = live.refused_total
     yield b"retry: %d\n\n" % RETRY_MS + _message(live.counts(), kind="counts")
-    yield b"".join(map(_message, reversed(newest)))
+    yield b"".join(map(_refused_message, refused)) + b"".join(map(_message, reversed(newest)))
     while not live.is_closed:
         try:
             async with asyncio.timeout(silence_s):
@@ -281,12 +288,18 @@ async def server_sent_events(
         woken.clear()
         new = b""
         if live.resets != resets:
-            seen, resets, new = {}, live.resets, _message({}, kind="reset")
+            seen, refused_seen, resets, new = {}, 0, live.resets, _message({}, kind="reset")
         feed_events, missed = live.after(seen, feed_filter)
         seen = live.seen()
+        new += b"".join(map(_refused_message, live.refused_after(refused_seen)))
+        refused_seen = live.refused_total
         if missed:
             new += _message({"events": missed}, kind="missed")
         yield new + b"".join(map(_message, feed_events)) + _message(live.counts(), kind="counts")
+
+
+def _refused_message(refused: RefusedRequest) -> bytes:
+    return _message(refused, kind="refused")
 
 
 def _message(content: Any, kind: str = "") -> bytes:

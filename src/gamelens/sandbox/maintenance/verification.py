@@ -111,7 +111,15 @@ def verify(state: Path) -> VerificationResult:
             for name, (last_batch, snapshot) in versions.items():
                 with tempfile.TemporaryDirectory() as folder, contextlib.closing(DuckDBWriter(Path(folder))) as sql:
                     try:
-                        _view_built(name, store, last_batch, Path(folder), sql, oldest_days=oldest_days)
+                        _view_built(
+                            name,
+                            store,
+                            last_batch,
+                            Path(folder),
+                            sql,
+                            oldest_days=oldest_days,
+                            counts_repeats=lake.counts_repeats,
+                        )
                         for table, columns in COLUMNS.items():
                             sql.view_files(f"found_{table}", snapshot.files(table), columns)
                         differences += _differences(name, sql)
@@ -127,7 +135,14 @@ def verify(state: Path) -> VerificationResult:
 
 
 def _view_built(
-    name: str, store: sqlite3.Connection, last_batch: int, folder: Path, sql: DuckDBWriter, *, oldest_days: int
+    name: str,
+    store: sqlite3.Connection,
+    last_batch: int,
+    folder: Path,
+    sql: DuckDBWriter,
+    *,
+    oldest_days: int,
+    counts_repeats: bool,
 ) -> None:
     """Build the tables of the organisation *name* in *folder*, of its batches up to *last_batch*, for *sql* to read."""
     damaged = []
@@ -145,6 +160,7 @@ def _view_built(
     tables: dict[str, list[Path]] = {}
     if name in staged:
         anew = Lake(folder / "lake", store)
+        anew.counts_repeats = counts_repeats
         for file in build_parts(name, staged[name], anew, folder, folder="1", is_anew=True).files:
             tables.setdefault(file.kind, []).append(file.path)
     for table, columns in COLUMNS.items():

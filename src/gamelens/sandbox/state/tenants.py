@@ -155,6 +155,7 @@ class TenantDirectory:
         self.organisations, self.rules = organisations, rules
         self._owners = {game.game_key: (org, game) for org in organisations for game in org.games}
         games = [game for org in organisations for game in org.games]
+        self._secrets = {game.secret_key for game in games}
         unique = [  # keys in all organisations, ids in one
             ("organisation.name", [org.name.casefold() for org in organisations]),  # as some disks compare folders
             ("api_key", [org.api_key_sha256 for org in organisations]),
@@ -182,6 +183,10 @@ class TenantDirectory:
     def game(self, game_key: str) -> tuple[Organisation, TenantGame] | None:
         """Return the owner and the game of a game key, or None."""
         return self._owners.get(game_key)
+
+    def is_secret(self, text: str) -> bool:
+        """Return whether *text* is the secret key of a game or an API key."""
+        return text in self._secrets or self.organisation(text) is not None
 
     def organisation(self, api_key: str) -> Organisation | None:
         """Return the owner of an API key, or None. Each digest takes constant time."""

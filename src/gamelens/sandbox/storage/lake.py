@@ -98,16 +98,25 @@ class Snapshot(msgspec.Struct, frozen=True):
         return sum(part.rows for part in self.parts(table))
 
 
+COUNTS_REPEATS: Final = "repeats.count"
+"""The name of an empty file in a state directory whose repeated events count."""
+
+
 class Lake:
     """Parquet files below *root* and their manifest in *store*.
 
     Opening and reading it writes nothing. Only `create_if_new` and `restore` make tables, and only `restore` drops any
     that has rows.
+
+    Attributes:
+        counts_repeats: whether events with the `event_uuid` of an earlier one count (Wire 4.8, Repeated events), which
+            a file beside *root* says.
     """
 
     def __init__(self, root: Path, store: sqlite3.Connection) -> None:
         self.root = root
         self.store = store
+        self.counts_repeats = (root.parent / COUNTS_REPEATS).exists()
         self.explain_loss: Callable[[], str] | None = None
         """Function that returns what becomes of a lake that is lost."""
         self._newest: tuple[int | None, dict[str, Snapshot], str | None] | None = None
