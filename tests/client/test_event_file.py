@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -73,6 +75,52 @@ def test_a_file_may_be_one_event(data: bytes) -> None:
 def test_a_file_may_hold_no_events(data: bytes) -> None:
     """An array may be empty (Wire 1.7, Submitting events)."""
     assert read_events(data) == EventFile([])
+
+
+def packed(piece: bytes, megabytes: int) -> bytes:
+    """Return *piece* again and again, so many *megabytes* in all, as gzip members."""
+    member = piece * ((1 << 20) // len(piece))
+    return gzip.compress(member, 1) * megabytes
+
+
+BOMBS = {
+    "nothing": (packed(bytes(4), 2000), "has more than 256 MB unpacked: split it"),
+    "blank lines": (packed(b"\n", 50), "has more than 10,000,000 lines: split it"),
+    "events": (packed(b"{}\n ", 12), "has more than 1,000,000 events: split it"),
+    "words": (packed(b"x\n", 12), "has more than 1,000,000 events: split it"),
+    "an array of events": (gzip.compress(b"[{}") + packed(b",{} ", 36), "is not JSON"),
+    "a whole array": (gzip.compress(b"[{}") + packed(b",{} ", 8) + gzip.compress(b"]"), "1,000,000 events: split it"),
+    "an array of numbers": (gzip.compress(b"[0") + packed(b",0", 60), "has more than 10,000,000 fields"),
+    "an event of arrays": (gzip.compress(b'{"a":[[]') + packed(b",[] ", 8), "is not JSON"),
+    "blanks": (gzip.compress(b"[") + packed(b" ", 50) + gzip.compress(b"{}]"), ""),
+    "depth": (packed(b"[", 30), "nested too deeply"),
+    "a letter of four bytes": (gzip.compress('["😀'.encode()) + packed(b"xxxx", 50), "is not JSON"),
+}
+READ = """
+import json, resource, sys
+from gamelens.client.events.event_file import read_events
+texts = [[fault.text for fault in read_events(bytes.fromhex(line)).faults[:1]] for line in sys.stdin]
+print(json.dumps([resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024, texts]))
+"""
+
+
+@pytest.mark.slow
+def test_a_small_file_that_unpacks_to_a_lot_is_refused_in_words() -> None:
+    """Whatever it unpacks to, reading it takes less than 1.2 GB."""
+    lines = "\n".join(data.hex() for data, _ in BOMBS.values())
+    done = subprocess.run([sys.executable, "-c", READ], input=lines, capture_output=True, text=True, check=True)
+    megabytes, texts = json.loads(done.stdout)
+    for kind, said in zip(BOMBS, texts, strict=True):
+        assert BOMBS[kind][1] in "".join(said), kind
+    assert megabytes < 1200
+
+
+@pytest.mark.parametrize("before", [0, 1, (1 << 20) - 3, (1 << 20) - 2, (1 << 20) - 1, 1 << 20])
+def test_bytes_that_are_not_utf8_are_found_where_they_are(before: int) -> None:
+    """Also beside the place at which a long file is cut to be read."""
+    whole = b'{"a": "' + "é😀".encode() * 3 + b'"}\n' + b" " * before
+    assert faults(whole + b"\n\xf0\x9f\x98x") == [(3, None, "is not UTF-8 text: save it as UTF-8")]
+    assert faults(whole + "\n{}😀".encode()[:-1]) == [(3, None, "is not UTF-8 text: save it as UTF-8")]
 
 
 @given(st.lists(st.dictionaries(st.text(), st.integers() | st.text())), st.sampled_from([None, 1]))

@@ -223,7 +223,8 @@ def test_lost_batches_are_503_until_a_person_goes_on_without_them(make_stage: Ca
     state = stage.sandbox.options.state
     execute(state, "UPDATE batches SET body = x'00' WHERE id = 2")
     stage = make_stage()
-    stage.process()
+    with pytest.raises(Refused, match=r"1 acknowledged batches .* are lost"):
+        stage.process()
     refused = stage.ask("event_count", **QUERY)
     assert refused.status_code == 503
     assert "1 acknowledged batches" in refused.json()["message"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
 from collections.abc import Sequence
@@ -51,12 +52,13 @@ def submit(file: str, strict: bool, dry_run: bool, ready: Path | None, game: str
     """
     import asyncio
 
-    from gamelens.client.events.event_file import SubmissionReport, check_events, read_events
+    from gamelens.client.events.event_file import MOST_BYTES, SubmissionReport, check_events, read_events
 
     if game is not None and ready is None:
         raise click.UsageError("--game needs --ready; for another collector, GAMELENS_GAME_KEY names the game")
     try:
-        content = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+        with contextlib.nullcontext(sys.stdin.buffer) if file == "-" else Path(file).open("rb") as opened:
+            content = opened.read(MOST_BYTES + 1)  # of more, `read_events` says that it is too much
     except OSError as error:
         raise click.BadParameter(f"{file} cannot be read: {error.strerror}", param_hint="FILE") from None
     found = read_events(content)

@@ -6,11 +6,14 @@ and each event is sent as it is written. Every fault has the line and the number
 
 from __future__ import annotations
 
+import codecs
 import gzip
+import io
 import json
 import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Any, Final
 
 import msgspec
@@ -23,10 +26,16 @@ from gamelens.client.events.outbox import BATCH_BYTES, BATCH_EVENTS
 from gamelens.errors import GamelensError
 from gamelens.wire.event_validator import VALIDATORS, Validation
 from gamelens.wire.field_rules import Violation
+from gamelens.wire.limits import MIB
 
+MOST_BYTES: Final = 256 * MIB
+"""Bytes that a file may have, packed and unpacked."""
+_MOST_EVENTS: Final = 1_000_000
+_MOST_FIELDS: Final = 10_000_000  # whatever they are of: JSON takes up to 70 bytes of memory for a comma
+_SPLIT: Final = "split it into several files"
 _GZIP: Final = b"\x1f\x8b"
 _BOM: Final = b"\xef\xbb\xbf"
-_BLANK: Final = b" \t\r\n,"
+_BLANK: Final = re.compile(rb"[ \t\r\n,]*")
 _POSITION: Final = re.compile(r"\(byte (\d+)\)")
 _JSON_TYPES: Final = {list: "an array", str: "a string", bool: "a boolean", int: "a number", float: "a number"}
 
@@ -79,17 +88,22 @@ class SubmissionReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_events(data: bytes) -> EventFile:
-    """Read the events of a file with the content *data*."""
-    try:
-        text = gzip.decompress(data) if data.startswith(_GZIP) else data
-    except (EOFError, OSError, zlib.error) as error:
-        return _unreadable(f"is damaged or incomplete: the gzip cannot be unpacked ({error})")
+    """Read the events of a file with the content *data*, which takes at most a few times `MOST_BYTES` of memory."""
+    text, unpacked = data, ""
+    if data.startswith(_GZIP):
+        unpacked = " unpacked"
+        try:
+            with gzip.GzipFile(fileobj=io.BytesIO(data)) as packed:
+                text = packed.read(MOST_BYTES + 1)
+        except (EOFError, OSError, zlib.error) as error:
+            return _unreadable(f"is damaged or incomplete: the gzip cannot be unpacked ({error})")
+    if len(text) > MOST_BYTES:
+        return _unreadable(f"has more than {MOST_BYTES // MIB} MB{unpacked}: {_SPLIT}")
+    if text.count(b",") > _MOST_FIELDS:
+        return _unreadable(f"has more than {_MOST_FIELDS:,} fields: {_SPLIT}")
     text = text.removeprefix(_BOM)
-    try:
-        text.decode()
-    except UnicodeDecodeError as error:
-        line = text.count(b"\n", 0, error.start) + 1
-        return _unreadable("is not UTF-8 text: save it as UTF-8", line=line)
+    if (position := _not_utf8(text)) is not None:
+        return _unreadable("is not UTF-8 text: save it as UTF-8", line=text.count(b"\n", 0, position) + 1)
     return _array_events(text) if text.lstrip().startswith(b"[") else _line_events(text)
 
 
@@ -136,18 +150,31 @@ async def submit_events(
     )
 
 
+def _not_utf8(text: bytes) -> int | None:
+    """Return the position of the first byte that is not UTF-8. As text, all of it would take four times its memory."""
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    for start in range(0, len(text), MIB):
+        begun = len(decoder.getstate()[0])
+        try:
+            decoder.decode(text[start : start + MIB], final=start + MIB >= len(text))
+        except UnicodeDecodeError as error:
+            return start - begun + error.start
+    return None
+
+
 def _array_events(text: bytes) -> EventFile:
     """Read the events of a JSON array."""
     try:
         members = msgspec.json.decode(text, type=list[msgspec.Raw])
     except (msgspec.DecodeError, RecursionError) as error:
         return _unreadable(*_syntax_error(text, error))
+    if len(members) > _MOST_EVENTS:
+        return _unreadable(f"has more than {_MOST_EVENTS:,} events: {_SPLIT}")
     place, line = text.index(b"[") + 1, 1 + text.count(b"\n", 0, text.index(b"["))
     found: list[FileEvent] = []
     for number, member in enumerate(members, 1):
         body, begin = bytes(member), place
-        while text[place] in _BLANK:
-            place += 1
+        place += len(_BLANK.match(text, place)[0])  # type: ignore[index]  # it matches everywhere
         line += text.count(b"\n", begin, place)
         found.append(FileEvent(number, line, body))
         line += body.count(b"\n")
@@ -160,7 +187,12 @@ def _line_events(text: bytes) -> EventFile:
     try:
         msgspec.json.decode(text, type=dict[str, msgspec.Raw])
     except (msgspec.DecodeError, RecursionError):
-        lines = [(line, body) for line, body in enumerate(map(bytes.strip, text.split(b"\n")), 1) if body]
+        if text.count(b"\n") > _MOST_FIELDS:
+            return _unreadable(f"has more than {_MOST_FIELDS:,} lines: {_SPLIT}")
+        stripped = enumerate(map(bytes.strip, io.BytesIO(text)), 1)
+        lines = list(islice(((line, body) for line, body in stripped if body), _MOST_EVENTS + 1))
+        if len(lines) > _MOST_EVENTS:
+            return _unreadable(f"has more than {_MOST_EVENTS:,} events: {_SPLIT}")
     else:
         blank = text[: len(text) - len(text.lstrip())]
         lines = [(blank.count(b"\n") + 1, text.strip())]

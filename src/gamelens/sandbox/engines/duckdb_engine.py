@@ -22,6 +22,7 @@ from gamelens.sandbox.engines.engine import (
     SqlQuery,
     filesystem_of,
 )
+from gamelens.sandbox.engines.read_files import ReadFiles
 from gamelens.sandbox.storage.lake import Snapshot
 from gamelens.sandbox.storage.lake_schema import ADDED_COLUMNS, COLUMNS
 from gamelens.wire.currencies import SCALED_RATES
@@ -86,7 +87,7 @@ class DuckDBReader:
                 connection = duckdb.connect()
                 connection.execute(rates_sql())
                 if self._filesystem is not None:  # which must be known before the lock
-                    connection.register_filesystem(self._filesystem)
+                    connection.register_filesystem(ReadFiles(self._filesystem))
                 for setting in (
                     f"SET memory_limit = '{self.bounds.memory}'",
                     "SET GLOBAL parquet_metadata_cache = true",  # files never change under one name

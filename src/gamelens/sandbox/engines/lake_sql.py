@@ -11,7 +11,8 @@ import pyarrow as pa
 from gamelens.errors import BadQuery
 from gamelens.sandbox.engines.duckdb_engine import literal, rates_sql, select_sql
 from gamelens.sandbox.engines.engine import QueryBounds
-from gamelens.sandbox.engines.sql_process import SCHEME, SqlProcess
+from gamelens.sandbox.engines.read_files import SCHEME
+from gamelens.sandbox.engines.sql_process import SqlProcess
 from gamelens.sandbox.state.tenants import Organisation
 from gamelens.sandbox.storage.lake import Snapshot
 from gamelens.sandbox.storage.lake_schema import COLUMNS

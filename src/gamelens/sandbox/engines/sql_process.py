@@ -3,7 +3,7 @@
 Inside a function DuckDB neither asks whether it is to stop nor counts the memory of its result. So time and memory are
 watched from outside, and a process that takes more is ended; the next statement gets a new one.
 
-In the process, DuckDB has no file system but `ReadOnlyFiles`, and a statement that holds more than SELECT is not run.
+In the process, DuckDB has no file system but `read_files`, and a statement that holds more than SELECT is not run.
 """
 
 from __future__ import annotations
@@ -18,23 +18,20 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from datetime import UTC, datetime
-from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final, Literal, NamedTuple, cast
 
 import duckdb
 import msgspec
 import psutil
 import pyarrow as pa
-from fsspec import AbstractFileSystem
+from fsspec.implementations.local import LocalFileSystem
 
 from gamelens.errors import BadQuery, Refused
+from gamelens.sandbox.engines.read_files import SCHEME, ReadFiles
 
 if TYPE_CHECKING:
     from gamelens.sandbox.engines.engine import QueryBounds
 
-SCHEME: Final = "lake://"
-"""Start of the address of a file in the process, before its path."""
 UNCOUNTED_BYTES: Final = 100_000_000
 """Memory that the process may take beside what DuckDB counts of a statement."""
 _LOOK_S: Final = 0.02
@@ -227,58 +224,11 @@ def _first_line(error: Exception) -> str:
 # ------------------------------------------------------------------------------------------------- inside the process
 
 
-class ReadOnlyFiles(AbstractFileSystem):  # type: ignore[misc]  # without types
-    """The files *paths* as a file system that DuckDB can read. Nothing else is in it, and nothing can be written."""
-
-    protocol = "lake"
-    cachable = False
-
-    def __init__(self, paths: Sequence[str]) -> None:
-        super().__init__()
-        self._paths = frozenset(paths)
-
-    def open(self, path: str, mode: str = "rb", **_: object) -> IO[bytes]:
-        """Open a file to be read.
-
-        Raises:
-            PermissionError: it is not one of these files, or is to be written.
-        """
-        self._require(path)
-        if mode != "rb":
-            raise PermissionError(f"{path} can only be read")
-        return Path(path.removeprefix(SCHEME)).open("rb")
-
-    def exists(self, path: str, **_: object) -> bool:
-        """Whether it is one of these files."""
-        return path.removeprefix(SCHEME) in self._paths
-
-    def glob(self, path: str, **_: object) -> list[str]:
-        """Return the file at *path*, which is no pattern.
-
-        Raises:
-            PermissionError: it is not one of these files.
-        """
-        self._require(path)
-        return [path]
-
-    def info(self, path: str, **_: object) -> dict[str, Any]:
-        """Return name, size and type of a file."""
-        return {"name": path, "size": Path(path.removeprefix(SCHEME)).stat().st_size, "type": "file"}
-
-    def modified(self, path: str) -> datetime:
-        """Return the time at which a file was written."""
-        return datetime.fromtimestamp(Path(path.removeprefix(SCHEME)).stat().st_mtime, UTC)
-
-    def _require(self, path: str) -> None:
-        if not self.exists(path):
-            raise PermissionError(f"{path} is not a file of the views")
-
-
 def answer(order: _Order) -> tuple[_Answer, pa.Table | None]:
     """Run the statement of an order in a connection of its own."""
     try:
         with duckdb.connect() as connection:
-            connection.register_filesystem(ReadOnlyFiles(order.files))
+            connection.register_filesystem(ReadFiles(LocalFileSystem(), only=order.files))
             for statement in (_memory_limit(order.memory), *order.setup, *_SETTINGS):
                 connection.execute(statement)
             if fault := _fault(connection, order.statement):
