@@ -286,4 +286,5 @@ def _daily_sums(frame: DataFrame, cells: list[str]) -> DataFrame:
 
 
 def _totals(daily: DataFrame, cells: list[str]) -> DataFrame:
-    return daily.groupby(cells, dropna=False, sort=False)[["money", "volume"]].sum().reset_index()
+    sums = daily.groupby(cells, dropna=False, sort=False)[["money", "volume"]].sum().reset_index()
+    return sums.astype(dict.fromkeys(cells, "object"))  # a cell that is null everywhere has become a float
