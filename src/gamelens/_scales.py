@@ -73,11 +73,13 @@ class Scale(NamedTuple):
         """
         if not (is_finite(low) and is_finite(high)):
             return "n/a"
-        lower, upper = (
-            self._replace(places=self.places + 1 if 0 < abs(bound) < self.least / 2 else self.places).text(bound)
-            for bound in (low, high)
-        )
+        lower, upper = (self.near(bound).text(bound) for bound in (low, high))
         return f"{lower.removesuffix(' pp')} to {upper}"
+
+    def near(self, bound: Any) -> Scale:
+        """Return the scale of a bound: one decimal place more where it would be rounded to 0."""
+        is_small = is_finite(bound) and 0 < abs(bound) < self.least / 2
+        return self._replace(places=self.places + 1) if is_small else self
 
     @property
     def has_sign(self) -> bool:

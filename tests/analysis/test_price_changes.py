@@ -180,6 +180,16 @@ def test_a_fall_on_weekends_only_is_named() -> None:
     assert "on weekends" in claim.text
 
 
+def test_a_dimension_that_is_null_everywhere_changes_nothing() -> None:
+    """Canonical names add a column of reasons, which is empty where each network is known."""
+    frame = wandering(3, 0.0, np.random.default_rng(8))
+    plain, empty = (
+        price_changes(*split_in_halves(each), NETWORK)
+        for each in (frame, frame.assign(network_unknown=pd.Categorical([None] * len(frame))))
+    )
+    pd.testing.assert_frame_equal(plain, empty)
+
+
 def test_an_interval_that_excludes_no_change_is_not_called_unclear_itself() -> None:
     """Among forty segments some intervals exclude 1: their sentence says that the correction for all leaves them."""
     changes = price_changes(*split_in_halves(wandering(40, 0.0, np.random.default_rng(4))), NETWORK)

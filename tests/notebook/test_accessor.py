@@ -56,7 +56,7 @@ def test_wide_keeps_dtypes_and_receipt(networks: DataFrame) -> None:
     wide = networks.lens.wide("ilrd_revenue_event_count")
     assert wide["AdMob"].dtype == "Int64"
     assert wide["timestamp"].dtype == "datetime64[us, UTC]"
-    assert wide.attrs == networks.attrs
+    assert wide.attrs["gamelens"] == networks.attrs["gamelens"]
 
 
 def test_wide_spreads_the_metric(networks: DataFrame) -> None:

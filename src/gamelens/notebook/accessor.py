@@ -15,6 +15,7 @@ from gamelens.analysis import changes, claims, totals
 from gamelens.analysis.retention.retention_rates import average_curve, cohort_matrix, is_retention_frame
 from gamelens.analysis.tidy_frames import label_columns, value_columns, with_receipts_of
 from gamelens.analysis.tidy_frames.frame_columns import series_names
+from gamelens.analysis.tidy_frames.results import with_cells_of
 from gamelens.errors import BadQuery
 from gamelens.notebook import receipt_text, sentences
 from gamelens.notebook.receipt_text import sourced
@@ -159,7 +160,7 @@ class Lens:
         table = cells.pivot(index="timestamp", columns="name", values="value")
         order = table.sum().astype("float64").sort_values(ascending=False, kind="stable").index
         table = table[order].rename_axis(columns=None).reset_index()
-        return with_receipts_of(table, self._frame)
+        return with_cells_of(with_receipts_of(table, self._frame), value, order)
 
     def matrix(self, by: str | None = None) -> DataFrame:
         """Return retention with one row for each install day and one column for each age.

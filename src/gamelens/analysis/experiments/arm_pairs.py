@@ -127,17 +127,17 @@ class ArmPair(msgspec.Struct, frozen=True, kw_only=True):
     def _counted(self, value: float, base: float, confidence: float) -> ArmDifference:
         from scipy.special import ndtri
 
-        sizes = self.sizes()
+        size, base_size = self.sizes()
         if self.design == "within days":
             players, amount = (
                 np.stack([getattr(arm, name) for arm in (self.treated, self.base)], axis=1)
                 for name in ("players", "amount")
             )
-            sizes = informative_players(players, amount)
-        arms, normal = (value, base, *map(float, sizes)), float(ndtri((1 + confidence) / 2))
-        low, high = newcombe(*arms, normal)
+            size, base_size = map(float, informative_players(players, amount))
+        normal = float(ndtri((1 + confidence) / 2))
+        low, high = newcombe(value, base, size, base_size, normal)
         error = max(value - base - low, high - value + base) / normal
-        return ArmDifference(value, base, low, high, error, _newcombe_p(*arms))
+        return ArmDifference(value, base, low, high, error, _newcombe_p(value, base, size, base_size))
 
     def _between_days(self, value: float, base: float, confidence: float) -> ArmDifference:
         from scipy.special import ndtri

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -11,6 +11,8 @@ from pandas import DataFrame
 
 RESULT: Final = "gamelens.result"
 """The record's name in `df.attrs`."""
+CELLS: Final = "gamelens.cells"
+"""In `df.attrs` of a frame that was spread: the column whose numbers its cells are, and the columns that have them."""
 _PLAIN: Final = (str, int, float, bool, type(None))
 
 
@@ -47,4 +49,10 @@ def as_result(frame: DataFrame, name: str, arguments: Mapping[str, Any]) -> Data
             plain[key] = parts if several else parts[0]
     record = ResultRecord(name, plain, len(frame), tuple(map(str, frame.columns)))
     frame.attrs[RESULT] = msgspec.to_builtins(record)
+    return frame
+
+
+def with_cells_of(frame: DataFrame, number: str, columns: Iterable[Hashable]) -> DataFrame:
+    """Note in *frame* that these *columns* hold the numbers of a column *number*, and return it."""
+    frame.attrs[CELLS] = {"of": number, "columns": [*map(str, columns)]}
     return frame
