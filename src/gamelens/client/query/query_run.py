@@ -613,7 +613,8 @@ class QueryRun:
             self.warnings += check.warnings
             listed = check.listed
         if self.cache is not None and self.cache.off is not None:
-            self.warnings.append(f"answers are not cached on disk: {self.cache.off}")
+            folder = f"GAMELENS_CACHE_DIR names another folder than {self.cache.folder}"
+            self.warnings.append(f"answers are not cached on disk: {self.cache.off}. {folder}")
         receipt = Receipt(
             asked=query_record(spec, self.options.over, str(times.requested)),
             asked_at=self._started_at.isoformat(timespec="seconds"),
