@@ -78,7 +78,7 @@ def connect(**settings: Unpack[ConnectSettings]) -> Client:
         AuthError: an address without a key, or neither a key nor the packages of the sandbox.
         Refused: no key, and the state directory of the sandbox cannot be written to.
     """
-    from gamelens.client.connection.settings import Settings, config_file, writable_folder
+    from gamelens.client.connection.settings import Settings, check_writable, config_file
     from gamelens.client.sync_client import Client
 
     _check_names(settings, ConnectSettings.__annotations__)
@@ -99,7 +99,7 @@ def connect(**settings: Unpack[ConnectSettings]) -> Client:
     if (missing := missing_packages()) and find_sandbox(demo_state()) is None:
         instead = f"and the sandbox that answers without one needs {needs_text(missing)}, not installed here"
         raise AuthError(f"no API key is set, {instead}: set GAMELENS_API_KEY to query your own games, or run {INSTALL}")
-    writable_folder(demo_state(), STATE_DIR)  # before a sandbox is promised
+    check_writable(demo_state(), STATE_DIR)  # before a sandbox is promised
     print_status(_NO_KEY)
     settings.pop("api_key", None)
     settings.pop("metrics_url", None)

@@ -314,10 +314,19 @@ def writable_folder(folder: Path, variable: str) -> Path:
     Raises:
         Refused: it cannot be made or written to.
     """
-    if why := unwritable(folder):
-        raise Refused(f"{why}: name a folder of your own in {variable}")
+    check_writable(folder, variable)
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     return folder
+
+
+def check_writable(folder: Path, variable: str) -> None:
+    """Refuse *folder* if it cannot be made or written to. Makes nothing.
+
+    Raises:
+        Refused: names the environment variable *variable*, which names another.
+    """
+    if why := unwritable(folder):
+        raise Refused(f"{why}: name a folder of your own in {variable}")
 
 
 def unwritable(folder: Path) -> str:
