@@ -127,10 +127,10 @@ class ReportPages:
             return
         from gamelens.errors import GamelensError
         from gamelens.local.connect import ensure_service
-        from gamelens.notebook.reports.report import said_once, write_report
+        from gamelens.notebook.reports.report import advice_at_end, write_report
 
         ensure_service(say=_say)
-        with said_once(_say) as advise:
+        with advice_at_end(_say) as advise:
             while self._waiting:
                 notebook = self._waiting.pop(0)
                 _say(f"running {notebook.name}")

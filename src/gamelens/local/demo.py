@@ -49,7 +49,7 @@ def run_demo(out: Path, *, scenario: str = DEMO_SCENARIO, say: Callable[[str], o
     scenario that was played today is not played again. Figures are still where this machine has a browser to draw them.
     """
     from gamelens.notebook.figures.browser_rendering import one_browser
-    from gamelens.notebook.reports.report import said_once, write_report
+    from gamelens.notebook.reports.report import advice_at_end, write_report
 
     say("starting the sandbox")
     state = writable_folder(demo_state(scenario), STATE_DIR)
@@ -69,7 +69,7 @@ def run_demo(out: Path, *, scenario: str = DEMO_SCENARIO, say: Callable[[str], o
             )
 
         # One more than there are processors, because each notebook also waits for answers.
-        with said_once(say) as advise, one_browser(), ThreadPoolExecutor(1 + (os.cpu_count() or 1)) as pool:
+        with advice_at_end(say) as advise, one_browser(), ThreadPoolExecutor(1 + (os.cpu_count() or 1)) as pool:
             reports = list(pool.map(write, notebooks))
         summary = call_control_api(ready, lambda api: api.summary())
         return Demo(population=population, was_populated=was_populated, summary=summary, reports=reports)

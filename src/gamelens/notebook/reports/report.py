@@ -55,7 +55,7 @@ def write_report(
             report if that is among them or there already; else it becomes the command that writes it.
         say: called with each line for the user, such as text that a cell wrote to standard error, which is not part of
             the page.
-        advise: called with what is to be done about this machine, the same line for each report (`said_once`); None is
+        advise: called with what is to be done about this machine, the same line for each report (`advice_at_end`); None is
             *say*.
         on_cells: called with the cells that have run and with all, before each cell and at the end.
 
@@ -83,7 +83,7 @@ def write_report(
 
 
 @contextmanager
-def said_once(say: Callable[[str], object]) -> Iterator[Callable[[str], object]]:
+def advice_at_end(say: Callable[[str], object]) -> Iterator[Callable[[str], object]]:
     """Yield a function that keeps lines, for several reports; at the end *say* is called with each distinct one."""
     kept: dict[str, None] = {}
     try:
