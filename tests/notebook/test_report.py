@@ -147,9 +147,7 @@ def test_without_a_browser_figures_move_and_it_is_said(tmp_path: Path, monkeypat
     assert messages == [f"the figures are interactive, and the page larger: {why}"]
 
 
-def test_advice_for_several_reports_is_advice_at_end_at_the_end(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_advice_for_several_reports_comes_once_at_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is missing on this machine is one line, not one for each report."""
     monkeypatch.setenv("BROWSER_PATH", str(tmp_path / "none"))
     lines: list[str] = []

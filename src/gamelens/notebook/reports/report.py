@@ -55,8 +55,8 @@ def write_report(
             report if that is among them or there already; else it becomes the command that writes it.
         say: called with each line for the user, such as text that a cell wrote to standard error, which is not part of
             the page.
-        advise: called with what is to be done about this machine, the same line for each report (`advice_at_end`); None is
-            *say*.
+        advise: called with what is to be done about this machine, the same line for each report (`advice_at_end`);
+            None is *say*.
         on_cells: called with the cells that have run and with all, before each cell and at the end.
 
     Raises:
