@@ -131,17 +131,18 @@ class ReportPages:
             return
         from gamelens.errors import GamelensError
         from gamelens.local.connect import ensure_service
-        from gamelens.notebook.reports.report import write_report
+        from gamelens.notebook.reports.report import advice_at_end, write_report
 
         ensure_service(say=_say)
-        while self._waiting:
-            notebook = self._waiting.pop(0)
-            _say(f"running {notebook.name}")
-            try:
-                self.made.append(write_report(notebook, self._out, say=_say))
-            except GamelensError as error:
-                self.failed.append(f"The report {notebook.stem} is missing: {error}")
-                print_line(self.failed[-1], colour="red", err=True)
+        with advice_at_end(_say) as advise:
+            while self._waiting:
+                notebook = self._waiting.pop(0)
+                _say(f"running {notebook.name}")
+                try:
+                    self.made.append(write_report(notebook, self._out, say=_say, advise=advise))
+                except GamelensError as error:
+                    self.failed.append(f"The report {notebook.stem} is missing: {error}")
+                    print_line(self.failed[-1], colour="red", err=True)
 
 
 def _say(line: str) -> None:

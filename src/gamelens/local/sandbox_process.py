@@ -181,7 +181,7 @@ def needs_text(missing: Sequence[str]) -> str:
 
 
 def _is_installed(name: str) -> bool:
-    return next(distributions(name=name), None) is not None
+    return any(True for _ in distributions(name=name))
 
 
 def _start(state: Path, *options: str) -> tuple[SandboxInfo, subprocess.Popen[bytes]]:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from importlib.util import find_spec
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 import pandas as pd
 from msgspec import UNSET
@@ -29,20 +28,21 @@ if TYPE_CHECKING:
     from gamelens.notebook.figures.backgrounds import Notes
 
 
-def plot(data: object, kind: str, **_: object) -> NoReturn:
-    """Refuse `df.plot()`, for which pandas calls this, and name what draws the frame.
+def plot(data: object, kind: str, *, y: str | None = None, **_: object) -> Figure:
+    """Return the figure of `df.lens.plot(y)`, for `df.plot(backend="gamelens")`: an entry point of pandas.
 
     Raises:
-        BadQuery: always.
+        BadQuery: *data* is not a frame that `df.lens.plot()` draws, or *kind* is neither line nor bar.
     """
-    raise BadQuery("df.plot()", UNSET, "needs matplotlib, which is not installed: df.lens.plot() draws this frame")
+    if not isinstance(data, DataFrame):
+        raise BadQuery("data", type(data).__name__, 'is not a frame, and df.plot(backend="gamelens") draws frames')
+    if kind not in ("line", "bar"):
+        raise BadQuery("kind", kind, 'is not drawn by backend="gamelens"', ["line", "bar"])
+    from gamelens.notebook import charts
+
+    return charts.draw_bars(data, y) if kind == "bar" else Lens(data).plot(y)
 
 
-if find_spec("matplotlib") is None and pd.get_option("plotting.backend") == "matplotlib":
-    pd.set_option("plotting.backend", __name__)
-
-# Names come from outside: without this, JupyterLab's MathJax reads two dollar signs in a table as a formula.
-pd.set_option("display.html.use_mathjax", False)
 (show_tables if os.environ.get(REPORT) else show_sources)()
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import tempfile
 import threading
 import tomllib
 from collections.abc import Collection, Mapping
@@ -26,7 +27,7 @@ import msgspec
 import platformdirs
 from msgspec import UNSET
 
-from gamelens.errors import AuthError, BadQuery
+from gamelens.errors import AuthError, BadQuery, Refused
 
 Source = Literal["argument", "environment", "config file", "keyring"]
 
@@ -354,6 +355,37 @@ def config_file() -> Path:
     return platformdirs.user_config_path("gamelens") / "config.toml"
 
 
+def writable_folder(folder: Path, variable: str) -> Path:
+    """Return *folder*, which is made if it is missing; the environment variable *variable* names another.
+
+    Raises:
+        Refused: it cannot be made or written to.
+    """
+    check_writable(folder, variable)
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    return folder
+
+
+def check_writable(folder: Path, variable: str) -> None:
+    """Refuse *folder* if it cannot be made or written to. Makes nothing.
+
+    Raises:
+        Refused: names the environment variable *variable*, which names another.
+    """
+    if why := unwritable(folder):
+        raise Refused(f"{why}: name a folder of your own in {variable}")
+
+
+def unwritable(folder: Path) -> str:
+    """Return why *folder*, or what is there of the path to it, cannot be written to; empty if it can."""
+    there = next(each for each in (folder, *folder.absolute().parents) if os.path.lexists(each))
+    try:
+        with tempfile.TemporaryFile(dir=there):
+            return ""
+    except OSError as error:
+        return f"{folder} cannot be written to ({error.strerror or error})"
+
+
 def metrics_settings(
     *,
     api_key: str | Secret | None,
@@ -416,8 +448,10 @@ def _query_backend(name: str) -> tuple[str | None, str | None]:
 
 
 def _read(file: Path) -> Mapping[str, object]:
-    """Return the contents of the config file, or nothing if there is no file."""
+    """Return the contents of the config file, or nothing if there is no file, or none that this user can look up."""
     try:
+        if not file.parent.is_dir() or not os.access(file.parent, os.X_OK):
+            return {}
         return tomllib.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return {}

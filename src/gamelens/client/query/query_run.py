@@ -621,7 +621,8 @@ class QueryRun:
             self.warnings += check.warnings
             listed = check.listed
         if self.cache is not None and self.cache.off is not None:
-            self.warnings.append(f"answers are not cached on disk: {self.cache.off}")
+            folder = f"GAMELENS_CACHE_DIR names another folder than {self.cache.folder}"
+            self.warnings.append(f"answers are not cached on disk: {self.cache.off}. {folder}")
         self.warnings += long_session_warnings(table)
         receipt = Receipt(
             asked=query_record(spec, self.options.over, str(times.requested)),
