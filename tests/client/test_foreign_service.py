@@ -312,7 +312,7 @@ def test_retention_is_asked_as_the_service_describes_it(service: ForeignService,
     """Its body has interval, since_days_ago and split_by, and no granularity (Wire 2.5, Query body)."""
     lens.query("retention_retro", by="game_id", over=text_of(OVER), since_days_ago=1)
     (body,) = [seen.body for seen in service.queries]
-    assert body == {"interval": "2026-11-02T00:00Z/2026-11-16T00:00Z", "split_by": "game_id", "since_days_ago": 1}
+    assert body == {"interval": "2026-11-02/P14D", "split_by": "game_id", "since_days_ago": 1}
 
 
 def test_a_plan_costs_what_the_query_costs(service: ForeignService, lens: Client) -> None:

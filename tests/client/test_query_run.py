@@ -130,7 +130,7 @@ def test_the_body_has_the_documented_fields(lens: Client, script: Script) -> Non
     lens.query("event_count", by="platform", over=WEEK, where=dim.country_code == "NA", top=3, games="1001")
     assert script.bodies == [
         {
-            "interval": "2026-11-01T00:00Z/2026-11-08T00:00Z",
+            "interval": "2026-11-01/P7D",
             "granularity": "day",
             "query": {"type": "group", "dimension": "platform", "limit": 3},
             "filter": {"country_code": "NA"},
@@ -303,7 +303,8 @@ def test_clip_requests_the_available_part(lens: Client, script: Script) -> None:
     """With "clip" the available part is requested, and the receipt has it as `clipped`."""
     script.answers["event_count"] = series(event_count=7)
     frame = lens.query("event_count", over=("2026-11-19", "2026-11-20"), when_unavailable="clip")
-    assert receipt(frame)["clipped"] == script.bodies[0]["interval"] == "2026-11-19T00:00Z/2026-11-20T11:00Z"
+    assert receipt(frame)["clipped"] == "2026-11-19T00:00Z/2026-11-20T11:00Z"
+    assert script.bodies[0]["interval"] == "2026-11-19T00:00:00Z/P1DT11H"
 
 
 def test_a_client_that_clips_clips_every_query(make_lens: Make, script: Script) -> None:

@@ -51,7 +51,10 @@ Response = tuple[int, list[tuple[bytes, bytes]], bytes]
 
 
 class Sent(NamedTuple):
-    """One request: the end of its path, its query string, and its body if it is a metric."""
+    """One request: the end of its path, its query string, and its body if it is a metric.
+
+    The interval of the body is shown as start and end, however it was sent.
+    """
 
     name: str
     query: str
@@ -98,6 +101,8 @@ class Watch:
         raw = await _read(receive)
         name = scope["path"].rpartition("/")[2]
         body = json.loads(raw) if scope["method"] == "POST" else None
+        if body is not None:
+            body["interval"] = str(Interval.parse(body["interval"]))
         sent = Sent(name, scope["query_string"].decode(), body)
         self.sent.append(sent)
         key = (name, sent.query, raw, dict(scope["headers"]).get(b"x-api-key"))

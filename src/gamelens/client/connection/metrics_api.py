@@ -36,7 +36,7 @@ from gamelens.client.tables.time_ranges import (
 from gamelens.errors import BadQuery, GamelensError, NotYetAvailable, ServiceError, Truncated
 from gamelens.receipts import Provenance
 from gamelens.wire.filters import Filter
-from gamelens.wire.intervals import Interval, MalformedInterval
+from gamelens.wire.intervals import Interval, MalformedInterval, start_and_duration
 from gamelens.wire.limits import MAX_LIMIT
 from gamelens.wire.queries import MetricQuery, encode_query
 from gamelens.wire.results import Game, Studio, Values, decode_json
@@ -178,7 +178,7 @@ class MetricsApi:
         Raises:
             Truncated: the list is as long as the service's limit, so it may be incomplete.
         """
-        params = [("interval", str(interval)), ("limit", str(MAX_LIMIT))]
+        params = [("interval", start_and_duration(interval)), ("limit", str(MAX_LIMIT))]
         params += [("studios", studio) for studio in studios] + [("games", game) for game in games]
         path = f"/dimensions/{quote(dimension, safe='')}"
 
@@ -355,12 +355,14 @@ class MetricsApi:
         return await self._remember(("games", studio, interval), lambda: self._fetch_games(studio, interval, tally))
 
     async def _fetch_studios(self, interval: Interval, tally: RequestStats | None) -> list[Studio]:
-        listed = await self._get("/studios", list[_ListedStudio], [("interval", str(interval))], tally=tally)
+        listed = await self._get(
+            "/studios", list[_ListedStudio], [("interval", start_and_duration(interval))], tally=tally
+        )
         named = {id_text(studio.id): studio.name for studio in listed}
         return [Studio(id_, _name_or_id(named[id_], id_)) for id_ in sorted(named)]
 
     async def _fetch_games(self, studio: str, interval: Interval, tally: RequestStats | None) -> list[Game]:
-        params = [("interval", str(interval)), ("studios", studio)]
+        params = [("interval", start_and_duration(interval)), ("studios", studio)]
         listed = await self._get("/games", list[_ListedGame], params, tally=tally)
         titled = {id_text(game.id): game.title for game in listed}
         return [Game(id_, _name_or_id(titled[id_], id_)) for id_ in sorted(titled)]
