@@ -13,6 +13,7 @@ import json
 import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from ipaddress import ip_address
 from itertools import islice
 from typing import Any, Final
 
@@ -23,7 +24,7 @@ from gamelens.client.events.batch_sender import submit_in_parts
 from gamelens.client.events.collector_client import CollectorClient, SubmitResult
 from gamelens.client.events.event_validation import violation_text
 from gamelens.client.events.outbox import BATCH_BYTES, BATCH_EVENTS
-from gamelens.errors import GamelensError
+from gamelens.errors import BadQuery, GamelensError, ServiceError
 from gamelens.wire.event_validator import VALIDATORS, Validation
 from gamelens.wire.field_rules import Violation
 from gamelens.wire.limits import MIB
@@ -41,11 +42,15 @@ _JSON_TYPES: Final = {list: "an array", str: "a string", bool: "a boolean", int:
 
 
 class FileEvent(msgspec.Struct, frozen=True):
-    """One event of a file: its number, the line it begins on, both from 1, and its JSON as it is written."""
+    """One event of a file: its number, the line it begins on, both from 1, and its JSON as it is written.
+
+    *forwarded_for* is the address of its player, if the file has one.
+    """
 
     number: int
     line: int
     body: bytes
+    forwarded_for: str | None = None
 
     @property
     def content(self) -> dict[str, Any]:
@@ -76,13 +81,14 @@ class EventFile(msgspec.Struct, frozen=True):
 class SubmissionReport(msgspec.Struct, frozen=True, kw_only=True):
     """The outcome of submitting events.
 
-    *not_sent* are the last events of the file, without an answer because of *error*. Those of the failed request may
-    have been collected.
+    *not_sent* events have no answer, because of *error* or because their init said that they are not to be sent, and
+    *first_not_sent* is the first of them in the file. Those of the failed request may have been collected.
     """
 
     collected: int = 0
     rejected: int = 0
     not_sent: int = 0
+    first_not_sent: FileEvent | None = None
     faults: list[EventFault] = []
     error: GamelensError | None = None
 
@@ -121,30 +127,59 @@ def check_events(events: Iterable[FileEvent], validation: Validation) -> list[Ev
     ]
 
 
+def take_addresses(events: Iterable[FileEvent], field: str) -> EventFile:
+    """Return *events* without *field*, the address of the player, which each of them may have.
+
+    One that is no IP address is a fault of its event. All other fields are as they are written.
+    """
+    taken, faults = [], []
+    for event in events:
+        fields = msgspec.json.decode(event.body, type=dict[str, msgspec.Raw])
+        address = msgspec.json.decode(fields.pop(field, msgspec.Raw(b"null")))
+        try:
+            forwarded_for = None if address in (None, "") else str(ip_address(address.strip()))
+        except (AttributeError, ValueError):
+            rule = f"{field} = {address!r} is not an IP address: name another field with --forwarded-for"
+            faults.append(EventFault(line=event.line, event=event.number, path=f"/{field}", text=rule))
+        else:
+            taken.append(FileEvent(event.number, event.line, msgspec.json.encode(fields), forwarded_for))
+    return EventFile(taken, faults)
+
+
 async def submit_events(
     collector: CollectorClient, events: Sequence[FileEvent], *, on_batch: Callable[[int], object] = lambda _: None
 ) -> SubmissionReport:
     """Submit *events* in their order, and return what became of them.
 
-    A failed request ends it: the report has its error. *on_batch* is called with the number of events that were
-    answered.
+    Where events have the addresses of their players, a request holds the events of one player only (Wire 1.16,
+    Submitting for players). The version 2 init is asked first, for the file or for each player: if it says that
+    nothing is to be sent, that is a fault. A failed request ends it: the report has its error. *on_batch* is called
+    with the number of events that were answered.
     """
-    answered = rejected = 0
+    unanswered = {event.number: event for event in events}
+    rejected = 0
     faults: list[EventFault] = []
     error: GamelensError | None = None
     try:
-        for batch in _batches(events):
-            async for part, outcome in submit_in_parts(collector, batch, attempts=ATTEMPTS):
-                faults += _faults_of(part, outcome)
-                rejected += len(part) if isinstance(outcome, str) else min(len(part), len(outcome.rejected))
-                answered += len(part)
-                on_batch(len(part))
+        for bucket in _buckets(events):
+            if not await _is_enabled(collector, bucket):
+                faults.append(_disabled(bucket))
+                continue
+            for batch in _batches(bucket):
+                address = batch[0].forwarded_for
+                async for part, outcome in submit_in_parts(collector, batch, forwarded_for=address, attempts=ATTEMPTS):
+                    faults += _faults_of(part, outcome)
+                    rejected += len(part) if isinstance(outcome, str) else min(len(part), len(outcome.rejected))
+                    for event in part:
+                        del unanswered[event.number]
+                    on_batch(len(part))
     except GamelensError as failure:
         error = failure
     return SubmissionReport(
-        collected=answered - rejected,
+        collected=len(events) - len(unanswered) - rejected,
         rejected=rejected,
-        not_sent=len(events) - answered,
+        not_sent=len(unanswered),
+        first_not_sent=next(iter(unanswered.values()), None),
         faults=faults,
         error=error,
     )
@@ -160,6 +195,47 @@ def _not_utf8(text: bytes) -> int | None:
         except UnicodeDecodeError as error:
             return start - begun + error.start
     return None
+
+
+def _buckets(events: Sequence[FileEvent]) -> list[list[FileEvent]]:
+    """Return *events* by player and address, in the order of their first ones, or all in one without an address."""
+    if all(event.forwarded_for is None for event in events):
+        return [[*events]] if events else []
+    buckets: dict[tuple[object, str | None], list[FileEvent]] = {}
+    for event in events:
+        buckets.setdefault((str(event.content.get("user_id")), event.forwarded_for), []).append(event)
+    return [*buckets.values()]
+
+
+async def _is_enabled(collector: CollectorClient, bucket: Sequence[FileEvent]) -> bool:
+    """Ask the version 2 init whether the events of *bucket* may be sent. Without a usable answer they may.
+
+    Wire 1.15, Client queue.
+    """
+    texts = {name: said for name, said in bucket[0].content.items() if isinstance(said, str)}
+    try:
+        status = await collector.init_v2(
+            user_id=texts.get("user_id", ""),
+            platform=texts.get("platform", ""),
+            os_version=texts.get("os_version", ""),
+            build=texts.get("build"),
+            forwarded_for=bucket[0].forwarded_for,
+        )
+    except (BadQuery, ServiceError):
+        return True
+    return status.enabled is not False
+
+
+def _disabled(bucket: Sequence[FileEvent]) -> EventFault:
+    """Return the fault of events that the init keeps from being sent."""
+    first = bucket[0]
+    others = f", and neither are {len(bucket) - 1:,} others" if len(bucket) > 1 else ""
+    return EventFault(
+        line=first.line,
+        event=first.number,
+        error_type="disabled",
+        text=f"is not sent{others}: the init answers enabled = false",
+    )
 
 
 def _array_events(text: bytes) -> EventFile:
