@@ -374,6 +374,34 @@ def test_a_flipped_bit_of_a_key_file_is_refused(state: Path, name: str) -> None:
     assert (found.organisations, found_keys) == (tenants.organisations, keys)
 
 
+@pytest.mark.parametrize("config", [None, ONE.replace('api_key = "api-secret"', "")])
+def test_a_start_without_the_keys_of_an_earlier_one_is_refused(state: Path, config: str | None) -> None:
+    """A lost file neither gives new keys nor an unknown one; with every key in the configuration it is not needed."""
+    _, keys = start_with(state, ONE.replace('api_key = "api-secret"', ""))
+    path = state / "keys.json"
+    whole = path.read_bytes()
+    path.unlink()
+    with pytest.raises(Refused, match=r"keys.json is missing: .* the API key of acme with --config"):
+        start_with(state, config)
+    assert not path.exists()
+    path.write_bytes(whole)
+    assert start_with(state, config)[1] == keys
+    path.unlink()
+    assert start_with(state, ONE)[1] == {"acme": "api-secret"}
+
+
+def test_a_start_without_the_organisations_of_an_earlier_one_is_refused(state: Path) -> None:
+    """A store of events belongs to organisations; without one, as after a first start that was killed, all is new."""
+    start_with(state, None)
+    (state / "tenants.json").unlink()
+    start_with(state, None)
+    (state / "tenants.json").unlink()
+    (state / "gamelens.db").touch()
+    with pytest.raises(Refused, match=r"tenants.json is missing: restore it"):
+        start_with(state, None)
+    assert not (state / "tenants.json").exists()
+
+
 def test_key_files_of_earlier_versions_are_read(state: Path) -> None:
     """Files without a checksum are read and get one; the copy that 0.1 kept of each goes, since it has keys."""
     tenants, keys = start_with(state, None)

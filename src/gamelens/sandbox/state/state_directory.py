@@ -23,6 +23,8 @@ from gamelens._files import write_private
 from gamelens.errors import Refused
 
 READY_FILE = "ready.json"
+NEW_KEYS: Final = "new keys would lock out the owners of the old ones"
+"""Why a start does not go on without the keys of an earlier one."""
 _PATIENCE_S: Final = 2.0
 _IN_USE: Final = "belongs to a running sandbox: stop it, or name another --state"
 _LOCKS_NO_FOLDERS: Final = frozenset((errno.EBADF, errno.EINVAL, errno.EISDIR, errno.ENOLCK, errno.EOPNOTSUPP))
@@ -193,8 +195,7 @@ def read_stored(path: Path, kind: type[_Value], *, default: _Value) -> _Value:
         return default
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise Refused(
-            f"{path} is damaged: {error}. Restore it from a copy, or use another --state: new keys would lock out "
-            "the owners of the old ones"
+            f"{path} is damaged: {error}. Restore it from a copy, or use another --state: {NEW_KEYS}"
         ) from None
 
 

@@ -21,7 +21,7 @@ import msgspec
 
 from gamelens._text import printable
 from gamelens.errors import BadQuery, Refused
-from gamelens.sandbox.state.state_directory import read_stored, store_checked
+from gamelens.sandbox.state.state_directory import NEW_KEYS, read_stored, store_checked
 from gamelens.wire.limits import OLDEST_DAYS
 
 Environment = Literal["sandbox", "production"]
@@ -231,9 +231,13 @@ def load_tenants(state: Path, config: Path | None, titles: Titles = ()) -> tuple
 
     Raises:
         BadQuery: the configuration file breaks a rule.
-        Refused: a file cannot be read.
+        Refused: a file cannot be read, or one that an earlier start wrote is missing.
     """
     stored, rules = stored_organisations(state), stored_rules(state)
+    if not stored and (state / "gamelens.db").exists():
+        raise Refused(
+            f"{state / 'tenants.json'} is missing: restore it from a copy, or use another --state: {NEW_KEYS}"
+        )
     stored_keys = read_stored(state / "keys.json", dict[str, str], default={})
     if config:
         configuration = _read_configuration(config)
@@ -244,6 +248,12 @@ def load_tenants(state: Path, config: Path | None, titles: Titles = ()) -> tuple
         configured = ()
     configured_keys = {org.name: org.api_key for org in configured if org.api_key}
     organisations = _fill_in_keys(configured, stored) if configured else stored
+    known = {org.name for org in stored} - configured_keys.keys()
+    lost = [org.name for org in organisations if org.name in known and not (state / "keys.json").exists()]
+    if lost:
+        given = f"give the API key of {', '.join(lost)} with --config"
+        rest = f"restore it from a copy, {given}, or use another --state: {NEW_KEYS}"
+        raise Refused(f"{state / 'keys.json'} is missing: {rest}")
     generated_keys = {
         org.name: stored_keys.get(org.name) or secrets.token_hex(20)
         for org in organisations
