@@ -28,6 +28,7 @@ from gamelens.errors import (
     Truncated,
     Unreachable,
     extra_named,
+    no_such_name,
 )
 
 if TYPE_CHECKING:
@@ -121,7 +122,7 @@ if not TYPE_CHECKING:  # type checkers should find a name that does not exist
         if name == "__version__":
             return import_module("gamelens.receipts").package_version()
         if name not in _HOME:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+            no_such_name(__name__, __all__)(name)
         with extra_named(f"gl.{name}"):
             value = getattr(import_module(_HOME[name]), name)
         if name in _MAKES_FRAMES:

@@ -35,7 +35,7 @@ from difflib import get_close_matches
 from itertools import islice
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from msgspec import UNSET
 
@@ -154,6 +154,10 @@ class BadQuery(Refused):
         """Return how to pickle the error, with the text of a value that cannot be pickled itself."""
         make, arguments, state = super().__reduce__()
         return make, arguments, {name: _picklable(each) for name, each in state.items()}
+
+
+class NoSuchName(BadQuery, AttributeError):
+    """A name that an object or a module does not have."""
 
 
 class NotAdditive(Refused):
@@ -334,6 +338,20 @@ def _is_expression(text: str) -> bool:
     except SyntaxError:
         return False
     return True
+
+
+def no_such_name(owner: str, names: Iterable[str]) -> Callable[[str], NoReturn]:
+    """Return what `__getattr__` of *owner* does with a name that it does not have: the nearest of *names* is suggested.
+
+    A name that begins with `_` is one that other programs look for, and gets Python's own words.
+    """
+
+    def refuse(name: str) -> NoReturn:
+        if name.startswith("_"):
+            raise AttributeError(f"{owner} has no attribute {name!r}")
+        raise NoSuchName("name", name, f"does not exist in {owner}", [each for each in names if each[0] != "_"])
+
+    return refuse
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from gamelens.errors import extra_named
+from gamelens.errors import extra_named, no_such_name
 
 if TYPE_CHECKING:
     from gamelens.notebook import charts, widgets
@@ -35,7 +35,7 @@ if not TYPE_CHECKING:  # so that type checkers report a name that is not there
             with extra_named(f"{__name__}.{name}"):
                 return import_module(f"{__name__}.{name}")
         if name not in _HOME:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+            no_such_name(__name__, __all__)(name)
         value = getattr(import_module(_HOME[name]), name)
         globals()[name] = value
         return value

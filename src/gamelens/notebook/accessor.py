@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import pandas as pd
 from msgspec import UNSET
@@ -15,7 +15,7 @@ from gamelens.analysis.retention.retention_rates import average_curve, cohort_ma
 from gamelens.analysis.tidy_frames import label_columns, value_columns, with_receipts_of
 from gamelens.analysis.tidy_frames.frame_columns import series_names
 from gamelens.analysis.tidy_frames.results import with_cells_of
-from gamelens.errors import BadQuery
+from gamelens.errors import BadQuery, no_such_name
 from gamelens.notebook import receipt_text, sentences
 from gamelens.notebook.receipt_text import sourced
 from gamelens.notebook.tables.frame_table import MOST_ROWS, REPORT, FrameTable, show_sources, show_tables
@@ -52,6 +52,11 @@ class Lens:
 
     def __init__(self, frame: DataFrame) -> None:
         self._frame = frame
+
+    if not TYPE_CHECKING:  # type checkers should find a name that does not exist
+
+        def __getattr__(self, name: str) -> NoReturn:
+            no_such_name("df.lens", dir(type(self)))(name)
 
     def __repr__(self) -> str:
         methods = "explain(), change(), say(), claims(), table(), wide(), matrix(), total(), plot()"

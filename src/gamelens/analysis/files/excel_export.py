@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import math
 import os
 import re
@@ -103,12 +104,34 @@ def export_excel(frames: Mapping[str, DataFrame], path: str | os.PathLike[str], 
     return target
 
 
+class OneFrame(BadQuery):
+    """A frame where frames by sheet are wanted."""
+
+    def amended(self, call: str) -> str:
+        """Return *call* with its frame under the name of a sheet."""
+        tree = ast.parse(call, mode="eval").body
+        if not isinstance(tree, ast.Call):
+            return ""
+        named = [each for each in tree.keywords if each.arg == "frames"]
+        for each in named:
+            each.value = _by_sheet(each.value)
+        tree.args[:1] = map(_by_sheet, tree.args[:1])
+        return ast.unparse(tree)
+
+
+def _by_sheet(frame: ast.expr) -> ast.expr:
+    return ast.Dict(keys=[ast.Constant("data")], values=[frame])
+
+
 def _check_names(frames: object) -> None:
     """Check that *frames* are frames by the name of a sheet.
 
     Raises:
         BadQuery: they are not, or a name is not allowed.
     """
+    if isinstance(frames, DataFrame):
+        rule = "must be frames by the name of their sheet"
+        raise OneFrame("frames", "a DataFrame", rule, meant='{"data": df}')
     if not isinstance(frames, Mapping) or not frames:
         raise BadQuery("frames", f"a {type(frames).__name__}", 'must be frames by sheet, such as {"ads": df}')
     seen = {RECEIPTS.casefold(), "history"}
