@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from typing import Any
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 
 from gamelens.errors import Refused
 from gamelens.sandbox.maintenance.verification import verify
+from gamelens.sandbox.processing.rebuild import rebuild
 from gamelens.sandbox.server import rebuild_stopped
 from gamelens.wire.event_validator import LENIENT
 from support.candidate_events import near_events
@@ -79,6 +81,26 @@ def test_an_unusable_client_ts_is_replaced_by_the_arrival(stage: Stage) -> None:
     (path,) = stage.sandbox.lake.snapshot("acme").files("events")
     rows = pq.read_table(path, columns=["build", "day"]).to_pylist()
     assert {row["build"]: str(row["day"]) for row in rows} == {str(each): day for each, day in expected.items()}
+
+
+def test_events_dated_by_arrival_are_counted_once(make_stage: Callable[..., Stage]) -> None:
+    """Repeated ones and those whose device says the time of the arrival are not; a rebuild counts the same."""
+    stage = make_stage()
+    stage.submit([event(client_ts=0), event(client_ts=NOW_S), event(client_ts=None, event_uuid="u")])
+    stage.process()
+    stage.submit([event(client_ts=None, event_uuid="u"), event(client_ts=NOW_S * 1000)])
+    stage.submit([event(client_ts=-1)], game_id="9001")
+    stage.process()
+    expected = {"acme": 3, "rival": 1}
+    assert stage.sandbox.lake.dated_by_arrival() == expected
+    state = stage.sandbox.options.state
+    stage.sandbox.close()
+    rebuild(state)
+    rebuild_stopped(state)
+    stage = make_stage()
+    assert stage.sandbox.lake.dated_by_arrival() == expected
+    asyncio.run(stage.sandbox.reset())
+    assert stage.sandbox.lake.dated_by_arrival() == {}
 
 
 def test_a_sandbox_may_use_older_times_of_devices(make_stage: Callable[..., Stage]) -> None:

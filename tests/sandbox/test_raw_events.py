@@ -37,7 +37,7 @@ from support.killed_runs import IMPORT, kill
 from support.ledger_comparison import PER_GAME, PLAIN, assert_equals_ledger
 from support.raw_exports import OVER, Exported, export, table_of, tables, take, wrapped, write_lines
 from support.reference_lake import differences, lake_tables
-from support.sandbox_stage import CONFIG, Stage
+from support.sandbox_stage import CONFIG, Stage, metric_value
 from support.watched_service import quick
 
 pytestmark = pytest.mark.slow
@@ -373,6 +373,14 @@ def stated_world(folder: Path) -> Path:
     return folder
 
 
+def installs_of(state: Path) -> dict[str, tuple[str, str]]:
+    """Return day and build of the install of each player."""
+    of_lake = tables(state, "installs", "installs_moved")
+    moved = {row["player"]: row for row in of_lake["installs_moved"].to_pylist()}
+    rows = [moved.get(row["player"], row) for row in of_lake["installs"].to_pylist()]
+    return {row["user_id"]: (f"{row['ts']:%m-%d}", row["build"]) for row in rows}
+
+
 def by_first_build(state: Path) -> dict[tuple[str, str], int]:
     """Return the active players by day, of the builds that are those of installs alone."""
     stage = Stage(state)
@@ -395,12 +403,6 @@ def test_the_stated_install_wins(tmp_path: Path, group_events: int) -> None:
     state = tmp_path / "state"
     take(state, stated_world(tmp_path / "in"), options=ImportOptions(group_events=group_events))
 
-    def installs() -> dict[str, tuple[str, str]]:
-        of_lake = tables(state)
-        moved = {row["player"]: row for row in of_lake["installs_moved"].to_pylist()}
-        rows = [moved.get(row["player"], row) for row in of_lake["installs"].to_pylist()]
-        return {row["user_id"]: (f"{row['ts']:%m-%d}", row["build"]) for row in rows}
-
     def returns() -> dict[tuple[str, int], int]:
         found: dict[tuple[str, int], int] = {}
         for row in table_of(state, "returns").to_pylist():
@@ -409,14 +411,14 @@ def test_the_stated_install_wins(tmp_path: Path, group_events: int) -> None:
         return {key: count for key, count in found.items() if count}
 
     expected = {"old": ("10-21", "1.5"), "recent": ("11-16", "1"), "new": ("11-17", "3")}
-    assert installs() == expected
+    assert installs_of(state) == expected
     ages = {("10-21", 0): 1, ("11-17", 27): 1, ("11-18", 28): 1}
     ages |= {("11-16", 0): 1, ("11-17", 1): 1, ("11-17", 0): 1, ("11-18", 1): 1}
     assert returns() == ages
     active = {("2026-11-17", "1.5"): 1, ("2026-11-18", "1.5"): 1}
     assert by_first_build(state) == active
     rebuild(state)
-    assert installs() == expected
+    assert installs_of(state) == expected
     assert returns() == ages
     assert by_first_build(state) == active
 
@@ -521,7 +523,8 @@ def test_times_of_event_data_are_read_in_any_form(tmp_path: Path, sent: Any, arr
     assert (result.events, result.refused) == (1, {})
     assert result.dated_by_arrival == ({reason: 1} if reason else {})
     (stored,) = table_of(tmp_path / "state", "events").to_pylist()
-    assert (stored["ts"], stored["arrived_at"]) == (NOW.replace(tzinfo=None),) * 2
+    later = timedelta(0) if reason else timedelta(microseconds=1)  # so that it is not dated by its arrival
+    assert (stored["ts"], stored["arrived_at"] - later) == (NOW.replace(tzinfo=None),) * 2
 
 
 @pytest.mark.parametrize(
@@ -664,15 +667,54 @@ def test_files_of_another_file_system_are_read(tmp_path: Path) -> None:
         memory.rm("/raw", recursive=True)
 
 
-def test_an_event_before_the_stated_install_is_earlier(tmp_path: Path) -> None:
-    """Nobody plays before the install: a late event moves it, whatever a line states (Wire 4.9, Late events)."""
+@pytest.mark.parametrize("group_events", [1, 100])
+def test_a_stated_install_wins_over_the_clock_of_a_device(tmp_path: Path, group_events: int) -> None:
+    """A phone that is months slow is new on the stated day, and on no other (Wire 4.4, Install)."""
     now_s, day = int(NOW.timestamp()) // 86_400 * 86_400, 86_400
-    line = wrapped(event(client_ts=now_s - 4 * day), arrival_ts=now_s, user_meta={"install_ts": now_s - 2 * day})
-    take(tmp_path / "state", write_lines(tmp_path / "a.gz", line))
-    (install,) = table_of(tmp_path / "state", "installs").to_pylist()
-    (stated,) = table_of(tmp_path / "state", "stated_installs").to_pylist()
-    assert f"{install['ts']:%m-%d}" == "11-16"
-    assert f"{stated['ts']:%m-%d}" == "11-18"
+    installed = {"user_meta": {"install_ts": now_s - 2 * day, "first_build": "1.1"}}
+    lines = [
+        wrapped(event(client_ts=now_s - days * day, build="2"), arrival_ts=now_s - 2 * day, **installed)
+        for days in (200, 3, 2, 1)
+    ]
+    files = [write_lines(tmp_path / f"{place}.gz", line) for place, line in enumerate(lines)]
+    take(tmp_path / "state", *files, options=ImportOptions(group_events=group_events))
+    assert installs_of(tmp_path / "state") == {"ann": ("11-18", "2")}
+    stage = Stage(tmp_path / "state")
+    try:
+        client = quick(stage.metrics_app, key="key-of-acme")
+        new = client.query("new_users", over="2026-05-04/2026-11-20", every="month")
+        assert new[new.new_users > 0].timestamp.dt.strftime("%Y-%m").tolist() == ["2026-11"]
+        back = client.query("returning_users", by="game_id", over="2026-05-04/2026-11-20", every="all")
+        assert back.returning_users.tolist() == [1]
+    finally:
+        stage.sandbox.close()
+
+
+def test_an_import_states_the_install_of_a_player_that_was_received(
+    tmp_path: Path, make_stage: Callable[..., Stage]
+) -> None:
+    """Also where the import has no event that was not received: all of them are repeated."""
+    day = 86_400
+    events = [event(client_ts=S - days * day, event_uuid=f"{days:032x}") for days in (90, 2, 1)]
+    stage = make_stage()
+    stage.submit(events)
+    stage.process()
+    today = {"interval": "2026-11-18/P2D", "granularity": "all", "query": {"type": "timeseries"}, "game": "1001"}
+    assert metric_value(stage, "returning_users", **today) == 1
+    state = stage.sandbox.options.state
+    stage.sandbox.close()
+    lines = [wrapped(each, arrival_ts=S, user_meta={"install_ts": S - 2 * day}) for each in events]
+    result = take(state, write_lines(tmp_path / "a.gz", *lines))
+    assert (result.events, result.repeated) == (3, 3)
+    stage = make_stage()
+    assert metric_value(stage, "new_users", **{name: today[name] for name in today if name != "game"}) == 1
+    only = {**today, "interval": "2026-11-18/P1D"}
+    assert metric_value(stage, "returning_users", **only) == 0
+    assert metric_value(stage, "returning_users", **today) == 1
+    stage.sandbox.close()
+    before = tables(state)
+    rebuild(state)
+    assert differences(before, tables(state)).keys() <= {"installs"}  # which may have the values of another event
 
 
 def test_events_received_before_and_after_are_counted_once(tmp_path: Path, make_stage: Callable[..., Stage]) -> None:

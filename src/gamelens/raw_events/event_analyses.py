@@ -240,7 +240,8 @@ def active_players(lake: LakeClient, over: TimeRange, *, away: int = 7, games: N
     """Return the new, returning and resurrected players of each day and game.
 
     They add up to the active players. A resurrected player comes back after more than *away* days without an event, a
-    returning one sooner. New are those whose install is that day. Days are UTC days; the first one counts as a whole.
+    returning one sooner. New are those whose install is that day, or later as an export states it. Days are UTC days;
+    the first one counts as a whole.
 
     Args:
         lake: the lake. Its first *away* days cannot tell who was away before them.
@@ -267,9 +268,9 @@ def active_players(lake: LakeClient, over: TimeRange, *, away: int = 7, games: N
             FROM days JOIN players USING (game_id, user_id)
         )
         SELECT CAST(day AS TIMESTAMP) AS timestamp, game_id, count(*) AS active,
-            count(*) FILTER (WHERE day = installed) AS new,
-            count(*) FILTER (WHERE day <> installed AND day - before <= $away) AS returning,
-            count(*) FILTER (WHERE day <> installed AND day - before > $away) AS resurrected
+            count(*) FILTER (WHERE day <= installed) AS new,
+            count(*) FILTER (WHERE day > installed AND day - before <= $away) AS returning,
+            count(*) FILTER (WHERE day > installed AND day - before > $away) AS resurrected
         FROM played WHERE day >= CAST($start AS DATE) GROUP BY ALL ORDER BY timestamp, game_id"""
     return answer(lake, statement, scope_of(lake, over, games=games, by=("game_id",)), {"away": away})
 

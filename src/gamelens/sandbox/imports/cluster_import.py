@@ -187,6 +187,7 @@ def take_on_cluster(
         processed_ms=processed_ms,
         last_batch=lake.last_run().last_batch,
         duplicates=built.repeated,
+        dated={organisation: built.dated},
         files=built.files,
         retired=built.retired,
         taken=[each.as_taken(organisation) for each in taken],

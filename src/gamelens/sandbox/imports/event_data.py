@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from gamelens.sandbox.engines.duckdb_engine import literal
 from gamelens.sandbox.imports.source_files import DamagedFileError
-from gamelens.sandbox.processing.dating import StatedTime, device_time, service_time_fault
+from gamelens.sandbox.storage.dating import StatedTime, arrived_at_sql, device_time, service_time_fault
 from gamelens.sandbox.storage.lake_schema import EVENT_COLUMNS
 from gamelens.wire.dimensions import DIMENSIONS
 
@@ -94,7 +94,7 @@ def table_rows_sql(path: str, columns: Mapping[str, str], *, first_seq: int, gam
     listed = ", ".join(
         f'{values.get(name, f"CAST(NULL AS {kind})")} AS "{name}"'
         for name, kind in EVENT_COLUMNS.items()
-        if name not in ("seq", "day")
+        if name not in ("seq", "day", "arrived_at")
     )
     fault = """CASE
         WHEN arrival_fault IS NOT NULL THEN arrival_fault
@@ -108,7 +108,8 @@ def table_rows_sql(path: str, columns: Mapping[str, str], *, first_seq: int, gam
         "event_arrival_ts", "arrived_us", otherwise="no usable event_arrival_ts", per_second=_PER_S
     )
     read = ", ".join(f'"{name}"' for name in columns if name in _DOCUMENTED)
-    ordered = ", ".join("CAST(ts AS DATE) AS day" if name == "day" else name for name in EVENT_COLUMNS)
+    added = {"day": "CAST(ts AS DATE) AS day", "arrived_at": f"{arrived_at_sql('arrival')} AS arrived_at"}
+    ordered = ", ".join(added.get(name, name) for name in EVENT_COLUMNS)
     return f"""
         WITH read AS (
             SELECT {read}, {first_seq} + file_row_number AS seq, CAST(game_id AS VARCHAR) AS exported_game,
@@ -118,10 +119,11 @@ def table_rows_sql(path: str, columns: Mapping[str, str], *, first_seq: int, gam
         ), arrived AS (
             SELECT *, CASE WHEN arrival_fault IS NULL THEN CAST(arrived_us AS BIGINT) END AS arrival_us FROM judged
         ), placed AS (
-            SELECT seq, arrival_us, {listed}, {time.reason} AS dated_by, {fault} AS fault FROM arrived
+            SELECT seq, make_timestamp(arrival_us) AS arrival, {listed}, {time.reason} AS dated_by, {fault} AS fault
+            FROM arrived
         )
         SELECT {ordered}, CAST(NULL AS BIGINT) AS installed, CAST(NULL AS VARCHAR) AS first_build,
-            CAST(CASE WHEN fault IS NULL THEN make_timestamp(arrival_us) END AS DATE) AS arrived,
+            CAST(CASE WHEN fault IS NULL THEN arrival END AS DATE) AS arrived,
             dated_by, CAST(NULL AS VARCHAR) AS install_fault, fault
         FROM placed"""  # noqa: S608
 
@@ -137,7 +139,6 @@ def _values(columns: Mapping[str, str], time: StatedTime) -> dict[str, str]:
     sent = ((it.name, it.only, it.event_data) for it in DIMENSIONS.values() if it.event_data)
     return {
         "ts": f"make_timestamp(CASE WHEN {time.is_used} THEN CAST(client_us AS BIGINT) ELSE arrival_us END)",
-        "arrived_at": "make_timestamp(arrival_us)",
         "category": "category",
         "user_id": text("user_id"),
         "session_id": text("session_id"),

@@ -16,8 +16,8 @@ import pyarrow as pa
 from zlib_ng import zlib_ng
 
 from gamelens.sandbox.imports.source_files import GZIP, DamagedFileError
-from gamelens.sandbox.processing.dating import FIRST_S, StatedTime, service_time_fault
 from gamelens.sandbox.processing.staging import EVENT_SHAPE, event_rows_sql
+from gamelens.sandbox.storage.dating import FIRST_S, StatedTime, service_time_fault
 from gamelens.wire.currencies import USD_PER_UNIT
 from gamelens.wire.event_schema import CATEGORIES
 

@@ -171,17 +171,19 @@ def commit_staged(
     folder = str(lake.next_version())
     files: list[LakePart] = []
     retired: list[Path] = []
-    duplicates = 0
+    duplicates, dated = 0, dict[str, int]()
     for organisation, paths in staged.items():
         installs = (stated or {}).get(organisation, ())
-        built, replaced, repeated = build_parts(organisation, paths, lake, scratch, folder=folder, stated=installs)
-        files += built
-        retired += replaced
-        duplicates += repeated
+        built = build_parts(organisation, paths, lake, scratch, folder=folder, stated=installs)
+        files += built.files
+        retired += built.retired
+        duplicates += built.repeated
+        dated[organisation] = built.dated
     version = lake.commit(
         processed_ms=processed_ms,
         last_batch=last_batch,
         duplicates=duplicates,
+        dated=dated,
         files=files,
         retired=retired,
         reached=reached,

@@ -77,7 +77,7 @@ class _Rebuild:
     def __init__(self, lake: Lake, scratch: Path, report: Progress, *, from_inbox: bool, accept_loss: bool) -> None:
         self._lake, self._scratch, self._report = lake, scratch, report
         self._from_inbox, self._accept_loss = from_inbox, accept_loss
-        self.duplicates = 0
+        self.duplicates, self.dated = 0, dict[str, int]()
 
     def rebuild_organisation(self, name: str) -> None:
         """Make all tables of one organisation again, as one version."""
@@ -106,7 +106,8 @@ class _Rebuild:
                 )
         self._report(_STAGED)
         files = self._build(name, staged, folder, stated=[] if is_decoded else [part.path for part in stated])
-        self._lake.compact(files, [part.path for part in snapshot.all_parts()])
+        dated = self.dated if is_decoded else {}  # else the events are the same
+        self._lake.compact(files, [part.path for part in snapshot.all_parts()], dated=dated)
         self._report(1.0)
 
     def restore_lake(self) -> list[str]:
@@ -151,7 +152,7 @@ class _Rebuild:
         run = msgspec.structs.replace(
             last_run, processed_ms=processed_ms, last_batch=last.id, duplicates=self.duplicates, is_written=False
         )
-        self._lake.restore(run, files, version=version)
+        self._lake.restore(run, files, version=version, dated=self.dated)
         self._report(1.0)
         return names
 
@@ -190,9 +191,10 @@ class _Rebuild:
         if not staged:
             return []
         own = str(self._lake.next_version() if version is None else version)
-        files, _, repeated = build_parts(name, staged, self._lake, folder, folder=own, is_anew=True, stated=stated)
-        self.duplicates += repeated
-        return files
+        built = build_parts(name, staged, self._lake, folder, folder=own, is_anew=True, stated=stated)
+        self.duplicates += built.repeated
+        self.dated[name] = built.dated
+        return built.files
 
     def _new_folder(self) -> Path:
         shutil.rmtree(self._scratch)

@@ -18,7 +18,7 @@ import pyarrow as pa
 from zlib_ng import zlib_ng
 
 from gamelens.sandbox.engines.duckdb_engine import DuckDBWriter, literal
-from gamelens.sandbox.processing.dating import device_time
+from gamelens.sandbox.storage.dating import arrived_at_sql, device_time
 from gamelens.sandbox.storage.inbox import InboxBatch
 from gamelens.sandbox.storage.lake_schema import EVENT_COLUMNS
 from gamelens.wire.currencies import USD_PER_UNIT
@@ -179,7 +179,7 @@ def event_rows_sql(events: str, *, others: Sequence[str], oldest_days: int) -> s
                 arrival_ms // 1000 AS arrival_s
             FROM {events}
         ), timed AS (
-            SELECT *, {earned} AS earned, {time.reason} AS dated_by,
+            SELECT *, {earned} AS earned, {time.reason} AS dated_by, make_timestamp(arrival_ms * 1000) AS arrival,
                 make_timestamp(CASE WHEN {time.is_used} THEN told * 1000000 ELSE arrival_ms * 1000 END) AS ts
             FROM paid
         )
@@ -192,7 +192,7 @@ def _columns() -> dict[str, str]:
         "seq": "seq",
         "ts": "ts",
         "day": "CAST(ts AS DATE)",
-        "arrived_at": "make_timestamp(arrival_ms * 1000)",
+        "arrived_at": arrived_at_sql("arrival"),
         "game_id": "game_id",
         "country_code": "coalesce(upper(event.country_code), country)",
         "length": "CASE WHEN event.category = 'session_end' THEN TRY_CAST(event.length AS BIGINT) END",

@@ -17,6 +17,9 @@ FIRST_S: Final = 946_684_800
 """2000-01-01: a time before it was never on the clock of a service."""
 LAST_S: Final = 4_102_444_800
 """2100-01-01, likewise."""
+IS_DATED_BY_ARRIVAL: Final = "ts = arrived_at"
+"""SQL condition that a stored event has the time of its arrival."""
+_LEAST: Final = "INTERVAL 1 MICROSECOND"
 
 
 class StatedTime(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,6 +81,15 @@ def device_time(
         too_early=event_time.too_old(field, oldest_days),
         per_second=per_second,
     )
+
+
+def arrived_at_sql(arrival: str) -> str:
+    """Return the SQL of `arrived_at` of an event, of its *arrival*, its `ts` and `dated_by`.
+
+    It equals `ts` where that is the time of the arrival; where the device says the same time, it is a microsecond
+    later.
+    """
+    return f"{arrival} + CASE WHEN dated_by IS NULL AND ts = {arrival} THEN {_LEAST} ELSE INTERVAL 0 SECOND END"
 
 
 def service_time_fault(field: str, number: str, *, otherwise: str, per_second: int = 1) -> str:
