@@ -102,7 +102,7 @@ def check_no_session_fields(fields: Mapping[str, Any]) -> None:
 def validated_json(event: Mapping[str, Any]) -> bytes:
     """Return *event* as the JSON to send, without fields that are None.
 
-    The rules are checked on the decoded JSON, as a collector sees it: NaN, for example, has become null.
+    The rules are checked on the decoded JSON, as a collector sees it. A number that has become null there is refused.
 
     Raises:
         BadQuery: it breaks a rule; names the first one and its field.
@@ -113,6 +113,9 @@ def validated_json(event: Mapping[str, Any]) -> bytes:
         decoded = msgspec.json.decode(body)
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
         raise BadQuery("event", category, f"cannot be written as JSON: {error}") from None
+    for name, value in decoded.items():
+        if value is None:
+            raise BadQuery(name, event[name], "is not a number that JSON has: leave the field out")
     for violation in LENIENT.violations(decoded):
         name = violation.path[1:]
         if name == "category":
