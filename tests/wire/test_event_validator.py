@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gamelens.wire.currencies import REPLACED, USD_PER_UNIT
 from gamelens.wire.event_schema import CATEGORIES
 from gamelens.wire.event_validator import LENIENT, STRICT, EventValidator
 from gamelens.wire.field_rules import Violation
@@ -329,3 +330,9 @@ def test_the_strict_rules_refuse_blank_fields() -> None:
     """But for a null `country_code`, which is documented (Wire 3.7, Strict validation)."""
     refused = [name for name in ("build", "gender", "country_code") if STRICT.violations({**good(), name: None})]
     assert refused == ["build", "gender"]
+
+
+def test_a_replaced_currency_leads_to_one_that_has_a_rate() -> None:
+    """No code is on both lists, and each one of an older list has a successor (Wire 3.8, Currencies)."""
+    assert REPLACED.keys().isdisjoint(USD_PER_UNIT)
+    assert {*REPLACED.values()} <= USD_PER_UNIT.keys()

@@ -14,6 +14,7 @@ import msgspec
 from gamelens.client.events.collector_client import SDK_VERSION
 from gamelens.client.events.outbox import BATCH_BYTES
 from gamelens.errors import BadQuery
+from gamelens.wire.currencies import REPLACED, why_no_currency
 from gamelens.wire.event_schema import CATEGORIES
 from gamelens.wire.event_validator import LENIENT, STRICT
 from gamelens.wire.field_rules import FieldRule, Violation
@@ -145,6 +146,8 @@ def violation_text(event: object, violation: Violation) -> str:
                 rule = rule and (rule.members.get(name) or rule.each)
             break
     allowed = rule.enum if rule is not None and len(rule.enum) <= _LISTED_VALUES else ()
+    if names == ["currency"] and violation.error_type == "not_in_enum" and value in REPLACED:
+        return f"currency = {_SHORT.repr(value)} is not one of the allowed values: {why_no_currency(value)}"
     hint = _nearest(value, rule.enum if rule is not None else ())
     more = f". Did you mean `{hint}`?" if hint else f": {', '.join(allowed)}" if allowed else ""
     return f"{'/'.join(names)} = {_SHORT.repr(value)} {_rule_text(violation, rule)}{more}"
