@@ -171,6 +171,11 @@ def test_a_fault_has_line_and_event_and_words(data: bytes, expected: list[tuple[
             {"category": "bisness"},
             "category = 'bisness' is not one of the allowed values. Did you mean `business`?",
         ),
+        (
+            {"category": "business", "event_id": "a:b", "amount": 1, "currency": "VEF", "transaction_num": 1},
+            "currency = 'VEF' is not one of the allowed values: "
+            "VEF is of another list of currencies: here the country has VES",
+        ),
         ({"platform": "iOS"}, "platform = 'iOS' is not one of the allowed values. Did you mean `ios`?"),
         (
             {"connection_type": "5g"},

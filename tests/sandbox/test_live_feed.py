@@ -21,6 +21,8 @@ from support.sandbox_stage import Stage
 pytestmark = pytest.mark.slow
 
 IP = "203.0.113.77"
+BOUGHT = {"category": "business", "event_id": "boosts:gold", "amount": 500, "transaction_num": 1}
+SHOWN = {"category": "impression", "ad_network_name": "admob", "ad_network_version": "1"}
 NEW_EVENTS = FeedFilter(limit=0)
 POLICY = {"default-src 'none'", "script-src 'self'", "style-src 'self'", "connect-src 'self'", "frame-ancestors 'none'"}
 
@@ -474,13 +476,24 @@ def test_without_the_token_every_path_is_404(stage: Stage, path: str) -> None:
         ({"length": 86_401}, "86,401 s, 1.0 days"),
         ({"length": 1_795_892_197}, "1,795,892,197 s, 20,785.8 days"),
         ({"category": "design", "event_id": "session_end", "length": 1_795_892_197}, None),
+        (BOUGHT | {"currency": "USD"}, None),
+        (BOUGHT | {"currency": "VEF"}, "VEF is of another list of currencies: here the country has VES"),
+        (BOUGHT | {"currency": "BYR"}, "BYR is of another list of currencies: here the country has BYN"),
+        (BOUGHT | {"currency": "eur "}, "the currency is written EUR"),
+        (BOUGHT | {"currency": "coins"}, "none of the three-letter codes"),
+        (SHOWN | {"impression_data": {"currency": "VEF"}}, "it counts as an impression of 0: VEF is of another list"),
+        (SHOWN | {"impression_data": {"currency": "EUR"}}, None),
+        (SHOWN | {"impression_data": {"revenue": 1}}, None),
     ],
 )
-def test_a_session_of_more_than_a_day_is_remarked_on(
+def test_what_is_unlikely_about_an_event_is_remarked_on(
     stage: Stage, control_api: Call, fields: dict[str, Any], remark: str | None
 ) -> None:
-    """A `session_end` whose length is a time counts as sent, and has a remark (Wire 4.11, Metrics)."""
-    assert stage.submit([event(**{"category": "session_end"} | fields)]).status_code == 200
+    """Sessions of more than a day and currencies without a rate have a remark, accepted or rejected.
+
+    Wire 4.11, Metrics; Wire 3.8, Currencies.
+    """
+    stage.submit([event(**{"category": "session_end"} | fields)])
     (shown,) = control_api("GET", "/events").json()
     said = shown.get("remarks", [])
     assert len(said) == (remark is not None)

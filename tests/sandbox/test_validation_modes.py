@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from gamelens.errors import BadQuery
-from gamelens.sandbox.collector.live_feed import JUDGED_A_SECOND, STRICT_ERRORS
+from gamelens.sandbox.collector.live_feed import JUDGED_A_SECOND, STRICT_ERRORS, FeedFilter
 from gamelens.sandbox.storage.inbox import newest
 from gamelens.wire.event_validator import strict_parts
 from support.app_requests import Call
@@ -199,3 +199,23 @@ def test_unknown_fields_are_stored_with_their_event(stage: Stage, others: list[d
     stage.submit([submitted, *others])
     (batch,) = newest(stage.sandbox.store)
     assert json.loads(gzip.decompress(batch.body) if batch.is_gzipped else batch.body) == [submitted]
+
+
+def test_a_blank_optional_field_has_no_value(stage: Stage) -> None:
+    """Events with `""` and null count, group under null, are no repeats of each other, and are marked.
+
+    Wire 3.3, Common fields.
+    """
+    blank = dict.fromkeys(("build", "event_uuid", "ab_id", "custom_01", "install_publisher", "country_code"), "")
+    events = [event() | blank, event() | blank, event() | dict.fromkeys(blank), event(build="1.0")]
+    sent = json.dumps(events).encode()
+    assert send_signed(stage, sent).status_code == 200
+    stage.process()
+    assert event_counts(stage) == NO_EVENTS | {"accepted": 4, "processed": 4}
+    query = {"interval": "2026-11-20/2026-11-21", "granularity": "all"}
+    for dimension, groups in (("build", [(None, 3), ("1.0", 1)]), ("ab_id", [(None, 4)])):
+        body = {**query, "query": {"type": "group", "dimension": dimension}}
+        (answer,) = stage.ask("event_count", **body).json()["result"]
+        assert [(row[dimension], row["event_count"]) for row in answer["result"]] == groups
+    assert [len(shown.errors) for shown in stage.sandbox.live.newest(FeedFilter())] == [0] * 4
+    assert stage.sandbox.live.counts()["strict"]["events"]["refused"] == 3

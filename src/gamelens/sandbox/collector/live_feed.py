@@ -20,6 +20,7 @@ from gamelens.errors import BadQuery, Refused
 from gamelens.sandbox.collector.event_admission import broken_rules
 from gamelens.sandbox.http.request_body import UndecodableBody, unpack
 from gamelens.sandbox.storage.inbox import InboxBatch
+from gamelens.wire.currencies import why_no_currency
 from gamelens.wire.event_schema import CATEGORIES
 from gamelens.wire.event_validator import STRICT, RejectedEvent, RequestPart
 from gamelens.wire.field_rules import Violation
@@ -58,7 +59,7 @@ class FeedEvent(msgspec.Struct, frozen=True, kw_only=True):
     """One event of the live feed: its JSON as it was sent, and its violations, without any if it was accepted.
 
     It arrived in epoch seconds on the sandbox's clock. An accepted event has *strict_errors* if the strict rules would
-    refuse it, and *remarks* if it is unlikely to be what was meant.
+    refuse it, and any event *remarks* if it is unlikely to be what was meant.
     """
 
     arrival_ts: int
@@ -123,7 +124,8 @@ class FeedRequest(msgspec.Struct, kw_only=True):
             "status": self.status,
         }
         for rejected in reversed(self.rejected):
-            yield FeedEvent(**common, event=rejected.event, errors=rejected.errors)
+            event = rejected.event
+            yield FeedEvent(**common, event=event, errors=rejected.errors, remarks=remarks(event))
         if self.status == "accepted":
             errors = {strict.number: strict.errors for strict in self.strict_errors()}
             events = self._accepted()
@@ -190,8 +192,10 @@ class _Categorised(msgspec.Struct):
     category: Any = None
 
 
-class _Ended(_Categorised):
+class _Remarkable(_Categorised):
     length: Any = None
+    currency: Any = None
+    impression_data: Any = None
 
 
 def category_of(event: msgspec.Raw) -> str | None:
@@ -235,14 +239,26 @@ class _StrictCounts(msgspec.Struct):
 
 
 def remarks(event: msgspec.Raw) -> list[str] | msgspec.UnsetType:
-    """Return what is unlikely about an accepted *event*, or unset."""
-    if b"session_end" not in bytes(event):
+    """Return what is unlikely about an *event*, good or bad, or unset."""
+    content = bytes(event)
+    if b"session_end" not in content and b"currency" not in content:
         return msgspec.UNSET
-    told = msgspec.json.decode(event, type=_Ended)
-    if told.category != "session_end" or not isinstance(told.length, int) or told.length <= USUAL_SESSION_S:
+    try:
+        told = msgspec.json.decode(content, type=_Remarkable)
+    except msgspec.DecodeError:  # a bad event
         return msgspec.UNSET
-    length = f"{told.length:,} s, {told.length / USUAL_SESSION_S:,.1f} days"
-    return [f"the session lasted {length}: length is the seconds of the session, not a time or milliseconds"]
+    found: list[str] = []
+    match told:
+        case _Remarkable(category="session_end", length=int(length)) if length > USUAL_SESSION_S:
+            lasted = f"{length:,} s, {length / USUAL_SESSION_S:,.1f} days"
+            found.append(
+                f"the session lasted {lasted}: length is the seconds of the session, not a time or milliseconds"
+            )
+        case _Remarkable(category="business", currency=code):
+            found += filter(None, [why_no_currency(code)])
+        case _Remarkable(category="impression", impression_data={"currency": code}):
+            found += (f"it counts as an impression of 0: {reason}" for reason in filter(None, [why_no_currency(code)]))
+    return found or msgspec.UNSET
 
 
 class LiveFeed:

@@ -194,13 +194,13 @@ def _columns() -> dict[str, str]:
         "day": "CAST(ts AS DATE)",
         "arrived_at": arrived_at_sql("arrival"),
         "game_id": "game_id",
-        "country_code": "coalesce(upper(event.country_code), country)",
+        "country_code": f"coalesce(upper({_sent_sql('country_code')}), country)",
         "length": "CASE WHEN event.category = 'session_end' THEN TRY_CAST(event.length AS BIGINT) END",
         "event_id": f"CASE WHEN event.category IN {_NAMED} THEN event.event_id END",
-        **{name: f"event.{name}" for name in _COPIED},
+        **{name: _sent_sql(name) for name in _COPIED},
     }
     for name, source in _SENT.items():
-        field = f"event.{source.field or name}"
+        field = _sent_sql(source.field or name)
         columns[name] = f"CASE WHEN event.category = '{source.only}' THEN {field} END" if source.only else field
     # The currency of an impression, null if it is not one of the table.
     in_dollars = ", ".join(f"'{name}'" for name, revenue in _REVENUE.items() if not revenue.names_currency)
@@ -215,7 +215,7 @@ def _columns() -> dict[str, str]:
     impression = {
         **{column: _first_sql(names) for column, names in _NAMES.items()},
         # Prefixes keep the vendor's ids and others apart.
-        "ilrd_id": f"coalesce('i' || {_first_sql(_IDS)}, 'u' || event.event_uuid, 's' || (seq))",
+        "ilrd_id": f"coalesce('i' || {_first_sql(_IDS)}, 'u' || {_sent_sql('event_uuid')}, 's' || (seq))",
         "money": f"CASE WHEN {usable} THEN CAST(earned AS BIGINT) ELSE 0 END",
         "currency": f"CASE WHEN {usable} THEN {currency} ELSE 'USD' END",
     }
@@ -224,6 +224,11 @@ def _columns() -> dict[str, str]:
         of_purchase = f"WHEN event.category = 'business' THEN {money[name]} " if name in money else ""
         columns[name] = f"CASE {of_purchase}WHEN event.category = 'impression' THEN {of_impression} END"
     return {name: columns[name] for name in EVENT_COLUMNS}
+
+
+def _sent_sql(field: str) -> str:
+    """Return the SQL of a field of the event, null where it is an empty string (Wire 3.3, Common fields)."""
+    return f"nullif(event.{field}, '')"
 
 
 def _nanos_sql(number: str, *, per_unit: int) -> str:
