@@ -271,6 +271,8 @@ class QueryRun:
 
     async def _retention(self, part: QueryPart, built: Sequence[pa.Table]) -> pa.Table:
         """Return the rows of a part for retention."""
+        if part.spec.every == "all":
+            self.warnings += retention.left_out(part.spec.ages, self.times)
         missing = {age: self._missing_days(age, part.plans) for age in (None, *part.spec.ages)}
         return await asyncio.to_thread(
             retention.table, part.spec, part.sent, built, self.times, missing, self.studio_of_game
