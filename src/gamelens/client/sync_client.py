@@ -248,10 +248,11 @@ class Client(BaseClient):
         Example: `lens.retention([1, 7, 28], over="last 31 complete days", by="game")`
 
         Columns: timestamp (datetime64[us, UTC], the install day, or the start of its bucket), age (Int64, days), the
-        split (category), retention (float64; 0 where no player came back, NA where the day of an install has not come),
-        installs (Int64), returned (Int64, NA likewise). One row for each bucket, age and value with installs. Games are
-        pooled, weighted by installs, unless *by* is or holds `game` or `game_id`. Splits and filters use the install
-        event's values (Wire 4.12, Retention).
+        split (category), retention (float64; 0 where no player came back, NA where the day has not come), installs
+        (Int64), returned (Int64, NA likewise). One row for each bucket, age and value with installs. A week or month is
+        NA until its last day has come; with every="all" the install days that are old enough count, and a warning says
+        how many are left out. Games are pooled, weighted by installs, unless *by* is or holds `game` or `game_id`.
+        Splits and filters use the install event's values (Wire 4.12, Retention).
 
         Args:
             days: ages in days after install, one or several.
