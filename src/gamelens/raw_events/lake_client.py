@@ -19,11 +19,13 @@ import msgspec
 import pandas as pd
 
 from gamelens._forks import OwnProcess
+from gamelens.client.base_client import check_settings
 from gamelens.client.connection.event_loop import shared_loop
 from gamelens.client.connection.settings import Secret
 from gamelens.client.connection.transport import Transport
 from gamelens.client.query.arguments import check_seconds
 from gamelens.client.sync_client import Client
+from gamelens.client.tables.time_ranges import WhenUnavailable
 from gamelens.errors import BadQuery, Refused
 from gamelens.receipts import Provenance
 from gamelens.sandbox.engines.engine import LakeLocation, QueryBounds
@@ -52,8 +54,9 @@ MOST_FILES: Final = 20
 _NO_LIMIT: Final = RateLimits(1_000_000, AT_ONCE, lists=1_000_000)
 
 _PARTS: Final = ", ".join(
-    f"nullif(split_part(event_id, ':', {part}), '') AS event_id_{part:02d}" for part in range(1, 6)
+    f"nullif(string_split(event_id, ':')[{part}], '') AS event_id_{part:02d}" for part in range(1, 6)
 )
+"""The parts of an event's id. DuckDB 2.0 cannot compare a `split_part` of a column that is null in all rows."""
 
 _COMMON: Final = ("game_id", "ts", "day", "user_id", "session_id", "country_code", "platform", "build")
 _NETWORKS: Final = ("ilrd_sdk_vendor", "ilrd_network_name")  # come first, in this order
@@ -137,7 +140,13 @@ class LakeClient(Client):
     """
 
     def __init__(
-        self, state: Path, *, organisation: str | None = None, engine: str = "duckdb", progress: bool | None = None
+        self,
+        state: Path,
+        *,
+        organisation: str | None = None,
+        engine: str = "duckdb",
+        when_unavailable: WhenUnavailable = "raise",
+        progress: bool | None = None,
     ) -> None:
         check_state(state)
         owners = {owner.name: owner for owner in stored_organisations(state)}
@@ -168,7 +177,9 @@ class LakeClient(Client):
             refresh_s=0,
         )
         self._loop, self._progress, self._address = shared_loop(), progress, f"{state}, organisation {owner.name}"
-        self._start(_LakeTransport(app, Secret(key), state, self._lake, owner.name), None, refresh_s=0)
+        self.when_unavailable = when_unavailable
+        transport = _LakeTransport(app, Secret(key), state, self._lake, owner.name)
+        self._start(transport, None, refresh_s=0, when=when_unavailable)
 
     def sql(
         self,
@@ -245,6 +256,7 @@ def open_lake(
     *,
     organisation: str | None = None,
     engine: str = "duckdb",
+    when_unavailable: WhenUnavailable = "raise",
     progress: bool | None = None,
 ) -> LakeClient:
     """Return a client of the lake at *path*: the methods of `Client`, and SQL.
@@ -258,13 +270,19 @@ def open_lake(
             that can only be read, such as a read-only mount, is read as it is now.
         organisation: the organisation to ask for; None is the only one.
         engine: `duckdb`, `spark`, or the address of a Spark master. SQL runs on DuckDB.
+        when_unavailable: what queries and analyses do about days that the lake does not have, unless a call says
+            otherwise: "raise", "clip" them off, or "wait" for them.
         progress: a bar for work of more than two seconds: never, always, or (None) in a notebook or terminal.
 
     Raises:
         BadQuery: there is no such organisation, or none is named and there are several.
         Refused: *path* holds no lake, or one that this version cannot read.
     """
-    return LakeClient(Path(path).expanduser(), organisation=organisation, engine=engine, progress=progress)
+    check_settings(when_unavailable=when_unavailable)
+    folder = Path(path).expanduser()
+    return LakeClient(
+        folder, organisation=organisation, engine=engine, when_unavailable=when_unavailable, progress=progress
+    )
 
 
 class _LakeTransport(Transport):
