@@ -22,6 +22,7 @@ _SEPARATE: Final = frozenset(
     {"ad_revenue", "iap_revenue", "total_revenue", "revenue_share", "impressions", "impression_share"}
     | {"requested", "shown", "clicked", "spend"}
 )
+_MOST_COUNT: Final = 2**63 - 1
 _EFFECTS: Final = frozenset({"before", "after", "change", "volume", "mix", "price"})
 
 
@@ -111,11 +112,13 @@ def _metric_totals(frame: DataFrame, metric: Metric) -> dict[str, Series[Any]]:
     columns = {name: metric.columns[name] for name in metric.columns if metric.columns[name] in frame}
     if absent := [metric.columns[name] for name in metric.shown if name not in columns]:
         raise BadQuery("frame", list(frame.columns), f"has no {', '.join(absent)}: query {metric.name} as well")
-    values = {field: frame[column].astype("float64").fillna(0.0).to_list() for field, column in columns.items()}
+    values = {field: _numbers(frame[column]) for field, column in columns.items()}
     for name, ratio in metric.rounded_money:
         rows = zip(values[ratio.part], values[name], values[ratio.whole], strict=True)
         values[ratio.part] = [ratio.unrounded(*row) for row in rows]
-    totals = {field: fsum(each) for field, each in values.items()}
+    totals = {
+        field: sum(each) if all(isinstance(it, int) for it in each) else fsum(each) for field, each in values.items()
+    }
     for field in metric.fields:
         if field.name in columns and isinstance(quotient := field.combines, Quotient):
             divisor = totals[quotient.whole]
@@ -135,6 +138,22 @@ def _mean_length(frame: DataFrame, columns: dict[str, str]) -> float:
     return float(totals.sum() / ended.sum()) if ended.sum() else float("nan")
 
 
+def _numbers(column: Series[Any]) -> list[int] | list[float]:
+    """Return the values of *column*, 0 for NA: counts as whole numbers, with all their digits."""
+    if pd.api.types.is_integer_dtype(column):
+        return [int(value) for value in column.fillna(0)]
+    return column.astype("float64").fillna(0.0).to_list()
+
+
 def _as_column_type(column: Series[Any], value: float) -> Series[Any]:
-    is_integer = pd.api.types.is_integer_dtype(column)
-    return Series([round(round(value, MONEY_DIGITS)) if is_integer else value], dtype=column.dtype)
+    """Return *value* as a column of the same type.
+
+    Raises:
+        BadQuery: it is a count that is too large for it.
+    """
+    if not pd.api.types.is_integer_dtype(column):
+        return Series([value], dtype=column.dtype)
+    count = round(round(value, MONEY_DIGITS))
+    if abs(count) > _MOST_COUNT:
+        raise BadQuery("total", count, f"of {column.name} is more than a column of counts holds: add up fewer rows")
+    return Series([count], dtype=column.dtype)

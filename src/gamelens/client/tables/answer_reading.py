@@ -45,6 +45,7 @@ _MICROSECOND: Final = timedelta(microseconds=1)
 _SUNDAY: Final = timedelta(days=6)  # after the Monday that a week begins with (Wire 2.8, Intervals and buckets)
 _IDS: Final = frozenset(("game_id", "studio_id"))
 _MOST_EXACT: Final = 2**53
+_TOO_LARGE: Final = 2**63
 _BLOCK_BYTES: Final = 2**18
 _MOST_NAMES: Final = 8
 _MAY_EXCEED_1: Final = frozenset(("installs_ratio",))
@@ -136,7 +137,8 @@ def read_answer(
         try:
             arrays[name] = pa.array(values, type_)
         except (OverflowError, pa.ArrowInvalid):
-            raise _wrong_type_error(name, type_) from None
+            largest = max((value for value in values if isinstance(value, int)), key=abs, default=None)
+            raise _wrong_type_error(name, type_, largest) from None
     table = pa.table(arrays)
     check_rows(metric, query, dimensions, table, studio_of_game or {})
     notes += contradictions(metric, dimensions, table)
@@ -278,13 +280,18 @@ def _converted_values(name: str, values: list[Any], python_type: type[Any]) -> l
                     raise ValueError
                 value = python_type(value)
             except (TypeError, ValueError, OverflowError):
-                raise _wrong_type_error(name, _ARROW_TYPES[python_type]) from None
+                raise _wrong_type_error(name, _ARROW_TYPES[python_type], value) from None
         converted.append(value)
     return converted
 
 
-def _wrong_type_error(name: str, type_: pa.DataType) -> ServiceError:
-    return ServiceError(200, f"a value of the field {name} is not a {_TYPE_LABELS[type_]}")
+def _wrong_type_error(name: str, type_: pa.DataType, value: object) -> ServiceError:
+    why = ""
+    if isinstance(value, str) and type_ != pa.string():
+        why = " is text"
+    elif pa.types.is_integer(type_) and isinstance(value, int | float) and abs(value) >= _TOO_LARGE:
+        why = " is beyond 9,223,372,036,854,775,807, the largest that there can be"
+    return ServiceError(200, f"a value of the field {name} is not a {_TYPE_LABELS[type_]}: {shown(value)}{why}")
 
 
 def _inferred_column(values: Sequence[Any]) -> pa.Array:
