@@ -31,17 +31,6 @@ def create_private(path: Path) -> None:
 
 
 @contextmanager
-def named_errors(path: Path, *, instead_of: Path | None = None) -> Iterator[None]:
-    """Inside the block, an error of the disk that names no file, or *instead_of*, names *path*."""
-    try:
-        yield
-    except OSError as error:
-        if error.filename is None or os.fspath(error.filename) == str(instead_of):
-            error.filename = str(path)
-        raise
-
-
-@contextmanager
 def replace_file(path: Path, *, is_private: bool = False) -> Iterator[Path]:
     """Yield a draft beside *path*, which replaces *path* at the end.
 
@@ -55,8 +44,8 @@ def replace_file(path: Path, *, is_private: bool = False) -> Iterator[Path]:
         is_private: whether it stays its owner's alone, whatever *path* was.
 
     Raises:
-        OSError: the draft cannot be created, written or moved, its name is taken, for instance by a link, or a private
-            file would replace something that is not a file. It names *path*.
+        OSError: the draft cannot be created or moved, its name is taken, for instance by a link, or a private file
+            would replace something that is not a file.
     """
     if path.exists() and not path.is_file():
         if is_private:
@@ -64,16 +53,15 @@ def replace_file(path: Path, *, is_private: bool = False) -> Iterator[Path]:
         yield path
         return
     draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
-    with named_errors(path, instead_of=draft):
-        create_private(draft)
-        try:
-            yield draft
-            if not is_private and path.is_file() and not path.is_symlink():
-                shutil.copymode(path, draft)
-            os.replace(draft, path)
-        except BaseException:
-            draft.unlink(missing_ok=True)
-            raise
+    create_private(draft)
+    try:
+        yield draft
+        if not is_private and path.is_file() and not path.is_symlink():
+            shutil.copymode(path, draft)
+        os.replace(draft, path)
+    except BaseException:
+        draft.unlink(missing_ok=True)
+        raise
 
 
 def write_private(path: Path, content: bytes) -> None:

@@ -1,30 +1,18 @@
-"""Disks of a test's own, and how they are filled."""
+"""A disk without room for large files."""
 
 from __future__ import annotations
 
-import contextlib
-import subprocess
+import resource
 from collections.abc import Iterator
-from pathlib import Path
-
-import pytest
+from contextlib import contextmanager
 
 
-@contextlib.contextmanager
-def small_disk(folder: Path, size: str) -> Iterator[Path]:
-    """Mount a disk of *size*, such as `8m`, on the new folder *folder*; skip the test where that is not allowed."""
-    folder.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)], capture_output=True)
-    if mounted.returncode:
-        pytest.skip("no disk can be mounted here")
+@contextmanager
+def full_disk(*, at_bytes: int) -> Iterator[None]:
+    """Let no file of this process grow beyond *at_bytes* inside the context."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (at_bytes, hard))
     try:
-        yield folder
+        yield
     finally:
-        subprocess.run(["umount", "--lazy", str(folder)], check=True)
-
-
-def fill(disk: Path) -> None:
-    """Write to *disk* until nothing more fits on it."""
-    with (disk / "others").open("ab", buffering=0) as file, contextlib.suppress(OSError):
-        while True:
-            file.write(bytes(4096))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))

@@ -10,7 +10,7 @@ import click
 
 from gamelens._text import terminal_line
 from gamelens.cli.terminal.completion import completion
-from gamelens.cli.terminal.terminal_text import FULL, disk_reason, error_line, has_colours, show_error
+from gamelens.cli.terminal.terminal_text import error_line, has_colours, show_error
 from gamelens.errors import GamelensError
 
 
@@ -34,9 +34,6 @@ class Commands(click.Group):
         except click.ClickException as error:
             show_error(error)
             code = error.exit_code
-        except OSError as error:  # of help that standard output does not take
-            show_error(click.ClickException(terminal_line(_error_text(error))))
-            code = 1
         except click.Abort:
             click.echo("Aborted!", err=True)
             code = 1
@@ -82,8 +79,6 @@ def _error_text(error: Exception) -> str:
             return error_line(error)
         case ModuleNotFoundError(name=str(name)) if not name.startswith("gamelens"):
             return f"this needs {name}: pip install 'gamelens[lab,sandbox]'"
-        case OSError() if error.errno in FULL:
-            return f"{error.filename or 'a file'} cannot be written: {disk_reason(error)}"
-        case OSError(filename=str(name)):
-            return f"{name}: {disk_reason(error)}"
+        case OSError(filename=str(name), strerror=str(reason)):
+            return f"{name}: {reason}"
     return f"{type(error).__name__}: {error}. `gamelens --debug …` shows where"

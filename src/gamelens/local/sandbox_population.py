@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from gamelens._files import named_errors, replace_file
+from gamelens._files import replace_file
 from gamelens._text import one_line, printable
 from gamelens.errors import Refused
 from gamelens.local.sandbox_info import SandboxInfo
@@ -196,10 +196,7 @@ def write_raw_export(
     from gamelens.simulator import export_raw
 
     ends_on, began = ends_on or today(), time.monotonic()
-    with named_errors(folder):
-        events = export_raw(
-            scenario, folder, kind, ends_on=ends_on, ledger=ledger, workers=workers, on_events=on_events
-        )
+    events = export_raw(scenario, folder, kind, ends_on=ends_on, ledger=ledger, workers=workers, on_events=on_events)
     return msgspec.structs.replace(population_id(scenario, ends_on), events=events, seconds=time.monotonic() - began)
 
 

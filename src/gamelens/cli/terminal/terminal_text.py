@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import shutil
 import sys
@@ -20,8 +19,6 @@ from gamelens.errors import GamelensError, NotRecorded, NotYetAvailable, Partial
 if TYPE_CHECKING:
     from gamelens.receipts import Gap
 
-FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
-"""Errors of a disk without room."""
 _ERROR: Final = "Error:"
 _MIN_WIDTH: Final = 20
 
@@ -73,13 +70,8 @@ def has_colours() -> bool | None:
 
 def cannot_write(option: str, target: object, error: OSError) -> click.ClickException:
     """Return the error of a command that cannot write the file *target* of an *option*."""
-    return click.ClickException(f"{option} {target} cannot be written: {disk_reason(error)}")
-
-
-def disk_reason(error: OSError) -> str:
-    """Return why a file cannot be used, and what to do where the disk is full."""
     reason = os.strerror(error.errno) if error.errno else str(error)
-    return f"{reason}. Free some space, or name a place on another disk" if error.errno in FULL else reason
+    return click.ClickException(f"{option} {target} cannot be written: {reason}")
 
 
 def error_line(error: GamelensError) -> str:

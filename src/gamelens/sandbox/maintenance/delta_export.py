@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import re
 import sqlite3
 import time as real_time
 from collections.abc import Sequence
@@ -32,7 +31,6 @@ _TYPES: Final = {
     "TIMESTAMP": pa.timestamp("us"),
     "VARCHAR": pa.string(),
 }
-_COLOURS: Final = re.compile(r"\x1b\[[0-9;]*m")
 _EVENTS: Final = pa.schema([(name, _TYPES[kind]) for name, kind in EVENT_COLUMNS.items()])
 
 
@@ -72,8 +70,7 @@ def export_delta(state: Path, out: str) -> dict[str, ExportedTable]:
     except FileNotFoundError as error:
         raise Refused(f"{error.filename} was replaced while it was exported: export again") from error
     except (OSError, pa.ArrowException, DeltaError, sqlite3.Error) as error:
-        reason = _COLOURS.sub("", str(error))
-        raise Refused(f"the lake in {state} was not exported to {out}: {reason}") from error
+        raise Refused(f"the lake in {state} was not exported to {out}: {error}") from error
 
 
 def _update_table(out: str, organisation: str, parts: Sequence[LakePart]) -> ExportedTable:
