@@ -7,6 +7,7 @@ share them: each submits its coroutine and waits for the result in its own way.
 from __future__ import annotations
 
 import asyncio
+import atexit
 import os
 import signal
 import threading
@@ -22,6 +23,7 @@ T = TypeVar("T")
 # A thread that blocks without a timeout cannot be interrupted on Windows, and neither can the loop of a kernel, which
 # handles an interrupt only when it wakes.
 _WAKE_S = 0.05
+_LONGEST_END_S = 1.0
 
 
 class Interrupted(KeyboardInterrupt):
@@ -42,7 +44,15 @@ class BackgroundLoop:
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
         self.process = OwnProcess("this client")
-        threading.Thread(target=self._loop.run_forever, name="gamelens", daemon=True).start()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="gamelens", daemon=True)
+        self._thread.start()
+        atexit.register(self._stop)
+
+    def _stop(self) -> None:
+        """End the thread before the interpreter does, which would leave to an engine what the thread still holds."""
+        if self.process.is_this and self._thread.is_alive():
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join(_LONGEST_END_S)
 
     def submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
         """Start *work* on the loop and return its future.
