@@ -156,7 +156,7 @@ class BadQuery(Refused):
         return make, arguments, {name: _picklable(each) for name, each in state.items()}
 
 
-class NoSuchName(BadQuery, AttributeError):
+class NoSuchName(BadQuery, AttributeError):  # type: ignore[misc]  # both have a name
     """A name that an object or a module does not have."""
 
 

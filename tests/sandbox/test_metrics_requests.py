@@ -359,7 +359,7 @@ def test_session_length_is_the_mean_over_session_end_events(stage: Stage) -> Non
     stage.submit([event(category="session_end", length=length) for length in (60, 90)])
     stage.submit([event(category="session_end", length=30, session_id="22222222-2222-4222-8222-222222222222")])
     stage.process()
-    query = {"interval": "2026-11-20/2026-11-21", "granularity": "all", "query": {"type": "timeseries"}}
+    query: dict[str, Any] = {"interval": "2026-11-20/2026-11-21", "granularity": "all", "query": {"type": "timeseries"}}
     assert stage.ask("session_length", **query).json()["result"][0]["result"] == {
         "session_length": 60.0,
         "session_unique": 2,

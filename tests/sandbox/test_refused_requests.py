@@ -322,8 +322,10 @@ def test_the_stream_shows_a_refused_request_at_once(stage: Stage) -> None:
     Wire 5.2, Live feed.
     """
 
+    live = stage.sandbox.live
+
     async def listen() -> list[bytes]:
-        stream = server_sent_events(stage.sandbox.live, FeedFilter(limit=0), gather_s=0, silence_s=5)
+        stream = server_sent_events(live, FeedFilter(limit=0), live.listen(), gather_s=0, silence_s=5)
         first = await anext(stream), await anext(stream)
         await asyncio.to_thread(send_signed, stage, b"[NaN]")
         message = await asyncio.wait_for(anext(stream), 2)

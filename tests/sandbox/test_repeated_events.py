@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -40,7 +41,11 @@ def test_repeats_are_dropped_and_counted_or_count(
     stage = make_stage(repeats=repeats)
     submit_repeats(stage)
     assert metric_value(stage) == purchases + 2
-    revenue = {"interval": "2020-01-01/2030-01-01", "granularity": "all", "query": {"type": "timeseries"}}
+    revenue: dict[str, Any] = {
+        "interval": "2020-01-01/2030-01-01",
+        "granularity": "all",
+        "query": {"type": "timeseries"},
+    }
     assert stage.ask("revenue", **revenue).json()["result"][0]["result"]["sum"] == 5.0 * purchases
     assert event_counts(stage)["duplicate"] == dropped
     assert event_counts(stage)["processed"] == purchases + 2

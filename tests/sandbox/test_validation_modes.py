@@ -214,7 +214,7 @@ def test_a_blank_optional_field_has_no_value(stage: Stage) -> None:
     assert event_counts(stage) == NO_EVENTS | {"accepted": 4, "processed": 4}
     query = {"interval": "2026-11-20/2026-11-21", "granularity": "all"}
     for dimension, groups in (("build", [(None, 3), ("1.0", 1)]), ("ab_id", [(None, 4)])):
-        body = {**query, "query": {"type": "group", "dimension": dimension}}
+        body: dict[str, Any] = {**query, "query": {"type": "group", "dimension": dimension}}
         (answer,) = stage.ask("event_count", **body).json()["result"]
         assert [(row[dimension], row["event_count"]) for row in answer["result"]] == groups
     assert [len(shown.errors) for shown in stage.sandbox.live.newest(FeedFilter())] == [0] * 4

@@ -20,6 +20,7 @@ from gamelens.analysis import (
     totals,
 )
 from gamelens.receipts import QueryRecord, Receipt
+from gamelens.wire.intervals import Granularity
 from support.retention_frames import frame_of
 
 DAYS: Final = 28
@@ -27,7 +28,7 @@ _ACTIONS: Final = {"request": 1, "show": 2, "failed_show": 20, "clicked": 40}  #
 _COUNTS: Final = ("ilrd_revenue_event_count", "user_unique", "session_unique", "ad_impressions_count", "paying_users")
 
 
-def asked(frame: DataFrame, *metrics: str, by: tuple[str, ...] = (), every: str = "day") -> DataFrame:
+def asked(frame: DataFrame, *metrics: str, by: tuple[str, ...] = (), every: Granularity = "day") -> DataFrame:
     """Return *frame* with the receipt of a query for *metrics* over its days."""
     first, last = frame["timestamp"].min(), frame["timestamp"].max() + pd.Timedelta(days=1)
     interval = f"{first:%Y-%m-%dT00:00Z}/{last:%Y-%m-%dT00:00Z}"
@@ -44,7 +45,7 @@ def days_of(rng: np.random.Generator, names: dict[str, list[str]], **means: floa
     for name, mean in means.items():
         is_count = name in _COUNTS or mean >= 5
         numbers = rng.poisson(mean, len(frame)) if is_count else mean * rng.lognormal(0, 0.3, len(frame))
-        frame[name] = pd.array(numbers, dtype="Int64") if is_count else numbers
+        frame[name] = pd.Series(numbers, dtype="Int64") if is_count else numbers
     return frame
 
 

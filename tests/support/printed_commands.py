@@ -14,5 +14,5 @@ BLOCKS: Final = [block for text in _READMES for block in re.findall(r"```(\w*)(?
 """Language and code of each block."""
 _LINES: Final = [line for language, code in BLOCKS if language in ("", "console", "yaml") for line in code.splitlines()]
 _TYPED: Final = re.compile(r"""(?<![\w/'])gamelens ((?:"[^"]*"|[^#&|;)"])+)""")
-COMMANDS: Final = sorted({text.strip() for line in _LINES for text in _TYPED.findall(line)})
-"""What follows `gamelens` on each line."""
+COMMANDS: Final = sorted({re.split(r"\s\d?[<>]", text)[0].strip() for line in _LINES for text in _TYPED.findall(line)})
+"""What follows `gamelens` on each line, without where a shell sends what it prints."""

@@ -280,8 +280,8 @@ def _tables(connection: duckdb.DuckDBPyConnection) -> dict[str, pa.Table]:
         )
     tables = {}
     for name in TABLES:
-        columns = ", ".join(f"CAST({column} AS {kind}) AS {column}" for column, kind in COLUMNS[name].items())
-        tables[name] = connection.sql(f"SELECT {columns} FROM ({selects[name]})").to_arrow_table()
+        typed = ", ".join(f"CAST({column} AS {kind}) AS {column}" for column, kind in COLUMNS[name].items())
+        tables[name] = connection.sql(f"SELECT {typed} FROM ({selects[name]})").to_arrow_table()
     return tables
 
 

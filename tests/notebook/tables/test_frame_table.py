@@ -220,7 +220,7 @@ def test_every_text_of_a_table_is_escaped() -> None:
         total=markup,
         bars=None,
     )
-    lines = {"against": (markup,), "cut": markup, "left_out": markup, "source": markup, "badge": ""}
+    lines: dict[str, Any] = {"against": (markup,), "cut": markup, "left_out": markup, "source": markup, "badge": ""}
     columns = (
         column,
         *(replace(column, is_day=is_day, changes=(), bars=bars) for is_day, bars in ((True, None), (False, (1.0,)))),
@@ -359,7 +359,7 @@ def test_a_single_row_keeps_its_columns() -> None:
     assert headings(frame) == ["Game", "Kind", "Loaded"]
 
 
-def by_game(**columns: list[Any]) -> DataFrame:
+def by_game(**columns: Any) -> DataFrame:
     """Return numbers of the games A and B."""
     return DataFrame({"game": pd.Categorical(["A", "B"]), **columns})
 
