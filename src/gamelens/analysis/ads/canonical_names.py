@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+import unicodedata
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -148,3 +149,9 @@ def _table() -> dict[str, dict[str, tuple[str | None, str | None]]]:
         kind: unknown | {_fold(text): (name, None) for name, texts in names.items() for text in (name, *texts)}
         for kind, names in tables.items()
     }
+
+
+def folded_country(text: str) -> str:
+    """Return the name of a country without case, accents, spaces and punctuation."""
+    parts = unicodedata.normalize("NFKD", text.casefold())
+    return "".join(part for part in parts if part.isalnum() and not unicodedata.combining(part)).removeprefix("the")

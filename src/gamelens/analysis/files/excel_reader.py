@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from importlib import import_module
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from zipfile import BadZipFile, ZipFile
 
 from msgspec import UNSET
@@ -22,12 +23,20 @@ MOST_COLUMNS: Final = 1_000
 """Columns of a sheet, empty ones before the last included."""
 MOST_CELLS: Final = 10_000_000
 """Cells of a sheet, empty ones before the last of a row included."""
+_NAMES_CURRENCY: Final = re.compile(r"\[\$[^\]-]|\"[^\"]*[^\W\d_][^\"]*\"|[\u00a3\u00a5\u20a0-\u20bf]|\"?\$")
 
 Rows = list[tuple[Any, ...]]
 
 
-def read_sheet(path: Path, sheet: str | None, *, most_bytes: int = MOST_BYTES) -> Rows:
-    """Return the rows of one sheet, header first. An empty cell is None.
+class Sheet(NamedTuple):
+    """The rows of a sheet, an empty cell None, and the number formats that name a currency, by row (from 1) and place."""
+
+    rows: Rows
+    formats: Mapping[tuple[int, int], str]
+
+
+def read_sheet(path: Path, sheet: str | None, *, most_bytes: int = MOST_BYTES) -> Sheet:
+    """Return the rows of one sheet.
 
     Raises:
         BadQuery: openpyxl is not installed, the file is not an Excel file or is larger than a bound, it has several
@@ -60,7 +69,20 @@ def read_sheet(path: Path, sheet: str | None, *, most_bytes: int = MOST_BYTES) -
             sheet = next(iter(filled), names[0])
         elif sheet not in names:
             raise BadQuery("sheet", sheet, f"is not in {path.name}", names)
-        return _rows(path.name, values[sheet], formulas[sheet])
+        named = [each for each in values._number_formats if _NAMES_CURRENCY.search(each)]
+        formats = _formats(values[sheet], frozenset(named)) if named else {}
+        return Sheet(_rows(path.name, values[sheet], formulas[sheet]), formats)
+
+
+def _formats(page: Any, named: frozenset[str]) -> dict[tuple[int, int], str]:
+    """Return those of the formats *named* that numbers of a sheet have, by row and place."""
+    rows = page.iter_rows(max_row=MOST_ROWS, max_col=MOST_COLUMNS)
+    return {
+        (number, place): cell.number_format
+        for number, row in enumerate(rows, 1)
+        for place, cell in enumerate(row)
+        if cell.value is not None and cell.number_format in named
+    }
 
 
 def _rows(source: str, values: Any, formulas: Any) -> Rows:
