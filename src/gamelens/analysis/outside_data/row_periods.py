@@ -1,0 +1,208 @@
+"""The days that each row of an outside table stands for: a day, a week, a month, or any period."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+from msgspec import UNSET
+from numpy.typing import NDArray
+from pandas import Series
+
+from gamelens.analysis.files.date_parsing import ParsedTimes, read_times
+from gamelens.analysis.files.table_reader import Grid
+from gamelens.analysis.outside_data.roles import ColumnCells, Evidence, Meaning, concepts_in, folded_header
+from gamelens.errors import BadQuery
+from gamelens.wire.intervals import Interval
+
+Days = NDArray[np.datetime64]
+
+_DAY: Final = np.timedelta64(1, "D")
+_WEEK: Final = np.timedelta64(7, "D")
+_FEWEST: Final = 3  # dates a week or a month apart that tell weeks or months
+
+
+@dataclass(frozen=True, eq=False)
+class Periods:
+    """The days of each row.
+
+    Attributes:
+        starts: the first day of each row (datetime64[us, UTC]), NaT where it is not known.
+        ends: the end, exclusive.
+        length: what a row stands for: "time", "day", "week from Monday", "month" or "period"; None without days.
+        column: the column that says it, "" for a line beside the table.
+        evidence: who says it.
+        problem: raised when days are used.
+        note: what was assumed.
+    """
+
+    starts: Series[Any]
+    ends: Series[Any]
+    length: str | None
+    column: str = ""
+    evidence: Evidence | None = None
+    problem: BadQuery | None = None
+    note: str | None = None
+
+    @property
+    def interval(self) -> Interval | None:
+        """The days of all rows."""
+        if self.length is None or not self.starts.notna().any():
+            return None
+        return Interval(self.starts.min().to_pydatetime(), max(self.ends.max(), self.starts.min() + _DAY).to_pydatetime())
+
+
+def periods_of(grid: Grid, meanings: Mapping[str, Meaning], cells: Mapping[str, ColumnCells]) -> Periods:
+    """Return the days of the rows of *grid*: of its day, else of its start and end, else of a line beside the table."""
+    days = _best(meanings, cells, "day")
+    starts, ends = (_best(meanings, cells, role) for role in ("start", "end"))
+    if len(days) > 1:
+        rule = f'are all days: say which one is meant with roles={{"{days[0]}": "day", "{days[1]}": "text"}}'
+        return _none(grid, BadQuery("other", days, rule))
+    if days:
+        return of_column(days[0], meanings[days[0]], cells[days[0]], grid)
+    if starts and ends:
+        first, last = (_times(cells[name], meanings[name]) for name in (starts[0], ends[0]))
+        if isinstance(first, BadQuery) or isinstance(last, BadQuery):
+            return _none(grid, first if isinstance(first, BadQuery) else last)  # type: ignore[arg-type]
+        at, until = _of_rows(first.at, cells[starts[0]]), _of_rows(last.at, cells[ends[0]])
+        is_time = last.precision == "time" and (until != until.astype("datetime64[D]")).any()
+        until = until.astype("datetime64[D]") + _DAY if is_time or last.precision != "time" else until
+        until = np.where(until <= at, at.astype("datetime64[D]") + _DAY, until)
+        notes = "; ".join(note for note in (first.note, last.note) if note)
+        return _of_lengths(at.astype("datetime64[D]"), until, starts[0], meanings[starts[0]].evidence, notes or None)
+    if starts:
+        return of_column(starts[0], meanings[starts[0]], cells[starts[0]], grid)
+    return _beside(grid) or _none(grid)
+
+
+def of_column(name: str, meaning: Meaning, own: ColumnCells, grid: Grid) -> Periods:
+    """Return the days that the column *name* says."""
+    read = _times(own, meaning)
+    if isinstance(read, BadQuery):
+        return _none(grid, read)
+    at = _of_rows(read.at, own)
+    known = np.unique(at[~np.isnat(at)])
+    if read.until is not None:
+        return _of_lengths(at, _of_rows(read.until, own), name, meaning.evidence, read.note)
+    if read.precision == "time" and (known != known.astype("datetime64[D]")).any():
+        return Periods(_moments(at), _moments(at), "time", name, meaning.evidence, note=read.note)
+    length = "day" if read.precision == "time" else read.precision
+    said = {"week": "week", "month": "month"}.get(meaning.concept)
+    if length == "day":
+        length, problem = _coarser(name, known, said or ("day" if meaning.concept == "day" and meaning.details else None))
+        if problem:
+            return _none(grid, problem)
+    days = at.astype("datetime64[D]")
+    if length == "month":
+        until = (days.astype("datetime64[M]") + np.timedelta64(1, "M")).astype("datetime64[D]")
+    else:
+        until = days + (_WEEK if length.startswith("week") else _DAY)
+    if length == "week":
+        length = f"week from {pd.Timestamp(known[0]).day_name()}" if len(known) else "week from Monday"
+    return Periods(_moments(days), _moments(until), length, name, meaning.evidence, note=read.note)
+
+
+def _best(meanings: Mapping[str, Meaning], cells: Mapping[str, ColumnCells], role: str) -> list[str]:
+    """Return the columns of *role*, only the surest if these differ in how sure they are.
+
+    An argument is surer than a vendor, a header that is nothing but the word surer than one that has it among others,
+    and a day surer than a moment such as "created".
+    """
+
+    def doubt(name: str) -> tuple[int, int, int]:
+        meaning = meanings[name]
+        by = {"the argument": 0, "header": 2, "cells": 3}.get(meaning.evidence.where, 1)
+        if by != 2:
+            return by, 0, 0
+        is_moment = meaning.concept in ("time",)
+        return by, int(is_moment), int(len(concepts_in(folded_header(name))) != 1 or meaning.evidence.quote != folded_header(name))
+
+    found = [name for name, meaning in meanings.items() if meaning.role == role and (cells[name].texts or cells[name].is_typed)]
+    least = min(map(doubt, found), default=None)
+    return [name for name in found if doubt(name) == least]
+
+
+def _times(own: ColumnCells, meaning: Meaning) -> ParsedTimes | BadQuery:
+    if meaning.details.get("local"):  # the day where the account is, whatever the offset
+        try:
+            return read_times([text[:10] for text in own.texts], field=own.name)
+        except BadQuery as error:
+            return error
+    return own.times
+
+
+def _of_rows(distinct: Days, own: ColumnCells) -> Days:
+    return np.append(distinct.astype("datetime64[us]"), np.datetime64("NaT", "us"))[own.codes]
+
+
+def _coarser(name: str, days: Days, said: str | None) -> tuple[str, BadQuery | None]:
+    """Return what distinct *days* stand for, and why that cannot be told."""
+    if said is not None:
+        return said, None
+    dates = days.astype("datetime64[D]")
+    gaps = np.unique(np.diff(dates))
+    is_monthly = len(dates) > 1 and (dates == dates.astype("datetime64[M]")).all()
+    is_weekly = len(dates) > 1 and (gaps % _WEEK == np.timedelta64(0, "D")).all()
+    if not is_weekly and not is_monthly:
+        return "day", None
+    if len(dates) >= _FEWEST and (is_monthly or (gaps == _WEEK).all()):
+        return "month" if is_monthly else "week", None
+    unit = "month" if is_monthly else "week"
+    shown = ", ".join(str(date) for date in dates[:3])
+    rule = f'may be days or {unit}s ({shown}): say so with roles={{"{name}": "day"}} or roles={{"{name}": "{unit}"}}'
+    return "day", BadQuery(name, UNSET, rule)
+
+
+def _of_lengths(at: Days, until: Days, column: str, evidence: Evidence, note: str | None) -> Periods:
+    """Return periods by their first day and their end."""
+    known = ~np.isnat(at) & ~np.isnat(until)
+    lengths = np.unique((until[known].astype("datetime64[D]") - at[known].astype("datetime64[D]")))
+    first = pd.DatetimeIndex(at[known])
+    length = "period"
+    if (lengths == _DAY).all():
+        length = "day"
+    elif (lengths == _WEEK).all() and len(set(first.day_of_week)) == 1:
+        length = f"week from {first[0].day_name()}"
+    return Periods(_moments(at), _moments(until), length, column, evidence, note=note)
+
+
+def _beside(grid: Grid) -> Periods | None:
+    """Return the period that lines above the table name for all its rows."""
+    named: list[np.datetime64] = []
+    for line in grid.above:
+        text = line.strip(" \"'")
+        label, _, rest = text.partition(":")
+        for part in dict.fromkeys((text, rest.strip(), text.partition(" ")[2], text.rpartition("  ")[2])):
+            try:
+                read = read_times([part], field=grid.source)
+            except (BadQuery, ValueError):
+                continue
+            if read.until is not None:
+                return _of_all(grid, read.at[0], read.until[0], line)
+            role = next((it.role for it, _, _ in concepts_in(folded_header(label))), "")
+            if role in ("start", "end") and read.precision == "day":
+                named.append(read.at[0] + (_DAY if role == "end" else np.timedelta64(0, "D")))
+            break
+    return _of_all(grid, named[0], named[1], "lines above the header") if len(named) == 2 and named[0] < named[1] else None
+
+
+def _of_all(grid: Grid, start: np.datetime64, end: np.datetime64, line: str) -> Periods:
+    rows = len(grid.rows)
+    at, until = np.repeat(start, rows), np.repeat(end, rows)
+    found = _of_lengths(at, until, "", Evidence("period", "a line beside the table", line), None)
+    return found if found.length == "day" else Periods(found.starts, found.ends, "period", "", found.evidence)
+
+
+def _none(grid: Grid, problem: BadQuery | None = None) -> Periods:
+    nothing = _moments(np.full(len(grid.rows), np.datetime64("NaT", "us")))
+    return Periods(nothing, nothing, None, problem=problem)
+
+
+def _moments(at: Days | Sequence[Any]) -> Series[Any]:
+    return Series(pd.DatetimeIndex(np.asarray(at, dtype="datetime64[us]")).tz_localize("UTC")).astype("datetime64[us, UTC]")
+
+
