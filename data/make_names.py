@@ -18,9 +18,7 @@ from gamelens.analysis.ads.canonical_names import folded_country
 from gamelens.analysis.files.date_parsing import folded_word
 
 ANALYSIS = Path(__file__).parents[1] / "src/gamelens/analysis"
-LANGUAGES = (
-    "en de fr es pt it nl sv da nb fi pl cs sk hu ro bg el tr ru uk ja zh ko vi id th ar he hi ms ca hr sr lt lv et sl"
-).split()
+LANGUAGES = ["en", "de", "fr", "es", "pt", "it", "nl", "sv", "da", "nb", "fi", "pl", "cs", "sk", "hu", "ro", "bg", "el", "tr", "ru", "uk", "ja", "zh", "ko", "vi", "id", "th", "ar", "he", "hi", "ms", "ca", "hr", "sr", "lt", "lv", "et", "sl"]
 OTHER_NAMES = """
 AE UAE; BN Brunei Darussalam; BO Bolivia, Plurinational State of; BQ Caribbean Netherlands; CD DR Congo;
 CD Congo, the Democratic Republic of the; CD Democratic Republic of the Congo; CG Congo; CG Republic of the Congo;
@@ -39,7 +37,9 @@ VG Virgin Islands, British; VI Virgin Islands, U.S.; VN Viet Nam; XK Kosovo
 def country_names() -> dict[str, str]:
     """Return the two letters of each folded name of a country, in any language that has one for it alone."""
     aliases: Mapping[str, list[str]] = get_global("territory_aliases")
-    codes = {code for code in Locale("en").territories if len(code) == 2 and code.isalpha()} - {*"EU EZ UN QO ZZ XA XB".split()}
+    codes = {code for code in Locale("en").territories if len(code) == 2 and code.isalpha()} - {
+        *["EU", "EZ", "UN", "QO", "ZZ", "XA", "XB"]
+    }
     codes -= {code for code in codes if code in aliases}
     found: dict[str, set[str]] = defaultdict(set)
     for identifier in localedata.locale_identifiers():
@@ -49,7 +49,11 @@ def country_names() -> dict[str, str]:
                     found[folded_country(spelling)].add(code)
     names = {name: min(of) for name, of in found.items() if len(of) == 1 and name}
     names |= {folded_country(name): code for name, code in (name_and_code(entry) for entry in OTHER_NAMES.split(";"))}
-    names |= {alias.casefold(): of[0] for alias, of in aliases.items() if len(alias) == 3 and alias.isalpha() and of[0] in codes}
+    names |= {
+        alias.casefold(): of[0]
+        for alias, of in aliases.items()
+        if len(alias) == 3 and alias.isalpha() and of[0] in codes
+    }
     english = {folded_country(Locale("en").territories[code]): code for code in codes}
     return names | english | {"uk": "GB"} | {code.casefold(): code for code in codes}
 

@@ -160,6 +160,18 @@ class Gap(msgspec.Struct, frozen=True, kw_only=True):
         return _interval(self.interval)
 
 
+class JoinedColumn(msgspec.Struct, frozen=True, kw_only=True):
+    """A column that a join brought.
+
+    Attributes:
+        kind: what its numbers are: money, share, count or number; "text" for anything else.
+        unit: the currency of money (ISO 4217), "several" where it differs by row, "unknown" where nothing says it.
+    """
+
+    kind: str = "text"
+    unit: str = ""
+
+
 class JoinRecord(msgspec.Struct, frozen=True, kw_only=True):
     """A join of the frame with an outside table.
 
@@ -168,6 +180,7 @@ class JoinRecord(msgspec.Struct, frozen=True, kw_only=True):
         on: the columns that were compared, by column of the frame.
         how: the kind of join.
         matched_share: the share of *share_of* that found a partner.
+        columns: what the columns are that it brought, by name.
     """
 
     source: str | None = None
@@ -175,6 +188,7 @@ class JoinRecord(msgspec.Struct, frozen=True, kw_only=True):
     how: str | None = None
     matched_share: float | None = None
     share_of: str | None = None
+    columns: dict[str, JoinedColumn] = {}
 
 
 class RestatementRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -220,6 +234,7 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True):
         provenance: the origin of the numbers.
         filled: number of rows of each metric whose counts and money are 0 because the service had no row.
         values_listed: dimensions whose values were requested only to check the filter.
+        periods: the periods of the rows that `gl.in_periods` added up, ISO 8601; empty for buckets of a query.
     """
 
     asked: QueryRecord = QueryRecord()
@@ -240,6 +255,7 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True):
     provenance: Provenance = Provenance()
     filled: dict[str, int] = {}
     values_listed: tuple[str, ...] = ()
+    periods: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, attrs: object) -> Receipt:
@@ -256,7 +272,7 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True):
     def to_json(self) -> dict[str, Any]:
         """Return the receipt as plain JSON values, the form it has in `df.attrs["gamelens"]`."""
         written: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(self, enc_hook=str))
-        _omit_defaults(written, self, ("titles", "joined", "restated", "filled", "values_listed"))
+        _omit_defaults(written, self, ("titles", "joined", "restated", "filled", "values_listed", "periods"))
         _omit_defaults(written["asked"], self.asked, ("other", "check", "fields", "sort", "days"))
         _omit_sources(written["provenance"])
         return written

@@ -17,7 +17,8 @@ import pytest
 
 from gamelens.analysis.files.csv_reader import read_delimited
 from gamelens.analysis.files.excel_reader import read_sheet
-from gamelens.analysis.files.table_reader import Grid as ExternalTable, read_grid as read_table
+from gamelens.analysis.files.table_reader import Grid as ExternalTable
+from gamelens.analysis.files.table_reader import read_grid as read_table
 from gamelens.errors import BadQuery
 from support.process_memory import memory_mib
 

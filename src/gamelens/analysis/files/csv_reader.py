@@ -158,9 +158,7 @@ def _top(
     return separator, *tops[separator], quoted[separator]
 
 
-def _rows(
-    text: str, separator: str, header_row: int | None, is_quoted: bool
-) -> tuple[int, list[list[str]], list[str]]:
+def _rows(text: str, separator: str, header_row: int | None, is_quoted: bool) -> tuple[int, list[list[str]], list[str]]:
     """Return the number of lines above the header, the rows there, and the header."""
     quoting = csv.QUOTE_MINIMAL if is_quoted else csv.QUOTE_NONE
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, quoting=quoting)

@@ -14,13 +14,29 @@ Currencies = frozenset[str]
 
 NO_CURRENCY: Final[Currencies] = frozenset()
 _WORDS: Final = frozenset({"ALL", "TOP", "IMP"})  # codes, but far more often a word
-_LOWER_WORDS: Final = frozenset({"try", "cup", "pen", "mad", "bob", "gel", "sos", "bam", "lak", "ron", "cop", "mop", "rub"})
-_DOLLARS: Final = "USD AUD CAD NZD SGD HKD TWD MXN ARS CLP COP BBD BSD BZD FJD GYD JMD LRD NAD SRD TTD UYU XCD BMD KYD BND"
+_LOWER_WORDS: Final = frozenset(
+    {"try", "cup", "pen", "mad", "bob", "gel", "sos", "bam", "lak", "ron", "cop", "mop", "rub"}
+)
+_DOLLARS: Final = (
+    "USD AUD CAD NZD SGD HKD TWD MXN ARS CLP COP BBD BSD BZD FJD GYD JMD LRD NAD SRD TTD UYU XCD BMD KYD BND"
+)
 _SEVERAL: Final = {
-    **{"$": _DOLLARS, "kr": "SEK NOK DKK ISK", "\u00a5": "JPY CNY", "\uffe5": "JPY CNY", "\u5143": "CNY TWD HKD", "rs": "INR PKR LKR NPR MUR SCR"},
+    **{
+        "$": _DOLLARS,
+        "kr": "SEK NOK DKK ISK",
+        "\u00a5": "JPY CNY",
+        "\uffe5": "JPY CNY",
+        "\u5143": "CNY TWD HKD",
+        "rs": "INR PKR LKR NPR MUR SCR",
+    },
     **{"fr": "CHF XOF XAF", "lei": "RON MDL", "\ufdfc": "IRR SAR QAR OMR YER", "dollar": _DOLLARS, "dollars": _DOLLARS},
     **{"peso": "MXN ARS CLP COP PHP UYU DOP CUP", "pesos": "MXN ARS CLP COP PHP UYU DOP CUP", "francs": "CHF XOF XAF"},
-    **{"rupee": "INR PKR LKR NPR MUR SCR", "rupees": "INR PKR LKR NPR MUR SCR", "kroner": "NOK DKK", "krone": "NOK DKK"},
+    **{
+        "rupee": "INR PKR LKR NPR MUR SCR",
+        "rupees": "INR PKR LKR NPR MUR SCR",
+        "kroner": "NOK DKK",
+        "krone": "NOK DKK",
+    },
 }
 _SYMBOLS: Final = """
 \u20ac EUR; euro EUR; euros EUR; \u00a3 GBP; pounds GBP; pound\u00a0sterling GBP; \u20b9 INR; \u20a9 KRW; \uc6d0 KRW; won KRW; \u20ba TRY; tl TRY;
@@ -30,10 +46,14 @@ r ZAR; sfr CHF; s/ PEN; us$ USD; a$ AUD; au$ AUD; c$ CAD; ca$ CAD; cad$ CAD; hk$
 mex$ MXN; r$ BRL; reais BRL; real BRL; ar$ ARS; cl$ CLP; clp$ CLP; co$ COP; col$ COP; us\u00a0dollar USD; us\u00a0dollars USD; u.s.\u00a0dollars USD;
 kronor SEK; lira TRY; rubles RUB; dong VND; baht THB; rupiah IDR; ringgit MYR; e\u00a3 EGP
 """
-_ONE: Final = {symbol.strip().replace("\u00a0", " "): code for symbol, code in (it.strip().rsplit(" ", 1) for it in _SYMBOLS.split(";"))}
+_ONE: Final = {
+    symbol.strip().replace("\u00a0", " "): code
+    for symbol, code in (it.strip().rsplit(" ", 1) for it in _SYMBOLS.split(";"))
+}
 _NAMES: Final = re.compile(
     r"(?<![^\W_])(?:us dollars?|dollars?|euros?|pounds?(?: sterling)?|yen|yuan|rmb|rupees?|reais|pesos?|rubles|kronor|kron[e]r?)"
-    r"(?![^\W_])", re.IGNORECASE
+    r"(?![^\W_])",
+    re.IGNORECASE,
 )
 _SIGNS: Final = re.compile(r"[A-Z]{0,3}[$\u00a3\u00a5\uffe5\u20a0-\u20bf]")
 

@@ -25,16 +25,24 @@ from gamelens.errors import BadQuery
 Precision = Literal["time", "day", "week", "month", "period"]
 
 _TIME: Final = r"(?:[T ]+(?P<time>\S.*))?"
-_YEAR_FIRST: Final = re.compile(rf"(?P<year>\d{{4}})([-/.]) ?(?P<month>\d{{1,2}})\2 ?(?P<day>\d{{1,2}}){_TIME}", re.ASCII)
+_YEAR_FIRST: Final = re.compile(
+    rf"(?P<year>\d{{4}})([-/.]) ?(?P<month>\d{{1,2}})\2 ?(?P<day>\d{{1,2}}){_TIME}", re.ASCII
+)
 _COMPACT: Final = re.compile(rf"(?P<year>\d{{4}})(?P<month>\d\d)(?P<day>\d\d){_TIME}", re.ASCII)
-_DAY_FIRST: Final = re.compile(rf"(?P<day>\d{{1,2}})([-/.]) ?(?P<month>\d{{1,2}})\2 ?(?P<year>\d{{4}}){_TIME}", re.ASCII)
+_DAY_FIRST: Final = re.compile(
+    rf"(?P<day>\d{{1,2}})([-/.]) ?(?P<month>\d{{1,2}})\2 ?(?P<year>\d{{4}}){_TIME}", re.ASCII
+)
 _MONTH_FIRST: Final = re.compile(rf"(?P<month>\d{{1,2}})([-/.])(?P<day>\d{{1,2}})\2(?P<year>\d{{4}}){_TIME}", re.ASCII)
 _YEAR_AND_MONTH: Final = re.compile(r"(\d{4})[-/.](\d{1,2})|(\d{1,2})[-/.](\d{4})", re.ASCII)
 _EAST_ASIAN: Final = re.compile(r"(\d{4}) ?[年년] ?(\d{1,2}) ?[月월](?: ?(\d{1,2}) ?[日일])?")
 _WEEK: Final = re.compile(r"\d{4}(-?)W\d\d(?:\1(?P<day>\d))?", re.ASCII)
-_WEEK_AND_YEAR: Final = re.compile(r"(?:KW|W) ?(?P<week>\d\d?)[-/ ]+(?P<year>\d{4})|(?P<of>\d{4})[-/ ]+(?:KW|W) ?(?P<nth>\d\d?)")
+_WEEK_AND_YEAR: Final = re.compile(
+    r"(?:KW|W) ?(?P<week>\d\d?)[-/ ]+(?P<year>\d{4})|(?P<of>\d{4})[-/ ]+(?:KW|W) ?(?P<nth>\d\d?)"
+)
 _CLOCK: Final = re.compile(r"(?P<date>.*?)[, ]+(?P<time>\d{1,2}:\d\d.*|\d{1,2} ?[AaPp]\.?[Mm]\b.*)")
-_RANGE: Final = re.compile(r"(?P<first>.*?\S) ?(?: - |[–—~]| to | bis | au | hasta | al | até |/(?=\d{4}-)) ?(?P<last>\S.*)")
+_RANGE: Final = re.compile(
+    r"(?P<first>.*?\S) ?(?: - |[–—~]| to | bis | au | hasta | al | até |/(?=\d{4}-)) ?(?P<last>\S.*)"
+)
 _SHORT_YEAR: Final = re.compile(rf"(\d\d?)([-/.])(\d\d?)\2(\d\d){_TIME}", re.ASCII)
 _SERIAL: Final = re.compile(r"\d{5}(?:\.\d+)?", re.ASCII)
 _SERIAL_START: Final = datetime(1899, 12, 30)  # day 0 of a spreadsheet's calendar
@@ -46,7 +54,9 @@ _HOURS_OF_ZONES: Final = {
     **{"PST": -8, "PDT": -7, "MST": -7, "MDT": -6, "EST": -5, "EDT": -4, "WET": 0, "WEST": 1, "CET": 1, "CEST": 2},
     **{"EET": 2, "EEST": 3, "MSK": 3, "JST": 9, "KST": 9, "SGT": 8, "HKT": 8, "AEST": 10, "AEDT": 11, "Z": 0},
 }
-_CONNECTORS: Final = frozenset({"of", "de", "del", "den", "der", "the", "le", "d", "г", "a", "th", "st", "nd", "rd", "er"})
+_CONNECTORS: Final = frozenset(
+    {"of", "de", "del", "den", "der", "the", "le", "d", "г", "a", "th", "st", "nd", "rd", "er"}
+)
 _WORDS: Final = Path(__file__).with_name("month_names.json")
 
 
@@ -251,7 +261,11 @@ def _at_time(day: datetime, text: str) -> datetime:
     else:
         time = datetime.fromisoformat(f"2000-01-01T{clock.zfill(5) if clock.count(':') == 1 else clock}").time()
     return day.replace(
-        hour=time.hour, minute=time.minute, second=time.second, microsecond=time.microsecond, tzinfo=_zone(match["zone"])
+        hour=time.hour,
+        minute=time.minute,
+        second=time.second,
+        microsecond=time.microsecond,
+        tzinfo=_zone(match["zone"]),
     ).astimezone(UTC)
 
 

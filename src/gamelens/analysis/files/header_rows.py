@@ -14,7 +14,9 @@ SEARCHED_ROWS: Final = 50
 
 _TWO_COLUMNS: Final = 2
 _NUMBER: Final = re.compile(r"[^\w]*[A-Z]{0,3}[^\w]*\d[\d.,' \u00a0\u202f]*[^\w]*[A-Z]{0,3}[^\w]*")
-_DATE: Final = re.compile(r"\d{1,4}([-./])\d{1,2}\1\d{1,4}\b.{0,30}|.{0,24}\b20\d\d\b.{0,16}|20\d{6}|.{0,9}\d月\d.{0,9}")
+_DATE: Final = re.compile(
+    r"\d{1,4}([-./])\d{1,2}\1\d{1,4}\b.{0,30}|.{0,24}\b20\d\d\b.{0,16}|20\d{6}|.{0,9}\d月\d.{0,9}"
+)
 
 Kind = Literal["", "number", "date", "text"]
 
@@ -57,7 +59,9 @@ def _kind(cell: Any) -> Kind:
 
 def _usual_kinds(rows: Sequence[Sequence[Kind]]) -> dict[int, Kind]:
     """Return the most frequent kind of the cells of each column that mostly has numbers or dates."""
-    counts = [Counter(row[place] for row in rows if len(row) > place) for place in range(max(map(len, rows), default=0))]
+    counts = [
+        Counter(row[place] for row in rows if len(row) > place) for place in range(max(map(len, rows), default=0))
+    ]
     most: list[Kind] = [max(("text", "number", "date"), key=lambda kind: each[kind]) for each in counts]
     return {place: kind for place, kind in enumerate(most) if kind != "text" and counts[place][kind]}
 

@@ -24,9 +24,7 @@ Mark = Literal[".", ","]
 MARKS: Final[tuple[Mark, ...]] = (".", ",")
 
 _MACHINE: Final = r"^-?(?:(?:0|[1-9]\d{0,17})(?:\.\d+)?(?:[eE][-+]?\d+)?|inf)$"
-_UNIT: Final = (
-    r"[A-Z]{3}|[A-Z]{0,3} ?[$¢£¤¥֏؋฿៛\u20a0-\u20cf﷼]|kr\.?|Kr\.?|zł|Kč|Ft|lei|Lei|лв\.?|руб\.?|р\.|TL|Rs\.?|Rp\.?|RM|R|S?Fr\.?|元|円|원|S/\.?"
-)
+_UNIT: Final = r"[A-Z]{3}|[A-Z]{0,3} ?[$¢£¤¥֏؋฿៛\u20a0-\u20cf﷼]|kr\.?|Kr\.?|zł|Kč|Ft|lei|Lei|лв\.?|руб\.?|р\.|TL|Rs\.?|Rp\.?|RM|R|S?Fr\.?|元|円|원|S/\.?"
 _PARTS: Final = re.compile(
     rf"(?P<open>\()? ?(?P<sign>[-+])? ?(?P<before>{_UNIT})? ?(?P<inner>[-+])? ?"
     r"(?P<body>(?:\d(?:[\d.,' ]*\d)?|[.,]\d+)(?:[eE][-+]?\d+)?|inf)"
@@ -39,9 +37,7 @@ _BODIES: Final = {
     ",": rf"^(?:\d+|{_GROUPED % '[.]'})?(?:,\d+)?$|^inf$",
 }
 _SPACES: Final = "[\u00a0\u202f\u2007\u2009\t]+"
-_NO_VALUE: Final = (
-    r"(?i)^\W*(?:n/?a|n\.? ?a\.?|n/?d|null|none|nil|nan|k\. ?a\.|not (?:set|available)|#(?:N/A|DIV/0!|REF!|VALUE!))?\W*$"
-)
+NO_VALUE: Final = r"(?i)^\W*(?:n/?a|n\.? ?a\.?|n/?d|null|none|nil|nan|k\. ?a\.|not (?:set|available)|#(?:N/A|DIV/0!|REF!|VALUE!))?\W*$"
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,7 +133,7 @@ def written_numbers(texts: Sequence[str]) -> WrittenNumbers:
         np.array([bool(form and form.is_negative) for form in forms], dtype=bool)[of_text] & is_number,
         np.array([bool(form and form.is_percent) for form in forms], dtype=bool)[of_text] & is_number,
         np.where(is_number, units, ""),
-        _flags(pc.match_substring_regex(plain, _NO_VALUE)) & ~is_number,
+        _flags(pc.match_substring_regex(plain, NO_VALUE)) & ~is_number,
     )
 
 
@@ -179,7 +175,9 @@ def decimal_mark(
     votes |= {fitting[0] for fitting in are_whole.values() if len(fitting) == 1}
     for name in still_open:
         numbers = columns[name]
-        assumed = votes if len(votes) == 1 else {*are_whole.get(name, [])} if len(are_whole.get(name, [])) == 1 else set()
+        assumed = (
+            votes if len(votes) == 1 else {*are_whole.get(name, [])} if len(are_whole.get(name, [])) == 1 else set()
+        )
         assumed = assumed or _usual_mark(numbers, separator)
         values = {mark: f"{numbers.values(mark)[numbers.texts.index(numbers.open_text or '')]:.10g}" for mark in MARKS}
         if assumed:

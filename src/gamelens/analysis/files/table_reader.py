@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -79,8 +78,7 @@ class Grid:
         column = self.cells.column(name)
         if not pa.types.is_dictionary(column.type):
             column = _written(column).dictionary_encode()
-        whole = column.unify_dictionaries().combine_chunks()
-        whole = whole.chunk(0) if isinstance(whole, pa.ChunkedArray) else whole
+        whole = column.unify_dictionaries().combine_chunks() if isinstance(column, pa.ChunkedArray) else column
         codes = pc.fill_null(whole.indices, -1).to_numpy().astype("int32")
         places, used = pd.factorize(np.where(codes < 0, None, codes) if (codes < 0).any() else codes)
         return whole.dictionary.take(pa.array(used, pa.int32())).to_pylist(), places.astype("int32")

@@ -21,11 +21,31 @@ from gamelens.analysis.files.table_reader import Grid
 from gamelens.analysis.outside_data.roles import ColumnCells, Evidence, Meaning, concepts_in, find_header, folded_header
 from gamelens.errors import BadQuery
 
-_IN_CURRENCY: Final = re.compile(r"(?i)\b(?:amounts?|values?|figures?|prices?|money|costs?|spend|revenues?|betr[aä]ge|montants)\b.*\bin\b|^\W*in\b")
+_IN_CURRENCY: Final = re.compile(
+    r"(?i)\b(?:amounts?|values?|figures?|prices?|money|costs?|spend|revenues?|betr[aä]ge|montants)\b.*\bin\b|^\W*in\b"
+)
 _SYMBOL_OF_FORMAT: Final = re.compile(r"\[\$([^\]-]*)(?:-([0-9A-Fa-f]+))?\]|\"([^\"]*)\"|\\(.)|([$£¥€₩₹₺₽])")
 _LANDS: Final = {  # the languages of number formats whose symbol says too little
-    **{"409": "USD", "1009": "CAD", "c0c": "CAD", "c09": "AUD", "1409": "NZD", "80a": "MXN", "2c0a": "ARS", "340a": "CLP"},
-    **{"240a": "COP", "4809": "SGD", "c04": "HKD", "404": "TWD", "411": "JPY", "804": "CNY", "41d": "SEK", "414": "NOK"},
+    **{
+        "409": "USD",
+        "1009": "CAD",
+        "c0c": "CAD",
+        "c09": "AUD",
+        "1409": "NZD",
+        "80a": "MXN",
+        "2c0a": "ARS",
+        "340a": "CLP",
+    },
+    **{
+        "240a": "COP",
+        "4809": "SGD",
+        "c04": "HKD",
+        "404": "TWD",
+        "411": "JPY",
+        "804": "CNY",
+        "41d": "SEK",
+        "414": "NOK",
+    },
     **{"406": "DKK", "40f": "ISK", "416": "BRL"},
 }
 _GENERAL: Final = frozenset({"currency", "code", "iso", "account", "the", "of", "in"})
@@ -56,7 +76,7 @@ def currencies_of_column(
 ) -> tuple[Series | None, tuple[Evidence, ...], BadQuery | None]:
     """Return the currency of each row of the amount *name* (ISO 4217), the evidence, and why it cannot be used as money.
 
-    The currencies are None where none is known.
+    The currencies are None if nothing says them, or only a symbol of several; all null if what is said contradicts itself.
 
     Args:
         name: the column of amounts.
@@ -82,27 +102,33 @@ def currencies_of_column(
     rows = [np.where(is_filled, witness.rows, -1) for witness in witnesses]
     if not witnesses or all((places < 0).all() for places in rows):
         return None, (), _unknown(name)
-    together = np.stack(rows)
-    pairs, of_row = np.unique(together, axis=1, return_inverse=True)
+    pairs, of_row = np.unique(np.stack(rows), axis=1, return_inverse=True)
     result: list[str | None] = []
+    nothing = Series([None] * count, dtype="str")
     for combination in pairs.T.tolist():
         says = [(it, it.says[place]) for it, place in zip(witnesses, combination, strict=True) if place >= 0]
         possible = common(said for _, said in says) if says else NO_CURRENCY
         if says and not possible:
-            return None, tuple(it.evidence for it, _ in says), _contradiction(name, says)
-        result.append(next(iter(possible)) if len(possible) == 1 else None)
+            return nothing, tuple(it.evidence for it, _ in says), _contradiction(name, says)
+        result.append(next(iter(possible)) if len(possible) == 1 else "?" if says else None)
     found = Series(np.array(result, dtype=object)[of_row.reshape(-1)], dtype="str")
     evidence = tuple(witness.evidence for witness, places in zip(witnesses, rows, strict=True) if (places >= 0).any())
-    unknown = is_filled & found.isna().to_numpy() & _is_not_zero(own)
-    if not unknown.any():
-        return found.fillna(found.dropna().iloc[0]) if found.nunique() == 1 else found, evidence, None
-    if found.notna().any() and found.nunique() == 1 and all(it.evidence.where == "the cells" for it in witnesses):
-        return found.fillna(found.dropna().iloc[0]), evidence, None  # 7 beside £5
-    row = grid.rows[int(unknown.argmax())]
-    if found.notna().any():
-        rule = f"names no currency in row {row}, and others are in {', '.join(sorted(found.dropna().unique()))}"
-        return None, evidence, BadQuery(name, UNSET, f"{rule}: write the currency of each, or pass currency=")
-    return None, evidence, _unknown(name, witnesses)
+    codes_found = sorted({code for code in result if code not in (None, "?")})
+    is_needed = is_filled & _is_not_zero(own)
+    is_open, is_bare = ((found == "?") & is_needed), (found.isna() & is_needed)
+    if not codes_found:
+        return None, evidence, _unknown(name, witnesses)
+    if is_open.any() or (is_bare.any() and (len(codes_found) > 1 or not _are_cells(witnesses))):
+        row = grid.rows[int((is_open | is_bare).to_numpy().argmax())]
+        rule = f"names no currency for sure in row {row}, and others are in {', '.join(codes_found)}"
+        return nothing, evidence, BadQuery(name, UNSET, f"{rule}: write the currency of each, or pass currency=")
+    found = found.where(found != "?")
+    return found.fillna(codes_found[0]) if len(codes_found) == 1 else found, evidence, None  # 7 beside £5
+
+
+def _are_cells(witnesses: Sequence[Witness]) -> bool:
+    """Whether only the cells say it, where a number without a symbol is like the others."""
+    return all(witness.evidence.where == "the cells" for witness in witnesses)
 
 
 def columns_of_codes(
@@ -115,7 +141,11 @@ def columns_of_codes(
     """
     owned: dict[str, list[str]] = {name: [] for name in amounts}
     for column in currencies:
-        words = set(folded_header(column).split()) - _GENERAL - {phrase for it, phrase, _ in concepts_in(folded_header(column)) if it.role == "currency"}
+        words = (
+            set(folded_header(column).split())
+            - _GENERAL
+            - {phrase for it, phrase, _ in concepts_in(folded_header(column)) if it.role == "currency"}
+        )
         named = [name for name in amounts if column.casefold() in name.casefold()]
         named = named or [name for name in amounts if words & set(folded_header(name).split())]
         for name in named or amounts:
@@ -148,7 +178,9 @@ def _of_codes(columns: Sequence[str], cells: Mapping[str, ColumnCells]) -> list[
         codes = cells[column].codes
         rows = np.where((codes >= 0) & known[codes], codes, -1) if len(known) else codes
         codes_said = sorted({code for it in says for code in it})
-        found.append(Witness(Evidence(", ".join(codes_said[:3]), "the column of codes", column), says, rows.astype("int64")))
+        found.append(
+            Witness(Evidence(", ".join(codes_said[:3]), "the column of codes", column), says, rows.astype("int64"))
+        )
     return found
 
 
@@ -170,8 +202,12 @@ def _constant(name: str, meaning: Meaning, grid: Grid, count: int) -> list[Witne
     if possible := currencies_in(name, is_header=True):
         found.append(Witness(Evidence(_said(possible), "the header", name), [possible], np.zeros(count, dtype="int64")))
     for line in grid.above:
-        is_about = any(it.name == "currency" for it, _, _ in concepts_in(folded_header(line))) or _IN_CURRENCY.search(line)
-        if (is_about or line.strip("()[] ") in currencies_of(line.strip("()[] "))) and (possible := currencies_in(line)):
+        is_about = any(it.name == "currency" for it, _, _ in concepts_in(folded_header(line))) or _IN_CURRENCY.search(
+            line
+        )
+        if (is_about or line.strip("()[] ") in currencies_of(line.strip("()[] "))) and (
+            possible := currencies_in(line)
+        ):
             evidence = Evidence(_said(possible), "a line beside the table", line)
             found.append(Witness(evidence, [possible], np.zeros(count, dtype="int64")))
     return found
@@ -183,7 +219,11 @@ def _of_formats(formats: Sequence[str | None]) -> list[Witness]:
     says = [_of_format(form) for form in known]
     place = {form: row for row, form in enumerate(known) if says[row]}
     rows = np.array([place.get(form or "", -1) for form in formats], dtype="int64")
-    return [Witness(Evidence(_said(says[next(iter(place.values()))]), "the number format", next(iter(place))), says, rows)] if place else []
+    return (
+        [Witness(Evidence(_said(says[next(iter(place.values()))]), "the number format", next(iter(place))), says, rows)]
+        if place
+        else []
+    )
 
 
 def _of_format(form: str) -> Currencies:
@@ -217,7 +257,10 @@ def _said(possible: Currencies) -> str:
 def _contradiction(name: str, says: Sequence[tuple[Witness, Currencies]]) -> BadQuery:
     first, said = says[0]
     other, differs = next((pair for pair in says[1:] if not pair[1] & said), says[-1])
-    parts = [f"in {_said(each)} by {it.evidence.where} ({it.evidence.quote})" for it, each in ((first, said), (other, differs))]
+    parts = [
+        f"in {_said(each)} by {it.evidence.where} ({it.evidence.quote})"
+        for it, each in ((first, said), (other, differs))
+    ]
     return BadQuery(name, UNSET, f"is {' and '.join(parts)}: pass currency= with the right one")
 
 

@@ -15,10 +15,10 @@ from typing import Any, Final, Literal
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-
 from numpy.typing import NDArray
 from pandas import DataFrame, Series
 
+from gamelens.analysis.files.currency_names import is_currency
 from gamelens.analysis.files.date_parsing import ParsedTimes
 from gamelens.analysis.files.number_parsing import Mark, decimal_mark
 from gamelens.analysis.files.table_reader import Grid, read_grid
@@ -47,8 +47,13 @@ from gamelens.wire.intervals import Interval
 
 Said = str | Mapping[str, Any]
 _HAS_MONEY: Final = frozenset({"amount", "price"})
-_ALIASES: Final = {"cost": ("amount", "cost"), "income": ("amount", "income"), "week": ("day", "week"), "month": ("day", "month")}
-_DETAILS: Final = frozenset({"role", "of", "currency", "weight", "scale", "concept"})
+_ALIASES: Final = {
+    "cost": ("amount", "cost"),
+    "income": ("amount", "income"),
+    "week": ("day", "week"),
+    "month": ("day", "month"),
+}
+_DETAILS: Final = frozenset({"role", "of", "currency", "weight", "scale", "concept", "local"})
 _ALLOWED: Final[dict[str, Sequence[str | None]]] = {"decimal": (None, ".", ","), "totals": ("skip", "keep")}
 
 
@@ -104,7 +109,6 @@ class OutsideTable:
         rows: row numbers: of a file as a spreadsheet shows them, of a frame from 0.
         periods: the days that each row stands for.
         zone: the time zone of its days, as far as the format says it.
-        publisher: who is paid in every row, where no column says it.
         notes: what was left out or assumed.
         grid: its cells.
         larger: columns whose whole is larger than the sum of the parts, with the name of the whole.
@@ -118,7 +122,6 @@ class OutsideTable:
     rows: NDArray[np.int64]
     periods: Periods
     zone: str | None
-    publisher: str | None
     notes: tuple[str, ...]
     grid: Grid
     rates_of: str | None = None
@@ -135,7 +138,9 @@ class OutsideTable:
         """
         found = next((column for column in self.columns if column.name == name), None)
         if found is None:
-            raise BadQuery(argument, name, f"is not a column of {self.source}", [column.name for column in self.columns])
+            raise BadQuery(
+                argument, name, f"is not a column of {self.source}", [column.name for column in self.columns]
+            )
         return found
 
     def of_role(self, *roles: Role) -> list[OutsideColumn]:
@@ -294,7 +299,11 @@ def _understood(
     }
     whole = {name: meanings[name].role in ("count", "rank", "distinct") for name in texts}
     marks, problems, notes = decimal_mark(texts, whole, grid.separator, decimal)
-    amounts = {name: meaning for name, meaning in meanings.items() if meaning.role in _HAS_MONEY or _is_money_rate(meaning, cells[name])}
+    amounts = {
+        name: meaning
+        for name, meaning in meanings.items()
+        if meaning.role in _HAS_MONEY or _is_money_rate(meaning, cells[name])
+    }
     codes = columns_of_codes(amounts, [name for name, it in meanings.items() if it.role == "currency"], grid.columns)
     periods = periods_of(grid, meanings, cells)
     columns = []
@@ -306,12 +315,20 @@ def _understood(
             argument = meaning.details.get("named currency") or (
                 currency.get(name) if isinstance(currency, Mapping) else currency
             )
+            if argument is None and name in grid.receipt.asked.metrics:
+                argument = "USD"  # a frame of the service
             found, evidence, money_problem = currencies_of_column(name, meaning, cells, grid, codes, argument)
-            column = replace(column, currencies=found, evidence=(*column.evidence, *evidence), money_problem=money_problem)
+            column = replace(
+                column, currencies=found, evidence=(*column.evidence, *evidence), money_problem=money_problem
+            )
         columns.append(column)
     columns = _with_weights(columns, meanings, cells, marks)
     columns = _refunds_negative(columns, meanings, cells)
     ranges = [note for note in (periods.note,) if note]
+    publisher = vendor.table.get("publisher") if vendor else None
+    if publisher and "network" not in {column.role for column in columns} and "publisher" not in grid.columns:
+        values = Series(pd.Categorical([publisher] * len(grid.rows)))
+        columns.append(OutsideColumn("publisher", "network", values, (Evidence("network", vendor.name, publisher),)))
     return OutsideTable(
         source=grid.source,
         vendor=vendor.name if vendor else None,
@@ -319,7 +336,6 @@ def _understood(
         rows=grid.rows,
         periods=periods,
         zone=vendor.table.get("zone") if vendor else None,
-        publisher=vendor.table.get("publisher") if vendor else None,
         notes=(*grid.notes, *ranges, *notes),
         grid=grid,
         rates_of=vendor.table.get("rates_of") if vendor else None,
@@ -351,7 +367,9 @@ def _said_roles(roles: Mapping[str, Said], grid: Grid) -> dict[str, Meaning]:
         details = {"role": said} if isinstance(said, str) else dict(said)
         for unknown in set(details) - _DETAILS:
             raise BadQuery("roles", unknown, "is not said of a column", sorted(_DETAILS))
-        role, concept = _ALIASES.get(details.get("role", "rate"), (details.get("role", "rate"), details.get("concept", "")))
+        role, concept = _ALIASES.get(
+            details.get("role", "rate"), (details.get("role", "rate"), details.get("concept", ""))
+        )
         if role not in ROLES:
             raise BadQuery("roles", role, "is not a role", [*ROLES, *_ALIASES])
         for part in (*details.get("of", ())[:2], *([details["weight"]] if "weight" in details else [])):
@@ -370,10 +388,14 @@ def _meaning(own: ColumnCells, vendor: Vendor | None, said: Meaning | None) -> M
     dimension: list[Meaning] = []
     if own.name in DIMENSIONS and own.name not in ("country_code", "platform"):  # our own names are names
         dimension = [Meaning("text", Evidence("text", "header", own.name))]
-    for meaning in (*([from_vendor] if from_vendor else []), *dimension, *header_meanings(own.name)):
-        if own.allows(meaning):
-            if meaning.role == "text" and own.is_flag:
-                continue
+    if vendor and vendor.table.get("rates_of") and own.is_number and is_currency(own.name.strip()):
+        return Meaning("exchange_rate", Evidence("exchange_rate", vendor.name, own.name))
+    of_header = [*dimension, *header_meanings(own.name)]
+    if from_vendor and from_vendor.role == "rate" and not {"of", "weight"} & from_vendor.details.keys():
+        same = next((it for it in of_header if it.role == "rate"), from_vendor)
+        from_vendor = replace(from_vendor, of=same.of, concept=same.concept)
+    for meaning in (*([from_vendor] if from_vendor else []), *of_header):
+        if own.allows(meaning) and not (meaning.role == "text" and own.is_flag):
             return meaning
     return own.own_meaning()
 
@@ -417,7 +439,9 @@ def _numbers(own: ColumnCells, meaning: Meaning, mark: Mark, grid: Grid) -> tupl
         rule = f"in row {row} is not a number: missing=[{others[0]!r}] reads it as empty"
         problem = BadQuery(own.name, others[0], f"{rule}, text=[{own.name!r}] keeps the column as text")
     if written.is_percent.any() and (written.is_number & ~written.is_percent).any():
-        kinds = [own.texts[int(mask.argmax())] for mask in (written.is_percent, written.is_number & ~written.is_percent)]
+        kinds = [
+            own.texts[int(mask.argmax())] for mask in (written.is_percent, written.is_number & ~written.is_percent)
+        ]
         problem = BadQuery(own.name, kinds, "mixes percentages and numbers: use one kind")
     known = distinct[~np.isnan(distinct)]
     is_whole = meaning.role not in ("amount", "rate", "price", "exchange_rate") and not own.has_units
@@ -471,7 +495,9 @@ def _written(column: OutsideColumn, own: ColumnCells, marks: Mapping[str, Mark])
     values = column.values.to_numpy(dtype="float64", na_value=np.nan)
     if own.is_typed:
         known = values[~np.isnan(values)][:2_000]
-        places = next((digits for digits in range(12) if np.allclose(known, np.round(known, digits), rtol=1e-12, atol=0)), 12)
+        places = next(
+            (digits for digits in range(12) if np.allclose(known, np.round(known, digits), rtol=1e-12, atol=0)), 12
+        )
         return Written(values, places)
     return Written(values, own.numbers.places(marks.get(column.name, ".")))
 
@@ -596,5 +622,3 @@ def no_days(table: OutsideTable, use: str) -> BadQuery:
         return table.periods.problem
     rule = f'has no column of days, which {use} needs: name it with roles={{"...": "day"}}'
     return BadQuery("other", table.source, rule, [column.name for column in table.columns])
-
-

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from gamelens.analysis.ads.canonical_names import canonical_name
 from gamelens.analysis.files.currency_names import currencies_of
 from gamelens.analysis.files.date_parsing import ParsedTimes, read_times
-from gamelens.analysis.files.number_parsing import WrittenNumbers, written_numbers
+from gamelens.analysis.files.number_parsing import NO_VALUE, WrittenNumbers, written_numbers
 from gamelens.analysis.files.table_reader import Grid
 from gamelens.errors import BadQuery
 from gamelens.wire.currencies import USD_PER_UNIT
@@ -48,9 +48,14 @@ TOTAL: Final = re.compile(
 """A text of a row that adds up others, whatever its numbers are."""
 
 _PER: Final = re.compile(r"(?<!\w)(per|pro|par|por|je|на|за)(?!\w)|/|(.+)あたり|당 ")
-_HEAD_FIRST: Final = re.compile(r"(?<!\w)(?:of|from|for|by|de|del|des|der|di|da|do|dos|du|por|par|pour|para|від|за|en)(?!\w)")
+_HEAD_FIRST: Final = re.compile(
+    r"(?<!\w)(?:of|from|for|by|de|del|des|der|di|da|do|dos|du|por|par|pour|para|від|за|en)(?!\w)"
+)
 _BRACKETS: Final = re.compile(r"[(\[（【]([^()\[\]（）【】]*)[)\]）】]")
-_EXCHANGE: Final = re.compile(r"(?:.*[^a-z])?([a-z]{3})[ _]*(?:per|/|to|in|-)?[ _]*([a-z]{3})(?:[^a-z].*)?", re.IGNORECASE)
+_EXCHANGE: Final = re.compile(
+    r"(?:.*[^a-z])?([a-z]{3})[ _]*(?:per|/|to|in|-)?[ _]*([a-z]{3})(?:[^a-z].*)?", re.IGNORECASE
+)
+_SAYS_NOTHING: Final = re.compile(NO_VALUE.replace("n/?a|", "n/a|"))  # NA is Namibia
 _FLAGS: Final = frozenset({"true", "false", "yes", "no"})
 _HERE: Final = Path(__file__)
 
@@ -128,14 +133,14 @@ class ColumnCells:
     @cached_property
     def named(self) -> list[str]:
         """The distinct texts that name something: not of totals, and not for no value."""
-        return [text for text in self.texts if not TOTAL.fullmatch(text) and re.search(r"\w", text)]
+        return [text for text in self.texts if not TOTAL.fullmatch(text) and not _SAYS_NOTHING.fullmatch(text)]
 
     @cached_property
     def numbers(self) -> WrittenNumbers:
         """The numbers of a column of text."""
         return written_numbers(self.texts)
 
-    @property
+    @cached_property
     def is_number(self) -> bool:
         """Whether most cells are numbers, and not names of digits."""
         if self.is_typed:
@@ -143,8 +148,12 @@ class ColumnCells:
         if self._is_text or not self.texts:
             return False
         numbers = self.numbers
-        count, others = int(numbers.is_number.sum()), [it for it in numbers.others if not TOTAL.fullmatch(it)]
-        return count > len(others) and not numbers.are_names
+        if not numbers.is_number.any() or numbers.are_names:
+            return False
+        rows = np.bincount(self.codes[self.codes >= 0], minlength=len(self.texts))
+        other = ~(numbers.is_number | numbers.is_empty)
+        other &= np.array([not (other[place] and TOTAL.fullmatch(text)) for place, text in enumerate(self.texts)])
+        return bool(rows[numbers.is_number].sum() > rows[other].sum())
 
     @property
     def is_percent(self) -> bool:
@@ -212,8 +221,8 @@ class ColumnCells:
 
     def allows(self, meaning: Meaning) -> bool:
         """Return whether the cells do not contradict *meaning*."""
-        if len(self.texts) == 0 and not self.is_typed:
-            return True
+        if not self.is_typed and not self.named:
+            return meaning.role not in TIMES
         match meaning.role:
             case "count" | "distinct" | "rank" | "cumulative" | "stock":
                 is_rank = meaning.role == "rank"
@@ -241,11 +250,15 @@ class ColumnCells:
             says = "flag"
         elif self.is_number:
             says = "rate" if self.is_percent else "amount" if self.has_units else "number"
-        elif not self.is_typed and bool(self.texts) and not self._is_text and self.numbers.are_names and not self.numbers.others:
+        elif (
+            not self.is_typed
+            and bool(self.texts)
+            and not self._is_text
+            and self.numbers.are_names
+            and not self.numbers.others
+        ):
             says = "identifier"
-        elif self.is_typed and pa.types.is_timestamp(self.type):
-            says = "day"
-        elif self.are_times and not self._is_text:
+        elif (self.is_typed and pa.types.is_timestamp(self.type)) or (self.are_times and not self._is_text):
             says = "day"
         elif self.are_currencies:
             says = "currency"
@@ -285,9 +298,7 @@ def header_meanings(header: str) -> Iterator[Meaning]:
             continue
 
 
-def _rates(
-    header: str, outer: str, found: Sequence[tuple[Concept, str, int]], inner: str
-) -> Iterator[Meaning]:
+def _rates(header: str, outer: str, found: Sequence[tuple[Concept, str, int]], inner: str) -> Iterator[Meaning]:
     """Yield the rates that a header names: by a word, or as a quotient of two measures."""
     rates = [(concept, phrase) for concept, phrase, _ in found if concept.role == "rate"]
     per = _PER.search(outer)
@@ -327,7 +338,10 @@ def lexicon() -> dict[str, Concept]:
 @cache
 def _phrases() -> re.Pattern[str]:
     words = sorted(lexicon(), key=len, reverse=True)
-    spelled = [rf"(?<!\w){re.escape(word)}s?(?!\w)" if word.isascii() or not _is_eastern(word) else re.escape(word) for word in words]
+    spelled = [
+        rf"(?<!\w){re.escape(word)}s?(?!\w)" if word.isascii() or not _is_eastern(word) else re.escape(word)
+        for word in words
+    ]
     return re.compile("|".join(spelled))
 
 

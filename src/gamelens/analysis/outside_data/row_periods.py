@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -52,7 +53,9 @@ class Periods:
         """The days of all rows."""
         if self.length is None or not self.starts.notna().any():
             return None
-        return Interval(self.starts.min().to_pydatetime(), max(self.ends.max(), self.starts.min() + _DAY).to_pydatetime())
+        return Interval(
+            self.starts.min().to_pydatetime(), max(self.ends.max(), self.starts.min() + _DAY).to_pydatetime()
+        )
 
 
 def periods_of(grid: Grid, meanings: Mapping[str, Meaning], cells: Mapping[str, ColumnCells]) -> Periods:
@@ -79,6 +82,12 @@ def periods_of(grid: Grid, meanings: Mapping[str, Meaning], cells: Mapping[str, 
     return _beside(grid) or _none(grid)
 
 
+def periods_of_column(name: str, table: Any) -> Periods:
+    """Return the days that the column *name* of an outside table says, whatever its role is."""
+    own = ColumnCells(table.grid, name, table.arguments["given"].get("day_first"))
+    return of_column(name, Meaning("day", Evidence("day", "the argument", name)), own, table.grid)
+
+
 def of_column(name: str, meaning: Meaning, own: ColumnCells, grid: Grid) -> Periods:
     """Return the days that the column *name* says."""
     read = _times(own, meaning)
@@ -86,6 +95,8 @@ def of_column(name: str, meaning: Meaning, own: ColumnCells, grid: Grid) -> Peri
         return _none(grid, read)
     at = _of_rows(read.at, own)
     known = np.unique(at[~np.isnat(at)])
+    if (problem := _midnight_elsewhere(name, known, own)) is not None:
+        return _none(grid, problem)
     if read.until is not None:
         return _of_lengths(at, _of_rows(read.until, own), name, meaning.evidence, read.note)
     if read.precision == "time" and (known != known.astype("datetime64[D]")).any():
@@ -93,7 +104,9 @@ def of_column(name: str, meaning: Meaning, own: ColumnCells, grid: Grid) -> Peri
     length = "day" if read.precision == "time" else read.precision
     said = {"week": "week", "month": "month"}.get(meaning.concept)
     if length == "day":
-        length, problem = _coarser(name, known, said or ("day" if meaning.concept == "day" and meaning.details else None))
+        length, problem = _coarser(
+            name, known, said or ("day" if meaning.concept == "day" and meaning.details else None)
+        )
         if problem:
             return _none(grid, problem)
     days = at.astype("datetime64[D]")
@@ -119,9 +132,17 @@ def _best(meanings: Mapping[str, Meaning], cells: Mapping[str, ColumnCells], rol
         if by != 2:
             return by, 0, 0
         is_moment = meaning.concept in ("time",)
-        return by, int(is_moment), int(len(concepts_in(folded_header(name))) != 1 or meaning.evidence.quote != folded_header(name))
+        return (
+            by,
+            int(is_moment),
+            int(len(concepts_in(folded_header(name))) != 1 or meaning.evidence.quote != folded_header(name)),
+        )
 
-    found = [name for name, meaning in meanings.items() if meaning.role == role and (cells[name].texts or cells[name].is_typed)]
+    found = [
+        name
+        for name, meaning in meanings.items()
+        if meaning.role == role and (cells[name].texts or cells[name].is_typed)
+    ]
     least = min(map(doubt, found), default=None)
     return [name for name in found if doubt(name) == least]
 
@@ -133,6 +154,19 @@ def _times(own: ColumnCells, meaning: Meaning) -> ParsedTimes | BadQuery:
         except BadQuery as error:
             return error
     return own.times
+
+
+def _midnight_elsewhere(name: str, moments: Days, own: ColumnCells) -> BadQuery | None:
+    """Return the exception for times that are all midnight in another zone than UTC: days, but not those of a frame."""
+    times = np.unique(moments - moments.astype("datetime64[D]"))
+    texts = [text for text in own.texts if re.search(r"[T ]0{1,2}:00(?::00(?:\.0+)?)? ?[^\d:.]", text)]
+    if own.is_typed or len(times) != 1 or times[0] == np.timedelta64(0, "us") or len(texts) != len(own.texts):
+        return None
+    rule = (
+        f"is midnight in another zone, {pd.Timestamp(moments[0]):%a %Y-%m-%d %H:%M} in UTC, so not a day of the frame: "
+    )
+    rule += f'roles={{"{name}": {{"role": "day", "local": True}}}} takes it as the day it names'
+    return BadQuery(name, texts[0], rule)
 
 
 def _of_rows(distinct: Days, own: ColumnCells) -> Days:
@@ -160,7 +194,7 @@ def _coarser(name: str, days: Days, said: str | None) -> tuple[str, BadQuery | N
 def _of_lengths(at: Days, until: Days, column: str, evidence: Evidence, note: str | None) -> Periods:
     """Return periods by their first day and their end."""
     known = ~np.isnat(at) & ~np.isnat(until)
-    lengths = np.unique((until[known].astype("datetime64[D]") - at[known].astype("datetime64[D]")))
+    lengths = np.unique(until[known].astype("datetime64[D]") - at[known].astype("datetime64[D]"))
     first = pd.DatetimeIndex(at[known])
     length = "period"
     if (lengths == _DAY).all():
@@ -187,7 +221,9 @@ def _beside(grid: Grid) -> Periods | None:
             if role in ("start", "end") and read.precision == "day":
                 named.append(read.at[0] + (_DAY if role == "end" else np.timedelta64(0, "D")))
             break
-    return _of_all(grid, named[0], named[1], "lines above the header") if len(named) == 2 and named[0] < named[1] else None
+    return (
+        _of_all(grid, named[0], named[1], "lines above the header") if len(named) == 2 and named[0] < named[1] else None
+    )
 
 
 def _of_all(grid: Grid, start: np.datetime64, end: np.datetime64, line: str) -> Periods:
@@ -203,6 +239,6 @@ def _none(grid: Grid, problem: BadQuery | None = None) -> Periods:
 
 
 def _moments(at: Days | Sequence[Any]) -> Series[Any]:
-    return Series(pd.DatetimeIndex(np.asarray(at, dtype="datetime64[us]")).tz_localize("UTC")).astype("datetime64[us, UTC]")
-
-
+    return Series(pd.DatetimeIndex(np.asarray(at, dtype="datetime64[us]")).tz_localize("UTC")).astype(
+        "datetime64[us, UTC]"
+    )

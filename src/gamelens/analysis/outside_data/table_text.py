@@ -41,7 +41,6 @@ def _about(table: OutsideTable) -> str:
     if table.interval is not None:
         last = table.ends.max() - (table.ends.max() - table.starts.max()) * 0
         parts.append(f"one a {table.period}, {table.starts.min():%Y-%m-%d} to {last - _second():%Y-%m-%d}")
-    parts += [f"paid to {table.publisher}"] if table.publisher and not table.of_role("network") else []
     return ", ".join(parts)
 
 
@@ -57,7 +56,10 @@ def _row(column: OutsideColumn) -> tuple[str, str, str]:
     if column.role == "amount" or (column.is_money and column.currency):
         says.append(column.currency or "currencies by row" if column.currencies is not None else "currency not known")
     says += [str(column.weight)] if column.weight else []
-    why = [f"{it.says}: {it.where} ({it.quote})" if it.quote and it.quote != column.name else f"{it.says}: {it.where}" for it in column.evidence]
+    why = [
+        f"{it.says}: {it.where} ({it.quote})" if it.quote and it.quote != column.name else f"{it.says}: {it.where}"
+        for it in column.evidence
+    ]
     problem = column.problem or column.money_problem
     return column.name, ", ".join(says), "; ".join(why) + (f". When used: {problem}" if problem else "")
 
@@ -67,5 +69,9 @@ def _notes(table: OutsideTable) -> list[str]:
     if table.periods.problem is not None:
         notes.append(f"Days cannot be used: {table.periods.problem}")
     if table.zone:
-        notes.append(f"Days are those of the zone of the {table.zone}" if table.zone.islower() else f"Days are those of {table.zone}")
+        notes.append(
+            f"Days are those of the zone of the {table.zone}"
+            if table.zone.islower()
+            else f"Days are those of {table.zone}"
+        )
     return notes

@@ -19,7 +19,9 @@ from gamelens.analysis.files.table_reader import Grid
 from gamelens.analysis.outside_data.roles import KEYS, MEASURES, SUMMANDS, TIMES, TOTAL, ColumnCells, Meaning
 
 _NO_VALUE: Final = re.compile(r"\W*")
-_AT_ONE_END: Final = re.compile(r"(?i)(?:sub)?totals?\b.*|.*\b(?:sub)?totals?\W*|.*\b(?:sum|summe|gesamt|totale|合計|итого)\W*|(?:summe|gesamt|total)\b.*")
+_AT_ONE_END: Final = re.compile(
+    r"(?i)(?:sub)?totals?\b.*|.*\b(?:sub)?totals?\W*|.*\b(?:sum|summe|gesamt|totale|合計|итого)\W*|(?:summe|gesamt|total)\b.*"
+)
 _WHOLE: Final = re.compile(
     r"(?i)\W*(?:all|overall|any|everything|worldwide|world|global|all (?:countries|regions|territories|campaigns|networks|sources|apps|"
     r"channels|platforms|formats).*|alle.*|tous.*|toutes.*|todos.*|todas.*|tutti.*|weltweit|monde|mundo|mundial|全部|全体|すべて|"
@@ -48,21 +50,25 @@ def find_totals(grid: Grid, meanings: Mapping[str, Meaning], cells: Mapping[str,
     summands = {name: _numbers(cells[name]) for name, meaning in meanings.items() if meaning.role in SUMMANDS}
     if len(grid.rows) <= _FEWEST or not summands:
         return TotalRows(mask, larger)
-    everywhere = np.all([suspects[name] | mask for name in keys], axis=0) if keys else np.zeros_like(mask)
-    for name in [*keys, *(it for it in names if it not in keys)]:
-        rows = suspects[name] & ~mask
-        if not rows.any():
+    table = DataFrame({name: cells[name].codes for name in keys}, index=range(len(mask)))
+    pattern = np.array([suspects[name] for name in names]).T  # of each row: in which columns it may add up others
+    patterns, of_row = np.unique(pattern, axis=0, return_inverse=True)
+    for place in np.argsort(patterns.sum(axis=1), kind="stable"):
+        is_suspect = patterns[place]
+        if not is_suspect.any():
             continue
-        others = [key for key in keys if key != name]
-        table = DataFrame({key: cells[key].codes for key in others}).assign(all=0)
-        for key in others:  # a total of totals has no value there either
-            table.loc[everywhere, key] = -2
-        confirmed, is_larger = _compare(table, rows, mask, everywhere, summands)
+        rows = (of_row.reshape(-1) == place) & ~mask
+        is_part = ((patterns & ~is_suspect).sum(axis=1) == 0) & (patterns.sum(axis=1) < is_suspect.sum())
+        parts = is_part[of_row.reshape(-1)] & ~mask
+        by = [name for name, suspect in zip(names, is_suspect, strict=True) if name in keys and not suspect]
+        group = table.groupby(by, sort=False).ngroup().to_numpy() if by else np.zeros(len(mask), dtype="int64")
+        confirmed, is_larger = _compare(group, rows, parts, summands)
         mask |= confirmed
-        whole = rows & ~confirmed & _matches(cells[name], _WHOLE) & is_larger
-        if whole.any():
-            larger[name] = cells[name].texts[int(cells[name].codes[whole.argmax()])]
-            mask |= whole
+        for name in (name for name, suspect in zip(names, is_suspect, strict=True) if suspect):
+            whole = rows & ~confirmed & _matches(cells[name], _WHOLE) & is_larger
+            if whole.any():
+                larger[name] = cells[name].texts[int(cells[name].codes[whole.argmax()])]
+                mask |= whole
     return TotalRows(mask, larger)
 
 
@@ -79,36 +85,26 @@ def _naming_columns(grid: Grid, meanings: Mapping[str, Meaning], cells: Mapping[
 
 
 def _compare(
-    keys: DataFrame,
+    group: NDArray[np.int64],
     rows: NDArray[np.bool_],
-    totals: NDArray[np.bool_],
-    everywhere: NDArray[np.bool_],
+    parts: NDArray[np.bool_],
     summands: Mapping[str, NDArray[np.float64]],
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Return which of *rows* are the sum of the rows that agree with them in *keys*, and which are larger.
+    """Return which of *rows* are the sum of the *parts* of their group, and which are larger.
 
-    A row that sums up a single other one counts if those that sum up several all do.
+    A row that sums up a single other one counts if a row that sums up several does.
     """
-    parts = ~rows & ~totals
     confirmed, larger, several = (np.zeros(len(rows), dtype=bool) for _ in range(3))
-    columns = [*keys.columns]
-    of_all = rows & everywhere
-    for subset, by in ((rows & ~everywhere, columns), (of_all, ["all"])):
-        if not subset.any():
-            continue
-        group = keys.groupby(by, sort=False).ngroup().to_numpy()
-        for values in summands.values():
-            known = parts & ~np.isnan(values)
-            sums = np.bincount(group[known], values[known], minlength=group.max() + 1)[group]
-            counts = np.bincount(group[known], minlength=group.max() + 1)[group]
-            is_known = subset & ~np.isnan(values) & (values != 0) & (counts > 0)
-            is_sum = is_known & (np.abs(values - sums) <= _ROUNDING * np.abs(values))
-            confirmed |= is_sum
-            several |= is_sum & (counts >= _FEWEST)
-            larger |= is_known & (values > sums) & (counts >= _FEWEST)
-    if not several.any():
-        return several, larger
-    return confirmed, larger
+    for values in summands.values():
+        known = parts & ~np.isnan(values)
+        sums = np.bincount(group[known], values[known], minlength=group.max() + 1)[group]
+        counts = np.bincount(group[known], minlength=group.max() + 1)[group]
+        is_known = rows & ~np.isnan(values) & (values != 0) & (counts > 0)
+        is_sum = is_known & (np.abs(values - sums) <= _ROUNDING * np.abs(values))
+        confirmed |= is_sum
+        several |= is_sum & (counts >= _FEWEST)
+        larger |= is_known & (values > sums) & (counts >= _FEWEST)
+    return (confirmed if several.any() else several), larger
 
 
 def _suspects(own: ColumnCells) -> NDArray[np.bool_]:
@@ -133,9 +129,8 @@ def _numbers(own: ColumnCells) -> NDArray[np.float64]:
 def note_of(totals: NDArray[np.bool_], grid: Grid) -> str:
     """Return the sentence about the rows left out."""
     rows = ", ".join(map(str, grid.rows[totals][:5])) + (", ..." if totals.sum() > 5 else "")
-    words = "row" if totals.sum() == 1 else f"{int(totals.sum()):,} rows:"
-    verb = "adds" if totals.sum() == 1 else "add"
-    return f'{words} {rows} of {grid.source} {verb} up others and are left out; totals="keep" keeps them'
+    words, verb = ("row", "adds up others and is") if totals.sum() == 1 else ("rows", "add up others and are")
+    return f'{words} {rows} of {grid.source} {verb} left out; totals="keep" keeps them'
 
 
 def filled_down(codes: NDArray[np.int32]) -> NDArray[np.int32] | None:
@@ -154,6 +149,9 @@ def are_merged(codes: NDArray[np.int32]) -> bool:
     """Return whether a column of names looks like merged cells: each name once, and as many empty cells as names."""
     empty = codes < 0
     names = codes[~empty]
-    return bool(len(codes)) and not empty[0] and len(pd.unique(names)) == len(names) > 1 and bool(empty.sum() >= len(names))
-
-
+    return (
+        bool(len(codes))
+        and not empty[0]
+        and len(pd.unique(names)) == len(names) > 1
+        and bool(empty.sum() >= len(names))
+    )
