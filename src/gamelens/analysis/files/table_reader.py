@@ -262,12 +262,18 @@ def _to_plain_type(column: Any, missing: Sequence[str] = ()) -> Any:
     kind = column.type
     if pa.types.is_dictionary(kind) and pa.types.is_string(kind.value_type):
         if missing:
-            texts = pa.chunked_array([chunk.dictionary_decode() for chunk in column.chunks], pa.string())
-            return _to_plain_type(texts, missing)
-        return column
-    if pa.types.is_dictionary(kind) or isinstance(kind, pa.BaseExtensionType):  # a month is stored as a number
-        column = pa.chunked_array([_to_array(column.to_pandas())])
-        kind = column.type
+            return _to_plain_type(column.cast(pa.string()), missing)
+        parts = [pa.DictionaryArray.from_arrays(it.indices.cast(pa.int32()), it.dictionary) for it in column.chunks]
+        return pa.chunked_array(parts, pa.dictionary(pa.int32(), pa.string()))
+    if pa.types.is_dictionary(kind):
+        chunks = column.unify_dictionaries().chunks
+        values = _to_plain_type(pa.chunked_array([chunks[0].dictionary])) if chunks else pa.array([], pa.string())
+        values = values.cast(pa.string()) if pa.types.is_dictionary(values.type) else values
+        taken = [values.take(chunk.indices) for chunk in chunks]
+        parts = [part for each in taken for part in (each.chunks if isinstance(each, pa.ChunkedArray) else [each])]
+        return _to_plain_type(pa.chunked_array(parts, values.type), missing)
+    if isinstance(kind, pa.BaseExtensionType):  # the storage type of the period 2026-11 is a number of months
+        return _to_plain_type(pa.chunked_array([_to_array(column.to_pandas())]), missing)
     wanted = next((wanted for is_kind, wanted in _TYPES if is_kind(kind)), None)
     try:
         if wanted not in (None, pa.string()):

@@ -125,6 +125,8 @@ def _one_currency(column: OutsideColumn, rows: Groups, groups: Groups) -> Series
     """
     if column.currencies is None:
         return None
+    if column.money_problem is not None:  # it is in several, and nothing says which row is in which
+        raise column.money_problem
     known = column.currencies.iloc[rows].reset_index(drop=True).where(column.values.iloc[rows].notna().to_numpy())
     counts = known.groupby(groups).nunique()
     if (counts > 1).any():

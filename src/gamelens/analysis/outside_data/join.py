@@ -215,8 +215,8 @@ def _right(
         known = [] if currencies is None else currencies.dropna().unique().tolist()
         unit = "" if not column.is_money else known[0] if len(known) == 1 else "several" if known else "unknown"
         described[name] = JoinedColumn(kind=_kind(column.role, is_money=column.is_money), unit=unit)
-        if column.is_money and not known and column.money_problem is not None and column.role == "amount":
-            notes.append(f"{name} has no currency beside it: {column.money_problem}")
+        if column.money_problem is not None and column.currencies is not None:  # what is said contradicts itself
+            notes.append(f"{name} {column.money_problem.rule}")
     count = range(int(is_first.sum()))
     return _Right(
         keys=kept[is_first].reset_index(drop=True),
@@ -269,8 +269,10 @@ def _left_out(
         raise BadQuery("other", table.source, f"{rule}: how={{{joined}}} joins the texts of a key")
     over = [name for name in problems if roles[name] in KEYS | TIMES]
     notes = [f"rows of one key are added up over {', '.join(over)}"] if over else []
-    others = [name for name in problems if name not in over]
-    return [*notes, *(f"{name} is left out: {problems[name]}".rstrip(".") for name in others)]
+    unlike = [name for name in problems if roles[name] in ("identifier", "flag", "text", "currency")]
+    notes += [f"{', '.join(unlike)} left out: {'it differs' if len(unlike) == 1 else 'they differ'} within one key"] if unlike else []
+    others = [name for name in problems if name not in over and name not in unlike]
+    return [*notes, *(f"{name} left out: it {problems[name].rule}" for name in others)]
 
 
 def _as_plain(values: Series[Any]) -> Series[Any]:

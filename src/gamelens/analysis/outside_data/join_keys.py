@@ -160,21 +160,19 @@ def right_key(table: OutsideTable, name: str, left: Series[Any], field: str, *, 
     unknown: list[str] = []
     for text in texts:
         target = _named(text, table.names)
-        if target is UNSET:
-            target = _meant(text, field, known, set(left.dropna()) if known is None else known.exact)
-            if target is None and known is None:
-                target = text
-            if target is None and not (field == PUBLISHER and _says_nobody(text)):
-                target = text
-                unknown.append(text)
-        elif target is not None and known is not None:
-            target = known.find(target) or target
-        targets.append(
-            NOBODY if target is None and field == PUBLISHER and not _is_named_null(text, table.names) else target
-        )
-        if field == PUBLISHER and _ORGANIC.fullmatch(text.strip()) and targets[-1] in (text, NOBODY):
-            targets[-1] = None
-            unknown = [it for it in unknown if it != text]
+        if target is not UNSET:  # the analyst says it
+            targets.append(target and (known.find(target) if known else None) or target)
+        elif known is None or (found := known.find(text)) is None:
+            code = canonical_name(text, "country") if known and _KINDS[field] == "country" else None
+            if field == PUBLISHER and _ORGANIC.fullmatch(text.strip()):
+                targets.append(None)
+            elif field == PUBLISHER and _says_nobody(text):
+                targets.append(NOBODY)
+            else:
+                targets.append(code or text)
+                unknown += [text] if known and not code else []
+        else:
+            targets.append(found)
     targets.append(NOBODY if field == PUBLISHER else None)
     keys = Series(np.array(targets, dtype=object)[codes], dtype="object")
     return MatchedNames(keys.where(keys.notna(), None).astype("str"), tuple(unknown))
@@ -231,22 +229,12 @@ class _Names:
         return [*forms, *dict.fromkeys(filter(None, (_folded(text), f"~{_folded(bare)}" if _folded(bare) else "")))]
 
 
-def _meant(text: str, field: str, known: _Names | None, exact: set[str]) -> str | None:
-    if known is not None:
-        return known.find(text)
-    return text if text in exact else None
-
-
 def _named(text: str, names: Mapping[str, str | None]) -> Any:
     """Return what the argument *names* calls *text*, UNSET if it does not say."""
     if text in names:
         return names[text]
     folded = {_folded(spelling): name for spelling, name in names.items()}
     return folded.get(_folded(text), UNSET)
-
-
-def _is_named_null(text: str, names: Mapping[str, str | None]) -> bool:
-    return _named(text, names) is None
 
 
 def _says_nobody(text: str) -> bool:

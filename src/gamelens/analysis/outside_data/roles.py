@@ -222,7 +222,7 @@ class ColumnCells:
     def allows(self, meaning: Meaning) -> bool:
         """Return whether the cells do not contradict *meaning*."""
         if not self.is_typed and not self.named:
-            return meaning.role not in TIMES
+            return meaning.role not in TIMES and any(text.strip() for text in self.texts)
         match meaning.role:
             case "count" | "distinct" | "rank" | "cumulative" | "stock":
                 is_rank = meaning.role == "rank"

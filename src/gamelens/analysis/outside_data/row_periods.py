@@ -102,11 +102,10 @@ def of_column(name: str, meaning: Meaning, own: ColumnCells, grid: Grid) -> Peri
     if read.precision == "time" and (known != known.astype("datetime64[D]")).any():
         return Periods(_moments(at), _moments(at), "time", name, meaning.evidence, note=read.note)
     length = "day" if read.precision == "time" else read.precision
-    said = {"week": "week", "month": "month"}.get(meaning.concept)
+    is_told = meaning.evidence.where == "the argument" and bool(meaning.details)
+    said = {"week": "week", "month": "month"}.get(meaning.concept, "day" if is_told else None)
     if length == "day":
-        length, problem = _coarser(
-            name, known, said or ("day" if meaning.concept == "day" and meaning.details else None)
-        )
+        length, problem = _coarser(name, known, said)
         if problem:
             return _none(grid, problem)
     days = at.astype("datetime64[D]")

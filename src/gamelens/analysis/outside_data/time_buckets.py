@@ -49,7 +49,7 @@ def buckets_of(frame: DataFrame, moments: Series[Any], table: OutsideTable, peri
         return _in_one_bucket(moments, interval, table, periods, field)
     buckets = _bucket_starts(starts, every)
     is_long = ends > _bucket_ends(buckets, every)
-    if is_long.any():
+    if is_long.any() or (every == "month" and periods.length == "week from Monday"):  # weeks do not make a month
         raise _too_long(table, periods, every, field)
     is_finer = bool((ends - starts < _bucket_ends(buckets, every) - buckets).any()) and every != "day"
     is_finer |= periods.length == "time"
@@ -69,9 +69,8 @@ def _in_one_bucket(
             "on", field, 'cannot be joined: the frame has one bucket for the whole time; query it with every="day"'
         )
     first, last = pd.Timestamp(interval.start), pd.Timestamp(interval.end)
-    is_outside = (periods.starts >= last) | (
-        periods.ends.where(periods.length != "time", periods.starts + _DAY) <= first
-    )
+    ends = periods.starts + _DAY if periods.length == "time" else periods.ends
+    is_outside = (periods.starts >= last) | (ends <= first)
     is_cut = ~is_outside & ((periods.starts < first) | (periods.ends > last))
     if is_cut.any():
         row = int(is_cut.to_numpy().argmax())
@@ -102,7 +101,7 @@ def _too_long(table: OutsideTable, periods: Periods, every: str, field: str) -> 
     """Return the exception for rows that stand for more days than a bucket, with the query to use."""
     lengths = {"week from Monday": "week", "month": "month"}
     unit = lengths.get(periods.length or "")
-    if unit and unit != every and not (every == "month" and unit == "week"):
+    if unit and unit != every:
         rule = f'has one value a {unit}, the frame one a {every}: query with every="{unit}"'
         return BadQuery("on", field or table.source, rule)
     interval = periods.interval
