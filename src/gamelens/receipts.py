@@ -274,6 +274,8 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True):
         written: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(self, enc_hook=str))
         _omit_defaults(written, self, ("titles", "joined", "restated", "filled", "values_listed", "periods"))
         _omit_defaults(written["asked"], self.asked, ("other", "check", "fields", "sort", "days"))
+        for each, joined in zip(written.get("joined", ()), self.joined, strict=True):
+            _omit_defaults(each, joined, ("columns",))
         _omit_sources(written["provenance"])
         return written
 

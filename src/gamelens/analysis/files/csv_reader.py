@@ -147,15 +147,17 @@ def _top(
         BadQuery: two separators do equally well, the file has no row *header_row*, or a quotation mark stays open.
     """
     text = content[:_HEADER_BYTES].decode(errors="ignore")
-    quoted = {mark: _is_quoted(content, mark, len(_rows(text, mark, header_row, False)[2])) for mark in possible}
-    tops = {mark: _rows(text, mark, header_row, quoted[mark]) for mark in possible}
+    tops = {mark: _rows(text, mark, header_row, True) for mark in possible}
     widest = max(len(header) for _, _, header in tops.values())
     separator, *others = [mark for mark, (_, _, header) in tops.items() if len(header) == widest]
     if others and widest > 1:
         raise BadQuery("other", source, f"may be separated by {separator!r} or {others[0]!r}: quote the header's cells")
-    if quoted[separator] and content.count(b'"') % 2:
+    bare = _rows(text, separator, header_row, False)
+    if not _is_quoted(content, separator, len(bare[2])):
+        return separator, *bare, False
+    if content.count(b'"') % 2:
         raise BadQuery("other", source, "has a quotation mark that is never closed")
-    return separator, *tops[separator], quoted[separator]
+    return separator, *tops[separator], True
 
 
 def _rows(text: str, separator: str, header_row: int | None, is_quoted: bool) -> tuple[int, list[list[str]], list[str]]:

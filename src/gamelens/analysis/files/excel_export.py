@@ -26,9 +26,10 @@ from gamelens.analysis.files.export_target import (
     target_of,
     with_index,
 )
-from gamelens.analysis.tidy_frames.column_units import ColumnUnit, unit_of
+from gamelens.analysis.tidy_frames.column_units import ColumnUnit, joined_unit, unit_of
 from gamelens.errors import BadQuery
 from gamelens.receipts import Receipt
+from gamelens.wire.currencies import USD_PER_UNIT
 
 RECEIPTS: Final = "Receipts"
 _FORBIDDEN: Final = re.compile(r"[\[\]:*?/\\\x00-\x1f]|^'|'$")
@@ -129,7 +130,7 @@ def _columns(sheet: str, frame: DataFrame) -> list[_SheetColumn]:
         raise BadQuery("frames", sheet, rule)
     titles = _texts(sheet, [column_title(column) for column in frame.columns])
     metrics = list(Receipt.of(frame.attrs).asked.metrics) or None
-    units = [unit_of(title, metrics) for title in titles]
+    units = [joined_unit(frame, title) or unit_of(title, metrics) for title in titles]
     if metrics and len(metrics) == 1 and not any(unit.is_sum for unit in units):  # a column for each value
         units = [
             unit_of(metrics[0], metrics) if unit.kind == "number" and is_float_dtype(dtype) else unit
@@ -155,7 +156,9 @@ def _column(title: str, column: Series[Any], unit: ColumnUnit) -> _SheetColumn:
     written = None
     if is_numeric_dtype(column) and not is_bool_dtype(column) and unit.kind != "number":
         written = Scale.of(unit.kind, values).excel
-        title = f"{title} ({unit.words})" if unit.kind == "money" else title
+        title = f"{title} ({unit.words})" if unit.kind == "money" and unit.words not in title else title
+    if is_numeric_dtype(column) and unit.kind == "number" and unit.words in USD_PER_UNIT:
+        written = Scale.of("money", values).excel.replace("[$$-409]", f"[${unit.words}] ")
     if is_bool_dtype(column):
         return _SheetColumn(title, [None if value is None else bool(value) for value in values])
     if is_integer_dtype(column):

@@ -227,7 +227,10 @@ def _form(shape: str) -> _Form | None:
     signs = [sign for sign in (match["open"], match["sign"], match["inner"], match["outer"]) if sign]
     units = [unit.replace(" ", "") for unit in (match["before"], match["after"]) if unit]
     are_alike = len(units) == 2 and units[0].isalpha() == units[1].isalpha()  # $5 USD has one of each
-    is_unit = all(currencies_of(unit) and (len(unit) != 3 or not unit.isalpha() or not unit.isupper() or is_currency(unit)) for unit in units)
+    is_unit = all(
+        currencies_of(unit) and (len(unit) != 3 or not unit.isalpha() or not unit.isupper() or is_currency(unit))
+        for unit in units
+    )
     if len(signs) > 1 or are_alike or not is_unit or (units and match["percent"]):
         return None
     behind = len(shape) - match.end("body")

@@ -25,10 +25,11 @@ from gamelens._text import counted
 from gamelens.analysis.claims.findings import Finding, direction_of, reads
 from gamelens.analysis.claims.leaders import leader
 from gamelens.analysis.outside_data.join import CURRENCY, join
-from gamelens.analysis.outside_data.join_keys import PUBLISHER, On, pairs_of, unknown_names
+from gamelens.analysis.outside_data.join_keys import NOBODY, PUBLISHER, On, pairs_of, unknown_names
 from gamelens.analysis.outside_data.match_report import Joined, MatchReport
 from gamelens.analysis.outside_data.outside_table import OutsideColumn, OutsideTable, no_days, read_table
 from gamelens.analysis.outside_data.rates import DailyRates, Rate, check_rate, dollars_of, is_rates_file
+from gamelens.analysis.outside_data.row_periods import period_of, period_texts, periods_within
 from gamelens.analysis.over_days import FEWEST_DAYS, day_numbers, over_days
 from gamelens.analysis.tidy_frames import (
     column_of,
@@ -111,7 +112,8 @@ def in_dollars(
     amounts = frame[amount].astype("float64")
     codes = Series("", index=frame.index, dtype="object") if currency is None else frame[currency].astype("object")
     codes = codes.where(codes.notna() | amounts.isna(), "")
-    if currency is not None and rate is None and ((codes == "") & (amounts != 0)).any():
+    is_bare = ((codes == "") & amounts.notna() & (amounts != 0)).any()
+    if rate is None and is_bare and (currency is not None or _joined_unit(frame, amount) not in ("", "USD")):
         raise _no_currency(amount)
     factors = Series(np.nan, index=frame.index).mask(codes == "USD", 1.0)
     foreign = [str(code) for code in codes[amounts.notna() & (codes != "USD")].unique()]
@@ -270,7 +272,7 @@ def _returns(
     earned = _earned(money, keys)
     cost["last"] = cost["timestamp"]
     if periods is not None:
-        earned["installed"] = _period_of(earned["installed"], periods)
+        earned["installed"] = period_of(earned["installed"], periods)
         earned = earned[earned["installed"].notna()]
         cost["last"] = cost["timestamp"].map(dict(zip(periods["start"], periods["end"], strict=True))) - _DAY
     last_day = money["timestamp"].max() if len(money) else pd.NaT
@@ -472,19 +474,20 @@ def roas(
     dollars = replaced(column, values=dollars_of(table, column, rate), currencies=None, money_problem=None)
     table = replaced(table, columns=tuple(dollars if it is column else it for it in table.columns))
     cohorts = candidates[["timestamp", *keys]].drop_duplicates()
-    periods = _periods(table, days)
+    periods = periods_within(table, days, frame="money")
     if periods is not None:
-        cohorts["timestamp"] = _period_of(cohorts["timestamp"], periods)
+        cohorts["timestamp"] = period_of(cohorts["timestamp"], periods)
         cohorts = cohorts.dropna(subset="timestamp").drop_duplicates()
-        cohorts.attrs = {
-            RECEIPT: structs_replace(receipt, periods=_texts(periods)).to_json()
-        }
+        cohorts.attrs = {RECEIPT: structs_replace(receipt, periods=period_texts(periods)).to_json()}
     else:
         cohorts = with_receipts_of(cohorts, money)
     frame, report = join(cohorts, table, on=pairs, how="outer", columns=[column.name], fold=fold)
     for name, texts in report.unknown.items():
         if not _known(report, name, cohorts):
             raise unknown_names(table, pairs[name], name, texts, cohorts[name].dropna().unique())
+    if PUBLISHER in keys:  # costs without a publisher are not those of organic players
+        is_nobody = frame[PUBLISHER].isna() & (np.arange(len(frame)) >= len(cohorts))
+        frame[PUBLISHER] = frame[PUBLISHER].astype("object").mask(is_nobody, NOBODY)
     is_inside = _is_within(frame["timestamp"], days)
     spend = frame[is_inside].assign(spend=frame.loc[is_inside, column.name])
     outside = frame.loc[~is_inside, column.name].dropna()
@@ -493,7 +496,7 @@ def roas(
         rule = f"has costs from {first} to {last} only, days that money does not cover: query money over them"
         raise BadQuery("cost", report.source, rule)
     result = _returns(spend, money, keys, ages, reaching, periods)
-    result[["money", "roas", "low", "high"]] = result[["money", "roas", "low", "high"]].mask(_unnamed(result, report))
+    result = _without_unnamed(result, keys, report)
     paid = payback_ages(with_receipts_of(result, money), keys)[[*keys, *_PAYBACK]]
     objects = dict.fromkeys(keys, "object")
     both = (
@@ -550,50 +553,16 @@ def _known(report: MatchReport, name: str, frame: DataFrame) -> bool:
     return matched or bool(texts & {*map(str, report.only_right[right].dropna().unique())})
 
 
-def _unnamed(result: DataFrame, report: MatchReport) -> Series[Any]:
-    """Return a mask of the groups whose name the frame does not have, or whose publisher nobody knows."""
+def _without_unnamed(result: DataFrame, keys: Sequence[str], report: MatchReport) -> DataFrame:
+    """Return the returns on spend, unknown where the frame does not have the name or nobody knows the publisher."""
     mask = Series(False, index=result.index)
-    for name, texts in report.unknown.items():
-        mask |= result[name].astype("object").isin(texts)
-    if PUBLISHER in result:
-        mask |= result[PUBLISHER].isna() & result["money"].eq(0)
-    return mask
-
-
-def _periods(table: OutsideTable, days: Interval | None) -> DataFrame | None:
-    """Return the periods of a table whose rows stand for several days, None for one of days.
-
-    Raises:
-        BadQuery: periods overlap, or lie only in part in *days*.
-    """
-    if table.period in ("day", "time"):
-        return None
-    periods = DataFrame({"start": table.starts, "end": table.ends}).dropna().drop_duplicates().sort_values("start")
-    if (periods["start"].iloc[1:].to_numpy() < periods["end"].iloc[:-1].to_numpy()).any():
-        raise BadQuery("cost", table.source, "has periods that overlap: pass one file for each")
-    if days is not None:
-        first, last = pd.Timestamp(days.start), pd.Timestamp(days.end)
-        cut = periods[
-            ((periods["start"] < first) & (periods["end"] > first))
-            | ((periods["start"] < last) & (periods["end"] > last))
-        ]
-        if len(cut):
-            start, end = cut.iloc[0]
-            rule = f"has a row for {start:%Y-%m-%d} to {end - _DAY:%Y-%m-%d}, which money covers only in part"
-            raise BadQuery("cost", table.source, f"{rule}: query money from its first day on")
-    return periods.reset_index(drop=True)
-
-
-def _texts(periods: DataFrame) -> tuple[str, ...]:
-    return tuple(f"{start:%Y-%m-%d}/{end:%Y-%m-%d}" for start, end in periods.itertuples(index=False))
-
-
-def _period_of(days: Series[Any], periods: DataFrame) -> Series[Any]:
-    """Return the start of the period that each day lies in, NaT for a day outside them."""
-    starts = periods["start"].to_numpy()
-    place = np.searchsorted(starts, days.to_numpy(), side="right") - 1
-    inside = (place >= 0) & (days.to_numpy() < periods["end"].to_numpy()[np.maximum(place, 0)])
-    return periods["start"].iloc[np.maximum(place, 0)].set_axis(days.index).where(inside)
+    for name in keys:
+        mask |= result[name].astype("object").isin([*report.unknown.get(name, ()), NOBODY])
+    numbers = ["money", "roas", "low", "high"]
+    result[numbers] = result[numbers].mask(mask)
+    return result.assign(
+        **{name: result[name].cat.remove_categories([NOBODY]) for name in keys if NOBODY in result[name].cat.categories}
+    )
 
 
 @requires(frame=structs_replace(ANY, every=("day",)))
@@ -644,12 +613,25 @@ def _check_columns(field: str, frame: DataFrame, names: Sequence[str], query: st
 
 def _check_dollars(frame: DataFrame, spend: str) -> None:
     """Raise `BadQuery` if the column beside *spend* says another currency than the US dollar."""
+    unit = _joined_unit(frame, spend)
+    if unit in ("unknown", "several") or (unit and unit != "USD" and spend + CURRENCY not in frame):
+        raise _no_currency(spend) if unit == "unknown" else _not_dollars(spend, unit)
     if spend + CURRENCY in frame:
         others = {str(code) for code in frame[spend + CURRENCY].dropna().unique()} - {"USD"}
         if others:
-            raise BadQuery(spend, sorted(others), "is not in US dollars: convert it with outside_data.in_dollars first")
+            raise _not_dollars(spend, ", ".join(sorted(others)))
         if (frame[spend + CURRENCY].isna() & frame[spend].notna() & (frame[spend] != 0)).any():
             raise _no_currency(spend)
+
+
+def _joined_unit(frame: DataFrame, name: str) -> str:
+    """Return the unit of a column as the record of the join that brought it has it, "" without one."""
+    joined = [each.columns[name].unit for each in Receipt.of(frame.attrs).joined if name in each.columns]
+    return joined[-1] if joined else ""
+
+
+def _not_dollars(amount: str, unit: str) -> BadQuery:
+    return BadQuery(amount, unit, "is not in US dollars: convert it with outside_data.in_dollars first")
 
 
 def _no_currency(amount: str) -> BadQuery:

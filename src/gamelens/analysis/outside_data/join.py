@@ -270,7 +270,11 @@ def _left_out(
     over = [name for name in problems if roles[name] in KEYS | TIMES]
     notes = [f"rows of one key are added up over {', '.join(over)}"] if over else []
     unlike = [name for name in problems if roles[name] in ("identifier", "flag", "text", "currency")]
-    notes += [f"{', '.join(unlike)} left out: {'it differs' if len(unlike) == 1 else 'they differ'} within one key"] if unlike else []
+    notes += (
+        [f"{', '.join(unlike)} left out: {'it differs' if len(unlike) == 1 else 'they differ'} within one key"]
+        if unlike
+        else []
+    )
     others = [name for name in problems if name not in over and name not in unlike]
     return [*notes, *(f"{name} left out: it {problems[name].rule}" for name in others)]
 

@@ -75,7 +75,12 @@ def pairs_of(on: On | None, frame: DataFrame, table: OutsideTable) -> dict[str, 
     if len(set(pairs.values())) < len(pairs):
         raise BadQuery("on", [*pairs.values()], f"names a column of {table.source} twice")
     has_days = any(is_datetime64_any_dtype(frame[left]) for left in pairs)
-    if not has_days and "timestamp" in frame and table.period is not None and table.periods.column not in pairs.values():
+    if (
+        not has_days
+        and "timestamp" in frame
+        and table.period is not None
+        and table.periods.column not in pairs.values()
+    ):
         names = DataFrame({right: table.column(right).values.astype("object") for right in pairs.values()})
         is_sure = table.periods.evidence is not None and table.periods.evidence.where != "cells"
         if is_sure or names.duplicated().any():  # days are compared too, whatever names are given for the rest
@@ -126,7 +131,8 @@ def _columns_for(left: str, role: Role, frame: DataFrame, table: OutsideTable) -
         known = _Names(frame[left], _KINDS[left])
         for column in table.of_role("campaign"):
             texts = [str(text) for text in column.values.dropna().unique()]
-            if texts and all(known.find(text) for text in texts):
+            is_known = [known.find(text) is not None for text in texts]
+            if any(is_known) and all(is_known[at] or canonical_name(it, "publisher") for at, it in enumerate(texts)):
                 return [column.name]
     return found or made
 
@@ -161,7 +167,7 @@ def right_key(table: OutsideTable, name: str, left: Series[Any], field: str, *, 
     for text in texts:
         target = _named(text, table.names)
         if target is not UNSET:  # the analyst says it
-            targets.append(target and (known.find(target) if known else None) or target)
+            targets.append((target and (known.find(target) if known else None)) or target)
         elif known is None or (found := known.find(text)) is None:
             code = canonical_name(text, "country") if known and _KINDS[field] == "country" else None
             if field == PUBLISHER and _ORGANIC.fullmatch(text.strip()):

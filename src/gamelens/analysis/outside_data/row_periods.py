@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from msgspec import UNSET
 from numpy.typing import NDArray
-from pandas import Series
+from pandas import DataFrame, Series
 
 from gamelens.analysis.files.date_parsing import ParsedTimes, read_times
 from gamelens.analysis.files.table_reader import Grid
@@ -241,3 +241,39 @@ def _moments(at: Days | Sequence[Any]) -> Series[Any]:
     return Series(pd.DatetimeIndex(np.asarray(at, dtype="datetime64[us]")).tz_localize("UTC")).astype(
         "datetime64[us, UTC]"
     )
+
+
+def periods_within(table: Any, days: Interval | None, *, frame: str) -> DataFrame | None:
+    """Return the periods of an outside table whose rows stand for several days, by start and end, exclusive.
+
+    None for a table of days.
+
+    Raises:
+        BadQuery: the table has no days, or its periods overlap, or lie only in part in *days*, those of *frame*.
+    """
+    if table.period in ("day", "time", None):
+        if table.periods.problem is not None:
+            raise table.periods.problem
+        return None
+    periods = DataFrame({"start": table.starts, "end": table.ends}).dropna().drop_duplicates().sort_values("start")
+    if (periods["start"].iloc[1:].to_numpy() < periods["end"].iloc[:-1].to_numpy()).any():
+        raise BadQuery("other", table.source, "has periods that overlap: pass one file for each")
+    for edge in () if days is None else (pd.Timestamp(days.start), pd.Timestamp(days.end)):
+        cut = periods[(periods["start"] < edge) & (periods["end"] > edge)]
+        if len(cut):
+            start, end = cut.iloc[0]
+            rule = f"has a row for {start:%Y-%m-%d} to {end - pd.Timedelta(days=1):%Y-%m-%d}, which {frame} covers only in part"
+            raise BadQuery("other", table.source, f"{rule}: query all its days")
+    return periods.reset_index(drop=True)
+
+
+def period_of(days: Series[Any], periods: DataFrame) -> Series[Any]:
+    """Return the start of the period that each day lies in, NaT for a day outside them."""
+    place = np.searchsorted(periods["start"].to_numpy(), days.to_numpy(), side="right") - 1
+    inside = (place >= 0) & (days.to_numpy() < periods["end"].to_numpy()[np.maximum(place, 0)])
+    return periods["start"].iloc[np.maximum(place, 0)].set_axis(days.index).where(inside)
+
+
+def period_texts(periods: DataFrame) -> tuple[str, ...]:
+    """Return periods in ISO 8601, as a receipt has them."""
+    return tuple(f"{start:%Y-%m-%d}/{end:%Y-%m-%d}" for start, end in periods.itertuples(index=False))

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+from pandas import DataFrame
+
 from gamelens._scales import NumberKind
 from gamelens.catalog import METRICS, find_metric
+from gamelens.receipts import Receipt
 
 ROW_UNITS: Final[tuple[NumberKind, ...]] = ("money", "share", "count", "number")
 """The units that a row of a frame may name in its column `unit` or `kind`."""
@@ -142,6 +145,23 @@ def name_of(column: str) -> str:
     """
     words = column.replace("_", " ")
     return _NAMES.get(column) or words[:1].upper() + words[1:]
+
+
+def joined_unit(frame: DataFrame, column: str) -> ColumnUnit | None:
+    """Return the unit of a column that a join brought, by the record of the join or the currency beside it.
+
+    Money in another currency than US dollars is a number in that currency. None for any other column.
+    """
+    described = [each.columns[column] for each in Receipt.of(frame.attrs).joined if column in each.columns]
+    beside = frame.get(f"{column}_currency")
+    codes = [] if beside is None else [str(code) for code in beside.dropna().unique()]
+    if described and described[-1].kind != "money":
+        kind = next((kind for kind in ROW_UNITS if kind == described[-1].kind), "number")
+        return ColumnUnit(kind, name_of(column))
+    if not described and not codes:
+        return None
+    currency = codes[0] if len(codes) == 1 else described[-1].unit if described and not codes else ""
+    return ColumnUnit("money" if currency == "USD" else "number", currency)
 
 
 def unit_of(column: str, metrics: list[str] | None = None) -> ColumnUnit:

@@ -13,10 +13,18 @@ from pandas import DataFrame
 
 from gamelens._scales import NumberKind, Scale, is_finite
 from gamelens.analysis.tidy_frames import UNKNOWN
-from gamelens.analysis.tidy_frames.column_units import ROW_UNITS, ColumnUnit, kind_of_unit, name_of, unit_of
+from gamelens.analysis.tidy_frames.column_units import (
+    ROW_UNITS,
+    ColumnUnit,
+    joined_unit,
+    kind_of_unit,
+    name_of,
+    unit_of,
+)
 from gamelens.catalog import find_metric
 from gamelens.notebook.labels import bucket_heading, bucket_text, day, period_text
 from gamelens.receipts import Receipt
+from gamelens.wire.currencies import USD_PER_UNIT
 from gamelens.wire.intervals import Interval
 
 _INTERVAL: Final = "Interval"
@@ -85,7 +93,7 @@ class ColumnTexts:
         self._is_p_value = measured.startswith("p_") or measured.endswith("p_value")
         self._is_name = isinstance(dtype, pd.CategoricalDtype) or pd.api.types.is_string_dtype(dtype)
         is_amount = measured in _AMOUNTS and {"volume", "mix", "price", "change"} <= {*names}
-        unit = ColumnUnit("money", "USD") if is_amount else unit_of(measured, metrics)
+        unit = ColumnUnit("money", "USD") if is_amount else joined_unit(frame, measured) or unit_of(measured, metrics)
         if pd.api.types.is_integer_dtype(dtype) and unit.kind == "number":
             unit = unit._replace(kind="count")
         self.kind = unit.kind
@@ -107,7 +115,8 @@ class ColumnTexts:
             self.name = "Period" if self._period else "Time" if is_time else bucket_heading(self._every)
         self.is_day = pd.api.types.is_datetime64_any_dtype(dtype) and not self._period
         words = unit.words if self.is_number and self._upper is None else ""
-        self.unit = "" if words.casefold() in self.name.casefold() or unit.kind == "number" else words
+        is_plain = unit.kind == "number" and words not in USD_PER_UNIT
+        self.unit = "" if words.casefold() in self.name.casefold() or is_plain else words
 
     def text(self, row: int) -> str:
         """Return the cell of a row."""
