@@ -21,6 +21,7 @@ from gamelens.wire.intervals import Interval
 
 Days = NDArray[np.datetime64]
 
+_OF_ZONE: Final = re.compile(r"(?<=\d\d:\d\d)(?::\d\d)?(?:\.\d+)? ?(?:Z|[A-Z]{2,5}|(?:GMT|UTC)?[+-]\d\d:?\d\d|\[.*\])+$")
 _DAY: Final = np.timedelta64(1, "D")
 _WEEK: Final = np.timedelta64(7, "D")
 _FEWEST: Final = 3  # dates a week or a month apart that tell weeks or months
@@ -149,7 +150,7 @@ def _best(meanings: Mapping[str, Meaning], cells: Mapping[str, ColumnCells], rol
 def _times(own: ColumnCells, meaning: Meaning) -> ParsedTimes | BadQuery:
     if meaning.details.get("local"):  # the day where the account is, whatever the offset
         try:
-            return read_times([text[:10] for text in own.texts], field=own.name)
+            return read_times([_OF_ZONE.sub("", text) for text in own.texts], field=own.name)
         except BadQuery as error:
             return error
     return own.times
