@@ -46,6 +46,7 @@ def find_totals(grid: Grid, meanings: Mapping[str, Meaning], cells: Mapping[str,
     for name in names:
         mask |= _matches(cells[name], TOTAL)
     larger: dict[str, str] = {}
+    has_word = np.any([mask, *(_matches(cells[it], _AT_ONE_END) | _matches(cells[it], _WHOLE) for it in names)], axis=0)
     suspects = {name: _suspects(cells[name]) for name in names}
     summands = {name: _numbers(cells[name]) for name, meaning in meanings.items() if meaning.role in SUMMANDS}
     if len(grid.rows) <= _FEWEST or not summands:
@@ -62,7 +63,9 @@ def find_totals(grid: Grid, meanings: Mapping[str, Meaning], cells: Mapping[str,
         parts = is_part[of_row.reshape(-1)] & ~mask
         by = [name for name, suspect in zip(names, is_suspect, strict=True) if name in keys and not suspect]
         group = table.groupby(by, sort=False).ngroup().to_numpy() if by else np.zeros(len(mask), dtype="int64")
-        confirmed, is_larger = _compare(group, rows, parts, summands)
+        confirmed, is_larger, is_comparable = _compare(group, rows, parts, summands)
+        if (is_comparable & ~confirmed & ~has_word).any():  # some rows without a name are no sum: so are the others
+            confirmed &= has_word
         mask |= confirmed
         for name in (name for name, suspect in zip(names, is_suspect, strict=True) if suspect):
             whole = rows & ~confirmed & _matches(cells[name], _WHOLE) & is_larger
@@ -89,12 +92,12 @@ def _compare(
     rows: NDArray[np.bool_],
     parts: NDArray[np.bool_],
     summands: Mapping[str, NDArray[np.float64]],
-) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Return which of *rows* are the sum of the *parts* of their group, and which are larger.
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[np.bool_]]:
+    """Return which of *rows* are the sum of the *parts* of their group, which are larger, and which have several parts.
 
     A row that sums up a single other one counts if a row that sums up several does.
     """
-    confirmed, larger, several = (np.zeros(len(rows), dtype=bool) for _ in range(3))
+    confirmed, larger, several, comparable = (np.zeros(len(rows), dtype=bool) for _ in range(4))
     for values in summands.values():
         known = parts & ~np.isnan(values)
         sums = np.bincount(group[known], values[known], minlength=group.max() + 1)[group]
@@ -103,8 +106,9 @@ def _compare(
         is_sum = is_known & (np.abs(values - sums) <= _ROUNDING * np.abs(values))
         confirmed |= is_sum
         several |= is_sum & (counts >= _FEWEST)
+        comparable |= is_known & (counts >= _FEWEST)
         larger |= is_known & (values > sums) & (counts >= _FEWEST)
-    return (confirmed if several.any() else several), larger
+    return (confirmed if several.any() else several), larger, comparable
 
 
 def _suspects(own: ColumnCells) -> NDArray[np.bool_]:
