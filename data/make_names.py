@@ -18,7 +18,9 @@ from gamelens.analysis.ads.canonical_names import folded_country
 from gamelens.analysis.files.date_parsing import folded_word
 
 ANALYSIS = Path(__file__).parents[1] / "src/gamelens/analysis"
-LANGUAGES = ["en", "de", "fr", "es", "pt", "it", "nl", "sv", "da", "nb", "fi", "pl", "cs", "sk", "hu", "ro", "bg", "el", "tr", "ru", "uk", "ja", "zh", "ko", "vi", "id", "th", "ar", "he", "hi", "ms", "ca", "hr", "sr", "lt", "lv", "et", "sl"]
+LANGUAGES = """
+en de fr es pt it nl sv da nb fi pl cs sk hu ro bg el tr ru uk ja zh ko vi id th ar he hi ms ca hr sr lt lv et sl
+"""
 OTHER_NAMES = """
 AE UAE; BN Brunei Darussalam; BO Bolivia, Plurinational State of; BQ Caribbean Netherlands; CD DR Congo;
 CD Congo, the Democratic Republic of the; CD Democratic Republic of the Congo; CG Congo; CG Republic of the Congo;
@@ -76,7 +78,7 @@ def words_of_dates() -> dict[str, object]:
     """Return the number of the month of each word that is one month in all languages, and the names of weekdays."""
     months: dict[str, set[int]] = defaultdict(set)
     weekdays: set[str] = set()
-    for language in LANGUAGES:
+    for language in LANGUAGES.split():
         locale = Locale(language)
         for use in ("format", "stand-alone"):
             for width in ("wide", "abbreviated"):

@@ -648,7 +648,7 @@ def test_the_name_of_a_column_may_say_its_currency(
 
 
 def test_amounts_of_two_currencies_are_not_added_up(revenue: DataFrame, file: WriteFile) -> None:
-    """Two lines of one key in euros and dollars have no sum, nor have euros and a $ that may be any; a rate converts."""
+    """Two lines of one key in euros and dollars have no sum, nor have euros and a $; a rate converts them."""
     on, columns = {"country_code": "geo"}, ["cost"]
     with pytest.raises(BadQuery, match=r'is in EUR and USD within one key.*rate=\{"EUR": \.\.\.\}'):
         gl.join(revenue, file("geo,cost\nUS,€5\nUS,US$7\n"), on=on, columns=columns)

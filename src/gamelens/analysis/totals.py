@@ -107,16 +107,14 @@ def in_periods(frame: DataFrame, table: Any) -> DataFrame:
     splits = dimension_columns(frame)
     kept = frame[starts.notna()].assign(timestamp=starts[starts.notna()])
     kept.attrs = frame.attrs
-    rows = []
-    for key, part in kept.groupby(["timestamp", *splits], observed=True, dropna=False, sort=False):
+    names = ["timestamp", *splits]
+    rows: list[dict[str, Any]] = []
+    for key, part in kept.groupby(names, observed=True, dropna=False, sort=False):
         part.attrs = frame.attrs
         totals = {name: total for metric in metrics for name, total in _metric_totals(part, metric).items()}
-        rows.append(
-            dict(zip(["timestamp", *splits], key, strict=True)) | {name: it.iloc[0] for name, it in totals.items()}
-        )
-    result = DataFrame(
-        rows, columns=[name for name in frame.columns if name in {"timestamp", *splits, *(rows[0] if rows else ())}]
-    )
+        rows.append(dict(zip(names, key, strict=True)) | {name: it.iloc[0] for name, it in totals.items()})
+    columns = {*names, *(rows[0] if rows else ())}
+    result = DataFrame(rows, columns=[name for name in frame.columns if name in columns])
     result = result.astype({name: frame[name].dtype for name in result.columns})
     return with_receipt(result, replace(receipt, periods=period_texts(periods)))
 

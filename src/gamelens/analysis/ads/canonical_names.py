@@ -71,7 +71,8 @@ def with_canonical_names(frame: DataFrame, *, networks: Names | None = None, for
     if not any(sources.values()):
         raise BadQuery("frame", [*map(str, frame.columns)], "has no networks and no formats: query by", RAW_COLUMNS)
     columns: dict[str, Series[Any]] = {}
-    for kind, own in (("network", networks), ("format", formats)):
+    own_names: dict[NameKind, Names | None] = {"network": networks, "format": formats}
+    for kind, own in own_names.items():
         if sources[kind]:
             raw = frame[sources[kind][0]].astype("object")
             for name in sources[kind][1:]:  # a row is of one category of events, so at most one of them is filled

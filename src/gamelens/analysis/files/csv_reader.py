@@ -14,7 +14,7 @@ import zlib
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import Any, Final, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -95,7 +95,7 @@ def _unpacked(path: Path, most_bytes: int) -> bytes:
     """
     try:
         with _opened(path) as file:
-            content = file.read(most_bytes + 1)
+            content: bytes = file.read(most_bytes + 1)
     except (OSError, EOFError, zlib.error, zipfile.BadZipFile, RuntimeError, NotImplementedError) as error:
         raise BadQuery("other", path.name, f"cannot be read: {error}") from None
     if len(content) > most_bytes:
@@ -104,7 +104,7 @@ def _unpacked(path: Path, most_bytes: int) -> bytes:
     return content
 
 
-def _opened(path: Path) -> IO[bytes]:
+def _opened(path: Path) -> Any:
     if path.suffix.lower() == ".gz":
         return gzip.open(path)
     if path.suffix.lower() != ".zip":
@@ -162,7 +162,7 @@ def _top(
 
 def _rows(text: str, separator: str, header_row: int | None, is_quoted: bool) -> tuple[int, list[list[str]], list[str]]:
     """Return the number of lines above the header, the rows there, and the header."""
-    quoting = csv.QUOTE_MINIMAL if is_quoted else csv.QUOTE_NONE
+    quoting: Literal[0, 3] = csv.QUOTE_MINIMAL if is_quoted else csv.QUOTE_NONE
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, quoting=quoting)
     rows, lines = list[list[str]](), [0]
     try:

@@ -133,7 +133,8 @@ def _read_ranges(
         raise BadQuery(field, texts[0], "is not a period of days: write 2026-11-01 - 2026-11-07")
     at = dict(zip(dict.fromkeys([*first, *last]), both.at, strict=True))
     starts = np.array([at[text] for text in first], dtype="datetime64[us]")
-    ends = np.array([at[text] for text in last], dtype="datetime64[us]") + np.timedelta64(1, "D")
+    ends: NDArray[np.datetime64] = np.array([at[text] for text in last], dtype="datetime64[us]")
+    ends = (ends + np.timedelta64(1, "D")).astype("datetime64[us]")
     if (ends <= starts).any():
         raise BadQuery(field, texts[int((ends <= starts).argmax())], "ends before it begins")
     return ParsedTimes(starts, "period", ends, note=both.note)

@@ -29,7 +29,7 @@ Rows = list[tuple[Any, ...]]
 
 
 class Sheet(NamedTuple):
-    """The rows of a sheet, an empty cell None, and the number formats that name a currency, by row (from 1) and place."""
+    """The rows of a sheet, an empty cell None, and its number formats that name a currency, by row (from 1), place."""
 
     rows: Rows
     formats: Mapping[tuple[int, int], str]

@@ -24,7 +24,10 @@ Mark = Literal[".", ","]
 MARKS: Final[tuple[Mark, ...]] = (".", ",")
 
 _MACHINE: Final = r"^-?(?:(?:0|[1-9]\d{0,17})(?:\.\d+)?(?:[eE][-+]?\d+)?|inf)$"
-_UNIT: Final = r"[A-Z]{3}|[A-Z]{0,3} ?[$¢£¤¥֏؋฿៛\u20a0-\u20cf﷼]|kr\.?|Kr\.?|zł|Kč|Ft|lei|Lei|лв\.?|руб\.?|р\.|TL|Rs\.?|Rp\.?|RM|R|S?Fr\.?|元|円|원|S/\.?"
+_UNIT: Final = (
+    r"[A-Z]{3}|[A-Z]{0,3} ?[$¢£¤¥֏؋฿៛₠-⃏﷼]|kr\.?|Kr\.?|zł|Kč|Ft|lei|Lei|лв\.?|руб\.?|р\.|TL|Rs\.?|Rp\.?|RM|R"
+    r"|S?Fr\.?|元|円|원|S/\.?"
+)
 _PARTS: Final = re.compile(
     rf"(?P<open>\()? ?(?P<sign>[-+])? ?(?P<before>{_UNIT})? ?(?P<inner>[-+])? ?"
     r"(?P<body>(?:\d(?:[\d.,' ]*\d)?|[.,]\d+)(?:[eE][-+]?\d+)?|inf)"
@@ -37,7 +40,11 @@ _BODIES: Final = {
     ",": rf"^(?:\d+|{_GROUPED % '[.]'})?(?:,\d+)?$|^inf$",
 }
 _SPACES: Final = "[\u00a0\u202f\u2007\u2009\t]+"
-NO_VALUE: Final = r"(?i)^\W*(?:n/?a|n\.? ?a\.?|n/?d|null|none|nil|nan|k\. ?a\.|not (?:set|available)|#(?:N/A|DIV/0!|REF!|VALUE!))?\W*$"
+NO_VALUE: Final = (
+    r"(?i)^\W*(?:n/?a|n\.? ?a\.?|n/?d|null|none|nil|nan|k\. ?a\.|not (?:set|available)"
+    r"|#(?:N/A|DIV/0!|REF!|VALUE!))?\W*$"
+)
+"""A text that stands for no value among numbers."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +76,7 @@ class WrittenNumbers:
     def others(self) -> list[str]:
         """The texts that are neither numbers nor stand for no value."""
         other = ~(self.is_number | self.is_empty)
-        return [self.texts[place] for place in np.flatnonzero(other)]
+        return [self.texts[int(place)] for place in np.flatnonzero(other)]
 
     @property
     def are_names(self) -> bool:
@@ -80,7 +87,7 @@ class WrittenNumbers:
     def misfits(self, mark: Mark) -> list[str]:
         """Return the numbers that cannot be written with the decimal mark *mark*."""
         is_unlike = pc.invert(pc.match_substring_regex(self.bodies, _BODIES[mark]))
-        return [self.texts[place] for place in np.flatnonzero(_flags(is_unlike))]
+        return [self.texts[int(place)] for place in np.flatnonzero(_flags(is_unlike))]
 
     @cached_property
     def fitting(self) -> tuple[Mark, ...]:
@@ -227,16 +234,17 @@ def _form(shape: str) -> _Form | None:
     signs = [sign for sign in (match["open"], match["sign"], match["inner"], match["outer"]) if sign]
     units = [unit.replace(" ", "") for unit in (match["before"], match["after"]) if unit]
     are_alike = len(units) == 2 and units[0].isalpha() == units[1].isalpha()  # $5 USD has one of each
-    is_unit = all(
-        currencies_of(unit) and (len(unit) != 3 or not unit.isalpha() or not unit.isupper() or is_currency(unit))
-        for unit in units
-    )
+    is_unit = all(currencies_of(unit) and not _is_word(unit) for unit in units)
     if len(signs) > 1 or are_alike or not is_unit or (units and match["percent"]):
         return None
     behind = len(shape) - match.end("body")
     return _Form(
         match.start("body"), behind, bool(signs) and signs[0] != "+", bool(match["percent"]), " ".join(sorted(units))
     )
+
+
+def _is_word(unit: str) -> bool:
+    return len(unit) == 3 and unit.isalpha() and unit.isupper() and not is_currency(unit)
 
 
 def _bodies(plain: Any, forms: Sequence[_Form | None], of_text: NDArray[np.int32]) -> Any:

@@ -80,8 +80,10 @@ class Grid:
             column = _written(column).dictionary_encode()
         whole = column.unify_dictionaries().combine_chunks() if isinstance(column, pa.ChunkedArray) else column
         codes = pc.fill_null(whole.indices, -1).to_numpy().astype("int32")
-        places, used = pd.factorize(np.where(codes < 0, None, codes) if (codes < 0).any() else codes)
-        return whole.dictionary.take(pa.array(used, pa.int32())).to_pylist(), places.astype("int32")
+        used = pd.unique(codes[codes >= 0])
+        place = np.full(len(whole.dictionary) + 1, -1, dtype="int32")  # the last for none
+        place[used] = np.arange(len(used))
+        return whole.dictionary.take(pa.array(used, pa.int32())).to_pylist(), place[codes]
 
     def numbers(self, name: str) -> Series[Any]:
         """Return a column that is not text as Int64, float64, boolean or datetime64[us, UTC]."""

@@ -10,7 +10,6 @@ import dataclasses
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace as replaced
-from numbers import Real
 from pathlib import Path
 from typing import Any, Final
 
@@ -77,8 +76,8 @@ def in_dollars(
             first day of each row as timestamp.
         amount: the column of amounts. Of an outside table by default its only cost, or its only amount.
         rate: US dollars for one unit: a number, a column of rates, a table of rates by day or its path
-            (`"eurofxref-hist.csv"`), or numbers and columns by currency: `{"EUR": "usd_per_eur"}`. US dollars need none;
-            None is for amounts that are all in US dollars.
+            (`"eurofxref-hist.csv"`), or numbers and columns by currency: `{"EUR": "usd_per_eur"}`. US dollars need
+            none; None is for amounts that are all in US dollars.
         to: the name of the new column.
         currency: the column with the currency of each amount (ISO 4217). By default the one that `gl.join` added beside
             the amounts, if it is there. Without any, all amounts are in the currency of *rate*, or in US dollars.
@@ -98,9 +97,9 @@ def in_dollars(
     if currency is None and amount + CURRENCY in frame:
         currency = amount + CURRENCY
     is_file = is_rates_file(rate) and not (isinstance(rate, str) and rate in frame)
-    rates = {"": rate} if not isinstance(rate, Mapping) else dict(rate)
+    rates = dict(rate) if isinstance(rate, Mapping) else {"": rate}
     columns = [] if is_file else [each for each in rates.values() if isinstance(each, str)]
-    for each in [] if is_file or rate is None else rates.values():
+    for each in () if is_file or rate is None else rates.values():
         if not isinstance(each, str):
             check_rate("", each)
     for name in (amount, "timestamp", *columns, *([currency] if currency else [])):
@@ -115,28 +114,41 @@ def in_dollars(
     is_bare = ((codes == "") & amounts.notna() & (amounts != 0)).any()
     if rate is None and is_bare and (currency is not None or _joined_unit(frame, amount) not in ("", "USD")):
         raise _no_currency(amount)
-    factors = Series(np.nan, index=frame.index).mask(codes == "USD", 1.0)
-    foreign = [str(code) for code in codes[amounts.notna() & (codes != "USD")].unique()]
-    daily = DailyRates(rate) if is_file and foreign else None
-    for code in foreign:
-        rows = codes == code
-        if daily is not None:
-            factors = factors.mask(rows, daily.of_days(code, frame["timestamp"]))
-            continue
-        own = rates.get(code, rates.get("")) if rate is not None else 1.0 if code == "" else None
-        if own is None:
-            usual = f', such as {{"{code}": {float(USD_PER_UNIT[code]):.4g}}}' if code in USD_PER_UNIT else ""
-            rule = f"has no rate: pass a number, a column or a file of rates for each currency{usual}"
-            raise BadQuery("rate", code, rule, [*filter(None, rates)])
-        factors = factors.mask(rows, _daily_rates(frame[rows], own) if isinstance(own, str) else check_rate(code, own))
-    is_daily = isinstance(rate, str) and not is_file and (frame.groupby("timestamp")[rate].nunique() <= 1).all()
-    if len(foreign) > 1 and (is_daily or isinstance(rate, Real)):
-        rule = f"has one rate a day for {', '.join(foreign)}: join rates by currency, or name one for each currency"
-        raise BadQuery("rate", rate, rule)
+    named = DailyRates(rate) if is_file else None if rate is None else rates
+    factors = _factors(frame, codes.where(amounts.notna()), named)
     result = frame.assign(**{to: amounts * factors})
     if to + CURRENCY in result:
         result[to + CURRENCY] = Series("USD", index=frame.index).where(amounts.notna()).astype("category")
     return with_receipts_of(result, frame)
+
+
+def _factors(frame: DataFrame, codes: Series[Any], rates: DailyRates | Mapping[str, Any] | None) -> Series[Any]:
+    """Return US dollars for one unit of the currency of each row, null for a row without an amount.
+
+    *rates* are numbers and columns by currency, "" for any.
+
+    Raises:
+        BadQuery: a currency has no rate, or one rate is given for several.
+    """
+    factors = Series(np.nan, index=frame.index).mask(codes == "USD", 1.0)
+    foreign = [str(code) for code in codes[codes.notna() & (codes != "USD")].unique()]
+    for code in foreign:
+        rows = codes == code
+        if isinstance(rates, DailyRates):
+            factors = factors.mask(rows, rates.of_days(code, frame["timestamp"]))
+            continue
+        own = (1.0 if code == "" else None) if rates is None else rates.get(code, rates.get(""))
+        if own is None:
+            usual = f', such as {{"{code}": {float(USD_PER_UNIT[code]):.4g}}}' if code in USD_PER_UNIT else ""
+            rule = f"has no rate: pass a number, a column or a file of rates for each currency{usual}"
+            raise BadQuery("rate", code, rule, [*filter(None, rates or ())])
+        factors = factors.mask(rows, _daily_rates(frame[rows], own) if isinstance(own, str) else check_rate(code, own))
+    one = rates.get("") if isinstance(rates, Mapping) else None
+    is_shared = one is not None and (not isinstance(one, str) or (frame.groupby("timestamp")[one].nunique() <= 1).all())
+    if len(foreign) > 1 and is_shared:
+        rule = f"has one rate a day for {', '.join(foreign)}: join rates by currency, or name one for each currency"
+        raise BadQuery("rate", one, rule)
+    return factors
 
 
 @requires(frame=FrameRequirements(metrics=("new_users",)))
@@ -560,9 +572,8 @@ def _without_unnamed(result: DataFrame, keys: Sequence[str], report: MatchReport
         mask |= result[name].astype("object").isin([*report.unknown.get(name, ()), NOBODY])
     numbers = ["money", "roas", "low", "high"]
     result[numbers] = result[numbers].mask(mask)
-    return result.assign(
-        **{name: result[name].cat.remove_categories([NOBODY]) for name in keys if NOBODY in result[name].cat.categories}
-    )
+    nobody = [name for name in keys if NOBODY in result[name].cat.categories]
+    return result.assign(**{name: result[name].cat.remove_categories([NOBODY]) for name in nobody})
 
 
 @requires(frame=structs_replace(ANY, every=("day",)))

@@ -153,8 +153,8 @@ def _weighted(
         _one_currency(by, rows, groups)
     values, weights = (part.values.iloc[rows].astype("float64").reset_index(drop=True) for part in (column, by))
     weights = weights.where(values.notna())
-    sums = (values * weights).groupby(groups).sum(min_count=1), weights.groupby(groups).sum(min_count=1)
-    return (sums[0] / sums[1].where(sums[1] != 0)).reset_index(drop=True)
+    totals = (values * weights).groupby(groups).sum(min_count=1), weights.groupby(groups).sum(min_count=1)
+    return (totals[0] / totals[1].where(totals[1] != 0)).reset_index(drop=True)
 
 
 def _chosen(values: Series[Any], how: str, table: OutsideTable, rows: Groups, groups: Groups) -> Series[Any]:
@@ -169,12 +169,11 @@ def _chosen(values: Series[Any], how: str, table: OutsideTable, rows: Groups, gr
         order = np.lexsort((np.arange(len(groups)), at.fillna(pd.Timestamp.min.tz_localize("UTC")).to_numpy(), groups))
         last = np.append(np.flatnonzero(np.diff(groups[order])), len(order) - 1) if len(order) else order
         return values.iloc[order[last]].reset_index(drop=True)
-    joined = (
-        values.astype("object")
-        .groupby(groups)
-        .agg(lambda each: ", ".join(dict.fromkeys(each.dropna().astype(str))) or None)
+    texts = values.astype("object")
+    joined = Series(
+        [", ".join(dict.fromkeys(map(str, part.dropna()))) or None for _, part in texts.groupby(groups)], dtype="object"
     )
-    return joined.reset_index(drop=True).astype("str").astype("category")
+    return joined.astype("str").astype("category")
 
 
 def _refusal(table: OutsideTable, column: OutsideColumn, values: Series[Any], rows: Groups, groups: Groups) -> BadQuery:
@@ -188,7 +187,10 @@ def _refusal(table: OutsideTable, column: OutsideColumn, values: Series[Any], ro
             f"is a rate, and the file does not say of what ({where}): "
             f'roles={{"{name}": {{"of": ["...", "..."]}}}} names its numerator and denominator, or {leave}'
         ),
-        "price": f'is a price, and the file has no units that weight it ({where}): roles={{"{name}": {{"role": "price", "weight": "..."}}}}',
+        "price": (
+            f"is a price, and the file has no units that weight it ({where}): "
+            f'roles={{"{name}": {{"role": "price", "weight": "..."}}}}'
+        ),
         "distinct": f"counts people once, so that rows do not add up ({where}): {leave}",
         "exchange_rate": f"is an exchange rate, which does not add up ({where}): pass the table as rate=",
         "number": (

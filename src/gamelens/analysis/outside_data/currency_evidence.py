@@ -74,9 +74,9 @@ def currencies_of_column(
     codes: Mapping[str, Sequence[str]],
     argument: str | None,
 ) -> tuple[Series | None, tuple[Evidence, ...], BadQuery | None]:
-    """Return the currency of each row of the amount *name* (ISO 4217), the evidence, and why it cannot be used as money.
+    """Return the currency of each row of the amount *name* (ISO 4217), the evidence, and why it is not known.
 
-    The currencies are None if nothing says them, or only a symbol of several; all null if what is said contradicts itself.
+    The currencies are None if nothing says them, or only a symbol of several; all null if witnesses disagree.
 
     Args:
         name: the column of amounts.
@@ -238,14 +238,14 @@ def _of_format(form: str) -> Currencies:
 
 def _filled(own: ColumnCells) -> NDArray[np.bool_]:
     if own.is_typed:
-        return own.values.notna().to_numpy(dtype=bool)
+        return np.asarray(own.values.notna(), dtype=bool)
     is_number = own.numbers.is_number
-    return (own.codes >= 0) & is_number[own.codes] if len(is_number) else own.codes >= 0
+    return np.asarray((own.codes >= 0) & is_number[own.codes] if len(is_number) else own.codes >= 0)
 
 
 def _is_not_zero(own: ColumnCells) -> NDArray[np.bool_]:
     if own.is_typed:
-        return (own.values.fillna(0) != 0).to_numpy(dtype=bool)
+        return np.asarray(own.values.fillna(0) != 0, dtype=bool)
     is_zero = np.array([not re.search("[1-9]", text) for text in own.texts], dtype=bool)
     return ~is_zero[own.codes]
 

@@ -201,22 +201,22 @@ def _right(
         raise _repeated_key_error(kept, group, table)
     group = group.reindex(of_rows.index, fill_value=_NO_MATCH)
     brought = [*columns] if columns is not None else _usual_columns(table, pairs)
-    combined, problems = by_role(table, brought, group.to_numpy(dtype="int64"), int(is_first.sum()))
+    combined, problems = by_role(table, brought, np.asarray(group, dtype="int64"), int(is_first.sum()))
     notes += _left_out(table, combined, problems, group, columns)
     values: dict[str, Series[Any]] = {}
     described: dict[str, JoinedColumn] = {}
     for name in [name for name in brought if name in combined]:
         values[name] = _as_plain(combined[name].values)
-        currencies = combined[name].currencies
-        column = table.column(name)
-        if column.role == "amount" and name + CURRENCY not in {it.name for it in table.columns}:
+        currencies, of_table = combined[name].currencies, table.column(name)
+        if of_table.role == "amount" and name + CURRENCY not in {it.name for it in table.columns}:
             empty = Series([None] * int(is_first.sum()), dtype="str")
             values[name + CURRENCY] = (empty if currencies is None else currencies).astype("category")
         known = [] if currencies is None else currencies.dropna().unique().tolist()
-        unit = "" if not column.is_money else known[0] if len(known) == 1 else "several" if known else "unknown"
-        described[name] = JoinedColumn(kind=_kind(column.role, is_money=column.is_money), unit=unit)
-        if column.money_problem is not None and column.currencies is not None:  # what is said contradicts itself
-            notes.append(f"{name} {column.money_problem.rule}")
+        unit = known[0] if len(known) == 1 else "several" if known else "unknown"
+        kind = _kind(of_table.role, is_money=of_table.is_money)
+        described[name] = JoinedColumn(kind=kind, unit=unit if of_table.is_money else "")
+        if of_table.money_problem is not None and of_table.currencies is not None:  # what is said contradicts itself
+            notes.append(f"{name} {of_table.money_problem.rule}")
     count = range(int(is_first.sum()))
     return _Right(
         keys=kept[is_first].reset_index(drop=True),
@@ -231,7 +231,7 @@ def _right(
 
 
 def _usual_columns(table: OutsideTable, pairs: Mapping[str, str]) -> list[str]:
-    """Return the columns that a join brings if none are named: all but keys, and the publisher that a vendor implies."""
+    """Return the columns that a join brings if none are named: all but keys and the publisher that a vendor implies."""
     return [name for name in table.grid.columns if name not in pairs.values()]
 
 
@@ -270,11 +270,8 @@ def _left_out(
     over = [name for name in problems if roles[name] in KEYS | TIMES]
     notes = [f"rows of one key are added up over {', '.join(over)}"] if over else []
     unlike = [name for name in problems if roles[name] in ("identifier", "flag", "text", "currency")]
-    notes += (
-        [f"{', '.join(unlike)} left out: {'it differs' if len(unlike) == 1 else 'they differ'} within one key"]
-        if unlike
-        else []
-    )
+    differ = "it differs" if len(unlike) == 1 else "they differ"
+    notes += [f"{', '.join(unlike)} left out: {differ} within one key"] if unlike else []
     others = [name for name in problems if name not in over and name not in unlike]
     return [*notes, *(f"{name} left out: it {problems[name].rule}" for name in others)]
 

@@ -75,12 +75,8 @@ def pairs_of(on: On | None, frame: DataFrame, table: OutsideTable) -> dict[str, 
     if len(set(pairs.values())) < len(pairs):
         raise BadQuery("on", [*pairs.values()], f"names a column of {table.source} twice")
     has_days = any(is_datetime64_any_dtype(frame[left]) for left in pairs)
-    if (
-        not has_days
-        and "timestamp" in frame
-        and table.period is not None
-        and table.periods.column not in pairs.values()
-    ):
+    has_days |= "timestamp" not in frame or table.periods.column in pairs.values()
+    if not has_days and table.period is not None:
         names = DataFrame({right: table.column(right).values.astype("object") for right in pairs.values()})
         is_sure = table.periods.evidence is not None and table.periods.evidence.where != "cells"
         if is_sure or names.duplicated().any():  # days are compared too, whatever names are given for the rest
@@ -150,8 +146,8 @@ def right_key(table: OutsideTable, name: str, left: Series[Any], field: str, *, 
     """Return the keys of an outside column in the type of *left*, a key of the frame's column *field* that is no time.
 
     Raises:
-        BadQuery: it is not an exact name or, if *left* has whole numbers, anything but these, or a name of the frame has
-            two spellings.
+        BadQuery: it is not an exact name or, if *left* has whole numbers, anything but these, or the frame has a name
+            in two spellings.
     """
     column = table.column(name, "on")
     if is_integer_dtype(left):
@@ -219,8 +215,9 @@ class _Names:
         for form in self._forms(text):
             found = self._by_form.get(form, set())
             if len(found) > 1:
-                rule = f"may be {' or '.join(repr(it) for it in sorted(found))}, which the frame has both: make its names one"
-                raise BadQuery("other", text, f"{rule} first, as ads.with_canonical_names(frame) does for networks")
+                rule = f"may be {' or '.join(repr(it) for it in sorted(found))}, which the frame has both"
+                step = "make its names one first, as ads.with_canonical_names(frame) does for networks"
+                raise BadQuery("other", text, f"{rule}: {step}")
             if found:
                 return next(iter(found))
         return None

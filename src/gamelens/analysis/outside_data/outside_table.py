@@ -1,7 +1,7 @@
 """A table from outside, understood once: what each column is, in which currency, and which days a row stands for.
 
-Joins, returns on spend, costs and exports read this and nothing else. What contradicts itself or is not known is refused
-when it is used, so a strange column that nobody asks for stops nobody.
+Joins, returns on spend, costs and exports read this and nothing else. What contradicts itself or is not known is
+refused when it is used, so a strange column that nobody asks for stops nobody.
 """
 
 from __future__ import annotations
@@ -257,6 +257,7 @@ def read_table(
     for field_, each in (("text", text), ("how", how or {})):
         for name in each:
             _check_column(field_, name, grid)
+    cells: Mapping[str, ColumnCells]
     cells = {name: ColumnCells(grid, name, day_first, is_text=name in text) for name in grid.columns}
     meanings = {name: _meaning(cells[name], vendor, said.get(name)) for name in grid.columns}
     larger: Mapping[str, str] = {}
@@ -326,7 +327,12 @@ def _understood(
     columns = _refunds_negative(columns, meanings, cells)
     ranges = [note for note in (periods.note,) if note]
     publisher = vendor.table.get("publisher") if vendor else None
-    if publisher and "network" not in {column.role for column in columns} and "publisher" not in grid.columns:
+    if (
+        vendor
+        and publisher
+        and "network" not in {column.role for column in columns}
+        and "publisher" not in grid.columns
+    ):
         values = Series(pd.Categorical([publisher] * len(grid.rows)))
         columns.append(OutsideColumn("publisher", "network", values, (Evidence("network", vendor.name, publisher),)))
     return OutsideTable(

@@ -55,7 +55,7 @@ def fitting_formula(
     denominators: Mapping[str, Written],
     said: Iterable[Quotient] = (),
 ) -> Quotient | None:
-    """Return the quotient of two columns that *rate* is in every row, those *said* before all others, None without one."""
+    """Return the quotient of two columns that *rate* is in every row, None without one; those *said* come first."""
     pairs = product(_FACTORS, numerators, denominators)
     tried = [*said, *(Quotient(above, below, factor) for factor, above, below in pairs if above != below)]
     for quotient in tried:

@@ -35,7 +35,7 @@ def check_rate(code: str, rate: Any) -> float:
     Raises:
         BadQuery: it is not a number above 0, or it is upside down.
     """
-    if not isinstance(rate, Real) or isinstance(rate, bool) or not 0 < rate < math.inf:
+    if not isinstance(rate, Real) or isinstance(rate, bool) or not 0 < float(rate) < math.inf:
         rule = (
             'must be a number above 0, a column of rates, a file of rates, or these by currency: {"EUR": "usd_per_eur"}'
         )

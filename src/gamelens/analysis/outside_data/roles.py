@@ -42,8 +42,8 @@ KEYS: Final = frozenset({"country", "network", "campaign", "app", "platform", "f
 
 TOTAL: Final = re.compile(
     r"(?i)\W*(?:(?:grand|sub|sub-|overall|report|campaign|account|all)?\s*totals?(?:\s*[:(–-].*|\s+of\b.*|\s+[\d.,]+.*)?"
-    r"|sum|summe|gesamt(?:summe|ergebnis)?|zwischensumme|insgesamt|total (?:g[ée]n[ée]ral|geral)|totale|totaal|toplam|suma|"
-    r"razem|итого|всего|合計|小計|总计|合计|汇总|總計|합계|총계)\W*"
+    r"|sum|summe|gesamt(?:summe|ergebnis)?|zwischensumme|insgesamt|total (?:g[ée]n[ée]ral|geral)|totale|totaal|toplam"
+    r"|suma|razem|итого|всего|合計|小計|总计|合计|汇总|總計|합계|총계)\W*"
 )
 """A text of a row that adds up others, whatever its numbers are."""
 
@@ -374,7 +374,7 @@ class Vendor:
         """Return what the format says of a column, if anything."""
         for names, said in self.table.get("columns", {}).items():
             if _is_header(header, names):
-                details = {"role": said} if isinstance(said, str) else said
+                details: Mapping[str, Any] = {"role": said} if isinstance(said, str) else said
                 concept = details.get("concept", "")
                 of = concepts_in(folded_header(_BRACKETS.sub(" ", header)))
                 if not concept and of:

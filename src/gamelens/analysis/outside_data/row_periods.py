@@ -21,7 +21,9 @@ from gamelens.wire.intervals import Interval
 
 Days = NDArray[np.datetime64]
 
-_OF_ZONE: Final = re.compile(r"(?<=\d\d:\d\d)(?::\d\d)?(?:\.\d+)? ?(?:Z|[A-Z]{2,5}|(?:GMT|UTC)?[+-]\d\d:?\d\d|\[.*\])+$")
+_OF_ZONE: Final = re.compile(
+    r"(?<=\d\d:\d\d)(?::\d\d)?(?:\.\d+)? ?(?:Z|[A-Z]{2,5}|(?:GMT|UTC)?[+-]\d\d:?\d\d|\[.*\])+$"
+)
 _DAY: Final = np.timedelta64(1, "D")
 _WEEK: Final = np.timedelta64(7, "D")
 _FEWEST: Final = 3  # dates a week or a month apart that tell weeks or months
@@ -74,8 +76,9 @@ def periods_of(grid: Grid, meanings: Mapping[str, Meaning], cells: Mapping[str, 
             return _none(grid, first if isinstance(first, BadQuery) else last)  # type: ignore[arg-type]
         at, until = _of_rows(first.at, cells[starts[0]]), _of_rows(last.at, cells[ends[0]])
         is_time = last.precision == "time" and (until != until.astype("datetime64[D]")).any()
-        until = until.astype("datetime64[D]") + _DAY if is_time or last.precision != "time" else until
-        until = np.where(until <= at, at.astype("datetime64[D]") + _DAY, until)
+        if is_time or last.precision != "time":
+            until = (until.astype("datetime64[D]") + _DAY).astype("datetime64[us]")
+        until = np.where(until <= at, at.astype("datetime64[D]") + _DAY, until).astype("datetime64[us]")
         notes = "; ".join(note for note in (first.note, last.note) if note)
         return _of_lengths(at.astype("datetime64[D]"), until, starts[0], meanings[starts[0]].evidence, notes or None)
     if starts:
@@ -102,7 +105,7 @@ def of_column(name: str, meaning: Meaning, own: ColumnCells, grid: Grid) -> Peri
         return _of_lengths(at, _of_rows(read.until, own), name, meaning.evidence, read.note)
     if read.precision == "time" and (known != known.astype("datetime64[D]")).any():
         return Periods(_moments(at), _moments(at), "time", name, meaning.evidence, note=read.note)
-    length = "day" if read.precision == "time" else read.precision
+    length: str = "day" if read.precision == "time" else read.precision
     is_told = meaning.evidence.where == "the argument" and bool(meaning.details)
     said = {"week": "week", "month": "month"}.get(meaning.concept, "day" if is_told else None)
     if length == "day":
@@ -263,8 +266,8 @@ def periods_within(table: Any, days: Interval | None, *, frame: str) -> DataFram
         cut = periods[(periods["start"] < edge) & (periods["end"] > edge)]
         if len(cut):
             start, end = cut.iloc[0]
-            rule = f"has a row for {start:%Y-%m-%d} to {end - pd.Timedelta(days=1):%Y-%m-%d}, which {frame} covers only in part"
-            raise BadQuery("other", table.source, f"{rule}: query all its days")
+            rule = f"has a row for {start:%Y-%m-%d} to {end - pd.Timedelta(days=1):%Y-%m-%d}"
+            raise BadQuery("other", table.source, f"{rule}, which {frame} covers only in part: query all its days")
     return periods.reset_index(drop=True)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from html import escape
 from typing import TYPE_CHECKING
 
@@ -39,15 +40,9 @@ def _about(table: OutsideTable) -> str:
     parts += [f"a file of {table.vendor}"] if table.vendor else []
     parts += [counted(len(table.rows), "row")]
     if table.interval is not None:
-        last = table.ends.max() - (table.ends.max() - table.starts.max()) * 0
-        parts.append(f"one a {table.period}, {table.starts.min():%Y-%m-%d} to {last - _second():%Y-%m-%d}")
+        first, last = table.interval.start, table.interval.end - timedelta(seconds=1)
+        parts.append(f"one a {table.period}, {first:%Y-%m-%d} to {last:%Y-%m-%d}")
     return ", ".join(parts)
-
-
-def _second():  # type: ignore[no-untyped-def]
-    import pandas as pd
-
-    return pd.Timedelta(seconds=1)
 
 
 def _row(column: OutsideColumn) -> tuple[str, str, str]:

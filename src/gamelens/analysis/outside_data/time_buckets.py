@@ -93,8 +93,8 @@ def _bucket_starts(starts: Series[Any], every: Granularity) -> Series[Any]:
 
 def _bucket_ends(buckets: Series[Any], every: Granularity) -> Series[Any]:
     if every == "month":
-        return buckets + pd.to_timedelta(buckets.dt.days_in_month, unit="D")
-    return buckets + pd.Timedelta(days=7 if every == "week" else 1)
+        return buckets.add(pd.to_timedelta(buckets.dt.days_in_month, unit="D"))
+    return buckets.add(pd.Timedelta(days=7 if every == "week" else 1))
 
 
 def _too_long(table: OutsideTable, periods: Periods, every: str, field: str) -> BadQuery:

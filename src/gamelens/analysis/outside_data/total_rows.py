@@ -23,16 +23,16 @@ _AT_ONE_END: Final = re.compile(
     r"(?i)(?:sub)?totals?\b.*|.*\b(?:sub)?totals?\W*|.*\b(?:sum|summe|gesamt|totale|合計|итого)\W*|(?:summe|gesamt|total)\b.*"
 )
 _WHOLE: Final = re.compile(
-    r"(?i)\W*(?:all|overall|any|everything|worldwide|world|global|all (?:countries|regions|territories|campaigns|networks|sources|apps|"
-    r"channels|platforms|formats).*|alle.*|tous.*|toutes.*|todos.*|todas.*|tutti.*|weltweit|monde|mundo|mundial|全部|全体|すべて|"
-    r"全世界|전체|все|весь мир|rest of world and all)\W*"
+    r"(?i)\W*(?:all|overall|any|everything|worldwide|world|global|rest of world and all|weltweit|monde|mundo|mundial"
+    r"|all (?:countries|regions|territories|campaigns|networks|sources|apps|channels|platforms|formats).*"
+    r"|alle.*|tous.*|toutes.*|todos.*|todas.*|tutti.*|全部|全体|すべて|全世界|전체|все|весь мир)\W*"
 )
 _ROUNDING: Final = 0.005  # of a sum of rounded rows
 _FEWEST: Final = 2  # rows that a sum adds up
 
 
 class TotalRows(NamedTuple):
-    """The rows that add up others, and the columns whose whole is larger than the sum of its parts, with the name of it."""
+    """The rows that add up others, and the columns whose whole is larger than its parts, with its name."""
 
     mask: NDArray[np.bool_]
     larger: Mapping[str, str]
@@ -62,7 +62,9 @@ def find_totals(grid: Grid, meanings: Mapping[str, Meaning], cells: Mapping[str,
         is_part = ((patterns & ~is_suspect).sum(axis=1) == 0) & (patterns.sum(axis=1) < is_suspect.sum())
         parts = is_part[of_row.reshape(-1)] & ~mask
         by = [name for name, suspect in zip(names, is_suspect, strict=True) if name in keys and not suspect]
-        group = table.groupby(by, sort=False).ngroup().to_numpy() if by else np.zeros(len(mask), dtype="int64")
+        group = np.zeros(len(mask), dtype="int64")
+        if by:
+            group = table.groupby(by, sort=False).ngroup().to_numpy(dtype="int64")
         confirmed, is_larger, is_comparable = _compare(group, rows, parts, summands)
         if (is_comparable & ~confirmed & ~has_word).any():  # some rows without a name are no sum: so are the others
             confirmed &= has_word
@@ -145,8 +147,7 @@ def filled_down(codes: NDArray[np.int32]) -> NDArray[np.int32] | None:
     empty = codes < 0
     if not empty.any() or len(codes) == 0 or empty[0]:
         return None
-    filled: Series[int] = Series(np.where(empty, np.nan, codes)).ffill()
-    return filled.to_numpy().astype("int32")
+    return Series(np.where(empty, np.nan, codes)).ffill().to_numpy().astype("int32")
 
 
 def are_merged(codes: NDArray[np.int32]) -> bool:

@@ -156,7 +156,7 @@ def joined_unit(frame: DataFrame, column: str) -> ColumnUnit | None:
     beside = frame.get(f"{column}_currency")
     codes = [] if beside is None else [str(code) for code in beside.dropna().unique()]
     if described and described[-1].kind != "money":
-        kind = next((kind for kind in ROW_UNITS if kind == described[-1].kind), "number")
+        kind: NumberKind = next((kind for kind in ROW_UNITS if kind == described[-1].kind), "number")
         return ColumnUnit(kind, name_of(column))
     if not described and not codes:
         return None
