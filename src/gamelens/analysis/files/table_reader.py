@@ -91,7 +91,7 @@ class Grid:
         values: Series[Any] = self.cells.column(name).to_pandas(types_mapper=kinds.get)
         return values
 
-    def kept(self, mask: NDArray[np.bool_], *notes: str) -> Grid:
+    def filtered(self, mask: NDArray[np.bool_], *notes: str) -> Grid:
         """Return the rows of *mask*, with *notes*."""
         formats = {
             name: [each for each, stays in zip(written, mask, strict=True) if stays]
@@ -209,7 +209,7 @@ def _grid(
     lines_around = tuple(line for line in (*around, *below) if line)
     grid = Grid(source, cells, numbers, separator, above=lines_around, formats=formats or {}, notes=tuple(notes))
     if cells.num_columns > 1:
-        grid = grid.kept(reduce(pc.or_, [column.is_valid() for column in cells.columns]).to_numpy())
+        grid = grid.filtered(reduce(pc.or_, [column.is_valid() for column in cells.columns]).to_numpy())
     return grid
 
 

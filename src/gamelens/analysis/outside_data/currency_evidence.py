@@ -166,7 +166,7 @@ def _named(argument: str, cells: Mapping[str, ColumnCells], count: int, where: s
 def _same(text: str, where: str, quote: str, count: int) -> Witness:
     """Return a witness that says the same of all rows."""
     possible = currencies_of(text) or currencies_in(text, is_header=True)
-    return Witness(Evidence(_said(possible), where, quote), [possible], np.zeros(count, dtype="int64"))
+    return Witness(Evidence(_shown(possible), where, quote), [possible], np.zeros(count, dtype="int64"))
 
 
 def _of_codes(columns: Sequence[str], cells: Mapping[str, ColumnCells]) -> list[Witness]:
@@ -200,7 +200,9 @@ def _constant(name: str, meaning: Meaning, grid: Grid, count: int) -> list[Witne
     """Return what the header says, and the lines around the table."""
     found = []
     if possible := currencies_in(name, is_header=True):
-        found.append(Witness(Evidence(_said(possible), "the header", name), [possible], np.zeros(count, dtype="int64")))
+        found.append(
+            Witness(Evidence(_shown(possible), "the header", name), [possible], np.zeros(count, dtype="int64"))
+        )
     for line in grid.above:
         is_about = any(it.name == "currency" for it, _, _ in concepts_in(folded_header(line))) or _IN_CURRENCY.search(
             line
@@ -208,7 +210,7 @@ def _constant(name: str, meaning: Meaning, grid: Grid, count: int) -> list[Witne
         if (is_about or line.strip("()[] ") in currencies_of(line.strip("()[] "))) and (
             possible := currencies_in(line)
         ):
-            evidence = Evidence(_said(possible), "a line beside the table", line)
+            evidence = Evidence(_shown(possible), "a line beside the table", line)
             found.append(Witness(evidence, [possible], np.zeros(count, dtype="int64")))
     return found
 
@@ -220,7 +222,11 @@ def _of_formats(formats: Sequence[str | None]) -> list[Witness]:
     place = {form: row for row, form in enumerate(known) if says[row]}
     rows = np.array([place.get(form or "", -1) for form in formats], dtype="int64")
     return (
-        [Witness(Evidence(_said(says[next(iter(place.values()))]), "the number format", next(iter(place))), says, rows)]
+        [
+            Witness(
+                Evidence(_shown(says[next(iter(place.values()))]), "the number format", next(iter(place))), says, rows
+            )
+        ]
         if place
         else []
     )
@@ -250,7 +256,7 @@ def _is_not_zero(own: ColumnCells) -> NDArray[np.bool_]:
     return ~is_zero[own.codes]
 
 
-def _said(possible: Currencies) -> str:
+def _shown(possible: Currencies) -> str:
     return next(iter(possible)) if len(possible) == 1 else "one of several currencies"
 
 
@@ -258,7 +264,7 @@ def _contradiction(name: str, says: Sequence[tuple[Witness, Currencies]]) -> Bad
     first, said = says[0]
     other, differs = next((pair for pair in says[1:] if not pair[1] & said), says[-1])
     parts = [
-        f"in {_said(each)} by {it.evidence.where} ({it.evidence.quote})"
+        f"in {_shown(each)} by {it.evidence.where} ({it.evidence.quote})"
         for it, each in ((first, said), (other, differs))
     ]
     return BadQuery(name, UNSET, f"is {' and '.join(parts)}: pass currency= with the right one")

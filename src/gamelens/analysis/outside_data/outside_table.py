@@ -36,6 +36,7 @@ from gamelens.analysis.outside_data.roles import (
     Role,
     Vendor,
     find_header,
+    folded_header,
     header_meanings,
     vendor_of,
 )
@@ -45,7 +46,7 @@ from gamelens.errors import BadQuery
 from gamelens.wire.dimensions import DIMENSIONS
 from gamelens.wire.intervals import Interval
 
-Said = str | Mapping[str, Any]
+RoleArgument = str | Mapping[str, Any]
 _HAS_MONEY: Final = frozenset({"amount", "price"})
 _ALIASES: Final = {
     "cost": ("amount", "cost"),
@@ -54,6 +55,7 @@ _ALIASES: Final = {
     "month": ("day", "month"),
 }
 _DETAILS: Final = frozenset({"role", "of", "currency", "weight", "scale", "concept", "local"})
+_PARTS: Final = re.compile(r"\b(?:micros?|microunits?|cents?|cts|pence|centimes|centimos|centavos|minor units?)\b")
 _ALLOWED: Final[dict[str, Sequence[str | None]]] = {"decimal": (None, ".", ","), "totals": ("skip", "keep")}
 
 
@@ -185,6 +187,12 @@ class OutsideTable:
         """Suffix for columns whose name the frame has too: `_spend` for spend.csv, else `_other`."""
         return "_" + (re.sub(r"\W+", "_", self.source.partition(".")[0]).strip("_") or "other")
 
+    def in_words(self) -> dict[str, str]:
+        """Return what each column is, in words such as "cost, EUR" or "rate, Clicks / Impressions"."""
+        from gamelens.analysis.outside_data.table_text import words_of
+
+        return {column.name: words_of(column) for column in self.columns}
+
     def __repr__(self) -> str:
         from gamelens.analysis.outside_data.table_text import text_of
 
@@ -199,7 +207,7 @@ class OutsideTable:
 def read_table(
     other: Any,
     *,
-    roles: Mapping[str, Said] | None = None,
+    roles: Mapping[str, RoleArgument] | None = None,
     currency: str | Mapping[str, str] | None = None,
     rate: Any = None,
     names: Mapping[str, str | None] | None = None,
@@ -251,23 +259,27 @@ def read_table(
         if value not in _ALLOWED[name]:
             raise BadQuery(name, value, "is not possible", [str(each) for each in _ALLOWED[name]])
     grid = read_grid(other, sheet=sheet, encoding=encoding, missing=missing, header_row=header_row)
-    vendor = vendor_of(grid.columns)
-    grid = _reshaped(grid, vendor)
-    said = _said_roles(roles or {}, grid)
+    vendor = vendor_of(grid.columns, grid.above)
+    grid, wide = _reshaped(grid, vendor)
+    if vendor and day_first is None:
+        day_first = vendor.table.get("day_first")
+    stated = _stated_roles(roles or {}, grid)
+    for name, meaning in wide.items():
+        stated.setdefault(name, meaning)
     for field_, each in (("text", text), ("how", how or {})):
         for name in each:
             _check_column(field_, name, grid)
     cells: Mapping[str, ColumnCells]
     cells = {name: ColumnCells(grid, name, day_first, is_text=name in text) for name in grid.columns}
-    meanings = {name: _meaning(cells[name], vendor, said.get(name)) for name in grid.columns}
+    meanings = {name: _meaning(cells[name], vendor, stated.get(name)) for name in grid.columns}
     larger: Mapping[str, str] = {}
     if totals == "skip":
         found = find_totals(grid, meanings, cells)
         larger = found.larger
         if found.mask.any():
-            grid = grid.kept(~found.mask, note_of(found.mask, grid))
+            grid = grid.filtered(~found.mask, note_of(found.mask, grid))
             cells = {name: ColumnCells(grid, name, day_first, is_text=name in text) for name in grid.columns}
-            meanings = {name: _meaning(cells[name], vendor, said.get(name)) for name in grid.columns}
+            meanings = {name: _meaning(cells[name], vendor, stated.get(name)) for name in grid.columns}
     grid, cells = _without_merged_cells(grid, cells, meanings, day_first, text)
     table = _understood(grid, cells, meanings, vendor, currency, decimal)
     table = replace(
@@ -361,18 +373,18 @@ def _check_column(argument: str, name: str, grid: Grid) -> None:
         raise BadQuery(argument, name, f"is not a column of {grid.source}", grid.columns)
 
 
-def _said_roles(roles: Mapping[str, Said], grid: Grid) -> dict[str, Meaning]:
+def _stated_roles(roles: Mapping[str, RoleArgument], grid: Grid) -> dict[str, Meaning]:
     """Return what the argument *roles* says of columns.
 
     Raises:
         BadQuery: a column, a role or a detail is unknown.
     """
     found = {}
-    for name, said in roles.items():
+    for name, stated in roles.items():
         _check_column("roles", name, grid)
-        details = {"role": said} if isinstance(said, str) else dict(said)
+        details = {"role": stated} if isinstance(stated, str) else dict(stated)
         for unknown in set(details) - _DETAILS:
-            raise BadQuery("roles", unknown, "is not said of a column", sorted(_DETAILS))
+            raise BadQuery("roles", unknown, "is not stated of a column", sorted(_DETAILS))
         role, concept = _ALIASES.get(
             details.get("role", "rate"), (details.get("role", "rate"), details.get("concept", ""))
         )
@@ -386,10 +398,10 @@ def _said_roles(roles: Mapping[str, Said], grid: Grid) -> dict[str, Meaning]:
     return found
 
 
-def _meaning(own: ColumnCells, vendor: Vendor | None, said: Meaning | None) -> Meaning:
+def _meaning(own: ColumnCells, vendor: Vendor | None, stated: Meaning | None) -> Meaning:
     """Return the first meaning that the cells do not contradict."""
-    if said is not None:
-        return said
+    if stated is not None:
+        return stated
     from_vendor = vendor.meaning_of(own.name) if vendor else None
     dimension: list[Meaning] = []
     if own.name in DIMENSIONS and own.name not in ("country_code", "platform"):  # our own names are names
@@ -430,7 +442,8 @@ def _values(own: ColumnCells, meaning: Meaning, mark: Mark, grid: Grid) -> tuple
 
 
 def _numbers(own: ColumnCells, meaning: Meaning, mark: Mark, grid: Grid) -> tuple[Series[Any], BadQuery | None]:
-    scale = float(meaning.details.get("scale", 1))
+    parts = _PARTS.search(folded_header(own.name)) if meaning.role in _HAS_MONEY else None
+    scale = float(meaning.details.get("scale", 1 if not parts else 1e-6 if "micro" in parts[0] else 0.01))
     if own.is_typed:
         if not own.is_number:
             rule = "is not a column of numbers"
@@ -479,19 +492,24 @@ def _with_weights(
         if column.role not in ("rate", "number") or column.problem:
             result.append(column)
             continue
-        said = _said_quotient(column, meaning, usable)
-        if meaning.evidence.where == "the argument" and isinstance(said, Quotient | Weight):
-            result.append(replace(column, weight=said))
+        stated = _stated_quotient(column, meaning, usable)
+        if meaning.evidence.where == "the argument" and isinstance(stated, Quotient | Weight):
+            result.append(replace(column, weight=stated))
             continue
         below = written if column.concept == "roas" else counts
-        tried = [said] if isinstance(said, Quotient) else []
+        tried = [stated] if isinstance(stated, Quotient) else []
         shown = _written(column, cells[column.name], marks)
         formula = fitting_formula(shown, written, below, tried)
         if formula is not None:
             evidence = (*column.evidence, Evidence("rate", "its cells", str(formula)))
+            of, by = summands[formula.numerator], summands[formula.denominator]
+            if column.currencies is None and of.role == "amount" and by.role == "count":
+                column = replace(column, currencies=of.currencies, money_problem=of.money_problem)
             result.append(replace(column, role="rate", weight=formula, evidence=evidence))
-        elif column.role == "rate" and said is not None:
-            result.append(replace(column, weight=Weight(said.denominator if isinstance(said, Quotient) else said.by)))
+        elif column.role == "rate" and stated is not None:
+            result.append(
+                replace(column, weight=Weight(stated.denominator if isinstance(stated, Quotient) else stated.by))
+            )
         else:
             result.append(column)
     return result
@@ -508,7 +526,7 @@ def _written(column: OutsideColumn, own: ColumnCells, marks: Mapping[str, Mark])
     return Written(values, own.numbers.places(marks.get(column.name, ".")))
 
 
-def _said_quotient(
+def _stated_quotient(
     column: OutsideColumn, meaning: Meaning, usable: Mapping[str, OutsideColumn]
 ) -> Quotient | Weight | None:
     """Return the quotient, or the weight, that an argument, a vendor or the header names, of columns that are there."""
@@ -542,33 +560,53 @@ def _refunds_negative(
     """Return *columns* with amounts of refunds below 0, where a vendor marks these rows in another column."""
     result = []
     for column in columns:
-        said = meanings[column.name].details.get("negative")
-        name = find_header(said["column"], [*cells]) if said else None
-        if said and name:
-            is_refund = np.array([text in said["values"] for text in cells[name].texts], dtype=bool)[cells[name].codes]
+        stated = meanings[column.name].details.get("negative")
+        name = find_header(stated["column"], [*cells]) if stated else None
+        if stated and name:
+            is_refund = np.array([text in stated["values"] for text in cells[name].texts], dtype=bool)[
+                cells[name].codes
+            ]
             column = replace(column, values=column.values.where(~is_refund, -column.values.abs()))
         result.append(column)
     return result
 
 
-def _reshaped(grid: Grid, vendor: Vendor | None) -> Grid:
-    """Return *grid* with one row for each country where headers hold countries, and cells of two things taken apart."""
+def _reshaped(grid: Grid, vendor: Vendor | None) -> tuple[Grid, dict[str, Meaning]]:
+    """Return *grid* as its format means it, and the meaning of columns that this makes.
+
+    It has one row for each country where headers hold countries, cells of two things are taken apart, and rows that are
+    events have a column that counts them.
+    """
     if vendor is None:
-        return grid
-    if split := vendor.table.get("split"):
-        name = find_header(split["column"], grid.columns)
-        if name:
-            texts, codes = grid.texts(name)
-            matches = [re.fullmatch(split["pattern"], text) for text in texts]
-            cells = grid.cells
-            for part in re.compile(split["pattern"]).groupindex:
-                found = [match[part] if match else None for match in matches]
-                column = pa.array(found, pa.string()).take(pa.array(np.where(codes < 0, 0, codes)))
-                cells = cells.append_column(f"{name}: {part}", column.dictionary_encode())
-            grid = replace(grid, cells=cells)
+        return grid, {}
+    made: dict[str, Meaning] = {}
+    if (split := vendor.table.get("split")) and (name := find_header(split["column"], grid.columns)):
+        texts, codes = grid.texts(name)
+        matches = [re.fullmatch(split["pattern"], text) for text in texts]
+        cells = grid.cells
+        for part in re.compile(split["pattern"]).groupindex:
+            found = pa.array([*(match[part] if match else None for match in matches), None], pa.string())
+            column = found.take(pa.array(np.where(codes < 0, len(texts), codes)))
+            cells = cells.append_column(f"{name}: {part}", column.dictionary_encode())
+        grid = replace(grid, cells=cells)
     if wide := vendor.table.get("wide"):
+        names = grid.columns
         grid = _long(grid, re.compile(wide))
-    return grid
+        role = vendor.table["wide_role"]
+        made |= {
+            it: Meaning(role, Evidence(role, vendor.name, it)) for it in grid.columns if it not in {*names, "country"}
+        }
+    if (rows := vendor.table.get("rows_are")) and rows not in grid.columns:
+        ones = pa.chunked_array([pa.array(np.ones(len(grid.rows), dtype="int64"))])
+        grid = replace(grid, cells=grid.cells.append_column(rows, ones))
+        made[rows] = Meaning("count", Evidence("count", vendor.name, rows))
+    if measure := vendor.measure(grid.above):
+        meaning = next((it for it in header_meanings(measure) if it.role in MEASURES), None)
+        others = [it for it in grid.columns if meaning and vendor.meaning_of(it) is None]
+        made |= {
+            it: replace(meaning, evidence=Evidence(meaning.role, vendor.name, measure)) for it in others if meaning
+        }
+    return grid, made
 
 
 def _long(grid: Grid, pattern: re.Pattern[str]) -> Grid:

@@ -53,11 +53,11 @@ def fitting_formula(
     rate: Written,
     numerators: Mapping[str, Written],
     denominators: Mapping[str, Written],
-    said: Iterable[Quotient] = (),
+    stated: Iterable[Quotient] = (),
 ) -> Quotient | None:
-    """Return the quotient of two columns that *rate* is in every row, None without one; those *said* come first."""
+    """Return the quotient of two columns that *rate* is in every row, None without one; those *stated* come first."""
     pairs = product(_FACTORS, numerators, denominators)
-    tried = [*said, *(Quotient(above, below, factor) for factor, above, below in pairs if above != below)]
+    tried = [*stated, *(Quotient(above, below, factor) for factor, above, below in pairs if above != below)]
     for quotient in tried:
         above, below = numerators.get(quotient.numerator), denominators.get(quotient.denominator)
         if above and below and _fits(rate, above, below, quotient.factor):

@@ -18,6 +18,7 @@ from typing import Any, Final, Literal, NamedTuple, get_args
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
+from pandas import DataFrame
 
 from gamelens.analysis.ads.canonical_names import canonical_name
 from gamelens.analysis.files.currency_names import currencies_of
@@ -56,6 +57,7 @@ _EXCHANGE: Final = re.compile(
     r"(?:.*?[^a-z])??([a-z]{3})[ _]*(?:per|/|to|in|-)?[ _]*([a-z]{3})(?:[^a-z].*)?", re.IGNORECASE
 )
 _SAYS_NOTHING: Final = re.compile(NO_VALUE.replace("n/?a|", "n/a|"))  # NA is Namibia
+_FEWEST_NUMBERS: Final = 1 / 3
 _FLAGS: Final = frozenset({"true", "false", "yes", "no"})
 _HERE: Final = Path(__file__)
 
@@ -150,20 +152,34 @@ class ColumnCells:
         numbers = self.numbers
         if not numbers.is_number.any() or numbers.are_names:
             return False
+        return self._share_of_numbers > 0.5
+
+    @cached_property
+    def _share_of_numbers(self) -> float:
+        """The share of rows with a number, of those that have a value and are no totals."""
+        numbers = self.numbers
         rows = np.bincount(self.codes[self.codes >= 0], minlength=len(self.texts))
         other = ~(numbers.is_number | numbers.is_empty)
         other &= np.array([not (other[place] and TOTAL.fullmatch(text)) for place, text in enumerate(self.texts)])
-        return bool(rows[numbers.is_number].sum() > rows[other].sum())
+        count = rows[numbers.is_number].sum()
+        return float(count / max(count + rows[other].sum(), 1))
+
+    @property
+    def may_be_number(self) -> bool:
+        """Whether the cells are numbers for a header that says so: a third of them is enough."""
+        if self.is_typed or self._is_text or not self.texts:
+            return self.is_number
+        return self._share_of_numbers > _FEWEST_NUMBERS and not self.numbers.are_names
 
     @property
     def is_percent(self) -> bool:
         """Whether its numbers are percentages."""
-        return not self.is_typed and self.is_number and bool(self.numbers.is_percent.any())
+        return not self.is_typed and self.may_be_number and bool(self.numbers.is_percent.any())
 
     @property
     def has_units(self) -> bool:
         """Whether a currency stands beside its numbers."""
-        return not self.is_typed and self.is_number and bool((self.numbers.units != "").any())
+        return not self.is_typed and self.may_be_number and bool((self.numbers.units != "").any())
 
     @property
     def is_whole(self) -> bool:
@@ -226,11 +242,13 @@ class ColumnCells:
         match meaning.role:
             case "count" | "distinct" | "rank" | "cumulative" | "stock":
                 is_rank = meaning.role == "rank"
-                return self.is_number and not self.is_percent and not self.has_units and (not is_rank or self.is_whole)
+                return (
+                    self.may_be_number and not self.is_percent and not self.has_units and (not is_rank or self.is_whole)
+                )
             case "amount" | "price" | "exchange_rate":
-                return self.is_number and not self.is_percent
+                return self.may_be_number and not self.is_percent
             case "rate" | "number":
-                return self.is_number
+                return self.may_be_number
             case "day" | "start" | "end" | "hour":
                 return self.are_times or (meaning.role == "hour" and self.is_number)
             case "country":
@@ -241,6 +259,8 @@ class ColumnCells:
                 return not self.is_number and not self.is_flag
             case "flag":
                 return self.is_flag
+            case "text":  # a number with a word for names in its header, such as device upgrades, is none
+                return not self.is_number or meaning.evidence.quote in (folded_header(self.name), self.name)
         return True
 
     def own_meaning(self) -> Meaning:
@@ -370,6 +390,11 @@ class Vendor:
         """The name of the format."""
         return str(self.table["name"])
 
+    def measure(self, above: Sequence[str]) -> str | None:
+        """Return what the columns measure, where the format says it in a line above the header."""
+        matches = (re.fullmatch(self.table["above"], line) for line in above if "above" in self.table)
+        return next((match[1] for match in matches if match), None)
+
     def meaning_of(self, header: str) -> Meaning | None:
         """Return what the format says of a column, if anything."""
         for names, said in self.table.get("columns", {}).items():
@@ -390,13 +415,16 @@ def vendors() -> tuple[Vendor, ...]:
     return tuple(Vendor(key, table) for key, table in tables.items())
 
 
-def vendor_of(headers: Sequence[str]) -> Vendor | None:
-    """Return the format whose needed headers are all there, the one with most columns if several are."""
+def vendor_of(headers: Sequence[str], above: Sequence[str] = ()) -> Vendor | None:
+    """Return the format whose needed headers are all there, the one with most columns if several are.
+
+    *above* are the lines above the header, one of which some formats need.
+    """
     found = [
         vendor
         for vendor in vendors()
         if all(any(_is_header(header, names) for header in headers) for names in vendor.table["needs"])
-        and not any(_is_header(header, names) for header in headers for names in vendor.table.get("lacks", ()))
+        and ("above" not in vendor.table or vendor.measure(above) is not None)
     ]
     known = {vendor.key: sum(vendor.meaning_of(header) is not None for header in headers) for vendor in found}
     return max(found, key=lambda vendor: (known[vendor.key], len(vendor.table["needs"])), default=None)
@@ -415,3 +443,53 @@ def _is_header(header: str, names: str) -> bool:
         if re.fullmatch(pattern, folded):
             return True
     return False
+
+
+def formats(name: str | None = None) -> DataFrame:
+    """Return the formats of vendors that `gl.read_table` knows, a row for each column whose meaning they say.
+
+    Columns that a format does not list are understood by their header and cells.
+
+    Args:
+        name: one format, such as "Google Ads".
+
+    Columns: vendor (category), recognised_by (str, headers that are all there, alternatives by |), column (str), is
+    (str, what becomes of it), paid_to (str, who is paid in every row, "" where a column says it), days (str, the time
+    zone of its days, "" where it is not known).
+
+    Raises:
+        BadQuery: there is no such format.
+    """
+    names = [vendor.name for vendor in vendors()]
+    if name is not None and name not in names:
+        raise BadQuery("name", name, "is not a format", names)
+    rows = []
+    for vendor in vendors():
+        shared = {
+            "vendor": vendor.name,
+            "recognised_by": "; ".join(vendor.table["needs"]),
+            "paid_to": vendor.table.get("publisher", ""),
+            "days": vendor.table.get("zone", ""),
+        }
+        columns = vendor.table.get("columns", {}) | (
+            {"all others": "exchange_rate"} if "rates_of" in vendor.table else {}
+        )
+        rows += [shared | {"column": header, "is": _becomes(stated)} for header, stated in columns.items()]
+    frame = DataFrame(rows)[["vendor", "recognised_by", "column", "is", "paid_to", "days"]]
+    chosen = frame if name is None else frame[frame["vendor"] == name]
+    return chosen.astype({"vendor": "category"}).reset_index(drop=True)
+
+
+def _becomes(stated: str | Mapping[str, Any]) -> str:
+    """Return the role of a column with what else a format says of it."""
+    if isinstance(stated, str):
+        return stated
+    words = [str(stated.get("concept") or stated["role"])]
+    words += [f"in {stated['currency']}"] if stated.get("currency", "?") != "?" else []
+    if "of" in stated:
+        above, below, *factor = stated["of"]
+        words.append(f"{f'{factor[0]:,} * ' if factor and factor[0] != 1 else ''}{above} / {below}")
+    words += [f"weighted by {stated['weight']}"] if "weight" in stated else []
+    words += [f"times {stated['scale']:g}"] if "scale" in stated else []
+    words += ["negative for refunds"] if "negative" in stated else []
+    return ", ".join(words)

@@ -107,9 +107,9 @@ def of_column(name: str, meaning: Meaning, own: ColumnCells, grid: Grid) -> Peri
         return Periods(_moments(at), _moments(at), "time", name, meaning.evidence, note=read.note)
     length: str = "day" if read.precision == "time" else read.precision
     is_told = meaning.evidence.where == "the argument" and bool(meaning.details)
-    said = {"week": "week", "month": "month"}.get(meaning.concept, "day" if is_told else None)
+    stated = {"week": "week", "month": "month"}.get(meaning.concept, "day" if is_told else None)
     if length == "day":
-        length, problem = _coarser(name, known, said)
+        length, problem = _coarser(name, known, stated)
         if problem:
             return _none(grid, problem)
     days = at.astype("datetime64[D]")
@@ -176,10 +176,10 @@ def _of_rows(distinct: Days, own: ColumnCells) -> Days:
     return np.append(distinct.astype("datetime64[us]"), np.datetime64("NaT", "us"))[own.codes]
 
 
-def _coarser(name: str, days: Days, said: str | None) -> tuple[str, BadQuery | None]:
+def _coarser(name: str, days: Days, stated: str | None) -> tuple[str, BadQuery | None]:
     """Return what distinct *days* stand for, and why that cannot be told."""
-    if said is not None:
-        return said, None
+    if stated is not None:
+        return stated, None
     dates = days.astype("datetime64[D]")
     gaps = np.unique(np.diff(dates))
     is_monthly = len(dates) > 1 and (dates == dates.astype("datetime64[M]")).all()

@@ -45,18 +45,22 @@ def _about(table: OutsideTable) -> str:
     return ", ".join(parts)
 
 
-def _row(column: OutsideColumn) -> tuple[str, str, str]:
+def words_of(column: OutsideColumn) -> str:
+    """Return what a column is: its role, its currency if it is money, and how a rate is put together."""
     role = column.concept if column.role == "amount" and column.concept in ("cost", "income") else column.role
     says = [role]
     if column.role == "amount" or (column.is_money and column.currency):
         says.append(column.currency or "currencies by row" if column.currencies is not None else "currency not known")
-    says += [str(column.weight)] if column.weight else []
+    return ", ".join([*says, *([str(column.weight)] if column.weight else [])])
+
+
+def _row(column: OutsideColumn) -> tuple[str, str, str]:
     why = [
         f"{it.says}: {it.where} ({it.quote})" if it.quote and it.quote != column.name else f"{it.says}: {it.where}"
         for it in column.evidence
     ]
     problem = column.problem or column.money_problem
-    return column.name, ", ".join(says), "; ".join(why) + (f". When used: {problem}" if problem else "")
+    return column.name, words_of(column), "; ".join(why) + (f". When used: {problem}" if problem else "")
 
 
 def _notes(table: OutsideTable) -> list[str]:
