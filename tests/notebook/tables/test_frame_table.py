@@ -217,7 +217,7 @@ def test_every_text_of_a_table_is_escaped() -> None:
         total=markup,
         bars=None,
     )
-    lines = {"against": (markup,), "cut": markup, "left_out": markup, "source": markup, "badge": ""}
+    lines: dict[str, Any] = {"against": (markup,), "cut": markup, "left_out": markup, "source": markup, "badge": ""}
     columns = (
         column,
         *(replace(column, is_day=is_day, changes=(), bars=bars) for is_day, bars in ((True, None), (False, (1.0,)))),
