@@ -204,7 +204,7 @@ def test_hostile_names_stay_text() -> None:
 
 
 def test_every_text_of_a_table_is_escaped() -> None:
-    """Markup in any text that a table can show stays text, on pages and in mail: a new kind of text is tried too."""
+    """A table shows markup as text, wherever it stands, on pages and in mail."""
     markup = '<b id="x">&amp;</b>'
     column = TableColumn(
         name=markup,

@@ -53,45 +53,25 @@ def html_of_table(contents: TableContents, *, is_mail: bool = False) -> str:
     """
     if not contents.columns:
         return ""
-    columns = contents.columns
-    headings = [
-        _cell(_heading(column, is_mail=is_mail), column, head="col", css=_HEADING if is_mail else "")
-        for column in columns
-    ]
     cells = [
-        _cells(column, contents.compared if place == 0 else (), is_mail=is_mail) for place, column in enumerate(columns)
+        _cells(column, () if place else contents.compared, is_mail=is_mail)
+        for place, column in enumerate(contents.columns)
     ]
     for number, rows in enumerate(contents.notes.values(), 1):
-        mark = f"<sup>{number}</sup>" if is_mail else f'<span class="note-mark">{number}</span>'
         for row in rows:
-            cells[0][row] += mark
-    first = "row" if contents.has_row_names else ""
-    body = [
-        "".join(
-            _cell(
-                markup,
-                column,
-                head="" if place else first,
-                css=(_NUMBER if column.is_number else _CELL) if is_mail else "",
-            )
-            for place, (markup, column) in enumerate(zip(row, columns, strict=True))
-        )
-        for row in zip(*cells, strict=True)
-    ]
-    if contents.has_total:
-        totals = [escape(column.total) for column in columns]
-        if first:
-            totals[0] = TOTAL
-        body.append(
-            "".join(
-                _cell(text, column, head="" if place else first, css=_TOTAL if is_mail else "", kind="total")
-                for place, (text, column) in enumerate(zip(totals, columns, strict=True))
-            )
-        )
-    table = (
-        f"<table><thead><tr>{''.join(headings)}</tr></thead>"
-        f"<tbody>{''.join(f'<tr>{row}</tr>' for row in body)}</tbody>{_foot(contents, is_mail=is_mail)}</table>"
+            cells[0][row] += _mark(number, is_mail=is_mail)
+    headings = "".join(
+        _cell(_heading(column, is_mail=is_mail), column, head="col", css=_HEADING if is_mail else "")
+        for column in contents.columns
     )
+    body = "".join(_row(row, contents, is_mail=is_mail) for row in zip(*cells, strict=True))
+    if contents.has_total:
+        totals = [escape(column.total) for column in contents.columns]
+        if contents.has_row_names:
+            totals[0] = TOTAL
+        body += _row(totals, contents, is_mail=is_mail, is_total=True)
+    foot = _foot(contents, is_mail=is_mail)
+    table = f"<table><thead><tr>{headings}</tr></thead><tbody>{body}</tbody>{foot}</table>"
     if is_mail:
         return table
     # The classes keep MathJax from reading dollar signs as formulas.
@@ -101,8 +81,19 @@ def html_of_table(contents: TableContents, *, is_mail: bool = False) -> str:
     )
 
 
+def _row(markups: Sequence[str], contents: TableContents, *, is_mail: bool, is_total: bool = False) -> str:
+    """Return a row of the body. Its first cell is a heading if the first column names the rows."""
+    cells = []
+    for place, (markup, column) in enumerate(zip(markups, contents.columns, strict=True)):
+        style = _TOTAL if is_total else _NUMBER if column.is_number else _CELL
+        head = "row" if place == 0 and contents.has_row_names else ""
+        kind = "total" if is_total else ""
+        cells.append(_cell(markup, column, head=head, css=style if is_mail else "", kind=kind))
+    return f"<tr>{''.join(cells)}</tr>"
+
+
 def _cell(markup: str, column: TableColumn, *, head: str, css: str, kind: str = "") -> str:
-    """Return *markup* as a cell, numbers on the right.
+    """Return a cell that shows *markup*, on the right in a column of numbers.
 
     Args:
         markup: what it shows, escaped.
@@ -127,12 +118,18 @@ def _foot(contents: TableContents, *, is_mail: bool) -> str:
         *map(escape, (*contents.against, contents.cut, contents.left_out)),
         badged(contents.source, contents.badge),
     ]
-    marks = "<sup>{}</sup>" if is_mail else '<span class="note-mark">{}</span>'
     below = [f"<span>{line}</span>" for line in lines if line]
-    below += [f"{marks.format(number)} <span>{escape(note)}</span>" for number, note in enumerate(contents.notes, 1)]
+    below += [
+        f"{_mark(number, is_mail=is_mail)} <span>{escape(note)}</span>" for number, note in enumerate(contents.notes, 1)
+    ]
     opened = f'<td colspan="{len(contents.columns)}"' + (f' style="{_FOOT};text-align:left">' if is_mail else ">")
     rows = "".join(f"<tr>{opened}{line}</td></tr>" for line in below)
     return f"<tfoot>{rows}</tfoot>" if rows else ""
+
+
+def _mark(number: int, *, is_mail: bool) -> str:
+    """Return the mark of note *number*, which stands at its rows and before its text."""
+    return f"<sup>{number}</sup>" if is_mail else f'<span class="note-mark">{number}</span>'
 
 
 def _heading(column: TableColumn, *, is_mail: bool) -> str:
