@@ -14,7 +14,6 @@ KILLS = 200
 def test_two_hundred_kills(tmp_path: Path) -> None:
     """Each day arrives once, or the journal says that it is unsure."""
     with webhook() as posts:
-        target = f"{posts.address.replace('http', 'json', 1)}/hook"
-        found = run_campaign(tmp_path, KILLS, 11, [target])["JSON by apprise"]
+        found = run_campaign(tmp_path, KILLS, 11, [posts.target("hook")])["JSON by apprise"]
     check_days(found, days_of(body["title"] for body in posts.bodies))
     print(f"{KILLS} kills, {len(posts.bodies):,} messages, {len(cast('list[str]', found['unsure']))} days unsure")

@@ -25,7 +25,7 @@ def test_each_target_gets_the_day_once(run_command: RunCommand, tmp_path: Path) 
     """The second call sends nothing and exits with 0."""
     own = {"GITHUB_STEP_SUMMARY": str(tmp_path / "summary.md"), "GAMELENS_CACHE_DIR": str(tmp_path / "cache")}
     with webhook() as posts:
-        own["HOOK"] = f"{posts.address.replace('http', 'json', 1)}/secret-path"
+        own["HOOK"] = posts.target("secret-path")
         call = ("morning", "--metrics", "user_unique", "--to", "env:HOOK", "--to", "github")
         first, second = run_command(*call, **own), run_command(*call, **own)
     assert (first.exit_code, second.exit_code) == (0, 0), first.output + second.output
@@ -40,7 +40,7 @@ def test_an_unsure_target_says_how_to_look(run_command: RunCommand, tmp_path: Pa
     """The exit code is 1 until a person says what became of the message."""
     with webhook() as posts:
         own = {"GAMELENS_CACHE_DIR": str(tmp_path / "cache")}
-        call = ("morning", "--metrics", "user_unique", "--to", f"{posts.address.replace('http', 'json', 1)}/x")
+        call = ("morning", "--metrics", "user_unique", "--to", posts.target("x"))
         posts.status = 500
         unsure = run_command(*call, **own)
         posts.status = 200

@@ -57,14 +57,9 @@ def deliver(journal: MessageJournal, text: str, day: date = DAY) -> tuple[str, s
     return done.outcome, done.why
 
 
-def json_at(posts: ReceivedPosts, path: str = SECRET) -> str:
-    """Return the target of apprise that posts JSON to *posts*."""
-    return f"{posts.address.replace('http', 'json', 1)}/{path}"
-
-
 def test_a_day_is_posted_once(journal: MessageJournal, posts: ReceivedPosts) -> None:
     """The second try of a day sends nothing, the next day does, and an earlier day never follows."""
-    text = json_at(posts)
+    text = posts.target(SECRET)
     assert [deliver(journal, text, day)[0] for day in (DAY, DAY, NEXT, DAY)] == [
         *("sent", "already sent", "sent", "already sent")
     ]
@@ -76,18 +71,18 @@ def test_a_day_is_posted_once(journal: MessageJournal, posts: ReceivedPosts) -> 
 def test_what_apprise_does_not_confirm_is_unsure(journal: MessageJournal, posts: ReceivedPosts, status: int) -> None:
     """Whatever went wrong: it is sent once, and again only when a person says it is lost."""
     posts.status = status
-    outcome, why = deliver(journal, json_at(posts))
+    outcome, why = deliver(journal, posts.target(SECRET))
     assert (outcome, SECRET in why) == ("unsure", False)
-    assert deliver(journal, json_at(posts))[0] == "unsure"
+    assert deliver(journal, posts.target(SECRET))[0] == "unsure"
     assert len(posts.bodies) == 1
     posts.status = 200
-    assert journal.settle(target_of(json_at(posts)).identity, arrived=False)
-    assert (deliver(journal, json_at(posts))[0], len(posts.bodies)) == ("sent", 2)
+    assert journal.settle(target_of(posts.target(SECRET)).identity, arrived=False)
+    assert (deliver(journal, posts.target(SECRET))[0], len(posts.bodies)) == ("sent", 2)
 
 
 def test_what_arrived_is_not_sent_again(journal: MessageJournal, posts: ReceivedPosts) -> None:
     """A person who saw the message says so, and the day is done with its alarms."""
-    text = json_at(posts, "x")
+    text = posts.target("x")
     posts.status = 500
     deliver(journal, text)
     identity = target_of(text).identity
@@ -99,7 +94,7 @@ def test_what_arrived_is_not_sent_again(journal: MessageJournal, posts: Received
 
 def test_an_earlier_unsure_day_is_named_when_the_next_is_sent(journal: MessageJournal, posts: ReceivedPosts) -> None:
     """An unsure day does not keep the next from being sent, and does not vanish without a word."""
-    text = json_at(posts, "x")
+    text = posts.target("x")
     posts.status = 500
     deliver(journal, text)
     posts.status = 200
@@ -107,7 +102,7 @@ def test_an_earlier_unsure_day_is_named_when_the_next_is_sent(journal: MessageJo
 
 
 def test_where_nothing_answers_it_is_unsure(journal: MessageJournal) -> None:
-    """apprise does not say how far it came, and no reason shows the secret."""
+    """The connection may have failed half-way. The reason does not show the secret."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     for text in (
@@ -151,7 +146,7 @@ def test_a_refused_mail_is_unsure(journal: MessageJournal, mails: ReceivedMails)
 
 
 def test_a_file_gets_one_message_below_the_other(journal: MessageJournal, tmp_path: Path) -> None:
-    """As plain text; a file that cannot be written has not got it."""
+    """The file gets plain text. If it cannot be written, the message is not sent."""
     path = tmp_path / "morning.txt"
     assert [deliver(journal, f"file:{path}", day)[0] for day in (DAY, DAY, NEXT)] == ["sent", "already sent", "sent"]
     assert path.read_text().count(MESSAGE.title) == 2
@@ -171,8 +166,8 @@ def test_a_summary_keeps_what_it_has(journal: MessageJournal, tmp_path: Path) ->
 
 def test_the_journal_holds_no_secret(journal: MessageJournal, posts: ReceivedPosts, tmp_path: Path) -> None:
     """No file, name of a file, repr or error has the path of a webhook or a password."""
-    target = target_of(json_at(posts))
-    deliver(journal, json_at(posts))
+    target = target_of(posts.target(SECRET))
+    deliver(journal, posts.target(SECRET))
     files = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert len(files) >= 1
     assert all(SECRET not in path.name + path.read_text() for path in files)
@@ -206,9 +201,9 @@ def test_a_target_that_is_none_is_refused_without_its_secret(text: str) -> None:
 
 
 def test_a_target_may_stand_in_the_environment(posts: ReceivedPosts) -> None:
-    """`env:NAME` is the target in that variable, whose line end is not part of it."""
-    environ = {"HOOK": json_at(posts) + "\n"}
-    assert target_of("env:HOOK", environ).identity == target_of(json_at(posts)).identity
+    """`env:NAME` reads the target from that variable, without the line end."""
+    environ = {"HOOK": posts.target(SECRET) + "\n"}
+    assert target_of("env:HOOK", environ).identity == target_of(posts.target(SECRET)).identity
 
 
 @pytest.mark.parametrize(

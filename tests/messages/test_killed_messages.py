@@ -15,10 +15,10 @@ KILLS = 12
 
 @pytest.mark.disk
 def test_each_day_arrives_once_or_is_unsure(tmp_path: Path) -> None:
-    """Over a web service and a mail server, with kills at random moments."""
+    """Messages go to a web service and a mail server, and the sender is killed at random moments."""
     with webhook() as posts, mail_server() as mails:
         texts = [
-            f"{posts.address.replace('http', 'json', 1)}/hook",
+            posts.target("hook"),
             f"mailto://127.0.0.1:{mails.port}?to=a@b.example&from=me@studio.example",
         ]
         found = run_campaign(tmp_path, KILLS, 7, texts)

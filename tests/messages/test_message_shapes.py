@@ -73,7 +73,7 @@ def test_a_name_adds_no_tag_to_a_page(name: str) -> None:
 
 @pytest.mark.parametrize("address", CHATS)
 def test_nobody_is_mentioned(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What each chat gets from apprise, for a game called like a mention or a link with a false label."""
+    """No request to a chat mentions anybody or links anywhere, whatever a game is called."""
     asked: list[str] = []
 
     def post(*_: object, **options: object) -> requests.Response:
@@ -103,7 +103,7 @@ def test_nobody_is_linked_in_markdown() -> None:
 @pytest.mark.parametrize("room", [700, 1000, 2000, 4000, 32768])
 @pytest.mark.parametrize("letter", ["x", "@", "*"])
 def test_a_large_message_fits(room: int, letter: str) -> None:
-    """Many games with long names stay within the room of a chat as whole lines, and the rest is counted."""
+    """A chat gets as many whole lines as it has room for, and the number of the others."""
     message = hostile_message(letter * 250, games=40, alarms=9)
     text = chat_text(message, room)
     assert len(text) <= room

@@ -22,6 +22,10 @@ class ReceivedPosts:
         self.status = 200
         self.address = ""
 
+    def target(self, path: str) -> str:
+        """Return the target of apprise that posts JSON to *path*."""
+        return f"{self.address.replace('http', 'json', 1)}/{path}"
+
 
 @contextmanager
 def webhook() -> Iterator[ReceivedPosts]:

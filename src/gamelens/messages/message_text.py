@@ -25,7 +25,7 @@ def plain_text(message: MorningMessage) -> str:
 
 
 def chat_text(message: MorningMessage, most_letters: int) -> str:
-    """Return the message below its title in at most *most_letters*, with names that mention nobody and link nowhere.
+    """Return what follows the title, in at most *most_letters*. Names in it mention nobody and link nowhere.
 
     Where there is little room, each game has fewer lines and numbers; lines that still do not fit are counted.
     """

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -31,12 +32,12 @@ _SUMMARY: Final = "GITHUB_STEP_SUMMARY"
 _BEFORE_APPRISE: Final = {
     "smtp": "mailto://USER:PASSWORD@HOST:587?to=ADDRESS",
     "smtps": "mailtos://USER:PASSWORD@HOST?to=ADDRESS",
-    "slack": "the webhook's address as it is, https://hooks.slack.com/services/...",
-    "discord": "the webhook's address as it is, https://discord.com/api/webhooks/...",
-    "teams": "the workflow's address as it is, https://....logic.azure.com/...",
-    "json": "json://HOST/PATH, or jsons:// for HTTPS",
+    "slack+": "the webhook's address as it is, https://hooks.slack.com/services/...",
+    "discord+": "the webhook's address as it is, https://discord.com/api/webhooks/...",
+    "teams+": "the workflow's address as it is, https://....logic.azure.com/...",
+    "json+": "json://HOST/PATH, or jsons:// for HTTPS",
 }
-"""What to write in place of the schemes of earlier releases."""
+"""What to write in place of a scheme of earlier releases, which http or https followed after a plus."""
 
 
 class Target(msgspec.Struct, frozen=True):
@@ -71,9 +72,9 @@ def target_of(text: str, environ: Mapping[str, str] = os.environ) -> Target:
         return _file(Path(path).expanduser(), path, f"file {Path(path).expanduser().absolute()}", plain_text)
     if "://" not in text:
         _refuse("is neither an address with ://, nor github, nor file:PATH, nor env:NAME")
-    scheme = text.partition("://")[0].partition("+")[0].lower()
-    if scheme in _BEFORE_APPRISE and (scheme.startswith("smtp") or "+" in text.partition("://")[0]):
-        _refuse(f"has a scheme of an earlier release: write {_BEFORE_APPRISE[scheme]}")
+    scheme = text.partition("://")[0].lower()
+    if instead := _BEFORE_APPRISE.get(re.sub(r"\+https?$", "+", scheme)):
+        _refuse(f"has a scheme of an earlier release: write {instead}")
     return _service(text, scheme)
 
 
@@ -82,7 +83,7 @@ def _refuse(rule: str) -> NoReturn:
 
 
 def _file(path: Path, name: str, address: str, write: Callable[[MorningMessage], str]) -> Target:
-    """Return the file at *path* as a target."""
+    """Return the target that adds messages to the file at *path*."""
 
     def append(message: MorningMessage) -> None:
         """Add the message to the file, whole or not at all.
@@ -127,7 +128,7 @@ def _service(text: str, scheme: str) -> Target:
     name = f"{service.service_name or scheme} by apprise"
 
     def send(message: MorningMessage) -> None:
-        """Send the message: a mail as a page with the reports, anything else as text that fits and mentions nobody.
+        """Send the message. A mail gets the page and the reports, any other service a text that fits and is harmless.
 
         Raises:
             OSError: apprise reports a failure. It does not say whether the message arrived.
