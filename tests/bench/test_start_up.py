@@ -1,29 +1,25 @@
-"""Processor time to import gamelens and to print its help, against a bare interpreter in the same run."""
+"""The processor time of importing gamelens, beside that of Python alone, and of `gamelens --help`."""
 
 from __future__ import annotations
 
-import os
 import resource
-import subprocess
-import sys
+
+from support.fresh_python import run_python
 
 IMPORT_S = 0.15
 HELP_S = 0.2
 
 
 def seconds(*arguments: str) -> float:
-    """Return the processor time of Python with *arguments*: the least of nine runs, the first of which compiles."""
+    """Return the least processor seconds that Python takes with *arguments*, of nine runs. The first one compiles."""
 
     def used() -> float:
         usage = resource.getrusage(resource.RUSAGE_CHILDREN)
         return usage.ru_utime + usage.ru_stime
 
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE_")}
-    environment.pop("PYTHONDONTWRITEBYTECODE", None)
-
     def once() -> float:
         before = used()
-        subprocess.run([sys.executable, *arguments], check=True, capture_output=True, env=environment)
+        run_python(*arguments)
         return used() - before
 
     return min(once() for _ in range(9))

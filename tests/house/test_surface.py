@@ -5,10 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import json
-import os
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 
 import click
@@ -20,6 +17,7 @@ from gamelens.cli import cli
 from gamelens.notebook.widgets import explorer
 from gamelens.receipts import QueryRecord
 from house.source import ROOT, TOP, exported, modules
+from support.fresh_python import run_python
 
 HEAVY = {"pandas", "numpy", "httpx", "plotly", "duckdb", "sqlglot", "starlette", "gamelens.sandbox", "gamelens.client"}
 ACCESSOR = "gamelens.notebook.accessor"
@@ -53,18 +51,9 @@ CONNECTION = {"more", "cache", "pace", "record", "replay", "out", "as_json"}
 """Options of `gamelens query` that are not about the query: more values of --by, the client, the output."""
 
 
-def run(*arguments: str) -> str:
-    """Run Python with *arguments* in a process of its own, as fast as it can: with bytecode, without coverage."""
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE_")}
-    environment.pop("PYTHONDONTWRITEBYTECODE", None)
-    environment.setdefault("PYTHONPYCACHEPREFIX", str(ROOT / ".cache" / "bytecode"))
-    command = [sys.executable, *arguments]
-    return subprocess.run(command, check=True, capture_output=True, text=True, env=environment).stdout
-
-
 def loaded_after(code: str) -> set[str]:
     """Return the modules that a new interpreter has loaded after *code*."""
-    return set(json.loads(run("-c", f"{code}\nimport sys, json\nprint(json.dumps([*sys.modules]))")))
+    return set(json.loads(run_python("-c", f"{code}\nimport sys, json\nprint(json.dumps([*sys.modules]))")))
 
 
 # Names.
