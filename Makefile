@@ -17,9 +17,12 @@ TESTS := $(BIN)/pytest -p no:nbmake --dist loadfile
 # Built and installed things, which .ci/run proves: make check-wheel, make check-docs.
 BUILT := tests/journey/test_wheel.py tests/browser/test_site.py
 
+# Copies of the source that are changed and tested, and scripts of users in mypy: make check-copies.
+COPIES := tests/house/test_recipes.py tests/house/test_public_types.py tests/house/test_static_gates.py
+
 # All else in one run, which writes down what each test took. Four workers, since many tests wait for a process or a turn.
 WHOLE := $(BIN)/python -m pytest -p tests.support.lean_start --nbmake --nbmake-timeout 300 --dist loadfile \
-	--no-loadscope-reorder -n 4 $(addprefix --ignore ,$(BUILT)) --junit-xml .cache/tests.xml notebooks tests
+	--no-loadscope-reorder -n 4 $(addprefix --ignore ,$(BUILT) $(COPIES)) -m "not wide" --junit-xml .cache/tests.xml notebooks tests
 
 # Tests over random worlds: one in `make test`, tens of them in `make bench`.
 RANDOM_WORLDS := sql_planner metrics_against_brute_force batch_builder verification openapi_conformance
@@ -42,8 +45,8 @@ AUDIT := $(BIN)/pip-audit --no-deps --disable-pip --progress-spinner off --timeo
 export PYTHONDONTWRITEBYTECODE :=
 export PYTHONPYCACHEPREFIX := $(CURDIR)/.cache/bytecode
 
-.PHONY: demo test durations check static audit constraints coverage bench mutants record lab docs dist words \
-	check-lowest check-newest check-wheel check-docs clean
+.PHONY: demo test test-wide durations check static audit constraints coverage bench mutants record lab docs dist words \
+	check-copies check-lowest check-newest check-wheel check-docs clean
 
 demo: $(INSTALLED)
 	@$(BIN)/gamelens demo
@@ -52,6 +55,14 @@ demo: $(INSTALLED)
 test: $(INSTALLED)
 	@$(LINT)
 	@$(WHOLE)
+
+# That recipes name all that they break, and that users' scripts have types.
+check-copies: $(INSTALLED)
+	@$(TESTS) -n 2 $(COPIES)
+
+# Other front ends, sizes and themes of pages that `make test` shows once.
+test-wide: $(INSTALLED)
+	@$(TESTS) -n 2 -m wide $(addprefix --ignore ,$(BUILT)) tests/browser
 
 # What `make test` took last, by folder, and its slowest tests.
 durations:
@@ -66,7 +77,7 @@ check: $(INSTALLED)
 	@$(LINT)
 	@PYTHONPATH=tests $(BIN)/python -m support.changed_tests $(ROOM) > .cache/chosen.txt
 	@$(MAKE) --no-print-directory static audit > .cache/static.txt 2>&1 & static=$$!; tests=0; \
-	if [ -s .cache/chosen.txt ]; then $(TESTS) --no-loadscope-reorder -n 2 -m "not slow" --hypothesis-profile quick \
+	if [ -s .cache/chosen.txt ]; then $(TESTS) --no-loadscope-reorder -n 2 -m "not slow and not wide" --hypothesis-profile quick \
 		$$(cat .cache/chosen.txt) || [ $$? = 5 ] || tests=1; fi; \
 	wait $$static || tests=1; cat .cache/static.txt; exit $$tests
 

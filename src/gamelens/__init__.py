@@ -27,6 +27,8 @@ from gamelens.errors import (
     ServiceError,
     Truncated,
     Unreachable,
+    extra_named,
+    no_such_name,
 )
 
 if TYPE_CHECKING:
@@ -120,8 +122,9 @@ if not TYPE_CHECKING:  # type checkers should find a name that does not exist
         if name == "__version__":
             return import_module("gamelens.receipts").package_version()
         if name not in _HOME:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        value = getattr(import_module(_HOME[name]), name)
+            no_such_name(__name__, __all__)(name)
+        with extra_named(f"gl.{name}"):
+            value = getattr(import_module(_HOME[name]), name)
         if name in _MAKES_FRAMES:
             import_module(_ACCESSOR)
         globals()[name] = value

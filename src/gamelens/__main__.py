@@ -10,7 +10,7 @@ def main() -> None:
     try:
         from gamelens.cli import cli
     except ModuleNotFoundError as error:
-        sys.exit(f"the gamelens command needs {error.name}: pip install 'gamelens[cli]'")
+        sys.exit(f"the gamelens command needs {error.name}: pip install 'gamelens[lab,sandbox]'")
     cli(prog_name="gamelens")
 
 

@@ -17,6 +17,8 @@ shares in percentage points with its sign. Shares, changes and differences are f
 
 _PERCENT: Final = frozenset({"share", "change", "points"})
 _SIGNED: Final = frozenset({"change", "points"})
+RARE: Final = 10.0
+"""A count below it has no percentage: "+3,329%" on an expected 0.17 purchases says nothing."""
 _HALF_OF_STEP: Final = 3.55  # a half-width gets one digit above this many steps, two below
 _MOST_PLACES: Final = 6
 _MOST_TICKS: Final = 6
@@ -71,11 +73,13 @@ class Scale(NamedTuple):
         """
         if not (is_finite(low) and is_finite(high)):
             return "n/a"
-        lower, upper = (
-            self._replace(places=self.places + 1 if 0 < abs(bound) < self.least / 2 else self.places).text(bound)
-            for bound in (low, high)
-        )
+        lower, upper = (self.near(bound).text(bound) for bound in (low, high))
         return f"{lower.removesuffix(' pp')} to {upper}"
+
+    def near(self, bound: Any) -> Scale:
+        """Return the scale of a bound: one decimal place more where it would be rounded to 0."""
+        is_small = is_finite(bound) and 0 < abs(bound) < self.least / 2
+        return self._replace(places=self.places + 1) if is_small else self
 
     @property
     def has_sign(self) -> bool:

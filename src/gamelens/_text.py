@@ -18,6 +18,14 @@ _CONTROL: Final = frozenset({"Cc", "Cs", "Zl", "Zp"})  # controls, surrogates, l
 _REORDERING: Final = frozenset({"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"})  # of the line's text
 
 
+def is_terminal(stream: object) -> bool:
+    """Return whether *stream*, such as `sys.stderr`, is a terminal. A service has none, a window one of its own."""
+    try:
+        return bool(stream.isatty())  # type: ignore[attr-defined]
+    except (AttributeError, ValueError):  # there is none, it has no such method, or it is closed
+        return False
+
+
 def one_line(text: object) -> str:
     """Return *text* on one line, for display outside a terminal. Markup stays.
 

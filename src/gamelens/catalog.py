@@ -229,11 +229,11 @@ METRICS: Final = _catalog(
     Metric("revenue", "purchases", "money", ("purchases", "paid")),
     Metric(
         "session_length",
-        "mean length of the sessions that ended",
+        "mean length of session_end events",
         adds="over games",
         fields=(
             _number("session_length", "seconds", None),
-            _count("session_unique", "sessions", "session_length_count"),
+            _count("session_unique", "sessions that ended", "session_length_sessions"),
             _count("total_session_length", "seconds", "session_length_sum"),
         ),
     ),
@@ -284,7 +284,8 @@ class Alias(Metric, frozen=True, kw_only=True):
 class CohortShare(Alias, frozen=True, kw_only=True):
     """The share of the players installed in a bucket who were active *age* days later, as `Client.retention` has it.
 
-    Its parts are the players who came back and those who installed, null where the day has not come for one of them.
+    Its parts are the players who came back and those who installed, null where the day has not come for one of them; of
+    a whole period (`every="all"`) those of the install days that are old enough.
     """
 
     age: int

@@ -28,13 +28,14 @@ import re
 import sys
 import traceback
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from copyreg import __newobj__  # type: ignore[attr-defined]
 from difflib import get_close_matches
 from itertools import islice
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from msgspec import UNSET
 
@@ -155,6 +156,10 @@ class BadQuery(Refused):
         return make, arguments, {name: _picklable(each) for name, each in state.items()}
 
 
+class NoSuchName(BadQuery, AttributeError):  # type: ignore[misc]  # both have a name
+    """A name that an object or a module does not have."""
+
+
 class NotAdditive(Refused):
     """Parts of *metric* cannot be added up to one number. *use* is the query that returns the number instead."""
 
@@ -177,13 +182,24 @@ class NotRecorded(Refused):
 class NotYetAvailable(Refused):
     """The requested interval is unavailable, or available only in part.
 
-    *tried* is the value of `when_unavailable`, and *asked* may be an ISO 8601 text.
+    *tried* is the value of `when_unavailable`, and *asked* may be an ISO 8601 text. *whole* is the bucket of a query
+    for whole buckets alone, of which none is available.
     """
 
-    def __init__(self, asked: object, available: object, *, tried: str = "raise") -> None:
+    def __init__(self, asked: object, available: object, *, tried: str = "raise", whole: str | None = None) -> None:
         self.asked = asked
         self.available = available
         self.tried = tried
+        self.whole = whole
+        self._can_clip = False
+        if _is_empty(available):
+            rule = f"{asked} is not available: the service has no data yet"
+            super().__init__(f"{rule}. Ask again when its first events are processed")
+            return
+        if whole:
+            rule = f"no whole {whole} of {asked} is available: the service has {available}"
+            super().__init__(f"{rule}. Ask for shorter buckets, or again when a {whole} is complete")
+            return
         is_past, is_partly = _relation(asked, available)
         can_clip = is_partly and tried != "clip"
         extent = "not all available" if can_clip else "not available at all"
@@ -324,12 +340,48 @@ def _is_expression(text: str) -> bool:
     return True
 
 
+def no_such_name(owner: str, names: Iterable[str]) -> Callable[[str], NoReturn]:
+    """Return what `__getattr__` of *owner* does with a name that it does not have: the nearest of *names* is suggested.
+
+    A name that begins with `_` is one that other programs look for, and gets Python's own words.
+    """
+
+    def refuse(name: str) -> NoReturn:
+        if name.startswith("_"):
+            raise AttributeError(f"{owner} has no attribute {name!r}")
+        raise NoSuchName("name", name, f"does not exist in {owner}", [each for each in names if each[0] != "_"])
+
+    return refuse
+
+
+@contextmanager
+def extra_named(what: str, extra: str = "lab,sandbox") -> Iterator[None]:
+    """Name the *extra* to install where *what* misses a package.
+
+    Raises:
+        ModuleNotFoundError: it does.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        package = (error.name or "").partition(".")[0]
+        if package in ("", "gamelens") or "pip install" in str(error):
+            raise
+        hint = f"{what} needs {package}: pip install 'gamelens[{extra}]'"
+        raise ModuleNotFoundError(hint, name=package) from None
+
+
 def emit_warning(text: str) -> None:
     """Emit *text* as a UserWarning that names the first line outside gamelens."""
     frame, level = sys._getframe(1), 2
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
         frame, level = frame.f_back, level + 1
     warnings.warn(text, UserWarning, stacklevel=level)
+
+
+def _is_empty(available: Any) -> bool:
+    """Return whether *available* is an interval without length, as before the first events."""
+    return getattr(available, "start", 0) == getattr(available, "end", 1)
 
 
 def _relation(requested: Any, available: Any) -> tuple[bool, bool]:

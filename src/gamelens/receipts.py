@@ -300,11 +300,12 @@ def merge_receipts(receipts: Sequence[Receipt]) -> Receipt:
     """Return the receipt of a frame that was computed from several.
 
     Metrics and what is missing are listed, requests are added, and the oldest `as_of` counts. Several origins are
-    "mixed", with a warning.
+    "mixed", with a warning. Several periods, such as one and the one before, become the one from the first of their
+    days to the last.
     """
     if len(receipts) <= 1:
         return receipts[0] if receipts else _EMPTY
-    first = receipts[0]
+    first = _over_all_periods(receipts)
     metrics = dict.fromkeys(name for receipt in receipts for name in receipt.asked.metrics)
     titles = sorted({title for receipt in receipts for title in receipt.titles})
     provenance = merge_provenance([receipt.provenance for receipt in receipts])
@@ -318,13 +319,24 @@ def merge_receipts(receipts: Sequence[Receipt]) -> Receipt:
         cached_share=sum(receipt.cached_share for receipt in receipts) / len(receipts),
         gaps=tuple(gap for receipt in receipts for gap in receipt.gaps),
         warnings=tuple(dict.fromkeys(warnings)),
-        clipped=next((receipt.clipped for receipt in receipts if receipt.clipped), None),
+        clipped=str(first.interval) if any(receipt.clipped for receipt in receipts) else None,
         truncated=any(receipt.truncated for receipt in receipts),
         titles=tuple(titles),
         filled=dict(sum((Counter(receipt.filled) for receipt in receipts), Counter())),
         provenance=provenance,
         values_listed=tuple(dict.fromkeys(name for receipt in receipts for name in receipt.values_listed)),
     )
+
+
+def _over_all_periods(receipts: Sequence[Receipt]) -> Receipt:
+    """Return the first of *receipts*, of the period that holds those of all, where all are known and they differ."""
+    first, periods = receipts[0], [receipt.interval for receipt in receipts]
+    known = {period for period in periods if period is not None}
+    if len(known) < 2 or None in periods:
+        return first
+    whole = Interval(min(period.start for period in known), max(period.end for period in known))
+    asked = msgspec.structs.replace(first.asked, over=str(whole))
+    return msgspec.structs.replace(first, asked=asked).within(whole)
 
 
 def merge_provenance(origins: Sequence[Provenance]) -> Provenance:

@@ -11,6 +11,8 @@ from pandas import DataFrame
 
 from gamelens.analysis import claims
 from gamelens.analysis.changes import change, money_drivers
+from gamelens.analysis.claims.findings import findings_of
+from gamelens.analysis.claims.templates import spoken
 from gamelens.errors import BadQuery
 from gamelens.receipts import QueryRecord, Receipt
 from support.tidy_frames import tidy_frame
@@ -235,3 +237,46 @@ def test_all_together_and_too_few_days() -> None:
     assert claims.of(whole).text.str.startswith("All together: ").all()
     with pytest.raises(BadQuery, match=r"10 days.*too few for whole weeks"):
         money_drivers(earned(segments, days=10))
+
+
+@pytest.mark.parametrize(("before", "says"), [(0.5, "Converting users went from "), (50, "Converting users ")])
+def test_a_rare_count_has_no_percentage(before: float, says: str) -> None:
+    """From three or four players there is none, from hundreds there is."""
+    days = [str(day.date()) for day in pd.date_range(START, periods=14)]
+    counts = np.random.default_rng(5).poisson(np.repeat([before, 4 * before], 7)).tolist()
+    frame = tidy_frame("converting_users", timestamp=days, converting_users=counts)
+    claim = claims.of(change(asked(frame, "converting_users"))).iloc[0]
+    assert claim["text"].startswith(says), claim["text"]
+    assert ("%" in claim["text"], claim["case"] == "rare") == (before == 50, before != 50)
+
+
+def test_a_driver_that_nobody_can_size_has_no_percentage() -> None:
+    """A purchase now and then: an interval from a hundredth to a hundredfold says nothing."""
+    days = [str(day.date()) for day in pd.date_range(START, periods=28)]
+    rng = np.random.default_rng(2)
+    players, sold = rng.poisson(1000, 28), np.where(rng.random(28) < 0.08, 4.99, 0.0)
+    rows = {"timestamp": days, "game": ["Tile"] * 28, "user_unique": players.tolist(), "revenue": sold.tolist()}
+    frame = tidy_frame("revenue", **rows, ilrd_revenue=[20.0] * 28, ecpm=[4.0] * 28, impressions=[5000] * 28)
+    made = money_drivers(asked(frame, "user_unique", "revenue", "ecpm"))
+    texts = dict(zip(made["driver"], claims.of(made)["text"], strict=True))
+    assert texts["purchases per player"].endswith("from purchases per player, within day-to-day variation.")
+    assert "%" in texts["players"]
+
+
+def test_the_line_on_what_did_not_change_names_what_was_tested() -> None:
+    """Four numbers without a change, and one that changed beside them."""
+    days = [str(day.date()) for day in pd.date_range(START, periods=28)]
+    rng = np.random.default_rng(8)
+    games = [game for game in ("Tile", "Ember") for _ in days]
+    counts = {name: rng.poisson(900, 56).tolist() for name in ("user_unique", "new_users")}
+    frame = tidy_frame("user_unique", timestamp=days * 2, game=games, **counts)
+    same = change(asked(frame, *counts))
+    tested = "Active players and New players"
+    assert spoken(findings_of(same)) == [
+        f"No change beyond day-to-day variation in {tested}: 4 numbers were tested.",
+    ]
+    counts["new_users"][14:28] = (100 * np.ones(14, dtype=int)).tolist()
+    fallen = change(asked(tidy_frame("user_unique", timestamp=days * 2, game=games, **counts), *counts))
+    clear, others = spoken(findings_of(fallen))
+    assert clear.startswith("Tile: New players ")
+    assert others == f"3 other numbers show no change beyond day-to-day variation, of {tested}."

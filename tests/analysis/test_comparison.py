@@ -50,6 +50,50 @@ def test_cookie_cats_is_read_as_it_was_published() -> None:
     assert chance_best["gate_30"] == pytest.approx(0.9992, abs=5e-4)
 
 
+def good_and_bad_days(seed: int, *, days: int = 28, rises: float = 0.04) -> DataFrame:
+    """Return D1 of an experiment whose split ramps and whose install days are good or bad in turn."""
+    rng, rows = np.random.default_rng(seed), []
+    for day in range(days):
+        share = min(0.9, 0.3 * float(np.exp(rng.normal(0, 0.5))))
+        for name, players, gain in (("ctrl", 60 - day, 0.0), ("new", 10 + day, rises)):
+            installs = int(rng.poisson(players)) + 1
+            rows.append(
+                (FIRST_DAY + pd.Timedelta(days=day), name, 1, installs, int(rng.binomial(installs, share + gain)))
+            )
+    return retention_of(rows, arm="ab_variant_id")
+
+
+def test_the_p_value_of_shares_is_that_of_their_interval() -> None:
+    """The interval excludes 0 where p is below 5 %, and only there; both are close to Cochran, Mantel and Haenszel."""
+    from statsmodels.stats.contingency_tables import StratifiedTable
+
+    for seed in range(60):
+        frame = good_and_bad_days(seed)
+        row = experiments.compare(frame).iloc[0]
+        assert (row["p_value"] < 0.05) == (not row["low"] <= 0 <= row["high"])
+        on_the_edge = experiments.compare(frame, confidence=1 - row["p_value"]).iloc[0]
+        assert min(abs(on_the_edge["low"]), abs(on_the_edge["high"])) == pytest.approx(0, abs=1e-9)
+        arms = frame.pivot_table(
+            index="timestamp", columns="ab_variant_id", values=["returned", "installs"], observed=True
+        )
+        returned, installs = (arms[name].to_numpy("float64").T for name in ("returned", "installs"))
+        published = StratifiedTable(np.stack([returned, installs - returned], axis=1)).test_null_odds()
+        assert row["p_value"] == pytest.approx(published.pvalue, abs=0.01)
+        assert row["always_low"] <= row["low"] <= row["high"] <= row["always_high"]
+
+
+def test_days_on_which_all_did_the_same_are_not_certain() -> None:
+    """Both arms were equal on each day, and nobody differed within a day: the interval still has a width."""
+    rows = [
+        (FIRST_DAY + pd.Timedelta(days=day), name, 1, 10, 10 * (day % 2))
+        for day in range(10)
+        for name in ("ctrl", "new")
+    ]
+    row = experiments.compare(retention_of(rows, arm="ab_variant_id")).iloc[0]
+    assert row["p_value"] == 1.0
+    assert -0.2 < row["low"] < -0.01 < 0.01 < row["high"] < 0.2
+
+
 def control(**arms: tuple[int, int]) -> str:
     """Return the control that is chosen among *arms* of one measure."""
     return str(experiments.compare(shares(arms))["control"].unique()[0])

@@ -9,6 +9,7 @@ import pytest
 from pandas import DataFrame
 
 from gamelens.analysis import ads, claims, decomposition
+from gamelens.errors import BadQuery
 from gamelens.receipts import Receipt
 from gamelens.wire.intervals import Interval
 from support.said import said
@@ -66,6 +67,35 @@ def test_a_part_of_a_frame_earned_in_its_own_days(every: str, step: str, left: i
     assert said(result)[0].text.endswith(f"in {left} days.")
     assert Receipt.of(result.attrs).interval == Interval.parse(f"P{left}D/2026-11-30")
     assert result.attrs["gamelens"]["requests"] == 1
+
+
+def test_sparse_days_are_not_counted_as_the_period() -> None:
+    """Ads brought money on three of 28 days: they did not earn it "in 11 days", which is from the first to the last."""
+    frame = tidy_frame(
+        "ilrd_revenue",
+        timestamp=["2026-11-05", "2026-11-09", "2026-11-15"],
+        ilrd_revenue_event_count=[10] * 3,
+        ilrd_revenue=[1.0] * 3,
+    )
+    frame.attrs["gamelens"]["asked"] |= {"every": "day", "interval": "2026-11-02/P28D"}
+    result = ads.earnings(frame)
+    assert said(result)[0].text == "Ads earned $3.00."
+    assert Receipt.of(result.attrs).interval is None
+
+
+def test_without_revenue_each_kind_says_so() -> None:
+    """A game without ads has no leader and no unknown networks, and a page that asks for these is written."""
+    none = tidy_frame("ilrd_revenue", ilrd_network_name=["A"], ilrd_revenue_event_count=[0], ilrd_revenue=[0.0])
+    for by, kind in (("network", "ad revenue by"), ("network_unknown", "unknown networks")):
+        for frame in (none, none[:0]):
+            assert claims.of(ads.earnings(frame, by=by), [kind])["text"].tolist() == ["Nothing was earned."]
+
+
+def test_a_kind_without_occasion_has_no_claims() -> None:
+    """Two countries have no first ten; a kind that does not exist is refused, with those that there are."""
+    assert claims.of(earned(US=6.0, BR=3.0), ["first ones"]).empty
+    with pytest.raises(BadQuery, match=r"'ad revenu' is not a kind of claim.*Did you mean `ad revenue`"):
+        claims.of(earned(US=6.0), ["ad revenu"])
 
 
 def test_the_first_countries_have_a_share() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from gamelens.analysis import claims, health
 from gamelens.analysis.claims.findings import findings_of
 from gamelens.analysis.claims.templates import spoken
 from support.said import as_made_by, said
+from support.tidy_frames import tidy_frame
 
 DAYS = 57
 STAMPS = pd.date_range("2026-08-31", periods=DAYS, tz="UTC")
@@ -194,3 +196,83 @@ def test_intervals_of_changes_hold_the_change(kind: str, size: float, noise: flo
     held, lowest = coverage(factor, noise=noise, size=size, kind=kind)
     assert held >= 0.93
     assert lowest >= -1
+
+
+@pytest.mark.parametrize(
+    ("asked_at", "case", "says"),
+    [
+        ("2026-10-27T00:20:00Z", "fresh", "The data end on 27 Oct 2026 00:00 UTC, 20 min before they were asked for."),
+        ("2026-11-04T06:00:00+01:00", "stale", "The data end on 27 Oct 2026 00:00 UTC, 8 days ago: nothing is known"),
+        ("", "unknown", "It is not known how old the data are."),
+    ],
+)
+def test_the_age_of_an_answer_is_that_of_its_receipt(asked_at: str, case: str, says: str) -> None:
+    """The time between the end of the available interval and the question; without either it is not known."""
+    frame = tidy_frame("dau", timestamp=["2026-10-25", "2026-10-26"], dau=[4, 5])
+    frame.attrs["gamelens"] |= {"as_of": "2026-10-27T00:00:00+00:00", "asked_at": asked_at}
+    age = health.data_age(frame)
+    (claim,) = said(age)
+    assert (claim.case, claim.text.startswith(says)) == (case, True), claim.text
+    assert age["is_stale"].tolist() == [case == "stale"]
+
+
+@pytest.mark.parametrize(
+    ("days", "says"),
+    [
+        (["2026-10-20"], "Nothing was sent after 20 Oct 2026, although the period ends on 26 Oct 2026."),
+        ([], "Nothing was sent in the period, which ends on 26 Oct 2026."),
+        (["2026-10-20", "2026-10-26"], ""),
+    ],
+)
+def test_days_on_which_nothing_was_sent_are_no_fresh_data(days: list[str], says: str) -> None:
+    """A service that goes on processing while no game sends anything is not up to date."""
+    frame = tidy_frame("dau", timestamp=days, dau=[4] * len(days))
+    frame.attrs["gamelens"]["asked"] |= {"every": "day", "interval": "2026-10-13T00:00:00Z/2026-10-27T00:00:00Z"}
+    frame.attrs["gamelens"] |= {"as_of": "2026-10-27T00:00:00Z", "asked_at": "2026-10-27T00:20:00Z"}
+    age = health.data_age(frame)
+    assert said(age)[0].text.partition("asked for.")[2].strip() == says
+    assert age["is_quiet"].tolist() == [bool(says)]
+
+
+def test_a_headline_of_old_data_begins_with_their_age() -> None:
+    """Alarms, calm and too little history alike; and none without a receipt that knows."""
+    for found in (scores(0.3), scores(1.0), scores(1.0, days=7)):
+        board = health.board(found)
+        before = said(health.headline(board))[0].text
+        board.attrs["gamelens"] = {"as_of": "2026-10-27T00:00:00Z", "asked_at": "2026-11-04T06:00:00Z"}
+        age = "The data end on 27 Oct 2026 00:00 UTC, 8 days ago: nothing is known of the time since."
+        assert said(health.headline(board))[0].text == f"{age} {before}"
+        assert said(health.headline(board, stale_after=timedelta(days=9)))[0].text == before
+
+
+def test_a_rare_count_has_no_percentage() -> None:
+    """Nine purchases instead of one or two are two counts; from ten expected events on there is a percentage."""
+    few = np.random.default_rng(0).poisson(0.8, DAYS - 1).tolist()
+    frame = tidy_frame(
+        timestamp=STAMPS.strftime("%Y-%m-%d").tolist() * 2,
+        game_id=["1"] * DAYS + ["2"] * DAYS,
+        game=["Rare"] * DAYS + ["Usual"] * DAYS,
+        purchases=[*few, 9, *[20, 24] * 28, 60],
+    )
+    board = health.board(health.score_days(health.measured(frame, {"purchases": "Purchases"})))
+    rare, usual = (board[board["game"] == game].iloc[0] for game in ("Rare", "Usual"))
+    assert (0 < rare["expected"] < 2, pd.isna(rare["change"]), rare["change_low"] > 0) == (True, True, True)
+    assert f"Rare: Purchases above a usual Monday on {LAST} (9 instead of about 1)" in rare["sentence"]
+    assert "%" not in rare["sentence"]
+    assert usual["change"] > 1
+    assert "%" in usual["sentence"]
+    headline, _ = said(health.headline(board))
+    assert headline.direction == "higher"
+
+
+@pytest.mark.parametrize(("whole", "has_change"), [(100.0, False), (10_000.0, True)])
+def test_a_share_of_few_events_has_no_percentage(whole: float, has_change: bool) -> None:
+    """2% of 100 players are two events, of 10,000 they are 200."""
+    rows = {"timestamp": STAMPS, "game_id": "1", "game": "Tile", "watch": "conversion", "metric": "Conversion"}
+    part = np.append(np.full(DAYS - 1, 0.02), 0.15) * whole
+    frame = DataFrame({**rows, "kind": "share", "value": part / whole, "part": part, "whole": whole})
+    identity = dict.fromkeys(health.IDENTITY, "category")
+    frame = frame.assign(dimension=None, segment=None)[[*health.daily([]).columns]].astype(identity)
+    board = health.board(health.score_days(frame))
+    assert board["change"].notna().tolist() == [has_change]
+    assert ("%;" in board["sentence"][0] or "% above" in board["sentence"][0]) == has_change

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from gamelens.analysis.over_days import over_days
+from gamelens.analysis.over_days import over_days, over_parts_of_week
 
 _MONTH = 20006 + np.arange(28)
 _COUNTS = np.array(
@@ -139,3 +139,18 @@ def test_days_that_differ_as_days_do_are_not_rough() -> None:
     found = over_days(players * np.random.default_rng(2).normal(1, 0.2, 28), players, days)
     assert found.excess[0] == 0
     assert found.bounds()[1][0] == pytest.approx(found.value[0] * np.exp(found.half_width()[0]))
+
+
+def test_a_part_of_the_week_is_named_with_the_interval_of_its_p_value() -> None:
+    """Of changes of all days, of weekends and of nothing the interval excludes 1 exactly where p is below 5 %."""
+    days = 20000 + np.arange(56)
+    later, is_weekend = days >= 20028, np.isin(days % 7, [2, 3])
+    rng = np.random.default_rng(6)
+    lifts = np.array([[1.05, 1.0], [1.0, 1.15], [1.0, 1.0]])[np.arange(240) % 3]
+    rates = np.where(later, lifts[:, :1] * np.where(is_weekend, lifts[:, 1:], 1.0), 1.0)
+    numerator = 1000 * rates * np.exp(rng.normal(0, 0.1, rates.shape))
+    found = over_parts_of_week(numerator, np.full(rates.shape, 1000.0), days, later=later)
+    low, high = found.bounds()
+    excludes = (low > 1) | (high < 1)
+    assert {"all days", "weekends"} <= {part for part, clear in zip(found.part, excludes, strict=True) if clear}
+    assert ((found.p_value < 0.05) == excludes).all()

@@ -125,6 +125,23 @@ def test_periods_without_rows_have_no_changes() -> None:
     assert set(claims.of(changes)["direction"]) == {"unknown"}
 
 
+@pytest.mark.parametrize("known", [(False, False), (True, False), (False, True)])
+def test_a_dimension_without_values_is_one_segment(known: tuple[bool, bool]) -> None:
+    """Of events without a country all prices are of one country, in one of the two periods or in both."""
+    networks: dict[str | None, float] = {"A": 0.01, None: 0.02}
+    before, after = (
+        played(networks, {"Tile": 50.0}, rng=np.random.default_rng(5), first=first).assign(
+            country_code=pd.Categorical(["US" if is_known else None] * 2 * DAYS)
+        )
+        for first, is_known in zip(("2026-09-03", "2026-10-01"), known, strict=True)
+    )
+    changes = price_changes(before, after, [NETWORK, "country_code"])
+    assert len(changes) == (2 if known == (False, False) else 0)
+    assert set(changes[NETWORK].astype("object").fillna("(unknown)")) <= {"A", "(unknown)"}
+    assert changes["country_code"].isna().all()
+    assert len(price_changes(before, after, "country_code", within=NETWORK)) == len(changes) // 2
+
+
 @pytest.mark.parametrize("memory", [0.8, 0.9])
 def test_prices_that_wander_are_no_changes(memory: float) -> None:
     """Of 300 segments whose prices wander, successive days alike, 92 % hold a ratio of 1, and at most 3 are claimed."""
@@ -161,6 +178,27 @@ def test_a_fall_on_weekends_only_is_named() -> None:
     assert claim.subject == "A"
     assert claim.low < 0.8 < claim.high
     assert "on weekends" in claim.text
+
+
+def test_a_dimension_that_is_null_everywhere_changes_nothing() -> None:
+    """Canonical names add a column of reasons, which is empty where each network is known."""
+    frame = wandering(3, 0.0, np.random.default_rng(8))
+    plain, empty = (
+        price_changes(*split_in_halves(each), NETWORK)
+        for each in (frame, frame.assign(network_unknown=pd.Categorical([None] * len(frame))))
+    )
+    pd.testing.assert_frame_equal(plain, empty)
+
+
+def test_an_interval_that_excludes_no_change_is_not_called_unclear_itself() -> None:
+    """Among forty segments some intervals exclude 1: their sentence says that the correction for all leaves them."""
+    changes = price_changes(*split_in_halves(wandering(40, 0.0, np.random.default_rng(4))), NETWORK)
+    said = claims.of(changes)
+    excludes = ~((said["low"] <= 1) & (said["high"] >= 1))
+    assert excludes.any()
+    assert not said["direction"].isin(["higher", "lower"]).any()
+    is_corrected = said["text"].str.contains("not clear after correction for all segments")
+    assert (is_corrected == excludes).all()
 
 
 def test_a_shift_between_countries_is_no_change_of_price() -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import gzip
+import re
 from collections.abc import Callable
 from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
+from zipfile import ZIP_DEFLATED, ZipFile
 
 import openpyxl
 import pandas as pd
@@ -16,7 +18,7 @@ import pyarrow as pa
 import pytest
 
 from gamelens.analysis.files.csv_reader import read_delimited
-from gamelens.analysis.files.excel_reader import read_sheet
+from gamelens.analysis.files.excel_reader import SheetBounds, read_sheet
 from gamelens.analysis.files.table_reader import ExternalTable, read_table
 from gamelens.errors import BadQuery
 from support.process_memory import memory_mib
@@ -282,6 +284,38 @@ def test_a_cell_far_outside_the_table_is_refused_in_little_memory(
     assert memory_growth_mib() < 100
 
 
+@pytest.mark.parametrize("form", ["the only sheet", "a named sheet", "other names", "no numbers"])
+@pytest.mark.parametrize(
+    ("size", "most"),
+    [((12_000, 2), SheetBounds(rows=11_999)), ((3_000, 40), SheetBounds(cells=110_000))],
+)
+def test_a_sheet_beyond_the_bounds_is_refused_early(
+    tmp_path: Path, size: tuple[int, int], most: SheetBounds, form: str
+) -> None:
+    """Before openpyxl reads its first byte, which takes a minute at the bounds, however its XML is written."""
+    workbook = openpyxl.Workbook()
+    workbook.active.append(("day", "spend"))
+    if form == "a named sheet":
+        workbook.create_sheet("Small").append(("a", "b"))
+    workbook.save(tmp_path / "small.xlsx")
+    row = "".join(f'<c r="A{{0}}" t="n"><v>{column}</v></c>' for column in range(size[1]))
+    text = "".join(f'<row r="{number}">{row.format(number)}</row>' for number in range(1, size[0] + 1))
+    if form == "other names":
+        text = re.sub("<(/?)(row|c|v)", r"<\1x:\2", text)
+    if form == "no numbers":
+        text = re.sub(' r="[A-Z]*[0-9]+"', "", text)
+    with ZipFile(tmp_path / "small.xlsx") as small, ZipFile(tmp_path / "large.xlsx", "w", ZIP_DEFLATED) as large:
+        for name in small.namelist():
+            content = small.read(name)
+            if name.endswith("sheet1.xml"):
+                content = re.sub(b"<row.*</row>", text.encode(), content)
+            if name.endswith("styles.xml"):
+                content = b"nothing that openpyxl can read"
+            large.writestr(name, content, compresslevel=1)
+    with pytest.raises(BadQuery, match=rf"a cell in row [0-9,]+ beyond 1,000 columns, {most.rows:,} rows or"):
+        read_sheet(tmp_path / "large.xlsx", "Sheet" if form == "a named sheet" else None, most=most)
+
+
 def test_a_format_far_outside_the_table_does_not_matter(tmp_path: Path) -> None:
     """Only cells with a value count: a table with gaps and a stray format in the last cell of the sheet is read."""
     workbook = openpyxl.Workbook()
@@ -304,7 +338,7 @@ def test_a_workbook_that_unpacks_to_more_than_the_bound_is_refused(tmp_path: Pat
     workbook.save(tmp_path / "spend.xlsx")
     assert (tmp_path / "spend.xlsx").stat().st_size < 100_000
     with pytest.raises(BadQuery, match=r"has more than 1 MB unpacked.*: leave out sheets, rows and columns"):
-        read_sheet(tmp_path / "spend.xlsx", None, most_bytes=1 << 20)
+        read_sheet(tmp_path / "spend.xlsx", None, most=SheetBounds(bytes=1 << 20))
     assert len(read_sheet(tmp_path / "spend.xlsx", None)) == 52
 
 

@@ -67,14 +67,14 @@ def test_ratios_come_from_their_parts() -> None:
     assert total(frame)["arpu"].item() == 0.625
 
 
-def test_session_length_is_weighted_by_the_sessions_that_ended() -> None:
-    """The mean session length is total length per session of all games."""
+def test_session_length_is_weighted_by_its_events() -> None:
+    """The mean session length is total length per `session_end` event of all games, also where a session has two."""
     frame = tidy_frame(
         "session_length",
         timestamp=DAYS[:1] * 2,
         game_id=["1", "2"],
         session_length=[60.0, 30.0],
-        session_length_count=[2, 4],
+        session_length_sessions=[2, 3],
         session_length_sum=[120, 120],
     )
     assert total(frame)["session_length"].item() == 40.0

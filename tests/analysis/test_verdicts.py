@@ -78,6 +78,20 @@ def test_advice_decides_only_on_the_interval_for_every_look() -> None:
     assert once.direction == "no clear difference"
 
 
+def test_advice_agrees_with_the_comparison_it_is_about() -> None:
+    """Advice names a side only where the comparison does, and what one look would have shown is not called unclear."""
+    alone, others = daily(40, 45, days=9), [daily(40, 40, days=9, measure=f"measure {n}") for n in range(19)]
+    strict = experiments.compare(alone, confidence=np.float64(0.99))
+    cases = [strict, experiments.compare(alone, *others)]
+    for compared, frames in zip(cases, ([alone], [alone, *others]), strict=True):
+        step = said(experiments.next_steps(compared, experiments.detectable_effects(*frames)))[0]
+        assert said(compared)[0].direction == "no clear difference"
+        assert "planned end" not in step.text
+    assert "no clear difference after correction for all comparisons, +0.4 to +10 pp" in step.text
+    once = said(experiments.next_steps(strict, experiments.detectable_effects(alone)))[0]
+    assert "no clear difference at a single look, -1 to +11 pp" in once.text
+
+
 def test_advice_stops_where_a_test_takes_longer_than_a_quarter() -> None:
     """A change of 2 % takes years at this pace: the advice is to stop, with what a quarter can show."""
     text = advice(daily(10, 10), lift=0.02).text

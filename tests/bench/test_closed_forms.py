@@ -19,8 +19,9 @@ from scipy import stats
 from statsmodels.regression.linear_model import WLS
 from statsmodels.stats.meta_analysis import combine_effects
 from statsmodels.stats.multitest import multipletests
+from statsmodels.stats.proportion import confint_proportions_2indep
 
-from gamelens.analysis.experiments.arm_pairs import _variance
+from gamelens.analysis.experiments.arm_pairs import _variance, newcombe
 from gamelens.analysis.retention.cohort_triangles import CohortTriangle
 from gamelens.analysis.retention.day_variation import day_variance
 from gamelens.analysis.significance import false_discovery, holm
@@ -78,7 +79,17 @@ def weighted_days(rng: np.random.Generator) -> tuple[Callable[[], Any], Callable
     )
 
 
-FORMS = [discoveries, corrections, weighted_days]
+def differences(rng: np.random.Generator) -> tuple[Callable[[], Any], Callable[[], Any]]:
+    """Newcombe's interval of a difference, whose p-value is found by trying levels."""
+    returned, base = rng.integers(30, 70, 2)
+    normal = float(stats.norm.ppf(0.975))
+    return (
+        lambda: newcombe(returned / 100, base / 120, 100, 120, normal),
+        lambda: confint_proportions_2indep(returned, 100, base, 120, method="newcomb", compare="diff"),
+    )
+
+
+FORMS = [discoveries, corrections, weighted_days, differences]
 
 
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: form.__name__)

@@ -1,4 +1,4 @@
-"""Coverage of the intervals of eCPM like for like, of the cost of an install and of the return on ad spend.
+"""Coverage of the intervals of eCPM like for like, of arms, of the cost of an install and of the return on ad spend.
 
 Run by `make bench`. SEEDS in the environment sets how many cases are drawn.
 """
@@ -13,6 +13,8 @@ import pytest
 from pandas import DataFrame
 
 from gamelens.analysis import ads, outside_data
+from gamelens.analysis.experiments.arm_outcomes import outcomes_of
+from gamelens.analysis.experiments.arm_pairs import arm_pairs
 from support.ad_prices import priced_impressions
 from support.said import said
 from support.tidy_frames import tidy_frame
@@ -76,6 +78,44 @@ def test_the_return_on_spend_of_rare_payers() -> None:
         held.append(row["low"] <= 200 * 0.02 * np.exp(2) / 50 <= row["high"])
     print(f"\nreturn on spend: {np.mean(held):.3f}")
     assert np.mean(held) >= 0.90
+
+
+@pytest.mark.parametrize(
+    ("days", "players", "split", "share", "rise", "spread"),
+    [
+        (28, 100, 0.5, 0.4, 0.0, 0.15),
+        (28, 100, 0.2, 0.4, 0.02, 0.15),  # unequal arms
+        (28, 30, 0.2, 0.4, -0.05, 0.3),  # good and bad days
+        (28, 30, 0.5, 0.2, 0.05, 0.8),
+        (28, 100, 0.5, 0.02, 0.01, 0.3),  # a conversion
+        (14, 8, 0.3, 0.3, 0.1, 0.3),  # a small game
+        (60, 4, 0.5, 0.3, 0.0, 0.8),  # few players a day
+        (1, 2000, 0.5, 0.1, 0.02, 0.0),
+    ],
+)
+def test_the_difference_of_two_arms(
+    days: int, players: int, split: float, share: float, rise: float, spread: float
+) -> None:
+    """The interval holds the truth of a ramp in 92 to 98 % of cases, and excludes 0 exactly where p is below 5 %."""
+    parts, truth, ramp = [], [], np.linspace(0.6, 1.4, days)
+    stamps = pd.date_range("2026-10-01", periods=days, tz="UTC")
+    for seed in SEEDS:
+        rng = np.random.default_rng(seed)
+        shares = np.clip(share * np.exp(rng.normal(0, spread, days)), max(0.0, -rise), 0.95 - abs(rise))
+        own = rng.poisson(players * np.array([1 - split * ramp, split * ramp])) + 1
+        chances = np.array([shares, shares + rise])
+        returned, weight = rng.binomial(own, chances), own[0] * own[1] / own.sum(axis=0)
+        truth.append((weight * (chances[1] - chances[0])).sum() / weight.sum())
+        for arm, name in enumerate(("ctrl", "new")):
+            columns = {"ab_variant_id": name, "timestamp": stamps, "players": own[arm], "successes": returned[arm]}
+            parts.append(DataFrame(columns).assign(ab_id=f"{seed:06}"))
+    outcomes, _ = outcomes_of([pd.concat(parts, ignore_index=True)])
+    found = DataFrame([pair.estimate() for pair in arm_pairs(outcomes)])
+    excludes = (found["low"] > 0) | (found["high"] < 0)
+    held = ((found["low"] <= truth) & (found["high"] >= truth)).mean()
+    print(f"\narms, {days} days of {players} players, {share:.0%} {rise:+.0%}: {held:.3f}, {excludes.mean():.3f} clear")
+    assert ((found["p_value"] < 0.05) == excludes).all()
+    assert 0.92 <= held <= 0.98
 
 
 def _cohorts(days: list[str], money: list[float]) -> tuple[DataFrame, DataFrame]:

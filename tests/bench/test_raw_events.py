@@ -27,6 +27,7 @@ from gamelens.sandbox.imports.source_files import find_files
 from gamelens.sandbox.server import Sandbox, SandboxOptions
 from gamelens.simulator import ExportFormat, export_raw, load_scenario
 from gamelens.simulator.output.raw_export import TABLES
+from gamelens.wire.limits import OLDEST_DAYS
 
 EVENTS = int(os.environ.get("EVENTS", "2000000"))
 DEMO_EVENTS = 62  # of a player of the demo, about
@@ -95,14 +96,18 @@ def decode(kind: ExportFormat, folder: Path, scratch: Path) -> int:
     """Decode the files into the columns of the lake, without building its tables."""
     files = find_files([str(folder)])
     counts = ImportCounts(files, [], None)
-    group, rest, first = DecodedGroup(scratch / "group", GameIds(["1001", "1002", "2001"], {}), counts), deque(files), 0
+    group, rest, first = (
+        DecodedGroup(scratch / "group", GameIds(["1001", "1002", "2001"], {}), counts, oldest_days=OLDEST_DAYS),
+        deque(files),
+        0,
+    )
     while rest:
         if kind == "raw-json":
             first += group.add_lines(rest, first_seq=first, most=CHUNK_ROWS)
         else:
             first += group.add_table(rest.popleft(), first_seq=first)
     group.close()
-    return group.events
+    return group.counts.events
 
 
 def take(folder: Path, state: Path) -> int:

@@ -71,7 +71,7 @@ def test_the_reports_have_every_kind_of_output() -> None:
         assert shown_by(name) - others, f"{name} shows nothing that the others do not"
 
 
-@pytest.mark.parametrize(("width", "scheme"), [(390, "dark"), (1280, "light")])
+@pytest.mark.parametrize(("width", "scheme"), [(390, "dark"), pytest.param(1280, "light", marks=pytest.mark.wide)])
 def test_a_report_has_no_violation(opened: Page, width: int, scheme: Literal["light", "dark"]) -> None:
     """axe-core finds nothing of any severity, the page does not scroll sideways, and no figure is cut."""
     opened.emulate_media(color_scheme=scheme)
@@ -87,7 +87,7 @@ def test_conclusions_come_first_and_nothing_is_for_a_kernel(opened: Page) -> Non
     assert not [word for word in ("Interval(", "Look further") if word in opened.inner_text("body")]
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.wide)])
 def test_a_focused_table_is_outlined(browser: Browser, reports: dict[str, Path], scheme: str) -> None:
     """A table takes the focus, and shows it by a line of 2 pixels or more with a contrast of 3:1 or more."""
     page = browser.new_page(color_scheme=scheme)  # type: ignore[arg-type]
@@ -123,7 +123,7 @@ def test_the_answer_is_on_the_first_screen(
     page.close()
 
 
-@pytest.mark.parametrize("paper", ["A4", "Letter"])
+@pytest.mark.parametrize("paper", ["A4", pytest.param("Letter", marks=pytest.mark.wide)])
 def test_the_ad_report_is_printed_on_fewer_than_ten_pages(
     browser: Browser, reports: dict[str, Path], paper: str
 ) -> None:

@@ -247,7 +247,7 @@ def lab(home: str, window: BrowserContext) -> Iterator[JupyterPage]:
     watched.page.close()
 
 
-@pytest.fixture(scope="module", params=["lab", "notebook"])
+@pytest.fixture(scope="module", params=["lab", pytest.param("notebook", marks=pytest.mark.wide)])
 def notebook(request: pytest.FixtureRequest, home: str, window: BrowserContext) -> Iterator[JupyterPage]:
     """The notebook of an explorer, which was run once for the tests below: none needs what another one picked."""
     if request.param == "lab":
@@ -352,23 +352,27 @@ def test_keys_in_the_explorer_never_reach_the_notebook(notebook: JupyterPage) ->
     assert notebook.page.evaluate(CELL_TYPES) == before
 
 
+@pytest.mark.wide
 def test_an_explorer_has_no_violation_in_voila(voila: JupyterPage) -> None:
     """axe-core finds nothing in a narrow page, once Voila's cells are in a landmark. Nothing is cut."""
     _check_narrow(voila)
 
 
+@pytest.mark.wide
 def test_a_board_has_no_violation_in_voila(watched: JupyterPage) -> None:
     """Nor in a health board."""
     watched.open("/voila/render/board.ipynb").page.locator("button:has-text('·')").first.wait_for()
     _check_narrow(watched)
 
 
+@pytest.mark.wide
 def test_the_explorer_reacts_in_voila(voila: JupyterPage) -> None:
     """Every picker changes the code, with no errors but those of Voila itself."""
     _picks(voila.explorer())
     assert voila.problems_but(IN_VOILA) == []
 
 
+@pytest.mark.wide
 def test_the_metric_is_found_by_typing_and_picked_by_keys(voila: JupyterPage) -> None:
     """The field is a combobox: arrow keys move over what matches, Enter picks it, Escape leaves all as it was."""
     page, explorer = voila.page, voila.explorer()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+from base64 import b64decode
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -202,6 +203,34 @@ def test_a_refused_request_is_mentioned(watched: LivePage) -> None:
     watched.sees("secret key", within="#refused")
 
 
+def test_the_cause_of_a_refused_request_appears_at_once(watched: LivePage) -> None:
+    """While everything is refused the page says why, with route, game and status, as text (Wire 5.2, Live feed)."""
+    watched.open()
+    key = watched.game(0)
+    body = json.dumps([event(user_id=HOSTILE)]).encode().replace(b'17.0"', b'17.0", "x": NaN')
+    address = f"{watched.ready.collector_url}/v2/{key.game_key}/events"
+    httpx.post(address, content=body, headers={"Authorization": sign(body, secret_key=key.secret_key)})
+    watched.sees("'NaN' at byte", within="#refusals", within_ms=SEEN_MS)
+    hexadecimal = b64decode(sign(b"[]", secret_key=key.secret_key)).hex()
+    httpx.post(address, content=b"[]", headers={"Authorization": hexadecimal})
+    watched.sees("the signature is hexadecimal, not base64", within="#refusals", within_ms=SEEN_MS)
+    httpx.post(f"{watched.ready.collector_url}/v2/{HOSTILE}/events")
+    watched.sees("no game of this sandbox", within="#refusals", within_ms=SEEN_MS)
+    assert {"401", "400", "events", "Harbor"} <= set(watched.page.locator("#refusals").inner_text().split())
+    assert watched.page.locator("main img, main script").count() == 0
+    watched.open().sees("'NaN' at byte", within="#refusals")
+
+
+def test_an_accepted_event_is_marked_with_what_strict_rules_say(watched: LivePage) -> None:
+    """Accepted events that the strict rules would refuse say so, and are counted by reason (Wire 5.2, Live feed)."""
+    watched.open().submit(event(platform="Windows"), event(own_field=HOSTILE))
+    watched.sees("The strict rules would refuse this:", within_ms=SEEN_MS)
+    reasons = {text for text in watched.page.locator("#events .strict li").all_inner_texts() if text.startswith("/")}
+    assert reasons == {"/platform is not one of the allowed values", "/own_field is not documented"}
+    watched.sees("2 of 2 events", within="#strict")
+    watched.sees("1 of 1 requests, for their headers", within="#strict")
+
+
 def test_pausing_holds_the_list_and_counts_what_waits(watched: LivePage) -> None:
     """While paused the list stays as it is and new events are counted."""
     watched.open()
@@ -281,13 +310,15 @@ def test_nothing_is_wider_than_the_window(watched: LivePage) -> None:
             assert watched.page.evaluate("document.documentElement.scrollWidth") <= width
 
 
-@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("scheme", [SCHEMES[0], pytest.param(SCHEMES[1], marks=pytest.mark.wide)])
 def test_the_page_has_no_violation(ready: SandboxInfo, browser: Browser, scheme: Literal["light", "dark"]) -> None:
-    """axe-core finds nothing of any severity, with an accepted and a rejected event, one of them open."""
+    """axe-core finds nothing of any severity, with good and bad events and a refused request."""
     page = browser.new_page(color_scheme=scheme, bypass_csp=True)
     watched = LivePage(page, ready).empty().open()
     watched.submit(event(user_id="seen"), event(user_id=None))
+    watched.submit(event(), secret_key="0" * 40)
     watched.sees("is missing")
+    watched.sees("of another secret key", within="#refusals")
     page.locator("#events summary").first.click()
     assert violations_of(page) == []
     page.close()

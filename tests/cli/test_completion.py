@@ -72,7 +72,6 @@ def test_parameters_of_a_notebook_and_their_values() -> None:
     report = ("report", "01_ad_revenue", "-p")
     assert offered(*report, "ov") == ["over"]
     assert offered(*report, "over", "month") == ["month to date"]
-    assert offered(*report, "compared", "month") == ["month to date"]
     assert offered(*report, "over", "yesterday", "-p", "ov") == ["over"]
     assert offered("report", "-p", "ov") == []
     assert offered("report", "nothing", "-p", "ov") == []

@@ -88,8 +88,8 @@ def test_the_silent_game_is_named(health: RunCommand) -> None:
 
 @pytest.mark.parametrize("bar", ["critical", "warning"])
 def test_a_job_fails_when_something_is_as_bad_as_asked(health: RunCommand, bar: str) -> None:
-    """--fail-on has exit code 1 if a row is of that severity or worse."""
-    assert health("--fail-on", bar).exit_code == 1
+    """--fail-on has exit code 3 if a row is of that severity or worse."""
+    assert health("--fail-on", bar).exit_code == 3
 
 
 def test_a_job_does_not_fail_for_other_games(health: RunCommand) -> None:
@@ -168,9 +168,9 @@ def test_a_metric_that_does_not_exist_is_refused(health: RunCommand) -> None:
 
 
 def test_a_short_history_says_so(health: RunCommand) -> None:
-    """A short time range has exit code 0 and says that there is not enough history."""
+    """A short time range has exit code 4 and says that there is not enough history."""
     result = health("--over", "last 6 complete days", "--fail-on", "warning", "--metrics", "revenue")
-    assert result.exit_code == 0, result.stderr
+    assert result.exit_code == 4, result.stderr
     assert "Not enough history" in result.stdout
 
 

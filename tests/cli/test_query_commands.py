@@ -137,10 +137,10 @@ def test_a_failed_request_is_an_error_or_a_gap(
     The gap is on standard error, the other rows are printed, and the exit code is 0.
     """
     query = ("query", "event_count", "--by", "game_id", "platform", "category", *WEEK, "--no-cache", "--json")
-    faults(status=500, times=1)
+    faults(status=501, times=1)
     refused = run_command(*query)
     assert (refused.exit_code, refused.stdout, len(refused.stderr.splitlines())) == (1, "", 1)
-    faults(status=500, times=1)
+    faults(status=501, times=1)
     partial = run_command(*query, "--on-error", "gaps")
     assert partial.stderr.startswith("gap: event_count in ")
     assert len(rows(partial)) > 0

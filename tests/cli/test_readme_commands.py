@@ -4,22 +4,13 @@ from __future__ import annotations
 
 import re
 import shlex
-from pathlib import Path
 
 import click
 import pytest
 import yaml
 
 from gamelens.cli import cli
-
-ROOT = Path(__file__).parents[2]
-README = (ROOT / "README.md").read_text()
-PRINTED = [*sorted((ROOT / "src").rglob("README.md")), *sorted((ROOT / "docs" / "pages").rglob("*.md"))]
-READMES = [README, *(path.read_text(encoding="utf-8") for path in PRINTED)]
-BLOCKS = [block for text in READMES for block in re.findall(r"```(\w*)(?: \w+)?\n(.*?)```", text, re.DOTALL)]
-LINES = [line for language, code in BLOCKS if language in ("", "console", "yaml") for line in code.splitlines()]
-TYPED = re.compile(r"""(?<![\w/'])gamelens ((?:"[^"]*"|[^#&|;)"])+)""")
-COMMANDS = sorted({text.strip() for line in LINES for text in TYPED.findall(line)})
+from support.printed_commands import BLOCKS, COMMANDS, README, ROOT
 
 
 @pytest.mark.parametrize("typed", COMMANDS)

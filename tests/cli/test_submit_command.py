@@ -181,3 +181,13 @@ def test_the_command_runs_in_a_process_of_its_own(sandbox: PlayedSandbox, tmp_pa
     """As a script runs it, with nothing on standard error."""
     done = run("submit", write(tmp_path, event()), env=sandbox.environment)
     assert (done.returncode, done.stdout, done.stderr) == (0, "1 event: 1 collected\n", "")
+
+
+def test_a_field_has_the_address_of_the_player(run_command: RunCommand, tmp_path: Path) -> None:
+    """`--forwarded-for` names it, and a value that is no address sends nothing."""
+    file = write(tmp_path, event(ip="192.0.2.7"), event(user_id="bob", ip="198.51.100.1"))
+    result = run_command("submit", "--strict", "--forwarded-for", "ip", file)
+    assert (result.exit_code, result.stdout) == (0, "2 events: 2 collected\n")
+    wrong = run_command("submit", "--forwarded-for", "ip", write(tmp_path, event(), event(ip="here")))
+    assert (wrong.exit_code, wrong.stdout) == (1, "nothing was sent\n")
+    assert "event 2: ip = 'here' is not an IP address" in wrong.stderr

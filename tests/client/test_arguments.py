@@ -196,3 +196,12 @@ def test_a_signature_names_no_type_of_this_project() -> None:
     shown = str(inspect.signature(Client.query))
     assert "by: str | list[str] | None = None" in shown
     assert not any(name in shown for name in ("Names", "TimeRange", "Granularity", "OnError"))
+
+
+@pytest.mark.parametrize("field", ["games", "studios"])
+@pytest.mark.parametrize("method", ["query", "plan", "retention"])
+def test_an_empty_list_is_not_all_and_not_nothing(lens: Client, method: str, field: str) -> None:
+    """A list that a filter left empty is refused before anything is sent, instead of a number that is 0."""
+    asked = {"days": [1]} if method == "retention" else {"metric": "revenue"}
+    with pytest.raises(BadQuery, match=f"{field} = .* is empty"):
+        getattr(lens, method)(**asked, over="yesterday", **{field: []})

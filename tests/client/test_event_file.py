@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -17,6 +19,7 @@ from gamelens.client.events.event_file import (
     check_events,
     read_events,
     submit_events,
+    take_addresses,
 )
 from gamelens.errors import AuthError, Unreachable
 from support.game_events import event
@@ -38,10 +41,15 @@ def faults(data: bytes) -> list[tuple[int | None, int | None, str]]:
     return [(fault.line, fault.event, fault.text) for fault in read_events(data).faults]
 
 
-def submitted(game: Game, *events: Any, **keys: str) -> SubmissionReport:
-    """Return the report on *events* sent to the collector of *game*, one on each line."""
+def submitted(game: Game, *events: Any, addresses: str | None = None, **keys: str) -> SubmissionReport:
+    """Return the report on *events* sent to the collector of *game*, one on each line.
+
+    *addresses* is the field of their players' addresses.
+    """
     lines = "\n".join(each if isinstance(each, str) else json.dumps(each) for each in events)
     found = read_events(lines.encode())
+    if addresses is not None:
+        found = take_addresses(found.events, addresses)
     assert not found.faults
 
     async def main() -> SubmissionReport:
@@ -73,6 +81,52 @@ def test_a_file_may_be_one_event(data: bytes) -> None:
 def test_a_file_may_hold_no_events(data: bytes) -> None:
     """An array may be empty (Wire 1.7, Submitting events)."""
     assert read_events(data) == EventFile([])
+
+
+def packed(piece: bytes, megabytes: int) -> bytes:
+    """Return *piece* again and again, so many *megabytes* in all, as gzip members."""
+    member = piece * ((1 << 20) // len(piece))
+    return gzip.compress(member, 1) * megabytes
+
+
+BOMBS = {
+    "nothing": (packed(bytes(4), 2000), "has more than 256 MB unpacked: split it"),
+    "blank lines": (packed(b"\n", 50), "has more than 10,000,000 lines: split it"),
+    "events": (packed(b"{}\n ", 12), "has more than 1,000,000 events: split it"),
+    "words": (packed(b"x\n", 12), "has more than 1,000,000 events: split it"),
+    "an array of events": (gzip.compress(b"[{}") + packed(b",{} ", 36), "is not JSON"),
+    "a whole array": (gzip.compress(b"[{}") + packed(b",{} ", 8) + gzip.compress(b"]"), "1,000,000 events: split it"),
+    "an array of numbers": (gzip.compress(b"[0") + packed(b",0", 60), "has more than 10,000,000 fields"),
+    "an event of arrays": (gzip.compress(b'{"a":[[]') + packed(b",[] ", 8), "is not JSON"),
+    "blanks": (gzip.compress(b"[") + packed(b" ", 50) + gzip.compress(b"{}]"), ""),
+    "depth": (packed(b"[", 30), "nested too deeply"),
+    "a letter of four bytes": (gzip.compress('["😀'.encode()) + packed(b"xxxx", 50), "is not JSON"),
+}
+READ = """
+import json, resource, sys
+from gamelens.client.events.event_file import read_events
+texts = [[fault.text for fault in read_events(bytes.fromhex(line)).faults[:1]] for line in sys.stdin]
+print(json.dumps([resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024, texts]))
+"""
+
+
+@pytest.mark.slow
+def test_a_small_file_that_unpacks_to_a_lot_is_refused_in_words() -> None:
+    """Whatever it unpacks to, reading it takes less than 1.2 GB."""
+    lines = "\n".join(data.hex() for data, _ in BOMBS.values())
+    done = subprocess.run([sys.executable, "-c", READ], input=lines, capture_output=True, text=True, check=True)
+    megabytes, texts = json.loads(done.stdout)
+    for kind, said in zip(BOMBS, texts, strict=True):
+        assert BOMBS[kind][1] in "".join(said), kind
+    assert megabytes < 1200
+
+
+@pytest.mark.parametrize("before", [0, 1, (1 << 20) - 3, (1 << 20) - 2, (1 << 20) - 1, 1 << 20])
+def test_bytes_that_are_not_utf8_are_found_where_they_are(before: int) -> None:
+    """Also beside the place at which a long file is cut to be read."""
+    whole = b'{"a": "' + "é😀".encode() * 3 + b'"}\n' + b" " * before
+    assert faults(whole + b"\n\xf0\x9f\x98x") == [(3, None, "is not UTF-8 text: save it as UTF-8")]
+    assert faults(whole + "\n{}😀".encode()[:-1]) == [(3, None, "is not UTF-8 text: save it as UTF-8")]
 
 
 @given(st.lists(st.dictionaries(st.text(), st.integers() | st.text())), st.sampled_from([None, 1]))
@@ -116,6 +170,11 @@ def test_a_fault_has_line_and_event_and_words(data: bytes, expected: list[tuple[
         (
             {"category": "bisness"},
             "category = 'bisness' is not one of the allowed values. Did you mean `business`?",
+        ),
+        (
+            {"category": "business", "event_id": "a:b", "amount": 1, "currency": "VEF", "transaction_num": 1},
+            "currency = 'VEF' is not one of the allowed values: "
+            "VEF is of another list of currencies: here the country has VES",
         ),
         ({"platform": "iOS"}, "platform = 'iOS' is not one of the allowed values. Did you mean `ios`?"),
         (
@@ -217,3 +276,86 @@ def test_a_wrong_secret_collects_nothing(game: Game) -> None:
     """401 ends the submission (Wire 1.4, Signature)."""
     report = submitted(game, event(), secret_key="f" * 40)
     assert (report.not_sent, isinstance(report.error, AuthError)) == (1, True)
+
+
+def test_the_init_is_asked_first(game: Game) -> None:
+    """One version 2 init with the fields of the first event comes before the events (Wire 1.11, Version 2 init)."""
+    submitted(game, event(build="1.0"), event(user_id="bob"))
+    assert [sent.route for sent in game.wire.sent] == ["init_v2", "events"]
+    asked = {name: game.wire.sent[0].content[name] for name in ("user_id", "platform", "os_version", "build")}
+    assert asked == {"user_id": "ann", "platform": "ios", "os_version": "ios 17.0", "build": "1.0"}
+
+
+def test_nothing_is_sent_of_a_disabled_game(game: Game) -> None:
+    """`enabled` false is obeyed, and is a fault of the first event (Wire 1.11, Version 2 init)."""
+    game.wire.script["init_v2"] = [(200, b'{"enabled": false, "server_ts": 1, "flags": []}')]
+    report = submitted(game, event(), event(), event())
+    assert (report.collected, report.not_sent, report.error) == (0, 3, None)
+    assert [(fault.event, fault.text) for fault in report.faults] == [
+        (1, "is not sent, and neither are 2 others: the init answers enabled = false")
+    ]
+    assert game.wire.of("events") == []
+
+
+@pytest.mark.parametrize("answer", [(400, b"[]"), (404, b"{}"), (200, b"<html>"), (200, b"{}")])
+def test_without_a_usable_init_the_events_are_sent(game: Game, answer: tuple[int, bytes]) -> None:
+    """A collector that has no such route, or refuses the init, is sent the events (Wire 1.15, Client queue)."""
+    game.wire.script["init_v2"] = [answer] * 9
+    assert submitted(game, event()).collected == 1
+
+
+def test_each_player_has_requests_with_their_own_address(game: Game) -> None:
+    """Init and events of a player carry that player's address, and no event holds it.
+
+    Wire 1.16, Submitting for players; Wire 1.17, Country.
+    """
+    sent_from = {"ann": "192.0.2.7", "bob": "198.51.100.1", "cid": None}
+    events = [event(user_id=name, ip=sent_from[name], country_code=None) for name in ("ann", "bob", "ann", "cid")]
+    report = submitted(game, *events, addresses="ip")
+    assert (report.collected, report.faults) == (4, [])
+    requests = [(sent.route, sent.headers.get("x-forwarded-for")) for sent in game.wire.sent]
+    assert requests == [(route, address) for address in sent_from.values() for route in ("init_v2", "events")]
+    assert [[each["user_id"] for each in sent.content] for sent in game.wire.of("events")] == [
+        ["ann", "ann"],
+        ["bob"],
+        ["cid"],
+    ]
+    assert not [each for each in game.wire.events if "ip" in each]
+
+
+def test_fields_beside_the_address_stay_as_they_are_written(game: Game) -> None:
+    """Only the address is taken out (`1.50` stays `1.50`)."""
+    found = read_events(json.dumps(event(ip="2001:DB8::1")).replace('"v": 2', '"v" :2, "x": 1.50').encode())
+    (taken,) = take_addresses(found.events, "ip").events
+    assert b'"x":1.50' in taken.body.replace(b" ", b"")
+    assert taken.forwarded_for == "2001:db8::1"
+    assert taken.content == {name: value for name, value in found.events[0].content.items() if name != "ip"}
+
+
+@pytest.mark.parametrize("address", ["unknown", "192.0.2.7, 10.0.0.1", 5, ["192.0.2.7"], "192.0.2.7:80"])
+def test_what_is_no_address_is_a_fault(address: object) -> None:
+    """Value, line and event are named, before anything is sent."""
+    found = read_events(f"{json.dumps(event())}\n{json.dumps(event(ip=address))}".encode())
+    (fault,) = take_addresses(found.events, "ip").faults
+    assert (fault.line, fault.event, fault.path) == (2, 2, "/ip")
+    assert fault.text.startswith(f"ip = {address!r} is not an IP address")
+
+
+def test_a_disabled_player_stops_no_other(game: Game) -> None:
+    """Each init is the answer to one player (Wire 1.16, Submitting for players)."""
+    game.wire.script["init_v2"] = [(200, b'{"enabled": false, "server_ts": 1, "flags": []}')]
+    report = submitted(
+        game, event(ip="192.0.2.7"), event(user_id="bob", ip="192.0.2.8"), event(ip="192.0.2.7"), addresses="ip"
+    )
+    assert (report.collected, report.not_sent, len(report.faults)) == (1, 2, 1)
+    assert [each["user_id"] for each in game.wire.events] == ["bob"]
+
+
+def test_the_first_event_that_was_not_sent_is_named_by_player(game: Game) -> None:
+    """With requests by player the rest of the file is not what was not sent."""
+    game.wire.failing_users = {"bob"}
+    names = ("ann", "bob", "ann", "bob")
+    report = submitted(game, *(event(user_id=name, ip="192.0.2.7") for name in names), addresses="ip")
+    assert (report.collected, report.not_sent) == (2, 2)
+    assert report.first_not_sent is not None
+    assert report.first_not_sent.number == 2

@@ -199,7 +199,7 @@ def test_the_async_client_does_the_same(services: Served, tmp_path: Path) -> Non
 
     async def main() -> tuple[PartialResult, pd.DataFrame, int]:
         async with AsyncClient(**world.settings(max_days=1, cache=tmp_path)) as lens:
-            world.fail(METRICS, status=500, times=1)
+            world.fail(METRICS, status=501, times=1)
             with pytest.raises(PartialResult) as partial:
                 await lens.query("event_count", over="last 6 complete days")
             world.arrivals.clear()

@@ -81,6 +81,20 @@ def test_a_value_of_another_day_is_no_mistake(watch: Watch) -> None:
     assert watch.lists == ["country_code"]
 
 
+@pytest.mark.parametrize(
+    "where", [dim.category == "ads", dim.ad_action.isin(["show", "failed_show"]), ~(dim.severity == "critical")]
+)
+def test_a_value_that_the_rules_of_events_state_is_no_mistake(watch: Watch, where: Filter) -> None:
+    """A game without ads or errors is asked for them by every report, so they neither warn nor cost a request."""
+    assert (ask(quick(watch), where).lens.receipt.warnings, watch.lists) == ((), [])
+
+
+def test_a_misspelt_value_of_a_closed_list_warns(watch: Watch) -> None:
+    """The rules state "ads", not "ad"."""
+    with pytest.warns(UserWarning, match="'ad' in where matches nothing"):
+        ask(quick(watch), dim.category == "ad")
+
+
 def test_one_wrong_value_of_several_warns(watch: Watch) -> None:
     """The rows of the other values hide it, so that only the list tells."""
     with pytest.warns(UserWarning, match="'uk' in where .*`GB`") as warned:

@@ -312,7 +312,7 @@ def test_retention_is_asked_as_the_service_describes_it(service: ForeignService,
     """Its body has interval, since_days_ago and split_by, and no granularity (Wire 2.5, Query body)."""
     lens.query("retention_retro", by="game_id", over=text_of(OVER), since_days_ago=1)
     (body,) = [seen.body for seen in service.queries]
-    assert body == {"interval": "2026-11-02T00:00Z/2026-11-16T00:00Z", "split_by": "game_id", "since_days_ago": 1}
+    assert body == {"interval": "2026-11-02/P14D", "split_by": "game_id", "since_days_ago": 1}
 
 
 def test_a_plan_costs_what_the_query_costs(service: ForeignService, lens: Client) -> None:
@@ -512,7 +512,7 @@ BODIES = {
 
 @pytest.mark.parametrize("shape", BODIES)
 @pytest.mark.parametrize(
-    ("status", "kind"), [(400, BadQuery), (422, BadQuery), (418, ServiceError), (500, ServiceError)]
+    ("status", "kind"), [(400, BadQuery), (422, BadQuery), (418, ServiceError), (501, ServiceError)]
 )
 def test_errors_of_any_shape(
     service: ForeignService, lens: Client, shape: str, status: int, kind: type[Exception]
@@ -590,7 +590,7 @@ def test_the_same_query_sends_only_what_failed(
 ) -> None:
     """A part that fails is a gap, and the same query asks for that part alone."""
     lens = connect(cache=tmp_path)
-    service.refusals.append(RefusalError(500, b"<h1>no</h1>", media="text/html"))
+    service.refusals.append(RefusalError(501, b"<h1>no</h1>", media="text/html"))
     frame = lens.query("revenue", over=text_of(OCTOBER), on_error="gaps")
     assert len(Receipt.of(frame.attrs).gaps) == 1
     service.seen.clear()

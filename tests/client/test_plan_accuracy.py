@@ -167,8 +167,8 @@ def test_a_plan_that_guesses_says_so_and_is_never_long(world: World) -> None:
         "revenue", by=["build", "first_build", "country_code", "studio", "game"], over=OVER
     )
     shown = str(plan).splitlines()
-    assert shown[0].startswith(f"about {plan.requests} requests, about ")
-    assert "estimated, since the number of values" in shown[1]
+    assert shown[0].startswith(f"at least {plan.requests} requests, at least ")
+    assert "how many more depends on the number of values" in shown[1]
     assert len(shown) < 30
     assert shown[-1] == f"  … and {len(plan.pieces) - 20} more"
 

@@ -49,10 +49,12 @@ def test_metrics_stand_below_each_other() -> None:
 
 
 def test_guessed_dimensions_are_named() -> None:
-    """Dimensions whose number of values is guessed are named, and the count reads "about"."""
+    """Dimensions whose number of values is guessed are named, and the count reads "at least"."""
     first, second, *_ = printed(piece(), guessed=("country_code", "game_id"))
-    assert first.startswith("about 1 request, about")
-    assert second == "estimated, since the number of values of country_code, game_id is not known before the query"
+    assert first.startswith("at least 1 request, at least")
+    assert second == (
+        "how many more depends on the number of values of country_code, game_id, which is not known before the query"
+    )
 
 
 def test_a_clipped_range_is_printed_without_requests_too() -> None:

@@ -215,3 +215,21 @@ def test_a_kernel_shows_the_bar_by_default(monkeypatch: pytest.MonkeyPatch) -> N
         assert not is_progress_shown(None)
         shell.kernel = object()
         assert is_progress_shown(None)
+
+
+class NoTerminal:
+    """A stream of a window, which has no `isatty`."""
+
+    def write(self, text: str) -> int:
+        """Take the text."""
+        return len(text)
+
+
+@pytest.mark.parametrize("stream", [None, NoTerminal(), open(os.devnull)], ids=["none", "no isatty", "closed"])  # noqa: SIM115
+def test_a_process_without_a_terminal_has_no_bar(monkeypatch: pytest.MonkeyPatch, stream: object) -> None:
+    """As a service, or a program with windows: there is no standard error, or one that is no file."""
+    if hasattr(stream, "close"):
+        stream.close()
+    monkeypatch.setattr(sys, "stderr", stream)
+    monkeypatch.delenv("CI", raising=False)
+    assert not is_progress_shown(None)

@@ -77,7 +77,7 @@ def test_dir_shows_the_public_names() -> None:
 
 def test_an_unknown_name_is_an_attribute_error() -> None:
     """An unknown name of the package is an `AttributeError` that quotes it."""
-    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+    with pytest.raises(AttributeError, match=r"'nothing' does not exist in gamelens"):
         _ = gamelens.nothing  # type: ignore[attr-defined]
 
 

@@ -164,7 +164,7 @@ def test_a_retry_after_of_an_hour_is_raised_at_once(world: World) -> None:
 FOR_EVER: dict[str, tuple[dict[str, Any], type[GamelensError]]] = {
     "429": ({"status": 429}, RateLimited),
     "429 with seconds": ({"status": 429, "retry_after": 1}, RateLimited),
-    "500": ({"status": 500}, ServiceError),
+    "501": ({"status": 501}, ServiceError),
     "502": ({"status": 502}, ServiceError),
     "503": ({"status": 503}, ServiceError),
     "504": ({"status": 504}, ServiceError),
@@ -350,7 +350,7 @@ def test_gaps_may_be_returned_instead_of_raised(world: World, truth: Frame) -> N
 
 def test_one_bad_piece_leaves_one_gap(world: World, truth: Frame) -> None:
     """One failed request of six leaves one gap."""
-    world.fail(METRICS, status=500, times=1)
+    world.fail(METRICS, status=501, times=1)
     frame = run_fan_out(world, on_error="gaps")
     gaps = receipt(frame)["gaps"]
     assert rows(frame) == rows(without_gaps(truth, gaps))
@@ -365,7 +365,7 @@ def test_a_bucket_that_lacks_a_piece_is_left_out(world: World, services: Served,
     """A sum that lacks one of its pieces is wrong, so its bucket is a gap."""
     question: dict[str, Any] = {**FAN_OUT, "over": "last 4 complete weeks", "every": every}
     world.fail(METRICS, latency_s=0.001, times=3)
-    world.fail(METRICS, status=500, times=1)
+    world.fail(METRICS, status=501, times=1)
     with services.world().client() as calm, world.client(max_days=5) as lens:
         whole, frame = calm.query(**question), lens.query(**question, on_error="gaps")
     expected = without_gaps(whole, receipt(frame)["gaps"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -129,7 +130,7 @@ def test_the_body_has_the_documented_fields(lens: Client, script: Script) -> Non
     lens.query("event_count", by="platform", over=WEEK, where=dim.country_code == "NA", top=3, games="1001")
     assert script.bodies == [
         {
-            "interval": "2026-11-01T00:00Z/2026-11-08T00:00Z",
+            "interval": "2026-11-01/P7D",
             "granularity": "day",
             "query": {"type": "group", "dimension": "platform", "limit": 3},
             "filter": {"country_code": "NA"},
@@ -302,7 +303,8 @@ def test_clip_requests_the_available_part(lens: Client, script: Script) -> None:
     """With "clip" the available part is requested, and the receipt has it as `clipped`."""
     script.answers["event_count"] = series(event_count=7)
     frame = lens.query("event_count", over=("2026-11-19", "2026-11-20"), when_unavailable="clip")
-    assert receipt(frame)["clipped"] == script.bodies[0]["interval"] == "2026-11-19T00:00Z/2026-11-20T11:00Z"
+    assert receipt(frame)["clipped"] == "2026-11-19T00:00Z/2026-11-20T11:00Z"
+    assert script.bodies[0]["interval"] == "2026-11-19T00:00:00Z/P1DT11H"
 
 
 def test_a_client_that_clips_clips_every_query(make_lens: Make, script: Script) -> None:
@@ -332,6 +334,44 @@ def test_wait_ends_at_the_deadline(make_lens: Make) -> None:
     """With "wait" `NotYetAvailable` is raised at the deadline."""
     with pytest.raises(NotYetAvailable):
         make_lens(refresh_s=0.05).query("event_count", over="2026-11-20", when_unavailable="wait", deadline_s=0.5)
+
+
+@pytest.mark.parametrize(
+    "ends",
+    [
+        ["11-20T11", "11-21T00"],
+        ["11-20T12", "11-20T12", "11-21T00"],
+        ["11-20T12", "11-20T14", "11-20T14", "11-20T20", "11-20T20", "11-21T00"],
+    ],
+)
+def test_wait_without_a_deadline_goes_on_while_the_interval_grows(
+    make_lens: Make, script: Script, ends: list[str]
+) -> None:
+    """One refresh without growth ends nothing."""
+    script.answers["event_count"] = series(event_count=7)
+    script.moves_to = [f"2026-08-22T00:00:00Z/2026-{end}:00:00Z" for end in ends]
+    frame = make_lens(refresh_s=0.2).query("event_count", over="2026-11-20", when_unavailable="wait")
+    assert frame["event_count"].tolist() == [7]
+
+
+def test_wait_without_a_deadline_ends_after_two_refreshes_without_growth(make_lens: Make, script: Script) -> None:
+    """The error names the deadline as what to pass."""
+    script.moves_to = ["2026-08-22T00:00:00Z/2026-11-20T12:00:00Z"]
+    with pytest.raises(NotYetAvailable, match="deadline_s="):
+        make_lens(refresh_s=0.2).query("event_count", over="2026-11-20", when_unavailable="wait")
+    assert script.paths == ["/metrics/v1/interval"] * 4
+
+
+def test_wait_asks_when_the_last_answer_is_too_old(make_lens: Make, script: Script) -> None:
+    """Not a whole refresh later, if the interval was asked a while ago."""
+    script.answers["event_count"] = series(event_count=7)
+    script.moves_to = ["2026-08-22T00:00:00Z/2026-11-21T00:00:00Z"]
+    lens = make_lens(refresh_s=2)
+    lens.available()
+    time.sleep(1.2)
+    began = time.monotonic()
+    lens.query("event_count", over="2026-11-20", when_unavailable="wait")
+    assert time.monotonic() - began < 1.6
 
 
 def test_wait_does_not_wait_for_the_past(make_lens: Make) -> None:
@@ -423,7 +463,7 @@ def test_the_warning_points_at_the_analysts_line(lens: Client, script: Script) -
     assert caught[0].filename == __file__
 
 
-@pytest.mark.parametrize("body", ["", "null", "[]", "<html>", '{"result": [{"timestamp": "2026-11-', '{"result": 7}'])
+@pytest.mark.parametrize("body", ["", "null", "[]", "<p>", '{"result": [{"timestamp": "2026-11-', '{"result": 7}'])
 def test_a_body_of_another_shape_is_a_service_error(lens: Client, script: Script, body: str) -> None:
     """A body that is not the documented JSON is a `ServiceError`."""
     script.answers["event_count"] = lambda _: PlainTextResponse(body)

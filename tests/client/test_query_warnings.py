@@ -83,3 +83,18 @@ def test_a_quiet_client_does_not_warn(lens: Client) -> None:
     """Its texts are in the receipt alone; a warning would be an error in this test."""
     frame = quiet_copy(lens, Client).query("event_count", over="2026-11-01")
     assert len(frame.attrs["gamelens"]["warnings"]) == 1
+
+
+@pytest.mark.parametrize(("length", "is_long"), [(570.0, False), (86_400.0, False), (442_000_000.0, True)])
+def test_a_mean_session_above_a_day_is_remarked_on(
+    make_lens: Callable[..., Client], script: Script, length: float, is_long: bool
+) -> None:
+    """A mean that a `session_end` counted from 1970 makes is a warning in the receipt, with its size."""
+    script.answers["session_length"] = series(session_length=length, session_unique=2, total_session_length=1)
+    with warnings.catch_warnings(record=True):
+        warnings.simplefilter("always")
+        frame = make_lens().query("session_length", over="2026-11-01")
+    warned = [text for text in frame.attrs["gamelens"]["warnings"] if "is above a day in 1 row" in text]
+    assert len(warned) == is_long
+    assert not is_long or "442,000,000 s (5,115.7 days)" in warned[0]
+    assert list(frame.columns[-3:]) == ["session_length", "session_length_sessions", "session_length_sum"]

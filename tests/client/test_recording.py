@@ -306,6 +306,14 @@ def test_the_one_granularity_of_retention_makes_no_difference(folder: Path) -> N
     assert [name == file.name for name in names] == [True, True, False]
 
 
+def test_the_form_of_an_interval_makes_no_difference(folder: Path) -> None:
+    """Start and end, as earlier versions sent them, or start and duration."""
+    recorded(folder, {"result": []}, metric(interval="2026-11-01T00:00Z/2026-11-08T00:00Z"))
+    assert send(ReplaySender(folder), metric(interval="2026-11-01/P7D")).status == 200
+    recorded(folder, [], listing("games", ("interval", "2026-11-01/P7D")))
+    assert send(ReplaySender(folder), listing("games", ("interval", "2026-11-01/2026-11-08"))).body == b"[]"
+
+
 def test_the_order_of_parameters_makes_no_difference(folder: Path) -> None:
     """The order of query parameters does not matter."""
     params = [("studios", "a"), ("interval", DAY), ("studios", "b")]
@@ -359,11 +367,11 @@ def test_a_request_not_recorded_names_the_nearest_recorded_one(folder: Path) -> 
     with pytest.raises(NotRecorded) as refused:
         send(ReplaySender(folder), metric(interval="2026-11-02/P1W", query=KINDS[1]))
     text = (
-        'POST /metrics/v1/metrics/revenue {"interval":"2026-11-02/P1W",'
+        'POST /metrics/v1/metrics/revenue {"interval":"2026-11-02T00:00Z/2026-11-09T00:00Z",'
         '"query":{"dimension":"country_code","limit":5,"type":"group"}}'
     )
     assert refused.value.asked == text
-    assert refused.value.nearest == text.replace("11-02", "11-01")
+    assert refused.value.nearest == text.replace("11-02", "11-01").replace("11-09", "11-08")
 
 
 def test_the_nearest_request_has_the_same_path_if_possible(folder: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from datetime import date, timedelta
 from typing import Any
 
@@ -262,6 +263,48 @@ def test_a_week_with_a_day_that_has_not_come_is_na(lens: Client) -> None:
     assert table(frame, "age", "installs", "returned") == [(1, 52, 11), (2, 52, None)]
 
 
+@pytest.mark.parametrize(
+    ("age", "over", "rows", "warnings"),
+    [
+        (1, ("2026-11-01", "2026-11-18"), [(52, 11)], []),
+        (
+            2, ("2026-11-01", "2026-11-18"), [(47, 0)],
+            ["D2 retention leaves out 1 of 18 install days, 2026-11-18: day 2 after it is not over yet"],
+        ),
+        (
+            12, ("2026-11-01", "2026-11-18"), [(47, 0)],
+            ["D12 retention leaves out 11 of 18 install days, 2026-11-08 to 2026-11-18: "
+             "day 12 after them is not over yet"],
+        ),
+        (2, "2026-11-18", [(5, None)], []),
+    ],
+)  # fmt: skip
+def test_a_whole_period_counts_the_days_that_are_old_enough(
+    lens: Client, age: int, over: Any, rows: list[Any], warnings: list[str]
+) -> None:
+    """A warning says how many install days it leaves out; a period without an old enough day is NA."""
+    with pytest.warns(UserWarning, match="leaves out") if warnings else nullcontext():
+        frame = lens.retention(age, over=over, every="all")
+    assert table(frame, "installs", "returned") == rows
+    assert frame.attrs["gamelens"].get("warnings", []) == warnings
+
+
+@pytest.mark.parametrize(
+    ("by", "rows"),
+    [
+        (None, [(11 / 52, 52)]),
+        ("game_id", [("2001", 0.1, 30), ("1001", 8 / 22, 22)]),
+        ("platform", [("ios", 9 / 43, 43), ("android", 0.0, 4), (None, 0.4, 5)]),
+    ],
+)
+def test_a_metric_of_one_age_counts_the_days_that_are_old_enough(lens: Client, by: str | None, rows: list[Any]) -> None:
+    """One day of nineteen is too young: the share is that of the others, with one warning."""
+    with pytest.warns(UserWarning, match=r"D1 retention leaves out 1 of 19 install days, 2026-11-19") as seen:
+        frame = lens.query("d1_retention", over=("2026-11-01", "2026-11-19"), every="all", by=by)
+    assert len(seen) == 1
+    assert table(frame, *([by] if by else []), "d1_retention", "d1_installs") == rows
+
+
 def test_a_restated_week_is_listed_by_its_start(lens: Client, script: Script, monkeypatch: pytest.MonkeyPatch) -> None:
     """A new answer has the days of the week that changed as one bucket."""
     frame = lens.retention([1], over=("2026-11-01", "2026-11-07"), every="week")
@@ -345,3 +388,28 @@ def test_a_frame_with_an_age_is_refreshed(lens: Client, script: Script, monkeypa
     assert table(again, "timestamp", "d1_returned") == [("11-01", 8), ("11-02", 2)]
     restated = again.attrs["gamelens"]["restated"]
     assert {(row["metric"], row["timestamp"][:10]) for row in restated} == {("d1_retention", "2026-11-02")}
+
+
+@pytest.mark.filterwarnings("ignore:D1 retention leaves out")
+@pytest.mark.parametrize("every", ["day", "all"])
+@pytest.mark.parametrize("metric", [None, "d1_retention", ["d1_retention", "d7_retention"]])
+def test_a_day_that_has_come_since_restates_nothing(make_lens: Make, script: Script, every: Any, metric: Any) -> None:
+    """A frame of 18 and 19 November has a day more to count on the 21st; what a day says of itself may be restated."""
+    script.answers = {"new_users": new_users, "retention_retro": retention_retro}
+    installs = INSTALLS | {("2026-11-19", "1001", "ios"): 8}
+    over = ("2026-11-18", "2026-11-19")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(f"{__name__}.INSTALLS", installs)
+        lens = make_lens(refresh_s=0)
+        frame = (
+            lens.retention(1, over=over, every=every) if metric is None else lens.query(metric, over=over, every=every)
+        )
+        script.available = "2026-08-22T00:00:00Z/2026-11-21T11:00:00Z"
+        again = lens.refresh(frame)
+        assert again.attrs["gamelens"]["as_of"] > frame.attrs["gamelens"]["as_of"]
+        assert again.attrs["gamelens"].get("restated", []) == []
+        if every == "day":
+            patch.setitem(RETURNED, (1, "2026-11-18", "1001", None), 3)
+            assert [row["timestamp"][:10] for row in lens.refresh(frame).attrs["gamelens"]["restated"]][:1] == [
+                "2026-11-18"
+            ]

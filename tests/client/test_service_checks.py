@@ -126,10 +126,18 @@ def test_age_is_counted_by_the_clock_of_the_service(check: Check, script: Script
     assert checks["available"].says.endswith("which ended 39 min ago")
 
 
+@pytest.mark.parametrize(("hour", "mark"), [(0, "ok"), (1, "ok"), (2, "warning"), (12, "warning")])
+def test_yesterday_is_expected_two_hours_after_midnight(check: Check, script: Script, hour: int, mark: str) -> None:
+    """An interval that ended an hour before midnight is usual until then."""
+    script.available = "2026-08-22T00:00:00Z/2026-11-20T23:00:00Z"
+    assert check(Service(script), now=datetime(2026, 11, 21, hour, tzinfo=UTC))["available"].mark == mark
+
+
 def test_an_interval_that_ended_long_ago_is_a_warning(check: Check, script: Script) -> None:
     """An available interval that ended three days ago is a warning."""
     available = check(Service(script), now=datetime(2026, 11, 23, 12, tzinfo=UTC))["available"]
-    assert (available.mark, available.says.split(", ")[1]) == ("warning", "which ended 3 days ago")
+    assert available.mark == "warning"
+    assert available.says.endswith("which ended 3 days ago: yesterday is not complete")
 
 
 def test_an_empty_interval_is_a_warning(check: Check, script: Script) -> None:
@@ -176,12 +184,18 @@ def test_any_other_status_is_a_problem(check: Check, script: Script, status: int
     assert len(service.paths) == 1
 
 
-@pytest.mark.parametrize("body", ["<html>hello</html>", '"yesterday"', "[]", ""])
+@pytest.mark.parametrize("body", ['"yesterday"', "[]", ""])
 def test_an_answer_that_is_no_interval_is_a_problem(check: Check, body: str) -> None:
     """A body that is not an interval is a problem (Wire 2.4, Available interval)."""
     checks = check(PlainTextResponse(body))
     assert checks["available"].mark == "problem"
     assert {checks["metrics"].mark, checks["dimensions"].mark} == {"warning"}
+
+
+def test_a_web_page_in_place_of_the_service_is_a_problem(check: Check) -> None:
+    """A sign-in page answers 200."""
+    checks = check(PlainTextResponse("<html>hello</html>"))
+    assert (checks["service"].mark, "a web page" in checks["service"].says) == ("problem", True)
 
 
 def test_new_and_missing_names_are_told_apart(check: Check, script: Script) -> None:

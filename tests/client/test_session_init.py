@@ -18,7 +18,7 @@ from support.game_network import ANN, Game, in_loop, until
 
 TIME = int(NOW.timestamp())
 PHONE: dict[str, Any] = {"platform": "ios", "os_version": "ios 17.0"}
-FAILURES = [(404, b'{"message":"no such address"}'), (500, b"<html>"), (400, b"[]"), (200, b"hello")]
+FAILURES = [(404, b'{"message":"no such address"}'), (501, b"<html>"), (400, b"[]"), (200, b"hello")]
 DISABLED = (200, b'{"enabled":false,"server_ts":%d,"flags":[]}' % TIME)
 NOT_AUTHORISED = (401, b'{"message":"not authorised"}')
 

@@ -404,6 +404,13 @@ def test_a_range_without_a_whole_bucket_is_refused() -> None:
         ResolvedRange(asked, AVAILABLE, asked).whole("week")
 
 
+def test_a_range_of_which_no_whole_bucket_is_available_yet_is_refused() -> None:
+    """The range has whole weeks, but the service is younger than one: the data are missing, not the question wrong."""
+    asked, young = Interval.parse("2026-11-02/2026-11-16"), Interval.parse("2026-11-12T00:00Z/2026-11-20T11:00Z")
+    with pytest.raises(NotYetAvailable, match=r"no whole week of .* is available: the service has 2026-11-12"):
+        ResolvedRange(asked, young, asked & young).whole("week")
+
+
 @pytest.mark.parametrize(
     ("short", "meant"),
     [

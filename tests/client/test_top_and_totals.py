@@ -232,7 +232,10 @@ def test_a_check_names_the_field_that_differs(world: World, field: str, change: 
         answer = json.loads(json.dumps(answer))
         if sent.body is not None and sent.body["query"]["type"] == "group":
             bucket = next(bucket for bucket in answer["result"] if bucket["result"])
-            bucket["result"][0][field] += change
+            row = bucket["result"][0]
+            row[field] += change  # in a row that agrees with itself
+            row["mean"] = row["sum"] / row["event_count"] if row["event_count"] else None
+            row["sum_cents"] = 100 * row["sum"]
         return answer
 
     watch = world.watch()

@@ -78,19 +78,44 @@ def test_the_key_is_sent_in_its_header() -> None:
     assert stand.headers[0]["x-api-key"] == KEY
 
 
-@pytest.mark.parametrize("status", [429, 502, 503, 504])
+@pytest.mark.parametrize("status", [408, 425, 429, 500, 502, 503, 504])
 def test_temporary_failures_are_repeated(status: int) -> None:
-    """429, 502, 503 and 504 are repeated (Wire 2.12, Refusals)."""
+    """What may be over at the next try is repeated (Wire 2.12, Refusals)."""
     assert TransportUnderTest(refused(status), refused(status), GOOD).send().body == b"fine"
 
 
-@pytest.mark.parametrize("status", [400, 401, 404, 422, 500])
+@pytest.mark.parametrize("status", [400, 401, 404, 422, 501])
 def test_lasting_failures_are_not_repeated(status: int) -> None:
     """Other errors are raised after one request."""
     stand = TransportUnderTest(refused(status))
     with pytest.raises((AuthError, BadQuery, ServiceError)):
         stand.send()
     assert stand.tally.requests == 1
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        Response("<!DOCTYPE html><p>Sign in", media_type="application/json"),
+        Response("\ufeff\n<HTML lang=en>", media_type="text/plain"),
+        Response("Welcome", media_type="text/html"),
+    ],
+)
+def test_a_web_page_is_called_one(page: Response) -> None:
+    """A page in place of an answer says to check the address, once."""
+    stand = TransportUnderTest(page)
+    with pytest.raises(ServiceError, match="a web page, not JSON: check the address"):
+        stand.send()
+    assert stand.tally.requests == 1
+
+
+@pytest.mark.parametrize("part", ['{"result": [{"a": ', "[1, 2", '"abc', '{"result": []'])
+def test_an_answer_cut_off_without_a_length_is_repeated(part: str) -> None:
+    """Where nothing else tells how long an answer is, its JSON does."""
+
+    cut = Response(part, media_type="application/json")
+    del cut.headers["content-length"]
+    assert TransportUnderTest(cut, cut, GOOD).send().body == b"fine"
 
 
 def test_after_six_attempts_the_client_gives_up() -> None:

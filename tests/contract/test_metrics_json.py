@@ -49,7 +49,7 @@ def test_group_answers_keep_empty_buckets() -> None:
 def test_a_group_query_keeps_its_json() -> None:
     """A body that is decoded and encoded again is the same JSON (Wire 2.5, Query body)."""
     body = {
-        "interval": "2025-07-01T00:00Z/2025-07-08T00:00Z",
+        "interval": "2025-07-01/P7D",
         "granularity": "day",
         "query": {"type": "group", "dimension": "ad_action", "limit": 10},
         "filter": {"and": [{"category": "ads"}, {"platform": ["ios", "android"]}]},

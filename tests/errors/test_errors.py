@@ -13,15 +13,19 @@ from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from datetime import UTC, datetime
 from functools import partial
 from multiprocessing import get_context
+from pathlib import Path
 from typing import Any
 
 import msgspec
 import pandas as pd
 import pyarrow as pa
 import pytest
+from pandas import DataFrame
 
 import gamelens
-from gamelens import errors
+import gamelens as gl
+import gamelens.notebook.accessor
+from gamelens import analysis, errors, notebook
 from gamelens.client.query.description import describe
 from gamelens.client.tables.time_ranges import clip_to_available
 from gamelens.errors import (
@@ -68,6 +72,7 @@ EXAMPLES: dict[str, GamelensError] = {
     "NotAdditive": NotAdditive("user_unique", "lens.query(...)"),
     "NotRecorded": NotRecorded("GET /x", None),
     "NotYetAvailable": NotYetAvailable(WEEK, AVAILABLE, tried="wait"),
+    "NotYetAvailable of whole buckets": NotYetAvailable(WEEK, AVAILABLE, tried="clip", whole="month"),
     "PartialResult": PartialResult(frame(), [GAP, GAP]),
     "RateLimited": RateLimited(3.5, "too fast"),
     "Refused": errors.Refused("no"),
@@ -245,6 +250,12 @@ def test_the_advice_fits_the_interval(interval: str, tried: str) -> None:
     assert str(NotYetAvailable(requested, AVAILABLE, tried=tried)) == message
 
 
+def test_a_service_without_data_is_not_asked_for_another_interval() -> None:
+    """Before the first events no interval is available, whichever is asked for."""
+    nothing = Interval(AVAILABLE.end, AVAILABLE.end)
+    assert "no data yet. Ask again when its first events are processed" in str(NotYetAvailable(WEEK, nothing))
+
+
 def shown(code: str, **names: object) -> list[str]:
     """Return the lines that IPython shows for the error of *code*, a cell."""
     file = f"/tmp/ipykernel_1/{abs(hash(code))}.py"
@@ -271,6 +282,39 @@ def test_the_valid_call_is_left_out_where_it_is_not_known() -> None:
     """Without a near name, and where the call does not spell the wrong one."""
     assert len(shown("describe('zzz')", describe=describe)) == 2
     assert len(shown("describe(name)", describe=describe, name="revenu")) == 2
+
+
+@pytest.mark.parametrize(
+    ("code", "valid"),
+    [
+        ("lens.qury('dau', over='yesterday')", "lens.query"),
+        ("gl.conect()", "gl.connect"),
+        ("notebook.charts.draw_line(frame)", "notebook.charts.draw_lines"),
+        ("analysis.retenton", "analysis.retention"),
+        ("analysis.ads.earning(frame)", "analysis.ads.earnings"),
+        ("frame.lens.tabel()", "frame.lens.table"),
+        ("gl.export_excel(frame, 'week.xlsx')", "gl.export_excel({'data': frame}, 'week.xlsx')"),
+        ("gl.export_excel(frames=frame, path='x.xlsx')", "gl.export_excel(frames={'data': frame}, path='x.xlsx')"),
+    ],
+)
+def test_a_typo_in_a_name_gets_what_one_in_an_argument_gets(code: str, valid: str, tmp_path: Path) -> None:
+    """The nearest name, and the call to copy: of a client, a frame, a module, and a frame that has no sheet."""
+    (tmp_path / "x.json").write_text("{}")
+    lens = gl.Client(replay=tmp_path)
+    lines = shown(code, gl=gl, lens=lens, notebook=notebook, analysis=analysis, frame=DataFrame({"dau": [1]}))
+    assert lines[1].startswith(f"Try: {valid}"), lines
+
+
+@pytest.mark.parametrize("owner", [gl, notebook, analysis, analysis.ads, DataFrame({"dau": [1]}).lens], ids=repr)
+def test_a_name_that_is_not_there_is_still_an_attribute_error(owner: object) -> None:
+    """`hasattr`, `getattr` with a default and what other programs look for work as ever; errors can be pickled."""
+    assert not hasattr(owner, "zzz")
+    assert getattr(owner, "zzz", 3) == 3
+    with pytest.raises(AttributeError, match="has no attribute '_repr_zzz_'"):
+        owner._repr_zzz_  # type: ignore[attr-defined]  # noqa: B018
+    with pytest.raises(AttributeError) as raised:
+        owner.zzz  # type: ignore[attr-defined]  # noqa: B018
+    assert str(pickle.loads(pickle.dumps(raised.value))) == str(raised.value)
 
 
 def test_what_is_not_available_is_clipped_in_the_valid_call() -> None:

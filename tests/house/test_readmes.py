@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from textwrap import indent
 
 import pytest
 
@@ -42,6 +43,19 @@ def missing_paths(text: str, folder: Path) -> Iterator[str]:
                 yield path
 
 
+def unlike_the_source(text: str) -> Iterator[str]:
+    """Yield the first line of each block with a path that does not stand in that file, and of each without one."""
+    for info, code in re.findall(r"^```([^\n]*)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
+        language, _, path = info.partition(" ")
+        if language == "console":
+            continue
+        source = (ROOT / path).read_text(encoding="utf-8") if path else ""
+        first = code.partition("\n")[0]
+        indents = {line[: -len(line.lstrip())] for line in source.splitlines() if line.strip() == first}
+        if not any(indent(code, by) in source for by in indents):
+            yield first
+
+
 def rooms_in(text: str) -> set[str]:
     """Return the rooms that the first column of a table names, as a link or in backticks."""
     rooms = {path.parent.name for path in PACKAGE.glob("*/__init__.py")}
@@ -52,6 +66,15 @@ def rooms_in(text: str) -> set[str]:
 def test_every_path_is_there(readme: Path) -> None:
     """As it is written, from the README's folder, the package, the tests or the root; a bare name anywhere in them."""
     assert [*missing_paths(readme.read_text(encoding="utf-8"), readme.parent)] == []
+
+
+def test_code_of_the_source_is_what_stands_there() -> None:
+    """CONTRIBUTING shows no code that is gone; a changed line, and a block without a path, are found."""
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    assert text.count("```python src/") >= 2
+    assert [*unlike_the_source(text)] == []
+    assert [*unlike_the_source(text.replace("notes[MAY_CHANGE]", "notes[LATER]"))]
+    assert [*unlike_the_source("```text\na = 1\n```\n")] == ["a = 1"]
 
 
 @pytest.mark.parametrize("readme", ["README.md", "src/gamelens/README.md"])

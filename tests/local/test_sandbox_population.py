@@ -9,7 +9,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from gamelens.local.sandbox_population import PopulationRecord, ensure_populated, population_id, today
+from gamelens.errors import Refused
+from gamelens.local.sandbox_population import PopulationRecord, ensure_populated, populate, population_id, today
 from gamelens.sandbox.storage.inbox import open_store
 from gamelens.simulator import load_scenario
 from support.killable_sandbox import Service
@@ -44,6 +45,13 @@ def test_players_that_wait_are_processed_and_not_played_again(service: Service, 
         assert ensure_populated(service.ready, tmp_path / "state", "small", say=steps.append) == (played(), True)
         assert count_events(service) > 0
     assert steps == ["processing"]
+
+
+def test_a_scenario_that_is_too_long_for_the_sandbox_is_refused(service: Service) -> None:
+    """Its first events would be dated by their arrival; the sentence has the number to configure."""
+    scenario = load_scenario("small", days=400)
+    with pytest.raises(Refused, match=r"begins 400 days ago.*`oldest_days = 402` under \[collector\]"):
+        populate(service.ready, scenario)
 
 
 def test_players_are_there_after_an_upgrade(service: Service, tmp_path: Path) -> None:

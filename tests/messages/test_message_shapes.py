@@ -141,25 +141,24 @@ def alarms_by_game(message: MorningMessage) -> dict[str, list[str]]:
 
 def test_alarms_are_new_then_open_then_recovered() -> None:
     """Each message compares its alarms with those of the last one."""
-    now = datetime(2026, 11, 22, 6, tzinfo=UTC)
     quiet, one, both = board_with(), board_with("Tile"), board_with("Tile", "Word")
-    first = message_of(one, {}, now=now)
+    first = message_of(one, {})
     assert first is not None
     assert alarms_by_game(first) == {"Tile": ["New"], "Word": []}
     assert first.games[0].status == "1 new"
-    second = message_of(both, alarms_of(one), now=now)
+    second = message_of(both, alarms_of(one))
     assert second is not None
     assert alarms_by_game(second) == {"Tile": ["Still open"], "Word": ["New"]}
-    third = message_of(quiet, alarms_of(one), now=now)
+    third = message_of(quiet, alarms_of(one))
     assert third is not None
     assert alarms_by_game(third) == {"Tile": ["Recovered"], "Word": []}
-    one_game = message_of(board_with(games=["Word"]), alarms_of(one), now=now)
+    one_game = message_of(board_with(games=["Word"]), alarms_of(one))
     assert [note.partition(": Tile: ")[0] for note in one_game.notes] == ["No longer on the board"]
 
 
 def test_headline_numbers_are_those_of_the_board() -> None:
     """Each game's number of the day, and its change against a usual day."""
-    message = message_of(board_with("Tile"), {}, now=datetime(2026, 11, 22, tzinfo=UTC))
+    message = message_of(board_with("Tile"), {})
     assert message is not None
     assert [(it.game, *it.numbers) for it in message.games] == [
         ("Tile", "Active players 300 (-71%)"),
@@ -169,13 +168,14 @@ def test_headline_numbers_are_those_of_the_board() -> None:
 
 @pytest.mark.parametrize(("hours", "is_late"), [(1, False), (23, False), (24, True)])
 def test_a_late_day_is_named(hours: int, is_late: bool) -> None:
-    """From the second midnight on, yesterday is missing, and the message says so."""
-    now = datetime(2026, 11, 22, tzinfo=UTC) + timedelta(hours=hours)
-    message = message_of(board_with(), {}, now=now)
-    assert message is not None
-    late = ("Yesterday is not complete yet: these are the numbers of the last complete day.",)
-    assert message.notes == (late if is_late else ())
-    assert ("not complete" in plain_text(message)) == is_late
+    """From the second midnight on, yesterday is missing, and the title says so first."""
+    end = datetime(2026, 11, 22, tzinfo=UTC)
+    report = board_with()
+    asked_at = (end + timedelta(hours=hours)).isoformat()
+    report.board.attrs["gamelens"] |= {"as_of": end.isoformat(), "asked_at": asked_at}
+    message = message_of(report, {})
+    assert message.headline.startswith("The data end on 22 Nov 2026 00:00 UTC, 24 h ago: ") == is_late
+    assert ("The data end" in plain_text(message)) == is_late
 
 
 def test_a_game_has_five_lines_at_most_and_says_what_is_cut() -> None:
@@ -193,7 +193,7 @@ def test_a_game_has_five_lines_at_most_and_says_what_is_cut() -> None:
 
 def test_the_day_is_written_once() -> None:
     """The title has it; alarms and the headline do not repeat it."""
-    message = message_of(board_with("Tile"), {}, now=datetime(2026, 11, 22, 6, tzinfo=UTC))
+    message = message_of(board_with("Tile"), {})
     text = plain_text(message).partition("Source:")[0]
     assert (text.count("2026-11-21"), text.count("21 Nov 2026")) == (1, 0)
     assert re.search(r"- New: Active players 7\d% below a usual Saturday \(300 instead of about ", text)
@@ -204,7 +204,7 @@ def test_every_game_is_in_every_form(many: int) -> None:
     """However many games there are: where there is little room, each has fewer lines and numbers."""
     games = [f"Game {number:02}" for number in range(many)]
     report = board_with(*games[:30], games=games, metrics=("user_unique", "event_count"))
-    message = message_of(report, {}, now=datetime(2026, 11, 22, 8, tzinfo=UTC))
+    message = message_of(report, {})
     for text in (chat_text(message, 2000), chat_text(message, 32768), markdown(message), html_page(message)):
         assert all(game in text for game in games)
         assert not re.search("more lines?:", text)
@@ -214,5 +214,5 @@ def test_a_number_has_its_unit() -> None:
     """Seconds are named where the name of the number does not say them."""
     report = board_with(metrics=("user_unique",))
     board = report.board.assign(watch="session_length", metric="Session length", kind="number")
-    news = message_of(HealthReport(board, report.scores, pd.DataFrame(), 1), {}, now=datetime(2026, 11, 22, tzinfo=UTC))
+    news = message_of(HealthReport(board, report.scores, pd.DataFrame(), 1), {})
     assert news.games[0].numbers[0].startswith("Session length 1,021 seconds")

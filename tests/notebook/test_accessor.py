@@ -10,6 +10,7 @@ import pytest
 from pandas import DataFrame
 
 from gamelens.errors import BadQuery, NotAdditive
+from support.tidy_frames import tidy_frame
 
 
 def test_the_accessor_brings_no_plotly() -> None:
@@ -56,7 +57,7 @@ def test_wide_keeps_dtypes_and_receipt(networks: DataFrame) -> None:
     wide = networks.lens.wide("ilrd_revenue_event_count")
     assert wide["AdMob"].dtype == "Int64"
     assert wide["timestamp"].dtype == "datetime64[us, UTC]"
-    assert wide.attrs == networks.attrs
+    assert wide.attrs["gamelens"] == networks.attrs["gamelens"]
 
 
 def test_wide_spreads_the_metric(networks: DataFrame) -> None:
@@ -161,3 +162,20 @@ def test_a_frame_without_a_timestamp_is_refused(shape: str) -> None:
     """A frame without a timestamp column raises `BadQuery`."""
     with pytest.raises(BadQuery, match="has no timestamp"):
         getattr(pd.DataFrame({"a": [1]}).lens, shape)()
+
+
+BACKEND = "gamelens.notebook.accessor"  # what the entry point `gamelens` names
+
+
+def test_pandas_draws_with_the_backend_that_is_asked_for() -> None:
+    """`df.plot(backend=)` is `df.lens.plot()`, a bar chart if it is asked for, and refuses what it cannot draw."""
+    days = ["2026-11-18", "2026-11-19", "2026-11-20"]
+    frame = tidy_frame("dau", timestamp=days, dau=[5, 6, 7], new_users=[1, 2, 3])
+    lines = frame.plot(y="new_users", backend=BACKEND)
+    assert [*lines.data[0].y] == [1, 2, 3]
+    bars = frame.iloc[-1:].plot(kind="bar", y="dau", backend=BACKEND)
+    assert bars.data[0].type == "bar"
+    with pytest.raises(BadQuery, match=r"kind = 'pie' is not drawn"):
+        frame.plot(kind="pie", y="dau", backend=BACKEND)
+    with pytest.raises(BadQuery, match=r"Series.* is not a frame"):
+        frame["dau"].plot(backend=BACKEND)

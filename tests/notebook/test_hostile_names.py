@@ -31,8 +31,10 @@ from gamelens.notebook import charts, conclusions
 from gamelens.notebook.accessor import Lens
 from gamelens.notebook.health_check import HealthReport, check_health
 from gamelens.notebook.labels import plain, text_of
+from gamelens.notebook.tables.frame_table import show_sources
 from gamelens.notebook.widgets import explorer
 from support.hostile_names import CONFIG, NAMES, TITLES, Elements, obeyed, played
+from support.notebook_shell import notebook_shell
 from support.sandbox_stage import Stage
 from support.served_metrics import serving
 from support.watched_service import quick
@@ -177,8 +179,11 @@ def test_tables_hold_no_element_of_a_name(world: World) -> None:
 
 
 def test_no_formula_of_tex_is_read_in_a_table(world: World) -> None:
-    """Tables have the class that MathJax of JupyterLab ignores, so `$` starts no formula."""
-    (table,) = [attributes for name, attributes in Elements(html_table(world.networks)).found if name == "table"]
+    """Tables of a notebook have the class that MathJax of JupyterLab ignores, so `$` starts no formula."""
+    with notebook_shell() as shell:
+        show_sources()
+        shown, _ = shell.display_formatter.format(world.networks)
+    (table,) = [attributes for name, attributes in Elements(shown["text/html"]).found if name == "table"]
     assert "mathjax_ignore" in str(table["class"]).split()
 
 
@@ -359,7 +364,7 @@ def test_no_command_prints_what_a_terminal_obeys(world: World, arguments: list[s
 @pytest.mark.parametrize("form", [[], ["--markdown", "-"]])
 def test_the_health_command_prints_clean_lines(world: World, form: list[str]) -> None:
     """`gamelens health` prints lines without control characters, in text and in Markdown."""
-    result = CliRunner(env=world.environment).invoke(cli, ["health", *form])
+    result = CliRunner(env=world.environment).invoke(cli, ["health", "--stale", "5000w", *form])
     assert result.exit_code == 0, result.stderr
     assert [line for line in result.stdout.split("\n") if obeyed(line)] == []
     assert "critical" in result.stdout

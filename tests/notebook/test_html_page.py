@@ -101,6 +101,83 @@ def test_hostile_names_in_a_figure_stay_text() -> None:
     assert json.loads(facts[1])["data"][0]["name"] == HOSTILE
 
 
+HARMFUL = {
+    "a redirection": '<meta http-equiv="refresh" content="0;url=http://evil.example">',
+    "a cookie": '<META HTTP-EQUIV="Set-Cookie" CONTENT="a=b">',
+    "a redirection in an attribute": """<p title='"><meta http-equiv=refresh content=0>'>x</p>""",
+    "a redirection behind a comment": "<!--><meta http-equiv=refresh content=0>-->",
+    "a redirection in a style": "<svg><style><!--</style><meta http-equiv=refresh content=0>--></style></svg>",
+    "a redirection in text": "<noscript><p title='</noscript><meta http-equiv=refresh content=0>'></noscript>",
+    "a redirection by formulas": "<math><mi><style><!--</style><img title='--&gt;&lt;meta http-equiv=refresh&gt;'>",
+    "a redirection in a shadow": "<template shadowrootmode=open><meta http-equiv=refresh content=0></template>",
+    "the end of the page": "</div></main></body></html><meta http-equiv=refresh content=0><body onload=alert(1)>",
+    "another base": '<base href="http://evil.example/" target="_top">',
+    "a connection": '<link rel="preconnect" href="http://evil.example"><link rel="stylesheet" href="//a/a.css">',
+    "an object": '<object data="http://evil.example"><embed src="//evil.example"></object><applet code="x"></applet>',
+    "a frame": "<iframe srcdoc='<script>parent.alert(1)</script>' src=javascript:alert(1)></iframe>",
+    "a set of frames": "<frameset onload=alert(1)><frame src=javascript:alert(1)></frameset>",
+    "a link that runs": '<a href=" java\tscript:alert(1)">a</a><a href="JaVaScRiPt:alert(1)">b</a>',
+    "a link that runs, encoded": '<a href="&#106;avascript&colon;alert(1)">a</a><a href="vbscript:x">b</a>',
+    "a link with a page": '<a href="data:text/html,<script>alert(1)</script>">a</a>',
+    "a link of a map": '<map name=m><area shape=default href="javascript:alert(1)" ping="http://evil.example"></map>',
+    "a picture that runs": '<svg onload="alert(1)"><script>alert(1)</script><a xlink:href="javascript:x">a</a></svg>',
+    "a picture that changes": "<svg><a><animate attributeName=href to=javascript:alert(1) /><text>a</text></a></svg>",
+    "a picture with markup": "<svg><foreignObject><iframe srcdoc=x></iframe></foreignObject><use href='data:,'/></svg>",
+    "handlers": "<img src=x onerror=alert(1)><details open ontoggle=alert(1)>x</details><p OnClick='alert(1)'>x</p>",
+    "a style that runs": "<style onload=alert(1)>p { color: red }</style>",
+    "a form": '<form action="//evil.example"><input autofocus onfocus=alert(1)><button formaction="javascript:x">',
+    "a video": "<video poster=http://evil.example autoplay><source onerror=alert(1)></video>",
+    "a script": "<script>alert(1)</script><script type='text/plain' id='plotly'>AAAA</script>",
+}
+KEPT_ELEMENTS = {"html", "head", "meta", "title", "style", "body", "main", "footer", "div", "h1", "p", "img", "details"}
+KEPT_ELEMENTS |= {"a", "svg", "text", "map", "area", "pre"}
+
+
+@pytest.mark.parametrize("what", HARMFUL)
+@pytest.mark.parametrize("kind", ["text/html", "text/markdown", "image/svg+xml", "text/latex", "image/png", "a cell"])
+def test_an_output_brings_nothing_that_acts(what: str, kind: str) -> None:
+    """Whatever a cell or an output holds, the page has harmless elements and attributes, and its own policy."""
+    harmful = HARMFUL[what]
+    if kind == "image/png":
+        harmful = f'"/>{harmful}'
+    cells = [markdown_cell(harmful)] if kind == "a cell" else [code_cell("1", outputs=[displayed(**{kind: harmful})])]
+    document = notebook_of(markdown_cell("# Title"), *cells, markdown_cell("The end."))
+    page = page_of(document, name="a.ipynb", is_interactive=True, parameters={}, made_at=MADE_AT)
+    found = Elements(page).found
+    assert {tag for tag, _ in found} <= KEPT_ELEMENTS
+    assert [attributes for tag, attributes in found if tag == "meta"] == [
+        attributes for tag, attributes in Elements(shown()).found if tag == "meta"
+    ]
+    for _, attributes in found:
+        assert not [name for name in attributes if name.startswith("on") or name in {"srcdoc", "ping", "formaction"}]
+        assert not re.match(r"\s*(\w*script|data:text|vb)", attributes.get("href") or "", re.IGNORECASE)
+    assert page.index("The end.") < page.index("</main>")
+
+
+def test_what_is_harmless_stays() -> None:
+    """Tables with their styles, pictures, formulas as text, links and folded text."""
+    html = (
+        "<style>td.x { color: red }</style><table class='x' style='width: 90%'><caption>c</caption>"
+        "<thead><tr><th scope='col' colspan='2'>a</th></tr></thead>"
+        "<tbody><tr><td class='x' data-n='1'>&lt;1&nbsp;€</td></tr></tbody><tfoot><tr><td>2</td></tr></tfoot></table>"
+        "<details open><summary>more</summary>text</details><img src='data:image/png;base64,AAAA' alt='a picture'>"
+        "<a href='https://example.com/a?b=c#d'>out</a><a href='#section-1'>in</a><a href='01_ad.ipynb'>beside</a>"
+        "<svg viewBox='0 0 2 2' role='img' aria-label='s'><rect x='1' y='1' width='1' fill='red'></rect></svg>"
+    )
+    page = shown(displayed(html=html))
+    assert Elements(page[page.index("<style>td.x") : page.index("</svg>")]).found == [
+        (name, {attribute: value or "" for attribute, value in attributes.items()})
+        for name, attributes in Elements(html).found
+    ]
+
+
+def test_no_output_takes_the_place_of_the_library() -> None:
+    """An element with its name is not unpacked and run."""
+    page = shown(displayed(html='<div id="plotly">AAAA</div><p id="figure-0"></p>'), displayed(figure=figure()))
+    assert 'querySelector("script#plotly")' in page
+    assert page.count("<script") == 3
+
+
 def test_scripts_that_run_carry_a_nonce_of_this_page_alone() -> None:
     """The policy and the script share a nonce, which differs between pages."""
     pages = [shown(displayed(figure=figure())) for _ in range(2)]

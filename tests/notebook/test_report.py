@@ -13,7 +13,7 @@ from typing import NamedTuple
 import pytest
 
 from gamelens.errors import BadQuery, Refused
-from gamelens.notebook.reports.report import write_report
+from gamelens.notebook.reports.report import advice_at_end, write_report
 from support.notebook_files import code_cell, notebook_of, read_notebook, write_notebook
 
 pytestmark = pytest.mark.slow
@@ -145,6 +145,18 @@ def test_without_a_browser_figures_move_and_it_is_said(tmp_path: Path, monkeypat
     assert "Plotly.newPlot" in page
     why = f"BROWSER_PATH names {browser}, which is not a program: correct it"
     assert messages == [f"the figures are interactive, and the page larger: {why}"]
+
+
+def test_advice_for_several_reports_comes_once_at_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is missing on this machine is one line, not one for each report."""
+    monkeypatch.setenv("BROWSER_PATH", str(tmp_path / "none"))
+    lines: list[str] = []
+    path = notebook(tmp_path, FIGURE)
+    with advice_at_end(lines.append) as advise:
+        for name in ("a", "b"):
+            write_report(path, tmp_path / name, say=lines.append, advise=advise)
+        assert lines == []
+    assert [line.partition(":")[0] for line in lines] == ["the figures are interactive, and the page larger"]
 
 
 def test_a_file_that_is_no_notebook_is_refused(tmp_path: Path) -> None:

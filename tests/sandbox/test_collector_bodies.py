@@ -89,9 +89,6 @@ UNREADABLE = {
     "Infinity": (event_with("x", b"-Infinity"), None, "wrong_format"),
     "leading zero": (event_with("x", b"01"), None, "wrong_format"),
     "hexadecimal": (event_with("x", b"0x1"), None, "wrong_format"),
-    "lone surrogate": (event_with("x", b'"\\ud800"'), None, "wrong_format"),
-    "lone low surrogate": (event_with("user_id", b'"\\udc00\\ud800"'), None, "wrong_format"),
-    "lone surrogate as a name": (event_with("\\ud800", b"1"), None, "wrong_format"),
     "encoded surrogate": (event_with("x", b'"\xed\xa0\x80"'), None, "wrong_format"),
     "overlong encoding": (event_with("x", b'"\xc0\xaf"'), None, "wrong_format"),
     "raw control character": (event_with("x", b'"\x01"'), None, "wrong_format"),
@@ -121,6 +118,43 @@ def test_an_unreadable_body_is_400(shared: Stage, case: str) -> None:
     answer = send_signed(shared, body, encoding=encoding)
     assert (answer.status_code, answer.json()) == (400, undecodable_answer(error_type))
     assert event_counts(shared) == NO_EVENTS
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "path"),
+    [
+        ("x", b'"\\ud800"', "/x"),
+        ("user_id", b'"\\udc00\\ud800"', "/user_id"),
+        ("message", b'"cut \\uD83D"', "/message"),
+        ("x", b'[{"deep": "\\\\\\udfff"}]', "/x"),
+        ("\\ud800", b"1", "/"),
+    ],
+)
+def test_a_lone_surrogate_costs_its_event_alone(stage: Stage, field: str, value: bytes, path: str) -> None:
+    """Half of a surrogate pair is `wrong_format` of its field, the event comes back as sent, its neighbours are stored.
+
+    The escapes of a whole pair, and of a backslash before a u, are no such halves. Wire 1.8, Rejected events.
+    """
+    bad = event_with(field, value)[1:-1]
+    good = [event_with("x", b'"\\ud83d\\ude00"')[1:-1], event_with("x", b'"\\\\ud800"')[1:-1]]
+    answer = send_signed(stage, b"[ " + good[0] + b" ,\n" + bad + b", " + good[1] + b"]")
+    assert answer.status_code == 400
+    assert bad in answer.content
+    assert answer.content.count(b'"event"') == 1
+    assert answer.json()[0]["errors"] == [{"error_type": "wrong_format", "path": path}]
+    assert event_counts(stage) == NO_EVENTS | {"accepted": 2, "rejected": 1, "pending": 2}
+    stage.process()
+    assert event_counts(stage)["processed"] == 2
+
+
+def test_other_faults_beside_a_lone_surrogate_are_named(stage: Stage) -> None:
+    """An event with a lone surrogate has its other errors, too, and bad neighbours have theirs."""
+    body = b"[" + event_with("x", b'"\\udead"')[1:-1].replace(b'"v": 2', b'"v": 3') + b"," + b"7]"
+    errors = [rejected["errors"] for rejected in send_signed(stage, body).json()]
+    assert [[(error["error_type"], error["path"]) for error in its] for its in errors] == [
+        [("wrong_format", "/x"), ("not_in_range", "/v")],
+        [("wrong_type", "/")],
+    ]
 
 
 ENCODINGS = ["gzip", "GZip", "x-gzip", " gzip ", "gzip,", ",gzip", "identity, gzip"]

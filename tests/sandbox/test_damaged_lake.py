@@ -7,6 +7,7 @@ import contextlib
 import json
 import os
 import shutil
+import sqlite3
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -352,6 +353,26 @@ def test_a_file_that_vanishes_under_a_query_is_no_defect_of_the_sandbox(opened: 
     os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))  # no change is seen before the failure
     with pytest.raises(LakeUnavailable, match="is damaged"):
         engine.rows(query, snapshot)
+
+
+@pytest.mark.parametrize("has_new_events", [False, True])
+def test_the_command_fails_over_what_cannot_be_made_again(
+    state_copy: Path, has_new_events: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """`sandbox process` ends with 1 and the reason, be anything new or not, and prints no traceback."""
+    stage = Stage(state_copy)
+    if has_new_events:
+        stage.submit([event(user_id="new")])
+    for part in parts(stage, "events"):
+        part.path.write_bytes(b"")
+    stage.sandbox.close()
+    with contextlib.closing(sqlite3.connect(state_copy / "gamelens.db")) as store, store:
+        store.execute("DELETE FROM batches WHERE id = 1")
+    done = CliRunner().invoke(cli, ["sandbox", "process", "--state", str(state_copy)])
+    assert done.exit_code == 1
+    assert "acme: " in done.stderr
+    assert "the inbox lacks 1 batches" in done.stderr
+    assert not [record for record in caplog.records if record.exc_info]
 
 
 def test_the_command_makes_tables_again(state_copy: Path, played: Played) -> None:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 from pathlib import Path
 from random import Random
@@ -22,6 +23,7 @@ from gamelens.errors import Refused
 from gamelens.sandbox.engines.duckdb_engine import DuckDBReader
 from gamelens.sandbox.engines.engine import LakeLocation, filesystem_of
 from gamelens.sandbox.engines.open_engine import open_engine
+from gamelens.sandbox.engines.read_files import ReadFiles
 from gamelens.sandbox.engines.spark_engine import spark_sql
 from gamelens.sandbox.metrics.sql_planner import TABLES, compile_query
 from gamelens.sandbox.storage.lake import Snapshot
@@ -175,3 +177,23 @@ def test_a_store_without_its_package_names_the_extra(url: str, extra: str, monke
         filesystem_of(url, called="The export")
     assert str(refused.value).endswith(f"Run pip install 'gamelens[{extra}]'")
     assert extra in PROJECT["optional-dependencies"]
+
+
+@pytest.mark.parametrize("address", ["lake://{path}", "{path}"])
+def test_threads_read_one_file_at_once(tmp_path: Path, address: str) -> None:
+    """Each read is of the place that its thread has sought, whatever the others do."""
+    fsspec = pytest.importorskip("fsspec")
+    path, content = tmp_path / "file", Random(1).randbytes(1 << 22)
+    path.write_bytes(content)
+    files = ReadFiles(fsspec.filesystem("file"), only=[str(path)] if "lake" in address else None)
+    file = files.open(address.format(path=path))
+
+    def read_all(seed: int) -> bool:
+        draw = Random(seed)
+        places = [(draw.randrange(len(content)), draw.choice([100, 50_000])) for _ in range(2_000)]
+        return all(
+            file.seek(place) == place and file.read(size) == content[place : place + size] for place, size in places
+        )
+
+    with file, ThreadPoolExecutor(8) as pool:
+        assert all(pool.map(read_all, range(8)))

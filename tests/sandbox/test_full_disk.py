@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
+import stat
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -119,6 +121,32 @@ def test_the_spare_room_is_kept_while_there_is_enough(state: Path) -> None:
     with spare_room(state):
         assert (state / "spare").stat().st_size == MIB
     assert (first.st_size, first.st_mtime_ns) == (MIB, (state / "spare").stat().st_mtime_ns)
+
+
+@pytest.mark.parametrize("leads_to", ["file", "nothing", "pipe"])
+def test_a_spare_that_is_not_its_own_file_is_not_filled(leads_to: str, state: Path, tmp_path: Path) -> None:
+    """A link may lead to a file of somebody."""
+    other = tmp_path / "other"
+    if leads_to == "pipe":
+        os.mkfifo(state / "spare")
+    else:
+        (state / "spare").symlink_to(other)
+    if leads_to == "file":
+        other.write_bytes(b"precious")
+    with spare_room(state):
+        pass
+    assert other.read_bytes() == b"precious" if leads_to == "file" else not other.exists()
+    assert not stat.S_ISREG((state / "spare").lstat().st_mode)
+
+
+def test_a_spare_that_is_not_its_own_file_is_not_emptied(small_disk: Path, tmp_path: Path) -> None:
+    """Also when its disk is full."""
+    other = tmp_path / "other"
+    other.write_bytes(b"precious")
+    (small_disk / "spare").symlink_to(other)
+    fill(small_disk)
+    with spare_room(small_disk):
+        assert other.read_bytes() == b"precious"
 
 
 def test_the_spare_room_is_kept_again_after_each_use(small_disk: Path) -> None:

@@ -278,3 +278,60 @@ def test_lenient_mode_does_not_look_at_the_content_type(stage: Stage, path: str)
     """By default a request without `Content-Type` is accepted (Wire 1.3, Request headers)."""
     body = json.dumps([event()] if path == EVENTS_PATH else INIT).encode()
     assert send_signed(stage, body, path=path, content_type=None).status_code in (200, 201)
+
+
+WITHOUT_CONFIGS = CONFIG.replace(
+    """      [[organisation.studio.game.config]]
+      key = "difficulty"
+      value = "normal"
+""",
+    "",
+)
+CONTROL = CONFIG.replace(
+    '      value = "normal"\n',
+    """      value = "normal"
+      [[organisation.studio.game.experiment]]
+      id = "exp1"
+        [[organisation.studio.game.experiment.variant]]
+        id = "ctrl"
+""",
+)
+"""A configuration with an experiment that hands out no configs."""
+
+
+@pytest.mark.parametrize("body", [OLDER, [OLDER], INIT])
+@pytest.mark.parametrize(
+    ("tenants", "init_status", "status"),
+    [
+        (WITHOUT_CONFIGS, "auto", 200),
+        (CONFIG, "auto", 201),
+        (CONTROL, "auto", 201),
+        (CONFIG, "200", 200),
+        (WITHOUT_CONFIGS, "201", 201),
+    ],
+    ids=["no configs", "configs", "experiment", "always 200", "always 201"],
+)
+def test_version_2_init_is_200_unless_it_hands_something_out(
+    make_stage: Callable[..., Stage], tenants: str, init_status: str, status: int, body: Any
+) -> None:
+    """Public clients accept only 200: 201 is for configs and experiments, and `--init-status` fixes either.
+
+    The answer is in full with either status. Wire 1.11, Version 2 init.
+    """
+    stage = make_stage(tenants=tenants, init_status=init_status)
+    in_experiment = tenants == CONTROL and body == INIT
+    answer = send_signed(stage, json.dumps(body).encode(), path=V2_PATH)
+    assert answer.status_code == status
+    assert {"enabled", "server_ts", "flags", "configs", "configs_hash"} <= answer.json().keys()
+    assert ("ab_id" in answer.json()) == in_experiment
+
+
+@pytest.mark.parametrize(("init_status", "status", "has_configs"), [("auto", 200, False), ("201", 201, True)])
+def test_an_init_with_a_current_hash_follows_the_status(
+    make_stage: Callable[..., Stage], init_status: str, status: int, has_configs: bool
+) -> None:
+    """A client that takes 201 for new configs finds them in it, current or not (Wire 1.11, Version 2 init)."""
+    stage, body = make_stage(init_status=init_status), json.dumps(INIT).encode()
+    hash_of = send_signed(stage, body, path=V2_PATH).json()["configs_hash"]
+    answer = send_signed(stage, body, path=f"{V2_PATH}?configs_hash={hash_of}")
+    assert (answer.status_code, "configs" in answer.json()) == (status, has_configs)

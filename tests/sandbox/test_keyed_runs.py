@@ -12,7 +12,17 @@ import pytest
 
 from gamelens.sandbox.building import event_facts
 from gamelens.sandbox.building.event_facts import NamedEvents, is_first
-from gamelens.sandbox.storage.keyed_runs import KeyedRuns, Keys, text_keys, write_run
+from gamelens.sandbox.storage.keyed_runs import (
+    APART,
+    AT_EVENT,
+    BY_EVENT,
+    PAYLOADS,
+    KeyedRuns,
+    Keys,
+    merge_columns,
+    text_keys,
+    write_run,
+)
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -54,6 +64,20 @@ def test_runs_of_other_ranges_have_no_row(tmp_path: Path) -> None:
     hits = KeyedRuns("impressions", [tmp_path / "1.arrow"]).find(Keys(sought, sought))
     found = sorted(zip(hits.places.tolist(), hits.columns["day"].tolist(), strict=True))
     assert found == [(2, 3), (3, 1), (3, 2), (4, 0)]
+
+
+def test_a_run_of_the_last_release_says_which_installs_are_stated(tmp_path: Path) -> None:
+    """Version 0.1.0 added a number to the seq of one before all events; old and new runs are merged."""
+    path, own = tmp_path / "1.arrow", np.array([1, 2], dtype=np.uint64)
+    zeros = dict.fromkeys(PAYLOADS["players"], np.zeros(2, dtype=np.int64))
+    rows = zeros | {"install_seq": np.array([-(1 << 61) + 7 + (3 << 61), -(1 << 62)]), "player": np.array([1, 2])}
+    batch = pa.record_batch({"high": own, "low": own} | {name: rows[name] for name in rows if name != "stated"})
+    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, batch.schema) as writer:
+        writer.write_batch(batch)
+    write_run(tmp_path / "2.arrow", "players", own, own, zeros | {"stated": np.array([AT_EVENT, BY_EVENT])})
+    merged = merge_columns([tmp_path / "2.arrow", path])
+    assert merged["stated"].tolist() == [AT_EVENT, BY_EVENT, APART, BY_EVENT]
+    assert merged["install_seq"].tolist() == [0, 0, -(1 << 61) + 7, -(1 << 62)]
 
 
 def test_a_uuid_is_its_own_key_and_other_texts_have_others() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from gamelens.sandbox.collector.live_feed import FEED_EVENTS, FeedFilter
+from gamelens.sandbox.collector.live_feed import FEED_EVENTS, MAX_LISTENERS, FeedFilter
 from gamelens.sandbox.control.control_app import control_app, server_sent_events
 from gamelens.wire.signing import sign
 from support.app_requests import Call, call
@@ -21,8 +21,23 @@ from support.sandbox_stage import Stage
 pytestmark = pytest.mark.slow
 
 IP = "203.0.113.77"
+BOUGHT = {"category": "business", "event_id": "boosts:gold", "amount": 500, "transaction_num": 1}
+SHOWN = {"category": "impression", "ad_network_name": "admob", "ad_network_version": "1"}
 NEW_EVENTS = FeedFilter(limit=0)
 POLICY = {"default-src 'none'", "script-src 'self'", "style-src 'self'", "connect-src 'self'", "frame-ancestors 'none'"}
+
+
+LIVE: dict[str, Any] = {
+    "type": "http",
+    "method": "GET",
+    "path": "/t/live",
+    "raw_path": b"/t/live",
+    "query_string": b"",
+    "headers": [(b"host", b"127.0.0.1")],
+    "asgi": {"spec_version": "2.3"},
+    "http_version": "1.1",
+}
+"""A request for the stream."""
 
 
 def users(shown_events: list[dict[str, Any]]) -> list[str]:
@@ -34,7 +49,7 @@ def users(shown_events: list[dict[str, Any]]) -> list[str]:
 
 
 def test_an_accepted_event_is_shown_as_it_was_sent(stage: Stage, control_api: Call) -> None:
-    """An accepted event is listed as sent, with arrival, game, status and no errors.
+    """An accepted event is listed as sent, with arrival, game, status, no errors, and what the strict rules say.
 
     Wire 5.2, Live feed.
     """
@@ -47,6 +62,7 @@ def test_an_accepted_event_is_shown_as_it_was_sent(stage: Stage, control_api: Ca
             "status": "accepted",
             "event": sent,
             "errors": [],
+            "strict_errors": [{"error_type": "no_extra_properties_allowed", "path": "/own_field"}],
         }
     ]
 
@@ -235,8 +251,9 @@ def messages_of(
 async def _stream(
     stage: Stage, actions: tuple[Callable[[], Any], ...], feed_filter: FeedFilter, keepalive_s: float
 ) -> list[bytes]:
+    live = stage.sandbox.live
     stream: AsyncIterator[bytes] = server_sent_events(
-        stage.sandbox.live, feed_filter, gather_s=0, silence_s=keepalive_s
+        live, feed_filter, live.listen(), gather_s=0, silence_s=keepalive_s
     )
     chunks = [await anext(stream), await anext(stream)]
     for action in actions:
@@ -351,14 +368,6 @@ def test_a_subscriber_that_disconnects_is_removed(stage: Stage) -> None:
 
 async def _leave(stage: Stage) -> None:
     app = control_app(stage.sandbox, token="t")
-    scope: dict[str, Any] = {
-        "type": "http",
-        "method": "GET",
-        "path": "/t/live",
-        "raw_path": b"/t/live",
-        "query_string": b"",
-    }
-    scope |= {"headers": [(b"host", b"127.0.0.1")], "asgi": {"spec_version": "2.3"}, "http_version": "1.1"}
     started = asyncio.Event()
 
     async def receive() -> dict[str, str]:
@@ -372,7 +381,38 @@ async def _leave(stage: Stage) -> None:
             await asyncio.sleep(3600)  # a client that stops reading and disconnects later
 
     async with asyncio.timeout(5):
-        await app(scope, receive, send)
+        await app(dict(LIVE), receive, send)
+
+
+def test_the_bound_of_streams_holds_in_a_burst(stage: Stage) -> None:
+    """Of many that come at once, no more are opened than there may be, and all are removed in the end.
+
+    Wire 5.2, Live feed.
+    """
+    statuses = asyncio.run(_burst(stage, MAX_LISTENERS * 3))
+    assert (statuses.count(200), statuses.count(503)) == (MAX_LISTENERS, MAX_LISTENERS * 2)
+    assert not stage.sandbox.live.listeners
+
+
+async def _burst(stage: Stage, requests: int) -> list[int]:
+    """Return the statuses of *requests* for the stream that start before any is answered, and stop when all are."""
+    app, statuses, all_answered = control_app(stage.sandbox, token="t"), list[int](), asyncio.Event()
+
+    async def receive() -> dict[str, str]:
+        await all_answered.wait()
+        return {"type": "http.disconnect"}
+
+    async def send(message: MutableMapping[str, Any]) -> None:
+        await asyncio.sleep(0)
+        if message["type"] == "http.response.start":
+            statuses.append(message["status"])
+            if len(statuses) == requests:
+                all_answered.set()
+
+    async with asyncio.timeout(20), asyncio.TaskGroup() as group:
+        for _ in range(requests):
+            group.create_task(app(dict(LIVE), receive, send))
+    return statuses
 
 
 # -- GET / ------------------------------------------------------------------------------------------------------------
@@ -427,3 +467,34 @@ def test_a_foreign_host_header_is_403(stage: Stage, path: str) -> None:
 def test_without_the_token_every_path_is_404(stage: Stage, path: str) -> None:
     """Every path of the page is 404 without the token (Wire 5.1, Control API)."""
     assert call(control_app(stage.sandbox, token="t"), "GET", f"/wrong{path}").status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("fields", "remark"),
+    [
+        ({"length": 86_400}, None),
+        ({"length": 86_401}, "86,401 s, 1.0 days"),
+        ({"length": 1_795_892_197}, "1,795,892,197 s, 20,785.8 days"),
+        ({"category": "design", "event_id": "session_end", "length": 1_795_892_197}, None),
+        (BOUGHT | {"currency": "USD"}, None),
+        (BOUGHT | {"currency": "VEF"}, "VEF is of another list of currencies: here the country has VES"),
+        (BOUGHT | {"currency": "BYR"}, "BYR is of another list of currencies: here the country has BYN"),
+        (BOUGHT | {"currency": "eur "}, "the currency is written EUR"),
+        (BOUGHT | {"currency": "coins"}, "none of the three-letter codes"),
+        (SHOWN | {"impression_data": {"currency": "VEF"}}, "it counts as an impression of 0: VEF is of another list"),
+        (SHOWN | {"impression_data": {"currency": "EUR"}}, None),
+        (SHOWN | {"impression_data": {"revenue": 1}}, None),
+    ],
+)
+def test_what_is_unlikely_about_an_event_is_remarked_on(
+    stage: Stage, control_api: Call, fields: dict[str, Any], remark: str | None
+) -> None:
+    """Sessions of more than a day and currencies without a rate have a remark, accepted or rejected.
+
+    Wire 4.11, Metrics; Wire 3.8, Currencies.
+    """
+    stage.submit([event(**{"category": "session_end"} | fields)])
+    (shown,) = control_api("GET", "/events").json()
+    said = shown.get("remarks", [])
+    assert len(said) == (remark is not None)
+    assert remark is None or remark in said[0]

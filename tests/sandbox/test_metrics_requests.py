@@ -352,3 +352,16 @@ def test_concurrent_queries_get_their_own_answers(stage: Stage) -> None:
 
     timestamps = [answer.json()["result"][0]["timestamp"] for answer in asyncio.run(ask_all())]
     assert timestamps == [f"2026-11-{day:02}T00:00:00.000Z" for day in range(1, 21)]
+
+
+def test_session_length_is_the_mean_over_session_end_events(stage: Stage) -> None:
+    """A session that ends twice has two lengths in the mean and is one session (Wire 4.11, Metrics)."""
+    stage.submit([event(category="session_end", length=length) for length in (60, 90)])
+    stage.submit([event(category="session_end", length=30, session_id="22222222-2222-4222-8222-222222222222")])
+    stage.process()
+    query: dict[str, Any] = {"interval": "2026-11-20/2026-11-21", "granularity": "all", "query": {"type": "timeseries"}}
+    assert stage.ask("session_length", **query).json()["result"][0]["result"] == {
+        "session_length": 60.0,
+        "session_unique": 2,
+        "total_session_length": 180,
+    }

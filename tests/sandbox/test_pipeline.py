@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import asyncio
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -12,11 +13,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gamelens.errors import Refused
+from gamelens.sandbox.maintenance.verification import verify
+from gamelens.sandbox.processing.rebuild import rebuild
+from gamelens.sandbox.server import rebuild_stopped
 from gamelens.wire.event_validator import LENIENT
 from support.candidate_events import near_events
 from support.game_events import NOW, event
 from support.hypothesis_profiles import tries
-from support.sandbox_stage import Stage, event_counts, metric_value
+from support.sandbox_stage import CONFIG, Stage, event_counts, metric_value
 
 pytestmark = pytest.mark.slow
 
@@ -52,7 +56,7 @@ def test_an_event_is_of_the_day_of_its_event_time(stage: Stage) -> None:
 
 
 def test_an_unusable_client_ts_is_replaced_by_the_arrival(stage: Stage) -> None:
-    """An absent `client_ts`, or one over 24 h ahead, is replaced by the arrival, which is not the time of processing.
+    """A `client_ts` that is absent, 24 h ahead or a year old is replaced by the arrival, which is not the processing.
 
     Wire 4.1, Event time.
     """
@@ -64,7 +68,11 @@ def test_an_unusable_client_ts_is_replaced_by_the_arrival(stage: Stage) -> None:
         10**30: "2026-11-20",
         NOW_S + DAY_S: "2026-11-21",
         NOW_S + DAY_S + 1: "2026-11-20",
-        0: "1970-01-01",
+        NOW_S - 365 * DAY_S: "2025-11-20",
+        NOW_S - 365 * DAY_S - 1: "2026-11-20",
+        NOW_S * 1000: "2026-11-20",
+        NOW_S * 10**6: "2026-11-20",
+        0: "2026-11-20",
     }
     for client_ts in expected:
         assert stage.submit([event(client_ts=client_ts, build=str(client_ts))]).status_code == 200
@@ -73,6 +81,59 @@ def test_an_unusable_client_ts_is_replaced_by_the_arrival(stage: Stage) -> None:
     (path,) = stage.sandbox.lake.snapshot("acme").files("events")
     rows = pq.read_table(path, columns=["build", "day"]).to_pylist()
     assert {row["build"]: str(row["day"]) for row in rows} == {str(each): day for each, day in expected.items()}
+
+
+def test_events_dated_by_arrival_are_counted_once(make_stage: Callable[..., Stage]) -> None:
+    """Repeated ones and those whose device says the time of the arrival are not; a rebuild counts the same."""
+    stage = make_stage()
+    stage.submit([event(client_ts=0), event(client_ts=NOW_S), event(client_ts=None, event_uuid="u")])
+    stage.process()
+    stage.submit([event(client_ts=None, event_uuid="u"), event(client_ts=NOW_S * 1000)])
+    stage.submit([event(client_ts=-1)], game_id="9001")
+    stage.process()
+    expected = {"acme": 3, "rival": 1}
+    assert stage.sandbox.lake.dated_by_arrival() == expected
+    state = stage.sandbox.options.state
+    stage.sandbox.close()
+    rebuild(state)
+    rebuild_stopped(state)
+    stage = make_stage()
+    assert stage.sandbox.lake.dated_by_arrival() == expected
+    asyncio.run(stage.sandbox.reset())
+    assert stage.sandbox.lake.dated_by_arrival() == {}
+
+
+def test_a_sandbox_may_use_older_times_of_devices(make_stage: Callable[..., Stage]) -> None:
+    """`oldest_days` of its configuration says how old, also after a start without one.
+
+    After a change a rebuild dates what was received anew (Wire 5.4, Sandbox configuration).
+    """
+    stage = make_stage(tenants=f"{CONFIG}[collector]\noldest_days = 4000\n")
+    stage.submit([event(client_ts=NOW_S - 4000 * DAY_S), event(client_ts=NOW_S - 4000 * DAY_S - 1)])
+    stage.sandbox.close()
+    stage = make_stage(tenants=None)
+    stage.process()
+    assert days(stage) == ["2015-12-08", "2026-11-20"]
+    state = stage.sandbox.options.state
+    assert verify(state).differences == []
+    stage.sandbox.close()
+    stage = make_stage()
+    stage.sandbox.close()
+    assert verify(state).differences != []
+    rebuild_stopped(state)
+    assert verify(state).differences == []
+    assert days(make_stage()) == ["2026-11-20"]
+
+
+def test_a_wrong_clock_moves_no_install(stage: Stage) -> None:
+    """A player of today with a clock of 2015, or one that stands at 0, is new today and in no other day's answer."""
+    for clock in (0, 1_420_070_400, NOW_S * 1000):
+        stage.submit([event(user_id=f"clock {clock}", client_ts=clock), event(user_id=f"clock {clock}")])
+    available = stage.process()
+    today = {"interval": "2026-11-20/P1D", "granularity": "day", "query": {"type": "timeseries"}}
+    assert metric_value(stage, "new_users", **today) == 3
+    assert metric_value(stage, "returning_users", game="1001", **today) == 0
+    assert available["acme"].startswith("2026-11-20T00:00")
 
 
 FOREIGN = {

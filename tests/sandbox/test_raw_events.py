@@ -7,8 +7,9 @@ import json
 import os
 import random
 import shutil
+from collections import Counter
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from importlib.util import find_spec
 from itertools import groupby
 from pathlib import Path
@@ -24,7 +25,7 @@ from gamelens.catalog import METRICS
 from gamelens.errors import BadQuery, GamelensError, Refused
 from gamelens.sandbox.engines.duckdb_engine import DuckDBWriter
 from gamelens.sandbox.imports.import_counts import ImportProgress
-from gamelens.sandbox.imports.import_run import ImportOptions, ImportResult
+from gamelens.sandbox.imports.import_run import ImportOptions, ImportResult, import_raw_events
 from gamelens.sandbox.processing.rebuild import rebuild
 from gamelens.sandbox.storage.keyed_runs import PREFIX
 from gamelens.sandbox.storage.lake_schema import COLUMNS
@@ -36,7 +37,7 @@ from support.killed_runs import IMPORT, kill
 from support.ledger_comparison import PER_GAME, PLAIN, assert_equals_ledger
 from support.raw_exports import OVER, Exported, export, table_of, tables, take, wrapped, write_lines
 from support.reference_lake import differences, lake_tables
-from support.sandbox_stage import Stage
+from support.sandbox_stage import CONFIG, Stage, metric_value
 from support.watched_service import quick
 
 pytestmark = pytest.mark.slow
@@ -210,8 +211,8 @@ def test_metrics_of_event_data_equal_the_ledger(of_event_data: tuple[Stage, Ledg
 
 def event_data_file(path: Path, *arrived: datetime, game: int = 1001, **fields: Any) -> Path:
     """Write a table of Event Data with one design event for each time of arrival."""
-    base = {"game_id": game, "user_id": "u", "session_id": "s", "event_id_01": "kill", "event_id_02": None, **fields}
-    rows = [base | {"event_client_ts": at, "event_arrival_ts": at} for at in arrived]
+    base = {"game_id": game, "user_id": "u", "session_id": "s", "event_id_01": "kill", "event_id_02": None}
+    rows = [base | {"event_client_ts": at, "event_arrival_ts": at, **fields} for at in arrived]
     path.parent.mkdir(exist_ok=True)
     pq.write_table(pa.Table.from_pylist(rows), path)
     return path
@@ -372,6 +373,14 @@ def stated_world(folder: Path) -> Path:
     return folder
 
 
+def installs_of(state: Path) -> dict[str, tuple[str, str]]:
+    """Return day and build of the install of each player."""
+    of_lake = tables(state, "installs", "installs_moved")
+    moved = {row["player"]: row for row in of_lake["installs_moved"].to_pylist()}
+    rows = [moved.get(row["player"], row) for row in of_lake["installs"].to_pylist()]
+    return {row["user_id"]: (f"{row['ts']:%m-%d}", row["build"]) for row in rows}
+
+
 def by_first_build(state: Path) -> dict[tuple[str, str], int]:
     """Return the active players by day, of the builds that are those of installs alone."""
     stage = Stage(state)
@@ -394,12 +403,6 @@ def test_the_stated_install_wins(tmp_path: Path, group_events: int) -> None:
     state = tmp_path / "state"
     take(state, stated_world(tmp_path / "in"), options=ImportOptions(group_events=group_events))
 
-    def installs() -> dict[str, tuple[str, str]]:
-        of_lake = tables(state)
-        moved = {row["player"]: row for row in of_lake["installs_moved"].to_pylist()}
-        rows = [moved.get(row["player"], row) for row in of_lake["installs"].to_pylist()]
-        return {row["user_id"]: (f"{row['ts']:%m-%d}", row["build"]) for row in rows}
-
     def returns() -> dict[tuple[str, int], int]:
         found: dict[tuple[str, int], int] = {}
         for row in table_of(state, "returns").to_pylist():
@@ -408,14 +411,14 @@ def test_the_stated_install_wins(tmp_path: Path, group_events: int) -> None:
         return {key: count for key, count in found.items() if count}
 
     expected = {"old": ("10-21", "1.5"), "recent": ("11-16", "1"), "new": ("11-17", "3")}
-    assert installs() == expected
+    assert installs_of(state) == expected
     ages = {("10-21", 0): 1, ("11-17", 27): 1, ("11-18", 28): 1}
     ages |= {("11-16", 0): 1, ("11-17", 1): 1, ("11-17", 0): 1, ("11-18", 1): 1}
     assert returns() == ages
     active = {("2026-11-17", "1.5"): 1, ("2026-11-18", "1.5"): 1}
     assert by_first_build(state) == active
     rebuild(state)
-    assert installs() == expected
+    assert installs_of(state) == expected
     assert returns() == ages
     assert by_first_build(state) == active
 
@@ -444,6 +447,131 @@ def test_stated_installs_of_an_earlier_release_have_no_build(tmp_path: Path) -> 
             assert sql.run("SELECT first_build FROM stated_rows ORDER BY first_build") == [(each,) for each in builds]
     finally:
         sql.close()
+
+
+TIMES: list[tuple[Any, str | None]] = [
+    (S - 365 * 86_400, None),
+    (S + 86_400, None),
+    (str(S - 60), None),
+    (float(S - 60), None),
+    (None, "no client_ts"),
+    (0, "client_ts more than 365 days before arrival"),
+    (-5, "client_ts more than 365 days before arrival"),
+    (S - 365 * 86_400 - 1, "client_ts more than 365 days before arrival"),
+    (S + 86_401, "client_ts more than 24 h after arrival"),
+    (S * 1000, "client_ts in milliseconds"),
+    (S * 10**6, "client_ts in microseconds"),
+    ("2026-11-20", "client_ts that is no usable number of seconds"),
+    (10**30, "client_ts that is no usable number of seconds"),
+    (True, "client_ts that is no usable number of seconds"),
+]
+"""Times that an export has of an event that arrived at `S`, and why they are not used."""
+
+
+def test_events_dated_by_arrival_are_counted_with_reasons(tmp_path: Path) -> None:
+    """A time that cannot be true gives way to the arrival, and the report says how many did and why.
+
+    Wire 4.1, Event time.
+    """
+    lines = []
+    for number, (client_ts, _) in enumerate(TIMES):
+        line = wrapped(event(user_id=f"u{number}"), arrival_ts=S, user_meta={"install_ts": None})
+        line["data"]["client_ts"] = client_ts
+        lines.append(line)
+    del lines[4]["data"]["client_ts"]
+    result = take(tmp_path / "state", write_lines(tmp_path / "a.gz", *lines))
+    assert result.dated_by_arrival == Counter(reason for _, reason in TIMES if reason)
+    for row in table_of(tmp_path / "state", "events").to_pylist():
+        client_ts, reason = TIMES[int(row["user_id"][1:])]
+        at = S if reason else int(float(client_ts))
+        assert row["ts"] == datetime.fromtimestamp(at, UTC).replace(tzinfo=None), client_ts
+
+
+def test_an_import_may_use_older_times_of_devices(tmp_path: Path) -> None:
+    """`oldest_days` of the configuration holds for imports too (Wire 5.4, Sandbox configuration)."""
+    config = tmp_path / "own.toml"
+    config.write_text(f"{CONFIG}[collector]\noldest_days = 4000\n")
+    old = [wrapped(event(client_ts=S - days * 86_400, user_id=f"{days}"), arrival_ts=S) for days in (4000, 4001)]
+    table = event_data_file(tmp_path / "b.parquet", NOW, event_client_ts=NOW - timedelta(days=3999))
+    options = ImportOptions(config=config)
+    result = import_raw_events(tmp_path / "state", [str(write_lines(tmp_path / "a.gz", *old)), str(table)], options)
+    assert result.dated_by_arrival == {"client_ts more than 4000 days before arrival": 1}
+
+
+@pytest.mark.parametrize(
+    ("sent", "arrived", "reason"),
+    [
+        (NOW, NOW, None),
+        (int(NOW.timestamp()), int(NOW.timestamp()), None),
+        (NOW.timestamp(), NOW.timestamp(), None),
+        (NOW.isoformat(), NOW.isoformat(), None),
+        ("2026-11-20T12:30:00+02:00", "2026-11-20T10:30:00Z", None),
+        (str(int(NOW.timestamp())), str(int(NOW.timestamp())), None),
+        (datetime(1970, 1, 1, tzinfo=UTC), NOW, "event_client_ts more than 365 days before arrival"),
+        (int(NOW.timestamp()) * 1000, int(NOW.timestamp()), "event_client_ts in milliseconds"),
+        (int(NOW.timestamp()) * 10**6, int(NOW.timestamp()), "event_client_ts in microseconds"),
+        (None, NOW, "no event_client_ts"),
+        ("soon", NOW.isoformat(), "event_client_ts that is no usable number of seconds"),
+    ],
+)
+def test_times_of_event_data_are_read_in_any_form(tmp_path: Path, sent: Any, arrived: Any, reason: str | None) -> None:
+    """Moments, numbers of seconds and text say the same, and are judged as those of Raw Data."""
+    row = {"game_id": 1001, "user_id": "u", "session_id": "s", "event_id_01": "kill"}
+    rows = [row | {"event_client_ts": sent, "event_arrival_ts": arrived}]
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "a.parquet")
+    result = take(tmp_path / "state", tmp_path / "a.parquet")
+    assert (result.events, result.refused) == (1, {})
+    assert result.dated_by_arrival == ({reason: 1} if reason else {})
+    (stored,) = table_of(tmp_path / "state", "events").to_pylist()
+    later = timedelta(0) if reason else timedelta(microseconds=1)  # so that it is not dated by its arrival
+    assert (stored["ts"], stored["arrived_at"] - later) == (NOW.replace(tzinfo=None),) * 2
+
+
+@pytest.mark.parametrize(
+    ("arrival", "reason"),
+    [
+        (0, "no usable {}"),
+        (S * 1000, "{} in milliseconds"),
+        (S * 10**6, "{} in microseconds"),
+        (4_200_000_000, "no usable {}"),
+    ],
+)
+def test_a_row_without_a_usable_arrival_is_left_out_with_the_unit(tmp_path: Path, arrival: int, reason: str) -> None:
+    """Nothing dates an event whose arrival is no time of a service's clock."""
+    lines = write_lines(tmp_path / "a.gz", wrapped(event(), arrival_ts=arrival))
+    row = {"game_id": 1001, "user_id": "u", "session_id": "s", "event_id_01": "kill"}
+    pq.write_table(pa.Table.from_pylist([row | {"event_arrival_ts": arrival}]), tmp_path / "b.parquet")
+    result = take(tmp_path / "state", lines, tmp_path / "b.parquet")
+    assert result.refused == {reason.format("arrival_ts"): 1, reason.format("event_arrival_ts"): 1}
+
+
+INSTALLED: list[tuple[Any, str | None]] = [
+    (S - 3000 * 86_400, None),
+    (str(S - 86_400), None),
+    (float(S - 86_400), None),
+    (None, None),
+    (0, "install_ts before 2000"),
+    (-1, "install_ts before 2000"),
+    (S + 86_401, "install_ts more than 24 h after arrival"),
+    (S * 1000, "install_ts in milliseconds"),
+    (S * 10**6, "install_ts in microseconds"),
+    ("yesterday", "install_ts that is no usable number of seconds"),
+]
+"""Installs that an export states of an event that arrived at `S`, and why they are not used."""
+
+
+def test_a_stated_install_that_cannot_be_true_is_said(tmp_path: Path) -> None:
+    """The player's first event is the install then (Wire 4.4, Install)."""
+    lines = [
+        wrapped(event(user_id=f"u{number}", client_ts=S), arrival_ts=S, user_meta={"install_ts": install_ts})
+        for number, (install_ts, _) in enumerate(INSTALLED)
+    ]
+    result = take(tmp_path / "state", write_lines(tmp_path / "a.gz", *lines))
+    assert result.unusable_installs == Counter(reason for _, reason in INSTALLED if reason)
+    for row in table_of(tmp_path / "state", "installs").to_pylist():
+        install_ts, reason = INSTALLED[int(row["user_id"][1:])]
+        at = S if reason or install_ts is None else int(float(install_ts))
+        assert row["ts"] == datetime.fromtimestamp(at, UTC).replace(tzinfo=None), install_ts
 
 
 def test_undisclosed_networks_are_null(tmp_path: Path) -> None:
@@ -539,15 +667,54 @@ def test_files_of_another_file_system_are_read(tmp_path: Path) -> None:
         memory.rm("/raw", recursive=True)
 
 
-def test_an_event_before_the_stated_install_is_earlier(tmp_path: Path) -> None:
-    """Nobody plays before the install: a late event moves it, whatever a line states (Wire 4.9, Late events)."""
+@pytest.mark.parametrize("group_events", [1, 100])
+def test_a_stated_install_wins_over_the_clock_of_a_device(tmp_path: Path, group_events: int) -> None:
+    """A phone that is months slow is new on the stated day, and on no other (Wire 4.4, Install)."""
     now_s, day = int(NOW.timestamp()) // 86_400 * 86_400, 86_400
-    line = wrapped(event(client_ts=now_s - 4 * day), user_meta={"install_ts": now_s - 2 * day})
-    take(tmp_path / "state", write_lines(tmp_path / "a.gz", line))
-    (install,) = table_of(tmp_path / "state", "installs").to_pylist()
-    (stated,) = table_of(tmp_path / "state", "stated_installs").to_pylist()
-    assert f"{install['ts']:%m-%d}" == "11-16"
-    assert f"{stated['ts']:%m-%d}" == "11-18"
+    installed = {"user_meta": {"install_ts": now_s - 2 * day, "first_build": "1.1"}}
+    lines = [
+        wrapped(event(client_ts=now_s - days * day, build="2"), arrival_ts=now_s - 2 * day, **installed)
+        for days in (200, 3, 2, 1)
+    ]
+    files = [write_lines(tmp_path / f"{place}.gz", line) for place, line in enumerate(lines)]
+    take(tmp_path / "state", *files, options=ImportOptions(group_events=group_events))
+    assert installs_of(tmp_path / "state") == {"ann": ("11-18", "2")}
+    stage = Stage(tmp_path / "state")
+    try:
+        client = quick(stage.metrics_app, key="key-of-acme")
+        new = client.query("new_users", over="2026-05-04/2026-11-20", every="month")
+        assert new[new.new_users > 0].timestamp.dt.strftime("%Y-%m").tolist() == ["2026-11"]
+        back = client.query("returning_users", by="game_id", over="2026-05-04/2026-11-20", every="all")
+        assert back.returning_users.tolist() == [1]
+    finally:
+        stage.sandbox.close()
+
+
+def test_an_import_states_the_install_of_a_player_that_was_received(
+    tmp_path: Path, make_stage: Callable[..., Stage]
+) -> None:
+    """Also where the import has no event that was not received: all of them are repeated."""
+    day = 86_400
+    events = [event(client_ts=S - days * day, event_uuid=f"{days:032x}") for days in (90, 2, 1)]
+    stage = make_stage()
+    stage.submit(events)
+    stage.process()
+    today = {"interval": "2026-11-18/P2D", "granularity": "all", "query": {"type": "timeseries"}, "game": "1001"}
+    assert metric_value(stage, "returning_users", **today) == 1
+    state = stage.sandbox.options.state
+    stage.sandbox.close()
+    lines = [wrapped(each, arrival_ts=S, user_meta={"install_ts": S - 2 * day}) for each in events]
+    result = take(state, write_lines(tmp_path / "a.gz", *lines))
+    assert (result.events, result.repeated) == (3, 3)
+    stage = make_stage()
+    assert metric_value(stage, "new_users", **{name: today[name] for name in today if name != "game"}) == 1
+    only = {**today, "interval": "2026-11-18/P1D"}
+    assert metric_value(stage, "returning_users", **only) == 0
+    assert metric_value(stage, "returning_users", **today) == 1
+    stage.sandbox.close()
+    before = tables(state)
+    rebuild(state)
+    assert differences(before, tables(state)).keys() <= {"installs"}  # which may have the values of another event
 
 
 def test_events_received_before_and_after_are_counted_once(tmp_path: Path, make_stage: Callable[..., Stage]) -> None:

@@ -170,19 +170,6 @@ def test_processing_begins_by_itself_when_a_pause_ends(half: Stage) -> None:
     assert metric_value(half) == 1
 
 
-def test_what_is_behind_outlives_a_recovery(half: Stage, make_stage: Callable[..., Stage]) -> None:
-    """A store that is copied because of damage still knows which events are not processed."""
-    store = half.sandbox.options.state / "gamelens.db"
-    ((root,),) = half.sandbox.store.execute("SELECT rootpage FROM sqlite_master WHERE name = 'population'")
-    half.sandbox.close()
-    with store.open("r+b") as file:
-        file.seek((root - 1) * 4096)
-        file.write(bytes(4096))
-    again = make_stage()
-    assert list((half.sandbox.options.state / "quarantine").iterdir())
-    assert (event_counts(again)["pending"], list(failing(again))) == (1, ["acme"])
-
-
 def test_a_run_that_ends_between_two_organisations_loses_nothing(stage: Stage) -> None:
     """After a stop between two runs, only the second organisation has pending events."""
     stage.submit([event(user_id="mine")])

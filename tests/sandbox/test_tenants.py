@@ -374,6 +374,34 @@ def test_a_flipped_bit_of_a_key_file_is_refused(state: Path, name: str) -> None:
     assert (found.organisations, found_keys) == (tenants.organisations, keys)
 
 
+@pytest.mark.parametrize("config", [None, ONE.replace('api_key = "api-secret"', "")])
+def test_a_start_without_the_keys_of_an_earlier_one_is_refused(state: Path, config: str | None) -> None:
+    """A lost file neither gives new keys nor an unknown one; with every key in the configuration it is not needed."""
+    _, keys = start_with(state, ONE.replace('api_key = "api-secret"', ""))
+    path = state / "keys.json"
+    whole = path.read_bytes()
+    path.unlink()
+    with pytest.raises(Refused, match=r"keys.json is missing: .* the API key of acme with --config"):
+        start_with(state, config)
+    assert not path.exists()
+    path.write_bytes(whole)
+    assert start_with(state, config)[1] == keys
+    path.unlink()
+    assert start_with(state, ONE)[1] == {"acme": "api-secret"}
+
+
+def test_a_start_without_the_organisations_of_an_earlier_one_is_refused(state: Path) -> None:
+    """A store of events belongs to organisations; without one, as after a first start that was killed, all is new."""
+    start_with(state, None)
+    (state / "tenants.json").unlink()
+    start_with(state, None)
+    (state / "tenants.json").unlink()
+    (state / "gamelens.db").touch()
+    with pytest.raises(Refused, match=r"tenants.json is missing: restore it"):
+        start_with(state, None)
+    assert not (state / "tenants.json").exists()
+
+
 def test_key_files_of_earlier_versions_are_read(state: Path) -> None:
     """Files without a checksum are read and get one; the copy that 0.1 kept of each goes, since it has keys."""
     tenants, keys = start_with(state, None)
@@ -437,3 +465,21 @@ def test_a_refused_configuration_leaves_no_lock(tmp_path: Path) -> None:
     with pytest.raises(GamelensError):
         Sandbox(SandboxOptions(state=tmp_path / "state", config=tmp_path / "bad.toml"))
     Sandbox(SandboxOptions(state=tmp_path / "state")).close()
+
+
+@pytest.mark.parametrize(
+    ("rules", "refusal"),
+    [
+        ("oldest_days = 0", r"Expected `int` >= 1 - at `\$.collector.oldest_days`"),
+        ("oldest_days = 40000", r"Expected `int` <= 36500 - at `\$.collector.oldest_days`"),
+        ('oldest_days = "400"', r"Expected `int`, got `str` - at `\$.collector.oldest_days`"),
+        (
+            "oldest_day = 400",
+            r"collector.oldest_day .*is not part of a sandbox configuration.*Did you mean .oldest_days",
+        ),
+    ],
+)
+def test_rules_of_the_collector_are_checked(state: Path, rules: str, refusal: str) -> None:
+    """A bound, a type and a name that are wrong are refused with their place (Wire 5.4, Sandbox configuration)."""
+    with pytest.raises(BadQuery, match=refusal):
+        load(state, f'[[organisation]]\nname = "acme"\n[collector]\n{rules}\n')

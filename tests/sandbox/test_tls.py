@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 import ssl
+import subprocess
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -69,6 +71,23 @@ def test_the_client_trusts_ssl_cert_file(secure_sandbox: SandboxInfo, monkeypatc
     for name, value in environment_of(secure_sandbox).items():
         monkeypatch.setenv(name, value)
     with Client() as client:
+        assert "revenue" in client.metrics()
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="needs openssl")
+def test_the_client_trusts_the_authorities_of_the_system(
+    secure_sandbox: SandboxInfo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An authority that this machine trusts is trusted, here by a folder in place of the system's."""
+    authority = Path(secure_sandbox.ca_file or "").read_text()
+    name = subprocess.run(
+        ["openssl", "x509", "-hash", "-noout"], input=authority, capture_output=True, text=True, check=True
+    )
+    (tmp_path / f"{name.stdout.strip()}.0").write_text(authority)
+    monkeypatch.delenv("SSL_CERT_FILE", raising=False)
+    monkeypatch.setenv("SSL_CERT_DIR", str(tmp_path))
+    api_key = secure_sandbox.organisations[0].api_key
+    with Client(api_key=api_key, metrics_url=secure_sandbox.metrics_url, max_wait_s=0) as client:
         assert "revenue" in client.metrics()
 
 

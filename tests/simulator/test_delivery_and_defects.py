@@ -24,7 +24,7 @@ from gamelens.simulator.events.defects import (
     BodyDefect,
     enlarge_body,
 )
-from gamelens.simulator.events.sent_events import IN_2100_S, YEAR_S, EventDelivery, draw_delivery
+from gamelens.simulator.events.sent_events import YEAR_S, EventDelivery, draw_delivery
 from gamelens.simulator.output.play import BlockTask, first_day, play_task
 from gamelens.simulator.population.behaviour import PlayedBlock
 from gamelens.simulator.population.session_times import CONNECTIONS
@@ -214,15 +214,17 @@ def test_init_corrects_a_wrong_clock_from_the_first_online_session_on() -> None:
     assert is_off.any()
     assert delivery.is_offline[is_off].all()
     assert (block.events.ts_s - delivery.claimed_s)[is_off].min() >= YEAR_S
+    assert not delivery.is_usable[is_off].any()
 
 
 def test_a_client_that_ignores_server_time_keeps_its_wrong_clock() -> None:
     """Without correction a clock stays off: years ahead, or by whole hours for a wrong zone."""
     block, delivery = _delivered(DeliveryProfile(clocks={"future": 1.0}, uncorrected=1.0))
     assert not delivery.is_usable.any()
-    assert delivery.claimed_s.min() > IN_2100_S
-    hours = _delivered(DeliveryProfile(clocks={"zone": 1.0}, uncorrected=1.0))[1].claimed_s - block.events.ts_s
-    assert set(np.unique(hours % 3600)) == {0}
+    assert (delivery.claimed_s - block.events.ts_s).min() >= 100 * YEAR_S
+    of_zone = _delivered(DeliveryProfile(clocks={"zone": 1.0}, uncorrected=1.0))[1]
+    assert set(np.unique((of_zone.claimed_s - block.events.ts_s) % 3600)) == {0}
+    assert of_zone.is_usable.all()
 
 
 def test_crashes_remove_session_ends() -> None:

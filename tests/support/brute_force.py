@@ -282,10 +282,10 @@ def _facts(received: list[ReceivedEvent]) -> Iterator[Fact]:
 def _event_time(received: ReceivedEvent) -> datetime:
     """Return `client_ts` if it is usable, else the arrival (Wire 4.1, Event time)."""
     client_ts = received.event.get("client_ts")
-    if client_ts is None or not 0 <= client_ts <= 99_999_999_999:
+    arrived_s = int(received.at.timestamp())
+    if client_ts is None or client_ts > arrived_s + 24 * 3600 or client_ts < max(0, arrived_s - 365 * 24 * 3600):
         return received.at
-    moment = datetime.fromtimestamp(client_ts, UTC)
-    return received.at if moment > received.at + timedelta(hours=24) else moment
+    return datetime.fromtimestamp(client_ts, UTC)
 
 
 def buckets(start: datetime, end: datetime, granularity: str) -> Iterator[tuple[str, datetime, datetime]]:

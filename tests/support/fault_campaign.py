@@ -23,9 +23,9 @@ import httpx
 
 from gamelens.errors import GamelensError
 from gamelens.sandbox.storage.inbox import InboxBatch, lost_events, open_store, pending, scenario
-from gamelens.sandbox.storage.inbox_recovery import recover_store
 from gamelens.sandbox.storage.lake import Lake
 from gamelens.sandbox.storage.manifest import FILES, MANIFEST_TABLES, LakePart, LakeUnavailable
+from gamelens.sandbox.storage.store_check import check_store
 from support.game_events import event
 from support.kinds_of_state import deleted_files, lake_files, make_state, raise_layout
 from support.random_worlds import play
@@ -92,7 +92,7 @@ class Trial(NamedTuple):
         unreported: number of acknowledged batches that are gone, while nothing is reported.
         failed: number of answers with status 500.
         deleted: number of files that were in `lake/` and are neither there nor in quarantine.
-        is_noticed: whether anything is reported, repaired or not answered.
+        is_noticed: whether anything is reported, refused or not answered.
         is_healed: whether everything is right again after a run; None where that was not tried.
         heal_s: seconds from the start until then.
         detail: what went wrong, for the report.
@@ -137,8 +137,8 @@ def make_template(folder: Path, *, seed: int = 5, kind: str = "collected", batch
     assert all(status == 200 for status, _ in before + after)
     assert (before != after) == (kind != "imported")
     read = Path(shutil.copytree(state, folder / "read"))
-    content, is_repaired = read_content(read)
-    assert not is_repaired
+    content, is_noticed = read_content(read)
+    assert not is_noticed
     live = frozenset(str(file.path) for file in content[1][1])
     return Template(state, content[0], content, before, after, tables, live)
 
@@ -152,21 +152,21 @@ def without_log(template: Template, folder: Path) -> Template:
 
 
 def read_content(state: Path) -> tuple[tuple[Any, ...], bool]:
-    """Recover the store of *state* as a start does, and return all that it then reads, and whether it was repaired.
+    """Check the store of *state* as a start does, and return all that it then reads, and whether damage was noticed.
 
     It reads batches, runs, files and organisations of the lake, what is lost of it, and the scenario.
     """
     numbers = (state / "gamelens.acknowledged").read_bytes()
-    recover_store(state / "gamelens.db")
-    is_repaired = (state / "quarantine").exists() or (state / "gamelens.acknowledged").read_bytes() != numbers
+    check_store(state / "gamelens.db")
+    is_noticed = (state / "quarantine").exists() or (state / "gamelens.acknowledged").read_bytes() != numbers
     with contextlib.closing(open_store(state / "gamelens.db")) as store:
         lake = Lake(state / "lake", store)
-        is_repaired |= any(table.exists(store) and table.damaged_rows(store) for table in MANIFEST_TABLES)
+        is_noticed |= any(table.exists(store) and table.damaged_rows(store) for table in MANIFEST_TABLES)
         lake.recover()
         batches = {batch.id: batch for batch in pending(store, after=0, up_to=2**62)}
         lost = lake.lost_because, lost_events(store)
         files = [part for part in FILES.read(store) if part.removed is None]
-        return (batches, (lake.last_run(), files), lake.statuses(), scenario(store), lost), is_repaired
+        return (batches, (lake.last_run(), files), lake.statuses(), scenario(store), lost), is_noticed
 
 
 def ask_all(stage: Stage) -> Answers:
@@ -259,12 +259,12 @@ def try_store(template: Template, folder: Path, damage: Damage, *, count: int) -
         with copied(template, folder, with_lake=False) as state:
             where, began = damage(state, Random(seed)), time.monotonic()
             try:
-                content, is_repaired = read_content(state)
+                content, is_noticed = read_content(state)
             except Exception:  # the sandbox below says what it makes of it
-                content, is_repaired = (), False
+                content, is_noticed = (), False
             took_s = time.monotonic() - began
         if content == template.content and seed % _FULL_EVERY:
-            yield Trial("starts", is_noticed=is_repaired, is_healed=is_repaired or None, heal_s=took_s, detail=where)
+            yield Trial("starts", is_noticed=is_noticed, is_healed=is_noticed or None, heal_s=took_s, detail=where)
             continue
         with copied(template, folder) as state:
             damage(state, Random(seed))
@@ -498,12 +498,12 @@ def try_database(template: Template, folder: Path, damages: list[Damage]) -> Ite
         with copied(template, folder) as state:
             where = damage(state, Random(seed))
             try:
-                content, is_repaired = read_content(state)
+                content, is_noticed = read_content(state)
             except Exception:  # the sandbox below says what it makes of it
-                content, is_repaired = (), False
+                content, is_noticed = (), False
             deleted = len(deleted_files(state, set(template.files)))
         if content == template.content and (seed + 1) % _FULL_EVERY_DAMAGE:
-            yield Trial("starts", is_noticed=is_repaired, deleted=deleted, detail=where)
+            yield Trial("starts", is_noticed=is_noticed, deleted=deleted, detail=where)
             continue
         with copied(template, folder) as state:
             damage(state, Random(seed))

@@ -484,8 +484,9 @@ def parsed(text: object) -> Moments:
     try:
         start = datetime.fromisoformat(left)
         start = start.replace(tzinfo=UTC) if start.tzinfo is None else start
-        if period := re.fullmatch(r"P(\d+)([DW])", right):
-            return start, start + int(period[1]) * (7 * DAY if period[2] == "W" else DAY)
+        if period := re.fullmatch(r"P(?:(\d+)W|(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:([\d.]+)S)?)?)", right):
+            weeks, days, hours, minutes, seconds = (float(number or 0) for number in period.groups())
+            return start, start + timedelta(weeks=weeks, days=days, hours=hours, minutes=minutes, seconds=seconds)
         end = datetime.fromisoformat(right)
         return start, end.replace(tzinfo=UTC) if end.tzinfo is None else end
     except ValueError:

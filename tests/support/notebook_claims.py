@@ -20,6 +20,7 @@ from gamelens.analysis.claims.claims_frame import doubtful
 from gamelens.analysis.claims.findings import Finding, findings_of
 from gamelens.analysis.tidy_frames import display_values
 from gamelens.client.sync_client import Client
+from gamelens.notebook import query_before
 
 MONTH, INSTALLED, LONGER = "last 28 complete days", "last 31 complete days", "last 56 complete days"
 EVERY_BUILD: Final = "last 60 complete days"
@@ -101,10 +102,11 @@ def _of_ads(lens: Client, page: Page) -> Iterator[list[Finding]]:
     split = ["game", "country_code", "ilrd_adunit_format", "ilrd_network_name"]
     index = ads.ecpm_index(ads.with_canonical_names(lens.query("ecpm", by=split, over=MONTH)))
     yield findings_of(index)
-    longer = lens.query("ecpm", by=["game", "ilrd_network_name", "country_code"], over=LONGER)
-    before, after = decomposition.split_in_halves(ads.with_canonical_names(longer))
-    segment = ["network", "country_code"]
-    yield findings_of(decomposition.price_changes(before, after, by=segment))
+    segments = ["game", "ilrd_network_name", "country_code"]
+    before = query_before(lens, "ecpm", by=segments, over=MONTH)
+    assert before is not None
+    before, after = map(ads.with_canonical_names, (before, lens.query("ecpm", by=segments, over=MONTH)))
+    yield findings_of(decomposition.price_changes(before, after, by=["network", "country_code"]))
     actions, by_sdk = (
         lens.query("event_count", by=["ad_action", name], over=MONTH, where=dim.category == "ads")
         for name in ("ad_type", "ad_sdk_name")

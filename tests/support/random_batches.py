@@ -81,6 +81,24 @@ def random_stated(random: Random, batch: list[Row]) -> list[Row]:
     return random.sample(rows, random.randrange(len(rows) + 1))
 
 
+def restated_world(random: Random) -> tuple[list[list[Row]], list[Row]]:
+    """Return batches, and installs that an export states of some of their players, the same on each line.
+
+    A player has the same country, build and publisher in all events, so that it does not matter which is the first.
+    """
+    batches = random_batches(random)
+    for row in (row for batch in batches for row in batch):
+        own = Random(f"{row['game_id']} {row['user_id']}")
+        row |= {"country_code": own.choice((None, "US", "BR")), "build": own.choice("12")}
+    players = sorted({(row["game_id"], row["user_id"]) for batch in batches for row in batch if row["user_id"]})
+    stated = []
+    for game, user in random.sample(players, random.randrange(len(players) + 1)):
+        times = [row["ts"] for batch in batches for row in batch if (row["game_id"], row["user_id"]) == (game, user)]
+        moment = random.choice((FIRST + timedelta(days=random.randrange(-2, DAYS), hours=7), random.choice(times)))
+        stated.append({"game_id": game, "user_id": user, "ts": moment, "first_build": None})
+    return batches, stated
+
+
 def add_batch(lake: Lake, batch: list[Row], scratch: Path, number: int, *, stated: Sequence[Row] = ()) -> None:
     """Process *batch* as run *number*, an import if it has *stated* installs."""
     scratch.mkdir()

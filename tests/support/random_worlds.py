@@ -151,8 +151,9 @@ def _event(random: Random, at: datetime, uuids: list[str]) -> dict[str, Any]:
 def _client_ts(random: Random, at: datetime) -> int | None:
     """Return a random `client_ts`, of which some are unusable (Wire 4.1, Event time)."""
     if random.random() < 0.12:
-        latest = int(at.timestamp()) + 86_400
-        return random.choice((None, None, -1, -(10**30), 10**11, 10**30, latest - 1, latest, latest + 1, latest + 7200))
+        latest, oldest = int(at.timestamp()) + 86_400, int(at.timestamp()) - 365 * 86_400
+        edges = (latest - 1, latest, latest + 1, latest + 7200, oldest - 1, oldest, oldest + 1)
+        return random.choice((None, None, 0, -1, -(10**30), 10**11, 10**30, latest * 1000, *edges))
     day = MIDNIGHT - timedelta(days=random.choice(DAYS))
     # Few times of day, midnight among them, so that some events share their second.
     return int(day.timestamp()) + random.choice((0, 1, 3600, 43_200, 43_200, 43_200, 86_399))

@@ -61,13 +61,17 @@ _NUMBERS: Final = """
     FROM ({first} events WHERE user_id IS NOT NULL) WHERE nth = 1"""
 
 
-def rebuild(events: pa.Table) -> dict[str, pa.Table]:
+def rebuild(events: pa.Table, stated: pa.Table | None = None) -> dict[str, pa.Table]:
     """Return every table made of all *events*, which have the columns of the events table and no repetition.
 
-    Players are numbered in the order of their first events, by time and arrival.
+    Players are numbered in the order of their first events, by time and arrival. *stated* are the installs that imports
+    name, of each player the same.
     """
     with duckdb.connect(config={"threads": 1}) as connection:
         connection.register("events", events)
+        if stated is not None:
+            connection.register("named", stated)
+            connection.execute("CREATE TEMP TABLE stated AS SELECT DISTINCT * FROM named")
         connection.execute(_NUMBERS.format(first=_FIRST))
         return _tables(connection)
 
@@ -209,10 +213,26 @@ class _PartWriter:
 
 def _tables(connection: duckdb.DuckDBPyConnection) -> dict[str, pa.Table]:
     """Return every table made of the rows of `events`, with the players in `numbers`."""
+    columns = COLUMNS["stated_installs"].items()
+    named = ", ".join(f"{name} {kind}" for name, kind in columns)
+    connection.execute(f"CREATE TEMP TABLE IF NOT EXISTS stated ({named})")
     connection.execute(f"""
         CREATE OR REPLACE TEMP TABLE numbered AS
         SELECT events.*, player, {PURCHASE_CURRENCY} AS bought
         FROM events LEFT JOIN numbers USING (game_id, user_id)""")
+    connection.execute("""
+        CREATE OR REPLACE TEMP TABLE first_events AS
+        SELECT * REPLACE (
+            coalesce(stated_at, ts) AS ts, CAST(coalesce(stated_at, ts) AS DATE) AS day,
+            CASE WHEN stated_at <> ts THEN coalesce(first_build, build) ELSE build END AS build
+        ) FROM (
+            SELECT numbered.*, stated.ts AS stated_at, first_build, row_number() OVER (
+                PARTITION BY game_id, user_id
+                ORDER BY coalesce(numbered.ts <> stated.ts, FALSE), CASE WHEN stated.ts IS NULL THEN numbered.ts END,
+                    seq
+            ) AS nth
+            FROM numbered LEFT JOIN stated USING (game_id, user_id) WHERE player IS NOT NULL
+        ) WHERE nth = 1""")
     business = "CASE WHEN category = 'business' THEN money END"
     connection.execute(f"""
         CREATE OR REPLACE TEMP TABLE memberships AS
@@ -222,9 +242,7 @@ def _tables(connection: duckdb.DuckDBPyConnection) -> dict[str, pa.Table]:
         CREATE OR REPLACE TEMP TABLE visits AS
         SELECT day, {_CELL}, session_id, 1 AS counts, max(CAST(category = 'session_end' AS BIGINT)) AS ended_counts
         FROM events WHERE session_id IS NOT NULL GROUP BY ALL""")
-    of_players = (
-        "memberships LEFT JOIN (SELECT player, min(day) AS installed FROM memberships GROUP BY player) USING (player)"
-    )
+    of_players = "memberships LEFT JOIN (SELECT player, day AS installed FROM first_events) USING (player)"
     selects = {
         "events": "FROM events",
         "slim": f"SELECT day, {', '.join(SLIM_DIMENSIONS)}, currency, {_sums('money')} FROM events GROUP BY ALL",
@@ -239,16 +257,17 @@ def _tables(connection: duckdb.DuckDBPyConnection) -> dict[str, pa.Table]:
         "sessions_shared": "FROM visits QUALIFY count(*) OVER (PARTITION BY game_id, session_id) > 1",
         "impressions_shared": f"SELECT day, {', '.join(EVENT_DIMENSIONS)}, ilrd_id FROM events "
         "WHERE category = 'impression' QUALIFY count(*) OVER (PARTITION BY game_id, ilrd_id) > 1",
-        "installs": f"FROM ({_FIRST} numbered WHERE player IS NOT NULL) WHERE nth = 1",
+        "installs": "FROM first_events",
         "payments": f"FROM ({_FIRST} numbered WHERE player IS NOT NULL AND category = 'business') WHERE nth = 1",
         "stated_installs": _empty("stated_installs"),
         "installs_moved": _empty("installs_moved"),
         "payments_moved": _empty("payments_moved"),
         "returns": f"""
-            WITH installs AS (FROM ({_FIRST} numbered WHERE player IS NOT NULL) WHERE nth = 1)
+            WITH installs AS (FROM first_events)
             SELECT days.day, days.day - installs.day AS age,
                 {", ".join(f"installs.{name}" for name in RETURN_DIMENSIONS)}, count(*) AS players
-            FROM (SELECT DISTINCT day, player FROM memberships) days JOIN installs USING (player) GROUP BY ALL""",
+            FROM (SELECT day, player FROM memberships UNION SELECT day, player FROM installs) days
+            JOIN installs USING (player) GROUP BY ALL""",
     }
     for prefix, unit in _PERIODS.items():
         several = f"SELECT DISTINCT CAST(date_trunc('{unit}', day) AS DATE) AS day, {_CELL}, currency, player "
@@ -261,8 +280,8 @@ def _tables(connection: duckdb.DuckDBPyConnection) -> dict[str, pa.Table]:
         )
     tables = {}
     for name in TABLES:
-        columns = ", ".join(f"CAST({column} AS {kind}) AS {column}" for column, kind in COLUMNS[name].items())
-        tables[name] = connection.sql(f"SELECT {columns} FROM ({selects[name]})").to_arrow_table()
+        typed = ", ".join(f"CAST({column} AS {kind}) AS {column}" for column, kind in COLUMNS[name].items())
+        tables[name] = connection.sql(f"SELECT {typed} FROM ({selects[name]})").to_arrow_table()
     return tables
 
 

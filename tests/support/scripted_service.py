@@ -23,6 +23,7 @@ class Script:
     Attributes:
         available: the available interval.
         moves_to: the available intervals after each time it is read.
+        values: the list of the values of any dimension, of which there is none while it is empty.
         answers: a function of the body for each metric.
         bodies: the bodies of all metric requests.
         paths: the paths of all requests.
@@ -35,6 +36,7 @@ class Script:
         self.dimensions = ["platform", "country_code", "game_id", "brand_new_dimension"]
         self.studios: list[dict[str, Any]] = [{"id": "s1", "name": "North"}]
         self.games: dict[str, list[dict[str, Any]]] = {"s1": [{"id": "1001", "title": "Tile Saga"}]}
+        self.values: dict[str, Any] = {}
         self.answers: dict[str, Answer] = {}
         self.bodies: list[dict[str, Any]] = []
         self.paths: list[str] = []
@@ -46,6 +48,7 @@ class Script:
                 Route("/metrics/v1/interval", self._list(self._interval)),
                 Route("/metrics/v1/metrics", self._list(lambda _: self.metrics)),
                 Route("/metrics/v1/dimensions", self._list(lambda _: self.dimensions)),
+                Route("/metrics/v1/dimensions/{dimension}", self._list(lambda _: self.values)),
                 Route("/metrics/v1/studios", self._list(lambda _: self.studios)),
                 Route("/metrics/v1/games", self._list(lambda request: self.games[request.query_params["studios"]])),
                 Route("/metrics/v1/metrics/{metric}", self._metric, methods=["POST"]),
@@ -60,7 +63,8 @@ class Script:
     def _list(self, content: Callable[[Request], object]) -> Callable[[Request], Awaitable[Response]]:
         async def answer(request: Request) -> Response:  # on the loop: a thread would let a virtual clock leap
             self.paths.append(request.url.path)
-            return JSONResponse(content(request))
+            found = content(request)
+            return JSONResponse(found, 404 if found == {} else 200)
 
         return answer
 

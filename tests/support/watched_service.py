@@ -31,6 +31,7 @@ from gamelens.client.connection.settings import Secret
 from gamelens.client.connection.transport import Transport
 from gamelens.client.query.executor import QueryExecutor
 from gamelens.client.sync_client import Client
+from gamelens.client.tables.time_ranges import WhenUnavailable
 from gamelens.receipts import Receipt
 from gamelens.sandbox.http.http_server import Certificate, load_certificate
 from gamelens.wire.intervals import Interval
@@ -51,7 +52,10 @@ Response = tuple[int, list[tuple[bytes, bytes]], bytes]
 
 
 class Sent(NamedTuple):
-    """One request: the end of its path, its query string, and its body if it is a metric."""
+    """One request: the end of its path, its query string, and its body if it is a metric.
+
+    The interval of the body is shown as start and end, however it was sent.
+    """
 
     name: str
     query: str
@@ -98,6 +102,8 @@ class Watch:
         raw = await _read(receive)
         name = scope["path"].rpartition("/")[2]
         body = json.loads(raw) if scope["method"] == "POST" else None
+        if body is not None:
+            body["interval"] = str(Interval.parse(body["interval"]))
         sent = Sent(name, scope["query_string"].decode(), body)
         self.sent.append(sent)
         key = (name, sent.query, raw, dict(scope["headers"]).get(b"x-api-key"))
@@ -153,14 +159,15 @@ def quick(
     refresh_s: float = 3600.0,
     max_days: int | None = None,
     clock: ManualClock | None = None,
+    when: WhenUnavailable = "raise",
 ) -> Client:
-    """Return a client without a rate limiter, whose clock is *ticks* or stands still."""
+    """Return a client without a rate limiter, whose clock is *clock* or stands still."""
     clock = clock or ManualClock()
     lens = copy(_blank())
     answers = AnswerCache(cache, owner=f"{address} {key}", now=clock) if cache is not None else None
     transport = Transport(address, key=Secret(key), pool=httpx.ASGITransport(app), ca_file=str(_authority().ca_file))
     service = MetricsApi(transport, refresh_s=refresh_s, clock=clock)
-    lens._executor = QueryExecutor(service, answers, max_days=max_days, refresh_s=refresh_s)
+    lens._executor = QueryExecutor(service, answers, max_days=max_days, refresh_s=refresh_s, when=when)
     return lens
 
 

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gamelens.wire.currencies import REPLACED, USD_PER_UNIT
 from gamelens.wire.event_schema import CATEGORIES
 from gamelens.wire.event_validator import LENIENT, STRICT, EventValidator
 from gamelens.wire.field_rules import Violation
@@ -149,12 +150,12 @@ def test_a_wrong_type_is_reported_alone() -> None:
 
 
 def test_a_field_has_one_violation_for_one_mistake() -> None:
-    """A text outside its pattern is `no_match`, once, even if it is empty.
+    """A text outside its pattern is `no_match`, once, whatever its length.
 
     Wire 1.9, Error types.
     """
     assert errors_of(good("impression", ad_network_version="x")) == [("no_match", "/ad_network_version")]
-    assert errors_of(good(country_code="")) == [("no_match", "/country_code")]
+    assert errors_of(good(country_code="USA")) == [("no_match", "/country_code")]
 
 
 def test_all_violations_of_an_event_are_listed() -> None:
@@ -192,9 +193,9 @@ def test_any_integer_is_a_client_ts(ts: int) -> None:
     assert is_good(good(client_ts=ts))
 
 
-@pytest.mark.parametrize("ts", ["1763600000", 1763600000.5, True, None])
+@pytest.mark.parametrize("ts", ["1763600000", 1763600000.5, True, []])
 def test_client_ts_is_an_integer(ts: Any) -> None:
-    """A `client_ts` that is a string, float, boolean or null is `wrong_type`.
+    """A `client_ts` that is a string, float, boolean or array is `wrong_type`.
 
     Wire 3.3, Common fields.
     """
@@ -294,3 +295,44 @@ def test_every_event_of_an_official_client_is_good(rules: EventValidator) -> Non
     events = [event for body in bodies for event in json.loads(gzip.decompress(body) if body[:2] == GZIP else body)]
     assert {event["category"] for event in events} > {"user", "business", "health", "sdk_error"}
     assert [(event["category"], rules.violations(event)) for event in events if rules.violations(event)] == []
+
+
+OPTIONAL = [
+    (category, name)
+    for category in CATEGORIES
+    for name, rule in LENIENT.rule(category).members.items()
+    if name not in LENIENT.rule(category).required and rule.kind != "any"
+]
+
+
+@pytest.mark.parametrize("blank", [None, ""])
+def test_a_blank_optional_field_is_the_same_as_none(blank: str | None) -> None:
+    """Null and an empty string pass in every optional field of every category (Wire 3.3, Common fields)."""
+    refused = [(category, name) for category, name in OPTIONAL if errors_of(good(category, **{name: blank}))]
+    assert refused == []
+    for category, name in OPTIONAL:
+        assert LENIENT.decode(msgspec.json.encode([good(category) | {name: blank}]))
+
+
+@pytest.mark.parametrize("blank", [None, ""])
+def test_a_blank_required_field_is_an_error(blank: str | None) -> None:
+    """Null is never a value, and "" only where the field's own rule allows it (Wire 3.3, Common fields)."""
+    accepted = {
+        name
+        for category in CATEGORIES
+        for name in LENIENT.rule(category).required
+        if not errors_of({**good(category), name: blank})
+    }
+    assert accepted == ({"message", "ad_network_version"} if blank == "" else set())
+
+
+def test_the_strict_rules_refuse_blank_fields() -> None:
+    """But for a null `country_code`, which is documented (Wire 3.7, Strict validation)."""
+    refused = [name for name in ("build", "gender", "country_code") if STRICT.violations({**good(), name: None})]
+    assert refused == ["build", "gender"]
+
+
+def test_a_replaced_currency_leads_to_one_that_has_a_rate() -> None:
+    """No code is on both lists, and each one of an older list has a successor (Wire 3.8, Currencies)."""
+    assert REPLACED.keys().isdisjoint(USD_PER_UNIT)
+    assert {*REPLACED.values()} <= USD_PER_UNIT.keys()

@@ -16,6 +16,7 @@ from gamelens.wire.intervals import (
     Interval,
     MalformedInterval,
     bucket_start,
+    start_and_duration,
     wire_timestamp,
 )
 
@@ -139,6 +140,30 @@ def test_the_intersection_holds_what_both_hold(a: Interval, b: Interval) -> None
     edges = sorted([a.start, a.end, b.start, b.end])
     for moment in (*edges, *(first + (second - first) / 2 for first, second in pairwise(edges))):
         assert (moment in (a & b)) == (moment in a and moment in b)
+
+
+@pytest.mark.parametrize(
+    ("text", "sent"),
+    [
+        ("2026-11-01/2026-11-08", "2026-11-01/P7D"),
+        ("2026-11-01T00:00Z/2026-12-01T00:00Z", "2026-11-01/P30D"),
+        ("2026-11-19/2026-11-20T11:00Z", "2026-11-19T00:00:00Z/P1DT11H"),
+        ("2026-11-20/PT9H", "2026-11-20T00:00:00Z/PT9H"),
+        ("2026-11-19T06:30Z/2026-11-20T06:30Z", "2026-11-19T06:30:00Z/P1D"),
+        ("2026-11-20T00:00+02:00/P1D", "2026-11-19T22:00:00Z/P1D"),
+        ("2026-11-20T10:00:01Z/2026-11-20T11:30:30.5Z", "2026-11-20T10:00:01Z/PT1H30M29.5S"),
+        ("2026-11-20/2026-11-20", "2026-11-20/P0D"),
+    ],
+)
+def test_an_interval_is_sent_as_start_and_duration(text: str, sent: str) -> None:
+    """The one form that the service documents."""
+    assert start_and_duration(Interval.parse(text)) == sent
+
+
+@given(intervals())
+def test_what_is_sent_is_the_interval(interval: Interval) -> None:
+    """To the microsecond."""
+    assert Interval.parse(start_and_duration(interval)) == interval
 
 
 def test_an_interval_is_half_open() -> None:

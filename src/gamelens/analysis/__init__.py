@@ -11,6 +11,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from gamelens.errors import no_such_name
+
 if TYPE_CHECKING:
     from gamelens.analysis import (
         ads,
@@ -50,7 +52,7 @@ if not TYPE_CHECKING:  # type checkers must report an unknown name
     def __getattr__(name: str) -> Any:
         """Import a topic when it is first used."""
         if name not in __all__:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+            no_such_name(__name__, __all__)(name)
         return import_module(f"{__name__}.{name}")
 
 

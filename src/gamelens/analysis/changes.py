@@ -12,6 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from pandas import DataFrame, Series
 
+from gamelens._scales import RARE
 from gamelens.analysis.claims.findings import Clause, Finding, case_among, direction_among, reads
 from gamelens.analysis.decomposition import split_in_halves
 from gamelens.analysis.over_days import Counted, DayEstimates, day_numbers, over_days
@@ -43,6 +44,7 @@ Floats = NDArray[np.float64]
 _DAILY: Final = FrameRequirements(every=("day",))
 _FEWEST_DAYS: Final = 14
 _PAIRS: Final = ("value", "before", "difference", "ratio")
+_WIDEST_RATIO: Final = 100.0  # of the bounds of an interval that is worth a percentage: tenfold both ways
 _LATER: Final = "is later"
 _ALL: Final = "All together"
 _FIELDS: Final = {
@@ -116,7 +118,7 @@ def _read_change(changes: DataFrame) -> Iterator[Finding]:
         direction = direction_among(row["ratio_low"], row["ratio_high"], row["p_adjusted"], neutral=1.0)
         yield Finding(
             kind="change",
-            case=case_among(direction, row["ratio_low"], row["ratio_high"], neutral=1.0),
+            case="rare" if _is_rare(row) else case_among(direction, row["ratio_low"], row["ratio_high"], neutral=1.0),
             subject={key: str(row[key]) for key in keys if not pd.isna(row[key])},
             direction=direction,
             size=row["ratio"],
@@ -131,6 +133,12 @@ def _read_change(changes: DataFrame) -> Iterator[Finding]:
                 **{key: row[key] for key in ("before", "value", "of", "p_adjusted")},
             },
         )
+
+
+def _is_rare(row: Mapping[Any, Any]) -> bool:
+    """Return whether a row counts so few before that the change has no percentage."""
+    is_count = row["of"] != "ratio" and not str(row["unit"]).startswith("USD")
+    return bool(is_count and row["before"] < RARE)
 
 
 @requires(frame=_MONEY)
@@ -254,6 +262,7 @@ def _read_drivers(drivers: DataFrame, by: str | None) -> Iterator[Finding]:
         is_clear = case in ("higher", "lower")
         if is_clear and row["effect"] * row["change"] <= 0:  # within countries the money moved the other way
             direction, case, is_clear = "no clear difference", "no_clear_difference", False
+        is_narrow = 1 + row["change_high"] <= _WIDEST_RATIO * (1 + row["change_low"])
         driver, cut = str(row["driver"]).replace(" ", "_"), "up" if row["change"] > 0 else "down"
         yield Finding(
             kind="money",
@@ -269,6 +278,7 @@ def _read_drivers(drivers: DataFrame, by: str | None) -> Iterator[Finding]:
                 "name": name,
                 "driver": [Clause(f"{driver}_{cut}" if is_clear else driver)],
                 "behind": row["behind"] if abs(row["behind_effect"]) < abs(row["effect"]) else None,
+                "own_change": [Clause("own_change")] if is_narrow else None,
                 **{key: row[key] for key in ("effect", "behind_effect", "p_adjusted")},
             },
         )

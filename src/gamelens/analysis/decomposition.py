@@ -22,7 +22,7 @@ import pandas as pd
 from msgspec.structs import replace
 from pandas import DataFrame, Series
 
-from gamelens.analysis.claims.findings import Clause, Finding, direction_among, reads
+from gamelens.analysis.claims.findings import Clause, Finding, case_among, direction_among, reads
 from gamelens.analysis.over_days import day_numbers, over_parts_of_week
 from gamelens.analysis.significance import LEVEL, holm
 from gamelens.analysis.tidy_frames import (
@@ -178,11 +178,12 @@ def price_changes(before: DataFrame, after: DataFrame, by: By, *, within: By | N
     )
     old, new = (_daily_sums(frame, [*keys, *inside]) for frame in (before, after))
     cells = [name for name in old.columns if name not in ("timestamp", "money", "volume")]
-    both = _totals(old, cells).merge(_totals(new, cells), on=cells, suffixes=("_before", "_after"))
+    totals = [_totals(daily, cells, "money", "volume") for daily in (old, new)]
+    both = totals[0].merge(totals[1], on=cells, suffixes=("_before", "_after"))
     both = both[(both["volume_before"] > 0) & (both["volume_after"] > 0)]
     both["weight"] = both["volume_after"] / both["volume_before"]
     both["price"] = both["money_before"] / both["volume_before"]
-    result = both.groupby(keys, dropna=False, sort=False)[["money_after", "volume_after"]].sum().reset_index()
+    result = _totals(both, keys, "money_after", "volume_after")
     rows = both[[*cells, "weight", "price"]].merge(result[keys].assign(row=range(len(result))), on=keys)
     earlier, later = old.merge(rows, on=cells), new.merge(rows, on=cells)
     earlier[["money", "volume"]] = earlier[["money", "volume"]].mul(earlier["weight"], axis=0)
@@ -221,7 +222,7 @@ def _read_prices(changes: DataFrame, by: str | list[str]) -> Iterator[Finding]:
         part = row["days_of_week"]
         yield Finding(
             kind="price",
-            case=direction.replace(" ", "_"),
+            case=case_among(direction, row["low"], row["high"], neutral=1.0),
             subject={key: str(row[key]) for key in names if pd.notna(row[key])},
             direction=direction,
             size=row["ratio"],
@@ -280,10 +281,15 @@ def _daily_sums(frame: DataFrame, cells: list[str]) -> DataFrame:
     cells = list(dict.fromkeys(cells))
     fields = {"money": ("ilrd_revenue", "sum"), "volume": ("ilrd_revenue", "event_count")}
     sums = metric_sums(frame, ["timestamp", *cells], **fields)
-    sums = sums.astype(dict.fromkeys(cells, "object") | {"money": "float64", "volume": "float64"})
+    return _with_objects(sums.astype({"money": "float64", "volume": "float64"}), cells)
+
+
+def _totals(rows: DataFrame, cells: list[str], *numbers: str) -> DataFrame:
+    return _with_objects(rows.groupby(cells, dropna=False, sort=False)[[*numbers]].sum().reset_index(), cells)
+
+
+def _with_objects(sums: DataFrame, cells: list[str]) -> DataFrame:
+    """Return the cells as objects with None for null: a column of nulls alone would be of numbers, and join nothing."""
+    sums = sums.astype(dict.fromkeys(cells, "object"))
     sums[cells] = sums[cells].where(sums[cells].notna(), None)
     return sums
-
-
-def _totals(daily: DataFrame, cells: list[str]) -> DataFrame:
-    return daily.groupby(cells, dropna=False, sort=False)[["money", "volume"]].sum().reset_index()

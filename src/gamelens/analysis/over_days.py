@@ -131,8 +131,11 @@ class WeekPartEstimates:
         return np.array([self.estimates[part].value[group] for group, part in enumerate(self.part)])
 
     def bounds(self, confidence: float = 0.95) -> tuple[Floats, Floats]:
-        """Return the bounds of the ratio of each group on its part of the week."""
-        of = {part: estimates.bounds(confidence) for part, estimates in self.estimates.items()}
+        """Return the bounds of the ratio of each group on its part of the week, corrected for the two looks as well."""
+        of = {
+            part: estimates.bounds(1 - (1 - confidence) * _PARTS_OF_WEEK[part][1])
+            for part, estimates in self.estimates.items()
+        }
         low, high = ([of[part][side][group] for group, part in enumerate(self.part)] for side in (0, 1))
         return np.array(low, dtype="float64"), np.array(high, dtype="float64")
 

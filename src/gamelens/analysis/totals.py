@@ -22,6 +22,7 @@ _SEPARATE: Final = frozenset(
     {"ad_revenue", "iap_revenue", "total_revenue", "revenue_share", "impressions", "impression_share"}
     | {"requested", "shown", "clicked", "spend"}
 )
+_MOST_COUNT: Final = 2**63 - 1
 _EFFECTS: Final = frozenset({"before", "after", "change", "volume", "mix", "price"})
 
 
@@ -70,7 +71,8 @@ def column_totals(frame: DataFrame) -> dict[str, float]:
         else:
             totals |= {column: float(total.iloc[0]) for column, total in sums.items()}
     separate = _EFFECTS if set(frame.columns) >= _EFFECTS else _SEPARATE if "age" not in frame else frozenset()
-    totals |= {name: float(frame[name].sum()) for name in separate.intersection(frame.columns) - totals.keys()}
+    for name in separate.intersection(frame.columns) - totals.keys():  # of nothing there is no share
+        totals[name] = float(frame[name].astype("float64").sum(min_count=name.endswith("_share")))
     if not totals:
         raise refusal
     return totals
@@ -110,11 +112,13 @@ def _metric_totals(frame: DataFrame, metric: Metric) -> dict[str, Series[Any]]:
     columns = {name: metric.columns[name] for name in metric.columns if metric.columns[name] in frame}
     if absent := [metric.columns[name] for name in metric.shown if name not in columns]:
         raise BadQuery("frame", list(frame.columns), f"has no {', '.join(absent)}: query {metric.name} as well")
-    values = {field: frame[column].astype("float64").fillna(0.0).to_list() for field, column in columns.items()}
+    values = {field: _numbers(frame[column]) for field, column in columns.items()}
     for name, ratio in metric.rounded_money:
         rows = zip(values[ratio.part], values[name], values[ratio.whole], strict=True)
         values[ratio.part] = [ratio.unrounded(*row) for row in rows]
-    totals = {field: fsum(each) for field, each in values.items()}
+    totals = {
+        field: sum(each) if all(isinstance(it, int) for it in each) else fsum(each) for field, each in values.items()
+    }
     for field in metric.fields:
         if field.name in columns and isinstance(quotient := field.combines, Quotient):
             divisor = totals[quotient.whole]
@@ -125,15 +129,31 @@ def _metric_totals(frame: DataFrame, metric: Metric) -> dict[str, Series[Any]]:
 
 
 def _mean_length(frame: DataFrame, columns: dict[str, str]) -> float:
-    """Return the mean session length, weighted by the sessions that ended.
+    """Return the mean session length, weighted by the `session_end` events.
 
-    Their number follows from each row's total and mean.
+    Their number follows from each row's total and mean; it is larger than that of sessions where a session has several.
     """
     lengths, totals = (frame[columns[name]].astype("float64") for name in ("session_length", "total_session_length"))
     ended = (totals / lengths.where(lengths > 0)).fillna(frame[columns["session_unique"]].astype("float64"))
     return float(totals.sum() / ended.sum()) if ended.sum() else float("nan")
 
 
+def _numbers(column: Series[Any]) -> list[int] | list[float]:
+    """Return the values of *column*, 0 for NA: counts as whole numbers, with all their digits."""
+    if pd.api.types.is_integer_dtype(column):
+        return [int(value) for value in column.fillna(0)]
+    return column.astype("float64").fillna(0.0).to_list()
+
+
 def _as_column_type(column: Series[Any], value: float) -> Series[Any]:
-    is_integer = pd.api.types.is_integer_dtype(column)
-    return Series([round(round(value, MONEY_DIGITS)) if is_integer else value], dtype=column.dtype)
+    """Return *value* as a column of the same type.
+
+    Raises:
+        BadQuery: it is a count that is too large for it.
+    """
+    if not pd.api.types.is_integer_dtype(column):
+        return Series([value], dtype=column.dtype)
+    count = round(round(value, MONEY_DIGITS))
+    if abs(count) > _MOST_COUNT:
+        raise BadQuery("total", count, f"of {column.name} is more than a column of counts holds: add up fewer rows")
+    return Series([count], dtype=column.dtype)

@@ -109,13 +109,23 @@ def _collector_findings(settings: Settings, ends_at: float) -> Iterator[Finding]
 def _sandbox_findings(ends_at: float) -> Iterator[Finding]:
     """Yield findings on the local sandbox, if one runs. None is started."""
     from gamelens.client.checks.setup_checks import Finding
-    from gamelens.client.connection.settings import MetricsSettings, Secret
-    from gamelens.local.connect import demo_state
-    from gamelens.local.sandbox_process import find_sandbox
+    from gamelens.client.connection.settings import MetricsSettings, Secret, unwritable
+    from gamelens.local.connect import STATE_DIR, demo_state
+    from gamelens.local.sandbox_process import INSTALL, find_sandbox, missing_packages, needs_text
 
     ready = find_sandbox(demo_state(), within_s=min(SANDBOX_S, _seconds_left(ends_at)))
     key = ready.organisations[0].api_key if ready is not None else None
     intro = "no api_key: gl.connect() would use the local sandbox"
+    if ready is None and (missing := missing_packages()):
+        says = f"no api_key, and the sandbox that would answer needs {needs_text(missing)}, not installed here"
+        yield Finding.warning("sandbox", says, f"set GAMELENS_API_KEY, or run {INSTALL}")
+        yield _cache_finding("", "")
+        return
+    if ready is None and (why := unwritable(demo_state())):
+        step = f"name a folder of your own in {STATE_DIR}, or set GAMELENS_API_KEY"
+        yield Finding.problem("sandbox", f"no api_key, and no sandbox can be started: {why}", step)
+        yield _cache_finding("", "")
+        return
     if ready is None or key is None:
         yield Finding.ok("sandbox", f"{intro}, which is not running and would be started")
         yield _cache_finding("", "")

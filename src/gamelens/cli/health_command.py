@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 import warnings
+from collections.abc import Mapping
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,8 +22,43 @@ from gamelens.cli.terminal.terminal_text import cannot_write, print_line
 if TYPE_CHECKING:
     from gamelens.notebook.health_check import HealthReport
 
+ALARM: Final = 3
+CANNOT_TELL: Final = 4
 _COLOURS: Final = {"critical": "red", "warning": "yellow"}
 _SHOWN: Final = 15
+_DURATION: Final = re.compile(r"(?:pt?)?(\d+(?:\.\d+)?)\s*([a-z]*)")
+_UNITS: Final = {
+    **dict.fromkeys(("s", "second", "seconds"), "seconds"),
+    **dict.fromkeys(("m", "min", "minute", "minutes"), "minutes"),
+    **dict.fromkeys(("h", "hour", "hours"), "hours"),
+    **dict.fromkeys(("d", "day", "days"), "days"),
+    **dict.fromkeys(("w", "week", "weeks"), "weeks"),
+}
+_LONGEST: Final = 100_000  # weeks, which a timedelta can hold
+
+
+class DurationParameter(click.ParamType["timedelta"]):
+    """A duration such as 36h, 2d or P2D; a number alone is hours."""
+
+    name = "duration"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> timedelta:
+        """Return the duration, or refuse what is none."""
+        if isinstance(value, timedelta):
+            return value
+        parts = _DURATION.fullmatch(str(value).strip().lower())
+        unit = _UNITS.get(parts[2] or "h") if parts else None
+        if parts is None or unit is None or float(parts[1]) > _LONGEST:
+            self.fail(f"{value!r} is not a duration: write 36h, 2d or P2D", param, ctx)
+        return timedelta(**{unit: float(parts[1])})
+
+
+stale_option = click.option(
+    "--stale",
+    type=DurationParameter(),
+    metavar="DURATION",
+    help="Exit 4 if the data are older, such as 36h or 2d; by default if yesterday is not complete.",
+)
 
 
 @cli.command()
@@ -44,8 +82,9 @@ _SHOWN: Final = 15
     help="A TOML file with accepted levels, campaigns, releases and holidays.",
 )
 @click.option(
-    "--fail-on", type=click.Choice(["warning", "critical"]), help="Exit 1 on an alarm of this severity or a worse one."
+    "--fail-on", type=click.Choice(["warning", "critical"]), help="Exit 3 on an alarm of this severity or a worse one."
 )
+@stale_option
 @click.option("--json", "as_json", is_flag=True, help="Print the whole board as JSON.")
 @click.option("--markdown", metavar="FILE", help="Write the page as Markdown to a file; - for standard output.")
 def health(
@@ -55,6 +94,7 @@ def health(
     metrics: tuple[str, ...],
     accept: str | None,
     fail_on: str | None,
+    stale: timedelta | None,
     as_json: bool,
     markdown: str | None,
 ) -> None:
@@ -65,6 +105,8 @@ def health(
 
     Shows what is unusual, since when, and in which segment. An alarm stays until the number returns, or until
     --accept names a person who accepts the new level.
+
+    Exits with 3 when something is as bad as --fail-on says, with 4 when the data are too old, or too few, to tell.
     """
     from gamelens.local.connect import connect
     from gamelens.notebook.health_check import HISTORY, check_health
@@ -74,7 +116,13 @@ def health(
     with connect() as lens, warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # missing data is shown in the board
         report = check_health(
-            lens, over=over or HISTORY, games=games or None, metrics=metrics or None, days=days, accept=accept
+            lens,
+            over=over or HISTORY,
+            games=games or None,
+            metrics=metrics or None,
+            days=days,
+            accept=accept,
+            stale_after=stale,
         )
     if markdown is not None:
         _write_markdown(report, markdown)
@@ -82,8 +130,23 @@ def health(
         click.echo(json.dumps(_as_json(report)))
     elif markdown != "-":
         _print(report)
-    critical, warning = report.count("critical"), report.count("warning")
-    raise SystemExit(1 if fail_on and (critical or (fail_on == "warning" and warning)) else 0)
+    judged, alarms = len(report.board) - report.count("unknown"), {name: report.count(name) for name in _COLOURS}
+    raise SystemExit(exit_status(is_stale=report.is_stale, judged=judged, alarms=alarms, fail_on=fail_on))
+
+
+def exit_status(*, is_stale: bool, judged: int, alarms: Mapping[str, int], fail_on: str | None) -> int:
+    """Return the exit status of a board: 4 if it cannot tell how things are now, 3 if they are as bad as *fail_on*.
+
+    Args:
+        is_stale: the data are too old.
+        judged: how many numbers could be judged.
+        alarms: how many there are of each severity.
+        fail_on: the severity that fails, None for none.
+    """
+    if is_stale or not judged:
+        return CANNOT_TELL
+    bad = {"critical": ("critical",), "warning": ("critical", "warning"), None: ()}[fail_on]
+    return ALARM if any(alarms.get(severity) for severity in bad) else 0
 
 
 def _print(report: HealthReport) -> None:
@@ -129,6 +192,7 @@ def _as_json(report: HealthReport) -> dict[str, Any]:
     return {
         "day": f"{report.day:%Y-%m-%d}" if report.day is not None else None,
         "as_of": report.as_of,
+        "is_stale": report.is_stale,
         "requests": report.requests,
         "headline": report.headline,
         "unmatched": list(report.unmatched),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gamelens._text import printable
+from gamelens._text import is_terminal, printable
 from gamelens.cli.command_group import cli
 from gamelens.cli.terminal.terminal_text import print_line
 
@@ -104,7 +104,7 @@ def lake_import(
             raise click.UsageError(f"--game {exported}{sign}{own} is not a pair: write --game EXPORTED=OWN")
     own_ids = {exported: own for exported, _, own in pairs}
     options = ImportOptions(organisation=organisation, games=own_ids, config=config, engine=engine, lake_url=lake_url)
-    result = import_raw_events(state, sources, options, report=_show_import if sys.stderr.isatty() else None)
+    result = import_raw_events(state, sources, options, report=_show_import if is_terminal(sys.stderr) else None)
     if as_json:
         click.echo(json.dumps(msgspec.to_builtins(result)))
         return
@@ -133,6 +133,10 @@ def _import_remarks(result: ImportResult) -> Iterator[str]:
     yield from (f"  {place}" for place in result.refused_at)
     if result.undisclosed:
         yield f"{result.undisclosed:,} impressions have no network: the service had no permission to show it"
+    for reason, count in result.dated_by_arrival.items():
+        yield f"dated by arrival: {count:,} events with {reason}"
+    for reason, count in result.unusable_installs.items():
+        yield f"install not used: {count:,} events with {reason}"
     for name, count in result.unknown.items():
         yield f"not read: the unknown field {name}, in {count:,} files"
     for name, count in result.missing.items():

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import click
 
 from gamelens.cli.command_group import cli
+from gamelens.cli.health_command import CANNOT_TELL, stale_option
 from gamelens.cli.report_command import notebooks as notebook_names
 from gamelens.cli.terminal.completion import metrics as metric_names
 from gamelens.cli.terminal.terminal_text import print_line
@@ -59,6 +60,7 @@ _COLOURS: Final = {"unsure": "yellow", "not sent": "red"}
     metavar="MINUTES",
     help="Wait this long for yesterday to be complete; then send the last complete day, and say so.",
 )
+@stale_option
 @click.option(
     "--unsure",
     type=click.Choice(["arrived", "lost"]),
@@ -72,6 +74,7 @@ def morning(
     out: Path,
     accept: str | None,
     wait: float,
+    stale: timedelta | None,
     unsure: Literal["arrived", "lost"] | None,
 ) -> None:
     """Send the health and headline numbers of the last complete day, once to each target.
@@ -80,7 +83,8 @@ def morning(
     Example: gamelens morning --to env:SLACK_WEBHOOK --to github
 
     Says what is new, still open or recovered since the last message to the target. Without --to it prints the
-    message. The exit code is 1 when a target did not get its message, when that is unsure, or when a notebook failed.
+    message. The exit code is 1 when a target did not get its message, when that is unsure, or when a notebook failed,
+    else 4 when the data are too old to tell, which the message says first.
     """
     from gamelens.messages.targets import target_of
 
@@ -88,17 +92,20 @@ def morning(
     if unsure is not None and not targets:
         raise click.UsageError("--unsure is about one target: name it with --to")
     pages = ReportPages(notebooks, out)
-    report = _complete_report(wait, games=games or None, metrics=metrics or None, accept=accept)
+    report = _complete_report(wait, games=games or None, metrics=metrics or None, accept=accept, stale_after=stale)
     if not targets:
         from gamelens.messages.message_text import plain_text
         from gamelens.messages.morning_message import message_of
 
         pages.make()
-        message = message_of(report, {}, now=datetime.now(UTC), reports=pages.made, notes=pages.failed)
+        message = message_of(report, {}, reports=pages.made, notes=pages.failed)
         for line in plain_text(message).splitlines():
             print_line(line)
     outcomes = [_delivered(target, report, unsure, pages) for target in targets]
-    raise SystemExit(int(bool(pages.failed) or any(outcome in _COLOURS for outcome in outcomes)))
+    if report.is_stale and targets:  # a target may have had the message before, and then gets none
+        print_line(report.headline, colour="yellow", err=True)
+    failed = bool(pages.failed) or any(outcome in _COLOURS for outcome in outcomes)
+    raise SystemExit(1 if failed else CANNOT_TELL if report.is_stale else 0)
 
 
 class ReportPages:
@@ -124,17 +131,18 @@ class ReportPages:
             return
         from gamelens.errors import GamelensError
         from gamelens.local.connect import ensure_service
-        from gamelens.notebook.reports.report import write_report
+        from gamelens.notebook.reports.report import advice_at_end, write_report
 
         ensure_service(say=_say)
-        while self._waiting:
-            notebook = self._waiting.pop(0)
-            _say(f"running {notebook.name}")
-            try:
-                self.made.append(write_report(notebook, self._out, say=_say))
-            except GamelensError as error:
-                self.failed.append(f"The report {notebook.stem} is missing: {error}")
-                print_line(self.failed[-1], colour="red", err=True)
+        with advice_at_end(_say) as advise:
+            while self._waiting:
+                notebook = self._waiting.pop(0)
+                _say(f"running {notebook.name}")
+                try:
+                    self.made.append(write_report(notebook, self._out, say=_say, advise=advise))
+                except GamelensError as error:
+                    self.failed.append(f"The report {notebook.stem} is missing: {error}")
+                    print_line(self.failed[-1], colour="red", err=True)
 
 
 def _say(line: str) -> None:
@@ -172,7 +180,7 @@ def _delivered(target: Target, report: HealthReport, unsure: str | None, pages: 
     if report.day is not None and not record.has(report.day.date()):
         pages.make()
     alarms = record.sent.alarms if record.sent else {}
-    message = message_of(report, alarms, now=datetime.now(UTC), reports=pages.made, notes=pages.failed)
+    message = message_of(report, alarms, reports=pages.made, notes=pages.failed)
     delivery = journal.deliver(target.identity, message.day, alarms_of(report), lambda: target.send(message))
     day, outcome = message.day, delivery.outcome
     words = f"{day} {outcome}" + (f": {delivery.why}" if delivery.why else "")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 from click.shell_completion import CompletionItem
 
-from gamelens._text import printable
+from gamelens._text import is_terminal, printable
 from gamelens.cli.command_group import cli
 from gamelens.cli.terminal.completion import matching, scenarios
 from gamelens.cli.terminal.table_printer import PrintedColumn, print_columns
@@ -36,6 +36,21 @@ _CELLS: Final[dict[str, Callable[[SandboxProcess], Any]]] = {
     "metrics_url": lambda sandbox: sandbox.info.metrics_url if sandbox.info else None,
 }
 """The columns of `sandbox list`."""
+
+
+_VALIDATIONS: Final = ("lenient", "strict", "events", "headers", "init")
+
+
+def _checked_validation(_: click.Context, __: click.Parameter, value: str) -> str:
+    """Return *value* if it names ways to judge requests."""
+    from gamelens.errors import BadQuery
+    from gamelens.wire.event_validator import strict_parts
+
+    try:
+        strict_parts(value)
+    except BadQuery as error:
+        raise click.BadParameter(str(error)) from None
+    return value
 
 
 def _running_states(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -66,10 +81,24 @@ def sandbox() -> None:
 )
 @click.option("--reply", type=click.Choice(["auto", "empty", "json"]), default="auto", help="Body of a 200 for events.")
 @click.option(
+    "--init-status",
+    type=click.Choice(["auto", "200", "201"]),
+    default="auto",
+    help="Status of the version 2 init; auto: 201 only with configs or an experiment.",
+)
+@click.option(
     "--validation",
-    type=click.Choice(["lenient", "strict"]),
+    metavar="[lenient|strict|PARTS]",
     default="lenient",
-    help="Strict refuses events the documentation does not describe.",
+    callback=_checked_validation,
+    shell_complete=lambda _, __, incomplete: matching(_VALIDATIONS, incomplete),
+    help="Strict refuses what the documentation does not describe, everywhere or in PARTS: events, headers, init, or "
+    "several with commas.",
+)
+@click.option(
+    "--repeats",
+    type=click.Choice(["drop", "count"]),
+    help="Events with an event_uuid that came before; by default as before, in a new state: drop.",
 )
 @click.option(
     "--refresh",
@@ -117,7 +146,9 @@ def sandbox_up(
     scenario: str | None,
     ready: Path | None,
     reply: Any,
-    validation: Any,
+    init_status: Any,
+    validation: str,
+    repeats: Any,
     refresh: float,
     rate: int,
     concurrency: int,
@@ -155,7 +186,9 @@ def sandbox_up(
         titles=scenario_titles(scenario) if scenario else (),
         ready=ready,
         reply=reply,
+        init_status=init_status,
         validation=validation,
+        repeats=repeats,
         refresh_s=refresh,
         rate=rate,
         at_once=concurrency,
@@ -242,7 +275,7 @@ def sandbox_process(state: Path, as_json: bool) -> None:
     """
     from gamelens.local.sandbox_process import process_at
 
-    available = process_at(state, report=_show_progress if sys.stderr.isatty() else None)
+    available = process_at(state, report=_show_progress if is_terminal(sys.stderr) else None)
     if as_json:
         click.echo(json.dumps(available))
     else:
@@ -263,15 +296,20 @@ def _show_progress(progress: ProcessingProgress) -> None:
 @click.option(
     "--organisation", "organisations", multiple=True, metavar="NAME", help="Only this organisation; repeatable."
 )
-@click.option("--accept-loss", is_flag=True, help="Continue without lost events; their files are moved to quarantine/.")
+@click.option(
+    "--accept-loss",
+    is_flag=True,
+    help="Continue without lost events; their files, and a damaged store, are moved to quarantine/.",
+)
 def sandbox_rebuild(state: Path, organisations: tuple[str, ...], accept_loss: bool) -> None:
     """Rebuild the tables of a stopped sandbox, and print the names of their organisations.
 
     \b
     Example: gamelens sandbox rebuild --state ~/sandbox
 
-    A running sandbox does this by itself when it finds damage. Intact events of the lake are kept; damaged ones are
-    restored from the inbox. The old tables stay until everything is done.
+    A running sandbox does this by itself when it finds damage. If the inbox has all events, they are decoded again,
+    under the rules of this version and of the last configuration; else intact events of the lake are kept. The old
+    tables stay until everything is done.
     """
     from gamelens.sandbox.server import rebuild_stopped
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
 from collections.abc import Sequence
@@ -33,8 +34,21 @@ SHOWN_FAULTS: Final = 20
     "--ready", type=click.Path(path_type=Path, dir_okay=False), help="Ready file of a sandbox to submit to instead."
 )
 @click.option("--game", metavar="ID", help="With --ready: id or title of the game, if it has several.")
+@click.option(
+    "--forwarded-for",
+    metavar="FIELD",
+    help="Field of each event with the IP address of its player: sent as X-Forwarded-For, not in the event.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print counts and faults as a JSON object.")
-def submit(file: str, strict: bool, dry_run: bool, ready: Path | None, game: str | None, as_json: bool) -> None:
+def submit(
+    file: str,
+    strict: bool,
+    dry_run: bool,
+    ready: Path | None,
+    game: str | None,
+    forwarded_for: str | None,
+    as_json: bool,
+) -> None:
     """Sign the events of FILE and send them to the configured collector.
 
     \b
@@ -44,22 +58,35 @@ def submit(file: str, strict: bool, dry_run: bool, ready: Path | None, game: str
     FILE is a JSON array of events, one event, or JSON lines, gzipped or not; - is standard input. If an event cannot
     be read nothing is sent. Events that break a rule are refused by the collector one by one, and the others are
     collected; with --strict every rule of the event documentation is checked first, unknown fields among them, and
-    nothing is sent if one is broken.
+    nothing is sent if one is broken. The init is asked first, and nothing is sent if it answers that the game is
+    disabled.
+
+    The country of an event is its country_code, else that of the address it comes from: this machine's, or with
+    --forwarded-for FIELD that of each event's player, whose events are then sent in requests of their own.
 
     The collector is that of GAMELENS_COLLECTOR_URL, GAMELENS_GAME_KEY and GAMELENS_SECRET_KEY, or of the config file.
     Exits with 1 if an event was refused or not sent.
     """
     import asyncio
 
-    from gamelens.client.events.event_file import SubmissionReport, check_events, read_events
+    from gamelens.client.events.event_file import (
+        MOST_BYTES,
+        SubmissionReport,
+        check_events,
+        read_events,
+        take_addresses,
+    )
 
     if game is not None and ready is None:
         raise click.UsageError("--game needs --ready; for another collector, GAMELENS_GAME_KEY names the game")
     try:
-        content = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+        with contextlib.nullcontext(sys.stdin.buffer) if file == "-" else Path(file).open("rb") as opened:
+            content = opened.read(MOST_BYTES + 1)  # of more, `read_events` says that it is too much
     except OSError as error:
         raise click.BadParameter(f"{file} cannot be read: {error.strerror}", param_hint="FILE") from None
     found = read_events(content)
+    if forwarded_for is not None and not found.faults:
+        found = take_addresses(found.events, forwarded_for)
     faults = found.faults
     if not faults and (strict or dry_run):
         faults = check_events(found.events, "strict" if strict else "lenient")
@@ -129,9 +156,10 @@ def _print(
         print_line(f"... and {len(report.faults) - SHOWN_FAULTS:,} more faults: --json lists them all", err=True)
     if report.error is not None:
         print_line(f"Error: {error_line(report.error)}", err=True)
-        first = events[-report.not_sent]
+    if report.error is not None and (first := report.first_not_sent) is not None:
+        others = "those after it" if events[-report.not_sent] == first else f"{report.not_sent - 1:,} others"
         is_unknown = "; its request may have been collected" if isinstance(report.error, Retryable) else ""
-        click.echo(f"not sent: event {first.number} (line {first.line}) and those after it{is_unknown}", err=True)
+        click.echo(f"not sent: event {first.number} (line {first.line}) and {others}{is_unknown}", err=True)
     click.echo(_summary(events, report, is_checked_only=is_checked_only))
 
 

@@ -22,6 +22,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final, TypeVar
 from zlib import crc32
@@ -31,6 +32,7 @@ import platformdirs
 import pyarrow as pa
 
 from gamelens._files import replace_file
+from gamelens._forks import without_forks
 from gamelens.client.tables.table_differences import Restatement, field_changes, rows_changed
 from gamelens.client.tables.table_operations import sort_into_buckets
 from gamelens.client.tables.time_ranges import BucketSlice
@@ -111,6 +113,7 @@ _NOT_DAMAGE: Final = frozenset(
 )
 
 
+_NOTES: Final = b"notes"
 _ONE_THREAD: Final = pa.ipc.IpcReadOptions(use_threads=False)  # a bucket is small
 
 
@@ -133,11 +136,12 @@ class CacheKey(msgspec.Struct, frozen=True):
 class CachedRows(msgspec.Struct, frozen=True):
     """Rows of the fresh *slices*, in the order requested.
 
-    *table* is None if there are none.
+    *table* is None if there are none. *notes* are what was said when they were answered.
     """
 
     table: pa.Table | None
     slices: frozenset[BucketSlice]
+    notes: tuple[str, ...] = ()
 
 
 class CacheInfo(msgspec.Struct, frozen=True, kw_only=True):
@@ -261,6 +265,8 @@ class AnswerCache:
         tables = {slice_: table for slice_, bucket in fresh.items() if (table := bucket.rows()) is not None}
         if damaged := [fresh[slice_].starts for slice_ in fresh.keys() - tables.keys()]:
             self._try(lambda db: _delete_buckets(db, self._identity(key)[0], damaged), None, writing=True)
+        said = [_notes(table) for table in tables.values()]
+        tables = {slice_: table.replace_schema_metadata(None) for slice_, table in tables.items()}
         newest_first = sorted(tables, key=lambda slice_: -fresh[slice_].fetched_at)
         try:
             table = _combined(tables.values())
@@ -279,20 +285,27 @@ class AnswerCache:
         with self._counting:
             self._hits += len(tables)
             self._misses += len(requested) - len(tables)
-        return CachedRows(table, frozenset(tables))
+        return CachedRows(table, frozenset(tables), tuple(dict.fromkeys(chain.from_iterable(said))))
 
     def keep(
-        self, key: CacheKey, slices: Sequence[BucketSlice], table: pa.Table, *, available: Interval
+        self,
+        key: CacheKey,
+        slices: Sequence[BucketSlice],
+        table: pa.Table,
+        *,
+        available: Interval,
+        notes: Iterable[str] = (),
     ) -> list[Restatement]:
-        """Store *table*, the rows of exactly these *slices*, and return the restatements found.
+        """Store *table*, the rows of exactly these *slices*, with *notes*, and return the restatements found.
 
         A restatement is a slice that was stored before with other rows.
 
         Raises:
             ValueError: two slices have the same bucket start, or a row has the timestamp of no slice.
         """
+        said = {_NOTES: msgspec.json.encode(texts)} if (texts := [*notes]) else None
         rows, ranges = sort_into_buckets(
-            table.replace_schema_metadata(None), [_micros(slice_.bucket_start) for slice_ in slices]
+            table.replace_schema_metadata(said), [_micros(slice_.bucket_start) for slice_ in slices]
         )
         parts = [rows.slice(*row_range) for row_range in ranges]
         bodies = [_encode(part) for part in parts]
@@ -460,11 +473,15 @@ class AnswerCache:
             with self._exclusively():
                 if not self._path.exists():
                     with (
+                        without_forks(),
                         replace_file(self._path, is_private=True) as draft,
                         contextlib.closing(sqlite3.connect(draft)) as db,
                     ):
                         db.executescript(_SCHEMA)
-        with contextlib.closing(sqlite3.connect(self._path, timeout=self._patience_s, isolation_level=None)) as db:
+        with (
+            without_forks(),
+            contextlib.closing(sqlite3.connect(self._path, timeout=self._patience_s, isolation_level=None)) as db,
+        ):
             marks = tuple(db.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version"))
             if marks != (_APPLICATION, _VERSION):
                 raise sqlite3.DatabaseError("the file belongs to another program or another version")
@@ -562,6 +579,12 @@ def _buckets(db: sqlite3.Connection, query_key: str, slices: Sequence[BucketSlic
     for starts, ends, bucket_start, as_of, fetched_at, rows_checksum, checksum, body in found:
         if checksum == _checksum(query_key, starts, ends, bucket_start, as_of, fetched_at, rows_checksum):
             yield _Bucket(starts, ends, bucket_start, as_of, fetched_at, rows_checksum, body)
+
+
+def _notes(table: pa.Table) -> list[str]:
+    """Return the notes that were stored with *table*."""
+    said = (table.schema.metadata or {}).get(_NOTES)
+    return msgspec.json.decode(said, type=list[str]) if said else []
 
 
 def _delete_buckets(db: sqlite3.Connection, query_key: str, starts: Iterable[int]) -> None:

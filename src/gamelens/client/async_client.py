@@ -33,6 +33,7 @@ class AsyncClient(BaseClient):
 
     async def aclose(self) -> None:
         """Close the connections, after which every call raises `Refused`."""
+        self._loop.process.check()
         if self._closing.detach():
             await self._wait(self._executor.service.aclose())
 
@@ -60,6 +61,8 @@ class AsyncClient(BaseClient):
 
     async def _wait(self, work: Coroutine[Any, Any, T]) -> T:
         """Run *work* on the background loop, and return its result."""
-        return await self._loop.run_async(work)
+        result = await self._loop.run_async(work)
+        self._emit_notes()
+        return result
 
     _query = Client._query

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import time
 import weakref
 from collections.abc import Callable, Coroutine
-from typing import TYPE_CHECKING, Any, TypeVar, cast, get_args
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast, get_args
 
 from gamelens.client.answer_cache import AnswerCache, open_cache
-from gamelens.client.connection.event_loop import shared_loop
+from gamelens.client.connection.event_loop import BackgroundLoop, shared_loop
 from gamelens.client.connection.metrics_api import MetricsApi
 from gamelens.client.connection.recording import RecordingSender, ReplaySender
 from gamelens.client.connection.settings import metrics_settings, portless
@@ -20,7 +21,7 @@ from gamelens.client.query.executor import QueryExecutor
 from gamelens.client.query.progress import Progress
 from gamelens.client.query.query_run import QueryResult
 from gamelens.client.tables.time_ranges import WhenUnavailable
-from gamelens.errors import BadQuery
+from gamelens.errors import BadQuery, no_such_name
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -89,9 +90,7 @@ class BaseClient:
                 sender = RecordingSender(sender, record)
             else:
                 answers = open_cache(cache, address=portless(settings.metrics_url), fingerprint=fingerprint)
-        self._start(
-            sender, answers, max_days=max_days, refresh_s=refresh_s, changes=replay is None, when=when_unavailable
-        )
+        self._start(sender, answers, max_days=max_days, refresh_s=refresh_s, when=when_unavailable)
 
     def _start(
         self,
@@ -100,14 +99,20 @@ class BaseClient:
         *,
         refresh_s: float,
         max_days: int | None = None,
-        changes: bool = True,
         when: WhenUnavailable = "raise",
     ) -> None:
         """Build what answers, from *sender* and the cache *answers*."""
-        service = MetricsApi(sender, refresh_s=refresh_s, changes=changes)
-        self._executor = QueryExecutor(service, answers, max_days=max_days, refresh_s=refresh_s, when=when)
+        recording = sender if isinstance(sender, ReplaySender) else None
+        service = MetricsApi(sender, refresh_s=refresh_s, changes=recording is None)
+        now = recording.now if recording is not None else time.time
+        self._executor = QueryExecutor(service, answers, max_days=max_days, refresh_s=refresh_s, when=when, now=now)
         # A notebook seldom closes anything: the connections close with the last reference.
-        self._closing = weakref.finalize(self, _close, service)
+        self._closing = weakref.finalize(self, _close, service, self._loop)
+
+    if not TYPE_CHECKING:  # type checkers should find a name that does not exist
+
+        def __getattr__(self, name: str) -> NoReturn:
+            no_such_name(type(self).__name__, dir(type(self)))(name)
 
     def __repr__(self) -> str:
         service = self._executor.service
@@ -129,6 +134,10 @@ class BaseClient:
 
     def _frame_of(self, result: QueryResult) -> DataFrame:
         return cast("DataFrame", result.frame) if self._is_quiet else self._executor.emit_warnings(result)
+
+    def _emit_notes(self) -> None:
+        if not self._is_quiet:
+            self._executor.emit_notes()
 
     @property
     def cache(self) -> AnswerCache | None:
@@ -176,6 +185,10 @@ def check_settings(
     one_of("when_unavailable", when_unavailable, get_args(WhenUnavailable))
 
 
-def _close(service: MetricsApi) -> None:
-    """Close the connections of a collected client on the background loop, without waiting."""
-    shared_loop().submit(service.aclose())
+def _close(service: MetricsApi, loop: BackgroundLoop) -> None:
+    """Close the connections of a collected client on its background loop, without waiting.
+
+    A forked child leaves them to the parent.
+    """
+    if loop.process.is_this:
+        loop.submit(service.aclose())

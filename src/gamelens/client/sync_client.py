@@ -74,6 +74,7 @@ class Client(BaseClient):
 
     def close(self) -> None:
         """Close the connections, after which every call raises `Refused`."""
+        self._loop.process.check()
         if self._closing.detach():
             self._wait(self._executor.service.aclose())
 
@@ -183,7 +184,8 @@ class Client(BaseClient):
             studios: ids or names to narrow to.
             when_unavailable: where part of *over* is not available yet: "raise", "clip" it off, or "wait" for it. None
                 is the client's own choice, "raise" unless it was made with another.
-            deadline_s: seconds for everything, waiting included.
+            deadline_s: seconds for everything, waiting included. None waits for data as long as the available interval
+                grows, and for two refreshes in which it does not.
             on_error: where a request fails for good: "raise", or "gaps" for the other rows. The receipt lists the gaps.
             other: with *top*, a row `(other)` for the rest of each bucket. Of players and other numbers that do not add
                 up it takes one more request, for one bucket, or one for each game or studio that *top* ranks within.
@@ -246,10 +248,11 @@ class Client(BaseClient):
         Example: `lens.retention([1, 7, 28], over="last 31 complete days", by="game")`
 
         Columns: timestamp (datetime64[us, UTC], the install day, or the start of its bucket), age (Int64, days), the
-        split (category), retention (float64; 0 where no player came back, NA where the day of an install has not come),
-        installs (Int64), returned (Int64, NA likewise). One row for each bucket, age and value with installs. Games are
-        pooled, weighted by installs, unless *by* is or holds `game` or `game_id`. Splits and filters use the install
-        event's values (Wire 4.12, Retention).
+        split (category), retention (float64; 0 where no player came back, NA where the day has not come), installs
+        (Int64), returned (Int64, NA likewise). One row for each bucket, age and value with installs. A week or month is
+        NA until its last day has come; with every="all" the install days that are old enough count, and a warning says
+        how many are left out. Games are pooled, weighted by installs, unless *by* is or holds `game` or `game_id`.
+        Splits and filters use the install event's values (Wire 4.12, Retention).
 
         Args:
             days: ages in days after install, one or several.
@@ -318,4 +321,6 @@ class Client(BaseClient):
 
     def _wait(self, work: Coroutine[Any, Any, T]) -> T:
         """Run *work* on the background loop, and return its result."""
-        return self._loop.run(work)
+        result = self._loop.run(work)
+        self._emit_notes()
+        return result

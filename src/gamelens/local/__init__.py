@@ -9,6 +9,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from gamelens.errors import no_such_name
+
 if TYPE_CHECKING:
     from gamelens.local.pytest_plugin import sandbox_for
     from gamelens.local.sample_data import sample_files
@@ -32,7 +34,7 @@ if not TYPE_CHECKING:  # type checkers should find a name that does not exist
 
     def __getattr__(name: str) -> Any:
         if name not in _HOME:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+            no_such_name(__name__, __all__)(name)
         return getattr(import_module(_HOME[name]), name)
 
 

@@ -13,10 +13,17 @@ from typing import TYPE_CHECKING, Any, Final, TypedDict, Unpack
 import platformdirs
 
 from gamelens._text import terminal_line
-from gamelens.errors import BadQuery
+from gamelens.errors import AuthError, BadQuery
 from gamelens.local.sandbox_info import SandboxInfo
 from gamelens.local.sandbox_population import ensure_populated
-from gamelens.local.sandbox_process import find_or_start_detached, scenario_titles
+from gamelens.local.sandbox_process import (
+    INSTALL,
+    find_or_start_detached,
+    find_sandbox,
+    missing_packages,
+    needs_text,
+    scenario_titles,
+)
 
 if TYPE_CHECKING:
     from gamelens.client.base_client import Folder
@@ -26,6 +33,7 @@ if TYPE_CHECKING:
     from gamelens.client.tables.time_ranges import WhenUnavailable
 
 DEMO_SCENARIO: Final = "demo"
+STATE_DIR: Final = "GAMELENS_STATE_DIR"
 _NO_KEY: Final = (
     "no API key is set, so a sandbox with invented players answers. "
     "To query your own games, set GAMELENS_API_KEY or pass api_key="
@@ -67,9 +75,10 @@ def connect(**settings: Unpack[ConnectSettings]) -> Client:
 
     Raises:
         BadQuery: there is no such setting, or its value is not allowed.
-        AuthError: an address without a key.
+        AuthError: an address without a key, or neither a key nor the packages of the sandbox.
+        Refused: no key, and the state directory of the sandbox cannot be written to.
     """
-    from gamelens.client.connection.settings import Settings, config_file
+    from gamelens.client.connection.settings import Settings, check_writable, config_file
     from gamelens.client.sync_client import Client
 
     _check_names(settings, ConnectSettings.__annotations__)
@@ -87,6 +96,10 @@ def connect(**settings: Unpack[ConnectSettings]) -> Client:
         return Client(**passed_on)
     if settings.get("metrics_url"):
         return Client(**settings)
+    if (missing := missing_packages()) and find_sandbox(demo_state()) is None:
+        instead = f"and the sandbox that answers without one needs {needs_text(missing)}, not installed here"
+        raise AuthError(f"no API key is set, {instead}: set GAMELENS_API_KEY to query your own games, or run {INSTALL}")
+    check_writable(demo_state(), STATE_DIR)  # before a sandbox is promised
     print_status(_NO_KEY)
     settings.pop("api_key", None)
     settings.pop("metrics_url", None)
@@ -126,9 +139,12 @@ def demo_sandbox(scenario: str = DEMO_SCENARIO, *, say: Callable[[str], object])
 
     Raises:
         BadQuery: there is no such scenario.
+        Refused: the state directory cannot be written to, or the sandbox does not start.
     """
+    from gamelens.client.connection.settings import writable_folder
+
     scenario_titles(scenario)  # a name that does not exist is refused before a sandbox is started for it
-    state = demo_state(scenario)
+    state = writable_folder(demo_state(scenario), STATE_DIR)
     ready = find_or_start_detached(state, scenario)
     ensure_populated(ready, state, scenario, say=say)
     return ready
@@ -139,7 +155,7 @@ def demo_state(scenario: str = DEMO_SCENARIO) -> Path:
 
     GAMELENS_STATE_DIR names another for `demo`, in which those of other scenarios are.
     """
-    state = Path(os.environ.get("GAMELENS_STATE_DIR") or platformdirs.user_state_path("gamelens") / "demo")
+    state = Path(os.environ.get(STATE_DIR) or platformdirs.user_state_path("gamelens") / "demo")
     if scenario == DEMO_SCENARIO:
         return state
     name = re.sub(r"[^\w-]+", "-", Path(scenario).stem)
@@ -156,7 +172,8 @@ def demo_states() -> Iterator[Path]:
 
 def print_status(line: str) -> None:
     """Print a line on standard error."""
-    print(f"gamelens: {terminal_line(line)}", file=sys.stderr, flush=True)
+    if sys.stderr is not None:  # print() would write to standard output in its place
+        print(f"gamelens: {terminal_line(line)}", file=sys.stderr, flush=True)
 
 
 def _sandbox_client(scenario: str, settings: DemoSettings) -> Client:

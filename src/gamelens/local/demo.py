@@ -16,8 +16,9 @@ import platformdirs
 from tqdm import tqdm
 
 from gamelens._files import replace_file
+from gamelens.client.connection.settings import writable_folder
 from gamelens.errors import BadQuery
-from gamelens.local.connect import DEMO_SCENARIO, demo_state, print_status
+from gamelens.local.connect import DEMO_SCENARIO, STATE_DIR, demo_state, print_status
 from gamelens.local.sandbox_info import SandboxInfo, environment_of
 from gamelens.local.sandbox_population import PopulationRecord, ensure_populated
 from gamelens.local.sandbox_process import call_control_api, running_sandbox
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 
 _FIRST: Final = "00_monday.ipynb"
+NOTEBOOKS: Final = "GAMELENS_NOTEBOOKS"
 SHIPPED_NOTEBOOKS: Final = Path(__file__).parents[1] / "notebook" / "shipped"
 """The folder into which `hatch_build.py` puts the notebooks of a wheel."""
 
@@ -47,10 +49,10 @@ def run_demo(out: Path, *, scenario: str = DEMO_SCENARIO, say: Callable[[str], o
     scenario that was played today is not played again. Figures are still where this machine has a browser to draw them.
     """
     from gamelens.notebook.figures.browser_rendering import one_browser
-    from gamelens.notebook.reports.report import write_report
+    from gamelens.notebook.reports.report import advice_at_end, write_report
 
     say("starting the sandbox")
-    state = demo_state(scenario)
+    state = writable_folder(demo_state(scenario), STATE_DIR)
     with running_sandbox(state, scenario=scenario) as ready:
         population, was_populated = _fill(ready, state, scenario, say=say)
         environment, notebooks = environment_of(ready), sorted(notebooks_folder().glob("*.ipynb"))
@@ -58,11 +60,16 @@ def run_demo(out: Path, *, scenario: str = DEMO_SCENARIO, say: Callable[[str], o
         def write(notebook: Path) -> Path:
             say(f"running {notebook.name}")
             return write_report(
-                notebook, out, environment=environment, beside=[each.stem for each in notebooks], say=say
+                notebook,
+                out,
+                environment=environment,
+                beside=[each.stem for each in notebooks],
+                say=say,
+                advise=advise,
             )
 
         # One more than there are processors, because each notebook also waits for answers.
-        with one_browser(), ThreadPoolExecutor(1 + (os.cpu_count() or 1)) as pool:
+        with advice_at_end(say) as advise, one_browser(), ThreadPoolExecutor(1 + (os.cpu_count() or 1)) as pool:
             reports = list(pool.map(write, notebooks))
         summary = call_control_api(ready, lambda api: api.summary())
         return Demo(population=population, was_populated=was_populated, summary=summary, reports=reports)
@@ -92,7 +99,7 @@ def open_lab(*arguments: str) -> int:
     """
     from gamelens.notebook.figures.iri_grammar import defer_iri_grammar
 
-    folder = lab_folder()
+    folder, state = writable_folder(lab_folder(), NOTEBOOKS), writable_folder(demo_state(), STATE_DIR)
     for line in copy_notebooks(notebooks_folder(), folder):
         print_status(line)
     is_root = hasattr(os, "geteuid") and os.geteuid() == 0  # as in a container, where Jupyter would refuse
@@ -100,8 +107,8 @@ def open_lab(*arguments: str) -> int:
     defer_iri_grammar()
     with ThreadPoolExecutor(1) as importer:
         lab = importer.submit(import_module, "jupyterlab.labapp")  # which takes as long as the sandbox to start
-        with running_sandbox(demo_state(), scenario=DEMO_SCENARIO) as ready:
-            _fill(ready, demo_state(), DEMO_SCENARIO, say=print_status)
+        with running_sandbox(state, scenario=DEMO_SCENARIO) as ready:
+            _fill(ready, state, DEMO_SCENARIO, say=print_status)
             os.environ |= environment_of(ready)  # for the kernels
             lab.result().main([f"--ServerApp.root_dir={folder}", *opened, *arguments, *["--allow-root"] * is_root])
             return 0
@@ -109,7 +116,7 @@ def open_lab(*arguments: str) -> int:
 
 def lab_folder() -> Path:
     """Return the folder of the copies: GAMELENS_NOTEBOOKS, or one in the documents."""
-    named = os.environ.get("GAMELENS_NOTEBOOKS")
+    named = os.environ.get(NOTEBOOKS)
     return Path(named).expanduser() if named else platformdirs.user_documents_path() / "gamelens"
 
 

@@ -12,8 +12,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from gamelens._files import replace_file
+from gamelens.client.connection.settings import writable_folder
 from gamelens.errors import BadQuery, Refused
-from gamelens.local.connect import demo_state, demo_states
+from gamelens.local.connect import STATE_DIR, demo_state, demo_states
 from gamelens.local.sandbox_info import read_sandbox_info
 from gamelens.local.sandbox_population import read_population_record
 
@@ -70,10 +71,12 @@ def _files_beside(state: Path) -> Path:
         )
     except BadQuery:  # played from a scenario file, which may be anywhere or gone
         return _files_without_rows()
-    return write_files(outside_files(scenario, ends_on=population.ends_on), state / "outside")
+    return write_files(
+        outside_files(scenario, ends_on=population.ends_on), writable_folder(state / "outside", STATE_DIR)
+    )
 
 
 def _files_without_rows() -> Path:
     from gamelens.simulator.output.external_files import empty_files
 
-    return write_files(empty_files(), demo_state() / "outside" / "none")
+    return write_files(empty_files(), writable_folder(demo_state() / "outside" / "none", STATE_DIR))

@@ -7,8 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from gamelens.client.connection.settings import writable_folder
 from gamelens.errors import Refused
-from gamelens.local.connect import demo_state
+from gamelens.local.connect import STATE_DIR, demo_state
 from gamelens.local.sandbox_population import today
 
 _READY = "gamelens.db"
@@ -69,7 +70,7 @@ def sample_lake(folder: str | Path | None = None, *, scenario: str = "small") ->
 
 def _todays_folder(name: str) -> Path:
     """Return the folder of today's lake, without those of other days."""
-    lakes = demo_state() / "lakes"
+    lakes = writable_folder(demo_state() / "lakes", STATE_DIR)
     state = lakes / f"{name}-{today()}"
     for earlier in lakes.glob(f"{name}-????-??-??"):
         if earlier != state:

@@ -95,14 +95,22 @@ def populate(
         find: returns the sandbox if it may be restarted meanwhile; the address of its collector must stay the same.
 
     Raises:
-        Refused: the sandbox has too few games, or the collector rejected a valid event or accepted one that it must
-            reject.
+        Refused: the sandbox has too few games or would not use times as old as the first, or the collector rejected a
+            valid event or accepted one that it must reject.
     """
+    from gamelens.client.connection.control_api import ControlApi
     from gamelens.client.connection.event_loop import shared_loop
     from gamelens.local.event_sender import EventSender
     from gamelens.simulator import play
 
     ends_on = ends_on or today()
+    needed = (today() - ends_on).days + scenario.days + 2  # with a day for the time zones of clocks, and that of today
+    if needed > (oldest := call_control_api(ready, ControlApi.summary).oldest_days):
+        raise Refused(
+            f"the scenario begins {needed - 2} days ago, and the sandbox dates events more than {oldest} days old by "
+            f"their arrival: start it with `oldest_days = {needed}` under [collector] in its --config, or play fewer "
+            "days"
+        )
     batches = play(scenario, ends_on=ends_on, game_ids=_game_ids(ready, scenario), ledger=ledger, workers=workers)
     _name_scenario(ready, scenario)
     began = time.monotonic()

@@ -7,12 +7,14 @@ directory; `call_control_api` calls its control API.
 from __future__ import annotations
 
 import contextlib
+import re
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from importlib.metadata import PackageNotFoundError, distributions, requires
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -31,6 +33,9 @@ T = TypeVar("T")
 IDLE_S: Final = 4 * 3600.0
 _START_S: Final = 60.0
 _REPORT_EVERY_S: Final = 0.5
+INSTALL: Final = "pip install 'gamelens[lab,sandbox]'"
+_OF_EXTRA: Final = re.compile(r"""; *extra == ["']sandbox["']$""")  # without those of some platforms
+_NAME: Final = re.compile(r"[\w.-]+")
 
 
 @contextlib.contextmanager
@@ -161,8 +166,32 @@ def call_control_api(
     return shared_loop().run(run())
 
 
+def missing_packages() -> list[str]:
+    """Return the packages that a sandbox needs, by the extra of that name, and that are not installed."""
+    with contextlib.suppress(PackageNotFoundError):  # gamelens itself, as a folder on the path
+        needed = [line for line in requires("gamelens") or [] if _OF_EXTRA.search(line)]
+        return [name[0] for line in needed if (name := _NAME.match(line)) and not _is_installed(name[0])]
+    return []
+
+
+def needs_text(missing: Sequence[str]) -> str:
+    """Return the packages as text for a person: two by name, the others counted."""
+    names, more = ", ".join(missing[:2]), len(missing) - 2
+    return f"{names} and {more} more" if more > 0 else names
+
+
+def _is_installed(name: str) -> bool:
+    return any(True for _ in distributions(name=name))
+
+
 def _start(state: Path, *options: str) -> tuple[SandboxInfo, subprocess.Popen[bytes]]:
-    """Start a sandbox process over *state* and return when it is ready."""
+    """Start a sandbox process over *state* and return when it is ready.
+
+    Raises:
+        Refused: it does not start, or packages that it needs are not installed.
+    """
+    if missing := missing_packages():
+        raise Refused(f"a sandbox needs {needs_text(missing)}, not installed here: {INSTALL}")
     state.mkdir(parents=True, exist_ok=True, mode=0o700)
     log = state / "log.txt"
     with tempfile.TemporaryDirectory() as folder, log.open("ab") as errors:

@@ -19,6 +19,7 @@ from filelock import FileLock
 
 from gamelens._files import write_private
 from gamelens.client.answer_cache import cache_folder
+from gamelens.client.connection.settings import writable_folder
 from gamelens.errors import GamelensError, Refused
 
 Outcome = Literal["sent", "already sent", "unsure", "not sent"]
@@ -60,10 +61,14 @@ def journal_folder() -> Path:
 
 
 class MessageJournal:
-    """The journal in *folder*, by default beside the cache of answers."""
+    """The journal in *folder*, by default beside the cache of answers.
+
+    Raises:
+        Refused: the folder cannot be written to.
+    """
 
     def __init__(self, folder: Path | None = None) -> None:
-        self._folder = folder or journal_folder()
+        self._folder = writable_folder(folder or journal_folder(), "GAMELENS_CACHE_DIR")
 
     def record(self, identity: str) -> TargetRecord:
         """Return what the target with *identity* got.
@@ -118,7 +123,6 @@ class MessageJournal:
 
     @contextmanager
     def _locked(self, identity: str) -> Iterator[None]:
-        self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         with FileLock(self._folder / f"{identity}.lock", timeout=_PATIENCE_S, mode=0o600):
             yield
 

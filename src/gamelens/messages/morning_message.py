@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from datetime import date, datetime, timedelta
+from datetime import date, datetime
 from pathlib import Path
 from typing import Final
 
@@ -104,11 +104,10 @@ def message_of(
     report: HealthReport,
     before: Mapping[str, str],
     *,
-    now: datetime,
     reports: Sequence[Path] = (),
     notes: Sequence[str] = (),
 ) -> MorningMessage:
-    """Return the message about the last complete day of *report*, sent *now*, with every game of the board.
+    """Return the message about the last complete day of *report*, with every game of the board.
 
     *before* has the alarms of the last message to the same target, as `alarms_of` returns them, and *notes* stand in
     front of its own.
@@ -121,13 +120,12 @@ def message_of(
     day, own = report.day.date(), {*report.board["game_id"].astype(str)}
     alarms = {name: _undated(text, day) for name, text in alarms_of(report).items()}
     gone = [f"No longer on the board: {text}" for name, text in before.items() if _game_of(name) not in own]
-    late = "Yesterday is not complete yet: these are the numbers of the last complete day."
     return MorningMessage(
         day=day,
         headline=_undated(report.headline, day),
         badge=report.provenance.badge,
         games=_games(report, alarms, before),
-        notes=(*notes, *([late] if day < now.date() - timedelta(days=1) else []), *report.unmatched, *gone),
+        notes=(*notes, *report.unmatched, *gone),
         reports=tuple(reports),
         source=source_line(report.board),
     )

@@ -60,8 +60,9 @@ def target_of(text: str, environ: Mapping[str, str] = os.environ) -> Target:
     Raises:
         BadQuery: it is not a target. The error does not show the text, which may hold a password.
     """
-    if text.startswith("env:"):
-        text = environ.get(text[4:]) or _refuse(f"names the environment variable {text[4:]}, which is not set")
+    if text.strip().startswith("env:"):
+        variable = text.strip()[4:]
+        text = environ.get(variable) or _refuse(f"names the environment variable {variable}, which is not set")
     text = text.strip()
     if text == "github":
         path = environ.get(_SUMMARY) or _refuse(f"github needs {_SUMMARY}, which a job of GitHub Actions sets")

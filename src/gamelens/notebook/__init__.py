@@ -9,17 +9,21 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from gamelens.errors import extra_named, no_such_name
+
 if TYPE_CHECKING:
     from gamelens.notebook import charts, widgets
     from gamelens.notebook.health_check import check_health
+    from gamelens.notebook.previous_period import query_before
     from gamelens.notebook.sentences import conclusions, key_numbers
 
-__all__ = ["charts", "check_health", "conclusions", "key_numbers", "widgets"]
+__all__ = ["charts", "check_health", "conclusions", "key_numbers", "query_before", "widgets"]
 
 _HOME = {
     "check_health": "gamelens.notebook.health_check",
     "conclusions": "gamelens.notebook.sentences",
     "key_numbers": "gamelens.notebook.sentences",
+    "query_before": "gamelens.notebook.previous_period",
 }
 _PARTS = frozenset({"charts", "widgets"})
 
@@ -28,9 +32,10 @@ if not TYPE_CHECKING:  # so that type checkers report a name that is not there
 
     def __getattr__(name: str) -> Any:
         if name in _PARTS:
-            return import_module(f"{__name__}.{name}")
+            with extra_named(f"{__name__}.{name}"):
+                return import_module(f"{__name__}.{name}")
         if name not in _HOME:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+            no_such_name(__name__, __all__)(name)
         value = getattr(import_module(_HOME[name]), name)
         globals()[name] = value
         return value

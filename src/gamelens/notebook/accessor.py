@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, NoReturn
 
 import pandas as pd
@@ -15,7 +14,8 @@ from gamelens.analysis import changes, claims, totals
 from gamelens.analysis.retention.retention_rates import average_curve, cohort_matrix, is_retention_frame
 from gamelens.analysis.tidy_frames import label_columns, value_columns, with_receipts_of
 from gamelens.analysis.tidy_frames.frame_columns import series_names
-from gamelens.errors import BadQuery
+from gamelens.analysis.tidy_frames.results import with_cells_of
+from gamelens.errors import BadQuery, no_such_name
 from gamelens.notebook import receipt_text, sentences
 from gamelens.notebook.receipt_text import sourced
 from gamelens.notebook.tables.frame_table import MOST_ROWS, REPORT, FrameTable, show_sources, show_tables
@@ -28,20 +28,21 @@ if TYPE_CHECKING:
     from gamelens.notebook.figures.backgrounds import Notes
 
 
-def plot(data: object, kind: str, **_: object) -> NoReturn:
-    """Refuse `df.plot()`, for which pandas calls this, and name what draws the frame.
+def plot(data: object, kind: str, *, y: str | None = None, **_: object) -> Figure:
+    """Return the figure of `df.lens.plot(y)`, for `df.plot(backend="gamelens")`: an entry point of pandas.
 
     Raises:
-        BadQuery: always.
+        BadQuery: *data* is not a frame that `df.lens.plot()` draws, or *kind* is neither line nor bar.
     """
-    raise BadQuery("df.plot()", UNSET, "needs matplotlib, which is not installed: df.lens.plot() draws this frame")
+    if not isinstance(data, DataFrame):
+        raise BadQuery("data", type(data).__name__, 'is not a frame, and df.plot(backend="gamelens") draws frames')
+    if kind not in ("line", "bar"):
+        raise BadQuery("kind", kind, 'is not drawn by backend="gamelens"', ["line", "bar"])
+    from gamelens.notebook import charts
+
+    return charts.draw_bars(data, y) if kind == "bar" else Lens(data).plot(y)
 
 
-if find_spec("matplotlib") is None and pd.get_option("plotting.backend") == "matplotlib":
-    pd.set_option("plotting.backend", __name__)
-
-# Names come from outside: without this, JupyterLab's MathJax reads two dollar signs in a table as a formula.
-pd.set_option("display.html.use_mathjax", False)
 (show_tables if os.environ.get(REPORT) else show_sources)()
 
 
@@ -51,6 +52,11 @@ class Lens:
 
     def __init__(self, frame: DataFrame) -> None:
         self._frame = frame
+
+    if not TYPE_CHECKING:  # type checkers should find a name that does not exist
+
+        def __getattr__(self, name: str) -> NoReturn:
+            no_such_name("df.lens", dir(type(self)))(name)
 
     def __repr__(self) -> str:
         methods = "explain(), change(), say(), claims(), table(), wide(), matrix(), total(), plot()"
@@ -118,7 +124,7 @@ class Lens:
             kinds: the kinds of claims to return, by default all.
 
         Raises:
-            BadQuery: the frame is not a result of an analysis, lacks rows or columns of it, or has no claims of a kind.
+            BadQuery: the frame is not a result of an analysis, lacks rows or columns of it, or there is no such kind.
         """
         return claims.of(self._frame, kinds)
 
@@ -132,7 +138,7 @@ class Lens:
             kinds: the kinds of claims to say, by default all.
 
         Raises:
-            BadQuery: the frame is not an unchanged result of an analysis, or has no claims of a kind.
+            BadQuery: the frame is not an unchanged result of an analysis, or there is no such kind.
         """
         return sentences.spoken(self._frame, kinds)
 
@@ -159,7 +165,7 @@ class Lens:
         table = cells.pivot(index="timestamp", columns="name", values="value")
         order = table.sum().astype("float64").sort_values(ascending=False, kind="stable").index
         table = table[order].rename_axis(columns=None).reset_index()
-        return with_receipts_of(table, self._frame)
+        return with_cells_of(with_receipts_of(table, self._frame), value, order)
 
     def matrix(self, by: str | None = None) -> DataFrame:
         """Return retention with one row for each install day and one column for each age.

@@ -9,8 +9,8 @@ It sends as few queries as possible, and queries segments only for rows that are
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -24,9 +24,10 @@ from gamelens.analysis.health import HealthQuery
 from gamelens.analysis.health.segments import SEGMENT_COLUMNS
 from gamelens.analysis.tidy_frames import UNKNOWN
 from gamelens.analysis.tidy_frames.results import as_result
+from gamelens.data_age import DataAge
 from gamelens.errors import NotYetAvailable
 from gamelens.notebook.receipt_text import source_line
-from gamelens.receipts import Provenance, Receipt
+from gamelens.receipts import RECEIPT, Provenance, Receipt
 from gamelens.wire.intervals import Interval
 
 if TYPE_CHECKING:
@@ -55,6 +56,7 @@ class HealthReport(msgspec.Struct, frozen=True):
         requests: how many requests it took.
         unmatched: a sentence for each accepted level or annotation that is about no row of the board.
         levels: the frame of `health.levels`, or None if it was not computed.
+        stale_after: the age from which the data are stale, or None: they are if the day before was not complete.
     """
 
     board: DataFrame
@@ -63,6 +65,7 @@ class HealthReport(msgspec.Struct, frozen=True):
     requests: int
     unmatched: tuple[str, ...] = ()
     levels: DataFrame | None = None
+    stale_after: timedelta | None = None
 
     @property
     def alarms(self) -> DataFrame:
@@ -84,6 +87,11 @@ class HealthReport(msgspec.Struct, frozen=True):
         return Receipt.of(self.board.attrs).as_of
 
     @property
+    def is_stale(self) -> bool:
+        """Whether the data are too old to tell what is usual now."""
+        return DataAge.of(Receipt.of(self.board.attrs)).is_stale(self.stale_after)
+
+    @property
     def provenance(self) -> Provenance:
         """The origin of the numbers."""
         return Receipt.of(self.board.attrs).provenance
@@ -91,7 +99,8 @@ class HealthReport(msgspec.Struct, frozen=True):
     @property
     def headline(self) -> str:
         """The board in one sentence of plain text."""
-        return str(claims.of(health.headline(self.board, self.levels), ["health"])["text"].iloc[0])
+        said = health.headline(self.board, self.levels, stale_after=self.stale_after)
+        return str(claims.of(said, ["health"])["text"].iloc[0])
 
     def table(self, rows: DataFrame) -> DataFrame:
         """Return *rows* of the board as readable text, with a day column if they have several.
@@ -178,6 +187,7 @@ def check_health(
     days: int = 1,
     drills: int = MOST_DRILLS,
     accept: str | Path | health.BoardNotes | None = None,
+    stale_after: timedelta | None = None,
 ) -> HealthReport:
     """Query and score the health board of the last days of *over*.
 
@@ -191,6 +201,8 @@ def check_health(
         days: how many of the last days are scored.
         drills: for how many alarms, the worst first, the segments are queried too.
         accept: a TOML file with accepted levels, campaigns, releases and holidays, as `health.BoardNotes` reads it.
+        stale_after: the age from which the data are stale, which the headline then says first. None means that they are
+            if yesterday is not complete.
 
     Raises:
         BadQuery: there is no such metric, or *accept* breaks a rule.
@@ -200,23 +212,26 @@ def check_health(
     watched = [watch for watch in health.watches(metrics) if {name for name, _ in watch.where} <= known]
     notes = health.BoardNotes.read(accept) if isinstance(accept, str | Path) else accept or health.BoardNotes()
     try:
-        with warnings.catch_warnings():  # a game without ads or errors is not a mistake in these filters
-            warnings.filterwarnings("ignore", message=".* in where matches nothing")
-            answers = [
-                lens.query(over=over, when_unavailable="clip", **_for_games(query, games).arguments)
-                for query in health.board_queries(watched)
-            ]
+        answers = [
+            lens.query(over=over, when_unavailable="clip", **_for_games(query, games).arguments)
+            for query in health.board_queries(watched)
+        ]
     except NotYetAvailable as error:
         if not _is_too_early(error):
             raise
         answers = []
     daily = health.daily(answers, watched)
+    if not answers:
+        daily.attrs[RECEIPT] = Receipt(
+            asked_at=datetime.now(UTC).isoformat(timespec="seconds"),
+            as_of=lens.available().end.isoformat(),
+        ).to_json()
     scores = health.score_days(daily, restatements=lens.restatements(), notes=notes)
     board = health.board(scores, days=days)
     moved, drill_answers = _query_segments(lens, board, drills)
     requests = sum(Receipt.of(frame.attrs).requests for frame in [*answers, *drill_answers])
     unmatched = tuple(health.unmatched_notes(daily, notes))
-    return HealthReport(board, scores, moved, requests, unmatched, health.levels(daily))
+    return HealthReport(board, scores, moved, requests, unmatched, health.levels(daily), stale_after)
 
 
 def _is_too_early(error: NotYetAvailable) -> bool:

@@ -10,6 +10,7 @@ from pandas import DataFrame, Timestamp
 from gamelens._text import one_line
 from gamelens.analysis.tidy_frames import with_receipts_of
 from gamelens.errors import BadQuery
+from gamelens.notebook.labels import period_text
 from gamelens.receipts import Gap, JoinRecord, Provenance, QueryRecord, Receipt, RestatementRecord
 
 
@@ -52,7 +53,7 @@ def source_line(frame: DataFrame) -> str:
     parts = [
         f"Source: gamelens {receipt.version}" if receipt.version else "Source: gamelens",
         origin_text(receipt.provenance),
-        asked.over or "",
+        period_text(receipt.interval) if "/" in (asked.over or "") and receipt.interval else asked.over or "",
         f"data as of {_time_text(receipt.as_of)}" if receipt.as_of else "",
         "cut to what is available" if receipt.clipped else "",
         f"{_top_text(asked)} only" if receipt.truncated and asked.top else "",

@@ -15,6 +15,7 @@ from gamelens.analysis.claims.claims_frame import doubtful
 from gamelens.analysis.claims.findings import findings_of
 from gamelens.analysis.claims.templates import judged_of, sentences_of, words
 from gamelens.analysis.claims.templates import spoken as claims_spoken
+from gamelens.errors import extra_named
 from gamelens.notebook.labels import period_text, text_of
 from gamelens.receipts import Receipt
 
@@ -29,15 +30,13 @@ def spoken(result: DataFrame, kinds: Sequence[str] = ()) -> Markdown:
     """Return what *result* says of *kinds*, by default of all, as a paragraph or a list, and how it was judged.
 
     Raises:
-        BadQuery: it is not a result of an analysis, or none of its claims is of that kind.
+        BadQuery: it is not a result of an analysis, or there is no such kind of claim.
     """
-    from IPython.display import Markdown
-
     wanted = findings_of(result, kinds)
     lines = claims_spoken(wanted, escape=escape_markdown) or ["This result has no claims."]
     judged = " ".join(dict.fromkeys(filter(None, judged_of(wanted))))
     text = " ".join(lines) if len(lines) < _LIST_FROM else "\n".join(f"- {line}" for line in lines)
-    return Markdown(_escape_dollars(f"{text}\n\n*{judged}*" if judged else text))  # type: ignore[no-untyped-call]
+    return _markdown(_escape_dollars(f"{text}\n\n*{judged}*" if judged else text))
 
 
 def conclusions(*results: DataFrame | str) -> Markdown:
@@ -52,8 +51,6 @@ def conclusions(*results: DataFrame | str) -> Markdown:
     Raises:
         BadQuery: a frame is neither of these.
     """
-    from IPython.display import Markdown
-
     lines: list[str] = []
     claims, written = [], []
     for result in results:
@@ -74,18 +71,17 @@ def conclusions(*results: DataFrame | str) -> Markdown:
     text = "\n".join(f"- {line}" for line in ordered)
     if unsure:
         text += f"\n\n{words()['common']['chance']}\n\n" + "\n".join(f"- {line}" for line in lines if line in unsure)
-    return Markdown(_escape_dollars(text))  # type: ignore[no-untyped-call]
+    return _markdown(_escape_dollars(text))
 
 
-def key_numbers(frame: DataFrame, numbers: Iterable[KeyNumber]) -> Markdown:
+def key_numbers(frame: DataFrame, numbers: Iterable[KeyNumber], *, before: DataFrame | None = None) -> Markdown:
     """Return *numbers* as a table in Markdown, below the period of *frame* in words.
 
     Args:
         frame: a frame with a receipt, which has the period.
         numbers: each with its value, interval and change. A column that none of them fills is left out.
+        before: a frame of the period that they changed from, which is then named too.
     """
-    from IPython.display import Markdown
-
     known = [*numbers]
     measured = [number for number in known if not isnan(number.low)]
     scales = {
@@ -100,8 +96,18 @@ def key_numbers(frame: DataFrame, numbers: Iterable[KeyNumber]) -> Markdown:
     names = [name for name in ("Number", "Value", "95% interval", "Change") if any(row[name] for row in rows)]
     lines = [names, ["---", *["---:"] * (len(names) - 1)], *([row[name] for name in names] for row in rows)]
     table = "\n".join(f"| {' | '.join(line)} |" for line in lines) if rows else ""
-    interval = Receipt.of(frame.attrs).interval
-    return Markdown(f"{period_text(interval) if interval else ''}\n\n{table}")  # type: ignore[no-untyped-call]
+    of_frame, of_before = (Receipt.of(each.attrs).interval if each is not None else None for each in (frame, before))
+    period = period_text(of_frame) if of_frame else ""
+    if of_before:
+        period += f". Changes are from {period_text(of_before)}."
+    return _markdown(f"{period}\n\n{table}")
+
+
+def _markdown(text: str) -> Markdown:
+    """Return *text* as a notebook shows it."""
+    with extra_named("a sentence in a notebook"):
+        from IPython.display import Markdown
+    return Markdown(text)  # type: ignore[no-untyped-call]
 
 
 def _number_cells(number: KeyNumber, scale: Scale | None) -> dict[str, str]:

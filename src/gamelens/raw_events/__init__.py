@@ -3,6 +3,9 @@
 The room writes nothing. Open `lake_client` first.
 """
 
+from typing import TYPE_CHECKING
+
+from gamelens.errors import no_such_name
 from gamelens.raw_events.event_analyses import (
     LocalBucket,
     active_players,
@@ -13,3 +16,7 @@ from gamelens.raw_events.event_analyses import (
 )
 
 __all__ = ["LocalBucket", "active_players", "count_events", "funnel", "player_money", "session_paths"]
+
+
+if not TYPE_CHECKING:  # type checkers should find a name that does not exist
+    __getattr__ = no_such_name(__name__, __all__)

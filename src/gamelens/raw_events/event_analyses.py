@@ -20,7 +20,7 @@ from gamelens.analysis.retention.retention_rates import wilson
 from gamelens.analysis.tidy_frames import with_receipt
 from gamelens.analysis.tidy_frames.frame_requirements import requires
 from gamelens.client.tables.time_ranges import TimeRange, clip_to_available, resolve_range
-from gamelens.errors import BadQuery, NotYetAvailable
+from gamelens.errors import BadQuery
 from gamelens.raw_events.lake_client import QUERY_S, LakeClient
 from gamelens.receipts import QueryRecord, Receipt, package_version
 from gamelens.wire.intervals import Interval
@@ -68,26 +68,27 @@ def scope_of(
 
     Raises:
         BadQuery: *over* is not a time range; a game or the zone is unknown.
-        NotYetAvailable: a part of it is not in the lake.
+        NotYetAvailable: a part of it is not in the lake, unless the lake was opened with when_unavailable="clip".
     """
     if zone not in available_timezones():
         raise BadQuery("zone", zone, "is not a time zone, such as America/Sao_Paulo", sorted(available_timezones()))
     available = lake.available()
-    interval = resolve_in_zone(over, available, ZoneInfo(zone))
-    clip_to_available(interval, available, "raise")
+    asked = resolve_in_zone(over, available, ZoneInfo(zone))
+    interval = clip_to_available(asked, available, lake.when_unavailable)
     known = lake.sql("SELECT game_id FROM games ORDER BY game_id")["game_id"].tolist()
     chosen = known if games is None else names_of(games)
     for game in chosen:
         if game not in known:
             raise BadQuery("games", game, "is not a game of the organisation", known)
     record = QueryRecord(
-        by=tuple(by), over=str(over), interval=str(interval), games=None if games is None else tuple(chosen)
+        by=tuple(by), over=str(over), interval=str(asked), games=None if games is None else tuple(chosen)
     )
     receipt = Receipt(
         asked=record,
         asked_at=datetime.now(UTC).isoformat(timespec="seconds"),
         as_of=available.end.isoformat(),
         available=str(available),
+        clipped=None if interval == asked else str(interval),
         provenance=lake.provenance,
         version=package_version(),
     )
@@ -100,7 +101,7 @@ def check_purchases(lake: LakeClient, interval: Interval, games: Sequence[str]) 
     Raises:
         BadQuery: events of these days came as Event Data, which has none.
     """
-    lake.query("revenue", over=interval, every="all", games=list(games))
+    lake.query("revenue", over=interval, every="all", games=list(games), when_unavailable="clip")
 
 
 def names_of(names: Names) -> list[str]:
@@ -240,7 +241,8 @@ def active_players(lake: LakeClient, over: TimeRange, *, away: int = 7, games: N
     """Return the new, returning and resurrected players of each day and game.
 
     They add up to the active players. A resurrected player comes back after more than *away* days without an event, a
-    returning one sooner. New are those whose install is that day. Days are UTC days; the first one counts as a whole.
+    returning one sooner. New are those whose install is that day, or later as an export states it. Days are UTC days;
+    the first one counts as a whole.
 
     Args:
         lake: the lake. Its first *away* days cannot tell who was away before them.
@@ -267,9 +269,9 @@ def active_players(lake: LakeClient, over: TimeRange, *, away: int = 7, games: N
             FROM days JOIN players USING (game_id, user_id)
         )
         SELECT CAST(day AS TIMESTAMP) AS timestamp, game_id, count(*) AS active,
-            count(*) FILTER (WHERE day = installed) AS new,
-            count(*) FILTER (WHERE day <> installed AND day - before <= $away) AS returning,
-            count(*) FILTER (WHERE day <> installed AND day - before > $away) AS resurrected
+            count(*) FILTER (WHERE day <= installed) AS new,
+            count(*) FILTER (WHERE day > installed AND day - before <= $away) AS returning,
+            count(*) FILTER (WHERE day > installed AND day - before > $away) AS resurrected
         FROM played WHERE day >= CAST($start AS DATE) GROUP BY ALL ORDER BY timestamp, game_id"""
     return answer(lake, statement, scope_of(lake, over, games=games, by=("game_id",)), {"away": away})
 
@@ -476,7 +478,7 @@ def player_money(
     *,
     days: int = 7,
     games: Names | None = None,
-    when_unavailable: Literal["raise", "clip"] = "raise",
+    when_unavailable: Literal["raise", "clip"] | None = None,
 ) -> DataFrame:
     """Return the revenue of each player in the first *days* days.
 
@@ -488,7 +490,8 @@ def player_money(
         over: install days, as a time range for `Client.query`.
         days: UTC days of each player, all of which must have passed.
         games: ids of games; None is all of them.
-        when_unavailable: whether to raise if days of some players are still to come, or to leave these players out.
+        when_unavailable: whether to raise if days of some players are still to come, or to leave these players out;
+            None is as the lake was opened.
 
     Columns: timestamp (datetime64[us, UTC], the install day), game_id, user_id, country_code, platform, first_build,
     install_publisher, ab_id, ab_variant_id (category), days_played (Int64), revenue, ad_revenue (float64, USD).
@@ -503,11 +506,10 @@ def player_money(
     scope, available = scope_of(lake, over, games=games), lake.available()
     rest = timedelta(days=days - 1)
     whole = Interval(scope.interval.start, scope.interval.end + rest)
-    if clip_to_available(whole, available, when_unavailable) != whole:  # only players who have had all their days
+    when = when_unavailable or lake.when_unavailable
+    if clip_to_available(whole, available, when) != whole:  # only players who have had all days, if any
         midnight = available.end.replace(hour=0, minute=0, second=0, microsecond=0)
         part = Interval(scope.interval.start, max(scope.interval.start, midnight - rest))
-        if not part:
-            raise NotYetAvailable(whole, available, tried=when_unavailable)
         receipt = msgspec.structs.replace(scope.receipt, clipped=str(part))
         scope = msgspec.structs.replace(scope, interval=part, receipt=receipt)
     check_purchases(lake, Interval(scope.interval.start, scope.interval.end + rest), scope.games)

@@ -5,9 +5,12 @@ from __future__ import annotations
 import hashlib
 import os
 import secrets
+import shutil
 import sqlite3
+import tempfile
 import weakref
 from collections.abc import Mapping
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,16 +18,20 @@ import httpx
 import msgspec
 import pandas as pd
 
+from gamelens._forks import OwnProcess
+from gamelens.client.base_client import check_settings
 from gamelens.client.connection.event_loop import shared_loop
 from gamelens.client.connection.settings import Secret
 from gamelens.client.connection.transport import Transport
 from gamelens.client.query.arguments import check_seconds
 from gamelens.client.sync_client import Client
+from gamelens.client.tables.time_ranges import WhenUnavailable
 from gamelens.errors import BadQuery, Refused
 from gamelens.receipts import Provenance
 from gamelens.sandbox.engines.engine import LakeLocation, QueryBounds
 from gamelens.sandbox.engines.lake_sql import LakeSql, Relation
 from gamelens.sandbox.engines.open_engine import CheckedEngine, open_engine
+from gamelens.sandbox.engines.sql_process import SqlProcess
 from gamelens.sandbox.http.rate_limiter import RateLimits
 from gamelens.sandbox.metrics.metrics_app import MetricsApp
 from gamelens.sandbox.state.clock import Clock
@@ -47,8 +54,9 @@ MOST_FILES: Final = 20
 _NO_LIMIT: Final = RateLimits(1_000_000, AT_ONCE, lists=1_000_000)
 
 _PARTS: Final = ", ".join(
-    f"nullif(split_part(event_id, ':', {part}), '') AS event_id_{part:02d}" for part in range(1, 6)
+    f"nullif(string_split(event_id, ':')[{part}], '') AS event_id_{part:02d}" for part in range(1, 6)
 )
+"""The parts of an event's id. DuckDB 2.0 cannot compare a `split_part` of a column that is null in all rows."""
 
 _COMMON: Final = ("game_id", "ts", "day", "user_id", "session_id", "country_code", "platform", "build")
 _NETWORKS: Final = ("ilrd_sdk_vendor", "ilrd_network_name")  # come first, in this order
@@ -105,10 +113,10 @@ _MEANINGS: Final[dict[str, str]] = {
     "ts": "time of the event, UTC",
     "day": "its day, UTC",
     "arrived_at": "time at which it arrived, UTC; null where it is not known",
-    "installed_at": "time of the first event of the player, or of an earlier install that an export states",
+    "installed_at": "install of the player: as an export states it, else the time of the first event",
     "stated_installed_at": "install time stated in an export, else null",
     "first_paid_at": "time of the first purchase, null without one",
-    "first_build": "build of the install: of the first event, or what an export states of an earlier install",
+    "first_build": "build of the install: of its event, or what an export states of an install without one",
     "started_at": "time of the first event of the session",
     "last_event_at": "time of its last event",
     "length": "seconds, of a session that ended",
@@ -132,7 +140,13 @@ class LakeClient(Client):
     """
 
     def __init__(
-        self, state: Path, *, organisation: str | None = None, engine: str = "duckdb", progress: bool | None = None
+        self,
+        state: Path,
+        *,
+        organisation: str | None = None,
+        engine: str = "duckdb",
+        when_unavailable: WhenUnavailable = "raise",
+        progress: bool | None = None,
     ) -> None:
         check_state(state)
         owners = {owner.name: owner for owner in stored_organisations(state)}
@@ -142,11 +156,16 @@ class LakeClient(Client):
             raise BadQuery("organisation", organisation, "is not in the lake", owners)
         owner = next(iter(owners.values())) if organisation is None else owners[organisation]
         self._folder, self._owner = state, owner
-        self._store = _read_only(state / "gamelens.db")
-        self._lake = Lake(state / "lake", self._store)
+        # A forked child has not the threads of what is closed at the end.
+        self._process, self._at_the_end = OwnProcess("this lake"), ExitStack()
+        end = self._at_the_end.close
+        weakref.finalize(self, lambda process: end() if process.is_this else None, self._process)
+        self._lake = Lake(state / "lake", _read_only(state / "gamelens.db", self._at_the_end))
         health = LakeHealth(self._lake)
         self._reader = open_engine(engine, LakeLocation(state / "lake"), QueryBounds(seconds=QUERY_S, memory="4GB"))
-        weakref.finalize(self, self._reader.close)  # an engine that is open when Python ends complains of leaks
+        self._sql = SqlProcess()
+        self._at_the_end.callback(self._sql.close)
+        self._at_the_end.callback(self._reader.close)  # an engine that is open when Python ends complains of leaks
         key = secrets.token_hex(20)
         known = msgspec.structs.replace(owner, api_key_sha256=hashlib.sha256(key.encode()).hexdigest())
         app = MetricsApp(
@@ -158,7 +177,9 @@ class LakeClient(Client):
             refresh_s=0,
         )
         self._loop, self._progress, self._address = shared_loop(), progress, f"{state}, organisation {owner.name}"
-        self._start(_LakeTransport(app, Secret(key), state, self._lake, owner.name), None, refresh_s=0)
+        self.when_unavailable = when_unavailable
+        transport = _LakeTransport(app, Secret(key), state, self._lake, owner.name)
+        self._start(transport, None, refresh_s=0, when=when_unavailable)
 
     def sql(
         self,
@@ -175,13 +196,14 @@ class LakeClient(Client):
 
         The views are `events`, `players`, `sessions`, `purchases`, `ads`, `impressions`, `session_ends`, `errors` and
         `games`; `lake.views()` has their columns. The statement reads these and nothing else: no file, no network, no
-        extension, no setting, no variable of Python.
+        extension, no setting, no variable of Python. It writes nothing. It runs in a process of its own, which starts
+        in half a second at the first statement.
 
         Args:
             statement: in DuckDB's SQL.
-            parameters: values of `$name` in the statement.
+            parameters: values of `$name` in the statement: numbers, text, times, lists.
             seconds: time after which it is stopped.
-            memory: what it may take, as DuckDB writes it.
+            memory: what it may take, as DuckDB writes it; 100 MB more where DuckDB does not count, inside a function.
             rows: the most rows of its result.
 
         Raises:
@@ -190,7 +212,7 @@ class LakeClient(Client):
         """
         check_seconds("seconds", seconds)
         bounds = QueryBounds(seconds=seconds, memory=memory, rows=rows)
-        frame: DataFrame = self._views().run(statement, parameters or {}, bounds).to_pandas()
+        frame: DataFrame = self._views().run(self._sql, statement, parameters or {}, bounds).to_pandas()
         return frame
 
     def relation(self, view: str) -> Relation:
@@ -219,14 +241,14 @@ class LakeClient(Client):
         return self._executor.service.provenance
 
     def _views(self) -> LakeSql:
+        self._process.check()
         self._lake.require_events()
         return LakeSql(self._lake.snapshot(self._owner.name), self._owner, _VIEWS)
 
     def close(self) -> None:
         """Release the engine and the manifest, after which every call raises `Refused`."""
         super().close()
-        self._reader.close()
-        self._store.close()
+        self._at_the_end.close()
 
 
 def open_lake(
@@ -234,6 +256,7 @@ def open_lake(
     *,
     organisation: str | None = None,
     engine: str = "duckdb",
+    when_unavailable: WhenUnavailable = "raise",
     progress: bool | None = None,
 ) -> LakeClient:
     """Return a client of the lake at *path*: the methods of `Client`, and SQL.
@@ -243,16 +266,23 @@ def open_lake(
         lake.sql("SELECT * FROM purchases ORDER BY usd DESC LIMIT 10")
 
     Args:
-        path: the state directory of a sandbox, as `gamelens sandbox up --state` names it; it may be running.
+        path: the state directory of a sandbox, as `gamelens sandbox up --state` names it; it may be running. A folder
+            that can only be read, such as a read-only mount, is read as it is now.
         organisation: the organisation to ask for; None is the only one.
         engine: `duckdb`, `spark`, or the address of a Spark master. SQL runs on DuckDB.
+        when_unavailable: what queries and analyses do about days that the lake does not have, unless a call says
+            otherwise: "raise", "clip" them off, or "wait" for them.
         progress: a bar for work of more than two seconds: never, always, or (None) in a notebook or terminal.
 
     Raises:
         BadQuery: there is no such organisation, or none is named and there are several.
         Refused: *path* holds no lake, or one that this version cannot read.
     """
-    return LakeClient(Path(path).expanduser(), organisation=organisation, engine=engine, progress=progress)
+    check_settings(when_unavailable=when_unavailable)
+    folder = Path(path).expanduser()
+    return LakeClient(
+        folder, organisation=organisation, engine=engine, when_unavailable=when_unavailable, progress=progress
+    )
 
 
 class _LakeTransport(Transport):
@@ -300,22 +330,48 @@ def lake_sources(lake: Lake, organisation: str) -> tuple[Provenance, ...]:
     return tuple(sources)
 
 
-def _read_only(path: Path) -> sqlite3.Connection:
-    """Open the manifest of a lake, to be read.
+def _read_only(path: Path, at_the_end: ExitStack) -> sqlite3.Connection:
+    """Open the manifest of a lake, to be read until *at_the_end*. No file appears beside it, or none stays.
 
     Raises:
         Refused: it cannot be read, or the lake has the layout of another version.
     """
-    address = f"file:{path.resolve().as_posix().replace('?', '%3f').replace('#', '%23')}?mode=ro"
+    log, memory = path.with_name(f"{path.name}-wal"), path.with_name(f"{path.name}-shm")
     try:
-        store = sqlite3.connect(address, uri=True, timeout=30, isolation_level=None, check_same_thread=False)
+        if log.exists() and not memory.exists():  # a copy: SQLite would make the memory, where it can
+            folder = Path(at_the_end.enter_context(tempfile.TemporaryDirectory()))
+            shutil.copyfile(log, folder / log.name)
+            shutil.copyfile(path, folder / path.name)
+            store = _opened(folder / path.name, "ro")
+        elif log.exists():
+            store = _opened(path, "ro")
+        elif os.access(path.parent, os.W_OK):
+            at_the_end.callback(_tidy, path, log)
+            store = _opened(path, "ro")
+        else:
+            store = _opened(path, "ro&immutable=1")  # where SQLite can make neither file
+        at_the_end.callback(store.close)
         ((layout,),) = store.execute("PRAGMA user_version")
-    except sqlite3.Error as error:
+    except (OSError, sqlite3.Error) as error:
+        at_the_end.close()
         raise Refused(f"{path} cannot be read: {error}. Check that the folder is the state of a sandbox") from None
     if layout != FORMAT:
-        store.close()
+        at_the_end.close()
         next_step = (
             f"`gamelens sandbox rebuild --state {path.parent}` rebuilds it from its inbox; then repeat its imports"
         )
         raise Refused(f"the lake in {path.parent} has layout {layout}, but this version reads {FORMAT}: {next_step}")
     return store
+
+
+def _tidy(path: Path, log: Path) -> None:
+    """Let SQLite remove the files that a reader makes beside a store of which nobody else has any."""
+    with suppress(OSError, sqlite3.Error):  # they are empty, and the next user of the store removes them
+        if log.stat().st_size == 0:
+            with closing(_opened(path, "rw")) as store:
+                store.execute("PRAGMA user_version").fetchall()
+
+
+def _opened(path: Path, mode: str) -> sqlite3.Connection:
+    address = f"file:{path.resolve().as_posix().replace('?', '%3f').replace('#', '%23')}?mode={mode}"
+    return sqlite3.connect(address, uri=True, timeout=30, isolation_level=None, check_same_thread=False)

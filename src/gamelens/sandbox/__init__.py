@@ -6,8 +6,8 @@ Open `server` first. README.md has the way of an event and of a query through th
 
 Our choices, where the public documentation of the services is silent:
 
-- Event time is `client_ts` if it is 0 to 99999999999 and at most 24 h after arrival, else the arrival time
-  (Wire 4.1, Event time).
+- Event time is `client_ts` if it is at most 365 days before arrival (`oldest_days` of the configuration) and at most
+  24 h after it, else the arrival time (Wire 4.1, Event time).
 - A player is (game, user_id), a session (game, session_id), so unique players add up over games and over nothing else
   (Wire 4.2, Player; Wire 4.3, Session; Wire 4.14, Adding up).
 - Purchases and impressions are converted to US dollars with one fixed, dated table (Wire 3.8, Currencies).
@@ -25,7 +25,8 @@ Our choices, where the public documentation of the services is silent:
   than other responses name (Wire 1.5, Response headers).
 - The body of a 200 for events is empty for custom integrations and `{}` for others: official clients read an empty
   body as no connection (Wire 1.7, Submitting events; Wire 1.18, Official clients).
-- The same `event_uuid` of a game counts once, the first copy to arrive (Wire 4.8, Repeated events). Of a field that
+- The same `event_uuid` of a game counts once, the first copy to arrive, unless `--repeats count` counts every copy
+  (Wire 4.8, Repeated events). Of a field that
   an event has twice, the first copy counts (Wire 1.8, Rejected events).
 - Events are judged leniently: undocumented fields, platforms and versions are accepted and stored. `--validation
   strict` refuses them. Even then `custom_fields` may hold booleans, an `os_version` may name another known platform

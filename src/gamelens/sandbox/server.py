@@ -17,13 +17,13 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import date
 from pathlib import Path
 from time import monotonic
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import msgspec
 
 from gamelens._files import write_private
 from gamelens.errors import Refused
-from gamelens.sandbox.collector.collector_app import CollectorApp, Reply
+from gamelens.sandbox.collector.collector_app import CollectorApp, InitStatus, Reply
 from gamelens.sandbox.collector.geoip import GeoIp
 from gamelens.sandbox.collector.live_feed import LiveFeed
 from gamelens.sandbox.control.control_app import control_app
@@ -56,13 +56,13 @@ from gamelens.sandbox.storage.inbox import (
     open_store,
     set_scenario,
 )
-from gamelens.sandbox.storage.inbox_recovery import recover_store
-from gamelens.sandbox.storage.lake import Lake
+from gamelens.sandbox.storage.lake import COUNTS_REPEATS, Lake
 from gamelens.sandbox.storage.lake_health import LakeHealth
 from gamelens.sandbox.storage.lake_schema import FORMAT
-from gamelens.wire.event_validator import Validation
+from gamelens.sandbox.storage.store_check import check_store
 from gamelens.wire.limits import KIB, QUERY_S, REFRESH_S, REQUESTS_AT_ONCE, REQUESTS_PER_SECOND
 
+Repeats = Literal["drop", "count"]
 LOOPBACK = "127.0.0.1"
 _RECEIVE_BYTES: Final = 64 * KIB  # of each connection; with the system's 6 MB uvloop reads up to 256 kB at once
 
@@ -77,7 +77,10 @@ class SandboxOptions(msgspec.Struct, frozen=True, kw_only=True):
         titles: studios and titles of their games, instead of *config*.
         ready: second path of the ready file, beside the one in *state*.
         reply: body of a 200 for events (Wire 1.7, Submitting events).
-        validation: rules for events (Wire 3.7, Strict validation).
+        init_status: status of the version 2 init (Wire 1.11, Version 2 init).
+        validation: `lenient`, `strict`, or the parts of requests to judge strictly (Wire 3.7, Strict validation).
+        repeats: `drop` or `count`, what becomes of events with the `event_uuid` of an earlier one (Wire 4.8, Repeated
+            events); None goes on as *state* does, and drops them in a new one.
         stop_after_idle_s: seconds without a request after which the sandbox stops, unless it has users
             (`SandboxUsers`).
         refresh_s: seconds for which an available interval is cached (Wire 2.4, Available interval).
@@ -100,7 +103,9 @@ class SandboxOptions(msgspec.Struct, frozen=True, kw_only=True):
     titles: Titles = ()
     ready: Path | None = None
     reply: Reply = "auto"
-    validation: Validation = "lenient"
+    init_status: InitStatus = "auto"
+    validation: str = "lenient"
+    repeats: Repeats | None = None
     stop_after_idle_s: float = math.inf
     refresh_s: float = REFRESH_S
     rate: int = REQUESTS_PER_SECOND
@@ -147,8 +152,9 @@ class Sandbox:
         """Open the store and the lake, and wire the services to them."""
         state = self.options.state
         (state / "lake").mkdir(exist_ok=True)
-        recover_store(state / "gamelens.db")
+        check_store(state / "gamelens.db")
         self.store = open_store(state / "gamelens.db")
+        self._set_repeats()
         self.lake = Lake(state / "lake", self.store)
         self.lake.recover()
         run, reason = self.lake.last_run(), self.lake.lost_because
@@ -176,6 +182,7 @@ class Sandbox:
             self.clock,
             live=self.live,
             reply=self.options.reply,
+            init_status=self.options.init_status,
             validation=self.options.validation,
             countries=self._countries,
         )
@@ -188,6 +195,25 @@ class Sandbox:
             nodes=self.options.nodes,
             refresh_s=self.options.refresh_s,
         )
+
+    def _set_repeats(self) -> None:
+        """Store whether repeated events count. All events of a state directory are treated alike."""
+        state, repeats = self.options.state, self.options.repeats
+        stored: Repeats = "count" if (state / COUNTS_REPEATS).exists() else "drop"
+        if repeats in (None, stored):
+            return
+        ((has_batches,),) = self.store.execute("SELECT EXISTS (SELECT 1 FROM batches)")
+        if has_batches or Lake(state / "lake", self.store).organisations():
+            self.store.close()
+            done = {"drop": "dropped", "count": "counted"}[stored]
+            raise Refused(
+                f"--repeats {repeats} is for a state directory without events, and repeated events of {state} were "
+                f"{done}: name a new --state, or delete its events first (POST /reset of the control API)"
+            )
+        if repeats == "count":
+            (state / COUNTS_REPEATS).touch(mode=0o600)
+        else:
+            (state / COUNTS_REPEATS).unlink()
 
     async def process(self) -> dict[str, str]:
         """Process everything received and return the available intervals, by organisation."""
@@ -208,6 +234,7 @@ class Sandbox:
         return {
             **totals,
             "duplicate": duplicates,
+            "repeats": "count" if self.lake.counts_repeats else "drop",
             "asked": self.metrics.request_count,
             "processed": totals["accepted"] - totals["pending"] - duplicates,
             "available": available_intervals(self.tenants, self.lake, self.clock),
@@ -221,6 +248,7 @@ class Sandbox:
             },
             "processing": self.runs.progress and self.runs.progress.to_json(),
             "failing": {name: it.to_json() for name, it in self.lake.statuses().items() if it.failures},
+            "oldest_days": self.tenants.rules.oldest_days,
         }
 
     async def reset(self) -> None:
@@ -393,15 +421,16 @@ def rebuild_stopped(state: Path, organisations: Sequence[str] = (), *, accept_lo
     With *accept_loss* it goes on without events that are lost. Returns the names of the organisations.
 
     Raises:
-        Refused: *state* is not a state directory, another process has locked it, or events are lost.
+        Refused: *state* is not a state directory, another process has locked it, or its store is damaged or events are
+            lost and that is not accepted.
     """
     check_state(state)
     with explained_trouble(state), lock_state_directory(state), spare_room(state):
         (state / "lake").mkdir(exist_ok=True)
-        recover_store(state / "gamelens.db")
+        check_store(state / "gamelens.db", accept_loss=accept_loss)
         with contextlib.closing(open_store(state / "gamelens.db")) as store:
             Lake(state / "lake", store).recover()
-        return rebuild(state, organisations, accept_loss=accept_loss)
+        return rebuild(state, organisations, from_inbox=True, accept_loss=accept_loss)
 
 
 class BulkLoad:

@@ -41,5 +41,28 @@ USD_PER_UNIT: Final[dict[str, Decimal]] = {
 }
 """US dollars for one unit, by currency code."""
 
+_REPLACED: Final = """
+ADP EUR AFA AFN AON AOA ARA ARS ARP ARS ATS EUR AZM AZN BEF EUR BGL BGN BRC BRL BRE BRL BRN BRL BRR BRL BYB BYN BYR BYN
+CSD RSD CYP EUR DEM EUR ECS USD EEK EUR ESP EUR FIM EUR FRF EUR GHC GHS GRD EUR GWP XOF IEP EUR ITL EUR LTL EUR LUF EUR
+LVL EUR MGF MGA MRO MRU MTL EUR MXP MXN MZM MZN NLG EUR PEI PEN PLZ PLN PTE EUR ROL RON RUR RUB SDD SDG SIT EUR SKK EUR
+SRG SRD TMM TMT TPE USD TRL TRY UAK UAH UYP UYU VEB VES VED VES VEF VES YUM RSD ZMK ZMW ZWD ZWL ZWG ZWL ZWN ZWL ZWR ZWL
+XCG ANG
+"""
+_PAIRS: Final = _REPLACED.split()
+REPLACED: Final[dict[str, str]] = dict(zip(_PAIRS[::2], _PAIRS[1::2], strict=True))
+"""Codes of older and newer lists that have no rate here, each with the code of the same country that has one."""
+
+
+def why_no_currency(code: object) -> str | None:
+    """Return in words why *code* is not one of the currencies, or None if it is one."""
+    if not isinstance(code, str) or code in USD_PER_UNIT:
+        return None
+    if code in REPLACED:
+        return f"{code} is of another list of currencies: here the country has {REPLACED[code]}"
+    if code.strip().upper() in USD_PER_UNIT:
+        return f"the currency is written {code.strip().upper()}, in capitals and without blanks"
+    return "the currency is none of the three-letter codes that have a rate"
+
+
 SCALED_RATES: Final[dict[str, int]] = {code: int(rate * RATE_SCALE) for code, rate in USD_PER_UNIT.items()}
 """US dollars for one unit times `RATE_SCALE`, exact, by currency code."""

@@ -264,9 +264,14 @@ def event_rule(category: str, *, is_strict: bool) -> FieldRule:
     if is_strict:
         members |= {**_STRICT, **_STRICT_OF.get(category, {})}
     player = () if category == "sdk_error" else _PLAYER
+    required = ("category", *_DEVICE, *player, *_REQUIRED_OF.get(category, {}))
+    if not is_strict:  # Our choice: clients send null and "" in optional fields that they have no value for
+        members = {
+            name: rule if name in required else replace(rule, may_be_blank=True) for name, rule in members.items()
+        }
     return FieldRule(
         kind="object",
         members=members,
-        required=("category", *_DEVICE, *player, *_REQUIRED_OF.get(category, {})),
+        required=required,
         is_closed=is_strict and category in CATEGORIES,
     )

@@ -8,17 +8,37 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cached_property
 from itertools import islice
-from typing import Any, Final, Literal, Union
+from typing import Any, Final, Literal, Union, get_args
 
 import msgspec
 
+from gamelens.errors import BadQuery
 from gamelens.wire.event_schema import CATEGORIES, event_rule
 from gamelens.wire.field_rules import FieldRule, Violation, struct_of, violations_of
 
 Validation = Literal["lenient", "strict"]
+RequestPart = Literal["events", "headers", "init"]
 
 MOST_VIOLATIONS: Final = 100
 """Most violations reported of one event, more than the lenient rules can find."""
+
+
+def strict_parts(validation: str) -> frozenset[RequestPart]:
+    """Return the parts of requests that *validation* judges strictly (Wire 3.7, Strict validation).
+
+    It is `lenient`, `strict`, or names of parts joined by commas.
+
+    Raises:
+        BadQuery: it is something else.
+    """
+    if validation in get_args(Validation):
+        return frozenset(get_args(RequestPart) if validation == "strict" else ())
+    parts = [part.strip() for part in validation.split(",")]
+    for part in parts:
+        if part not in get_args(RequestPart):
+            rule = "is neither lenient nor strict, nor a list of the parts to judge strictly"
+            raise BadQuery("validation", part, rule, (*get_args(Validation), *get_args(RequestPart)))
+    return frozenset(parts)  # type: ignore[arg-type]
 
 
 class RejectedEvent(msgspec.Struct, frozen=True, kw_only=True):

@@ -38,6 +38,7 @@ class FieldRule(msgspec.Struct, frozen=True, kw_only=True):
     most: int | None = None
     enum: tuple[str, ...] = ()  # allowed strings; empty allows all
     nullable: bool = False
+    may_be_blank: bool = False  # whether null and an empty string pass, as if the field were absent
     sibling: RequiredSibling | None = None  # condition on another field, without which this one is not allowed
     # rule of every item of an array, and of every entry of an object that *members* does not name
     each: FieldRule | None = None
@@ -63,7 +64,7 @@ def violations_of(value: Any, rule: FieldRule, path: str = "") -> Iterator[Viola
     A wrong type or size is reported alone.
     """
     here = path or "/"
-    if rule.kind == "any" or (value is None and rule.nullable):
+    if rule.kind == "any" or (value is None and rule.nullable) or (rule.may_be_blank and value in (None, "")):
         return
     # A boolean is a whole number to Python, and not to JSON.
     if not isinstance(value, _PYTHON_TYPES[rule.kind]) or (isinstance(value, bool) and rule.kind not in _WITH_BOOLEANS):
@@ -166,6 +167,10 @@ def _type_of(rule: FieldRule, *, name: str) -> Any:
 
     *name* is for the structs of nested objects.
     """
+    return _type_or_blank(rule, name=name) if rule.may_be_blank else _filled_type_of(rule, name=name)
+
+
+def _filled_type_of(rule: FieldRule, *, name: str) -> Any:
     each = Any if rule.each is None else _type_of(rule.each, name=name)
     type_: Any
     match rule.kind:
@@ -194,6 +199,16 @@ def _type_of(rule: FieldRule, *, name: str) -> Any:
         case "string or integer":
             type_ = Union[str, int]  # noqa: UP007
     return Union[type_, None] if rule.nullable else type_  # noqa: UP007
+
+
+def _type_or_blank(rule: FieldRule, *, name: str) -> Any:
+    """Return the type that accepts what *rule* accepts, null and an empty string."""
+    rule = msgspec.structs.replace(rule, may_be_blank=False, nullable=True)
+    if rule.kind != "string":
+        return Union[_type_of(rule, name=name), Literal[""]]  # noqa: UP007
+    enum = ("", *rule.enum) if rule.enum else ()
+    pattern = rule.pattern and rf"^\Z|{rule.pattern}"
+    return _type_of(msgspec.structs.replace(rule, enum=enum, pattern=pattern, shortest=None), name=name)
 
 
 def _bounded(type_: Any, **bounds: Any) -> Any:

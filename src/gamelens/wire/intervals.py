@@ -123,6 +123,16 @@ class Interval(msgspec.Struct, frozen=True, repr_omit_defaults=True):
             start = end
 
 
+def start_and_duration(interval: Interval) -> str:
+    """Return *interval* as it is sent, in the form that the service documents (Wire 2.8, Intervals and buckets).
+
+    Whole days are a date and days, `2026-11-01/P7D`; others have times, `2026-11-20T00:00:00Z/PT11H`.
+    """
+    is_whole = interval.start == start_of_day(interval.start.date()) and not interval.length % timedelta(days=1)
+    start = interval.start.date().isoformat() if is_whole else _iso(interval.start, "seconds")
+    return f"{start}/{_duration(interval.length)}"
+
+
 def start_of_day(day: date) -> datetime:
     """Return the midnight with which *day* begins in UTC."""
     return datetime.combine(day, time(), tzinfo=UTC)
@@ -173,7 +183,18 @@ def _utc(moment: datetime) -> datetime:
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
 
-def _iso(moment: datetime) -> str:
-    return moment.isoformat(timespec="auto" if moment.microsecond or moment.second else "minutes").replace(
-        "+00:00", "Z"
-    )
+def _iso(moment: datetime, least: Literal["minutes", "seconds"] = "minutes") -> str:
+    return moment.isoformat(timespec="auto" if moment.microsecond or moment.second else least).replace("+00:00", "Z")
+
+
+def _duration(length: timedelta) -> str:
+    """Return *length* in days, hours, minutes and seconds: `P1DT11H`."""
+    minutes, seconds = divmod(length - timedelta(days=length.days), timedelta(minutes=1))
+    parts = {
+        "H": minutes // 60,
+        "M": minutes % 60,
+        "S": f"{seconds / timedelta(seconds=1):.6f}".rstrip("0").rstrip("."),
+    }
+    days = f"{length.days}D" if length.days else ""
+    time = "".join(f"{number}{unit}" for unit, number in parts.items() if number not in (0, "0"))
+    return f"P{days}T{time}" if time else f"P{days or '0D'}"

@@ -14,7 +14,14 @@ import msgspec
 
 from gamelens.errors import BadQuery
 from gamelens.wire.filters import Filter, WireFilter, parse_filter, wire_filter
-from gamelens.wire.intervals import GRANULARITIES, Granularity, Interval, MalformedInterval, WireInterval
+from gamelens.wire.intervals import (
+    GRANULARITIES,
+    Granularity,
+    Interval,
+    MalformedInterval,
+    WireInterval,
+    start_and_duration,
+)
 from gamelens.wire.limits import DEFAULT_LIMIT, MAX_DAYS, MAX_LIMIT
 
 KINDS = ("group", "split", "timeseries")
@@ -119,7 +126,7 @@ def encode_query(query: MetricQuery, *, granularity: Granularity | None = None) 
     *granularity* is the default of a metric that is shown without one (`retention_retro`), and left out too.
     """
     body = QueryBody(
-        interval=str(query.interval),
+        interval=start_and_duration(query.interval),
         granularity=query.granularity if query.granularity != granularity else None,
         query=query.query,
         split_by=query.split_by,

@@ -121,7 +121,7 @@ class InitAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class V2InitAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """The answer 200 of the version 2 init, and the part of its 201 that any client reads."""
+    """The answer of the version 2 init while the configs of the client are current."""
 
     enabled: bool
     server_ts: int
@@ -129,7 +129,7 @@ class V2InitAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class V2FullAnswer(InitAnswer, frozen=True, kw_only=True, omit_defaults=True):
-    """The answer 201 of the version 2 init: that of the remote config init and two fields."""
+    """The full answer of the version 2 init: that of the remote config init and two fields."""
 
     enabled: bool
     flags: list[Any]

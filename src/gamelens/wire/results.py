@@ -13,11 +13,11 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from datetime import datetime
 from itertools import chain, groupby
-from typing import Annotated, Any, Final, Generic, Literal, TypeVar
+from typing import Annotated, Any, Final, Generic, Literal, TypeVar, get_origin
 
 import msgspec
 
-from gamelens._text import escape_unprintable, shortened
+from gamelens._text import escape_unprintable, one_line, shortened
 from gamelens.errors import ServiceError
 from gamelens.wire.intervals import read_moment, wire_timestamp
 from gamelens.wire.queries import Group, MetricQuery, Split
@@ -89,7 +89,22 @@ class SeriesAnswer(msgspec.Struct, Generic[_Row], frozen=True):
     result: list[SeriesRow[_Row]]
 
 
+class _Event(msgspec.Struct, frozen=True):
+    timestamp: str
+    event: Any
+
+
+class _AnyVersion(msgspec.Struct, frozen=True):
+    """The answer to a split query, of a version that may be another one."""
+
+    result: list[_Event]
+
+
 _SHOWN_CHARS: Final = 80
+_WORDS_CHARS: Final = 300
+_EMPTY: Final[tuple[object, ...]] = (None, "", [], {})
+_FAILURE: Final = frozenset(("error", "errors", "exception", "fault"))
+_SUCCESS: Final = frozenset(("success", "ok"))
 _SPACES: Final = (b" ", b"\n", b"\r", b"\t")
 
 
@@ -129,43 +144,83 @@ class ErrorBody(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     did_you_mean: str | msgspec.UnsetType | None = msgspec.UNSET
 
 
-def decode_answer(query: MetricQuery, body: bytes) -> list[Rows]:
+def decode_answer(query: MetricQuery, body: bytes, beside: dict[str, Any] | None = None) -> list[Rows]:
     """Decode the answer to *query* into its buckets, ascending, with empty ones.
 
+    *beside* gets what the answer has beside its rows, by name, without what is empty.
+
     Raises:
-        ServiceError: the body is not the expected JSON, or an object has a key twice.
+        ServiceError: the body is not the expected JSON, says that there was an error, or has a key twice.
     """
+    members: dict[str, Any] = {}
     # Rows of any type, which are not copied: `decode_json` has decoded them already.
     match query.query:
         case Group():
-            groups = decode_json(body, GroupAnswer[Any]).result
+            groups = decode_json(body, GroupAnswer[Any], members).result
             buckets = [Rows(read_timestamp(bucket.timestamp), bucket.result) for bucket in groups]
         case Split():
-            entries = decode_json(body, SplitAnswer[Any]).result
+            entries = decode_json(body, _AnyVersion, members).result
             buckets = list(_group_rows((row.timestamp, row.event) for row in entries))
         case _:
-            series = decode_json(body, SeriesAnswer[Any]).result
+            series = decode_json(body, SeriesAnswer[Any], members).result
             buckets = list(_group_rows((row.timestamp, row.result) for row in series))
+    if beside is not None:
+        beside |= members
     if any(type(row) is not dict for bucket in buckets for row in bucket.rows):
         raise ServiceError(200, "not the expected JSON: a row is not an object")
     return buckets
 
 
-def decode_json(body: bytes, kind: type[_Kind]) -> _Kind:
-    """Decode a body of this *kind*. Unknown keys of a struct are ignored.
+def decode_json(body: bytes, kind: type[_Kind], beside: dict[str, Any] | None = None) -> _Kind:
+    """Decode a body of this *kind*.
+
+    *beside* gets the members of the object, and of the entries of its `result`, that are not of this kind, by name and
+    without those that are empty.
 
     Raises:
-        ServiceError: the body is not the expected JSON, or an object has a key twice.
+        ServiceError: the body is not the expected JSON, says that there was an error, or has a key twice.
     """
     try:
         tree = msgspec.json.decode(body)
+        members = _members_beside(tree, kind)
+        if (said := _error_text(members)) is not None:
+            raise ServiceError(200, f"an error in place of an answer, or beside it: {said}")
         decoded = msgspec.convert(tree, kind)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ServiceError(200, f"not the expected JSON: {error}") from None
+    if beside is not None:
+        beside |= members
     # Written without white space before it, each key is a quotation mark and a colon; text can only add such pairs.
     if any(space + b":" in body for space in _SPACES) or body.count(b'":') != _key_count(tree):
         refuse_repeated_keys(body)
     return decoded
+
+
+def _members_beside(tree: Any, kind: type[Any]) -> dict[str, Any]:
+    """Return what an answer has beside its rows or values: of each name the first member that is not empty."""
+    if type(tree) is not dict:
+        return {}
+    members: dict[str, Any] = {}
+    struct = get_origin(kind) or kind
+    own: frozenset[str] = frozenset(getattr(struct, "__struct_fields__", ()))
+    of_entries = frozenset(("timestamp", "event" if struct is _AnyVersion else "result"))
+    entries = tree.get("result") if "result" in own else None
+    for entry, names in ((tree, own), *((entry, of_entries) for entry in (entries if type(entries) is list else ()))):
+        for name in entry.keys() - names if type(entry) is dict else ():
+            is_empty = entry[name] in _EMPTY or (name.lower() in _FAILURE and not entry[name])
+            if not is_empty and (name, entry[name]) != ("version", "v1"):
+                members.setdefault(name, entry[name])
+    return members
+
+
+def _error_text(members: dict[str, Any]) -> str | None:
+    """Return what the members of an answer say of an error, or None."""
+    for name, value in members.items():
+        is_failure = name.lower() in _SUCCESS and value is False
+        if is_failure or name.lower() in _FAILURE:
+            text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
+            return shortened(escape_unprintable(one_line(f"{name} = {text}")), _WORDS_CHARS)
+    return None
 
 
 def refuse_repeated_keys(body: bytes) -> None:

@@ -6,12 +6,14 @@ import html
 import re
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 from msgspec.structs import replace
 from pandas import DataFrame
 
 import gamelens.notebook.accessor  # noqa: F401  (registers df.lens)
+from gamelens.analysis import retention
 from gamelens.errors import BadQuery, NotAdditive
 from gamelens.notebook.tables import html_layout
 from gamelens.notebook.tables.frame_table import MOST_ROWS, FrameTable
@@ -19,6 +21,7 @@ from gamelens.notebook.tables.table_contents import MAY_CHANGE, PARTLY_COUNTED, 
 from gamelens.receipts import QueryRecord, Receipt
 from gamelens.wire.intervals import Granularity, Interval
 from support.hostile_names import NAMES
+from support.retention_frames import frame_of
 
 
 def cells(frame: DataFrame, *, part: str = "tbody", **options: Any) -> list[str]:
@@ -356,7 +359,7 @@ def test_a_single_row_keeps_its_columns() -> None:
     assert headings(frame) == ["Game", "Kind", "Loaded"]
 
 
-def by_game(**columns: list[Any]) -> DataFrame:
+def by_game(**columns: Any) -> DataFrame:
     """Return numbers of the games A and B."""
     return DataFrame({"game": pd.Categorical(["A", "B"]), **columns})
 
@@ -394,3 +397,24 @@ def test_a_row_that_only_the_other_frame_has_is_named() -> None:
 def test_what_a_table_cannot_be_set_against_is_refused(other: DataFrame, rule: str) -> None:
     with pytest.raises(BadQuery, match=rule):
         FrameTable(by_game(ad_revenue=[1.0, 2.0]), against={"the plan": other})
+
+
+def test_a_change_from_a_rare_count_is_a_difference() -> None:
+    """Seven players after two are five more, not +250%; from ten on there is a percentage."""
+    this = by_game(new_users=pd.array([7, 15], dtype="Int64"), dau=pd.array([3, 4], dtype="Int64"))
+    last = by_game(new_users=[2.0, 10.0], dau=[0.0, 3.75])
+    assert cells(this, against={"last week": last}) == [
+        *("Alast week", "7+5", "3+3.00"),
+        *("Blast week", "15+50%", "4+0.25"),
+    ]
+
+
+def test_the_range_of_install_days_is_in_percent() -> None:
+    """Bounds are written as the number before them, which `day_range` has: the retention of all install days."""
+    found = retention.day_range(frame_of([35, 29], np.array([[6], [16]]), [1]))
+    assert "17% to 55%" in str(FrameTable(found))
+    assert found["retention"].tolist() == pytest.approx([22 / 64])
+
+
+def test_cells_of_a_spread_frame_are_in_the_unit_of_its_number() -> None:
+    assert cells(retention.cohort_matrix(frame_of([35, 29], np.array([[6], [16]]), [1])))[1::2] == ["17.1%", "55.2%"]

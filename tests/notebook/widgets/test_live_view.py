@@ -75,6 +75,21 @@ def test_received_events_are_shown(sandbox: Sandbox, view: LiveView) -> None:
     assert re.search(r">rejected</td><td>/v not in \w+</td>", shown)
 
 
+def test_a_refused_request_is_shown_with_its_cause(sandbox: Sandbox, view: LiveView) -> None:
+    """A request that was refused as a whole says why; its own text is only text."""
+    sandbox.stage.submit([event()], headers={"Authorization": "Bearer x", "Content-Encoding": "<b>"})
+    shown = view.static().html
+    assert "no signature" in shown
+    assert "Tile Saga" in shown
+    assert "<b>" not in shown
+
+
+def test_an_accepted_event_is_marked_with_what_strict_rules_say(sandbox: Sandbox, view: LiveView) -> None:
+    """An accepted event that the strict rules would refuse has their reason."""
+    sandbox.stage.submit([event(platform="Windows")])
+    assert "the strict rules would refuse this: /platform not in enum" in view.static().html
+
+
 def test_stop_stops(sandbox: Sandbox, view: LiveView) -> None:
     """After stop there are no requests, and only start is enabled."""
     view.start_button.click()

@@ -3,6 +3,8 @@
 Never asks a service. Open `ad_revenue` first.
 """
 
+from typing import TYPE_CHECKING
+
 from gamelens.analysis.ads.ad_revenue import (
     CONCENTRATED,
     SPREAD,
@@ -16,6 +18,7 @@ from gamelens.analysis.ads.ad_revenue import (
 )
 from gamelens.analysis.ads.canonical_names import canonical_values, unlisted_names, with_canonical_names
 from gamelens.analysis.ads.ecpm_index import ecpm_index
+from gamelens.errors import no_such_name
 
 __all__ = [
     "CONCENTRATED",
@@ -32,3 +35,7 @@ __all__ = [
     "waterfall",
     "with_canonical_names",
 ]
+
+
+if not TYPE_CHECKING:  # type checkers should find a name that does not exist
+    __getattr__ = no_such_name(__name__, __all__)

@@ -69,7 +69,7 @@ def earnings(frame: DataFrame, by: By = None) -> DataFrame:
     """Return impressions, ad revenue and eCPM for each value of *by*, highest revenue first.
 
     Null is a group of its own. The receipt is that of the days from the first to the last of *frame*, which may be a
-    part of a query's.
+    part of a query's; where days between them have no row it names no period.
 
     Columns: *by* (category), impressions (Int64), ad_revenue (float64, USD), ecpm (float64, USD per 1000 impressions,
     NA without impressions), revenue_share (float64, of what all rows earned: 0 to 1, below 0 where more was credited
@@ -82,21 +82,24 @@ def earnings(frame: DataFrame, by: By = None) -> DataFrame:
     for share, part in (("revenue_share", "ad_revenue"), ("impression_share", "impressions")):
         result[share] = ratio(result[part], Series(result[part].clip(lower=0).sum(), index=result.index))
     result = with_receipts_of(result.sort_values("ad_revenue", ascending=False, ignore_index=True), frame)
-    period = _period_of(frame)
-    return with_receipt(result, Receipt.of(frame.attrs).within(period)) if period else result
+    return with_receipt(result, own) if (own := _own_receipt(frame)) else result
 
 
-def _period_of(frame: DataFrame) -> Interval | None:
-    """Return the period of a frame that has only some of the buckets of its receipt, None if it has all."""
+def _own_receipt(frame: DataFrame) -> Receipt:
+    """Return the receipt of *frame*, of its own period if it has only some of the buckets, without gaps.
+
+    With gaps it may be a part as well as the whole of a time in which some days brought nothing: then of no period.
+    """
     receipt = Receipt.of(frame.attrs)
     if receipt.interval is None or receipt.asked.every is None or "timestamp" not in frame or not len(frame):
-        return None
+        return receipt
     first, last = frame["timestamp"].min(), frame["timestamp"].max()
     buckets = [*receipt.interval.buckets(receipt.asked.every)]
     held = [bucket for bucket in buckets if first <= bucket.start <= last]
     if not held or len(held) == len(buckets):
-        return None
-    return receipt.interval & Interval(held[0].start, held[-1].end)
+        return receipt
+    is_whole = frame["timestamp"].nunique() == len(held)
+    return receipt.within(receipt.interval & Interval(held[0].start, held[-1].end) if is_whole else None)
 
 
 @reads("ads.earnings")
@@ -104,7 +107,9 @@ def _read_earnings(earned: DataFrame, by: str | list[str] | None) -> Iterator[Fi
     """Say what was earned, who brings most of it, and how much has no network."""
     total, keys = float(earned["ad_revenue"].sum()), [by] if isinstance(by, str) else by or []
     if not earned["ad_revenue"].ne(0).any():
-        yield Finding(kind="ad revenue", case="nothing_earned", unit="USD")
+        more = ["unknown networks"] if UNKNOWN_REASON in keys else ["ad revenue by"] if len(keys) == 1 else []
+        for kind in ("ad revenue", *more):
+            yield Finding(kind=kind, case="nothing_earned", unit="USD")
         return
     interval = Receipt.of(earned.attrs).interval
     credited = -float(earned["ad_revenue"].clip(upper=0).sum())

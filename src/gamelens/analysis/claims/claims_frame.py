@@ -42,8 +42,8 @@ def of(result: DataFrame, kinds: Sequence[str] = ()) -> DataFrame:
     then every number and name that the sentence uses, as the result has it; NA in the rows of other sentences.
 
     Raises:
-        BadQuery: it is not a result of an analysis, rows or columns were taken from it that its sentences need, or it
-            has no claims of a kind.
+        BadQuery: it is not a result of an analysis, rows or columns were taken from it that its sentences need, or
+            there is no such kind.
     """
     findings = findings_of(result, kinds)
     texts, judged = sentences_of(findings), judged_of(findings)

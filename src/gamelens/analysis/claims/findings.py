@@ -141,8 +141,10 @@ def analyses() -> list[str]:
 def findings_of(result: DataFrame, kinds: Sequence[str] = ()) -> list[Finding]:
     """Return what *result* says of *kinds*, by default of all, in the order of its sentences.
 
+    Of a kind that these data give no occasion for, such as the worth of lost ads where none was lost, it says nothing.
+
     Raises:
-        BadQuery: it is not a result of an analysis, no longer what the analysis returned, or says nothing of a kind.
+        BadQuery: it is not a result of an analysis, no longer what the analysis returned, or there is no such kind.
     """
     record = ResultRecord.of(result.attrs)
     if record is None:
@@ -160,9 +162,9 @@ def findings_of(result: DataFrame, kinds: Sequence[str] = ()) -> list[Finding]:
         rule = f"of the result of {record.name} are left, but its claims are about all of them: pass the whole result"
         raise BadQuery("frame", f"{len(result):,} of {record.rows:,} rows", rule)
     found = [*reader(result, **{name: record.arguments[name] for name in names if name in record.arguments})]
-    known = dict.fromkeys(finding.kind for finding in found)
-    if unknown := [kind for kind in kinds if kind not in known]:
-        raise BadQuery("kinds", unknown[0], "is not a kind of claim of this result", [*known])
+    if unknown := {*kinds} - import_module("gamelens.analysis.claims.templates").words().keys():
+        own = dict.fromkeys(finding.kind for finding in found)
+        raise BadQuery("kinds", min(unknown), "is not a kind of claim; this result has others", [*own])
     return [finding for finding in found if not kinds or finding.kind in kinds]
 
 

@@ -119,7 +119,8 @@ def sentences_of(findings: Sequence[Finding], *, escape: Callable[[str], str] = 
 def spoken(findings: Sequence[Finding], *, escape: Callable[[str], str] = str) -> list[str]:
     """Return the sentences to read, each once.
 
-    Of more than three claims of a kind they are the clear ones, and a line on the others where the kind has one.
+    Of more than three claims of a kind they are the clear ones, and a line on the others where the kind has one, which
+    may name what they measure ({measures}).
 
     Args:
         findings: those of one result.
@@ -133,10 +134,13 @@ def spoken(findings: Sequence[Finding], *, escape: Callable[[str], str] = str) -
         if OTHERS not in words()[kind] or len(own) <= _FEW:
             lines += [text for _, text in own]
             continue
-        judged = sum(finding.direction != "unknown" for finding, _ in own)
+        known = [finding for finding, _ in own if finding.direction != "unknown"]
+        judged = len(known)
         case = NONE_KNOWN if not judged else OTHERS if clear else NONE
         first, *more = (finding.numbers for finding, _ in own)
         shared = {name: value for name, value in first.items() if all(it.get(name) is value for it in more)}
+        unclear = [finding for finding in known if not (finding.is_clear or finding.is_shown)]
+        shared["measures"] = [*dict.fromkeys(str(it.numbers["measure"]) for it in unclear if "measure" in it.numbers)]
         counts = {case: judged - len(clear) if judged else len(own), UNJUDGED: len(own) - judged if judged else 0}
         rest = [
             Finding(kind=kind, case=it, numbers=shared | {"others": count}) for it, count in counts.items() if count

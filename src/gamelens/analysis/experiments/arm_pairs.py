@@ -8,6 +8,7 @@ changes nothing. Arms that follow each other, as builds do, are compared between
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import hypot, sqrt
 from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
@@ -24,6 +25,7 @@ Design = Literal["within days", "between days", "in total"]
 Floats = NDArray[np.float64]
 
 _NAN: Final = float("nan")
+_MOST_ERRORS: Final = 38.0  # a deviation of so many standard errors has the least probability that is a number
 
 
 class ArmDifference(NamedTuple):
@@ -84,9 +86,8 @@ class ArmPair(msgspec.Struct, frozen=True, kw_only=True):
         n, base_n = self.treated.players, self.base.players
         if self.design != "within days" or not len(n):
             return float(n.sum()), float(base_n.sum())
-        weight = n * base_n / (n + base_n)
-        total = weight.sum() ** 2
-        return float(total / (weight**2 / n).sum()), float(total / (weight**2 / base_n).sum())
+        size, base_size = informative_players(np.stack([n, base_n], axis=1))
+        return float(size), float(base_size)
 
     def values(self) -> tuple[float, float]:
         """Return the value per player of both arms, on the same mixture of days within days."""
@@ -101,11 +102,14 @@ class ArmPair(msgspec.Struct, frozen=True, kw_only=True):
     def estimate(self, confidence: float = 0.95) -> ArmDifference:
         """Return the estimate of the difference.
 
-        Counted successes of random arms: Mantel and Haenszel's risk difference, the test of Cochran, Mantel and
-        Haenszel, and Newcombe's interval for as many players as are as informative. All others rest on days: within
-        days on each day's difference, which Student's t takes for independent where players were assigned at random,
-        else on `over_days`, as between days. Days that happen to differ less than chance makes counts differ do not
-        narrow it. Without `FEWEST_DAYS` days there is no interval.
+        Counted successes of random arms: Mantel and Haenszel's risk difference, with Newcombe's interval for as many
+        players as are as informative (`informative_players`). All others rest on days: within days on each day's
+        difference, which Student's t takes for independent where players were assigned at random, else on `over_days`,
+        as between days. Days that happen to differ less than chance makes counts differ do not narrow it. Without
+        `FEWEST_DAYS` days there is no interval.
+
+        The p-value is always that of the interval: it is below 1 - *confidence* if the interval excludes 0, and only
+        then. *error* is half the width of a normal interval that holds this one.
 
         Raises:
             BadQuery: *confidence* is not between 0 and 1.
@@ -121,21 +125,19 @@ class ArmPair(msgspec.Struct, frozen=True, kw_only=True):
         return estimate(value, base, confidence)
 
     def _counted(self, value: float, base: float, confidence: float) -> ArmDifference:
-        from scipy import stats
-        from statsmodels.stats.contingency_tables import StratifiedTable
-        from statsmodels.stats.proportion import confint_proportions_2indep
+        from scipy.special import ndtri
 
-        (size, base_size), arms = self.sizes(), (self.treated, self.base)
-        low, high = confint_proportions_2indep(
-            value * size, size, base * base_size, base_size, method="newcomb", compare="diff", alpha=1 - confidence
-        )
-        table = np.array([[arm.amount, arm.players - arm.amount] for arm in arms])
-        is_mixed = (table.sum(axis=0) > 0).all(axis=0)  # a day on which all players did the same says nothing
-        test = StratifiedTable(table[:, :, is_mixed]).test_null_odds() if is_mixed.any() else None
-        p = 1.0 if test is None else float(stats.chi2.sf(test.statistic, 1))
-        added = [((share * n + 1) / (n + 2), n + 2) for share, n in ((value, size), (base, base_size))]
-        error = float(np.sqrt(sum(share * (1 - share) / n for share, n in added)))
-        return ArmDifference(value, base, float(low), float(high), error, p)
+        size, base_size = self.sizes()
+        if self.design == "within days":
+            players, amount = (
+                np.stack([getattr(arm, name) for arm in (self.treated, self.base)], axis=1)
+                for name in ("players", "amount")
+            )
+            size, base_size = map(float, informative_players(players, amount))
+        normal = float(ndtri((1 + confidence) / 2))
+        low, high = newcombe(value, base, size, base_size, normal)
+        error = max(value - base - low, high - value + base) / normal
+        return ArmDifference(value, base, low, high, error, _newcombe_p(value, base, size, base_size))
 
     def _between_days(self, value: float, base: float, confidence: float) -> ArmDifference:
         from scipy.special import ndtri
@@ -175,11 +177,61 @@ class ArmPair(msgspec.Struct, frozen=True, kw_only=True):
             variance, freedom = _variance(daily, weight)
             error = max(float(np.sqrt(variance)), least)
             half = float(stats.t.ppf((1 + confidence) / 2, freedom)) * error
-            p = float(2 * stats.t.sf(abs(gap) / error, freedom)) if error else _NAN
+            p = float(2 * stats.t.sf(abs(gap) / error, freedom)) if error else float(gap == 0)
         else:
             found = mean_over_days(daily, weight, self.treated.day_numbers(), chance=variance_by_day)
             half, p = float(found.half_width(confidence)[0]), float(found.p_value()[0])
         return ArmDifference(value, base, gap - half, gap + half, half / normal, p)
+
+
+def informative_players(players: Floats, amount: Floats | None = None) -> Floats:
+    """Return for each arm the players that would be as informative in a single day as these are in several.
+
+    *players* and *amount* have the shape (days, arms), and each arm has players on each day. Days have the weights of
+    Mantel and Haenszel. With *amount*, counted successes, chance is what players of one day differ by, less than what
+    players of good and bad days do: its variance is that of the test of Cochran, Mantel and Haenszel, the interval a
+    stratified one (as Yan and Su's of 2010, which needs many players a day). Those of a single day are its players.
+    """
+    by_day, inverse = players.sum(axis=1), 1 / players
+    weight = 1 / inverse.sum(axis=1)
+    weight = weight / weight.sum()
+    sizes = np.asarray(1 / (weight**2 @ inverse), dtype="float64")
+    if amount is None:
+        return sizes
+    chance, share = weight**2 * inverse.sum(axis=1), amount.sum(axis=1) / by_day
+    # a day on which all players did the same could have had one who did not
+    within = max((chance * share * (1 - share) * by_day / np.maximum(by_day - 1, 1)).sum(), (chance / by_day).max())
+    mean, total = ((weight @ (amount / players)) * sizes).sum() / sizes.sum(), sizes.sum()
+    pooled = chance.sum() * mean * (1 - mean) * total / max(total - 1, 1)
+    return np.asarray(sizes * pooled / within if pooled > 0 else sizes)
+
+
+def newcombe(share: float, base: float, size: float, base_size: float, normal: float) -> tuple[float, float]:
+    """Return the bounds of the difference of two shares that lie *normal* standard errors away.
+
+    Newcombe's hybrid score interval (1998, method 10), made of the Wilson intervals of both shares.
+    """
+    (low, high), (base_low, base_high) = _wilson(share, size, normal), _wilson(base, base_size, normal)
+    return share - base - hypot(share - low, base_high - base), share - base + hypot(high - share, base - base_low)
+
+
+def _wilson(share: float, size: float, normal: float) -> tuple[float, float]:
+    square = normal * normal / size
+    middle = (share + square / 2) / (1 + square)
+    half = sqrt(square * (max(share * (1 - share), 0.0) + square / 4)) / (1 + square)
+    return middle - half, middle + half
+
+
+def _newcombe_p(share: float, base: float, size: float, base_size: float) -> float:
+    """Return the p-value of no difference: of the interval of Newcombe that just reaches 0."""
+    from scipy.optimize import brentq
+    from scipy.special import ndtr
+
+    if share < base:
+        share, base, size, base_size = base, share, base_size, size
+    if newcombe(share, base, size, base_size, _MOST_ERRORS)[0] > 0:
+        return 0.0
+    return float(2 * ndtr(-brentq(lambda normal: newcombe(share, base, size, base_size, normal)[0], 0, _MOST_ERRORS)))
 
 
 def arm_pairs(

@@ -19,7 +19,7 @@ from gamelens.analysis.claims.findings import (
     reads,
 )
 from gamelens.analysis.experiments.arm_outcomes import MEASURE, VARIANT, groups, key_columns, outcomes_of
-from gamelens.analysis.experiments.arm_pairs import ArmPair, arm_pairs
+from gamelens.analysis.experiments.arm_pairs import ArmPair, arm_pairs, informative_players
 from gamelens.analysis.significance import LEVEL, always_valid_half_width, holm
 from gamelens.analysis.tidy_frames import with_receipts_of
 from gamelens.analysis.tidy_frames.frame_requirements import ANY, requires
@@ -213,7 +213,9 @@ def _row(pair: ArmPair, confidence: float, *, looks: int) -> dict[str, Any]:
     """Return the row of `compare` for one pair of so many as *looks*."""
     found = pair.estimate(confidence)
     difference, scale = found.value - found.control_value, TYPICAL_LIFT * (found.value + found.control_value) / 2
-    half = always_valid_half_width(found.error, scale, confidence=1 - (1 - confidence) / looks)
+    level = 1 - (1 - confidence) / looks
+    error = found.error if looks == 1 else pair.estimate(level).error  # so that it holds the interval of one look
+    half = always_valid_half_width(error, scale, confidence=level)
     bound = 1.0 if pair.unit == "share" else np.inf
     is_timed = pair.design != "in total"
     return pair.keys | {
@@ -239,7 +241,7 @@ def _row(pair: ArmPair, confidence: float, *, looks: int) -> dict[str, Any]:
 def _standardised(rows: DataFrame, arm: str) -> DataFrame:
     """Return players, share and size of each arm, on the same mixture of days.
 
-    Its size is the number of players that are as informative at a constant split.
+    Its size is the number of players that would be as informative in a single day.
 
     Raises:
         BadQuery: no day has players of all arms.
@@ -255,11 +257,13 @@ def _standardised(rows: DataFrame, arm: str) -> DataFrame:
     if has_players.any() and not is_shared.any():
         raise BadQuery("frames", names, "have no install day with players of all arms: compare() takes them")
     n, x = players.to_numpy()[is_shared], amount.to_numpy()[is_shared]
+    size = np.zeros(len(names))
+    if has_players.any():
+        size[has_players] = informative_players(n[:, has_players], x[:, has_players])
     with np.errstate(divide="ignore", invalid="ignore"):  # an arm without players has no share
         weight = 1 / (1 / n[:, has_players]).sum(axis=1)
         share = weight @ (x / n) / weight.sum()
-        size = weight.sum() ** 2 / (weight**2 @ (1 / n))
-    return DataFrame({"players": n.sum(axis=0), "share": share, "size": np.nan_to_num(size)})
+    return DataFrame({"players": n.sum(axis=0), "share": share, "size": size})
 
 
 def _chances(arms: DataFrame, rng: np.random.Generator, draws: int, prior: tuple[float, float]) -> DataFrame:

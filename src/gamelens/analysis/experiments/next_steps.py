@@ -8,11 +8,10 @@ from typing import Any, Final
 import pandas as pd
 from pandas import DataFrame
 
-from gamelens.analysis.claims.findings import Finding, direction_of, reads
+from gamelens.analysis.claims.findings import Clause, Finding, direction_among, direction_of, reads
 from gamelens.analysis.experiments.arm_outcomes import MEASURE
 from gamelens.analysis.experiments.comparison import comparison_finding
 from gamelens.analysis.experiments.power_analysis import QUARTER_DAYS, days_in_words
-from gamelens.analysis.significance import LEVEL
 from gamelens.analysis.tidy_frames import with_receipts_of
 from gamelens.analysis.tidy_frames.frame_requirements import requires, result_of
 
@@ -35,11 +34,11 @@ def next_steps(compared: DataFrame, reach: DataFrame, *, measures: Sequence[str]
         measures: those that the experiment was made for; None is all of them.
 
     Columns: those of *compared*, step (category of `STEPS`: "decide" if the always-valid interval excludes 0, "planned
-    end" if only that of one look does, "large enough" if more players are unlikely to decide it, "ended" if no
-    player joins it any more, "stop" if a change of *lift* takes more than a quarter, "go on", "not known" without a
-    time), lift (float64), days_needed
-    (Int64), quarter_lift (float64), last_day (datetime64[us, UTC]), is_running (boolean), all as in *reach*, and
-    days_left (Int64, of "go on"). Claims: "next step", one a row.
+    end" if only that of one look does, after the correction for all rows, "large enough" if more players are unlikely
+    to decide it, "ended" if no player joins it any more, "stop" if a change of *lift* takes more than a quarter, "go
+    on", "not known" without a time), lift (float64), days_needed (Int64), quarter_lift (float64), last_day
+    (datetime64[us, UTC]), is_running (boolean), all as in *reach*, and days_left (Int64, of "go on"). Claims: "next
+    step", one a row.
     """
     keys = [name for name in _keys(compared) if name in reach]
     rows = compared.merge(reach[[*keys, *_OF_REACH]], on=keys, how="left")
@@ -54,9 +53,10 @@ def next_steps(compared: DataFrame, reach: DataFrame, *, measures: Sequence[str]
 def _read_steps(steps: DataFrame) -> Iterator[Finding]:
     """Say of each comparison what to do, with the interval that holds on every morning."""
     for row in steps.to_dict("records"):
+        side = direction_of(row["low"], row["high"])
         once = {"once": row["difference"], "once_low": row["low"], "once_high": row["high"]}
-        numbers = once | {name: row[name] for name in (*_OF_REACH, "days_left")}
-        numbers["side"] = direction_of(row["low"], row["high"])
+        numbers = once | {name: row[name] for name in (*_OF_REACH, "days_left")} | {"side": side}
+        case = "single_look" if side == "no clear difference" else "after_correction"
         numbers |= days_in_words(row["days_needed"])
         yield comparison_finding(
             row,
@@ -65,7 +65,8 @@ def _read_steps(steps: DataFrame) -> Iterator[Finding]:
             case=str(row["step"]).replace(" ", "_"),
             direction=direction_of(row["always_low"], row["always_high"]),
             bounds=("always_low", "always_high"),
-            numbers={name: None if pd.isna(value) else value for name, value in numbers.items()},
+            numbers={name: None if pd.isna(value) else value for name, value in numbers.items()}
+            | {"looked": [] if side == "unknown" else [Clause(case)]},
         )
 
 
@@ -73,7 +74,7 @@ def _step(row: dict[Any, Any]) -> str:
     """Return the step of a comparison."""
     if direction_of(row["always_low"], row["always_high"]) in ("higher", "lower"):
         return "decide"
-    if row["p_adjusted"] < LEVEL:
+    if direction_among(row["low"], row["high"], row["p_adjusted"]) in ("higher", "lower"):
         return "planned end"
     if pd.isna(row["days_needed"]):
         return "not known"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import math
 import os
 import re
@@ -14,7 +15,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import pyarrow as pa
 from pandas import DataFrame, Series
-from pandas.api.types import infer_dtype, is_bool_dtype, is_float_dtype, is_integer_dtype, is_numeric_dtype
+from pandas.api.types import infer_dtype, is_bool_dtype, is_integer_dtype, is_numeric_dtype
 
 from gamelens._files import replace_file
 from gamelens._scales import Scale
@@ -26,7 +27,7 @@ from gamelens.analysis.files.export_target import (
     target_of,
     with_index,
 )
-from gamelens.analysis.tidy_frames.column_units import ColumnUnit, unit_of
+from gamelens.analysis.tidy_frames.column_units import ColumnUnit, bounds_of, has_units, numbers_of, scales_of, units_of
 from gamelens.errors import BadQuery
 from gamelens.receipts import Receipt
 
@@ -45,11 +46,16 @@ _BARE: Final = (bool, int, float, date)
 
 
 class _SheetColumn(NamedTuple):
-    """A column of a sheet: its title, its cells and their format."""
+    """A column of a sheet: its title, cells, format, of all or of each, and whether they are bounds of another one."""
 
     title: str
     cells: list[Any]
-    number_format: str | None = None
+    number_format: str | list[str] | None = None
+    is_bound: bool = False
+
+    def format_of(self, row: int) -> str | None:
+        """Return the format of the cell of a row."""
+        return self.number_format[row] if isinstance(self.number_format, list) else self.number_format
 
 
 def export_excel(frames: Mapping[str, DataFrame], path: str | os.PathLike[str], *, chart: bool = False) -> Path:
@@ -98,12 +104,34 @@ def export_excel(frames: Mapping[str, DataFrame], path: str | os.PathLike[str], 
     return target
 
 
+class OneFrame(BadQuery):
+    """A frame where frames by sheet are wanted."""
+
+    def amended(self, call: str) -> str:
+        """Return *call* with its frame under the name of a sheet."""
+        tree = ast.parse(call, mode="eval").body
+        if not isinstance(tree, ast.Call):
+            return ""
+        named = [each for each in tree.keywords if each.arg == "frames"]
+        for each in named:
+            each.value = _by_sheet(each.value)
+        tree.args[:1] = map(_by_sheet, tree.args[:1])
+        return ast.unparse(tree)
+
+
+def _by_sheet(frame: ast.expr) -> ast.expr:
+    return ast.Dict(keys=[ast.Constant("data")], values=[frame])
+
+
 def _check_names(frames: object) -> None:
     """Check that *frames* are frames by the name of a sheet.
 
     Raises:
         BadQuery: they are not, or a name is not allowed.
     """
+    if isinstance(frames, DataFrame):
+        rule = "must be frames by the name of their sheet"
+        raise OneFrame("frames", "a DataFrame", rule, meant='{"data": df}')
     if not isinstance(frames, Mapping) or not frames:
         raise BadQuery("frames", f"a {type(frames).__name__}", 'must be frames by sheet, such as {"ads": df}')
     seen = {RECEIPTS.casefold(), "history"}
@@ -128,18 +156,32 @@ def _columns(sheet: str, frame: DataFrame) -> list[_SheetColumn]:
         )
         raise BadQuery("frames", sheet, rule)
     titles = _texts(sheet, [column_title(column) for column in frame.columns])
-    metrics = list(Receipt.of(frame.attrs).asked.metrics) or None
-    units = [unit_of(title, metrics) for title in titles]
-    if metrics and len(metrics) == 1 and not any(unit.is_sum for unit in units):  # a column for each value
-        units = [
-            unit_of(metrics[0], metrics) if unit.kind == "number" and is_float_dtype(dtype) else unit
-            for unit, dtype in zip(units, frame.dtypes, strict=True)
-        ]
-    return [_column(title, frame.iloc[:, place], units[place]) for place, title in enumerate(titles)]
+    named = frame.set_axis([str(name) for name in frame.columns], axis=1).infer_objects()
+    units = units_of(named, list(Receipt.of(frame.attrs).asked.metrics) or None)
+    bounds, columns = bounds_of(named), []
+    for place, (title, unit, number) in enumerate(zip(titles, units, numbers_of(named), strict=True)):
+        column, is_bound, written = frame.iloc[:, place], number != named.columns[place], None
+        if unit.kind != "number" or has_units(named):
+            rows, scales = scales_of(named, number, unit.kind, bounds)
+            written = _format(column, rows, scales, unit, is_bound=is_bound)
+        columns.append(_column(title, column, unit, written)._replace(is_bound=is_bound))
+    return columns
 
 
-def _column(title: str, column: Series[Any], unit: ColumnUnit) -> _SheetColumn:
-    """Return a column with the cells of its type.
+def _format(
+    column: Series[Any], rows: list[Any], scales: Mapping[Any, Scale], unit: ColumnUnit, *, is_bound: bool
+) -> str | list[str] | None:
+    """Return the format of a column or of each of its cells, None without a unit."""
+    if not rows and unit.kind == "number":
+        return None
+    of_rows = [scales[row] for row in rows] or [scales[""]] * len(column)
+    if is_bound:
+        return [scale.near(value).excel for scale, value in zip(of_rows, column, strict=True)]
+    return [scale.excel for scale in of_rows] if rows else scales[""].excel
+
+
+def _column(title: str, column: Series[Any], unit: ColumnUnit, written: str | list[str] | None) -> _SheetColumn:
+    """Return a column with the cells of its type, its numbers in the format *written*, one for all or for each row.
 
     Raises:
         BadQuery: a text is too long for a cell, or cannot be encoded.
@@ -152,10 +194,8 @@ def _column(title: str, column: Series[Any], unit: ColumnUnit) -> _SheetColumn:
         cells = list(moments.astype("datetime64[D]" if is_days else "datetime64[us]").astype(object))
         return _SheetColumn(title, cells, "yyyy-mm-dd" if is_days else "yyyy-mm-dd hh:mm:ss")
     column, values = plain_values(column)
-    written = None
-    if is_numeric_dtype(column) and not is_bool_dtype(column) and unit.kind != "number":
-        written = Scale.of(unit.kind, values).excel
-        title = f"{title} ({unit.words})" if unit.kind == "money" else title
+    if is_numeric_dtype(column) and not is_bool_dtype(column) and unit.kind == "money":
+        title = f"{title} ({unit.words})"
     if is_bool_dtype(column):
         return _SheetColumn(title, [None if value is None else bool(value) for value in values])
     if is_integer_dtype(column):
@@ -190,7 +230,7 @@ def _drawn(sheet: str, columns: Sequence[_SheetColumn]) -> list[int]:
     Raises:
         BadQuery: there is no number, or a name or day of the first column has several rows.
     """
-    numbers = [place for place, column in enumerate(columns) if place and _is_number(column)]
+    numbers = [place for place, column in enumerate(columns) if place and _is_number(column) and not column.is_bound]
     if not numbers:
         raise BadQuery("chart", sheet, "has no numbers to draw")
     names = [*map(str, columns[0].cells)]
@@ -211,8 +251,8 @@ def _add_chart(openpyxl: Any, page: Any, columns: Sequence[_SheetColumn], drawn:
     for place in drawn:
         chart.add_data(reference(page, min_col=place + 1, min_row=1, max_row=rows), titles_from_data=True)
     chart.set_categories(reference(page, min_col=1, min_row=2, max_row=rows))
-    chart.y_axis.number_format, chart.y_axis.delete, chart.x_axis.delete = columns[drawn[0]].number_format, False, False
-    chart.x_axis.number_format = columns[0].number_format or "General"
+    chart.y_axis.number_format, chart.y_axis.delete, chart.x_axis.delete = columns[drawn[0]].format_of(0), False, False
+    chart.x_axis.number_format = columns[0].format_of(0) or "General"
     chart.width, chart.height, chart.title = *_CHART_CM, columns[drawn[0]].title if len(drawn) == 1 else None
     page.add_chart(chart, f"{openpyxl.utils.get_column_letter(len(columns) + 2)}2")
 
@@ -244,8 +284,8 @@ def _write_sheet(openpyxl: Any, page: Any, columns: Sequence[_SheetColumn]) -> N
         width = min(max(longest + 2, _WIDTHS[0]), _WIDTHS[1])
         page.column_dimensions[openpyxl.utils.get_column_letter(place + 1)].width = width
     page.append(head)
-    for row in zip(*(column.cells for column in columns), strict=True):
-        page.append([cell_of(value, column.number_format) for value, column in zip(row, columns, strict=True)])
+    for row in range(len(columns[0].cells) if columns else 0):
+        page.append([cell_of(column.cells[row], column.format_of(row)) for column in columns])
 
 
 def _entries(value: Any, name: str = "") -> Iterable[tuple[str, Any]]:

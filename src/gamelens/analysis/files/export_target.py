@@ -23,7 +23,7 @@ def target_of(path: object, *, is_excel: bool = False) -> Path:
         BadQuery: it is not a file name, its folder is missing, or its ending is that of another format.
     """
     if not isinstance(path, str | os.PathLike):
-        raise BadQuery("path", path, "is not a file name")
+        raise BadQuery("path", f"a {type(path).__name__}", "is not a file name")
     target = Path(os.fspath(path)).expanduser()
     suffix = target.suffix.lower()
     if is_excel and suffix != ".xlsx":

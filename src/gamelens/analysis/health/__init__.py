@@ -17,8 +17,10 @@ Never asks a service and never draws. Open `board` first; `baseline` is the stat
 stays open.
 """
 
+from typing import TYPE_CHECKING
+
 from gamelens.analysis.health.board import board, flagged, score_days, silent_games
-from gamelens.analysis.health.board_headline import headline
+from gamelens.analysis.health.board_headline import data_age, headline
 from gamelens.analysis.health.board_notes import Accepted, Annotation, BoardNotes, unmatched_notes
 from gamelens.analysis.health.daily_series import IDENTITY, daily, measured
 from gamelens.analysis.health.health_text import (
@@ -38,6 +40,7 @@ from gamelens.analysis.health.watched_metrics import (
     drill_queries,
     watches,
 )
+from gamelens.errors import no_such_name
 
 __all__ = [
     "Accepted",
@@ -52,6 +55,7 @@ __all__ = [
     "board",
     "board_queries",
     "daily",
+    "data_age",
     "dimension_words",
     "drill_queries",
     "flagged",
@@ -66,3 +70,7 @@ __all__ = [
     "unmatched_notes",
     "watches",
 ]
+
+
+if not TYPE_CHECKING:  # type checkers should find a name that does not exist
+    __getattr__ = no_such_name(__name__, __all__)

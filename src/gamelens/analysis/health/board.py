@@ -49,16 +49,16 @@ def score_days(
     the rest are then those of that window. *restatements* is the frame of `Client.restatements`, *notes* are accepted
     levels and annotations.
 
-    Columns: those of `daily`, and expected, low, high (float64, the band of usual days), change (float64, -0.2 is 20%
-    below; NA if nothing was expected), change_low, change_high (float64, its 95% interval by the noise of the day and
-    of what was expected, never below -1), z (float64, the deviation in units of noise), p, q (float64, the probability
-    of such a deviation, and the share of false discoveries on the day's board up to it), window_days (Int64, 1, 7, 14,
-    21 or 28), is_settled, is_restated, is_silent (boolean; the last: the whole game sent nothing), severity (ordered
-    category of `SEVERITIES`; while an incident is open, the worst that it had), is_flagged (boolean, warning or worse),
-    since (datetime64[us, UTC], the first day of the open incident, else NA), open_days (Int64, days since then, both
-    counted) and note (str, what an annotation or a person says of the day; empty without one). NA while the history is
-    short: two same weekdays and seven days to compare are needed, fourteen days for shares. Claims: "health coverage",
-    of all rows.
+    Columns: those of `daily`, and expected, low, high (float64, the band of usual days), change (float64, -0.2 is
+    20% below; NA if fewer than ten events were expected, of which there is no percentage), change_low, change_high
+    (float64, its 95% interval by the noise of the day and of what was expected, never below -1), z (float64, the
+    deviation in units of noise), p, q (float64, the probability of such a deviation, and the share of false
+    discoveries on the day's board up to it), window_days (Int64, 1, 7, 14, 21 or 28), is_settled, is_restated,
+    is_silent (boolean; the last: the whole game sent nothing), severity (ordered category of `SEVERITIES`; while an
+    incident is open, the worst that it had), is_flagged (boolean, warning or worse), since (datetime64[us, UTC],
+    the first day of the open incident, else NA), open_days (Int64, days since then, both counted) and note (str,
+    what an annotation or a person says of the day; empty without one). NA while the history is short: two same
+    weekdays and seven days to compare are needed, fourteen days for shares. Claims: "health coverage", of all rows.
     """
     series, notes = series_grid(daily), notes if notes and len(daily) else BoardNotes()
     settled, (up, down) = is_settled(series.days, daily), restated_days(series, restatements)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 import pandas as pd
@@ -11,7 +12,9 @@ from pandas import DataFrame, Series
 from gamelens.analysis.claims.findings import Clause, Finding, direction_of, reads
 from gamelens.analysis.health.health_text import subject
 from gamelens.analysis.tidy_frames import with_receipts_of
-from gamelens.analysis.tidy_frames.frame_requirements import requires, result_of
+from gamelens.analysis.tidy_frames.frame_requirements import ANY, requires, result_of
+from gamelens.data_age import DataAge, duration_text
+from gamelens.receipts import Receipt
 
 _CHANGE: Final = ("change", "change_low", "change_high")
 _KINDS: Final[dict[str, Any]] = {
@@ -22,6 +25,9 @@ _KINDS: Final[dict[str, Any]] = {
     **dict.fromkeys(("weeks", "levels_moved"), "Int64"),
     "level": "str",
     **dict.fromkeys(("level_change", "level_low", "level_high"), "float64"),
+    "data_end": "datetime64[us, UTC]",
+    "data_age": "timedelta64[us]",
+    "is_stale": "boolean",
 }
 """The columns of a headline."""
 _BOARD: Final = result_of(
@@ -31,14 +37,18 @@ _LEVELS: Final = result_of("health.levels(daily)", "game", "metric", "weeks", "c
 
 
 @requires(board=_BOARD, levels=_LEVELS)
-def headline(board: DataFrame, levels: DataFrame | None = None) -> DataFrame:
+def headline(board: DataFrame, levels: DataFrame | None = None, *, stale_after: timedelta | None = None) -> DataFrame:
     """Return what stands out on a board in one row, beside the *levels* that moved, if they are given.
+
+    Data are stale if they were older than *stale_after* when they were asked for, by default if the day before was not
+    complete.
 
     Columns: judged, unknown, games, critical, warning, info (Int64, rows of the board and its games), first_day,
     last_day (datetime64[us, UTC], those of the alarms, else of what was judged), since (datetime64[us, UTC], the first
     day of the oldest alarm that is open), change, change_low, change_high (float64, of the worst alarm), silent
     (object, the titles of games that sent nothing), weeks, levels_moved (Int64), level (str, the one that moved most),
-    level_change, level_low, level_high (float64). NA where there is none. Claims: "health" and "silent games".
+    level_change, level_low, level_high (float64), data_end (datetime64[us, UTC], the end of the available interval),
+    data_age (timedelta64[us]), is_stale (boolean). NA where there is none. Claims: "health" and "silent games".
     """
     known = board[board["severity"] != "unknown"]
     alarms = board[board["is_flagged"].astype(bool)]
@@ -58,6 +68,7 @@ def headline(board: DataFrame, levels: DataFrame | None = None) -> DataFrame:
         row |= {"weeks": moved[0]["weeks"] if moved else levels["weeks"].max(), "levels_moved": len(moved)}
     if moved:
         row |= {"level": subject(moved[0])} | {f"level_{name}": moved[0][name] for name in ("change", "low", "high")}
+    row |= _age_columns(DataAge.of(Receipt.of(board.attrs)), stale_after)
     columns = {name: Series([row.get(name)], dtype=kind) for name, kind in _KINDS.items()}
     return with_receipts_of(DataFrame(columns), board)
 
@@ -67,7 +78,8 @@ def _read_headline(headline: DataFrame) -> Iterator[Finding]:
     """Say how many alarms there are, and which games are silent."""
     row = headline.iloc[0].to_dict()
     alarms = row["critical"] + row["warning"]
-    yield _headline_of(row, alarms) if row["judged"] else Finding(kind="health", case="too_early", unit="alarms")
+    early = Finding(kind="health", case="too_early", unit="alarms", numbers=_age_of(row))
+    yield _headline_of(row, alarms) if row["judged"] else early
     silent = row["silent"]
     yield Finding(
         kind="silent games",
@@ -105,8 +117,65 @@ def _headline_of(row: dict[Any, Any], alarms: int) -> Finding:
             "last_day": None if is_one_day else row["last_day"],
             "since" if alarms == 1 else "oldest": since,
             "slow": None if pd.isna(row["weeks"]) else [Clause("level_moved" if is_moved else "levels_same")],
+            **_age_of(row),
             "more_levels": moved - 1 if is_moved and moved > 1 else None,
             "level_change_low": row["level_low"],
             "level_change_high": row["level_high"],
         },
     )
+
+
+@requires(frame=ANY)
+def data_age(frame: DataFrame, *, stale_after: timedelta | None = None) -> DataFrame:
+    """Return in one row how old the data of an answer by day are, and whether something was sent on its last day.
+
+    Data are stale if they were older than *stale_after* when they were asked for, by default if the day before was not
+    complete.
+
+    Columns: data_end (datetime64[us, UTC], the end of the available interval), data_age (timedelta64[us], how long
+    before the question), is_stale (boolean), last_day, newest_day (datetime64[us, UTC], the last day of *frame*, and
+    the last with a row), is_quiet (boolean, the two differ). NA where it is not known, as without a receipt.
+    Claims: "data age".
+    """
+    receipt = Receipt.of(frame.attrs)
+    row = _age_columns(DataAge.of(receipt), stale_after)
+    row["newest_day"] = frame["timestamp"].max() if len(frame) else None
+    if receipt.interval is not None:
+        row["last_day"] = pd.Timestamp(receipt.interval.end - timedelta(microseconds=1)).floor("D")
+        row["is_quiet"] = row["newest_day"] != row["last_day"]
+    kinds = {name: _KINDS[name] for name in ("data_end", "data_age", "is_stale")}
+    kinds |= {**dict.fromkeys(("last_day", "newest_day"), "datetime64[us, UTC]"), "is_quiet": "boolean"}
+    return with_receipts_of(DataFrame({name: Series([row.get(name)], dtype=kinds[name]) for name in kinds}), frame)
+
+
+@reads("health.data_age")
+def _read_data_age(age: DataFrame) -> Iterator[Finding]:
+    """Say how old the data are, and since when nothing was sent."""
+    row = age.iloc[0].to_dict()
+    is_known, is_quiet = pd.notna(row["data_age"]), pd.notna(row["is_quiet"]) and row["is_quiet"]
+    yield Finding(
+        kind="data age",
+        case=("stale" if row["is_stale"] else "fresh") if is_known else "unknown",
+        unit="days",
+        numbers={
+            **(_age_words(row) if is_known else {}),
+            "quiet": [Clause("quiet" if pd.notna(row["newest_day"]) else "empty")] if is_quiet else None,
+            "newest_day": row["newest_day"],
+            "last_day": row["last_day"],
+        },
+    )
+
+
+def _age_columns(age: DataAge, stale_after: timedelta | None) -> dict[str, Any]:
+    return {"data_end": age.ends, "data_age": age.lag, "is_stale": age.is_stale(stale_after)}
+
+
+def _age_of(row: dict[Any, Any]) -> dict[str, Any]:
+    """Return what the headline says of stale data."""
+    return {"stale": [Clause("stale")], **_age_words(row)} if row["is_stale"] else {"stale": None}
+
+
+def _age_words(row: dict[Any, Any]) -> dict[str, str]:
+    """Return the end and the age of data as text."""
+    ends: datetime = row["data_end"]
+    return {"data_end": f"{ends.day} {ends:%b %Y %H:%M} UTC", "data_age": duration_text(row["data_age"])}

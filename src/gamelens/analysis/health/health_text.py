@@ -38,8 +38,8 @@ def row_finding(row: Row) -> Finding:
         subject={"game": str(row["game"])} | _segment_of(row),
         direction=_direction(row),
         size=row["change"],
-        low=row["change_low"],
-        high=row["change_high"],
+        low=math.nan if pd.isna(row["change"]) else row["change_low"],
+        high=math.nan if pd.isna(row["change"]) else row["change_high"],
         unit="change",
         judged=None if pd.isna(row["expected"]) else "usual days",
         is_shown=bool(row["is_flagged"]),
@@ -106,7 +106,7 @@ def _case(row: Row) -> str:
         return "too_early"
     if row["value"] == row["expected"]:
         return "as_usual"
-    return "far_above" if pd.isna(row["change"]) else "above" if row["change"] > 0 else "below"
+    return "far_above" if row["expected"] == 0 else "above" if row["value"] > row["expected"] else "below"
 
 
 def _direction(row: Row) -> Direction:
@@ -115,14 +115,14 @@ def _direction(row: Row) -> Direction:
         return "unknown"
     if not row["is_flagged"]:
         return "no clear difference"
-    if pd.isna(row["change"]):
+    if pd.isna(row["change_low"]):
         return direction_of(row["value"] - row["high"], row["value"] - row["low"])
     return direction_of(row["change_low"], row["change_high"])
 
 
 def _ok_case(row: Row) -> str:
     """Return the case of why a row is ok although its number is far from the usual one, or an empty text."""
-    is_far: bool = pd.isna(row["change"]) or abs(row["change"]) >= LEAST_CHANGE
+    is_far: bool = abs(row["value"] - row["expected"]) >= LEAST_CHANGE * row["expected"]
     if row["severity"] != "ok" or row["value"] == row["expected"] or not is_far:
         return ""
     if _most_counted(row) < _FEW:

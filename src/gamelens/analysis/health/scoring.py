@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pandas import DataFrame
 
+from gamelens._scales import RARE
 from gamelens.analysis.health.baseline import BAND_Z, Baseline, Levels, judge_shares
 from gamelens.analysis.health.daily_series import SeriesGrid
 from gamelens.analysis.health.incidents import Incidents
@@ -113,7 +114,14 @@ class Scores:
         with np.errstate(divide="ignore", invalid="ignore"):
             for name, value in (("", self.value), ("_low", self.own_low), ("_high", self.own_high)):
                 columns[f"change{name}"] = np.where(self.expected > 0, value / self.expected - 1, np.nan)
+        columns["change"] = np.where(self._expected_events() < RARE, np.nan, columns["change"])
         return columns
+
+    def _expected_events(self) -> Floats:
+        """Return how many events were expected, infinite for money and means, whose parts are not events."""
+        kinds = self.series.identity["kind"].astype("str").to_numpy()[:, None]
+        parts = self.expected * self.series.whole * self.window_days
+        return np.where(kinds == "count", self.expected, np.where(np.isin(kinds, ["share", "rate"]), parts, np.inf))
 
     def _score_day(self, day: int) -> None:
         """Score a day by the usual days before it, then open and close incidents."""

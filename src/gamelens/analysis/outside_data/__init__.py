@@ -3,6 +3,8 @@
 Never asks a service; `analysis.files` reads the files. Open `join` first.
 """
 
+from typing import TYPE_CHECKING
+
 from gamelens.analysis.outside_data.acquisition import (
     cost_per_install,
     in_dollars,
@@ -13,6 +15,7 @@ from gamelens.analysis.outside_data.acquisition import (
     roas,
 )
 from gamelens.analysis.outside_data.special_days import compare_with_weekdays
+from gamelens.errors import no_such_name
 
 __all__ = [
     "compare_with_weekdays",
@@ -24,3 +27,7 @@ __all__ = [
     "return_on_spend",
     "roas",
 ]
+
+
+if not TYPE_CHECKING:  # type checkers should find a name that does not exist
+    __getattr__ = no_such_name(__name__, __all__)

@@ -3,6 +3,8 @@
 Never asks a service and never draws. Open `retention_rates` first.
 """
 
+from typing import TYPE_CHECKING
+
 from gamelens.analysis.retention import definitions as definitions  # its readers are found with the topic
 from gamelens.analysis.retention.cohort_drift import drift
 from gamelens.analysis.retention.curve_selection import compare_curves
@@ -18,6 +20,7 @@ from gamelens.analysis.retention.retention_rates import (
     pooled,
     wilson,
 )
+from gamelens.errors import no_such_name
 
 __all__ = [
     "average_curve",
@@ -33,3 +36,7 @@ __all__ = [
     "project_retention",
     "wilson",
 ]
+
+
+if not TYPE_CHECKING:  # type checkers should find a name that does not exist
+    __getattr__ = no_such_name(__name__, __all__)

@@ -21,6 +21,7 @@ from gamelens.analysis.significance import LEVEL
 from gamelens.analysis.tidy_frames import dimension_columns, display_values, ratio, with_ids, with_receipts_of
 from gamelens.analysis.tidy_frames.frame_columns import sum_over
 from gamelens.analysis.tidy_frames.frame_requirements import POOLED_RETENTION, RETENTION, requires
+from gamelens.analysis.tidy_frames.results import with_cells_of
 from gamelens.errors import BadQuery
 
 _COLUMNS = ("timestamp", "age", "retention", "installs", "returned")
@@ -52,7 +53,7 @@ def cohort_matrix(frame: DataFrame, by: str | None = None) -> DataFrame:
     cohorts = pooled(frame, by)
     index = [*([by] if by else []), "timestamp"]
     matrix = cohorts.set_index([*index, "age"])["retention"].unstack("age")
-    return with_receipts_of(matrix.sort_index(axis=1), frame)
+    return with_cells_of(with_receipts_of(matrix.sort_index(axis=1), frame), "retention", matrix.columns)
 
 
 @requires(frame=RETENTION)
@@ -116,17 +117,19 @@ def _read_levels(curve: DataFrame, by: str | None, widened: bool) -> Iterator[Fi
 def day_range(frame: DataFrame) -> DataFrame:
     """Return how far apart install days are at the first age, in one row; all splits are pooled.
 
-    Columns: age (Int64, the first one), low, high (float64, least and most retention of an install day, counted), days
-    (Int64, install days that have reached the age), spread, p_value (float64, see `day_spread`), last_age (Int64),
-    reached, installed (Int64, install days that have reached the last age, and all). No row without players. Claims:
-    "variation of install days".
+    Columns: age (Int64, the first one), retention (float64, 0 to 1, of all install days that have reached it), low,
+    high (float64, 0 to 1, least and most retention of an install day, counted), days (Int64, install days that have
+    reached the age), spread, p_value (float64, see `day_spread`), last_age (Int64), reached, installed (Int64, install
+    days that have reached the last age, and all). No row without players. Claims: "variation of install days".
     """
     cohorts = _pooled(frame, ["timestamp", "age"])
     first, last = (cohorts[cohorts["age"] == end] for end in (cohorts["age"].min(), cohorts["age"].max()))
-    shares = first["retention"].dropna()
+    known = first[first["retention"].notna()]
+    shares = known["retention"]
     spread = day_spread(frame)
     row = {
         "age": first["age"].min(),
+        "retention": known["returned"].sum() / known["installs"].sum() if len(known) else nan,
         "low": shares.min(),
         "high": shares.max(),
         "days": len(shares),
@@ -137,7 +140,7 @@ def day_range(frame: DataFrame) -> DataFrame:
         "installed": len(last),
     }
     whole = dict.fromkeys(("age", "days", "last_age", "reached", "installed"), "Int64")
-    numbers = dict.fromkeys(("low", "high", "spread", "p_value"), "float64")
+    numbers = dict.fromkeys(("retention", "low", "high", "spread", "p_value"), "float64")
     result = DataFrame([row] if len(cohorts) else [], columns=[*row]).astype({**whole, **numbers})
     return with_receipts_of(result, frame)
 

@@ -1,10 +1,18 @@
-"""Units and names of columns, for people. Names are not escaped."""
+"""Units and names of columns, for people, and how their numbers are written. Names are not escaped."""
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+import math
+from collections.abc import Mapping
+from itertools import chain
+from typing import Any, Final, NamedTuple
 
-from gamelens._scales import NumberKind
+import numpy as np
+from pandas import DataFrame
+from pandas.api.types import is_float_dtype, is_numeric_dtype
+
+from gamelens._scales import NumberKind, Scale
+from gamelens.analysis.tidy_frames.results import CELLS
 from gamelens.catalog import METRICS, find_metric
 
 ROW_UNITS: Final[tuple[NumberKind, ...]] = ("money", "share", "count", "number")
@@ -32,6 +40,7 @@ _COLUMNS: Final[dict[str, ColumnUnit]] = {
     "share_of_change": ColumnUnit("share", "share of the change"),
     "ads_share": ColumnUnit("share", "share of revenue"),
     "ads_shown": ColumnUnit("count", "ads", is_sum=True),
+    "arppu": ColumnUnit("money", "USD per payer"),
     "arpdau": ColumnUnit("money", "USD per player per day"),
     "blended_cpi": ColumnUnit("money", "USD per install, organic included"),
     "breaks": ColumnUnit("count", "ad breaks", is_sum=True),
@@ -56,6 +65,7 @@ _COLUMNS: Final[dict[str, ColumnUnit]] = {
     "impressions_per_dau": ColumnUnit("number", "ads per player per day"),
     "impressions_per_session": ColumnUnit("number", "ads per session"),
     "installs": ColumnUnit("count", "players", is_sum=True),
+    "minimal_effect": ColumnUnit("share", "share of players"),
     "minimal_lift": ColumnUnit("share", "of the control's value"),
     "money": ColumnUnit("money", "USD", is_sum=True),
     "of_previous": ColumnUnit("share", "of the step before"),
@@ -63,21 +73,27 @@ _COLUMNS: Final[dict[str, ColumnUnit]] = {
     "expected_loss": ColumnUnit("share", "of players, on average"),
     "largest_day": ColumnUnit("share", "extra share of the money"),
     "largest_share": ColumnUnit("share", "share of ad revenue"),
+    "level_change": ColumnUnit("change", "change"),
+    "lift": ColumnUnit("share", "of the control's value"),
     "ltv": ColumnUnit("money", "USD per new player"),
     "ltv_to_cpi": ColumnUnit("share", "of the cost of an install"),
     "players": ColumnUnit("count", "players", is_sum=True),
     "player_days": ColumnUnit("count", "active player-days", is_sum=True),
     "quarter_lift": ColumnUnit("share", "of the control's value"),
+    "relative": ColumnUnit("change", "of the control's value"),
     "requests": ColumnUnit("count", "requests", is_sum=True),
     "retention": ColumnUnit("share", "share of new players"),
     "revenue": ColumnUnit("money", "USD", is_sum=True),
     "revenue_share": ColumnUnit("share", "share of ad revenue"),
     "roas": ColumnUnit("share", "share of ad spend"),
     "share": ColumnUnit("share", "share"),
+    "share_of_requests": ColumnUnit("share", "of the requests"),
+    "share_of_step_before": ColumnUnit("share", "of the step before"),
     "spend": ColumnUnit("money", "USD", is_sum=True),
     "sure_from": ColumnUnit("share", "probability"),
     "total_revenue": ColumnUnit("money", "USD", is_sum=True),
     "unknown_share": ColumnUnit("share", "share of ad revenue"),
+    "variance_kept": ColumnUnit("share", "of the variance"),
     "weight": ColumnUnit("share", "weight"),
     "worth": ColumnUnit("money", "USD at the average eCPM"),
 }
@@ -128,6 +144,15 @@ _NAMES: Final = {
     "wau": "WAU",
 }
 
+Bounds = dict[str, list[tuple[int, int]]]
+"""Places of the lower and upper bounds of intervals, by the number that they are about."""
+UNIT: Final = "unit"
+_OF_ROW: Final = ("value", "control_value", "before", "difference")
+"""Columns that are in the unit of their row, if the frame has a column for it."""
+_RATIO: Final = "ratio"
+_AMOUNTS: Final = ("before", "after", "change", "volume", "mix", "price")
+"""Columns of a decomposition, all of them money."""
+
 
 def kind_of_unit(unit: str) -> NumberKind:
     """Return how numbers of a *unit* are written, such as "USD per player", "share" or "players"."""
@@ -162,3 +187,82 @@ def unit_of(column: str, metrics: list[str] | None = None) -> ColumnUnit:
                 kind = _KINDS.get(field.unit.partition(" ")[0], "count" if field.kind == "count" else "number")
                 return ColumnUnit(kind, field.unit, is_sum)
     return _COLUMNS.get(column, ColumnUnit("number", name_of(column)))
+
+
+def units_of(frame: DataFrame, metrics: list[str] | None = None) -> list[ColumnUnit]:
+    """Return the unit of each column of *frame*, that of bounds being the unit of their number.
+
+    The cells of `df.lens.wide()` and `matrix()` have the unit of the number that was spread.
+    """
+    cells = frame.attrs.get(CELLS) or {}
+    spread = dict.fromkeys(cells.get("columns", ()), cells.get("of", ""))
+    return [
+        ColumnUnit("money", "USD") if _is_amount(frame, name) else unit_of(spread.get(name, name), metrics)
+        for name in numbers_of(frame)
+    ]
+
+
+def numbers_of(frame: DataFrame) -> list[str]:
+    """Return the name of each column of *frame*, for bounds that of the number which their interval is about."""
+    numbers = [str(name) for name in frame.columns]
+    for name, pairs in bounds_of(frame).items():
+        for place in chain.from_iterable(pairs):
+            numbers[place] = name
+    return numbers
+
+
+def bounds_of(frame: DataFrame) -> Bounds:
+    """Return the places of the bounds of intervals, lower and upper, by the number that they are about.
+
+    Of `x_low` that is `x`, else the last float before it, or "" if there is none.
+    """
+    names, found = [str(name) for name in frame.columns], Bounds()
+    for place, name in enumerate(names):
+        upper = f"{name.removesuffix('low')}high"
+        is_bound = (name == "low" or name.endswith("_low")) and upper in names
+        if not (is_bound and is_numeric_dtype(frame.dtypes.iloc[place])):
+            continue
+        number = name.removesuffix("_low")
+        if number == name or number not in names:
+            before = zip(names[:place], frame.dtypes.iloc[:place], strict=True)
+            floats = [each for each, dtype in before if is_float_dtype(dtype) and not each.endswith(("low", "high"))]
+            number = floats[-1] if floats else ""
+        found.setdefault(number, []).append((place, names.index(upper)))
+    return found
+
+
+def has_units(frame: DataFrame) -> bool:
+    """Return whether each row has a unit of its own."""
+    return UNIT in frame and bool(frame[UNIT].notna().all()) and not is_numeric_dtype(frame[UNIT].dtype)
+
+
+def scales_of(frame: DataFrame, number: str, kind: NumberKind, bounds: Bounds) -> tuple[list[Any], Mapping[Any, Scale]]:
+    """Return what each row's scale is found by, empty if all have one, and the scales of a number and its *bounds*.
+
+    The names of the frame's columns are text.
+    Numbers that are subtracted from each other share a scale, rows of different units or measures do not.
+    """
+    of_row = number in (*_OF_ROW, _RATIO) and has_units(frame)
+    own = _AMOUNTS if _is_amount(frame, number) else _OF_ROW if of_row and number != _RATIO else [number]
+    family = [name for name in own if name in frame]
+    values = frame[family].select_dtypes("number").astype("float64").to_numpy(na_value=math.nan)
+    pairs = [
+        frame.iloc[:, [*pair]].to_numpy("float64", na_value=math.nan) for name in own for pair in bounds.get(name, ())
+    ]
+    halves = np.concatenate([(pair[:, 1:] - pair[:, :1]) / 2 for pair in pairs] or [np.empty((len(frame), 0))], axis=1)
+    if not of_row:
+        return [], {"": Scale.of(kind, values.ravel(), halves.ravel())}
+    rows = [*zip(frame[UNIT], frame.get("measure", frame.get("metric", frame[UNIT])), strict=True)]
+    found = {key: [place for place, row in enumerate(rows) if row == key] for key in dict.fromkeys(rows)}
+    scales = {}
+    for key, own_rows in found.items():
+        kind = "number" if number == _RATIO else kind_of_unit(key[0])
+        kind = "points" if kind == "share" and number == "difference" else kind
+        scale = Scale.of(kind, values[own_rows].ravel(), halves[own_rows].ravel())
+        scales[key] = scale._replace(places=max(2, scale.places)) if number == _RATIO else scale
+    return rows, scales
+
+
+def _is_amount(frame: DataFrame, column: str) -> bool:
+    """Return whether a column is an amount of a decomposition: its name means something else elsewhere."""
+    return column in _AMOUNTS and all(name in frame for name in ("volume", "mix", "price", "change"))

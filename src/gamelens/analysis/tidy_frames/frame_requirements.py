@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, wraps
 from typing import Any, Final, ParamSpec, TypeVar
@@ -27,7 +26,7 @@ from gamelens.analysis.tidy_frames.frame_periods import days_text, part_of_lengt
 from gamelens.analysis.tidy_frames.query_text import interval_text, query_text
 from gamelens.analysis.tidy_frames.results import as_result
 from gamelens.catalog import METRICS, TITLES, service_metrics
-from gamelens.errors import BadQuery
+from gamelens.errors import BadQuery, extra_named
 from gamelens.receipts import QueryRecord, Receipt
 from gamelens.wire.dimensions import DIMENSIONS
 from gamelens.wire.intervals import Granularity, Interval
@@ -38,7 +37,6 @@ R = TypeVar("R")
 REST: Final = "(other)"
 """Value of the row with everything that `top` leaves out."""
 _DECLARED: Final = "frame_requirements"
-_EXTRA: Final = frozenset({"scipy", "statsmodels"})  # imported where they are used, by analyses that need them
 _ROWS: Final[dict[str, str]] = {
     "hour": "several rows a day",
     "day": "one row a day",
@@ -130,7 +128,7 @@ def requires(
             if since:
                 case = _Case(arguments[since[0]], frames[since[0]], by)
                 _judge_beginning(name, since, case, arguments[since[1]])
-            with _extra_named(name):
+            with extra_named(name, "analysis"):
                 result = function(*bound.args, **bound.kwargs)
             if isinstance(result, DataFrame) and not any(result is value for value in arguments.values()):
                 bound.apply_defaults()
@@ -141,19 +139,6 @@ def requires(
         return judged
 
     return declare
-
-
-@contextmanager
-def _extra_named(function: str) -> Iterator[None]:
-    """Name the extra to install where *function* misses a library of it."""
-    try:
-        yield
-    except ModuleNotFoundError as error:
-        library = (error.name or "").partition(".")[0]
-        if library not in _EXTRA:
-            raise
-        hint = f"{function} needs {library}: pip install 'gamelens[analysis]'"
-        raise ModuleNotFoundError(hint, name=library) from None
 
 
 def declared_requirements(function: Callable[..., Any]) -> Mapping[str, FrameRequirements]:

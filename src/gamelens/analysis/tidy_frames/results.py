@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from typing import Any, Final
 
 import msgspec
+import numpy as np
 from pandas import DataFrame
 
 RESULT: Final = "gamelens.result"
 """The record's name in `df.attrs`."""
+CELLS: Final = "gamelens.cells"
+"""In `df.attrs` of a frame that was spread: the column whose numbers its cells are, and the columns that have them."""
 _PLAIN: Final = (str, int, float, bool, type(None))
 
 
@@ -38,11 +41,18 @@ class ResultRecord(msgspec.Struct, frozen=True):
 
 def as_result(frame: DataFrame, name: str, arguments: Mapping[str, Any]) -> DataFrame:
     """Note in *frame* that the analysis *name* made it, and return it."""
-    plain = {
-        key: [*value] if isinstance(value, (list, tuple)) else value
-        for key, value in arguments.items()
-        if all(isinstance(one, _PLAIN) for one in (value if isinstance(value, (list, tuple)) else [value]))
-    }
+    plain = {}
+    for key, value in arguments.items():
+        several = isinstance(value, (list, tuple))
+        parts = [one.item() if isinstance(one, np.generic) else one for one in (value if several else [value])]
+        if all(isinstance(one, _PLAIN) for one in parts):
+            plain[key] = parts if several else parts[0]
     record = ResultRecord(name, plain, len(frame), tuple(map(str, frame.columns)))
     frame.attrs[RESULT] = msgspec.to_builtins(record)
+    return frame
+
+
+def with_cells_of(frame: DataFrame, number: str, columns: Iterable[Hashable]) -> DataFrame:
+    """Note in *frame* that these *columns* hold the numbers of a column *number*, and return it."""
+    frame.attrs[CELLS] = {"of": number, "columns": [*map(str, columns)]}
     return frame

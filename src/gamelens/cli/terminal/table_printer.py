@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 import msgspec
 
-from gamelens._text import printable
+from gamelens._text import is_terminal, printable
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
@@ -53,7 +53,7 @@ class PrintedColumn(msgspec.Struct, frozen=True):
 
 def print_table(frame: DataFrame) -> None:
     """Print *frame* as boxes in a terminal, with notes on its rows, else as plain columns."""
-    if not sys.stdout.isatty():
+    if not is_terminal(sys.stdout):
         print_columns(columns_of(frame))
         return
     from gamelens.notebook.tables.table_contents import contents_of
@@ -70,7 +70,7 @@ def print_table(frame: DataFrame) -> None:
 
 def print_columns(columns: Sequence[PrintedColumn]) -> None:
     """Print *columns* as boxes in a terminal, else as plain ones."""
-    if not sys.stdout.isatty():
+    if not is_terminal(sys.stdout):
         for line in plain(columns):
             click.echo(line)
         return

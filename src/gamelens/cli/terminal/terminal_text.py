@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from gamelens._text import printable, terminal_line
+from gamelens._text import is_terminal, printable, terminal_line
 from gamelens.errors import GamelensError, NotRecorded, NotYetAvailable, PartialResult, Truncated
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def progress_bar(label: str) -> Iterator[Callable[[int, int], object]]:
     It does so on standard error if that is a terminal. What is printed meanwhile stands above the bar, which is gone
     at the end.
     """
-    if not sys.stderr.isatty():
+    if not is_terminal(sys.stderr):
         yield lambda _, __: None
         return
     from rich.console import Console
@@ -103,7 +103,7 @@ def gap_line(gap: Gap) -> str:
 
 def _wrapped(text: str, indent: str = "", *, err: bool) -> str:
     """Return *text* wrapped at words to the width of its terminal, or on one line in a pipe."""
-    if not (sys.stderr if err else sys.stdout).isatty():
+    if not is_terminal(sys.stderr if err else sys.stdout):
         return text
     width = max(shutil.get_terminal_size().columns - len(indent), _MIN_WIDTH)
     lines = textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False)

@@ -23,6 +23,7 @@ from gamelens.client.connection.settings import MetricsSettings
 from gamelens.client.connection.transport import HttpBackend, HttpRequest, HttpResponse, Transport
 from gamelens.client.limits.rate_limit import RateLimiter, Route, shared_rate_limiter
 from gamelens.client.query.arguments import STUDIO_ID
+from gamelens.data_age import DataAge, duration_text
 from gamelens.errors import Retryable
 from gamelens.wire.intervals import Interval, MalformedInterval
 from gamelens.wire.limits import REQUESTS_AT_ONCE, REQUESTS_PER_SECOND
@@ -31,7 +32,7 @@ T = TypeVar("T")
 
 SLOW_S: Final = 2.0
 CLOCK_TOLERANCE_S: Final = 60.0
-STALE_AFTER: Final = timedelta(hours=26)  # Our choice: by then yesterday should be complete
+USUAL_LAG: Final = timedelta(hours=2)  # Our choice: so long after midnight yesterday should be complete
 TRIES: Final = 3
 RETRY_PAUSE_S: Final = 1.1
 _INTERVAL: Final = "/interval"
@@ -132,6 +133,8 @@ class ServiceChecks:
     def _all_findings(self) -> Iterator[Finding]:
         """Yield the findings, in the order in which they are printed."""
         yield self._service_finding()
+        if self._transport.proxy is not None:
+            yield Finding.ok("proxy", f"requests to {self._address} go through {self._transport.proxy}")
         if self._responses:
             yield self._key_finding()
             offsets = [timed.clock_offset_s for timed in self._responses if timed.clock_offset_s is not None]
@@ -199,10 +202,12 @@ class ServiceChecks:
             step = "send events and wait until they are processed"
             return Finding.warning("available", "nothing has been processed yet", step)
         latest = self._responses[-1]  # the time of the service, or of this machine without a Date header
-        age = datetime.fromtimestamp(latest.midpoint - (latest.clock_offset_s or 0.0), UTC) - interval.end
-        says = f"{interval}, which ended {_duration_text(age)} ago" if age >= timedelta() else f"{interval}"
-        if age > STALE_AFTER:
-            step = "newer data is not available yet; look again in an hour"
+        now = datetime.fromtimestamp(latest.midpoint - (latest.clock_offset_s or 0.0), UTC)
+        is_past = now >= interval.end
+        says = f"{interval}, which ended {duration_text(now - interval.end)} ago" if is_past else f"{interval}"
+        if DataAge(interval.end, now - USUAL_LAG).is_stale():
+            says += ": yesterday is not complete"
+            step = "look again in an hour; if it has not moved by then, ask whoever runs the service"
             return Finding.warning("available", says, step)
         return Finding.ok("available", says)
 
@@ -229,7 +234,7 @@ def clock_finding(about: str, offset_s: float | None, service: str, next_step: s
     if abs(offset_s) <= CLOCK_TOLERANCE_S:
         return Finding.ok(about, f"within {max(1.0, abs(offset_s)):.0f} s of the {service}'s")
     direction = "ahead of" if offset_s > 0 else "behind"
-    says = f"{_duration_text(timedelta(seconds=abs(offset_s)))} {direction} the {service}'s"
+    says = f"{duration_text(timedelta(seconds=abs(offset_s)))} {direction} the {service}'s"
     return Finding.warning(about, says, next_step)
 
 
@@ -253,11 +258,3 @@ def _names_finding(
 def _shortened_list(names: Sequence[str]) -> str:
     shown = ", ".join(name[:_NAME_CHARS] for name in names[:_MAX_NAMES])
     return f"{shown} and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else shown
-
-
-def _duration_text(time: timedelta) -> str:
-    """Return *time* as text for a person."""
-    minutes = time.total_seconds() / 60
-    if minutes < 120:
-        return f"{minutes:.0f} min"
-    return f"{minutes / 60:.0f} h" if minutes < 48 * 60 else f"{time.days} days"

@@ -16,6 +16,7 @@ from typing import Final, Literal
 import msgspec
 
 from gamelens.client.answer_cache import AnswerCache
+from gamelens.client.connection.control_api import CONTROL_URL_VARIABLE, control_address
 from gamelens.client.connection.settings import (
     ADDRESSES,
     ALLOW_HTTP,
@@ -137,6 +138,11 @@ def _environment_findings(environ: Mapping[str, str]) -> Iterator[Finding]:
             and (matches := get_close_matches(name, variables, n=1, cutoff=0.8))
         ):
             yield Finding.warning("settings", f"{name} in the environment is not a setting", f"is it {matches[0]}?")
+    if environ.get(CONTROL_URL_VARIABLE, "").strip():
+        try:
+            control_address(environ=environ)
+        except BadQuery as error:
+            yield Finding.warning("settings", str(error), f"correct {CONTROL_URL_VARIABLE}, or unset it")
     if folder := environ.get(f"{PREFIX}REPLAY"):
         says = f"gl.connect() answers from the recording in {folder}, and not from the service"
         yield Finding.warning("settings", says, f"unset {PREFIX}REPLAY to ask the service")

@@ -7,15 +7,18 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final, Self, TypeVar
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult
 
 import msgspec
 
+from gamelens.client.connection.settings import split_address
 from gamelens.client.connection.transport import SMALL_ANSWER_BYTES, HttpBackend, HttpRequest, Transport
 from gamelens.errors import BadQuery, ServiceError, Unreachable
 from gamelens.wire.field_rules import Violation
+from gamelens.wire.limits import OLDEST_DAYS
 
 CONTROL_URL_VARIABLE: Final = "GAMELENS_CONSOLE_URL"
 _WITHIN_S: Final = 5.0
@@ -24,18 +27,34 @@ T = TypeVar("T")
 
 
 class GameCounts(msgspec.Struct, frozen=True):
-    """Events of one game since the sandbox was started."""
+    """Events of one game since the sandbox was started.
+
+    *strict_refusals* are accepted events that the strict rules would refuse.
+    """
 
     title: str = ""
     accepted: int = 0
     rejected: int = 0
+    strict_refusals: int = 0
+
+
+class StrictCounts(msgspec.Struct, frozen=True):
+    """Events, headers or inits that were accepted: those that the strict rules *judged* and would have *refused*.
+
+    *errors* counts the reasons, such as `not_in_enum /platform`.
+    """
+
+    judged: int = 0
+    refused: int = 0
+    errors: dict[str, int] = {}
 
 
 class CountsSinceStart(msgspec.Struct, frozen=True):
     """Counts since the sandbox was started.
 
-    *categories* has the events of each category by status, *games* those of each game by game key, and *refused* the
-    requests that were refused as a whole, by status.
+    *categories* has the events of each category by status, *games* those of each game by game key, *refused* the
+    requests that were refused as a whole, by status, and *strict* what the strict rules say of the accepted `events`,
+    `headers` and `init`.
     """
 
     since_ts: int = 0
@@ -44,6 +63,7 @@ class CountsSinceStart(msgspec.Struct, frozen=True):
     categories: dict[str, dict[str, int]] = {}
     games: dict[str, GameCounts] = {}
     refused: dict[str, int] = {}
+    strict: dict[str, StrictCounts] = {}
 
 
 class DamagedBatches(msgspec.Struct, frozen=True):
@@ -82,15 +102,18 @@ class FailingOrganisation(msgspec.Struct, frozen=True):
 class ControlSummary(msgspec.Struct, frozen=True):
     """Counts of everything a sandbox has received.
 
-    *pending* are accepted events that are not processed yet, *processed* those in the tables. *available* has the
-    available interval of each organisation by name, *games* the counts of each game by id, *faults* the number of fault
-    rules, and *failing* the organisations whose events cannot be processed, by name.
+    *pending* are accepted events that are not processed yet, *processed* those in the tables, and *duplicate* those
+    that repeated an `event_uuid` and were dropped; with *repeats* "count" none is. *available* has the available
+    interval of each organisation by name, *games* the counts of each game by id, *faults* the number of fault rules,
+    and *failing* the organisations whose events cannot be processed, by name. A time of a device is used from
+    *oldest_days* before the arrival on.
     """
 
     accepted: int = 0
     rejected: int = 0
     pending: int = 0
     duplicate: int = 0
+    repeats: str = "drop"
     metrics_requests: int = msgspec.field(default=0, name="asked")
     processed: int = 0
     available: dict[str, str] = {}
@@ -100,12 +123,14 @@ class ControlSummary(msgspec.Struct, frozen=True):
     damaged: DamagedBatches = DamagedBatches()
     processing: ProcessingProgress | None = None
     failing: dict[str, FailingOrganisation] = {}
+    oldest_days: int = OLDEST_DAYS
 
 
 class ReceivedEvent(msgspec.Struct, frozen=True):
     """One event as the collector received it, "accepted" or "rejected".
 
-    A rejected event may be any JSON value, and *errors* has its violations.
+    A rejected event may be any JSON value, and *errors* has its violations. *strict_errors* are those that the strict
+    rules would find in an accepted one, and *remarks* say what is unlikely about it.
     """
 
     arrival_ts: int
@@ -113,13 +138,48 @@ class ReceivedEvent(msgspec.Struct, frozen=True):
     status: str
     event: Any = None
     errors: list[Violation] = []
+    strict_errors: list[Violation] = []
+    remarks: list[str] = []
 
     def __repr__(self) -> str:
         return f"ReceivedEvent({self.arrival_ts}, {self.status!r})"
 
 
+class RefusedRequest(msgspec.Struct, frozen=True):
+    """One request that the collector refused as a whole, with its cause in words.
+
+    *game* is the title of the game, or None for an unknown key.
+    """
+
+    arrival_ts: int
+    route: str
+    status: int
+    cause: str
+    game_key: str = ""
+    game: str | None = None
+
+
 class _Clock(msgspec.Struct, frozen=True):
     now: datetime
+
+
+def control_address(url: str | None = None, *, environ: Mapping[str, str] = os.environ) -> SplitResult:
+    """Return the parts of the address of a control API, *url* or else GAMELENS_CONSOLE_URL.
+
+    Raises:
+        BadQuery: it is missing or invalid. The error does not show it, since it holds the token.
+    """
+    name, text = ("console_url", url) if url else (CONTROL_URL_VARIABLE, environ.get(CONTROL_URL_VARIABLE, ""))
+    must_be = "must be the console_url that `gamelens sandbox up --ready FILE` writes into FILE"
+    if not text.strip():
+        raise BadQuery("console_url", msgspec.UNSET, f"is missing, and so is {CONTROL_URL_VARIABLE}: it {must_be}")
+    try:
+        parts = split_address(text.strip())
+    except ValueError as error:
+        raise BadQuery(name, msgspec.UNSET, f"{error}: it {must_be}") from None
+    if not parts.path.strip("/"):
+        raise BadQuery(name, msgspec.UNSET, f"ends without a token: it {must_be}")
+    return parts
 
 
 class ControlApi:
@@ -139,11 +199,7 @@ class ControlApi:
     def __init__(
         self, url: str | None = None, *, within_s: float = _WITHIN_S, attempts: int = 1, pool: HttpBackend | None = None
     ) -> None:
-        url = url or os.environ.get(CONTROL_URL_VARIABLE) or ""
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname or not parts.path.strip("/"):
-            given = "an address" if url else msgspec.UNSET
-            raise BadQuery("console_url", given, "must be what `gamelens sandbox up --ready FILE` writes into FILE")
+        parts = control_address(url)
         self._path = parts.path.rstrip("/")
         self._within_s = within_s
         self._attempts = attempts
@@ -171,6 +227,10 @@ class ControlApi:
     async def events(self, *, limit: int = 20) -> list[ReceivedEvent]:
         """Return the events that arrived last, newest first."""
         return await self._call("GET", "/events", list[ReceivedEvent], limit=limit)
+
+    async def refused(self) -> list[RefusedRequest]:
+        """Return the last requests that the collector refused as a whole, newest first."""
+        return await self._call("GET", "/refused", list[RefusedRequest])
 
     async def process(self) -> dict[str, str]:
         """Process everything received and return each organisation's available interval by name."""

@@ -19,7 +19,7 @@ from gamelens.errors import BadQuery, ServiceError
 from gamelens.wire.limits import KIB
 from gamelens.wire.results import ErrorName
 
-TRANSIENT_STATUSES: Final = frozenset({429, 502, 503, 504})
+TRANSIENT_STATUSES: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
 MAX_WORDS: Final = 300
 """Most characters of the service's own words in a message."""
 _PAGE_CHARS: Final = 64 * KIB

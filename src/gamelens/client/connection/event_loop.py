@@ -7,6 +7,7 @@ share them: each submits its coroutine and waits for the result in its own way.
 from __future__ import annotations
 
 import asyncio
+import atexit
 import os
 import signal
 import threading
@@ -15,11 +16,14 @@ from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
+from gamelens._forks import OwnProcess, lock_across_forks
+
 T = TypeVar("T")
 
 # A thread that blocks without a timeout cannot be interrupted on Windows, and neither can the loop of a kernel, which
 # handles an interrupt only when it wakes.
 _WAKE_S = 0.05
+_LONGEST_END_S = 1.0
 
 
 class Interrupted(KeyboardInterrupt):
@@ -39,13 +43,30 @@ class BackgroundLoop:
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
-        threading.Thread(target=self._loop.run_forever, name="gamelens", daemon=True).start()
+        self.process = OwnProcess("this client")
+        self._thread = threading.Thread(target=self._loop.run_forever, name="gamelens", daemon=True)
+        self._thread.start()
+        atexit.register(self._stop)
+
+    def _stop(self) -> None:
+        """End the thread before the interpreter does, which would leave to an engine what the thread still holds."""
+        if self.process.is_this and self._thread.is_alive():
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join(_LONGEST_END_S)
 
     def submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
         """Start *work* on the loop and return its future.
 
         Cancelling the future cancels the work.
+
+        Raises:
+            Refused: this is a forked child, in which the thread does not run.
         """
+        try:
+            self.process.check()
+        except BaseException:
+            work.close()
+            raise
         return asyncio.run_coroutine_threadsafe(work, self._loop)
 
     def run(self, work: Coroutine[Any, Any, T], *, on_tick: Callable[[], None] = _do_nothing) -> T:
@@ -109,7 +130,7 @@ def _blocks_a_loop() -> bool:
 
 
 _loops: dict[int, BackgroundLoop] = {}
-_loops_lock = threading.Lock()
+_loops_lock = lock_across_forks()
 
 
 def shared_loop() -> BackgroundLoop:

@@ -23,6 +23,7 @@ from gamelens.client.connection.settings import portless
 from gamelens.client.connection.transport import HttpRequest, HttpResponse, HttpSender, Params, RequestStats
 from gamelens.client.limits.deadline import Deadline
 from gamelens.client.limits.rate_limit import Route
+from gamelens.client.tables.answer_members import member_notes
 from gamelens.client.tables.answer_reading import id_text
 from gamelens.client.tables.filter_values import doubtful_values, unseen_value_text
 from gamelens.client.tables.time_ranges import (
@@ -35,7 +36,7 @@ from gamelens.client.tables.time_ranges import (
 from gamelens.errors import BadQuery, GamelensError, NotYetAvailable, ServiceError, Truncated
 from gamelens.receipts import Provenance
 from gamelens.wire.filters import Filter
-from gamelens.wire.intervals import Interval, MalformedInterval
+from gamelens.wire.intervals import Interval, MalformedInterval, start_and_duration
 from gamelens.wire.limits import MAX_LIMIT
 from gamelens.wire.queries import MetricQuery, encode_query
 from gamelens.wire.results import Game, Studio, Values, decode_json
@@ -46,6 +47,7 @@ BASE = "/metrics/v1"
 _JSON = {"Accept": "application/json"}
 _JSON_BOTH = {"Accept": "application/json", "Content-Type": "application/json"}
 _LEAST_POLL_S = 0.2
+_IDLE_REFRESHES = 2  # after which everything that the service had received at first is processed
 _CHECK_S = 10.0  # for a list that only checks a filter
 _EDITION = "x-data-edition"
 _SCENARIO = "x-sandbox-scenario"
@@ -88,6 +90,13 @@ class ValueCheck(msgspec.Struct, frozen=True):
 
     warnings: list[str]
     listed: list[str]
+
+
+class ListedValues(msgspec.Struct, frozen=True):
+    """The values of a dimension, and notes on what the service said beside them."""
+
+    values: list[str]
+    notes: list[str]
 
 
 class _ListedStudio(msgspec.Struct, frozen=True):
@@ -160,19 +169,28 @@ class MetricsApi:
         studios: Collection[str] = (),
         games: Collection[str] = (),
         tally: RequestStats | None = None,
+        notes: list[str] | None = None,
     ) -> list[str]:
         """Return all values of *dimension* in *interval*, in code point order.
+
+        *notes* gets a text for each thing that the service says beside them.
 
         Raises:
             Truncated: the list is as long as the service's limit, so it may be incomplete.
         """
-        params = [("interval", str(interval)), ("limit", str(MAX_LIMIT))]
+        params = [("interval", start_and_duration(interval)), ("limit", str(MAX_LIMIT))]
         params += [("studios", studio) for studio in studios] + [("games", game) for game in games]
         path = f"/dimensions/{quote(dimension, safe='')}"
-        answer = await self._remember(
-            ("values", dimension, interval, tuple(studios), tuple(games)),
-            lambda: self._get(path, Values, params, tally=tally),
-        )
+
+        async def fetch() -> ListedValues:
+            beside: dict[str, Any] = {}
+            answer = decode_json((await self._send(path, params, tally=tally)).body, Values, beside)
+            beside |= {"dimension": answer.dimension} if answer.dimension != dimension else {}
+            return ListedValues(answer.values, member_notes(f"the values of {dimension}", beside))
+
+        answer = await self._remember(("values", dimension, interval, tuple(studios), tuple(games)), fetch)
+        if notes is not None:
+            notes += answer.notes
         if len(answer.values) >= MAX_LIMIT:
             raise Truncated(MAX_LIMIT)
         return sorted(set(answer.values))
@@ -190,7 +208,8 @@ class MetricsApi:
                 continue
             requests, available = tally.requests, await self.available()
             with contextlib.suppress(GamelensError):
-                known = await Deadline(_CHECK_S).run(self.dimension_values(dimension, available, tally=tally))
+                list_of_values = self.dimension_values(dimension, available, tally=tally, notes=warnings)
+                known = await Deadline(_CHECK_S).run(list_of_values)
                 unseen = [value for value in values if value not in known]
                 warnings += [unseen_value_text(dimension, value, known, available) for value in unseen]
             listed += [dimension] if tally.requests > requests else []
@@ -278,8 +297,8 @@ class MetricsApi:
     ) -> ResolvedRange:
         """Return the requested, available and covered interval of *over*.
 
-        With "wait" the available interval is requested again once per refresh, for *deadline_s* at most. None is two
-        refreshes, after which everything the service has received by now is processed.
+        With "wait" the available interval is requested again whenever the last answer is too old, for *deadline_s* at
+        most. With None it goes on as long as the interval grows: two refreshes without growth end it.
 
         Raises:
             NotYetAvailable: see `clip_to_available`; with "wait", not available at the deadline.
@@ -287,7 +306,6 @@ class MetricsApi:
         available = await self.available()
         requested = resolve_range(over, available)
         if when == "wait" and self._changes and requested.start >= available.start:
-            deadline_s = 2 * self._refresh_s if deadline_s is None else deadline_s
             available = await self._wait_for(requested, deadline_s, tally or RequestStats())
         return ResolvedRange(requested, available, clip_to_available(requested, available, when))
 
@@ -316,12 +334,15 @@ class MetricsApi:
         """Close the connections."""
         await self._transport.aclose()
 
-    async def _wait_for(self, requested: Interval, deadline_s: float, tally: RequestStats) -> Interval:
+    async def _wait_for(self, requested: Interval, deadline_s: float | None, tally: RequestStats) -> Interval:
         """Wait until *requested* is available and return the available interval."""
-        ends_at = self._clock() + deadline_s
+        began, idle, before = self._clock(), 0, None
         while requested not in (available := await self.available()):
-            wait_s = max(self._refresh_s, _LEAST_POLL_S)
-            if self._clock() + wait_s > ends_at:
+            idle, before = idle + 1 if available == before else 0, available
+            fetched_at, _ = self._remembered["available"]
+            wait_s = max(fetched_at + self._refresh_s - self._clock(), _LEAST_POLL_S)
+            is_last = idle == _IDLE_REFRESHES if deadline_s is None else self._clock() + wait_s > began + deadline_s
+            if is_last:
                 raise NotYetAvailable(requested, available, tried="wait")
             tally.note = (
                 f"waiting until {requested.end:%Y-%m-%d %H:%M} is available; now it is {available.end:%Y-%m-%d %H:%M}"
@@ -334,12 +355,14 @@ class MetricsApi:
         return await self._remember(("games", studio, interval), lambda: self._fetch_games(studio, interval, tally))
 
     async def _fetch_studios(self, interval: Interval, tally: RequestStats | None) -> list[Studio]:
-        listed = await self._get("/studios", list[_ListedStudio], [("interval", str(interval))], tally=tally)
+        listed = await self._get(
+            "/studios", list[_ListedStudio], [("interval", start_and_duration(interval))], tally=tally
+        )
         named = {id_text(studio.id): studio.name for studio in listed}
         return [Studio(id_, _name_or_id(named[id_], id_)) for id_ in sorted(named)]
 
     async def _fetch_games(self, studio: str, interval: Interval, tally: RequestStats | None) -> list[Game]:
-        params = [("interval", str(interval)), ("studios", studio)]
+        params = [("interval", start_and_duration(interval)), ("studios", studio)]
         listed = await self._get("/games", list[_ListedGame], params, tally=tally)
         titled = {id_text(game.id): game.title for game in listed}
         return [Game(id_, _name_or_id(titled[id_], id_)) for id_ in sorted(titled)]

@@ -10,14 +10,15 @@
       "answer": {"status": 200, "body": {...}}
     }
 
-There is one file for each distinct request. The order of object names, parameters, games, studios and filter values
-and the nesting of a filter do not matter, and a file is found by its content, so it may be renamed. Recorded are
-answers, and refusals that would be the same next time. Transient failures are not, nor is a request that holds the
-key. Titles and numbers are in the files. Each names the service that answered, without a key, and a sandbox's answer to
-`GET /metrics/v1/interval` is recorded with its two headers, so that a replay knows who answered. A folder holds the
-answers of one source: those of another are refused.
+There is one file for each distinct request. The order of object names, parameters, games, studios and filter values,
+the nesting of a filter and the form of an interval do not matter, and a file is found by its content, so it may be
+renamed. Recorded are answers, and refusals that would be the same next time. Transient failures are not, nor is a
+request that holds the key. Titles and numbers are in the files. Each names the service that answered, without a key,
+and a sandbox's answer to `GET /metrics/v1/interval` is recorded with its two headers, so that a replay knows who
+answered. A folder holds the answers of one source: those of another are refused.
 
-A replay is as old as its recording, its available interval too: "last 90 complete days" are those of that time.
+A replay is as old as its recording, its available interval and the clock of its receipts too: "last 90 complete days"
+are those of that time.
 
 Written here because vcrpy records the bytes of HTTP clients, headers and keys included, and matches requests by URL
 and body as sent; these files hold readable JSON, no headers, and match equal queries.
@@ -31,6 +32,7 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from difflib import SequenceMatcher
 from pathlib import Path
@@ -47,6 +49,7 @@ from gamelens.client.connection.transport import HttpRequest, HttpResponse, Requ
 from gamelens.errors import BadQuery, NotRecorded
 from gamelens.receipts import Provenance, package_version
 from gamelens.wire.filters import flat_filter, parse_filter, wire_filter
+from gamelens.wire.intervals import Interval, MalformedInterval
 
 REFUSALS: Final = frozenset({400, 404, 413, 422})
 _RETENTION: Final = f"{BASE}/metrics/retention_retro"
@@ -77,7 +80,10 @@ class RecordedRequest(msgspec.Struct, frozen=True):
         body = _normalised(_with_flat_filter(self.body), is_set=False)
         if self.path == _RETENTION and body.get("granularity") == "day":  # the only one there is, named or not
             del body["granularity"]
-        return RecordedRequest(self.method, self.path, sorted(self.params), body)
+        if isinstance(body, dict) and isinstance(body.get("interval"), str):
+            body["interval"] = _start_and_end(body["interval"])
+        params = [(name, _start_and_end(text) if name == "interval" else text) for name, text in self.params]
+        return RecordedRequest(self.method, self.path, sorted(params), body)
 
     @property
     def canonical(self) -> bytes:
@@ -257,6 +263,7 @@ class ReplaySender:
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self._folder = Path(folder).expanduser()
         self._by_request: dict[bytes, tuple[RecordedRequest, Path]] | None = None
+        self._recorded_at: float | None = None
         self.provenance = Provenance(kind="replay", url=self._folder.resolve().name)
         if next(_files(self._folder), None) is None:
             rule = "holds no recorded answers" if self._folder.is_dir() else "is not a folder"
@@ -300,8 +307,18 @@ class ReplaySender:
             raise NotRecorded(request.text, _nearest(request, [recorded for recorded, _ in self._by_request.values()]))
         return self._replayed(_read(match[1], RecordedFile))
 
+    def now(self) -> float:
+        """Return when the available interval was recorded, or without one the time of the clock, in epoch seconds."""
+        if self._recorded_at is None:
+            with suppress(NotRecorded, BadQuery):
+                self._answer(RecordedRequest("GET", INTERVAL_PATH))
+        return time.time() if self._recorded_at is None else self._recorded_at
+
     def _replayed(self, file: RecordedFile) -> HttpResponse:
         """Return the response in *file*, and note the service that was recorded."""
+        if file.request.path == INTERVAL_PATH:
+            with suppress(ValueError):
+                self._recorded_at = datetime.fromisoformat(file.recorded_at).timestamp()
         if (source := file.source) is not None:
             self.provenance = msgspec.structs.replace(self.provenance, scenario=source.scenario, sources=(source,))
         return file.answer.answer()
@@ -370,6 +387,14 @@ def _normalised(value: Any, *, is_set: bool) -> Any:
         members = [_normalised(member, is_set=is_set) for member in value]
         return sorted(members, key=msgspec.json.encode) if is_set else members
     return value
+
+
+def _start_and_end(interval: str) -> str:
+    """Return *interval* in one form, whichever it was sent in."""
+    try:
+        return str(Interval.parse(interval))
+    except MalformedInterval:
+        return interval
 
 
 def _shortened(value: Any) -> Any:

@@ -10,22 +10,24 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import tempfile
 import threading
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from contextlib import suppress
 from functools import cached_property
 from importlib.util import find_spec
 from ipaddress import ip_address
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Final, Literal
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import SplitResult, urlsplit, urlunsplit
 
 import msgspec
 import platformdirs
 from msgspec import UNSET
 
-from gamelens.errors import AuthError, BadQuery
+from gamelens.errors import AuthError, BadQuery, Refused
 
 Source = Literal["argument", "environment", "config file", "keyring"]
 
@@ -207,11 +209,16 @@ class Settings:
         value = self.find(name) or default
         if value is None:
             raise BadQuery(name, UNSET, f"is missing: {self._places_to_set(name)}")
-        parts = urlsplit(value)
+        origin = f" (from {self._place(name)})" if self.source(name) not in (None, "argument") else ""
+        must_be, shown = "must be an address such as https://metrics.example.com", without_password(value)
+        try:
+            parts = split_address(value)
+        except ValueError as error:
+            raise BadQuery(name, shown, f"{must_be}: it {error}{origin}") from None
         if parts.username is not None or parts.password is not None:
-            raise BadQuery(name, "…", "must not hold a user name or password")
-        if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
-            raise BadQuery(name, value, "must be an address such as https://metrics.example.com")
+            raise BadQuery(name, shown, f"must not hold a user name or password{origin}")
+        if parts.query or parts.fragment:
+            raise BadQuery(name, value, f"{must_be}, without ? and #{origin}")
         if parts.scheme == "http" and not is_loopback(parts.hostname) and not self.allows_http:
             rule = "must be https, or anyone in between can read the key. To use http anyway, pass"
             variable = PREFIX + ALLOW_HTTP.upper()
@@ -250,28 +257,35 @@ class Settings:
 
     def key_hint(self, *names: str) -> str:
         """Return the sources of the keys *names*, and where to set others."""
+        origins = [f"{name} is from {self._place(name)}" for name in names]
+        return f"{' and '.join(origins)}; for another, {self._places_to_set(*names)}"
+
+    def _place(self, name: str) -> str:
+        """Return the place where *name* is set, in words."""
         places: dict[Source | None, str] = {
             "argument": "the argument",
-            "environment": "the variable GAMELENS_{}",
+            "environment": f"the variable {PREFIX}{name.upper()}",
             "config file": str(self.file),
             "keyring": "the keyring",
         }
-        origins = [f"{name} is from {places[self.source(name)].format(name.upper())}" for name in names]
-        return f"{' and '.join(origins)}; for another, {self._places_to_set(*names)}"
+        return places[self.source(name)]
 
     def _find_with_source(self, name: str) -> tuple[str, Source] | tuple[None, None]:
-        """Return the value of *name* and its source, or two None."""
-        if given := self._given.get(name):
-            return (given.reveal(), given.source) if isinstance(given, Secret) else (given, "argument")
-        if value := self._environ.get(PREFIX + name.upper()):
-            return value, "environment"
+        """Return the value of *name*, without blanks and line ends around it, and its source, or two None."""
+        given = self._given.get(name)
+        if isinstance(given, Secret):
+            return given.reveal(), given.source
+        if given and given.strip():
+            return given.strip(), "argument"
+        if variable := self._environ.get(PREFIX + name.upper(), "").strip():
+            return variable, "environment"
         stored = self._stored.get(name)
         if isinstance(stored, bool) and name == ALLOW_HTTP:
             return str(stored), "config file"
         if stored is not None and not isinstance(stored, str):
             raise BadQuery(f"{name} in {self.file}", type(stored).__name__, "must be a string")
-        if stored:
-            return stored, "config file"
+        if stored and stored.strip():
+            return stored.strip(), "config file"
         # Last, because the keyring may open a window.
         if name in KEYS and (value := self.keyring.find(name)):
             return value, "keyring"
@@ -286,6 +300,40 @@ class Settings:
             return places
         error = f" (now it fails: {self.keyring.error})" if self.keyring.error else ""
         return f"{places} or, with the package keyring, `keyring set {SERVICE} {names[-1]}`{error}"
+
+
+def split_address(text: str, *, schemes: Collection[str] = ("http", "https")) -> SplitResult:
+    """Return the parts of an address.
+
+    Raises:
+        ValueError: what *text* lacks or has, as the end of a sentence about it.
+    """
+    if re.search(r"[\s\x00-\x1f\x7f]", text):
+        raise ValueError("has a blank or a control character")
+    if "://" not in text:
+        raise ValueError("has no scheme: write https:// before it, or http:// for this machine")
+    try:
+        parts = urlsplit(text)
+    except ValueError:
+        raise ValueError("has brackets without an IPv6 address") from None
+    try:
+        is_port = parts.port != 0
+    except ValueError:
+        is_port = False
+    if not is_port:
+        raise ValueError("has a port that is not a number from 1 to 65535")
+    if parts.scheme not in schemes:
+        raise ValueError(f"begins with {parts.scheme}://, not with {' or '.join(f'{scheme}://' for scheme in schemes)}")
+    host = parts.hostname or ""
+    with suppress(UnicodeError):  # a label that is empty or too long
+        if re.fullmatch(r"[^<>\"{}|\\^`,;]+", host) and host.encode("idna"):
+            return parts
+    raise ValueError("has no valid host")
+
+
+def without_password(address: str) -> str:
+    """Return *address*, from outside, without what may be a user name and a password."""
+    return f"…{address[address.rindex('@') :]}" if "@" in address else address
 
 
 def is_loopback(host: str | None) -> bool:
@@ -305,6 +353,37 @@ def portless(address: str) -> str:
 def config_file() -> Path:
     """Return the path of the user's config file, which may be missing."""
     return platformdirs.user_config_path("gamelens") / "config.toml"
+
+
+def writable_folder(folder: Path, variable: str) -> Path:
+    """Return *folder*, which is made if it is missing; the environment variable *variable* names another.
+
+    Raises:
+        Refused: it cannot be made or written to.
+    """
+    check_writable(folder, variable)
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    return folder
+
+
+def check_writable(folder: Path, variable: str) -> None:
+    """Refuse *folder* if it cannot be made or written to. Makes nothing.
+
+    Raises:
+        Refused: names the environment variable *variable*, which names another.
+    """
+    if why := unwritable(folder):
+        raise Refused(f"{why}: name a folder of your own in {variable}")
+
+
+def unwritable(folder: Path) -> str:
+    """Return why *folder*, or what is there of the path to it, cannot be written to; empty if it can."""
+    there = next(each for each in (folder, *folder.absolute().parents) if os.path.lexists(each))
+    try:
+        with tempfile.TemporaryFile(dir=there):
+            return ""
+    except OSError as error:
+        return f"{folder} cannot be written to ({error.strerror or error})"
 
 
 def metrics_settings(
@@ -369,8 +448,10 @@ def _query_backend(name: str) -> tuple[str | None, str | None]:
 
 
 def _read(file: Path) -> Mapping[str, object]:
-    """Return the contents of the config file, or nothing if there is no file."""
+    """Return the contents of the config file, or nothing if there is no file, or none that this user can look up."""
     try:
+        if not file.parent.is_dir() or not os.access(file.parent, os.X_OK):
+            return {}
         return tomllib.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return {}

@@ -9,18 +9,20 @@ import asyncio
 import math
 import os
 import random as randomness
+import re
 import ssl
 import time
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from datetime import UTC
 from email.utils import parsedate_to_datetime
 from typing import Any, Final, Protocol, cast
-from urllib.parse import urlsplit
 
 import httpx
 import msgspec
+import truststore
 from tenacity import AsyncRetrying, RetryCallState, retry_if_result
 
+from gamelens._forks import OwnProcess
 from gamelens.client.connection.error_responses import (
     TRANSIENT_STATUSES,
     error_details,
@@ -28,8 +30,9 @@ from gamelens.client.connection.error_responses import (
     sent_value,
     shown_words,
 )
+from gamelens.client.connection.proxies import proxy_for
 from gamelens.client.connection.response_body import ACCEPTED_ENCODING, DamagedBody, UnusableBody, read_body
-from gamelens.client.connection.settings import Secret, is_loopback
+from gamelens.client.connection.settings import Secret, without_password
 from gamelens.client.limits.rate_limit import RateLimiter, Route
 from gamelens.errors import AuthError, BadQuery, GamelensError, RateLimited, Refused, ServiceError, Unreachable
 from gamelens.receipts import Provenance
@@ -45,6 +48,7 @@ SMALL_ANSWER_BYTES: Final = 64 * MIB
 """Bound for services whose answers have no tables: the collector and the control API."""
 REFUSAL_BYTES: Final = MIB
 """Most bytes that are read of an error response."""
+_PAGE: Final = re.compile(rb"(?:\xef\xbb\xbf)?\s*<(?:!doctype|html|head|body)\b", re.IGNORECASE)
 LEAST_ATTEMPT_S: Final = 2.0
 """Least time for an attempt, however little is left."""
 
@@ -139,6 +143,10 @@ class Transport:
         max_answer_bytes: bound of an answer, as sent and as unpacked.
         ca_file: trusted authorities (PEM); else SSL_CERT_FILE, else the system's.
         pool: sends the requests instead of the network.
+
+    Attributes:
+        address: as given.
+        proxy: the proxy that the requests go through, or None.
     """
 
     def __init__(
@@ -160,6 +168,7 @@ class Transport:
         random: Callable[[], float] = randomness.random,
     ) -> None:
         self.address = address
+        self._process = OwnProcess("this client")
         self._key = key
         self._rate_limiter = rate_limiter
         self._max_wait_s = max_wait_s
@@ -169,12 +178,18 @@ class Transport:
         self._clock, self._sleep, self._random = clock, sleep, random
         self._now, self._key_hint = now, key_hint
         self._has_answered = False
+        self.proxy = proxy_for(address) if pool is None else None
+        self._way = f"{address} through the proxy {self.proxy}" if self.proxy else address
+        _check_for_httpx("address", address)
+        if self.proxy is not None:
+            _check_for_httpx(self.proxy.source, self.proxy.url)
         self._http = httpx.AsyncClient(
             # Servers commonly drop an idle connection after 5 s; close it first.
             limits=httpx.Limits(max_connections=at_once, max_keepalive_connections=at_once, keepalive_expiry=4.0),
             timeout=httpx.Timeout(timeout_s, connect=min(timeout_s, CONNECT_S), pool=None),
             transport=cast("httpx.AsyncBaseTransport | None", pool),
-            trust_env=not is_loopback(urlsplit(address).hostname),  # a proxy cannot reach this machine's loopback
+            trust_env=False,  # `proxy_for` reads it
+            proxy=self.proxy.url if self.proxy is not None else None,
             verify=pool is None and _certificate_authorities(ca_file, address),
         )
 
@@ -204,6 +219,7 @@ class Transport:
 
     async def aclose(self) -> None:
         """Close the connections."""
+        self._process.check()
         await self._http.aclose()
 
     def without_key(self, body: bytes) -> bytes:
@@ -223,6 +239,8 @@ class Transport:
         if status in (401, 403):
             hint = f". {self._key_hint}" if self._key_hint else ""
             return FailedAttempt(AuthError(f"{self.address} answers {status} and refuses the key{says}{hint}"))
+        if status == 407 and self.proxy is not None:
+            return self._refused_by_proxy(f"407 {details.text}".rstrip())
         if status == 429:
             wish = f" and requests a wait of {wait_s:g} s" if wait_s is not None else ""
             if wait_s is not None and wait_s > self._max_wait_s:
@@ -244,6 +262,7 @@ class Transport:
 
         Exceptions of httpx are returned as values, so that no traceback leads to a request with the key.
         """
+        self._process.check()
         if self._http.is_closed:
             return FailedAttempt(Refused("this client is closed: create a new one"))
         status = 0
@@ -261,6 +280,8 @@ class Transport:
                     )
                 finally:
                     await response.aclose()
+                if is_expected and response.is_success:
+                    _check_json(response.headers, body)
         except (httpx.TransportError, TimeoutError, UnusableBody, DamagedBody) as error:
             return self._no_response(error, status, within_s)
         self._has_answered = True
@@ -291,26 +312,42 @@ class Transport:
             return FailedAttempt(ServiceError(status, f"an answer cut short ({error})"), is_transient=True)
         if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):
             is_untrusted = "CERTIFICATE_VERIFY_FAILED" in str(error)
-            unreachable = Unreachable(
-                f"the certificate of {self.address} is not trusted: set SSL_CERT_FILE to the file of its CA"
-                if is_untrusted
-                else f"nothing answers at {self.address}: check the address and that the service runs"
-            )
+            if is_untrusted:
+                text = f"the certificate of {self._way} is not trusted: set SSL_CERT_FILE to the file of its CA"
+            elif "SSL" in str(error):
+                text = f"{self._way} answers, but not in TLS: check whether the address begins with https:// or http://"
+            elif self.proxy is not None:
+                text = (
+                    f"the proxy {self.proxy} does not answer, so {self.address} is not reached: correct or unset "
+                    f"{self.proxy.source}, or write the host into NO_PROXY"
+                )
+            else:
+                text = f"nothing answers at {self.address}: check the address and that the service runs"
+            unreachable = Unreachable(text)
             unreachable.is_unsent = True
             may_retry = not is_untrusted
             return FailedAttempt(unreachable, may_retry, never_answered=may_retry and not self._has_answered)
+        if isinstance(error, httpx.ProxyError):
+            return self._refused_by_proxy(str(error))
         if isinstance(error, TimeoutError) and status:
-            late = f"{self.address} did not finish its answer within {within_s:.3g} s"
+            late = f"{self._way} did not finish its answer within {within_s:.3g} s"
             return FailedAttempt(Unreachable(f"{late}: ask for less at a time, or allow more time with max_wait_s"))
         if isinstance(error, TimeoutError | httpx.TimeoutException):
             limit_s = within_s if isinstance(error, TimeoutError) else self._timeout_s
-            return FailedAttempt(
-                Unreachable(f"{self.address} did not answer within {limit_s:.3g} s"), is_transient=True
-            )
+            return FailedAttempt(Unreachable(f"{self._way} did not answer within {limit_s:.3g} s"), is_transient=True)
         name = type(error).__name__
         if status:
             return FailedAttempt(ServiceError(status, f"an answer cut short ({name})"), is_transient=True)
-        return FailedAttempt(Unreachable(f"the connection to {self.address} broke ({name})"), is_transient=True)
+        return FailedAttempt(Unreachable(f"the connection to {self._way} broke ({name})"), is_transient=True)
+
+    def _refused_by_proxy(self, words: str) -> FailedAttempt:
+        """Return the failure of a request that the proxy does not pass on. Its *words* begin with a status."""
+        text = f"the proxy {self.proxy} does not pass requests on to {self.address}: {shown_words(words)}"
+        if words.startswith("407") and self.proxy is not None:
+            text += f". Write user name and password into {self.proxy.source}, as http://USER:PASSWORD@HOST:PORT"
+        refused = Unreachable(text)
+        refused.is_unsent = True
+        return FailedAttempt(refused, is_transient=words[:3] in map(str, TRANSIENT_STATUSES))
 
 
 class _RetriedRequest:
@@ -412,22 +449,57 @@ def _retry_after_s(header: str | None, now: Callable[[], float]) -> float | None
         return None
 
 
+def _check_json(headers: Mapping[str, str], body: bytes) -> None:
+    """Check what only an answer as a whole tells: that it is no web page, and that nothing of it is missing.
+
+    A proxy or a sign-in page may answer 200 in place of the service. A body without a length ends where the connection
+    does, so that its JSON alone tells whether it was cut off.
+
+    Raises:
+        UnusableBody: it is a web page.
+        DamagedBody: its JSON ends early.
+    """
+    if _PAGE.match(body) or headers.get("content-type", "").lower().startswith("text/html"):
+        raise UnusableBody("a web page, not JSON: check the address, and whether something before it asks to sign in")
+    if not body or "content-length" in headers or "transfer-encoding" in headers:
+        return
+    try:
+        msgspec.json.decode(body, type=msgspec.Raw)
+    except msgspec.DecodeError as error:
+        if "truncated" in str(error):
+            raise DamagedBody("its JSON ends early") from None
+
+
 def _certificate_authorities(ca_file: str | None, address: str) -> ssl.SSLContext | bool:
     """Return the trusted certificate authorities as httpx takes them.
 
-    httpx reads SSL_CERT_FILE only if it also looks for proxies. Loading authorities takes 20 ms, which plain HTTP to a
-    local sandbox does without.
+    Without a file they are the system's, so that the authority of a company counts which its machines trust. Loading
+    them takes 20 ms, which plain HTTP to a local sandbox does without.
 
     Raises:
         BadQuery: the file cannot be read.
     """
     if not ca_file and address.startswith("http://"):
         return False
-    ca_file = ca_file or os.environ.get("SSL_CERT_FILE")
+    name, ca_file = ("ca_file", ca_file) if ca_file else ("SSL_CERT_FILE", os.environ.get("SSL_CERT_FILE"))
     try:
-        return ssl.create_default_context(cafile=ca_file) if ca_file else True
+        if ca_file:
+            return ssl.create_default_context(cafile=ca_file)
+        return truststore.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     except OSError as error:
-        raise BadQuery("ca_file", ca_file, f"holds no certificates: {error.strerror or error}") from None
+        raise BadQuery(name, ca_file, f"holds no certificates: {error.strerror or error}") from None
+
+
+def _check_for_httpx(name: str, url: str) -> None:
+    """Refuse an address that httpx does not take, such as a host that is no IDNA.
+
+    Raises:
+        BadQuery: names it.
+    """
+    try:
+        httpx.URL(url)
+    except httpx.InvalidURL as error:
+        raise BadQuery(name, without_password(url), f"is not an address: {error}") from None
 
 
 def _sent_trace(on_sent: Callable[[], None]) -> dict[str, Any]:

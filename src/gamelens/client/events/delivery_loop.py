@@ -53,10 +53,11 @@ class DeliveryLoop:
         """The sender, while the queue is open.
 
         Raises:
-            Refused: before the start, or after the end.
+            Refused: before the start, after the end, or in a forked child.
         """
         if self._sender is None or self._last_report is not None:
             raise Refused("not open: use it inside its `async with` or `with`")
+        self._sender.outbox.file.process.check()
         return self._sender
 
     def open(self, make_uuid: Callable[[], str]) -> BatchSender:

@@ -75,8 +75,9 @@ class EventRecorder:
 
         Raises:
             BadQuery: a field breaks its rule (Wire 3.5, Category fields); nothing is queued.
-            Refused: no session is open.
+            Refused: no session is open, or this is a forked child.
         """
+        self._outbox.file.process.check()
         if category in SESSION_CATEGORIES:
             raise BadQuery("category", category, "is recorded by the session itself")
         check_no_session_fields(fields)
@@ -85,6 +86,7 @@ class EventRecorder:
 
     def end(self, *, at_s: int | None = None) -> None:
         """Close the session with its session_end event, now or at the earlier time *at_s*."""
+        self._outbox.file.process.check()
         with self._lock:
             session, self._session = self._session, None
             if session is not None and self._is_open:

@@ -14,6 +14,7 @@ import msgspec
 from gamelens.client.events.collector_client import SDK_VERSION
 from gamelens.client.events.outbox import BATCH_BYTES
 from gamelens.errors import BadQuery
+from gamelens.wire.currencies import REPLACED, why_no_currency
 from gamelens.wire.event_schema import CATEGORIES
 from gamelens.wire.event_validator import LENIENT, STRICT
 from gamelens.wire.field_rules import FieldRule, Violation
@@ -102,7 +103,7 @@ def check_no_session_fields(fields: Mapping[str, Any]) -> None:
 def validated_json(event: Mapping[str, Any]) -> bytes:
     """Return *event* as the JSON to send, without fields that are None.
 
-    The rules are checked on the decoded JSON, as a collector sees it: NaN, for example, has become null.
+    The rules are checked on the decoded JSON, as a collector sees it. A number that has become null there is refused.
 
     Raises:
         BadQuery: it breaks a rule; names the first one and its field.
@@ -113,6 +114,9 @@ def validated_json(event: Mapping[str, Any]) -> bytes:
         decoded = msgspec.json.decode(body)
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
         raise BadQuery("event", category, f"cannot be written as JSON: {error}") from None
+    for name, value in decoded.items():
+        if value is None:
+            raise BadQuery(name, event[name], "is not a number that JSON has: leave the field out")
     for violation in LENIENT.violations(decoded):
         name = violation.path[1:]
         if name == "category":
@@ -142,6 +146,8 @@ def violation_text(event: object, violation: Violation) -> str:
                 rule = rule and (rule.members.get(name) or rule.each)
             break
     allowed = rule.enum if rule is not None and len(rule.enum) <= _LISTED_VALUES else ()
+    if names == ["currency"] and violation.error_type == "not_in_enum" and value in REPLACED:
+        return f"currency = {_SHORT.repr(value)} is not one of the allowed values: {why_no_currency(value)}"
     hint = _nearest(value, rule.enum if rule is not None else ())
     more = f". Did you mean `{hint}`?" if hint else f": {', '.join(allowed)}" if allowed else ""
     return f"{'/'.join(names)} = {_SHORT.repr(value)} {_rule_text(violation, rule)}{more}"

@@ -8,7 +8,6 @@ sync for every event in the middle of the game. The file holds no key.
 from __future__ import annotations
 
 import contextlib
-import os
 import sqlite3
 import threading
 from collections.abc import Iterator
@@ -18,6 +17,7 @@ from typing import Final
 import msgspec
 
 from gamelens._files import create_private
+from gamelens._forks import OwnProcess, keep_for_ever, without_forks
 from gamelens.errors import BadQuery, Retryable
 from gamelens.wire.remote_config import InitAnswer
 
@@ -64,16 +64,30 @@ class OutboxFile:
     """
 
     def __init__(self, path: Path | str | None, *, game_key: str) -> None:
-        self.lock = threading.RLock()  # a game adds events from its own thread
-        self._db, self._process = _open(path, game_key), os.getpid()
+        self._lock = threading.RLock()  # a game adds events from its own thread
+        self.process = OwnProcess("this session")
+        self._db = _open(path, game_key)
         with self.transaction() as db:
             offset = db.execute("SELECT value FROM notes WHERE name = 'offset_s'").fetchone()
         self._offset_s = int(offset[0]) if offset is not None else 0
 
     def __del__(self) -> None:
-        # From Python 3.13 on a connection that is left open is a warning. One that was not opened has no attributes.
-        if getattr(self, "_process", None) == os.getpid():
-            self._db.close()
+        if not hasattr(self, "_db"):  # it could not be opened
+            return
+        if self.process.is_this:
+            self._db.close()  # from Python 3.13 on a connection that is left open is a warning
+        else:
+            keep_for_ever(self._db)  # closed, it would delete the write-ahead log of the parent
+
+    @property
+    def lock(self) -> threading.RLock:
+        """The lock of its threads.
+
+        Raises:
+            Refused: this is a forked child, in which it may stay locked.
+        """
+        self.process.check()
+        return self._lock
 
     def close(self) -> None:
         """Close the file.
@@ -89,7 +103,7 @@ class OutboxFile:
         Raises:
             OutboxUnavailable: it did not take effect.
         """
-        with self.lock:
+        with self.lock, without_forks():
             try:
                 with self._db:
                     yield self._db

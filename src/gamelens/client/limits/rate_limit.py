@@ -19,7 +19,6 @@ from __future__ import annotations
 import asyncio
 import math
 import os
-import threading
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -28,6 +27,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Final, Literal
 
+from gamelens._forks import lock_across_forks
 from gamelens.client.limits.shared_slots import SharedSlots, Slot
 from gamelens.wire.limits import METRIC_LISTS_PER_SECOND, REQUESTS_PER_SECOND
 
@@ -267,7 +267,7 @@ def _take_first(slots: Sequence[Slot], now: float) -> Slot | None:
 
 _shared_slots: dict[tuple[int, str, str, Path | None], SharedSlots] = {}
 _limiters: dict[tuple[SharedSlots, Pace], RateLimiter] = {}
-_registry_lock = threading.Lock()
+_registry_lock = lock_across_forks()
 
 
 def shared_rate_limiter(

@@ -293,8 +293,15 @@ def execution_options(given: Mapping[str, Any], *, whole_buckets: Granularity | 
 
 
 def optional_names(field: str, names: Names | None) -> tuple[str, ...] | None:
-    """Return *names*, the argument *field*, as a tuple, or None, which means all."""
-    return None if names is None else as_names(field, names)
+    """Return *names*, the argument *field*, as a tuple, or None, which means all.
+
+    Raises:
+        BadQuery: there is none in *names*, as where a list was filled by a filter that matched nothing.
+    """
+    listed = None if names is None else as_names(field, names)
+    if listed == ():
+        raise BadQuery(field, [], f"is empty, so that nothing would be counted: name {field}, or leave it out for all")
+    return listed
 
 
 def as_names(field: str, names: Names | None) -> tuple[str, ...]:

@@ -13,13 +13,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from gamelens._text import counted
 from gamelens.catalog import ALIASES, METRICS, find_metric
 from gamelens.client.query.arguments import GAME_ID
 from gamelens.client.query.planner import MetricPlan
 from gamelens.client.tables import table_operations as tables
 from gamelens.client.tables.table_operations import TIMESTAMP, TIMESTAMP_TYPE, schema
 from gamelens.errors import NotAdditive, ServiceError, Truncated
-from gamelens.wire.limits import DEFAULT_LIMIT
+from gamelens.wire.limits import DEFAULT_LIMIT, USUAL_SESSION_S
 
 MOST_ROWS: Final = 1_000_000
 """Rows up to which buckets without any row are filled."""
@@ -212,6 +213,21 @@ def default_limit_warning(list_name: str) -> str:
         f"{list_name} came with exactly {DEFAULT_LIMIT} values, the default limit of the service: it may have left out "
         "others although all were requested; check=True compares with the total"
     )
+
+
+def long_session_warnings(table: pa.Table) -> list[str]:
+    """Return a warning if a `session_length` of *table* is above a day, as a few mistaken events make it."""
+    if "session_length" not in table.column_names:
+        return []
+    lengths = np.asarray(table["session_length"].cast(pa.float64(), safe=False).fill_null(0.0))
+    long = int((lengths > USUAL_SESSION_S).sum())
+    if not long:
+        return []
+    longest = f"{lengths.max():,.0f} s ({lengths.max() / USUAL_SESSION_S:,.1f} days)"
+    return [
+        f"session_length, a mean over session_end events, is above a day in {counted(long, 'row')}, at most {longest}: "
+        "some events have a time or milliseconds as their length; the live page of a sandbox marks them"
+    ]
 
 
 class MetricRows(msgspec.Struct, frozen=True, kw_only=True):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, cast
 
 import msgspec
@@ -34,6 +35,7 @@ class QueryExecutor:
         cache: stores the answers; None for a client without a cache.
         max_days, refresh_s: as in `Client`.
         when: what a query does about unavailable data that does not say so itself.
+        now: the wall clock of receipts.
     """
 
     def __init__(
@@ -44,14 +46,17 @@ class QueryExecutor:
         max_days: int | None,
         refresh_s: float,
         when: WhenUnavailable = "raise",
+        now: Callable[[], float] = time.time,
     ) -> None:
         self.service = service
         self.cache = cache
         self._max_days = max_days
         self._refresh_s = refresh_s
         self._when = when
+        self._now = now
         self._restated: list[RestatementRecord] = []
         self._emitted: set[str] = set()
+        self._unsaid: list[str] = []
 
     async def dimension_values(
         self, dimension: str, over: TimeRange | None, studios: Sequence[str], games: Sequence[str]
@@ -61,7 +66,12 @@ class QueryExecutor:
         times = await self._list_range(over)
         studios = await self.service.ids("studios", studios, times.available) or ()
         games = await self.service.ids("games", games, times.available, studios or None) or ()
-        return await self.service.dimension_values(dimension, times.covered, studios=studios, games=games)
+        notes: list[str] = []
+        values = await self.service.dimension_values(
+            dimension, times.covered, studios=studios, games=games, notes=notes
+        )
+        self._unsaid += notes
+        return values
 
     async def studios(self, over: TimeRange | None) -> DataFrame:
         """Return the studios that sent data during *over*."""
@@ -127,11 +137,19 @@ class QueryExecutor:
 
     def emit_warnings(self, result: QueryResult) -> DataFrame:
         """Return the frame of *result*, and emit each warning of its receipt once for this client."""
-        for text in result.receipt.warnings:
+        self._emit(result.receipt.warnings)
+        return cast("DataFrame", result.frame)
+
+    def emit_notes(self) -> None:
+        """Emit what was said beside lists since the last call, each text once for this client."""
+        notes, self._unsaid = self._unsaid, []
+        self._emit(notes)
+
+    def _emit(self, texts: Iterable[str]) -> None:
+        for text in texts:
             if text not in self._emitted:
                 self._emitted.add(text)
                 emit_warning(text)
-        return cast("DataFrame", result.frame)
 
     def _run(
         self,
@@ -149,4 +167,5 @@ class QueryExecutor:
             options=msgspec.structs.replace(options, when_unavailable=options.when_unavailable or self._when),
             progress=progress,
             reads_cache=reads_cache,
+            now=self._now,
         )

@@ -45,7 +45,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         cached_share: the share of the buckets that needs no request.
         pieces: the requests for metrics.
         clipped: the covered interval where it is less than the requested one; else None.
-        guessed: dimensions whose number of values is not known yet, so that *requests* is an estimate.
+        guessed: dimensions whose number of values is not known yet, so that *requests* is the least that it may be.
     """
 
     requests: int
@@ -66,13 +66,14 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
             why = "everything is in the cache" if self.cached_share else "no studio, game or value matches the query"
             yield f"No request is needed: {why}."
         else:
-            about = "about " if self.guessed else ""
-            number = f"{about}{self.requests} request" + ("s" if self.requests > 1 else "")
-            yield f"{number}, about {self.seconds:.1f} s; {self.cached_share:.0%} of the buckets are in the cache"
+            least, about = ("at least ", "at least") if self.guessed else ("", "about")
+            number = f"{least}{self.requests} request" + ("s" if self.requests > 1 else "")
+            yield f"{number}, {about} {self.seconds:.1f} s; {self.cached_share:.0%} of the buckets are in the cache"
         if self.clipped is not None:
             yield f"cut to what is available: {self.clipped}"
         if self.guessed:
-            yield f"estimated, since the number of values of {', '.join(self.guessed)} is not known before the query"
+            names = ", ".join(self.guessed)
+            yield f"how many more depends on the number of values of {names}, which is not known before the query"
         if self.pieces:
             width = max(len(piece.metric) for piece in self.pieces)
             for piece in self.pieces[:_SHOWN]:

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
+from gamelens._text import is_terminal
 from gamelens.client.connection.transport import RequestStats
 from gamelens.wire.limits import REQUESTS_PER_SECOND
 
@@ -90,7 +91,7 @@ def is_progress_shown(wanted: bool | None) -> bool:
     """Return *wanted* or, where it is None, whether this is a notebook or terminal and not CI."""
     if wanted is not None:
         return wanted
-    return not os.environ.get("CI") and (_is_kernel() or sys.stderr.isatty())
+    return not os.environ.get("CI") and (_is_kernel() or is_terminal(sys.stderr))
 
 
 def _is_kernel() -> bool:

@@ -36,7 +36,13 @@ from gamelens.client.query.arguments import (
     one_of,
     query_record,
 )
-from gamelens.client.query.build import MetricRows, TableBuilder, default_limit_warning, join_metrics
+from gamelens.client.query.build import (
+    MetricRows,
+    TableBuilder,
+    default_limit_warning,
+    join_metrics,
+    long_session_warnings,
+)
 from gamelens.client.query.data_frames import add_titles, to_frame, unique_game_titles, unique_studio_names
 from gamelens.client.query.planner import (
     MetricPlan,
@@ -271,6 +277,8 @@ class QueryRun:
 
     async def _retention(self, part: QueryPart, built: Sequence[pa.Table]) -> pa.Table:
         """Return the rows of a part for retention."""
+        if part.spec.every == "all":
+            self.warnings += retention.left_out(part.spec.ages, self.times)
         missing = {age: self._missing_days(age, part.plans) for age in (None, *part.spec.ages)}
         return await asyncio.to_thread(
             retention.table, part.spec, part.sent, built, self.times, missing, self.studio_of_game
@@ -364,7 +372,7 @@ class QueryRun:
                 ids = [studio.id for studio in await self.service.studios(interval, tally)]
                 return tuple(dict.fromkeys(id_ for id_ in ids if studios is None or id_ in studios))
             listed = await self.service.dimension_values(
-                name, interval, studios=studios or (), games=games or (), tally=tally
+                name, interval, studios=studios or (), games=games or (), tally=tally, notes=self.warnings
             )
         except UnlistedError:
             self.guessed[name] = None
@@ -447,7 +455,9 @@ class QueryRun:
             return NO_ROWS
         key, available = _cache_key(template, self.service.edition), self.times.available
         if with_rows:
-            return self.cache.find(key, plan.slices, available=available, fresh_s=self.fresh_s)
+            rows = self.cache.find(key, plan.slices, available=available, fresh_s=self.fresh_s)
+            self.warnings.extend(rows.notes)
+            return rows
         return CachedRows(None, self.cache.fresh_slices(key, plan.slices, available=available, fresh_s=self.fresh_s))
 
     async def _send(self, sources: Sequence[Source]) -> None:
@@ -521,7 +531,7 @@ class QueryRun:
         # A service whose buckets begin elsewhere is not cached: its rows belong to no slice of ours.
         if self.cache is not None and tables.bucket_starts(table) <= {slice_.bucket_start for slice_ in run}:
             key = _cache_key(template, self.service.edition)
-            self.cache.keep(key, run, table, available=self.times.available)
+            self.cache.keep(key, run, table, available=self.times.available, notes=notes)
         return table
 
     def _answers(self, plan: MetricPlan) -> list[list[pa.Table]]:
@@ -613,7 +623,9 @@ class QueryRun:
             self.warnings += check.warnings
             listed = check.listed
         if self.cache is not None and self.cache.off is not None:
-            self.warnings.append(f"answers are not cached on disk: {self.cache.off}")
+            folder = f"GAMELENS_CACHE_DIR names another folder than {self.cache.folder}"
+            self.warnings.append(f"answers are not cached on disk: {self.cache.off}. {folder}")
+        self.warnings += long_session_warnings(table)
         receipt = Receipt(
             asked=query_record(spec, self.options.over, str(times.requested)),
             asked_at=self._started_at.isoformat(timespec="seconds"),

@@ -10,7 +10,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from gamelens.catalog import TITLES, find_metric
+from gamelens.catalog import ALIASES, TITLES, CohortShare, find_metric
 from gamelens.client.query.arguments import QuerySpec, recorded_spec
 from gamelens.client.query.data_frames import to_table
 from gamelens.client.tables.table_differences import FieldChange, Restatement, field_changes, rows_changed
@@ -89,13 +89,20 @@ def find_restatements(
 
     Each has the totals of one field over the rows of a changed bucket, before and after; null where they cannot be
     added up. Rows that are known now and were in a gap of *frame* are not restated; neither is retention whose day had
-    not come.
+    not come, nor that of a whole period of which more install days are old enough now.
     """
-    old, spec = to_table(frame), previous.spec
+    old, spec, grown = to_table(frame), previous.spec, _grown_ages(previous, as_of)
     dimensions = (AGE, *spec.dimensions) if previous.spec.ages else spec.dimensions
     restated: list[RestatementRecord] = []
     for metric in spec.metrics:
         before, after = (rows_of_metric(rows, metric, dimensions, spec.metrics) for rows in (old, table))
+        share = ALIASES.get(metric)
+        if isinstance(share, CohortShare):
+            if share.age in grown:
+                continue
+            before, after = _of_days_that_had_come(before, after, (TIMESTAMP, *dimensions), share)
+        elif grown:
+            before, after = (rows.filter(pc.invert(pc.is_in(rows[AGE], pa.array(grown)))) for rows in (before, after))
         for start in sorted((bucket_starts(before) | bucket_starts(after)) - set(_missing_buckets(previous, metric))):
             old_rows, new_rows = (rows.filter(pc.equal(rows[TIMESTAMP], start)) for rows in (before, after))
             if previous.spec.ages:
@@ -143,6 +150,30 @@ def _with_change(bucket: RestatementRecord, change: FieldChange) -> RestatementR
     known = find_metric(bucket.metric)
     column = known.columns.get(change.field, change.field) if known is not None else change.field
     return msgspec.structs.replace(bucket, field=column, before=change.before, after=change.after)
+
+
+def _grown_ages(previous: PreviousResult, as_of: str | None) -> list[int]:
+    """Return the ages that more install days of a whole period have reached by *as_of* than when *previous* was asked.
+
+    Its numbers are those of more cohorts now, which is no restatement.
+    """
+    spec, available = previous.spec, previous.receipt.available
+    if spec.every != "all" or available is None or as_of is None:
+        return []
+    ends = [bucket_start(end, "day") for end in (Interval.parse(available).end, datetime.fromisoformat(as_of))]
+    ages = spec.ages or tuple(share.age for share in spec.cohort_shares)
+    reached = {age: [min(previous.interval.end + timedelta(days=age), end) for end in ends] for age in ages}
+    return [age for age, (before, now) in reached.items() if before != now]
+
+
+def _of_days_that_had_come(
+    old: pa.Table, new: pa.Table, keys: Sequence[str], share: CohortShare
+) -> tuple[pa.Table, pa.Table]:
+    """Return the rows of a metric of one age whose day had come when *old* was asked."""
+    old = old.filter(pc.is_valid(old[share.fields[0].name]))
+    known = {tuple(row.values()) for row in old.select([name for name in keys if name in old.column_names]).to_pylist()}
+    own = new.select([name for name in keys if name in new.column_names]).to_pylist()
+    return old, new.filter(pa.array([tuple(row.values()) in known for row in own], pa.bool_()))
 
 
 def _without_new_days(old: pa.Table, new: pa.Table, dimensions: Sequence[str]) -> pa.Table:

@@ -8,7 +8,7 @@ came back.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -66,7 +66,8 @@ def table(
     """Return one row for each install day, week, month or whole period, each age and each value with installs.
 
     Buckets whose installs are only partly known are left out. The share and the number who came back are null where
-    they are missing or have not come for any install day of the bucket.
+    they are missing, or have not come for any install day of the bucket. The whole period counts the install days that
+    are old enough, and is null without any.
 
     Args:
         spec: the query.
@@ -90,18 +91,18 @@ def table(
             values = dict(zip(sent.dimensions, group, strict=True)) | {STUDIO_ID: studio_of_game.get(group[-1] or "")}
             shown = tuple(values[name] for name in spec.dimensions)
             buckets.setdefault(start, {}).setdefault(shown, {})[day, group] = round(number)
-    known_until = bucket_start(times.available.end, "day")
     rows = []
     for start, pools in sorted(buckets.items()):
         for age in spec.ages:
             share, lost, later = shares.get(age, {}), missing[age], age * _DAY
             for group, pool in pools.items():
                 numbers: dict[str, Any] = {"installs": sum(pool.values())}
-                days = {day + later for day, _ in pool}
-                if max(days) + _DAY <= known_until and not any(day in interval for interval in lost for day in days):
+                old = {key: n for key, n in pool.items() if _has_come(key[0], age, times)}
+                is_enough = bool(old) if spec.every == "all" else len(old) == len(pool)
+                if is_enough and not any(day + later in interval for interval in lost for day, _ in old):
                     # a group without a row has the share 0 (Wire 4.12, Retention)
-                    back = (round(share.get((day + later, of), 0.0) * n) for (day, of), n in pool.items())
-                    numbers["returned"] = sum(back)
+                    back = (round(share.get((day + later, of), 0.0) * n) for (day, of), n in old.items())
+                    numbers |= {"installs": sum(old.values()), "returned": sum(back)}
                     numbers["retention"] = numbers["returned"] / numbers["installs"]
                 rows.append({TIMESTAMP: start, "age": age, **dict(zip(spec.dimensions, group, strict=True)), **numbers})
     columns = [
@@ -113,6 +114,22 @@ def table(
         ("returned", pa.int64()),
     ]
     return from_rows(rows, pa.schema(columns))
+
+
+def left_out(ages: Sequence[int], times: ResolvedRange) -> Iterator[str]:
+    """Yield a warning for each age that only some of the install days have reached."""
+    days = _days(_install_days(times))
+    for age in ages:
+        young = [day for day in days if not _has_come(day, age, times)]
+        if 0 < len(young) < len(days):
+            span = f"{young[0]:%Y-%m-%d}" + (f" to {young[-1]:%Y-%m-%d}" if len(young) > 1 else "")
+            why = f"day {age} after {'them' if len(young) > 1 else 'it'} is not over yet"
+            yield f"D{age} retention leaves out {len(young)} of {len(days)} install days, {span}: {why}"
+
+
+def _has_come(day: datetime, age: int, times: ResolvedRange) -> bool:
+    """Return whether the players of an install *day* have reached *age*: that day is over."""
+    return day + (age + 1) * _DAY <= bucket_start(times.available.end, "day")
 
 
 def rows_of_age(share: CohortShare, rows: pa.Table) -> MetricRows:

@@ -26,7 +26,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from gamelens.catalog import DIMENSIONS, METRICS
+from gamelens.catalog import DIMENSIONS, METRICS, Quotient
+from gamelens.client.tables.answer_members import member_notes
 from gamelens.client.tables.table_operations import TIMESTAMP, TIMESTAMP_TYPE, row_codes, schema, text_column
 from gamelens.errors import ServiceError
 from gamelens.wire.filters import And, Filter, IsNull, Match, Not, Or, dimensions_in
@@ -44,6 +45,7 @@ _MICROSECOND: Final = timedelta(microseconds=1)
 _SUNDAY: Final = timedelta(days=6)  # after the Monday that a week begins with (Wire 2.8, Intervals and buckets)
 _IDS: Final = frozenset(("game_id", "studio_id"))
 _MOST_EXACT: Final = 2**53
+_TOO_LARGE: Final = 2**63
 _BLOCK_BYTES: Final = 2**18
 _MOST_NAMES: Final = 8
 _MAY_EXCEED_1: Final = frozenset(("installs_ratio",))
@@ -135,9 +137,11 @@ def read_answer(
         try:
             arrays[name] = pa.array(values, type_)
         except (OverflowError, pa.ArrowInvalid):
-            raise _wrong_type_error(name, type_) from None
+            largest = max((value for value in values if isinstance(value, int)), key=abs, default=None)
+            raise _wrong_type_error(name, type_, largest) from None
     table = pa.table(arrays)
     check_rows(metric, query, dimensions, table, studio_of_game or {})
+    notes += contradictions(metric, dimensions, table)
     return table
 
 
@@ -209,7 +213,9 @@ def _decode_untyped(
         ServiceError: a row has no number for the metric, or a value of the wrong type.
     """
     expected = schema(metric, dimensions)
-    buckets = decode_answer(query, body)
+    beside: dict[str, Any] = {}
+    buckets = decode_answer(query, body, beside)
+    notes += member_notes(f"the rows of {metric}", beside)
     rows = [row for bucket in buckets for row in bucket.rows]
     timestamps = [bucket.timestamp for bucket in buckets for _ in bucket.rows]
     names = dict.fromkeys([*expected.names[1:], *chain.from_iterable(rows)])
@@ -274,13 +280,18 @@ def _converted_values(name: str, values: list[Any], python_type: type[Any]) -> l
                     raise ValueError
                 value = python_type(value)
             except (TypeError, ValueError, OverflowError):
-                raise _wrong_type_error(name, _ARROW_TYPES[python_type]) from None
+                raise _wrong_type_error(name, _ARROW_TYPES[python_type], value) from None
         converted.append(value)
     return converted
 
 
-def _wrong_type_error(name: str, type_: pa.DataType) -> ServiceError:
-    return ServiceError(200, f"a value of the field {name} is not a {_TYPE_LABELS[type_]}")
+def _wrong_type_error(name: str, type_: pa.DataType, value: object) -> ServiceError:
+    why = ""
+    if isinstance(value, str) and type_ != pa.string():
+        why = " is text"
+    elif pa.types.is_integer(type_) and isinstance(value, int | float) and abs(value) >= _TOO_LARGE:
+        why = " is beyond 9,223,372,036,854,775,807, the largest that there can be"
+    return ServiceError(200, f"a value of the field {name} is not a {_TYPE_LABELS[type_]}: {shown(value)}{why}")
 
 
 def _inferred_column(values: Sequence[Any]) -> pa.Array:
@@ -358,6 +369,47 @@ def check_rows(
                 continue
             row = _row_text(table, dimensions, pc.index(table[field.name], value).as_py())
             raise impossible_answer(fault.format(row=row))
+
+
+@np.errstate(all="ignore")
+def contradictions(metric: str, dimensions: Sequence[str], table: pa.Table) -> list[str]:
+    """Return a note for each field whose numbers contradict others of the same row, beyond what rounding explains.
+
+    A ratio is that of its parts, and cents are a hundred times the amount.
+    """
+    notes, known = [], METRICS[metric].fields if metric in METRICS else ()
+    columns = {field.name for field in known} & set(table.column_names) - set(dimensions)
+    # What is missing is NaN, which contradicts nothing.
+    numbers = {name: np.asarray(pc.cast(table[name], pa.float64(), safe=False)) for name in columns}
+    counts = {field.name for field in known if field.kind == "count"}
+    for field in known:
+        made = field.combines
+        if isinstance(made, Quotient) and columns.issuperset((field.name, *made.names)):
+            part, whole = numbers[made.part], numbers[made.whole]
+            expected = np.where((part == 0) & (whole == 0), 0, made.worth * part / whole)
+            step = made.worth / whole if made.part in counts else 0.0
+            allowed = np.where(whole == 0, 0, _last_digit(numbers[field.name]) + 1e-6 * np.abs(expected) + step)
+            rule = f"{made.part} / {made.whole}" if made.worth == 1 else f"{made.worth:g} x {made.part} / {made.whole}"
+        elif field.name == "sum_cents" and columns >= {"sum", "sum_cents"}:
+            expected, rule = 100 * numbers["sum"], "100 x sum"
+            allowed = 1 - 1e-6 + 1e-9 * np.abs(expected)
+        else:
+            continue
+        is_wrong = np.abs(numbers[field.name] - expected) > allowed
+        if number := int(np.count_nonzero(is_wrong)):
+            row = int(np.argmax(is_wrong))
+            says = f"{field.name} is {numbers[field.name][row]:.12g}, but {rule} is {expected[row]:.12g}"
+            there = f"such as that of {_row_text(table, dimensions, row)}: {says}"
+            notes.append(f"{number} of {len(table)} rows of {metric} contradict themselves, {there}")
+    return notes
+
+
+def _last_digit(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the worth of the last decimal place that each of *values* has: 0.01 at most, as of whole numbers."""
+    digits = np.full(len(values), 1e-9)
+    for place in range(8, 1, -1):
+        digits[np.abs(values - np.round(values, place)) < 1e-10 * np.maximum(1, np.abs(values))] = 10.0**-place
+    return digits
 
 
 def _check_selected(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from difflib import get_close_matches
+from functools import cache
 from typing import Final
 
 import pyarrow as pa
@@ -11,6 +12,8 @@ import pyarrow.compute as pc
 
 from gamelens._text import escape_unprintable
 from gamelens.client.tables.countries import country_code
+from gamelens.wire.dimensions import DIMENSIONS, Sent
+from gamelens.wire.event_schema import event_rule
 from gamelens.wire.filters import And, Filter, Match, Or, comparisons_in, dimensions_in
 from gamelens.wire.intervals import Interval
 
@@ -60,13 +63,24 @@ def _nearest(dimension: str, value: str, known: Collection[str]) -> str | None:
 def _values_beside(
     where: Filter, proven: Iterable[Match], seen: Mapping[str, Collection[str]]
 ) -> dict[str, tuple[str, ...]]:
-    """Return the values in *where* that are neither in a *proven* comparison nor *seen*."""
+    """Return the values in *where* that are neither in a *proven* comparison, nor *seen*, nor stated by a rule."""
     certain, values_by_dimension = {*proven}, dict[str, tuple[str, ...]]()
     for match in comparisons_in(where):
         name, before = match.dimension, values_by_dimension.get(match.dimension, ())
-        values = [value for value in match.values if match not in certain and value not in seen.get(name, ())]
+        sure = {*seen.get(name, ()), *_stated_values(name)}
+        values = [value for value in match.values if match not in certain and value not in sure]
         values_by_dimension[name] = tuple(dict.fromkeys((*before, *values)))
     return {name: values for name, values in values_by_dimension.items() if values}
+
+
+@cache
+def _stated_values(dimension: str) -> frozenset[str]:
+    """Return the values that the rules of events state for *dimension*: these are spelt right, seen or not."""
+    source = DIMENSIONS[dimension].source if dimension in DIMENSIONS else None
+    if not isinstance(source, Sent):
+        return frozenset()
+    rule = event_rule(source.only or "user", is_strict=False).members.get(source.field or dimension)
+    return frozenset(map(str, rule.enum)) if rule and rule.enum else frozenset()
 
 
 def _required(where: Filter) -> Iterator[Match]:

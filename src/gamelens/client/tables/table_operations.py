@@ -18,12 +18,14 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from gamelens.catalog import MONEY_DIGITS, Metric, Quotient, find_metric
+from gamelens.errors import ServiceError
 
 TIMESTAMP: Final = "timestamp"
 TIMESTAMP_TYPE: Final = pa.timestamp("us", tz="UTC")
 OTHER: Final = "(other)"
 ARROW_TYPES: Final = {"count": pa.int64(), "number": pa.float64()}
 _MOST_CODES: Final = 2**62
+_MOST_COUNT: Final = 2**63 - 1
 _TOLERANCE: Final = 1e-9  # relative: a sum made in another order differs in its last digits
 
 
@@ -45,7 +47,10 @@ def schema(metric: str, dimensions: Sequence[str]) -> pa.Schema:
 
 def from_rows(rows: Iterable[Mapping[str, Any]], schema: pa.Schema) -> pa.Table:
     """Build a table of *rows* with the columns of *schema*."""
-    return pa.Table.from_pylist([dict(row) for row in rows], schema)
+    try:
+        return pa.Table.from_pylist([dict(row) for row in rows], schema)
+    except OverflowError:
+        raise too_large_error() from None
 
 
 def concatenate(tables: Sequence[pa.Table], schema: pa.Schema) -> pa.Table:
@@ -107,7 +112,8 @@ def sort_largest_first(table: pa.Table, metric: str, dimensions: Sequence[str]) 
     main = known.sorts_by if known is not None else None
     if main is None or not len(table):
         return table
-    values = np.asarray(pc.fill_null(table[main].cast(pa.float64()), -math.inf))
+    is_count = pa.types.is_integer(table[main].type)  # of which a float would not have all digits
+    values = np.asarray(pc.fill_null(table[main], -_MOST_COUNT if is_count else -math.inf))
     moments = _micros(table)
     is_larger = (moments[1:] == moments[:-1]) & (values[1:] > values[:-1])
     return sort_as_service(table, metric, dimensions) if np.any(is_larger) else table
@@ -280,10 +286,20 @@ def row_codes(table: pa.Table, names: Collection[str]) -> NDArray[np.int64]:
 
 
 def sum_groups(values: NDArray[Any], places: NDArray[Any], size: int) -> NDArray[Any]:
-    """Sum *values* for each of *size* groups: counts exactly, numbers rounded once."""
+    """Sum *values* for each of *size* groups: counts exactly, numbers rounded once.
+
+    Raises:
+        ServiceError: counts add up to more than a column holds.
+    """
     if values.dtype == np.int64:
         total = np.zeros(size, dtype="int64")
         np.add.at(total, places, values)
+        if np.abs(values.astype("float64")).sum() > _MOST_COUNT // 2:  # it may have wrapped around
+            exact = [0] * size
+            for place, value in zip(places.tolist(), values.tolist(), strict=True):
+                exact[place] += value
+            if exact != total.tolist():
+                raise too_large_error()
         return total
     order = np.argsort(places, kind="stable")
     ends = np.cumsum(np.bincount(places, minlength=size))
@@ -322,12 +338,21 @@ def add_metric_fields(
             values = ratio.numerator(sums) / np.where(is_zero, 1, whole)
             mask = np.any([is_zero, *(unknown[name] for name in ratio.names if name in unknown)], axis=0)
         elif field.kind == "count" and values is not None and values.dtype != np.int64 and field.name not in means:
-            values = np.rint(np.round(values, MONEY_DIGITS)).astype("int64")
+            values = np.rint(np.round(values, MONEY_DIGITS))
+            if np.any(np.abs(values) > _MOST_COUNT):
+                raise too_large_error()
+            values = values.astype("int64")
         if values is None:
             values, mask = np.full(len(table), math.nan), np.full(len(table), True)
         kind = "number" if field.name in means else field.kind
         table = table.append_column(field.name, pa.array(values, ARROW_TYPES[kind], mask=mask))
     return table
+
+
+def too_large_error() -> ServiceError:
+    """Return the error for counts whose sum no column can hold."""
+    rule = f"counts that add up to more than {_MOST_COUNT:,}, the largest that there can be"
+    return ServiceError(200, f"{rule}: check the service, or query smaller buckets")
 
 
 def null_as_zero(column: pa.ChunkedArray) -> NDArray[Any]:

@@ -69,11 +69,18 @@ class ResolvedRange(msgspec.Struct, frozen=True):
         """Return the same range without the buckets that lie in it only in part. None keeps them.
 
         Raises:
-            BadQuery: nothing is left.
+            BadQuery: there is none in what was requested.
+            NotYetAvailable: there is none in what is available.
         """
         if granularity is None:
             return self
-        return ResolvedRange(_whole(self.requested, granularity), self.available, _whole(self.covered, granularity))
+        requested, covered = _whole(self.requested, granularity), _whole(self.covered, granularity)
+        if requested is None:
+            rule = f"leaves nothing: no whole {granularity} lies in {self.requested}, so ask for a longer time range"
+            raise BadQuery("whole_buckets", True, rule)
+        if covered is None:
+            raise NotYetAvailable(self.requested, self.available, tried="clip", whole=granularity)
+        return ResolvedRange(requested, self.available, covered)
 
 
 class BucketSlice(msgspec.Struct, frozen=True):
@@ -105,16 +112,10 @@ def resolve_range(over: TimeRange, available: Interval) -> Interval:
     return interval
 
 
-def _whole(interval: Interval, granularity: Granularity) -> Interval:
-    """Return the whole buckets of *interval*.
-
-    Raises:
-        BadQuery: there are no such buckets.
-    """
+def _whole(interval: Interval, granularity: Granularity) -> Interval | None:
+    """Return the whole buckets of *interval*, None if there are none."""
     whole = [bucket for bucket in interval.buckets(granularity) if bucket in interval]
-    if not whole:
-        raise BadQuery("whole_buckets", True, f"leaves nothing: no whole {granularity} lies in {interval}")
-    return Interval(whole[0].start, whole[-1].end)
+    return Interval(whole[0].start, whole[-1].end) if whole else None
 
 
 def clip_to_available(requested: Interval, available: Interval, when: WhenUnavailable) -> Interval:

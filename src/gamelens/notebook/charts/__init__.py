@@ -19,6 +19,9 @@ knows the themes as the templates "gamelens" and "gamelens_dark".
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from gamelens.errors import no_such_name
 from gamelens.notebook.charts.bridge_charts import draw_contributions, draw_decomposition
 from gamelens.notebook.charts.cohort_charts import draw_cohorts, draw_curve
 from gamelens.notebook.charts.forest_plots import draw_chances, draw_differences, draw_ecpm_index
@@ -59,3 +62,7 @@ __all__ = [
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+if not TYPE_CHECKING:  # type checkers should find a name that does not exist
+    __getattr__ = no_such_name(__name__, __all__)

@@ -1,7 +1,7 @@
 """The page of a report: frame and style sheet around the cells as nbconvert renders them.
 
-A page is one file without external fonts, scripts or images. Its content security policy forbids every script but
-the two that draw interactive figures, so that no script in a title, a network name or an output can run.
+A page is one file without external fonts, scripts or images. What cells and outputs contain is cleaned (`safe_markup`),
+and the page's content security policy forbids every script but the two that draw interactive figures.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from gamelens.notebook.figures.alt_text import alt_text
 from gamelens.notebook.figures.browser_rendering import draw
 from gamelens.notebook.labels import day
 from gamelens.notebook.reports.narrow_figures import NARROW, flat, narrow
+from gamelens.notebook.reports.safe_markup import safe_markup
 from gamelens.notebook.reports.svg_figures import WIDTH, StyleSheet, inline
 from gamelens.notebook.tables.table_source import BADGE
 from gamelens.receipts import package_version
@@ -224,6 +225,8 @@ def _cell_markup(document: Any, outputs: Sequence[Any], drawn: Sequence[str]) ->
         exclude_input_prompt=True,
         exclude_output_prompt=True,
         exclude_anchor_links=True,
+        sanitize_html=True,
+        filters={"clean_html": safe_markup},  # of each cell and output, so that none can swallow the next
     )
     title, answer, rest = (_rendered(exporter, document, cells) for cells in _parts(document.cells))
     answer = f'<section class="answer">{answer}</section>' if answer else ""
@@ -239,10 +242,10 @@ def _parts(cells: Sequence[Any]) -> tuple[list[Any], list[Any], list[Any]]:
 
 
 def _rendered(exporter: Any, document: Any, cells: list[Any]) -> str:
-    """Return *cells* of *document* as markup, empty without any."""
+    """Return *cells* of *document* as safe markup, empty without any."""
     part = copy(document)
     part["cells"] = cells
-    return str(exporter.from_notebook_node(part)[0]) if cells else ""
+    return safe_markup(str(exporter.from_notebook_node(part)[0])) if cells else ""
 
 
 def _with_contents(markup: str) -> str:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import atexit
 import os
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -38,6 +39,7 @@ def write_report(
     is_interactive: bool = False,
     beside: Collection[str] = (),
     say: Callable[[str], object] = lambda _: None,
+    advise: Callable[[str], object] | None = None,
     on_cells: Callable[[int, int], object] = lambda _, __: None,
 ) -> Path:
     """Run *notebook* in a new kernel, write its page without code, and return the path.
@@ -53,6 +55,8 @@ def write_report(
             report if that is among them or there already; else it becomes the command that writes it.
         say: called with each line for the user, such as text that a cell wrote to standard error, which is not part of
             the page.
+        advise: called with what is to be done about this machine, the same line for each report (`advice_at_end`);
+            None is *say*.
         on_cells: called with the cells that have run and with all, before each cell and at the end.
 
     Raises:
@@ -71,11 +75,22 @@ def write_report(
     try:
         page = page_of(document, is_interactive=is_interactive, **about)
     except DrawingError as error:
-        say(f"the figures are interactive, and the page larger: {error}")
+        (advise or say)(f"the figures are interactive, and the page larger: {error}")
         page = page_of(document, is_interactive=True, **about)
     report = out if out.suffix == ".html" else out / f"{notebook.stem}.html"
     _write(report, _with_links(page, report.parent, beside))
     return report
+
+
+@contextmanager
+def advice_at_end(say: Callable[[str], object]) -> Iterator[Callable[[str], object]]:
+    """Yield a function that keeps lines, for several reports; at the end *say* is called with each distinct one."""
+    kept: dict[str, None] = {}
+    try:
+        yield kept.setdefault
+    finally:
+        for line in kept:
+            say(line)
 
 
 def _with_links(page: str, folder: Path, beside: Collection[str]) -> str:

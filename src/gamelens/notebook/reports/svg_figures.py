@@ -14,19 +14,21 @@ from xml.etree import ElementTree
 from gamelens.notebook.figures.browser_rendering import HEIGHT
 
 WIDTH: Final = 920
-_ELEMENTS: Final = frozenset(
+ELEMENTS: Final = frozenset(
     {
         *("svg", "g", "defs", "path", "rect", "circle", "line", "polygon", "text", "tspan", "image"),
         *("clipPath", "mask", "pattern", "linearGradient", "radialGradient", "stop"),
     }
 )
-_ATTRIBUTES: Final = frozenset(
+"""Shapes and text."""
+ATTRIBUTES: Final = frozenset(
     {
         *("d", "x", "y", "x1", "x2", "y1", "y2", "dx", "dy", "cx", "cy", "r", "rx", "ry", "points", "width", "height"),
         *("viewBox", "preserveAspectRatio", "transform", "clip-path", "mask", "text-anchor", "fill", "stroke"),
         *("offset", "stop-color", "stop-opacity", "gradientUnits", "gradientTransform", "patternUnits"),
     }
 )
+"""Their attributes, but for references and styles."""
 _UNUSED_STYLES: Final = frozenset({"pointer-events", "cursor", "vector-effect", "-webkit-user-select", "user-select"})
 _REFERENCED: Final = frozenset({"clipPath", "mask", "pattern", "linearGradient", "radialGradient"})
 _LONG: Final = re.compile(r"\d+\.\d{3,}")
@@ -74,7 +76,7 @@ def inline(svg: bytes, sheet: StyleSheet, *, number: int) -> str:
 def _clean_copy(element: ElementTree.Element, sheet: StyleSheet, ids: Mapping[str, str]) -> ElementTree.Element | None:
     """Return a copy with only shapes and text, or None if nothing is left."""
     tag = _tag(element)
-    if tag not in _ELEMENTS or (tag in _REFERENCED and element.get("id") not in ids):
+    if tag not in ELEMENTS or (tag in _REFERENCED and element.get("id") not in ids):
         return None
     copy = ElementTree.Element(tag, _attributes(element, sheet, ids))
     copy.text = element.text
@@ -117,7 +119,7 @@ def _attributes(element: ElementTree.Element, sheet: StyleSheet, ids: Mapping[st
             attributes["id"] = ids[value]
         elif short == "href" and value.startswith("data:image/png;base64,"):
             attributes["href"] = value
-        elif short in _ATTRIBUTES and _is_harmless(short, value):
+        elif short in ATTRIBUTES and _is_harmless(short, value):
             new = with_new_ids(value)
             attributes[short] = new if short == "offset" else _LONG.sub(_rounded_off, new)
     return attributes

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final
 
-import numpy as np
 import pandas as pd
 from pandas import DataFrame
 
-from gamelens._scales import NumberKind, Scale, is_finite
+from gamelens._scales import Scale, is_finite
 from gamelens.analysis.tidy_frames import UNKNOWN
-from gamelens.analysis.tidy_frames.column_units import ROW_UNITS, ColumnUnit, kind_of_unit, name_of, unit_of
+from gamelens.analysis.tidy_frames.column_units import (
+    ROW_UNITS,
+    UNIT,
+    Bounds,
+    ColumnUnit,
+    bounds_of,
+    has_units,
+    name_of,
+    scales_of,
+    units_of,
+)
 from gamelens.catalog import find_metric
 from gamelens.notebook.labels import bucket_heading, bucket_text, day, period_text
 from gamelens.receipts import Receipt
@@ -50,12 +57,6 @@ _NAMES: Final = {
     "says": "Finding",
     "sure_from": "Needed to be sure",
 }
-_AMOUNTS: Final = ("before", "after", "change", "volume", "mix", "price")
-"""Columns of a decomposition, all of them money."""
-_UNIT: Final = "unit"
-_OF_ROW: Final = ("value", "control_value", "before", "difference")
-"""Columns that are in the unit of their row, if the frame has a column for it."""
-_RATIO: Final = "ratio"
 
 
 class ColumnTexts:
@@ -71,25 +72,25 @@ class ColumnTexts:
         values: the cells of the frame.
     """
 
-    def __init__(self, frame: DataFrame, place: int, metrics: list[str] | None) -> None:
+    def __init__(
+        self, frame: DataFrame, place: int, unit: ColumnUnit, bounds: Bounds, metrics: list[str] | None
+    ) -> None:
         names = [str(name) for name in frame.columns]
         measured = self.column = names[place]
         self.values: list[Any] = frame.iloc[:, place].astype("object").tolist()
         self._upper: list[Any] | None = None
-        if (upper := upper_of(place, frame)) is not None:
-            self._upper = frame.iloc[:, upper].astype("object").tolist()
-            measured = _measured(frame, place)
+        for number, pairs in bounds.items():
+            if place in (uppers := dict(pairs)):
+                self._upper, measured = frame.iloc[:, uppers[place]].astype("object").tolist(), number
         dtype = frame.dtypes.iloc[place]
         self._is_truth = pd.api.types.is_bool_dtype(dtype)
         self.is_number = pd.api.types.is_numeric_dtype(dtype) and not self._is_truth
         self._is_p_value = measured.startswith("p_") or measured.endswith("p_value")
         self._is_name = isinstance(dtype, pd.CategoricalDtype) or pd.api.types.is_string_dtype(dtype)
-        is_amount = measured in _AMOUNTS and {"volume", "mix", "price", "change"} <= {*names}
-        unit = ColumnUnit("money", "USD") if is_amount else unit_of(measured, metrics)
         if pd.api.types.is_integer_dtype(dtype) and unit.kind == "number":
             unit = unit._replace(kind="count")
         self.kind = unit.kind
-        self._rows, self._scales = _scales(frame, measured, unit.kind, is_amount=is_amount)
+        self._rows, self._scales = scales_of(frame, measured, unit.kind, bounds)
         self._has_negative = self.is_number and any(is_finite(value) and value < 0 for value in self.values)
         moments = [value for value in self.values if isinstance(value, datetime) and not pd.isna(value)]
         self._has_hours = any((value.hour, value.minute) != (0, 0) for value in moments)
@@ -154,60 +155,13 @@ def columns_of(frame: DataFrame) -> list[ColumnTexts]:
     Columns `low` and `high`, and `x_low` and `x_high`, become one, the units of rows none.
     """
     names = [str(name) for name in frame.columns]
+    frame = frame.set_axis(names, axis=1)
     metrics = list(Receipt.of(frame.attrs).asked.metrics or ()) or None
-    is_told = _has_units(frame) and all(unit in (*ROW_UNITS, "USD") for unit in frame[_UNIT])  # by the numbers
-    left_out = {upper_of(place, frame) for place in range(len(names))} | ({names.index(_UNIT)} if is_told else set())
-    return [ColumnTexts(frame, place, metrics) for place in range(len(names)) if place not in left_out]
-
-
-def upper_of(place: int, frame: DataFrame) -> int | None:
-    """Return the place of the upper bounds if the column at *place* has the lower ones of intervals, else None."""
-    names = [str(name) for name in frame.columns]
-    column = names[place]
-    upper = f"{column.removesuffix('low')}high"
-    if not (column == "low" or column.endswith("_low")) or upper not in names:
-        return None
-    return names.index(upper) if pd.api.types.is_numeric_dtype(frame.dtypes.iloc[place]) else None
-
-
-def _measured(frame: DataFrame, place: int) -> str:
-    """Return the column whose interval begins at *place*: `x` for `x_low`, else the last float before it."""
-    names = [str(name) for name in frame.columns]
-    if (named := names[place].removesuffix("_low")) in names and named != names[place]:
-        return named
-    dtypes = zip(names[:place], frame.dtypes.iloc[:place], strict=True)
-    before = (name for name, dtype in reversed([*dtypes]) if pd.api.types.is_float_dtype(dtype))
-    return next((name for name in before if not name.endswith(("low", "high"))), "")
-
-
-def _scales(
-    frame: DataFrame, measured: str, kind: NumberKind, *, is_amount: bool
-) -> tuple[list[Any], Mapping[Any, Scale]]:
-    """Return what each row's scale is found by, empty if all have one, and the scales of a column.
-
-    Numbers that are subtracted from each other share a scale, rows of different units or measures do not.
-    """
-    names = [str(name) for name in frame.columns]
-    of_row = _has_units(frame) and measured in (*_OF_ROW, _RATIO)
-    own = _AMOUNTS if is_amount else _OF_ROW if of_row and measured != _RATIO else [measured]
-    family = [name for name in own if name in names]
-    uppers = {place: upper_of(place, frame) for place in range(len(names))}
-    pairs = [[at, upper] for at, upper in uppers.items() if upper is not None and _measured(frame, at) in family]
-    own_columns = frame.iloc[:, [names.index(name) for name in family]]
-    values = own_columns.select_dtypes("number").astype("float64").to_numpy(na_value=math.nan)
-    bounds = [frame.iloc[:, pair].to_numpy("float64", na_value=math.nan) for pair in pairs]
-    halves = np.concatenate([(pair[:, 1:] - pair[:, :1]) / 2 for pair in bounds] or [np.empty((len(frame), 0))], axis=1)
-    if not of_row:
-        return [], {"": Scale.of(kind, values.ravel(), halves.ravel())}
-    rows = [*zip(frame[_UNIT], frame.get("measure", frame.get("metric", frame[_UNIT])), strict=True)]
-    found = {key: [place for place, row in enumerate(rows) if row == key] for key in dict.fromkeys(rows)}
-    scales = {}
-    for key, places in found.items():
-        kind = "number" if measured == _RATIO else kind_of_unit(key[0])
-        kind = "points" if kind == "share" and measured == "difference" else kind
-        scale = Scale.of(kind, values[places].ravel(), halves[places].ravel())
-        scales[key] = scale._replace(places=max(2, scale.places)) if measured == _RATIO else scale
-    return rows, scales
+    is_told = has_units(frame) and all(unit in (*ROW_UNITS, "USD") for unit in frame[UNIT])  # by the numbers
+    bounds, units = bounds_of(frame), units_of(frame, metrics)
+    left_out = {upper for pairs in bounds.values() for _, upper in pairs} | ({names.index(UNIT)} if is_told else set())
+    shown = [place for place in range(len(names)) if place not in left_out]
+    return [ColumnTexts(frame, place, units[place], bounds, metrics) for place in shown]
 
 
 def _heading(column: str, metrics: list[str] | None) -> str:
@@ -218,8 +172,3 @@ def _heading(column: str, metrics: list[str] | None) -> str:
             return f"{name_of(metric)}, {name_of(part).lower()}"
     text = _NAMES.get(column) or name_of(column)
     return text[:1].upper() + text[1:] if text != "eCPM" else text
-
-
-def _has_units(frame: DataFrame) -> bool:
-    """Return whether each row has a unit of its own."""
-    return _UNIT in frame and bool(frame[_UNIT].notna().all()) and not pd.api.types.is_numeric_dtype(frame[_UNIT].dtype)

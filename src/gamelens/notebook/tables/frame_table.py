@@ -6,7 +6,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from pandas import DataFrame
+from pandas import DataFrame, get_option, option_context
 
 from gamelens.notebook.labels import period_text
 from gamelens.notebook.tables.html_layout import html_of_table
@@ -81,6 +81,11 @@ def _html_formatter() -> Any:
 
 
 def _frame_with_source(frame: DataFrame) -> str | None:
-    """Return the table that pandas makes, with the source line, or None if it makes none."""
-    table: str | None = getattr(frame, "_repr_html_")()  # noqa: B009  (not in the stubs)
-    return None if table is None else table + source_html(frame)
+    """Return the table that pandas makes, with the source line, or None if it makes none.
+
+    Names come from outside, and JupyterLab's MathJax would read two dollar signs of a table as a formula.
+    """
+    source = source_html(frame)
+    with option_context("display.html.use_mathjax", get_option("display.html.use_mathjax") and not source):
+        table: str | None = getattr(frame, "_repr_html_")()  # noqa: B009  (not in the stubs)
+    return None if table is None else table + source

@@ -12,7 +12,7 @@ import msgspec
 import pandas as pd
 from pandas import DataFrame, RangeIndex, Series
 
-from gamelens._scales import Scale
+from gamelens._scales import RARE, Scale
 from gamelens.analysis.tidy_frames import dimension_columns, label_columns, value_columns
 from gamelens.analysis.totals import column_totals
 from gamelens.errors import BadQuery
@@ -171,16 +171,25 @@ def _aligned(frame: DataFrame, against: Mapping[str, DataFrame]) -> tuple[list[D
 def _changes(column: ColumnTexts, others: Sequence[Series[Any] | None]) -> tuple[tuple[str, ...], ...]:
     """Return the change of each cell from each of *others*, in percentage points where the column is a share.
 
-    It has whole percentages, because it is small print.
+    It has whole percentages, because it is small print. A change from a rare count is a difference.
     """
     is_share = column.kind == "share"
-    own, gaps = Series(column.values, dtype="float64"), []
+    own, gaps, differences = Series(column.values, dtype="float64"), [], []
     for other in others:
         before = Series(float("nan"), own.index) if other is None else other.head(len(own)).astype("float64")
-        gaps.append(own - before if is_share else own / before.where(before > 0) - 1)
+        is_rare = before < RARE if column.kind == "count" else Series(data=False, index=own.index)
+        gaps.append(own - before if is_share else own / before.where((before > 0) & ~is_rare) - 1)
+        differences.append((own - before).where(is_rare))
     scale = Scale.of("points" if is_share else "change", [gap for each in gaps for gap in each])
     scale = scale._replace(places=min(scale.places, 1 if is_share else 0))
-    return tuple(tuple(scale.text(gap) if pd.notna(gap) else "–" for gap in each) for each in gaps)
+    counts = Scale.of("number", [gap for each in differences for gap in each])
+    return tuple(
+        tuple(
+            scale.text(gap) if pd.notna(gap) else counts.text(more, is_signed=True) if pd.notna(more) else "–"
+            for gap, more in zip(each, rare, strict=True)
+        )
+        for each, rare in zip(gaps, differences, strict=True)
+    )
 
 
 def _notes(frame: DataFrame) -> dict[str, tuple[int, ...]]:

@@ -8,6 +8,9 @@ without a kernel. Open `explorer` first.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from gamelens.errors import no_such_name
 from gamelens.notebook.widgets.explorer import explorer
 from gamelens.notebook.widgets.health_board import health_board
 from gamelens.notebook.widgets.live_view import live
@@ -17,3 +20,7 @@ __all__ = ["explorer", "health_board", "live"]
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+if not TYPE_CHECKING:  # type checkers should find a name that does not exist
+    __getattr__ = no_such_name(__name__, __all__)

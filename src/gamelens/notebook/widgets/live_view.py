@@ -1,4 +1,4 @@
-"""A live view of a sandbox: counts of each game's events, and the newest events."""
+"""A live view of a sandbox: counts of each game's events, the newest events, and refused requests with their cause."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from typing import Any, Final
 import ipywidgets
 from pandas import DataFrame
 
-from gamelens.client.connection.control_api import ControlApi, ControlSummary, ReceivedEvent
+from gamelens.client.connection.control_api import ControlApi, ControlSummary, ReceivedEvent, RefusedRequest
 from gamelens.client.connection.event_loop import shared_loop
 from gamelens.errors import BadQuery
 from gamelens.notebook.widgets import html_blocks
 from gamelens.notebook.widgets.html_blocks import error_text
 from gamelens.notebook.widgets.static_view import StaticView, WidgetWithStaticView
+from gamelens.wire.field_rules import Violation
 
 LEAST_S: Final = 1.0
 LONGEST_S: Final = 3600.0  # a forgotten view must not keep a sandbox awake
@@ -32,6 +33,7 @@ class LiveView(WidgetWithStaticView):
     Attributes:
         summary: the newest counts, or None.
         newest: the newest events.
+        refused: the newest requests that were refused as a whole.
         refreshes: how often the sandbox was read.
         start_button: the button Start.
         stop_button: the button Stop.
@@ -43,14 +45,16 @@ class LiveView(WidgetWithStaticView):
         self._future: Future[None] | None = None
         self.summary: ControlSummary | None = None
         self.newest: list[ReceivedEvent] = []
+        self.refused: list[RefusedRequest] = []
         self.refreshes = 0
         self.start_button = ipywidgets.Button(description="Start", icon="play")
         self.stop_button = ipywidgets.Button(description="Stop", icon="stop", disabled=True)
         self.start_button.on_click(lambda _: self.start())
         self.stop_button.on_click(lambda _: self.stop())
         self._status, self._counts, self._events = ipywidgets.HTML(), ipywidgets.HTML(), ipywidgets.HTML()
+        self._refused = ipywidgets.HTML()
         buttons = ipywidgets.HBox([self.start_button, self.stop_button])
-        panels = [self._status, self._counts, self._events]
+        panels = [self._status, self._counts, self._refused, self._events]
         super().__init__([buttons, *panels])
 
     @property
@@ -80,7 +84,7 @@ class LiveView(WidgetWithStaticView):
         """Return counts and newest events as ordinary tables."""
         if not self.refreshes and not self.is_running and self.comm is not None:
             shared_loop().run(self._refresh())
-        return StaticView("".join(each.value for each in (self._status, self._counts, self._events)))
+        return StaticView("".join(each.value for each in (self._status, self._counts, self._refused, self._events)))
 
     async def _follow(self) -> None:
         """Refresh until the widget is closed or an hour has passed."""
@@ -97,6 +101,7 @@ class LiveView(WidgetWithStaticView):
         """Read counts and events once, and show them or the error."""
         try:
             summary, newest = await self._control.summary(), await self._control.events(limit=_NEWEST)
+            self.refused = (await self._control.refused())[:_NEWEST]
         except Exception as error:  # a widget has no caller that could handle it
             self._status.value = html_blocks.message(error_text(error, then="Is the sandbox running?"), "wrong")
             return
@@ -105,6 +110,7 @@ class LiveView(WidgetWithStaticView):
         self.summary, self.newest = summary, newest
         self._status.value = html_blocks.message(_totals(summary))
         self._counts.value = html_blocks.table(counts(summary))
+        self._refused.value = html_blocks.table(refused(self.refused)) if self.refused else ""
         self._events.value = html_blocks.table(events(newest, summary), classes={"status": "status"})
 
     def _show_running(self, is_running: bool) -> None:
@@ -151,8 +157,15 @@ def events(newest: list[ReceivedEvent], summary: ControlSummary) -> DataFrame:
             "category": _text(event.event, "category"),
             "what": next((text for name in _DETAIL_FIELDS if (text := _text(event.event, name))), ""),
             "status": event.status,
-            "why": ", ".join(
-                f"{violation.path} {violation.error_type.replace('_', ' ')}" for violation in event.errors
+            "why": "; ".join(
+                filter(
+                    None,
+                    (
+                        *event.remarks,
+                        _reasons(event.errors),
+                        _reasons(event.strict_errors, "the strict rules would refuse this: "),
+                    ),
+                )
             ),
         }
         for event in newest
@@ -160,9 +173,32 @@ def events(newest: list[ReceivedEvent], summary: ControlSummary) -> DataFrame:
     return DataFrame(rows, columns=["arrived", "game", "category", "what", "status", "why"], dtype="str")
 
 
+def _reasons(violations: list[Violation], introduction: str = "") -> str:
+    reasons = [f"{violation.path} {violation.error_type.replace('_', ' ')}" for violation in violations]
+    return introduction + ", ".join(reasons) if reasons else ""
+
+
+def refused(newest: list[RefusedRequest]) -> DataFrame:
+    """Return requests that were refused as a whole as readable rows, the newest first.
+
+    Columns, all str: arrived (UTC), refused, game, why.
+    """
+    rows = [
+        {
+            "arrived": f"{datetime.fromtimestamp(request.arrival_ts, UTC):%H:%M:%S}",
+            "refused": f"{request.route} ({request.status})",
+            "game": request.game or f"unknown key {request.game_key}",
+            "why": request.cause,
+        }
+        for request in newest
+    ]
+    return DataFrame(rows, columns=["arrived", "refused", "game", "why"], dtype="str")
+
+
 def _totals(summary: ControlSummary) -> str:
     return (
-        f"{summary.accepted:,} events accepted, {summary.rejected:,} rejected, {summary.duplicate:,} sent twice; "
+        f"{summary.accepted:,} events accepted, {summary.rejected:,} rejected, {summary.duplicate:,} dropped because "
+        "they repeat an event_uuid; "
         f"{summary.pending:,} not processed yet. Below: since the sandbox was started."
     )
 

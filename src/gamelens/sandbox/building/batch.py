@@ -21,12 +21,11 @@ from gamelens.sandbox.building.event_facts import (
     NEVER,
     SAME_CELL,
     SAME_WITHOUT_MONEY,
-    STATED_BY,
     RunFacts,
     TableFacts,
 )
 from gamelens.sandbox.building.part_writer import PartWriter
-from gamelens.sandbox.storage.keyed_runs import LAST_DAY
+from gamelens.sandbox.storage.keyed_runs import APART, AT_EVENT, BY_EVENT, LAST_DAY
 from gamelens.sandbox.storage.lake_schema import (
     EVENT_COLUMNS,
     MEASURES,
@@ -38,14 +37,18 @@ from gamelens.sandbox.storage.lake_schema import (
 MOST_EVENTS: Final = 2_000_000
 """Events that are taken at once. More are split, but for those of an empty lake."""
 
-SAME, NEW, MOVED = range(3)
-"""Changes of a player's first event: none, the player is new, or an earlier event has come late."""
+SAME, NEW, MOVED, CONFIRMED = range(4)
+"""Changes of a player's first event.
+
+None, the player is new, an earlier event has come late or an import states another install, or it states this one.
+"""
 
 WEEK: Final = "CAST(date_trunc('week', day) AS DATE)"
 MONTH: Final = "CAST(date_trunc('month', day) AS DATE)"
 
 _SEQS: Final = 1 << 64
 _LEAST_SEQ: Final = -(1 << 63)
+_APART_BY: Final = 3 << 61  # in a moment, the first event to arrive comes after all that are at the stated time
 _MEMBER: Final = ", ".join(PLAYER_DIMENSIONS)
 _CELL: Final = f"{_MEMBER}, currency"
 
@@ -83,16 +86,25 @@ def relation(rows: Callable[[Any], str]) -> cached_property[str]:
 class Batch:
     """New events of one organisation: *events* of them count, *repeats* do not, because they are repeated.
 
-    What came before is asked of *facts*. *stated* names a relation of installs that an import names, with the columns
-    of `stated_installs`. `fresh` are the events that count, with the columns of the table of events.
+    With *counts_repeats* those count as well. What came before is asked of *facts*. *stated* names a relation of
+    installs that an import names, with the columns of `stated_installs`. `fresh` are the events that count, with the
+    columns of the table of events.
     """
 
-    def __init__(self, writer: PartWriter, facts: RunFacts | TableFacts, stated: str | None = None) -> None:
+    def __init__(
+        self,
+        writer: PartWriter,
+        facts: RunFacts | TableFacts,
+        stated: str | None = None,
+        *,
+        counts_repeats: bool = False,
+    ) -> None:
         self.sql, self.writer, self.facts, self.has_stated = writer.sql, writer, facts, stated is not None
         self._stated_rows = stated
-        ((events, self.repeats),) = self.sql.run(
+        ((events, repeats),) = self.sql.run(  # also where repeats count, because this writes the runs of the names
             f"SELECT * FROM (SELECT count(*) AS events FROM staged), (SELECT count(*) AS repeats FROM {self.repeated})"
         )
+        self.repeats = 0 if counts_repeats else repeats
         self.events = events - self.repeats
         self.fresh = "fresh"
         rows = f"SELECT {', '.join(EVENT_COLUMNS)} FROM staged"
@@ -107,15 +119,22 @@ class Batch:
 
     @relation
     def users(self) -> str:
-        """day, member, user_id, currency, sums, first, first_seq: events of a day, by user and currency of a purchase.
+        """day, member, user_id, currency, sums, first and more: events of a day, by user and currency of a purchase.
 
-        `first` is the moment of the earliest, `first_seq` the number of the first to arrive.
+        `first` is the moment of the earliest. With stated installs there are stated_us and first_build of the player's;
+        `first_seq`, the number of the first event to arrive; and `stated_seq`, that of the first at the stated time.
         """
+        of_stated, joined = "", ""
+        if self.has_stated:
+            of_stated = """,
+                stated_us, first_build, min(seq) AS first_seq,
+                min(seq) FILTER (WHERE epoch_us(ts) = stated_us) AS stated_seq"""
+            joined = f"LEFT JOIN {self.stated} USING (game_id, user_id)"
         return f"""
             SELECT day, {_MEMBER}, user_id, {PURCHASE_CURRENCY} AS currency,
                 {sums_sql("CASE WHEN category = 'business' THEN money END")},
-                min({_moment("epoch_us(ts)", "seq")}) AS first, min(seq) AS first_seq
-            FROM {self.fresh} GROUP BY ALL"""
+                min({_moment("epoch_us(ts)", "seq")}) AS first{of_stated}
+            FROM {self.fresh} {joined} GROUP BY ALL"""
 
     @relation
     def visits(self) -> str:
@@ -137,18 +156,18 @@ class Batch:
     def _installed_users(self) -> str:
         """SQL of `users` with `installed`, the moment of the install that a row tells of.
 
-        It is that of the row's first event, or a stated one before it. Then `build` is the stated build, if one is.
+        It is the stated one, or else that of the row's first event. Without an event at the stated time, `build` is the
+        stated build, if one is.
         """
         if not self.has_stated:
-            return f"(SELECT *, first AS installed FROM {self.users})"
-        is_stated = f"stated_us < {_us('first')}"
-        build = f"CASE WHEN {is_stated} THEN coalesce(first_build, build) ELSE build END AS build"
+            return f"(SELECT *, first AS installed, CAST(NULL AS BIGINT) AS stated_us FROM {self.users})"
+        build = "CASE WHEN stated_seq IS NULL THEN coalesce(first_build, build) ELSE build END AS build"
         member = ", ".join(build if name == "build" else name for name in PLAYER_DIMENSIONS)
-        installed = _moment("stated_us", f"first_seq + {STATED_BY}")
+        seq = f"coalesce(stated_seq, first_seq + {_APART_BY})"
         return f"""(
-            SELECT {member}, user_id, currency, first,
-                CASE WHEN {is_stated} THEN {installed} ELSE first END AS installed
-            FROM {self.users} LEFT JOIN {self.stated} USING (game_id, user_id))"""
+            SELECT {member}, user_id, currency, first, stated_us,
+                CASE WHEN stated_us IS NULL THEN first ELSE {_moment("stated_us", seq)} END AS installed
+            FROM {self.users})"""
 
     @relation
     def added_combinations(self) -> str:
@@ -171,40 +190,58 @@ class Batch:
 
     @relation
     def found(self) -> str:
-        """game_id, user_id, earliest, installed_us, install_seq, combination, paid_us, paid_seq: players of the batch.
+        """game_id, user_id, earliest, stated_us and more: players of the batch.
 
-        `earliest` is the moment of the install, `combination` that of its event without a currency. Without a purchase
-        both columns of it are `NEVER`.
+        `earliest` is the moment of the install: installed_us, stated and install_seq; `combination` is that of its
+        event without a currency. Without a purchase both paid_us and paid_seq are `NEVER`. `stated_us` is the stated
+        install, by which alone the batch may know a player: then `earliest` and the columns of the install are null.
         """
+        seq, others = _seq("earliest"), ""
+        is_apart = f"{seq} >= {1 << 61}"
+        if self.has_stated:
+            others = f"""
+            UNION ALL
+            SELECT game_id, user_id, NULL, stated_us, NULL, NULL, NULL, NULL, {NEVER}, {NEVER} FROM {self.stated}
+            ANTI JOIN firsts USING (game_id, user_id)"""
         return f"""
             WITH firsts AS (
                 SELECT users.game_id, users.user_id, min(installed) AS earliest,
-                    arg_min(combination, installed) AS combination,
+                    arg_min(combination, installed) AS combination, min(stated_us) AS stated_us,
                     min(first) FILTER (WHERE users.currency IS NOT NULL) AS purchase
                 FROM {self._installed_users} AS users
                 JOIN {self.combined} AS combined ON {SAME_WITHOUT_MONEY.format("users")}
                 WHERE users.user_id IS NOT NULL GROUP BY users.game_id, users.user_id
             )
-            SELECT game_id, user_id, earliest, {_us("earliest")} AS installed_us, {_seq("earliest")} AS install_seq,
-                coalesce({_us("purchase")}, {NEVER}) AS paid_us, coalesce({_seq("purchase")}, {NEVER}) AS paid_seq,
-                combination
-            FROM firsts"""
+            SELECT game_id, user_id, earliest, stated_us, {_us("earliest")} AS installed_us,
+                CASE WHEN stated_us IS NULL THEN {BY_EVENT} WHEN {is_apart} THEN {APART} ELSE {AT_EVENT} END AS stated,
+                {seq} - CASE WHEN {is_apart} THEN {_APART_BY} ELSE 0 END AS install_seq, combination,
+                coalesce({_us("purchase")}, {NEVER}) AS paid_us, coalesce({_seq("purchase")}, {NEVER}) AS paid_seq
+            FROM firsts{others}"""
 
     @relation
     def known_players(self) -> str:
-        """game_id, user_id, player, installed_us, install_seq, combination, paid_us, paid_seq: as known before."""
+        """game_id, user_id, player, installed_us, stated, install_seq, combination, paid_us, paid_seq: as known."""
         return self.facts.known_players(self.found, self.combined)
 
     @relation
     def numbers(self) -> str:
         """game_id, user_id, player and more: players of the batch by number. New players get the next.
 
-        install_change and payment_change are `SAME`, `NEW` or `MOVED`; installed_us, install_seq, combination, paid_us
-        and paid_seq are as known with the batch; old_us, old_seq and old_combination are those of the install before.
+        install_change and payment_change are `SAME`, `NEW`, `MOVED` or (of an install) `CONFIRMED`; installed_us,
+        stated, install_seq, combination, paid_us and paid_seq are as known with the batch; old_us, old_stated and
+        old_combination are those of the install before.
+
+        A stated install comes before all events, however early their time is. It has the values of the event that was
+        known where that is at its time, or where the batch has no event of the player.
         """
-        of_install, of_payment = ("installed_us", "install_seq", "combination"), ("paid_us", "paid_seq")
-        known = ", ".join(f"known.{name} AS known_{name}" for name in ("player", *of_install, *of_payment))
+        of_install, of_payment = ("installed_us", "stated", "install_seq", "combination"), ("paid_us", "paid_seq")
+        of_known = ("player", *of_install, *of_payment)
+        known = ", ".join(f"known.{name} AS known_{name}" for name in of_known)
+        names = ", ".join(f"known_{name}" for name in of_known)
         comes_before = "({0} < known_{0} OR ({0} = known_{0} AND {1} < known_{1}))"
+        wins = f"(stated > {BY_EVENT} AND known_stated = {BY_EVENT})"
+        is_alike = f"(stated = {BY_EVENT}) = (known_stated = {BY_EVENT})"
+        is_at_event = f"(known_stated = {BY_EVENT} AND known_installed_us = stated_us)"
         later = [f"CASE WHEN is_earlier THEN {name} ELSE known_{name} END AS {name}" for name in of_install]
         later += [
             f"CASE WHEN pays_earlier THEN {name} ELSE coalesce(known_{name}, {NEVER}) END AS {name}"
@@ -214,21 +251,31 @@ class Batch:
             WITH compared AS (
                 SELECT found.*, {known} FROM {self.found} AS found LEFT JOIN {self.known_players} AS known
                 ON found.game_id = known.game_id AND found.user_id = known.user_id
+            ), placed AS (
+                SELECT * FROM compared WHERE installed_us IS NOT NULL AND NOT coalesce({is_at_event}, FALSE)
+                UNION ALL
+                SELECT game_id, user_id, earliest, stated_us, stated_us AS installed_us,
+                    CASE WHEN {is_at_event} THEN {AT_EVENT} ELSE {APART} END AS stated,
+                    known_install_seq AS install_seq, known_combination AS combination, paid_us, paid_seq, {names}
+                FROM compared WHERE known_player IS NOT NULL AND (installed_us IS NULL OR {is_at_event})
             ), judged AS (
-                SELECT *, known_player IS NULL OR {comes_before.format("installed_us", "install_seq")} AS is_earlier,
+                SELECT *, known_player IS NULL OR {wins} OR ({is_alike} AND (installed_us < known_installed_us OR (
+                        installed_us = known_installed_us AND (stated > known_stated OR (
+                            stated = known_stated AND install_seq < known_install_seq))))) AS is_earlier,
                     paid_us <> {NEVER} AND (known_player IS NULL OR {comes_before.format("paid_us", "paid_seq")})
                     AS pays_earlier
-                FROM compared
+                FROM placed
             )
             SELECT game_id, user_id,
                 coalesce(known_player, {self.writer.snapshot.rows("installs")}
                     + row_number() OVER (PARTITION BY known_player IS NULL ORDER BY earliest)) AS player,
-                CASE WHEN known_player IS NULL THEN {NEW} WHEN is_earlier THEN {MOVED} ELSE {SAME} END
-                    AS install_change,
+                CASE WHEN known_player IS NULL THEN {NEW} WHEN NOT is_earlier THEN {SAME}
+                    WHEN installed_us = known_installed_us AND install_seq = known_install_seq THEN {CONFIRMED}
+                    ELSE {MOVED} END AS install_change,
                 CASE WHEN NOT pays_earlier THEN {SAME} WHEN coalesce(known_paid_us, {NEVER}) = {NEVER} THEN {NEW}
                     ELSE {MOVED} END AS payment_change,
                 {", ".join(later)},
-                known_installed_us AS old_us, known_install_seq AS old_seq, known_combination AS old_combination
+                known_installed_us AS old_us, known_stated AS old_stated, known_combination AS old_combination
             FROM judged"""
 
     @relation
@@ -282,18 +329,24 @@ class Batch:
             EXCEPT SELECT day, player, combination FROM {old}"""
 
     @relation
-    def later_returns(self) -> str:
-        """day, player, combination, is_shared: earlier memberships that are returns now.
+    def changed_returns(self) -> str:
+        """day, player, combination, is_shared, returners: earlier memberships that are returns now, or no longer.
 
-        They lie on the day of the install before the batch, which was moved to an earlier day. Those of a player with
-        several are in the shared table (`is_shared`).
+        They lie between the day of the install before the batch and that to which it was moved: `returners` is 1 where
+        that is earlier, -1 where a stated install is later. Those of a player with several on a day are in the shared
+        table (`is_shared`).
         """
-        old_day = f"old_us // {DAY_US}"
-        days = f"""
-            SELECT player, CAST({old_day} AS BIGINT) AS first, CAST({old_day} AS BIGINT) AS last FROM {self.numbers}
-            WHERE install_change = {MOVED} AND installed_us // {DAY_US} < {old_day}"""
+        new_day, old_day = (f"CAST({name} // {DAY_US} AS BIGINT)" for name in ("installed_us", "old_us"))
+        moved = f"FROM {self.numbers} WHERE install_change = {MOVED} AND {new_day} <> {old_day}"
+        days = (
+            f"SELECT player, least({new_day}, {old_day}) + 1 AS first, greatest({new_day}, {old_day}) AS last {moved}"
+        )
         returned = self.facts.known_days(days, self.combined)
-        return f"SELECT *, count(*) OVER (PARTITION BY player) > 1 AS is_shared FROM ({returned}) AS returned"
+        return f"""
+            SELECT returned.*, count(*) OVER (PARTITION BY player, day) > 1 AS is_shared, returners
+            FROM ({returned}) AS returned JOIN (
+                SELECT player, CASE WHEN {new_day} < {old_day} THEN 1 ELSE -1 END AS returners {moved}
+            ) AS moved USING (player)"""
 
     @relation
     def moved_days(self) -> str:

@@ -16,16 +16,14 @@ from gamelens.sandbox.building.event_facts import (
     DAY_NUMBER,
     DAY_US,
     EPOCH_DAY,
-    NEVER,
-    STATED,
-    STATED_BY,
     RunFacts,
     TableFacts,
 )
 from gamelens.sandbox.building.part_writer import GROUP_ROWS, PartWriter
 from gamelens.sandbox.engines.duckdb_engine import DuckDBWriter
 from gamelens.sandbox.engines.engine import BuildEngine
-from gamelens.sandbox.storage.keyed_runs import PREFIX
+from gamelens.sandbox.storage.dating import IS_DATED_BY_ARRIVAL
+from gamelens.sandbox.storage.keyed_runs import BY_EVENT, PREFIX
 from gamelens.sandbox.storage.lake import Lake
 from gamelens.sandbox.storage.lake_schema import (
     COLUMNS,
@@ -38,6 +36,7 @@ from gamelens.sandbox.storage.lake_schema import (
     SUMS,
 )
 from gamelens.sandbox.storage.manifest import LakePart
+from gamelens.wire.intervals import interval_of_days
 
 _MANY_EVENTS: Final = 500_000  # so many are not sorted: in the order of arrival a row group has few days
 _EVENT: Final = ", ".join(EVENT_COLUMNS)
@@ -49,12 +48,14 @@ _SUMS: Final = ", ".join(SUMS)
 class BuiltParts(NamedTuple):
     """The parts that events add to a lake, and the files of the last version that they replace.
 
-    *repeated* is the number of repeated events, which were dropped (Wire 4.8, Repeated events).
+    *repeated* is the number of repeated events, which were dropped (Wire 4.8, Repeated events), *dated* that of events
+    that are dated by their arrival (Wire 4.1, Event time).
     """
 
     files: list[LakePart]
     retired: list[Path]
     repeated: int
+    dated: int
 
 
 def build_parts(
@@ -78,7 +79,8 @@ def build_parts(
         writer = PartWriter(organisation, lake, sql, folder, is_anew=is_anew)
         sql.view_files("staged", staged, EVENT_COLUMNS)
         sql.view_files("stated_rows", stated, COLUMNS["stated_installs"])
-        batch = Batch(writer, RunFacts(writer, sql, scratch), "stated_rows" if stated else None)
+        facts, installs = RunFacts(writer, sql, scratch), "stated_rows" if stated else None
+        batch = Batch(writer, facts, installs, counts_repeats=lake.counts_repeats)
         return _write(batch, writer, adopted=staged)
     finally:
         sql.close()
@@ -99,7 +101,8 @@ def join_parts(
     engine.create_view("staged", staged)
     if stated:
         engine.create_view("stated_rows", stated)
-    return _write(Batch(writer, TableFacts(writer), "stated_rows" if stated else None), writer)
+    installs = "stated_rows" if stated else None
+    return _write(Batch(writer, TableFacts(writer), installs, counts_repeats=lake.counts_repeats), writer)
 
 
 def _write(batch: Batch, writer: PartWriter, *, adopted: Sequence[Path] = ()) -> BuiltParts:
@@ -108,7 +111,7 @@ def _write(batch: Batch, writer: PartWriter, *, adopted: Sequence[Path] = ()) ->
     The files *adopted* are all of its events. They become parts as they are where they need no sorting: many, and one
     of a single row group.
     """
-    if batch.events:
+    if batch.events or batch.has_stated:
         _write_first_events(batch, writer)
         _write_players(batch, writer)
         _write_sessions(batch, writer)
@@ -124,32 +127,32 @@ def _write(batch: Batch, writer: PartWriter, *, adopted: Sequence[Path] = ()) ->
         else:
             writer.add("events", f"SELECT {_EVENT} FROM {batch.fresh}")
     writer.sync()
-    return BuiltParts(writer.files, writer.retired, batch.repeats)
+    ((dated,),) = writer.sql.run(f"SELECT count(*) FROM {batch.fresh} WHERE {IS_DATED_BY_ARRIVAL}")
+    return BuiltParts(writer.files, writer.retired, batch.repeats, dated)
 
 
 def _write_first_events(batch: Batch, writer: PartWriter) -> None:
     """Write combinations, and the first event and the first purchase of each new player.
 
-    A player whose event comes late may have an earlier first event than was known: its row in `installs_moved` then
-    replaces that of `installs` (Wire 4.9, Late events), and so for purchases.
+    A player whose event comes late may have an earlier first event than was known, or an import states another install:
+    its row in `installs_moved` then replaces that of `installs` (Wire 4.9, Late events), and so for purchases.
     """
     if batch.has_stated:
         writer.add(
             "stated_installs",
             f"SELECT game_id, user_id, make_timestamp(stated_us) AS ts, first_build FROM {batch.stated} AS stated "
             f"ANTI JOIN {writer.known('stated_installs')} AS known ON stated.game_id = known.game_id "
-            "AND stated.user_id = known.user_id AND epoch_us(known.ts) <= stated_us",
+            "AND stated.user_id = known.user_id AND epoch_us(known.ts) <= stated_us "
+            f"SEMI JOIN {batch.numbers} AS numbers "  # of a player without an event nothing is known
+            "ON stated.game_id = numbers.game_id AND stated.user_id = numbers.user_id",
         )
     writer.add("combinations", f"SELECT * FROM {batch.added_combinations}")
     of_event = [f"fresh.{name}" for name in ("game_id", "user_id", "seq", *OF_EVENT)]
-    event_of_install = (
-        f"CASE WHEN install_seq BETWEEN {STATED} AND {NEVER - 1} THEN install_seq - {STATED_BY} ELSE install_seq END"
-    )
     # the build of an install is that of its combination, because an import may state another than the event has
     of_install = [*(name for name in of_event if name != "fresh.build"), "combined.build AS build"]
     combined = f"JOIN {batch.combined} AS combined ON numbers.combination = combined.combination"
     for table, change, us, event, columns, joined in (
-        ("installs", "install_change", "installed_us", event_of_install, of_install, combined),
+        ("installs", "install_change", "installed_us", "install_seq", of_install, combined),
         ("payments", "payment_change", "paid_us", "paid_seq", of_event, ""),
     ):
         rows = f"""
@@ -160,12 +163,23 @@ def _write_first_events(batch: Batch, writer: PartWriter) -> None:
         moved = f"FROM {batch.numbers} WHERE {change} = {MOVED}"
         if writer.sql.run(f"SELECT count(*) {moved}") != [(0,)]:
             order = ", ".join(COLUMNS[table])
-            old = writer.known(f"{table}_moved")
+            before, old = writer.known(table), writer.known(f"{table}_moved")
+            now = f"SELECT {order} FROM ({rows.format(MOVED)}) AS moved"
+            if batch.has_stated and table == "installs":  # the event whose values a stated install has may be known
+                same = ", ".join(f"earlier.{name}" for name in COLUMNS[table] if name not in ("ts", "build"))
+                now += f"""
+                    UNION ALL SELECT {order} FROM (
+                        SELECT {same}, combined.build, make_timestamp(installed_us) AS ts FROM (
+                            SELECT * FROM {before} WHERE player NOT IN (SELECT player FROM {old})
+                            UNION ALL SELECT * FROM {old}
+                        ) AS earlier JOIN {batch.numbers} AS numbers
+                        ON earlier.player = numbers.player AND earlier.seq = {event} {joined}
+                        WHERE {change} = {MOVED}
+                    ) AS stated"""
             writer.retire(writer.snapshot.files(f"{table}_moved"))
             writer.add(
                 f"{table}_moved",
-                f"SELECT {order} FROM ({rows.format(MOVED)}) AS moved UNION ALL "
-                f"SELECT {order} FROM {old} WHERE player NOT IN (SELECT player {moved})",
+                f"{now} UNION ALL SELECT {order} FROM {old} WHERE player NOT IN (SELECT player {moved})",
             )
     batch.facts.note_players(batch.numbers)
 
@@ -188,8 +202,8 @@ def _write_players(batch: Batch, writer: PartWriter) -> None:
             shared = f"""
                 SELECT day, player, combination, counts, {returners} FROM ({shared}) AS members
                 JOIN {installs} AS installs USING (player)
-                UNION ALL SELECT day, player, combination, 0 AS counts, 1 AS returners
-                FROM {batch.later_returns} WHERE is_shared"""
+                UNION ALL SELECT day, player, combination, 0 AS counts, returners
+                FROM {batch.changed_returns} WHERE is_shared AND returners > 0"""
         writer.add(
             f"{period}_players_shared",
             f"SELECT {cell}, {columns} FROM ({shared}) AS shared JOIN {batch.combined} USING (combination)",
@@ -206,10 +220,11 @@ def _write_players(batch: Batch, writer: PartWriter) -> None:
         f"""
         SELECT {cell}, {sums}, coalesce(sum(counts), 0) AS players, coalesce(sum(returners), 0) AS returners FROM (
             SELECT {cell}, {_SUMS}, counts, returners FROM {rows}
-            UNION ALL SELECT {cell}, {nulls}, NULL AS counts, 1 AS returners
-            FROM {batch.later_returns} JOIN {batch.combined} USING (combination)
+            UNION ALL SELECT {cell}, {nulls}, NULL AS counts, returners
+            FROM {batch.changed_returns} JOIN {batch.combined} USING (combination)
         ) AS members GROUP BY {cell}""",
     )
+    _take_returns_back(batch, writer)
     for period, new in (("weekly", batch.new_weekly), ("monthly", batch.new_monthly)):
         cells = f"SELECT day, combination, count(*) AS players FROM {new} GROUP BY day, combination"
         writer.add(
@@ -217,6 +232,29 @@ def _write_players(batch: Batch, writer: PartWriter) -> None:
             f"SELECT {cell}, players FROM ({cells}) AS cells JOIN {batch.combined} USING (combination)",
         )
     batch.facts.note_days(batch.new_daily)
+
+
+def _take_returns_back(batch: Batch, writer: PartWriter) -> None:
+    """Write the parts of shared players again that have returns before a stated install that is later than was known.
+
+    A key that was counted once cannot be taken back by another row, as the number of a cell can.
+    """
+    gone = f"FROM {batch.changed_returns} WHERE is_shared AND returners < 0"
+    ((first, last),) = writer.sql.run(f"SELECT min(day), max(day) {gone}")
+    if first is None:
+        return
+    table = "daily_players_shared"
+    paths = writer.snapshot.files(table, interval_of_days(first, last))
+    writer.sql.view_files("shared_before", paths, COLUMNS[table])
+    others = ", ".join(f"shared.{name}" for name in COLUMNS[table] if name != "returners")
+    writer.retire(paths)
+    writer.add(
+        table,
+        f"""
+        SELECT {others}, CASE WHEN gone.player IS NULL THEN returners ELSE 0 END AS returners
+        FROM shared_before AS shared LEFT JOIN (SELECT DISTINCT day, player {gone}) AS gone
+        ON shared.day = gone.day AND shared.player = gone.player""",
+    )
 
 
 def _write_sessions(batch: Batch, writer: PartWriter) -> None:
@@ -299,11 +337,11 @@ def _write_returns(batch: Batch, writer: PartWriter) -> None:
         f"""
         WITH new AS (
             SELECT player, CAST(floor(installed_us / {DAY_US}) AS BIGINT) AS install_number, combination, 1 AS n,
-                install_seq >= {STATED} AS is_stated, install_change AS change
+                stated > {BY_EVENT} AS is_stated, install_change AS change
             FROM {batch.numbers}
         ), changed AS (
             SELECT player, CAST(floor(old_us / {DAY_US}) AS BIGINT) AS install_number, old_combination AS combination,
-                -1 AS n, old_seq >= {STATED} AS is_stated
+                -1 AS n, old_stated > {BY_EVENT} AS is_stated
             FROM {batch.numbers} WHERE install_change = {MOVED}
             UNION ALL SELECT {columns} FROM new WHERE change = {MOVED}
         ), placed AS (

@@ -20,6 +20,9 @@ from numpy.typing import NDArray
 from gamelens.sandbox.building.part_writer import PartWriter
 from gamelens.sandbox.engines.duckdb_engine import DuckDBWriter
 from gamelens.sandbox.storage.keyed_runs import (
+    APART,
+    AT_EVENT,
+    BY_EVENT,
     LAST_DAY,
     PAYLOADS,
     PREFIX,
@@ -41,13 +44,6 @@ Result = TypeVar("Result")
 NEVER: Final = (1 << 63) - 1
 """Stands for time and `seq` of a first purchase, of a player who has none."""
 
-STATED: Final = 1 << 61
-"""Least `install_seq` of an install that an import states, at a time before every event of its player.
-
-It is the `seq` of the player's first event to arrive plus `STATED_BY`, which is above those of all events: a stated
-install at the time of an event comes after it, and so is not the first.
-"""
-STATED_BY: Final = 3 << 61
 
 DAY_US: Final = 86_400_000_000
 EPOCH_DAY: Final = "CAST(DATE '1970-01-01' + CAST({} AS INTEGER) AS DATE)"
@@ -97,17 +93,18 @@ class RunFacts:
     def known_players(self, found: str, _combined: str) -> str:
         """Return the players of *found* that had events.
 
-        It has game_id, user_id, player; installed_us, install_seq and combination of the earliest event; paid_us and
+        It has game_id, user_id, player; installed_us, stated, install_seq and combination of the install; paid_us and
         paid_seq of the earliest purchase (`NEVER` without one).
         """
         players = self._sql.table(f"SELECT game_id, user_id FROM {found}")
         hits = self._writer.runs("players").find(_keys_of(players))
         known: Columns = {}
-        for time, seq, others in (
-            ("installed_us", "install_seq", ("combination", "player")),
-            ("paid_us", "paid_seq", ()),
+        none = np.zeros_like(hits.columns["stated"])
+        for time, seq, others, stated in (
+            ("installed_us", "install_seq", ("combination", "player", "stated"), hits.columns["stated"]),
+            ("paid_us", "paid_seq", (), none),
         ):  # a player is in several runs, with what was known at the time
-            order = np.lexsort((hits.columns[seq], hits.columns[time], hits.places))
+            order = np.lexsort((hits.columns[seq], -stated, hits.columns[time], stated == BY_EVENT, hits.places))
             places, first = np.unique(hits.places[order], return_index=True)
             known |= {name: hits.columns[name][order][first] for name in (time, seq, *others)}
         rows = players.take(pa.array(places))
@@ -210,18 +207,24 @@ class TableFacts:
             UNION SELECT seq FROM {staged} SEMI JOIN {self._writer.known("events")} USING (game_id, event_uuid)"""
 
     def known_players(self, found: str, combined: str) -> str:
-        """Return the players of *found* that had events. An install is stated if its event has another time."""
+        """Return the players of *found* that had events. An install is stated if it is at a time that is stated."""
         return f"""
             WITH known AS (SELECT * FROM {self._firsts("installs")} SEMI JOIN {found} USING (game_id, user_id)),
             seen AS (
                 SELECT events.seq FROM {self._writer.known("events")} AS events
                 JOIN known ON events.seq = known.seq AND events.ts = known.ts
             ),
+            stated AS (
+                SELECT DISTINCT known.player FROM {self._writer.known("stated_installs")} AS named
+                JOIN known ON named.game_id = known.game_id AND named.user_id = known.user_id AND named.ts = known.ts
+            ),
             paid AS (SELECT player, epoch_us(ts) AS paid_us, seq AS paid_seq FROM {self._firsts("payments")})
             SELECT known.game_id, known.user_id, known.player, epoch_us(known.ts) AS installed_us,
-                CASE WHEN seen.seq IS NULL THEN known.seq + {STATED_BY} ELSE known.seq END AS install_seq, combination,
+                CASE WHEN stated.player IS NULL THEN {BY_EVENT} WHEN seen.seq IS NULL THEN {APART} ELSE {AT_EVENT} END
+                    AS stated, known.seq AS install_seq, combination,
                 coalesce(paid_us, {NEVER}) AS paid_us, coalesce(paid_seq, {NEVER}) AS paid_seq
             FROM known LEFT JOIN seen ON known.seq = seen.seq LEFT JOIN paid ON known.player = paid.player
+            LEFT JOIN stated ON known.player = stated.player
             JOIN {combined} AS combined ON {SAME_WITHOUT_MONEY.format("known")}"""
 
     def known_days(self, spans: str, combined: str) -> str:

@@ -9,16 +9,22 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import re
+from collections import deque
 from collections.abc import Awaitable, Callable, MutableMapping
+from time import monotonic
 from typing import Any, Final, Literal
 from urllib.parse import parse_qs
 
 import msgspec
 
+from gamelens._text import printable, shortened
 from gamelens.errors import Refused
 from gamelens.sandbox.collector.event_admission import AdmissionResult, BadInit, admit, admit_init
 from gamelens.sandbox.collector.geoip import GeoIp
-from gamelens.sandbox.collector.live_feed import LiveFeed
+from gamelens.sandbox.collector.live_feed import LiveFeed, RefusedRequest
+from gamelens.sandbox.collector.request_examiner import why_unreadable
+from gamelens.sandbox.collector.signature_mistakes import signature_mistake
 from gamelens.sandbox.http.request_body import (
     BODY_DEADLINE_S,
     BodyTooLarge,
@@ -39,7 +45,7 @@ from gamelens.sandbox.state.tenants import (
     TenantVariant,
 )
 from gamelens.sandbox.storage.inbox import Inbox, InboxBatch, StoreUnavailable
-from gamelens.wire.event_validator import VALIDATORS, Validation
+from gamelens.wire.event_validator import LENIENT, STRICT, strict_parts
 from gamelens.wire.field_rules import Violation
 from gamelens.wire.remote_config import (
     INIT_VALIDATORS,
@@ -53,6 +59,7 @@ from gamelens.wire.remote_config import (
 from gamelens.wire.signing import is_signed
 
 Reply = Literal["auto", "empty", "json"]
+InitStatus = Literal["auto", "200", "201"]
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
@@ -77,16 +84,36 @@ _KEEP_ALIVE: Final = (b"connection", b"keep-alive")  # documented, though the de
 _RETRY: Final = (b"retry-after", b"5")
 _MAX_INTERVAL_DIGITS: Final = 12
 _NO_SECRET: Final = "0" * 40
+_LOGGED_A_MINUTE: Final = 60  # refused requests: a client in a loop must not fill a disk
+_SHOWN_LETTERS: Final = 80
 
 
 class _EarlyResponse(Refused):
-    """The response of a request that ends before its regular answer."""
+    """The response of a request that ends before its regular answer, with its *cause* where the body tells less."""
 
-    def __init__(self, status: int, body: Any, headers: list[tuple[bytes, bytes]] | None = None) -> None:
+    def __init__(
+        self, status: int, body: Any, headers: list[tuple[bytes, bytes]] | None = None, *, cause: str = ""
+    ) -> None:
         self.status = status
         self.body = body
         self.headers = headers or []
+        self.cause = cause
         super().__init__(status)
+
+
+class _Request:
+    """A request as far as it is read."""
+
+    def __init__(self, scope: Scope) -> None:
+        self.scope = scope
+        self.route, self.game_key = scope["path"], ""
+        self.headers = _headers(scope)
+        self.body = b""
+        self.init: bytes | None = None  # the content of an init that was admitted
+
+    def header(self, name: bytes) -> str:
+        """Return the value of a header, empty if there is none."""
+        return self.headers.get(name, b"").decode("latin-1")
 
 
 class CollectorApp:
@@ -95,7 +122,9 @@ class CollectorApp:
     Args:
         reply: body of a 200 for events: `empty`, `json` for ``{}``, or `auto`, which is empty for custom integrations
             and ``{}`` for others, because official clients read an empty body as no connection.
-        validation: rules for requests, `lenient` or `strict`.
+        init_status: status of every version 2 init, or `auto`: 201 where configs or an experiment are handed out, else
+            200, the only status that many public clients read as success.
+        validation: rules for requests: `lenient`, `strict`, or the parts of requests to judge strictly.
         countries: countries by address.
         body_deadline_s: seconds in which a body must be complete.
     """
@@ -108,7 +137,8 @@ class CollectorApp:
         *,
         live: LiveFeed,
         reply: Reply = "auto",
-        validation: Validation = "lenient",
+        init_status: InitStatus = "auto",
+        validation: str = "lenient",
         countries: GeoIp | None = None,
         body_deadline_s: float = BODY_DEADLINE_S,
     ) -> None:
@@ -117,34 +147,39 @@ class CollectorApp:
         self._clock = clock
         self._live = live
         self._reply = reply
-        self._is_strict = validation == "strict"
-        self._rules = VALIDATORS[validation]
-        self._init_rules = INIT_VALIDATORS[validation]
+        self._init_status = None if init_status == "auto" else int(init_status)
+        self._strict_parts = strict_parts(validation)
+        self._rules = STRICT if "events" in self._strict_parts else LENIENT
+        self._init_rules = INIT_VALIDATORS["strict" if "init" in self._strict_parts else "lenient"]
         self._countries = countries or GeoIp()
         self._body_deadline_s = body_deadline_s
+        self._logged_s: deque[float] = deque(maxlen=_LOGGED_A_MINUTE)
+        self._unlogged = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one HTTP request (ASGI 3)."""
         if scope["type"] != "http":
             return
         headers: list[tuple[bytes, bytes]] = []
+        request = _Request(scope)
+        refused: Exception | None = None
         try:
-            status, body = await self._respond(scope, receive)
-        except (_EarlyResponse, BodyTooLarge, UndecodableBody, BadInit) as refused:
-            match refused:
+            status, body = await self._respond(request, receive)
+        except (_EarlyResponse, BodyTooLarge, UndecodableBody, BadInit) as error:
+            refused = error
+            match error:
                 case BodyTooLarge():
-                    early = _EarlyResponse(413, {"message": str(refused)}, [_CLOSE] if refused.is_cut else [])
+                    early = _EarlyResponse(413, {"message": str(error)}, [_CLOSE] if error.is_cut else [])
                 case UndecodableBody():
-                    early = _bad_request(Violation(refused.error_type, "/"))
+                    early = _bad_request(Violation(error.error_type, "/"))
                 case BadInit():
-                    early = _bad_request(*refused.errors)
+                    early = _bad_request(*error.errors)
                 case _:
-                    early = refused
+                    early = error
             status, body, headers = early.status, early.body, early.headers
-            self._live.record_refused_request(status)
-        except Exception:  # a defect here: the answer is JSON all the same (Wire 1.10, Collector statuses)
+        except Exception as error:  # a defect here: the answer is JSON all the same (Wire 1.10, Collector statuses)
             _log.exception("a request failed")
-            status, body = 500, {"message": "the sandbox failed: see its log"}
+            status, body, refused = 500, {"message": "the sandbox failed: see its log"}, error
         payload = body if isinstance(body, bytes) else msgspec.json.encode(body)
         if status != 204:
             headers = [*headers, (b"content-length", str(len(payload)).encode())]
@@ -152,36 +187,138 @@ class CollectorApp:
         if _CLOSE not in headers and scope["http_version"] == "1.1" and not asks_to_close:  # RFC 9112 9.3
             headers = [*headers, _KEEP_ALIVE]
         common = _PREFLIGHT if scope["method"] == "OPTIONS" else _HEADERS
-        await send({"type": "http.response.start", "status": status, "headers": [*common, *headers]})
-        await send({"type": "http.response.body", "body": payload})
+        try:
+            await send({"type": "http.response.start", "status": status, "headers": [*common, *headers]})
+            await send({"type": "http.response.body", "body": payload})
+        finally:
+            self._live.judge_recorded()
+            if request.init is not None and "init" not in self._strict_parts:
+                self._live.record_strict("init", _strict_init_errors(request.init))
+            if refused is not None:  # examined after the answer, whose time then tells nothing of the cause
+                self._record_refused(request, status, self._cause(request, refused))
 
-    async def _respond(self, scope: Scope, receive: Receive) -> tuple[int, Any]:
-        route, game_key = _route(scope)
+    async def _respond(self, request: _Request, receive: Receive) -> tuple[int, Any]:
+        scope, headers = request.scope, request.headers
+        request.route, request.game_key = route, game_key = _route(scope)
         if scope["method"] == "OPTIONS":
             return 204, b""
         if scope["method"] != "POST":
             raise _EarlyResponse(
                 405, {"message": f"{scope['method']} is not for this address: use POST"}, [(b"allow", b"POST, OPTIONS")]
             )
-        headers = _headers(scope)
-        body = await _read_bounded_body(receive, headers, deadline_s=self._body_deadline_s)
-        organisation, game = self._authorise(game_key, body, headers.get(b"authorization", b"").decode("latin-1"))
-        if self._is_strict:  # Wire 1.3, Request headers
-            content_type = headers.get(b"content-type")
-            if content_type is None:
-                raise _bad_request(Violation("missing_required_property", "/Content-Type"))
-            if content_type.partition(b";")[0].strip().lower() != b"application/json":
-                raise _bad_request(Violation("no_match", "/Content-Type"))
+        request.body = body = await _read_bounded_body(receive, headers, deadline_s=self._body_deadline_s)
+        organisation, game = self._authorise(game_key, body, request.header(b"authorization"))
+        if (errors := _header_errors(headers)) and "headers" in self._strict_parts:
+            raise self._bad_headers(request, errors)
+        self._live.record_strict("headers", errors)
         if route == "events":
-            address = headers.get(b"x-forwarded-for", b"").decode("latin-1") or (scope.get("client") or ("",))[0]
+            address = request.header(b"x-forwarded-for") or (scope.get("client") or ("",))[0]
             return await self._events(organisation, game, body, headers, address)
-        user_id = admit_init(_unpack_body(body, headers).content, self._init_rules)
+        content = _unpack_body(body, headers).content
+        user_id = admit_init(content, self._init_rules)
+        request.init = content
         answer, is_current = self._init_answer(game, user_id, _query(scope))
         if route == "init":
-            if is_current:
-                return 200, V2InitAnswer(enabled=game.enabled, server_ts=answer.server_ts)
-            return 201, V2FullAnswer(enabled=game.enabled, flags=[], **msgspec.structs.asdict(answer))
+            is_handed_out = not is_current and bool(answer.configs or answer.ab_id)
+            status = self._init_status or (201 if is_handed_out else 200)
+            if is_current and status == 200:
+                return status, V2InitAnswer(enabled=game.enabled, server_ts=answer.server_ts)
+            return status, V2FullAnswer(enabled=game.enabled, flags=[], **msgspec.structs.asdict(answer))
         return (200, InitUnchanged(server_ts=answer.server_ts)) if is_current else (201, answer)
+
+    def _bad_headers(self, request: _Request, errors: list[Violation]) -> _EarlyResponse:
+        """Return the response 400 for bad *errors* of headers, which lists those of the content as well."""
+        refused: list[Any] = []
+        try:
+            if request.route == "events":
+                refused += self._judge_body(request.body, request.headers)[0].rejected
+            else:
+                admit_init(_unpack_body(request.body, request.headers).content, self._init_rules)
+        except UndecodableBody as error:
+            refused.append({"errors": [Violation(error.error_type, "/")]})
+        except BadInit as error:
+            refused.append({"errors": error.errors})
+        content_type = request.header(b"content-type")
+        cause = f"the header Content-Type is '{content_type}'" if content_type else "there is no header Content-Type"
+        also = f"; besides, {len(refused)} errors of the body are in the answer" if refused else ""
+        cause = f"{cause}: strict validation wants application/json{also}"
+        return _EarlyResponse(400, [{"errors": errors}, *refused], cause=cause)
+
+    def _record_refused(self, request: _Request, status: int, cause: str) -> None:
+        """Add a refused request to the live feed and to the log, which has no more than 60 of them in a minute."""
+        owner = self._tenants.game(request.game_key)
+        refused = RefusedRequest(
+            arrival_ts=int(self._clock.now_s()),
+            route="/".join(map(self._shown, request.route.split("/"))),
+            game_key=self._shown(request.game_key),
+            game=owner[1].title if owner else None,
+            status=status,
+            cause=printable(cause),
+        )
+        self._live.record_refused_request(refused)
+        now_s = monotonic()
+        if len(self._logged_s) == _LOGGED_A_MINUTE and now_s - self._logged_s[0] < 60:
+            self._unlogged += 1
+            return
+        self._logged_s.append(now_s)
+        of_game = printable(refused.game or refused.game_key or "no game")
+        more = f" ({self._unlogged} more were not logged)" if self._unlogged else ""
+        self._unlogged = 0
+        _log.warning("%s of %s was refused with %s: %s%s", refused.route, of_game, status, refused.cause, more)
+
+    def _shown(self, text: str) -> str:
+        """Return *text* of a request, short and printable, unless it is a secret."""
+        return "…" if self._tenants.is_secret(text) else printable(shortened(text, _SHOWN_LETTERS))
+
+    def _cause(self, request: _Request, refused: Exception) -> str:
+        """Return in words why a request was refused, for the owner of the sandbox."""
+        match refused:
+            case UndecodableBody():
+                return why_unreadable(request.body, request.header(b"content-encoding"))
+            case BadInit():
+                return "the init breaks rules: " + ", ".join(f"{it.error_type} at {it.path}" for it in refused.errors)
+            case _EarlyResponse(status=401):
+                return self._why_unauthorised(request)
+            case _EarlyResponse():
+                return refused.cause or refused.body["message"]
+            case BodyTooLarge():
+                return str(refused)
+        return f"the sandbox failed with {type(refused).__name__}: see its log"
+
+    def _why_unauthorised(self, request: _Request) -> str:
+        """Return what is wrong with key or signature. The work is the same for a known and an unknown key."""
+        owner = self._tenants.game(request.game_key)
+        games = [game for org in self._tenants.organisations for game in org.games]
+        mistake = signature_mistake(
+            request.header(b"authorization"),
+            request.body,
+            secret_key=owner[1].secret_key if owner else _NO_SECRET,
+            game_key=request.game_key,
+            other_keys={f"{game.title} ({game.id})": game.secret_key for game in games},
+        )
+        if owner is None:
+            is_known = "the secret key of " in mistake
+            return self._why_no_game(request.game_key) + (f"; {mistake}" if is_known else "")
+        is_production = owner[1].environment != "sandbox"
+        production = "the game is of the environment production, whose keys a sandbox refuses" if is_production else ""
+        return "; ".join(filter(None, (production, mistake)))
+
+    def _why_no_game(self, game_key: str) -> str:
+        """Return what *game_key* is, which no game has."""
+        games = [game for org in self._tenants.organisations for game in org.games]
+        if not game_key:
+            return "there is no game key in the address"
+        if self._tenants.is_secret(game_key):
+            return "the address holds a secret key or an API key, where the game key belongs: it is not secret any more"
+        bare = re.sub(r"%[0-9a-f]{2}|[^0-9a-f]", "", game_key.lower())
+        for game in games:
+            if game_key in (game.id, game.title):
+                return f"the address holds the id or title of {game.title}, where its game key belongs"
+            if bare == game.game_key:
+                return f"the game key of {game.title} is 32 lower-case hexadecimal characters and nothing else"
+            if len(bare) >= len(game.game_key) // 2 and (bare in game.game_key or game.game_key in bare):
+                return f"the game key is part of that of {game.title}, or more than it"
+        return "no game of this sandbox has this key: its ready.json lists the keys of its games"
 
     def _authorise(self, game_key: str, body: bytes, signature: str) -> tuple[Organisation, TenantGame]:
         """Return the owner of the key, or end the request with 401.
@@ -240,7 +377,8 @@ class CollectorApp:
         """Return the full answer of an init, and whether the client has it already."""
         interval_s = query.get("interval_seconds", "0")
         if not (interval_s.isascii() and interval_s.isdecimal()) or len(interval_s) > _MAX_INTERVAL_DIGITS:
-            raise _bad_request(Violation("not_in_range", "/interval_seconds"))
+            cause = f"the parameter interval_seconds is {shortened(interval_s, _SHOWN_LETTERS)!r}, not whole seconds"
+            raise _bad_request(Violation("not_in_range", "/interval_seconds"), cause=cause)
         answer = answer_init(
             game,
             user_id=user_id,
@@ -279,6 +417,24 @@ def _headers(scope: Scope) -> dict[bytes, bytes]:
     return headers
 
 
+def _header_errors(headers: dict[bytes, bytes]) -> list[Violation]:
+    """Return what the strict rules say of *headers* (Wire 1.3, Request headers)."""
+    content_type = headers.get(b"content-type")
+    if content_type is None:
+        return [Violation("missing_required_property", "/Content-Type")]
+    is_json = content_type.partition(b";")[0].strip().lower() == b"application/json"
+    return [] if is_json else [Violation("no_match", "/Content-Type")]
+
+
+def _strict_init_errors(content: bytes) -> list[Violation]:
+    """Return what the strict rules say of an init with *content*."""
+    try:
+        admit_init(content, INIT_VALIDATORS["strict"])
+    except BadInit as error:
+        return error.errors
+    return []
+
+
 async def _read_bounded_body(receive: Receive, headers: dict[bytes, bytes], *, deadline_s: float) -> bytes:
     """Return the whole body, or end the request with 408 or 503."""
     try:
@@ -302,12 +458,12 @@ def _unpack_body(body: bytes, headers: dict[bytes, bytes]) -> Unpacked:
     return unpack(body)
 
 
-def _bad_request(*errors: Violation) -> _EarlyResponse:
+def _bad_request(*errors: Violation, cause: str = "") -> _EarlyResponse:
     """Return the response 400 for a request refused as a whole.
 
     Wire 1.8, Rejected events.
     """
-    return _EarlyResponse(400, [{"errors": errors}])
+    return _EarlyResponse(400, [{"errors": errors}], cause=cause)
 
 
 def assigned(game: TenantGame, user_id: str | None) -> tuple[TenantExperiment, TenantVariant] | None:

@@ -5,8 +5,9 @@ Wire 1.8, Rejected events; Wire 1.11, Version 2 init.
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from itertools import accumulate
 from typing import Any, Final
@@ -28,6 +29,12 @@ VALUES: Final = 1 << 20
 """
 BAD_EVENTS: Final = 10_000
 """Most bad events of one body (Wire 1.6, Body limits). The answer repeats each of them."""
+_ESCAPE: Final = re.compile(  # of a JSON string; the group is half of a surrogate pair
+    rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)", re.DOTALL
+)
+_REPLACEMENT: Final = rb"\ufffd"  # as long as the escape that it replaces
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+_BLANK: Final = b" \t\r\n,"
 _STRUCTURE: Final = b'"[]{}'
 _REST: Final = bytes(set(range(256)) - set(_STRUCTURE))
 _STEP: Final = {ord(mark): step for mark, step in (("[", 1), ("{", 1), ("]", -1), ("}", -1))}
@@ -88,13 +95,21 @@ def admit_init(body: bytes, rules: InitValidator) -> str | None:
     try:
         return rules.user_id(body)
     except (msgspec.DecodeError, RecursionError):
-        if _depth(body) > JSON_DEPTH:
+        if _depth(body) > JSON_DEPTH or next(lone_surrogates(body), None) is not None:
             raise UndecodableBody("wrong_format") from None
     try:
-        errors = _violations(body, rules)
+        errors = broken_rules(body, rules)
     except msgspec.DecodeError:
         raise UndecodableBody("wrong_format") from None
     raise BadInit(errors)
+
+
+def lone_surrogates(text: bytes) -> Iterator[int]:
+    """Yield the position of each escape in the JSON *text* that is half of a surrogate pair, as `\\ud800` alone.
+
+    RFC 8259 allows it (8.2), but no Unicode text can hold it.
+    """
+    return (escape.start() for escape in _ESCAPE.finditer(text) if escape[1])
 
 
 def _judge(body: bytes, rules: EventValidator) -> AdmissionResult:
@@ -104,13 +119,13 @@ def _judge(body: bytes, rules: EventValidator) -> AdmissionResult:
     violations: list[list[Violation]] = []
     bad = 0
     try:
-        members = msgspec.json.decode(body, type=list[msgspec.Raw])
+        members = _members(body)
         for member in members:
             try:
                 rules.decode(b"[%b]" % bytes(member))
                 violations.append([])
             except msgspec.DecodeError:
-                violations.append(_violations(member, rules))
+                violations.append(broken_rules(member, rules))
                 bad += 1
             if bad > BAD_EVENTS:
                 raise BodyTooLarge(f"more than {BAD_EVENTS} events of the body are bad")
@@ -129,16 +144,57 @@ def _judge(body: bytes, rules: EventValidator) -> AdmissionResult:
     )
 
 
-def _violations(bad: msgspec.Raw | bytes, rules: EventValidator | InitValidator) -> list[Violation]:
+def _members(body: bytes) -> list[msgspec.Raw]:
+    """Return the members of *body*, a JSON array, byte for byte. A lone surrogate costs the others nothing.
+
+    The decoder takes it for a fault of the whole. It is found again in the member where it is.
+    """
+    try:
+        return msgspec.json.decode(body, type=list[msgspec.Raw])
+    except msgspec.DecodeError:
+        whole = _without_lone_surrogates(body)
+        if whole == body:
+            raise
+    members: list[msgspec.Raw] = []
+    end = body.index(b"[") + 1
+    for member in msgspec.json.decode(whole, type=list[msgspec.Raw]):
+        begin = end
+        while body[begin] in _BLANK:
+            begin += 1
+        end = begin + len(memoryview(member))
+        members.append(msgspec.Raw(body[begin:end]))
+    return members
+
+
+def _without_lone_surrogates(text: bytes) -> bytes:
+    """Return the JSON *text* of the same length with replacement characters for lone surrogates."""
+    whole = bytearray(text)
+    for place in lone_surrogates(text):
+        whole[place : place + len(_REPLACEMENT)] = _REPLACEMENT
+    return bytes(whole)
+
+
+def broken_rules(bad: msgspec.Raw | bytes, rules: EventValidator | InitValidator) -> list[Violation]:
     """Return the violations of a bad event or init as sent.
 
     Some faults are seen by the typed decoder only: a field given twice with a bad first copy, or a number past every
-    float. They are `wrong_format` of the whole.
+    float. They are `wrong_format` of the whole. A lone surrogate is `wrong_format` of its field.
     """
+    text, halves = bytes(bad), []
+    if next(lone_surrogates(text), None) is not None:
+        halves = _violations_of_halves(json.loads(text))
+        text = _without_lone_surrogates(text)
     try:
-        return rules.violations(msgspec.json.decode(bad)) or [Violation("wrong_format", "/")]
+        return halves + rules.violations(msgspec.json.decode(text)) or [Violation("wrong_format", "/")]
     except msgspec.ValidationError:
-        return [Violation("wrong_format", "/")]
+        return halves or [Violation("wrong_format", "/")]
+
+
+def _violations_of_halves(event: Any) -> list[Violation]:
+    """Return a violation for each field of *event* with a lone surrogate, or for the whole if a name has one."""
+    fields = event.items() if isinstance(event, Mapping) else [("", event)]
+    found = [name for name, value in fields if _SURROGATE.search(json.dumps([name, value], ensure_ascii=False))]
+    return [Violation("wrong_format", "/" if _SURROGATE.search(name) else f"/{name}") for name in found]
 
 
 def _count_by_category(events: list[Any]) -> dict[str, int]:

@@ -7,6 +7,7 @@ The collector hands each request over after its commit, which takes a few micros
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping
 from heapq import merge
@@ -16,11 +17,14 @@ from typing import Any, Final, Literal, get_args
 import msgspec
 
 from gamelens.errors import BadQuery, Refused
+from gamelens.sandbox.collector.event_admission import broken_rules
 from gamelens.sandbox.http.request_body import UndecodableBody, unpack
 from gamelens.sandbox.storage.inbox import InboxBatch
+from gamelens.wire.currencies import why_no_currency
 from gamelens.wire.event_schema import CATEGORIES
-from gamelens.wire.event_validator import RejectedEvent
+from gamelens.wire.event_validator import STRICT, RejectedEvent, RequestPart
 from gamelens.wire.field_rules import Violation
+from gamelens.wire.limits import USUAL_SESSION_S
 
 Status = Literal["accepted", "rejected"]
 
@@ -38,6 +42,12 @@ FEED_BYTES: Final = 4 << 20
 """Bytes stored of each game and status, unless the newest request alone is larger."""
 RESTORED_BYTES: Final = 32 << 20
 """Bytes read back from disk at a start."""
+JUDGED_A_SECOND: Final = 1000
+"""Accepted events judged by the strict rules in a second: a busy collector is not slowed down."""
+STRICT_ERRORS: Final = 100
+"""Different errors counted of each part of requests: a sender may invent any number of fields."""
+REFUSED_REQUESTS: Final = 200
+"""Refused requests that are stored (Wire 5.2, Live feed)."""
 MAX_LISTENERS: Final = 64
 """Streams at a time (Wire 5.2, Live feed)."""
 
@@ -48,7 +58,8 @@ Source = tuple[str, Status]
 class FeedEvent(msgspec.Struct, frozen=True, kw_only=True):
     """One event of the live feed: its JSON as it was sent, and its violations, without any if it was accepted.
 
-    It arrived in epoch seconds on the sandbox's clock.
+    It arrived in epoch seconds on the sandbox's clock. An accepted event has *strict_errors* if the strict rules would
+    refuse it, and any event *remarks* if it is unlikely to be what was meant.
     """
 
     arrival_ts: int
@@ -56,12 +67,38 @@ class FeedEvent(msgspec.Struct, frozen=True, kw_only=True):
     status: Status
     event: msgspec.Raw
     errors: list[Violation] = []
+    strict_errors: list[Violation] | msgspec.UnsetType = msgspec.UNSET
+    remarks: list[str] | msgspec.UnsetType = msgspec.UNSET
 
 
-class FeedRequest(msgspec.Struct, frozen=True, kw_only=True):
+class StrictErrors(msgspec.Struct, frozen=True):
+    """The reasons why the strict rules would refuse an accepted event, which has a *number* in its request."""
+
+    number: int
+    category: str
+    errors: list[Violation]
+
+
+class RefusedRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """One request that was refused as a whole, and why, for the owner of the sandbox alone.
+
+    *route* is `events`, `init`, `remote init` or another path as sent, *game_key* the key as sent, *game* the title of
+    its game or None.
+    """
+
+    arrival_ts: int
+    route: str
+    game_key: str
+    game: str | None
+    status: int
+    cause: str
+
+
+class FeedRequest(msgspec.Struct, kw_only=True):
     """The accepted or the rejected events of one request, decoded only when they are shown.
 
-    *number* is the order of arrival. Accepted events are in *body*, a JSON array.
+    *number* is the order of arrival. Accepted events are in *body*, a JSON array, and judged by the strict rules when
+    that is asked for first.
     """
 
     number: int
@@ -72,6 +109,7 @@ class FeedRequest(msgspec.Struct, frozen=True, kw_only=True):
     body: bytes = b""
     is_gzipped: bool = False
     rejected: list[RejectedEvent] = []
+    judged: list[StrictErrors] | None = None
 
     @property
     def size(self) -> int:
@@ -80,23 +118,35 @@ class FeedRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     def feed_events(self) -> Iterator[FeedEvent]:
         """Yield the events of the request, newest first."""
-        stored: Iterable[tuple[msgspec.Raw, list[Violation]]]
-        if self.status == "rejected":
-            stored = ((rejected.event, rejected.errors) for rejected in reversed(self.rejected))
-        else:
-            try:
-                body = unpack(self.body).content if self.is_gzipped else self.body
-                stored = ((event, []) for event in reversed(msgspec.json.decode(body, type=list[msgspec.Raw])))
-            except (UndecodableBody, msgspec.DecodeError):  # damaged on disk: processing reports it
-                return
-        for event, errors in stored:
-            yield FeedEvent(
-                arrival_ts=self.arrival_ms // 1000,
-                game_key=self.game_key,
-                status=self.status,
-                event=event,
-                errors=errors,
-            )
+        common: dict[str, Any] = {
+            "arrival_ts": self.arrival_ms // 1000,
+            "game_key": self.game_key,
+            "status": self.status,
+        }
+        for rejected in reversed(self.rejected):
+            event = rejected.event
+            yield FeedEvent(**common, event=event, errors=rejected.errors, remarks=remarks(event))
+        if self.status == "accepted":
+            errors = {strict.number: strict.errors for strict in self.strict_errors()}
+            events = self._accepted()
+            for number in reversed(range(len(events))):
+                event = events[number]
+                more: dict[str, Any] = {"strict_errors": errors.get(number, msgspec.UNSET), "remarks": remarks(event)}
+                yield FeedEvent(**common, event=event, **more)
+
+    def strict_errors(self) -> list[StrictErrors]:
+        """Return why the strict rules would refuse accepted events of the request, for those that they would."""
+        if self.judged is None:
+            self.judged = list(_strict_errors(self._accepted()))
+        return self.judged
+
+    def _accepted(self) -> list[msgspec.Raw]:
+        """Return the accepted events as sent, or none if they are damaged on disk, which processing reports."""
+        try:
+            body = unpack(self.body).content if self.is_gzipped else self.body
+            return msgspec.json.decode(body, type=list[msgspec.Raw])
+        except (UndecodableBody, msgspec.DecodeError):
+            return []
 
 
 class FeedFilter(msgspec.Struct, frozen=True, kw_only=True):
@@ -142,6 +192,12 @@ class _Categorised(msgspec.Struct):
     category: Any = None
 
 
+class _Remarkable(_Categorised):
+    length: Any = None
+    currency: Any = None
+    impression_data: Any = None
+
+
 def category_of(event: msgspec.Raw) -> str | None:
     """Return the category that an event, good or bad, claims to have."""
     try:
@@ -149,6 +205,60 @@ def category_of(event: msgspec.Raw) -> str | None:
     except (msgspec.DecodeError, UnicodeDecodeError):
         return None
     return category if isinstance(category, str) else None
+
+
+def _strict_errors(events: list[msgspec.Raw]) -> Iterator[StrictErrors]:
+    """Yield the *events* that the strict rules would refuse."""
+    if _are_strictly_good(*events):
+        return
+    for number, event in enumerate(events):
+        if not _are_strictly_good(event):
+            yield StrictErrors(number, category_of(event) or UNKNOWN, broken_rules(event, STRICT))
+
+
+def _are_strictly_good(*events: msgspec.Raw) -> bool:
+    try:
+        STRICT.decode(b"[%b]" % b",".join(map(bytes, events)))
+    except (msgspec.DecodeError, RecursionError):
+        return False
+    return True
+
+
+class _StrictCounts(msgspec.Struct):
+    """Counts of one part of accepted requests: how many the strict rules judged and would refuse, and their errors."""
+
+    judged: int = 0
+    refused: int = 0
+    errors: Counter[str] = msgspec.field(default_factory=Counter)
+
+    def add(self, errors: Iterable[Violation]) -> None:
+        names = [f"{violation.error_type} {violation.path}" for violation in errors]
+        self.judged += 1
+        self.refused += bool(names)
+        self.errors.update(name for name in names if name in self.errors or len(self.errors) < STRICT_ERRORS)
+
+
+def remarks(event: msgspec.Raw) -> list[str] | msgspec.UnsetType:
+    """Return what is unlikely about an *event*, good or bad, or unset."""
+    content = bytes(event)
+    if b"session_end" not in content and b"currency" not in content:
+        return msgspec.UNSET
+    try:
+        told = msgspec.json.decode(content, type=_Remarkable)
+    except msgspec.DecodeError:  # a bad event
+        return msgspec.UNSET
+    found: list[str] = []
+    match told:
+        case _Remarkable(category="session_end", length=int(length)) if length > USUAL_SESSION_S:
+            lasted = f"{length:,} s, {length / USUAL_SESSION_S:,.1f} days"
+            found.append(
+                f"the session lasted {lasted}: length is the seconds of the session, not a time or milliseconds"
+            )
+        case _Remarkable(category="business", currency=code):
+            found += filter(None, [why_no_currency(code)])
+        case _Remarkable(category="impression", impression_data={"currency": code}):
+            found += (f"it counts as an impression of 0: {reason}" for reason in filter(None, [why_no_currency(code)]))
+    return found or msgspec.UNSET
 
 
 class LiveFeed:
@@ -173,7 +283,12 @@ class LiveFeed:
         self._number = 0
         self._recent: defaultdict[Source, _RecentRequests] = defaultdict(_RecentRequests)
         self._counts: defaultdict[Source, Counter[str]] = defaultdict(Counter)
-        self._refused_requests: Counter[int] = Counter()
+        self._strict: defaultdict[RequestPart, _StrictCounts] = defaultdict(_StrictCounts)
+        self._strict_refusals: defaultdict[str, Counter[str]] = defaultdict(Counter)
+        self._unjudged: list[FeedRequest] = []
+        self._judged_in = (0, 0)  # a second, and the events judged in it
+        self._refused_counts: Counter[int] = Counter()
+        self._refused: deque[RefusedRequest] = deque(maxlen=REFUSED_REQUESTS)
 
     def record_batch(
         self,
@@ -190,12 +305,49 @@ class LiveFeed:
         for event in rejected:
             claimed = category_of(event.event)
             self._counts[game_key, "rejected"][claimed if claimed in CATEGORIES else UNKNOWN] += 1
-        self._store(game_key, batch, rejected)
+        if accepted := self._store(game_key, batch, rejected):
+            self._unjudged.append(accepted)
         self._wake_listeners()
 
-    def record_refused_request(self, status: int) -> None:
-        """Count a request that was refused as a whole."""
-        self._refused_requests[status] += 1
+    def record_strict(self, part: RequestPart, errors: list[Violation]) -> None:
+        """Count what the strict rules say of headers or init of a request that was accepted."""
+        self._strict[part].add(errors)
+
+    def judge_recorded(self) -> None:
+        """Judge the events recorded since the last call by the strict rules, as far as `JUDGED_A_SECOND` allows.
+
+        One request in a second is always judged.
+        """
+        requests, self._unjudged = self._unjudged, []
+        for request in requests:
+            second = int(time.monotonic())
+            judged = self._judged_in[1] if self._judged_in[0] == second else 0
+            if judged and judged + request.events > JUDGED_A_SECOND:
+                continue
+            self._judged_in = second, judged + request.events
+            refused = request.strict_errors()
+            self._strict["events"].judged += request.events - len(refused)
+            for strict in refused:
+                self._strict["events"].add(strict.errors)
+                self._strict_refusals[request.game_key][strict.category] += 1
+            if refused:
+                self._wake_listeners()
+
+    def record_refused_request(self, refused: RefusedRequest) -> None:
+        """Add a request that was refused as a whole."""
+        self._refused_counts[refused.status] += 1
+        self._refused.append(refused)
+        self._wake_listeners()
+
+    def refused_after(self, seen: int) -> list[RefusedRequest]:
+        """Return the requests that were refused after the first *seen*, oldest first, as far as they are stored."""
+        unseen = min(self.refused_total - seen, len(self._refused))
+        return list(islice(self._refused, len(self._refused) - unseen, None))
+
+    @property
+    def refused_total(self) -> int:
+        """The number of refused requests there were."""
+        return self._refused_counts.total()
 
     def restore(self, stored: Iterable[tuple[str, InboxBatch]]) -> None:
         """Add events that earlier starts accepted, up to `RESTORED_BYTES`.
@@ -241,7 +393,9 @@ class LiveFeed:
     def counts(self) -> dict[str, Any]:
         """Return the numbers of events since the start and of refused requests.
 
-        Events are counted in total, by category and by game key, requests by status.
+        Events are counted in total, by category and by game key, requests by status. `strict_refusals` are accepted
+        events that the strict rules would refuse, of those that were judged; `strict` has them by error, with the same
+        for headers and inits.
         """
         totals = _zeros()
         categories: dict[str, dict[str, int]] = {}
@@ -250,25 +404,43 @@ class LiveFeed:
             for category, events in sorted(counts.items()):
                 for sums in (totals, by_game[game_key], categories.setdefault(category, _zeros())):
                     sums[status] += events
+        for game_key, refusals in self._strict_refusals.items():
+            for category, events in refusals.items():
+                for sums in (totals, by_game[game_key], categories.setdefault(category, _zeros())):
+                    sums["strict_refusals"] = sums.get("strict_refusals", 0) + events
         games = {game_key: {"title": self.titles[game_key], **sums} for game_key, sums in by_game.items()}
-        refused = {str(status): requests for status, requests in sorted(self._refused_requests.items())}
-        return {"since_ts": self._since_ts, **totals, "categories": categories, "games": games, "refused": refused}
+        refused = {str(status): requests for status, requests in sorted(self._refused_counts.items())}
+        return {
+            "since_ts": self._since_ts,
+            **totals,
+            "categories": categories,
+            "games": games,
+            "refused": refused,
+            "strict": {part: msgspec.to_builtins(counts) for part, counts in self._strict.items()},
+        }
 
-    def check_capacity(self) -> None:
-        """Check that one more listener is allowed.
+    def listen(self) -> asyncio.Event:
+        """Add a listener, which whoever called removes from `listeners` in the end.
 
         Raises:
             Refused: there are `MAX_LISTENERS` already.
         """
         if len(self.listeners) >= MAX_LISTENERS:
             raise Refused(f"the live feed has reached its limit of {MAX_LISTENERS} streams: close one, then try again")
+        woken = asyncio.Event()
+        self.listeners.add(woken)
+        return woken
 
     def forget(self, *, since_ts: int) -> None:
         """Delete all events and counts, and count from *since_ts*."""
         self._since_ts = since_ts
         self._recent.clear()
         self._counts.clear()
-        self._refused_requests.clear()
+        self._strict.clear()
+        self._strict_refusals.clear()
+        self._unjudged.clear()
+        self._refused_counts.clear()
+        self._refused.clear()
         self.resets += 1
         self._wake_listeners()
 
@@ -284,20 +456,21 @@ class LiveFeed:
     def _sources(self, feed_filter: FeedFilter) -> list[tuple[Source, _RecentRequests]]:
         return [(source, requests) for source, requests in self._recent.items() if feed_filter.may_match(*source)]
 
-    def _store(self, game_key: str, batch: InboxBatch, rejected: list[RejectedEvent]) -> None:
-        """Store one feed request for each status that occurs."""
+    def _store(self, game_key: str, batch: InboxBatch, rejected: list[RejectedEvent]) -> FeedRequest | None:
+        """Store one feed request for each status that occurs, and return that of accepted events."""
         common: dict[str, Any] = {"arrival_ms": batch.arrival_ms, "game_key": game_key}
         if rejected:
             self._number += 1
             self._recent[game_key, "rejected"].add(
                 FeedRequest(**common, number=self._number, status="rejected", events=len(rejected), rejected=rejected)
             )
-        if batch.events:
-            self._number += 1
-            common |= {"body": batch.body, "is_gzipped": batch.is_gzipped}
-            self._recent[game_key, "accepted"].add(
-                FeedRequest(**common, number=self._number, status="accepted", events=batch.events)
-            )
+        if not batch.events:
+            return None
+        self._number += 1
+        common |= {"body": batch.body, "is_gzipped": batch.is_gzipped}
+        accepted = FeedRequest(**common, number=self._number, status="accepted", events=batch.events)
+        self._recent[game_key, "accepted"].add(accepted)
+        return accepted
 
 
 class _RecentRequests:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import aclosing
 from datetime import UTC, datetime
 from functools import partial
 from importlib.resources import files
@@ -22,10 +21,10 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Mount, Route
-from starlette.types import Send
+from starlette.types import Receive, Scope, Send
 
 from gamelens.errors import BadQuery, Refused
-from gamelens.sandbox.collector.live_feed import FeedFilter, LiveFeed, parse_feed_filter
+from gamelens.sandbox.collector.live_feed import FeedFilter, LiveFeed, RefusedRequest, parse_feed_filter
 from gamelens.sandbox.control.fault_injection import FaultInjector, read_rule
 from gamelens.sandbox.http.openapi import DESCRIPTIONS
 from gamelens.sandbox.http.responses import answer_json, on_bad_query, on_disconnect, on_failure, on_http_error, refuse
@@ -94,6 +93,7 @@ def control_app(sandbox: SandboxControl, *, token: str) -> Starlette:
     routes: list[tuple[str, str, Handler]] = [
         ("GET", "/events", handlers.events),
         ("GET", "/live", handlers.stream),
+        ("GET", "/refused", handlers.refused),
         ("GET", "/summary", handlers.summary),
         ("POST", "/process", handlers.process),
         ("POST", "/reset", handlers.reset),
@@ -139,9 +139,10 @@ class _Handlers:
 
     async def stream(self, request: Request) -> Response:
         feed_filter = parse_feed_filter(request.query_params, game_keys=self._live.titles, limit=0)
-        self._live.check_capacity()
-        events = server_sent_events(self._live, feed_filter)
-        return _Stream(events, headers=_HEADERS, media_type="text/event-stream")
+        return _Stream(self._live, feed_filter)
+
+    async def refused(self, _: Request) -> Response:
+        return answer_json(self._live.refused_after(0)[::-1], headers=_HEADERS)
 
     async def summary(self, _: Request) -> Response:
         return answer_json(self._sandbox.summary())
@@ -238,47 +239,67 @@ async def _on_refused(_: Request, error: Exception) -> Response:
 
 
 class _Stream(StreamingResponse):
-    """A streaming response that closes its generator as soon as the client is gone."""
+    """The stream of *live*, which has its place among the listeners from the start until it ends or the client is gone.
 
-    async def stream_response(self, send: Send) -> None:
-        async with aclosing(self.body_iterator):  # type: ignore[type-var]
-            await super().stream_response(send)
+    Raises:
+        Refused: all places are taken.
+    """
+
+    def __init__(self, live: LiveFeed, feed_filter: FeedFilter) -> None:
+        self._live, self._woken = live, live.listen()
+        events = server_sent_events(live, feed_filter, self._woken)
+        super().__init__(events, headers=_HEADERS, media_type="text/event-stream")
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._live.listeners.discard(self._woken)
 
 
 async def server_sent_events(
-    live: LiveFeed, feed_filter: FeedFilter, *, gather_s: float = GATHER_S, silence_s: float = SILENCE_S
+    live: LiveFeed,
+    feed_filter: FeedFilter,
+    woken: asyncio.Event,
+    *,
+    gather_s: float = GATHER_S,
+    silence_s: float = SILENCE_S,
 ) -> AsyncIterator[bytes]:
-    """Yield the stream: the newest events that pass *feed_filter*, then every new one.
+    """Yield the stream: the newest events that pass *feed_filter*, then every new one, whenever *woken* by `listen`.
 
-    An event of the collector is a plain message. Besides there are `counts` (as `LiveFeed.counts`), `missed`
+    An event of the collector is a plain message. Besides there are `counts` (as `LiveFeed.counts`), `refused` (one
+    refused request, whatever the filter: those that are stored, and every new one), `missed`
     ({"events"}: dropped because they arrived faster than they were read), `reset` (the feed was cleared), and a comment
     after *silence_s*. The limit of the filter counts the first events; new ones are collected for *gather_s*.
     """
-    woken = asyncio.Event()
-    live.listeners.add(woken)
     seen, resets, newest = live.seen(), live.resets, live.newest(feed_filter)
-    try:
-        yield b"retry: %d\n\n" % RETRY_MS + _message(live.counts(), kind="counts")
-        yield b"".join(map(_message, reversed(newest)))
-        while not live.is_closed:
-            try:
-                async with asyncio.timeout(silence_s):
-                    await woken.wait()
-            except TimeoutError:
-                yield b": nothing new\n\n"
-                continue
-            await asyncio.sleep(0 if live.is_closed else gather_s)
-            woken.clear()
-            new = b""
-            if live.resets != resets:
-                seen, resets, new = {}, live.resets, _message({}, kind="reset")
-            feed_events, missed = live.after(seen, feed_filter)
-            seen = live.seen()
-            if missed:
-                new += _message({"events": missed}, kind="missed")
-            yield new + b"".join(map(_message, feed_events)) + _message(live.counts(), kind="counts")
-    finally:
-        live.listeners.discard(woken)
+    refused = live.refused_after(0)
+    refused_seen = live.refused_total
+    yield b"retry: %d\n\n" % RETRY_MS + _message(live.counts(), kind="counts")
+    yield b"".join(map(_refused_message, refused)) + b"".join(map(_message, reversed(newest)))
+    while not live.is_closed:
+        try:
+            async with asyncio.timeout(silence_s):
+                await woken.wait()
+        except TimeoutError:
+            yield b": nothing new\n\n"
+            continue
+        await asyncio.sleep(0 if live.is_closed else gather_s)
+        woken.clear()
+        new = b""
+        if live.resets != resets:
+            seen, refused_seen, resets, new = {}, 0, live.resets, _message({}, kind="reset")
+        feed_events, missed = live.after(seen, feed_filter)
+        seen = live.seen()
+        new += b"".join(map(_refused_message, live.refused_after(refused_seen)))
+        refused_seen = live.refused_total
+        if missed:
+            new += _message({"events": missed}, kind="missed")
+        yield new + b"".join(map(_message, feed_events)) + _message(live.counts(), kind="counts")
+
+
+def _refused_message(refused: RefusedRequest) -> bytes:
+    return _message(refused, kind="refused")
 
 
 def _message(content: Any, kind: str = "") -> bytes:

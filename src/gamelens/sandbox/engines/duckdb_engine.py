@@ -22,6 +22,7 @@ from gamelens.sandbox.engines.engine import (
     SqlQuery,
     filesystem_of,
 )
+from gamelens.sandbox.engines.read_files import ReadFiles
 from gamelens.sandbox.storage.lake import Snapshot
 from gamelens.sandbox.storage.lake_schema import ADDED_COLUMNS, COLUMNS
 from gamelens.wire.currencies import SCALED_RATES
@@ -84,9 +85,9 @@ class DuckDBReader:
         with self._connecting:
             if self._connection is None:
                 connection = duckdb.connect()
-                create_rates(connection)
+                connection.execute(rates_sql())
                 if self._filesystem is not None:  # which must be known before the lock
-                    connection.register_filesystem(self._filesystem)
+                    connection.register_filesystem(ReadFiles(self._filesystem))
                 for setting in (
                     f"SET memory_limit = '{self.bounds.memory}'",
                     "SET GLOBAL parquet_metadata_cache = true",  # files never change under one name
@@ -222,11 +223,10 @@ def _stopped(error: duckdb.Error) -> Refused:
     return Refused(f"processing stopped; nothing was changed: {error}")
 
 
-def create_rates(connection: duckdb.DuckDBPyConnection) -> None:
-    """Create the table `rates`: scaled US dollars for one unit of each currency."""
-    connection.execute("CREATE TABLE rates (currency VARCHAR PRIMARY KEY, scaled BIGINT)")
-    rates = [list(SCALED_RATES), list(SCALED_RATES.values())]
-    connection.execute("INSERT INTO rates SELECT unnest(?), unnest(?)", rates)
+def rates_sql() -> str:
+    """Return the statements that create the table `rates`: scaled US dollars for one unit of each currency."""
+    rates = ", ".join(f"({literal(currency)}, {scaled})" for currency, scaled in SCALED_RATES.items())
+    return f"CREATE TABLE rates (currency VARCHAR PRIMARY KEY, scaled BIGINT); INSERT INTO rates VALUES {rates}"  # noqa: S608
 
 
 def select_sql(names: Sequence[str], columns: Mapping[str, str]) -> str:

@@ -126,7 +126,7 @@ def collector_description() -> bytes:
             types,
             "Start a session.",
             init,
-            {200: types.ref(V2InitAnswer), 201: types.ref(V2FullAnswer)},
+            {200: _any([types.ref(V2InitAnswer), types.ref(V2FullAnswer)]), 201: types.ref(V2FullAnswer)},
             [in_path, *configs],
         ),
         "/remote_configs/v1/init": _post_signed(

@@ -29,7 +29,7 @@ from gamelens.sandbox.imports.import_counts import (
     EXAMPLES,
     STAGED_COLUMNS,
     STATED_SQL,
-    UNDISCLOSED,
+    EventCounts,
     GameIds,
     ImportCounts,
     ReadFile,
@@ -43,7 +43,8 @@ from gamelens.sandbox.storage.lake_schema import EVENT_COLUMNS
 _ROWS_AT_ONCE: Final = 100_000
 _DECODED: Final = {
     **EVENT_COLUMNS,
-    **{"installed": "BIGINT", "first_build": "VARCHAR", "arrived": "DATE", "fault": "VARCHAR", "file": "BIGINT"},
+    **{"installed": "BIGINT", "first_build": "VARCHAR", "arrived": "DATE", "dated_by": "VARCHAR"},
+    **{"install_fault": "VARCHAR", "fault": "VARCHAR", "file": "BIGINT"},
 }
 
 
@@ -65,7 +66,8 @@ def examine(file: SourceFile) -> ExaminedFile:
             with local_path(file, Path(scratch)) as path:
                 if file.kind == "event-parquet":
                     columns = table_columns(path)
-                    table_rows_sql(str(path), columns, first_seq=0, game_sql="NULL")  # refuses other tables
+                    # Other tables are refused when their statement is made.
+                    table_rows_sql(str(path), columns, first_seq=0, game_sql="NULL", oldest_days=0)
                     check_readable(path)
                     return ExaminedFile(
                         rows=pq.read_metadata(path).num_rows,
@@ -90,12 +92,16 @@ def examine(file: SourceFile) -> ExaminedFile:
 
 
 class DecodeTask(msgspec.Struct, frozen=True):
-    """A file to decode, with its number in the import, that of its first row, and SQL of a row's game in the lake."""
+    """A file to decode, with its number in the import, that of its first row, and SQL of a row's game in the lake.
+
+    *oldest_days* is that of `staging.stage`.
+    """
 
     file: SourceFile
     number: int
     first_seq: int
     game_sql: str
+    oldest_days: int
 
     def rows(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows of the file, with the columns of `decoded`."""
@@ -105,10 +111,17 @@ class DecodeTask(msgspec.Struct, frozen=True):
                 if self.file.kind == "raw-json":
                     lines = JsonLinesFile(path, first_seq=self.first_seq).batches()
                     sql.view("lines", pa.RecordBatchReader.from_batches(LINES_SCHEMA, lines))
-                    decoded, arrived = line_rows_sql("lines", self.game_sql), "CAST(NULL AS DATE) AS arrived"
+                    decoded = line_rows_sql("lines", self.game_sql, oldest_days=self.oldest_days)
+                    arrived = "CAST(NULL AS DATE) AS arrived"
                 else:
                     columns = table_columns(path)
-                    decoded = table_rows_sql(str(path), columns, first_seq=self.first_seq, game_sql=self.game_sql)
+                    decoded = table_rows_sql(
+                        str(path),
+                        columns,
+                        first_seq=self.first_seq,
+                        game_sql=self.game_sql,
+                        oldest_days=self.oldest_days,
+                    )
                     arrived = "arrived"
                 names = ", ".join(arrived if name == "arrived" else name for name in _DECODED if name != "file")
                 query = f"SELECT {names}, CAST({self.number} AS BIGINT) AS file FROM ({decoded})"  # noqa: S608
@@ -127,8 +140,11 @@ def take_on_cluster(
     *,
     first_seq: int,
     processed_ms: int,
+    oldest_days: int,
 ) -> None:
     """Take *files* into *lake* as one version that *engine* makes, whose first row has the number *first_seq*.
+
+    *oldest_days* is that of `staging.stage`.
 
     Raises:
         Refused: a game is not known, or the cluster failed. Nothing is taken then.
@@ -138,7 +154,7 @@ def take_on_cluster(
     counts.report()
     if not taken:
         return
-    tasks = [DecodeTask(each.file, number, each.first_seq, games.sql) for number, each in enumerate(taken)]
+    tasks = [DecodeTask(each.file, number, each.first_seq, games.sql, oldest_days) for number, each in enumerate(taken)]
     engine.create_rows("decoded", lambda number: tasks[number].rows(), len(tasks), _DECODED)
     games.check([game_id for (game_id,) in engine.run("SELECT DISTINCT game_id FROM decoded WHERE fault IS NULL")])
     refused = engine.run(f"""
@@ -156,9 +172,9 @@ def take_on_cluster(
         WHERE arrived IS NOT NULL GROUP BY file, game_id""")
     for file, game_id, first, last in spans:
         taken[file].arrived[game_id] = (first, last)
-    ((events, undisclosed, stated),) = engine.run(f"""
-        SELECT count(*), coalesce(sum(CASE WHEN {UNDISCLOSED} THEN 1 END), 0), count(installed)
-        FROM decoded WHERE fault IS NULL""")  # noqa: S608
+    found = EventCounts()
+    found.add(engine.run)
+    ((stated,),) = engine.run("SELECT count(installed) FROM decoded WHERE fault IS NULL")
     built = join_parts(
         organisation,
         f"SELECT {STAGED_COLUMNS} FROM decoded WHERE fault IS NULL",  # noqa: S608
@@ -171,12 +187,13 @@ def take_on_cluster(
         processed_ms=processed_ms,
         last_batch=lake.last_run().last_batch,
         duplicates=built.repeated,
+        dated={organisation: built.dated},
         files=built.files,
         retired=built.retired,
         taken=[each.as_taken(organisation) for each in taken],
     )
     lake.sweep()
-    counts.note_committed(taken, events=events, undisclosed=undisclosed)
+    counts.note_committed(taken, found)
 
 
 def _numbered(

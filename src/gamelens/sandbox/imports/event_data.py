@@ -15,13 +15,13 @@ import pyarrow.parquet as pq
 
 from gamelens.sandbox.engines.duckdb_engine import literal
 from gamelens.sandbox.imports.source_files import DamagedFileError
+from gamelens.sandbox.storage.dating import StatedTime, arrived_at_sql, device_time, service_time_fault
 from gamelens.sandbox.storage.lake_schema import EVENT_COLUMNS
 from gamelens.wire.dimensions import DIMENSIONS
-from gamelens.wire.limits import FUTURE_S
 
 _NANOS_PER_CENT: Final = 10**7
 _MOST_CENTS: Final = 4 * 10**11
-_LATEST_US: Final = 99_999_999_999 * 10**6
+_PER_S: Final = 10**6  # times are in microseconds
 
 _COMMON: Final = {
     *("event_dt", "event_client_ts", "event_arrival_ts", "game_id", "user_id", "player_id", "session_id"),
@@ -66,12 +66,13 @@ def _categories(columns: Mapping[str, str]) -> list[str]:
     return [name for name, own in _TABLES.items() if own[0] in columns or own[1] in columns]
 
 
-def table_rows_sql(path: str, columns: Mapping[str, str], *, first_seq: int, game_sql: str) -> str:
+def table_rows_sql(path: str, columns: Mapping[str, str], *, first_seq: int, game_sql: str, oldest_days: int) -> str:
     """Return the SQL of the rows of the Parquet file at *path*, whose *columns* have Arrow types by name.
 
-    The rows have the columns of the events table, `installed` and `first_build`, which are null, `arrived`, the day of
-    arrival, and `fault`, the reason why a row is not an event, or null. *first_seq* is the number of the first row,
-    *game_sql* the SQL of the game's id in the lake, of `exported_game`.
+    The rows have the columns of the events table, `installed`, `first_build` and `install_fault`, which are null,
+    `arrived`, the day of arrival, and reasons, or null: `dated_by`, why an event is dated by its arrival, and `fault`,
+    why a row is not an event. *first_seq* is the number of the first row, *game_sql* the SQL of the game's id in the
+    lake, of `exported_game`; *oldest_days* that of `staging.stage`.
 
     Raises:
         DamagedFileError: the columns are not those of Event Data.
@@ -80,34 +81,54 @@ def table_rows_sql(path: str, columns: Mapping[str, str], *, first_seq: int, gam
     lacking = [name for name in _NEEDED if name not in columns]
     if lacking or not categories:
         raise DamagedFileError(f"it has no column {' and '.join(lacking) or 'that shows an event category'}")
-    values = _values(columns) | {"game_id": game_sql}
+    sent = '"event_client_ts"' if "event_client_ts" in columns else "NULL"
+    time = device_time(
+        "event_client_ts",
+        sent=sent,
+        number="client_us",
+        arrival="arrival_us",
+        oldest_days=oldest_days,
+        per_second=_PER_S,
+    )
+    values = _values(columns, time) | {"game_id": game_sql}
     listed = ", ".join(
         f'{values.get(name, f"CAST(NULL AS {kind})")} AS "{name}"'
         for name, kind in EVENT_COLUMNS.items()
-        if name not in ("seq", "day")
+        if name not in ("seq", "day", "arrived_at")
     )
-    fault = f"""CASE
-        WHEN NOT coalesce(arrival_us BETWEEN 0 AND {_LATEST_US}, false) THEN 'no usable event_arrival_ts'
+    fault = """CASE
+        WHEN arrival_fault IS NOT NULL THEN arrival_fault
         WHEN exported_game IS NULL THEN 'no game_id'
         WHEN category IS NULL THEN 'no known category'
         WHEN user_id IS NULL THEN 'no user_id' END"""
-    client_us, arrival_us = (
+    client_us, arrived_us = (
         _time_us_sql(name, columns.get(name, "")) for name in ("event_client_ts", "event_arrival_ts")
     )
+    arrival_fault = service_time_fault(
+        "event_arrival_ts", "arrived_us", otherwise="no usable event_arrival_ts", per_second=_PER_S
+    )
     read = ", ".join(f'"{name}"' for name in columns if name in _DOCUMENTED)
-    ordered = ", ".join("CAST(ts AS DATE) AS day" if name == "day" else name for name in EVENT_COLUMNS)
+    added = {"day": "CAST(ts AS DATE) AS day", "arrived_at": f"{arrived_at_sql('arrival')} AS arrived_at"}
+    ordered = ", ".join(added.get(name, name) for name in EVENT_COLUMNS)
     return f"""
         WITH read AS (
             SELECT {read}, {first_seq} + file_row_number AS seq, CAST(game_id AS VARCHAR) AS exported_game,
-                {_category_sql(categories, columns)} AS category, {client_us} AS client_us, {arrival_us} AS arrival_us
+                {_category_sql(categories, columns)} AS category, {client_us} AS client_us, {arrived_us} AS arrived_us
             FROM read_parquet({literal(path)}, file_row_number = true)
-        ), placed AS (SELECT seq, arrival_us, {listed}, {fault} AS fault FROM read)
+        ), judged AS (SELECT *, {arrival_fault} AS arrival_fault FROM read
+        ), arrived AS (
+            SELECT *, CASE WHEN arrival_fault IS NULL THEN CAST(arrived_us AS BIGINT) END AS arrival_us FROM judged
+        ), placed AS (
+            SELECT seq, make_timestamp(arrival_us) AS arrival, {listed}, {time.reason} AS dated_by, {fault} AS fault
+            FROM arrived
+        )
         SELECT {ordered}, CAST(NULL AS BIGINT) AS installed, CAST(NULL AS VARCHAR) AS first_build,
-            CAST(CASE WHEN fault IS NULL THEN make_timestamp(arrival_us) END AS DATE) AS arrived, fault
+            CAST(CASE WHEN fault IS NULL THEN arrival END AS DATE) AS arrived,
+            dated_by, CAST(NULL AS VARCHAR) AS install_fault, fault
         FROM placed"""  # noqa: S608
 
 
-def _values(columns: Mapping[str, str]) -> dict[str, str]:
+def _values(columns: Mapping[str, str], time: StatedTime) -> dict[str, str]:
     """Return the SQL of each column of an event that Event Data knows, but for the game."""
 
     def text(name: str) -> str:
@@ -117,9 +138,7 @@ def _values(columns: Mapping[str, str]) -> dict[str, str]:
     is_impression = "category = 'impression'"
     sent = ((it.name, it.only, it.event_data) for it in DIMENSIONS.values() if it.event_data)
     return {
-        "ts": "make_timestamp(CASE WHEN client_us BETWEEN 0 "
-        f"AND least({_LATEST_US}, arrival_us + {FUTURE_S * 10**6}) THEN client_us ELSE arrival_us END)",
-        "arrived_at": "make_timestamp(arrival_us)",
+        "ts": f"make_timestamp(CASE WHEN {time.is_used} THEN CAST(client_us AS BIGINT) ELSE arrival_us END)",
         "category": "category",
         "user_id": text("user_id"),
         "session_id": text("session_id"),
@@ -145,15 +164,20 @@ def _event_id_sql(category: str, parts: Sequence[str], text: Callable[[str], str
 def _time_us_sql(name: str, kind: str) -> str:
     """Return the SQL of a column of times in epoch microseconds.
 
-    It is null if the Arrow type is empty.
+    Numbers, also as text, are epoch seconds. It is null if the Arrow type is empty.
     """
     if not kind:
         return "CAST(NULL AS BIGINT)"
     if kind.startswith("timestamp"):
         return f'epoch_us("{name}")'
-    if kind.startswith("int"):
-        return f'CAST("{name}" AS BIGINT) * 1000000'
-    return f'epoch_us(TRY_CAST("{name}" AS TIMESTAMP))'
+    number = f'TRY_CAST("{name}" AS HUGEINT) * {_PER_S}'
+    if kind.startswith(("int", "uint", "float", "double", "decimal")):
+        return number
+    text = f'CAST("{name}" AS VARCHAR)'
+    # A cast to a time without a zone would ignore an offset, and one with a zone takes that of the machine without one.
+    has_offset = rf"regexp_matches({text}, ':\d\d(\.\d+)?\s*[+-]\d\d(:?\d\d)?$')"
+    times = (f"epoch_us(TRY_CAST({text} AS {kind}))" for kind in ("TIMESTAMPTZ", "TIMESTAMP"))
+    return "coalesce({}, CASE WHEN {} THEN {} ELSE {} END)".format(number, has_offset, *times)
 
 
 def _category_sql(categories: list[str], columns: Mapping[str, str]) -> str:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
 from time import monotonic
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -35,6 +35,34 @@ STATED_SQL: Final = """
     SELECT game_id, user_id, make_timestamp(installed * 1000000) AS ts, min(first_build) AS first_build FROM decoded
     WHERE fault IS NULL AND installed IS NOT NULL GROUP BY game_id, user_id, installed"""
 """SQL of the installs that the rows of `decoded` state, several of a player where they differ."""
+
+
+class EventCounts(msgspec.Struct, kw_only=True):
+    """Counts of events that are taken.
+
+    Attributes:
+        events: their number.
+        undisclosed: impressions without a network, because the service had no permission to show it.
+        dated_by_arrival: events without a usable time of their device, by reason (Wire 4.1, Event time).
+        unusable_installs: events whose stated install is not used, by reason.
+    """
+
+    events: int = 0
+    undisclosed: int = 0
+    dated_by_arrival: Counter[str] = msgspec.field(default_factory=Counter)
+    unusable_installs: Counter[str] = msgspec.field(default_factory=Counter)
+
+    def add(self, run: Callable[[str], Sequence[tuple[Any, ...]]]) -> None:
+        """Add the rows of `decoded` that are events. *run* returns the rows of a statement."""
+        rows = run(f"""
+            SELECT count(*), coalesce(sum(CASE WHEN {UNDISCLOSED} THEN 1 END), 0), dated_by, install_fault
+            FROM decoded WHERE fault IS NULL GROUP BY dated_by, install_fault""")  # noqa: S608
+        for events, undisclosed, dated_by, install_fault in rows:
+            self.events += events
+            self.undisclosed += undisclosed
+            for counted, reason in ((self.dated_by_arrival, dated_by), (self.unusable_installs, install_fault)):
+                if reason is not None:
+                    counted[reason] += events
 
 
 class ImportProgress(msgspec.Struct, frozen=True, kw_only=True):
@@ -104,11 +132,11 @@ class ReadFile:
 
 
 class ImportCounts:
-    """Counts of one import (`import_run.ImportResult`), and the files that are *committed*."""
+    """Counts of one import (`import_run.ImportResult`), the events *taken*, and the files that are *committed*."""
 
     def __init__(self, files: Iterable[SourceFile], taken: Iterable[TakenFile], report: Report | None) -> None:
         taken = list(taken)
-        self.taken_before = self.events = self.undisclosed = 0
+        self.taken_before, self.taken = 0, EventCounts()
         self.damaged: dict[str, str] = {}
         self.unknown: Counter[str] = Counter()
         self.missing: Counter[str] = Counter()
@@ -148,11 +176,13 @@ class ImportCounts:
         self.missing.update(missing)
         return True
 
-    def note_committed(self, files: Iterable[ReadFile], *, events: int, undisclosed: int) -> None:
-        """Note that *files* are in the lake."""
+    def note_committed(self, files: Iterable[ReadFile], counts: EventCounts) -> None:
+        """Note that *files* are in the lake, with the events in *counts*."""
         self.committed += files
-        self.events += events
-        self.undisclosed += undisclosed
+        self.taken.events += counts.events
+        self.taken.undisclosed += counts.undisclosed
+        self.taken.dated_by_arrival += counts.dated_by_arrival
+        self.taken.unusable_installs += counts.unusable_installs
 
     def note_taken_before(self, file: SourceFile) -> None:
         """Note that *file* was taken already."""

@@ -35,7 +35,7 @@ from gamelens.sandbox.imports.event_data import (
 from gamelens.sandbox.imports.import_counts import (
     STAGED_COLUMNS,
     STATED_SQL,
-    UNDISCLOSED,
+    EventCounts,
     GameIds,
     ImportCounts,
     ReadFile,
@@ -79,6 +79,9 @@ class ImportResult(msgspec.Struct, frozen=True, kw_only=True):
         refused_at: where the first of them are.
         tables: number of the files taken that are Event Data, which does not know everything (Wire 5.7, Event Data).
         undisclosed: impressions without a network, because the service had no permission to show it.
+        dated_by_arrival: number of the events that have no usable time of their device, by reason (Wire 4.1, Event
+            time).
+        unusable_installs: number of the events whose stated install is not used, by reason.
         unknown: fields that are not documented and were not read, with the number of files that have them.
         missing: documented fields that files lack, with the number of these files.
         available: available interval of the organisation.
@@ -94,6 +97,8 @@ class ImportResult(msgspec.Struct, frozen=True, kw_only=True):
     refused_at: list[str]
     tables: int
     undisclosed: int
+    dated_by_arrival: dict[str, int]
+    unusable_installs: dict[str, int]
     unknown: dict[str, int]
     missing: dict[str, int]
     available: str
@@ -171,7 +176,15 @@ def import_raw_events(
             with contextlib.closing(SparkWriter(location, master=options.engine)) as engine:
                 processed_ms = round(sandbox.clock.now_s() * 1000)
                 take_on_cluster(
-                    files, lake, name, games, engine, counts, first_seq=first_seq, processed_ms=processed_ms
+                    files,
+                    lake,
+                    name,
+                    games,
+                    engine,
+                    counts,
+                    first_seq=first_seq,
+                    processed_ms=processed_ms,
+                    oldest_days=sandbox.tenants.rules.oldest_days,
                 )
         sandbox.health.note_written()
         refused: Counter[str] = Counter()
@@ -186,12 +199,14 @@ def import_raw_events(
             files=len(counts.committed),
             taken_before=counts.taken_before,
             damaged=counts.damaged,
-            events=counts.events,
+            events=counts.taken.events,
             repeated=lake.last_run().duplicates - duplicates,
             refused=dict(sorted(refused.items())),
             refused_at=places[:_MOST_PLACES],
             tables=sum(each.file.kind == "event-parquet" for each in counts.committed),
-            undisclosed=counts.undisclosed,
+            undisclosed=counts.taken.undisclosed,
+            dated_by_arrival=dict(sorted(counts.taken.dated_by_arrival.items())),
+            unusable_installs=dict(sorted(counts.taken.unusable_installs.items())),
             unknown=dict(sorted(counts.unknown.items())),
             missing=dict(sorted(counts.missing.items())),
             available=available_intervals(sandbox.tenants, lake, sandbox.clock)[name],
@@ -220,10 +235,12 @@ def _take(
     tables = deque(file for file in files if file.kind == "event-parquet")
     while lines or tables:
         folder = sandbox.options.state / "scratch" / str(seq)
-        with contextlib.closing(DecodedGroup(folder, games, counts)) as group:
-            while (lines or tables) and group.events < options.group_events:
+        with contextlib.closing(
+            DecodedGroup(folder, games, counts, oldest_days=sandbox.tenants.rules.oldest_days)
+        ) as group:
+            while (lines or tables) and group.counts.events < options.group_events:
                 if lines:
-                    most = min(options.chunk_rows, options.group_events - group.events)
+                    most = min(options.chunk_rows, options.group_events - group.counts.events)
                     seq += group.add_lines(lines, first_seq=seq, most=most)
                 else:
                     seq += group.add_table(tables.popleft(), first_seq=seq)
@@ -237,7 +254,7 @@ def _take(
                 stated={organisation: stated},
                 taken=[each.as_taken(organisation) for each in group.files],
             )
-            counts.note_committed(group.files, events=group.events, undisclosed=group.undisclosed)
+            counts.note_committed(group.files, group.counts)
         shutil.rmtree(folder)
     counts.report()
 
@@ -249,12 +266,12 @@ class DecodedGroup:
     So a file that proves damaged at its end has left nothing.
     """
 
-    def __init__(self, folder: Path, games: GameIds, counts: ImportCounts) -> None:
+    def __init__(self, folder: Path, games: GameIds, counts: ImportCounts, *, oldest_days: int) -> None:
         folder.mkdir(parents=True)
         self.files: list[ReadFile] = []
-        self.events = self.undisclosed = 0
+        self.counts = EventCounts()
         self.staged: list[Path] = []
-        self._folder, self._games, self._counts = folder, games, counts
+        self._folder, self._games, self._counts, self._oldest_days = folder, games, counts, oldest_days
         self._sql = DuckDBWriter(folder)
         columns = ", ".join(f"{name} {kind}" for name, kind in COLUMNS["stated_installs"].items())
         self._sql.run(f"CREATE TEMP TABLE stated ({columns})")
@@ -267,7 +284,7 @@ class DecodedGroup:
         read: list[ReadFile] = []
         batches = self._read_lines(rest, read, first_seq=first_seq, most=most)
         self._sql.view("lines", pa.RecordBatchReader.from_batches(LINES_SCHEMA, batches))
-        self._sql.create("decoded", line_rows_sql("lines", self._games.sql))
+        self._sql.create("decoded", line_rows_sql("lines", self._games.sql, oldest_days=self._oldest_days))
         for each in read:
             if each.rows and not each.is_taken:
                 last_seq = each.first_seq + each.rows - 1
@@ -314,7 +331,13 @@ class DecodedGroup:
                     return 0
                 columns = table_columns(path)
                 each.rows = pq.read_metadata(path).num_rows
-                rows = table_rows_sql(str(path), columns, first_seq=first_seq, game_sql=self._games.sql)
+                rows = table_rows_sql(
+                    str(path),
+                    columns,
+                    first_seq=first_seq,
+                    game_sql=self._games.sql,
+                    oldest_days=self._oldest_days,
+                )
                 try:
                     self._sql.create("decoded", rows)
                 except Refused:
@@ -342,10 +365,8 @@ class DecodedGroup:
 
     def _take(self, files: Sequence[ReadFile]) -> None:
         """Write the events of `decoded`, the rows of *files*, as a file, and count the rows that are not events."""
-        found = self._sql.run(f"""
-            SELECT game_id, count(*), count(*) FILTER ({UNDISCLOSED}) FROM decoded
-            WHERE fault IS NULL GROUP BY game_id""")  # noqa: S608
-        self._games.check([game_id for game_id, *_ in found])
+        found = self._sql.run("SELECT DISTINCT game_id FROM decoded WHERE fault IS NULL")
+        self._games.check([game_id for (game_id,) in found])
         for seq, fault in self._sql.run("SELECT seq, fault FROM decoded WHERE fault IS NOT NULL ORDER BY seq"):
             next(each for each in reversed(files) if each.first_seq <= seq).refuse(seq, fault)
         if found:
@@ -355,7 +376,6 @@ class DecodedGroup:
             self._sql.run(f"COPY ({rows}) TO {literal(str(path))} ({options})")
             self.staged.append(path)
         self._sql.run(f"INSERT INTO stated BY NAME {STATED_SQL}")
+        self.counts.add(self._sql.run)
         self._sql.run("DROP TABLE decoded")
-        self.events += sum(events for _, events, _ in found)
-        self.undisclosed += sum(undisclosed for *_, undisclosed in found)
         self.files += files

@@ -17,6 +17,7 @@ from zlib_ng import zlib_ng
 
 from gamelens.sandbox.imports.source_files import GZIP, DamagedFileError
 from gamelens.sandbox.processing.staging import EVENT_SHAPE, event_rows_sql
+from gamelens.sandbox.storage.dating import FIRST_S, StatedTime, service_time_fault
 from gamelens.wire.currencies import USD_PER_UNIT
 from gamelens.wire.event_schema import CATEGORIES
 
@@ -47,12 +48,11 @@ _decode: Final = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 _READ_BYTES: Final = 1 << 16
 _LONGEST_LINE: Final = 1 << 24
-_LATEST_TS: Final = 99_999_999_999
 _NEWLINE: Final = ord("\n")
 
 _SHAPE: Final = (
-    '{"arrival_ts": "BIGINT", "country_code": "VARCHAR", "game_id": "VARCHAR", '
-    '"user_meta": {"install_ts": "BIGINT", "first_build": "VARCHAR", "install_publisher": "VARCHAR"}, '
+    '{"arrival_ts": "VARCHAR", "country_code": "VARCHAR", "game_id": "VARCHAR", '
+    '"user_meta": {"install_ts": "VARCHAR", "first_build": "VARCHAR", "install_publisher": "VARCHAR"}, '
     f'"data": {EVENT_SHAPE}}}'
 )
 
@@ -186,40 +186,53 @@ def _unpacked(chunks: Iterator[bytes]) -> Iterator[bytes]:
         raise DamagedFileError("its gzip ends too early")
 
 
-def line_rows_sql(lines: str, game_sql: str) -> str:
+def line_rows_sql(lines: str, game_sql: str, *, oldest_days: int) -> str:
     """Return the SQL of one row for each line of *lines*, a table of `LINES_SCHEMA`.
 
     The rows have the columns of the events table, `installed` (the install that the service states, epoch seconds),
-    `first_build` (the build of it) and `fault`, the reason why a line is not an event, or null. *game_sql* is the SQL
-    of the game's id in the lake, of `exported_game`.
+    `first_build` (the build of it) and reasons, or null: `dated_by`, why an event is dated by its arrival,
+    `install_fault`, why a stated install is not used, and `fault`, why a line is not an event. *game_sql* is the SQL
+    of the game's id in the lake, of `exported_game`; *oldest_days* that of `staging.stage`.
     """
     categories = ", ".join(f"'{name}'" for name in CATEGORIES)
     currencies = ", ".join(f"'{code}'" for code in USD_PER_UNIT)
     has_text = "strlen(line) > 2 OR trim(line, E' \\t\\r\\n') <> ''"
-    is_time = f"{{}} BETWEEN 0 AND {_LATEST_TS}"
+    arrival_fault = service_time_fault("arrival_ts", "arrived_s", otherwise="no usable arrival_ts")
+    install = StatedTime(
+        field="install_ts",
+        sent="install_sent",
+        number="install_s",
+        arrival="arrived_s",
+        earliest=str(FIRST_S),
+        too_early="install_ts before 2000",
+    )
     events = f"""(
-        SELECT seq, {game_sql} AS game_id, CASE WHEN {is_time.format("wrapper.arrival_ts")}
-                THEN wrapper.arrival_ts * 1000 END AS arrival_ms,
+        SELECT seq, {game_sql} AS game_id, CASE WHEN arrival_fault IS NULL THEN arrived_s * 1000 END AS arrival_ms,
             upper(wrapper.country_code) AS country, wrapper.data AS event,
             wrapper.user_meta.install_publisher AS publisher,
-            CASE WHEN {is_time.format("wrapper.user_meta.install_ts")} AND wrapper.data.user_id IS NOT NULL
-                THEN wrapper.user_meta.install_ts END AS installed,
+            CASE WHEN {install.is_used} AND wrapper.data.user_id IS NOT NULL THEN install_s END AS installed,
+            CASE WHEN install_sent IS NOT NULL THEN {install.reason} END AS install_fault,
             nullif(wrapper.user_meta.first_build, '') AS first_build,
             CASE
                 WHEN wrapper IS NULL THEN 'no JSON object'
-                WHEN NOT coalesce({is_time.format("wrapper.arrival_ts")}, false) THEN 'no usable arrival_ts'
+                WHEN arrived_s IS NULL THEN arrival_fault
                 WHEN exported_game IS NULL THEN 'no game_id'
+                WHEN arrival_fault IS NOT NULL THEN arrival_fault
                 WHEN coalesce(wrapper.data.category NOT IN ({categories}), true) THEN 'no known category'
                 WHEN wrapper.data.user_id IS NULL AND wrapper.data.category <> 'sdk_error' THEN 'no user_id'
                 WHEN wrapper.data.category = 'business' AND (TRY_CAST(wrapper.data.amount AS BIGINT) IS NULL
                     OR coalesce(wrapper.data.currency NOT IN ({currencies}), true)) THEN 'no usable amount'
             END AS fault
         FROM (
-            SELECT seq, wrapper, wrapper.game_id AS exported_game
-            FROM (SELECT seq, TRY(from_json(line, '{_SHAPE}')) AS wrapper FROM {lines} WHERE {has_text})
+            SELECT *, {arrival_fault} AS arrival_fault, wrapper.game_id AS exported_game FROM (
+                SELECT seq, wrapper, TRY_CAST(wrapper.arrival_ts AS BIGINT) AS arrived_s,
+                    wrapper.user_meta.install_ts AS install_sent, TRY_CAST(install_sent AS BIGINT) AS install_s
+                FROM (SELECT seq, TRY(from_json(line, '{_SHAPE}')) AS wrapper FROM {lines} WHERE {has_text})
+            )
         )
     )"""  # noqa: S608
-    rows = event_rows_sql(events, others=("installed", "first_build", "fault", "publisher"))
+    others = ("installed", "first_build", "dated_by", "install_fault", "fault", "publisher")
+    rows = event_rows_sql(events, others=others, oldest_days=oldest_days)
     return f"""
         SELECT * EXCLUDE (publisher)
             REPLACE (coalesce(install_publisher, publisher) AS install_publisher) FROM ({rows})"""  # noqa: S608

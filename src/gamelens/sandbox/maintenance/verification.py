@@ -24,6 +24,7 @@ from gamelens.sandbox.engines.duckdb_engine import DuckDBWriter
 from gamelens.sandbox.processing.compaction import merged_sql
 from gamelens.sandbox.processing.staging import stage
 from gamelens.sandbox.state.state_directory import check_state, link_or_copy
+from gamelens.sandbox.state.tenants import stored_rules
 from gamelens.sandbox.storage.inbox import InboxBatch, lost_events, stored
 from gamelens.sandbox.storage.lake import Lake
 from gamelens.sandbox.storage.lake_health import LakeHealth
@@ -92,6 +93,7 @@ def verify(state: Path) -> VerificationResult:
         Refused: *state* has no sandbox, its lake was filled without an inbox, or a batch or file cannot be read.
     """
     check_state(state)
+    oldest_days = stored_rules(state).oldest_days
     try:
         with _read_only_store(state) as store:
             lake = Lake(state / "lake", store)
@@ -109,7 +111,15 @@ def verify(state: Path) -> VerificationResult:
             for name, (last_batch, snapshot) in versions.items():
                 with tempfile.TemporaryDirectory() as folder, contextlib.closing(DuckDBWriter(Path(folder))) as sql:
                     try:
-                        _view_built(name, store, last_batch, Path(folder), sql)
+                        _view_built(
+                            name,
+                            store,
+                            last_batch,
+                            Path(folder),
+                            sql,
+                            oldest_days=oldest_days,
+                            counts_repeats=lake.counts_repeats,
+                        )
                         for table, columns in COLUMNS.items():
                             sql.view_files(f"found_{table}", snapshot.files(table), columns)
                         differences += _differences(name, sql)
@@ -124,7 +134,16 @@ def verify(state: Path) -> VerificationResult:
         raise Refused(f"cannot be verified: {error}") from error
 
 
-def _view_built(name: str, store: sqlite3.Connection, last_batch: int, folder: Path, sql: DuckDBWriter) -> None:
+def _view_built(
+    name: str,
+    store: sqlite3.Connection,
+    last_batch: int,
+    folder: Path,
+    sql: DuckDBWriter,
+    *,
+    oldest_days: int,
+    counts_repeats: bool,
+) -> None:
     """Build the tables of the organisation *name* in *folder*, of its batches up to *last_batch*, for *sql* to read."""
     damaged = []
 
@@ -135,12 +154,13 @@ def _view_built(name: str, store: sqlite3.Connection, last_batch: int, folder: P
             else:
                 damaged.append(batch.id)
 
-    staged = stage(sound_batches(), folder)
+    staged = stage(sound_batches(), folder, oldest_days=oldest_days)
     if damaged:
         raise Refused("a batch of the inbox is damaged")
     tables: dict[str, list[Path]] = {}
     if name in staged:
         anew = Lake(folder / "lake", store)
+        anew.counts_repeats = counts_repeats
         for file in build_parts(name, staged[name], anew, folder, folder="1", is_anew=True).files:
             tables.setdefault(file.kind, []).append(file.path)
     for table, columns in COLUMNS.items():

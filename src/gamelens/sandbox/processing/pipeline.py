@@ -22,6 +22,7 @@ from gamelens.errors import Refused
 from gamelens.sandbox.building.batch_builder import MOST_EVENTS, build_parts
 from gamelens.sandbox.building.event_facts import restore_runs
 from gamelens.sandbox.processing.staging import StagedFiles, stage
+from gamelens.sandbox.state.tenants import stored_rules
 from gamelens.sandbox.storage.inbox import InboxBatch, open_store, pending
 from gamelens.sandbox.storage.lake import Lake
 from gamelens.sandbox.storage.manifest import LakePart, TakenFile
@@ -76,7 +77,7 @@ def process(state: Path, order: RunOrder, *, report: Report | None = None) -> No
         Refused: the engine or the disk failed. The lake is as after the last portion.
     """
     with opened_lake(state, failed="processing stopped; nothing was changed") as (lake, scratch):
-        organisation = order.organisation
+        organisation, oldest_days = order.organisation, stored_rules(state).oldest_days
         after = lake.status(organisation).last_batch
         batches: list[tuple[int, int]] = lake.store.execute(
             "SELECT id, events FROM batches WHERE id > ? AND id <= ? AND organisation = ? ORDER BY id",
@@ -88,7 +89,7 @@ def process(state: Path, order: RunOrder, *, report: Report | None = None) -> No
             folder = scratch / str(up_to)
             folder.mkdir()
             received = pending(lake.store, after=after, up_to=up_to, organisation=organisation)
-            staged = stage(reporter.counted(received), folder) if batches else {}
+            staged = stage(reporter.counted(received), folder, oldest_days=oldest_days) if batches else {}
             commit_staged(
                 staged,
                 lake,
@@ -170,17 +171,19 @@ def commit_staged(
     folder = str(lake.next_version())
     files: list[LakePart] = []
     retired: list[Path] = []
-    duplicates = 0
+    duplicates, dated = 0, dict[str, int]()
     for organisation, paths in staged.items():
         installs = (stated or {}).get(organisation, ())
-        built, replaced, repeated = build_parts(organisation, paths, lake, scratch, folder=folder, stated=installs)
-        files += built
-        retired += replaced
-        duplicates += repeated
+        built = build_parts(organisation, paths, lake, scratch, folder=folder, stated=installs)
+        files += built.files
+        retired += built.retired
+        duplicates += built.repeated
+        dated[organisation] = built.dated
     version = lake.commit(
         processed_ms=processed_ms,
         last_batch=last_batch,
         duplicates=duplicates,
+        dated=dated,
         files=files,
         retired=retired,
         reached=reached,

@@ -19,6 +19,7 @@ from gamelens.sandbox.building.batch_builder import build_parts
 from gamelens.sandbox.processing.pipeline import opened_lake
 from gamelens.sandbox.processing.staging import EVENTS_PER_BATCH, stage
 from gamelens.sandbox.state.state_directory import link_or_copy
+from gamelens.sandbox.state.tenants import stored_rules
 from gamelens.sandbox.storage.inbox import InboxBatch, newest, pending
 from gamelens.sandbox.storage.inbox import accept_loss as accept_losses
 from gamelens.sandbox.storage.lake import Lake, event_ranges
@@ -38,6 +39,7 @@ def rebuild(
     state: Path,
     organisations: Collection[str] = (),
     *,
+    from_inbox: bool = False,
     accept_loss: bool = False,
     report: Progress | None = None,
 ) -> list[str]:
@@ -45,14 +47,15 @@ def rebuild(
 
     Without names these are all. A lake whose manifest is lost is made again as a whole, whatever the names.
 
-    With *accept_loss* a person goes on without events that the inbox lacks.
+    With *from_inbox* events are decoded again if the inbox has all of them, under the rules of today, such as those of
+    event time. With *accept_loss* a person goes on without events that the inbox lacks.
 
     Raises:
         Refused: an organisation is not known, events that were never received are lost, or the disk failed. The lake
             is as before.
     """
     with opened_lake(state, failed="the tables were not rebuilt, nothing was changed") as (lake, scratch):
-        work = _Rebuild(lake, scratch, report or (lambda _: None), accept_loss=accept_loss)
+        work = _Rebuild(lake, scratch, report or (lambda _: None), from_inbox=from_inbox, accept_loss=accept_loss)
         if lake.lost_because:
             names = work.restore_lake()
         else:
@@ -71,9 +74,10 @@ def rebuild(
 class _Rebuild:
     """Rebuilds in one lake, with temporary files in *scratch*."""
 
-    def __init__(self, lake: Lake, scratch: Path, report: Progress, *, accept_loss: bool) -> None:
-        self._lake, self._scratch, self._report, self._accept_loss = lake, scratch, report, accept_loss
-        self.duplicates = 0
+    def __init__(self, lake: Lake, scratch: Path, report: Progress, *, from_inbox: bool, accept_loss: bool) -> None:
+        self._lake, self._scratch, self._report = lake, scratch, report
+        self._from_inbox, self._accept_loss = from_inbox, accept_loss
+        self.duplicates, self.dated = 0, dict[str, int]()
 
     def rebuild_organisation(self, name: str) -> None:
         """Make all tables of one organisation again, as one version."""
@@ -82,11 +86,13 @@ class _Rebuild:
         lost = [part for part in (*events, *stated) if not _is_whole(part)]
         days = ", ".join(sorted(f"{part.first_day} to {part.last_day}" for part in lost if part.first_day)) or "all"
         folder = self._new_folder()
-        if not lost:
+        is_written = self._lake.last_run().is_written
+        is_decoded = lost or (self._from_inbox and not is_written and not self._missing_batches(last_batch))
+        if not is_decoded:
             staged = [folder / f"events-{number}.parquet" for number in range(len(events))]
             for part, link in zip(events, staged, strict=True):  # links, because they may be moved
                 link_or_copy(part.path, link)
-        elif self._lake.last_run().is_written:
+        elif is_written:
             raise Refused(
                 f"events of {name} on these days were written directly and are lost: {days}. Write "
                 "them again into a new state directory, with `gamelens lake import` or "
@@ -99,8 +105,9 @@ class _Rebuild:
                     f"events of {name} are damaged ({days}), and the inbox lacks {missing} batches. {_ACCEPT}"
                 )
         self._report(_STAGED)
-        files = self._build(name, staged, folder, stated=[] if lost else [part.path for part in stated])
-        self._lake.compact(files, [part.path for part in snapshot.all_parts()])
+        files = self._build(name, staged, folder, stated=[] if is_decoded else [part.path for part in stated])
+        dated = self.dated if is_decoded else {}  # else the events are the same
+        self._lake.compact(files, [part.path for part in snapshot.all_parts()], dated=dated)
         self._report(1.0)
 
     def restore_lake(self) -> list[str]:
@@ -111,12 +118,13 @@ class _Rebuild:
         last_run, record = self._lake.last_run(), self._lake.record
         last = next(newest(self._lake.store, most=1), None)
         if last is None:
-            if record and not record.days and not any(path.is_file() for path in self._lake.root.rglob("*")):
-                self._lake.restore(ProcessingRun(), [], version=self._lake.unused_version())  # as after a reset
+            was_reset = record and not record.days and not any(path.is_file() for path in self._lake.root.rglob("*"))
+            if was_reset or self._accept_loss:
+                self._lake.restore(ProcessingRun(), [], version=self._lake.unused_version())
                 return []
             raise Refused(
                 "its files stay in lake/, but the inbox has none of their events: restore the gamelens.db that lists "
-                "them, or write or import the events again into a new state directory"
+                f"them, or write or import the events again into a new state directory. {_ACCEPT}"
             )
         if record and record.version >= last_run.version:
             is_written = record.is_written
@@ -144,7 +152,7 @@ class _Rebuild:
         run = msgspec.structs.replace(
             last_run, processed_ms=processed_ms, last_batch=last.id, duplicates=self.duplicates, is_written=False
         )
-        self._lake.restore(run, files, version=version)
+        self._lake.restore(run, files, version=version, dated=self.dated)
         self._report(1.0)
         return names
 
@@ -163,7 +171,7 @@ class _Rebuild:
                 decoded += batch.events
                 self._report(_STAGED * min(1.0, decoded / (events or 1)))
 
-        return stage(counted(), folder)
+        return stage(counted(), folder, oldest_days=stored_rules(self._lake.root.parent).oldest_days)
 
     def _missing_batches(self, up_to: int) -> int:
         """Return the number of batches up to *up_to* that the inbox lacks, 0 where a person has accepted that."""
@@ -183,9 +191,10 @@ class _Rebuild:
         if not staged:
             return []
         own = str(self._lake.next_version() if version is None else version)
-        files, _, repeated = build_parts(name, staged, self._lake, folder, folder=own, is_anew=True, stated=stated)
-        self.duplicates += repeated
-        return files
+        built = build_parts(name, staged, self._lake, folder, folder=own, is_anew=True, stated=stated)
+        self.duplicates += built.repeated
+        self.dated[name] = built.dated
+        return built.files
 
     def _new_folder(self) -> Path:
         shutil.rmtree(self._scratch)

@@ -53,7 +53,8 @@ class Scheduler:
         *with_paused* says whether organisations are tried whose pause after a failure is not over.
 
         Raises:
-            Refused: an organisation could not be processed, though the others are, or the whole lake is lost.
+            Refused: an organisation could not be processed, or cannot be answered, though the others are; or the whole
+                lake is lost.
         """
         async with self.exclusively():
             # A run relies on the parts and the keyed runs of earlier ones. What an earlier process has checked and is
@@ -70,8 +71,8 @@ class Scheduler:
             finally:
                 self.progress = None
         self._has_processed.set()
-        if reasons:
-            raise Refused("; ".join(f"{name}: {reason}" for name, reason in reasons.items()))
+        if reasons := self._health.reasons() | reasons:
+            raise Refused("; ".join(f"{name}: {reason}" if name else reason for name, reason in reasons.items()))
 
     async def _process_each(self, *, with_paused: bool) -> dict[str, str]:
         """Process the organisations with new events, and return the reasons of failures by name."""
@@ -130,6 +131,8 @@ class Scheduler:
             last = hour
             try:
                 await self.process(with_paused=not is_retry)
+            except Refused as error:
+                _log.error("hourly processing is not complete: %s", error)
             except Exception:  # whatever failed is tried again
                 _log.exception("hourly processing failed: unfinished work is unchanged")
 
@@ -179,7 +182,7 @@ class Scheduler:
                 await self._carry_out(order, events, partial(note, name))
                 _log.warning("damaged tables were rebuilt: %s", name or "all")
             except Refused as error:
-                _log.exception("damaged tables were not rebuilt: %s", name or "all")
+                _log.error("damaged tables of %s were not rebuilt: %s", name or "all", error)
                 self._health.losses[name] = str(error)
             finally:
                 del rebuilds[name]
@@ -212,5 +215,5 @@ class Scheduler:
         async with self._one_at_a_time:
             try:
                 await carry_out_in_worker(self._state, CompactionOrder(), lock=self._lock)
-            except Refused:
-                _log.exception("compaction failed: it will be retried after the next run")
+            except Refused as error:
+                _log.error("compaction failed, and will be retried after the next run: %s", error)

@@ -18,11 +18,12 @@ import pyarrow as pa
 from zlib_ng import zlib_ng
 
 from gamelens.sandbox.engines.duckdb_engine import DuckDBWriter, literal
+from gamelens.sandbox.storage.dating import arrived_at_sql, device_time
 from gamelens.sandbox.storage.inbox import InboxBatch
 from gamelens.sandbox.storage.lake_schema import EVENT_COLUMNS
 from gamelens.wire.currencies import USD_PER_UNIT
 from gamelens.wire.dimensions import DIMENSIONS, Payload, Sent
-from gamelens.wire.limits import FUTURE_S
+from gamelens.wire.limits import OLDEST_DAYS
 
 StagedFiles = dict[str, list[Path]]
 """Files of events by organisation."""
@@ -30,7 +31,6 @@ StagedFiles = dict[str, list[Path]]
 EVENTS_PER_BATCH: Final = 1 << 20
 """More events than the largest body holds, so that batch id and position order them."""
 
-_LATEST_TS: Final = 99_999_999_999
 _COPIED: Final = ("user_id", "session_id", "event_uuid", "custom_01", "custom_02", "custom_03", "device", "os_version")
 _NAMED: Final = ("business", "design", "progression", "resource")  # categories whose events have an event_id
 _SENT: Final = {it.name: it.source for it in DIMENSIONS.values() if isinstance(it.source, Sent)}
@@ -84,8 +84,10 @@ _IDS: Final = ("id", "auction_id", "impressionId")
 _NAMES: Final = {it.name: it.source.fields for it in DIMENSIONS.values() if isinstance(it.source, Payload)}
 
 
-def stage(batches: Iterable[InboxBatch], scratch: Path) -> StagedFiles:
+def stage(batches: Iterable[InboxBatch], scratch: Path, *, oldest_days: int = OLDEST_DAYS) -> StagedFiles:
     """Decode *batches* into Parquet files below *scratch*, an empty folder.
+
+    A time of a device that is more than *oldest_days* before the arrival is not used (Wire 4.1, Event time).
 
     Raises:
         Refused: the engine failed.
@@ -96,7 +98,7 @@ def stage(batches: Iterable[InboxBatch], scratch: Path) -> StagedFiles:
     try:
         writer.view("bodies", pa.RecordBatchReader.from_batches(_BODIES, _record_batches(batches, organisations)))
         by_organisation = "FORMAT parquet, COMPRESSION zstd, PARTITION_BY (organisation)"
-        writer.run(f"COPY ({_decode_sql()}) TO {literal(str(root))} ({by_organisation})")
+        writer.run(f"COPY ({_decode_sql(oldest_days)}) TO {literal(str(root))} ({by_organisation})")
     finally:
         writer.close()
     names = {str(number): name for name, number in organisations.items()}
@@ -130,7 +132,7 @@ def _record_batches(batches: Iterable[InboxBatch], organisations: dict[str, int]
         yield taken()
 
 
-def _decode_sql() -> str:
+def _decode_sql(oldest_days: int) -> str:
     """Return the SQL of the rows of all events in `bodies`: the columns of the events table, then `organisation`."""
     return f"""
         WITH bodies AS (
@@ -143,15 +145,16 @@ def _decode_sql() -> str:
         ), events AS (
             SELECT *, id * {EVENTS_PER_BATCH} + place - 1 AS seq FROM placed
         )
-        FROM ({event_rows_sql("events", others=("organisation",))})"""  # noqa: S608
+        FROM ({event_rows_sql("events", others=("organisation",), oldest_days=oldest_days)})"""  # noqa: S608
 
 
-def event_rows_sql(events: str, *, others: Sequence[str]) -> str:
+def event_rows_sql(events: str, *, others: Sequence[str], oldest_days: int) -> str:
     """Return the SQL of the rows of *events*.
 
-    They have the columns of the events table, then the columns *others* of *events*.
+    They have the columns of the events table, then the columns *others*: those of *events*, or `dated_by`, the reason
+    why an event is dated by its arrival (`dating`), null where it is not.
 
-    That is a table of `seq`, `game_id`, `arrival_ms`, `country` and `event`, which `from_json` makes of an event in
+    *events* is a table of `seq`, `game_id`, `arrival_ms`, `country` and `event`, which `from_json` makes of an event in
     `EVENT_SHAPE`. An event without an arrival has no time unless it names one.
     """
     columns = ", ".join(f'{sql} AS "{name}"' for name, sql in _columns().items())
@@ -169,15 +172,15 @@ def event_rows_sql(events: str, *, others: Sequence[str]) -> str:
         for per_unit, of_vendor in whens.items()
     ]
     earned = f"CASE WHEN payload IS NOT NULL THEN coalesce({', '.join(nanos)}) END"
+    time = device_time("client_ts", sent="event.client_ts", number="told", arrival="arrival_s", oldest_days=oldest_days)
     return f"""
         WITH paid AS (
             SELECT *, {payload} AS payload, TRY_CAST(event.client_ts AS BIGINT) AS told,
-                least({_LATEST_TS}, arrival_ms // 1000 + {FUTURE_S}) AS latest
+                arrival_ms // 1000 AS arrival_s
             FROM {events}
         ), timed AS (
-            SELECT *, {earned} AS earned, make_timestamp(
-                CASE WHEN told BETWEEN 0 AND latest THEN told * 1000000 ELSE arrival_ms * 1000 END
-            ) AS ts
+            SELECT *, {earned} AS earned, {time.reason} AS dated_by, make_timestamp(arrival_ms * 1000) AS arrival,
+                make_timestamp(CASE WHEN {time.is_used} THEN told * 1000000 ELSE arrival_ms * 1000 END) AS ts
             FROM paid
         )
         SELECT {", ".join((columns, *others))} FROM timed"""  # noqa: S608
@@ -189,15 +192,15 @@ def _columns() -> dict[str, str]:
         "seq": "seq",
         "ts": "ts",
         "day": "CAST(ts AS DATE)",
-        "arrived_at": "make_timestamp(arrival_ms * 1000)",
+        "arrived_at": arrived_at_sql("arrival"),
         "game_id": "game_id",
-        "country_code": "coalesce(upper(event.country_code), country)",
+        "country_code": f"coalesce(upper({_sent_sql('country_code')}), country)",
         "length": "CASE WHEN event.category = 'session_end' THEN TRY_CAST(event.length AS BIGINT) END",
         "event_id": f"CASE WHEN event.category IN {_NAMED} THEN event.event_id END",
-        **{name: f"event.{name}" for name in _COPIED},
+        **{name: _sent_sql(name) for name in _COPIED},
     }
     for name, source in _SENT.items():
-        field = f"event.{source.field or name}"
+        field = _sent_sql(source.field or name)
         columns[name] = f"CASE WHEN event.category = '{source.only}' THEN {field} END" if source.only else field
     # The currency of an impression, null if it is not one of the table.
     in_dollars = ", ".join(f"'{name}'" for name, revenue in _REVENUE.items() if not revenue.names_currency)
@@ -212,7 +215,7 @@ def _columns() -> dict[str, str]:
     impression = {
         **{column: _first_sql(names) for column, names in _NAMES.items()},
         # Prefixes keep the vendor's ids and others apart.
-        "ilrd_id": f"coalesce('i' || {_first_sql(_IDS)}, 'u' || event.event_uuid, 's' || (seq))",
+        "ilrd_id": f"coalesce('i' || {_first_sql(_IDS)}, 'u' || {_sent_sql('event_uuid')}, 's' || (seq))",
         "money": f"CASE WHEN {usable} THEN CAST(earned AS BIGINT) ELSE 0 END",
         "currency": f"CASE WHEN {usable} THEN {currency} ELSE 'USD' END",
     }
@@ -221,6 +224,11 @@ def _columns() -> dict[str, str]:
         of_purchase = f"WHEN event.category = 'business' THEN {money[name]} " if name in money else ""
         columns[name] = f"CASE {of_purchase}WHEN event.category = 'impression' THEN {of_impression} END"
     return {name: columns[name] for name in EVENT_COLUMNS}
+
+
+def _sent_sql(field: str) -> str:
+    """Return the SQL of a field of the event, null where it is an empty string (Wire 3.3, Common fields)."""
+    return f"nullif(event.{field}, '')"
 
 
 def _nanos_sql(number: str, *, per_unit: int) -> str:

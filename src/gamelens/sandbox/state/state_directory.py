@@ -7,6 +7,7 @@ import errno
 import os
 import shutil
 import sqlite3
+import stat
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,6 +23,8 @@ from gamelens._files import write_private
 from gamelens.errors import Refused
 
 READY_FILE = "ready.json"
+NEW_KEYS: Final = "new keys would lock out the owners of the old ones"
+"""Why a start does not go on without the keys of an earlier one."""
 _PATIENCE_S: Final = 2.0
 _IN_USE: Final = "belongs to a running sandbox: stop it, or name another --state"
 _LOCKS_NO_FOLDERS: Final = frozenset((errno.EBADF, errno.EINVAL, errno.EISDIR, errno.ENOLCK, errno.EOPNOTSUPP))
@@ -155,6 +158,9 @@ def spare_room(state: Path, *, reserved_bytes: int = 0) -> Iterator[None]:
     move a long log into the store. Afterwards as much as is left is kept aside again, for the next start.
     """
     spare = state / "spare"
+    if os.path.lexists(spare) and not stat.S_ISREG(spare.lstat().st_mode):
+        yield  # what a link leads to is not ours to empty or fill
+        return
     if shutil.disk_usage(state).free < _SPARE_BYTES and spare.exists() and spare.stat().st_size > reserved_bytes:
         os.truncate(spare, reserved_bytes)
     try:
@@ -189,8 +195,7 @@ def read_stored(path: Path, kind: type[_Value], *, default: _Value) -> _Value:
         return default
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise Refused(
-            f"{path} is damaged: {error}. Restore it from a copy, or use another --state: new keys would lock out "
-            "the owners of the old ones"
+            f"{path} is damaged: {error}. Restore it from a copy, or use another --state: {NEW_KEYS}"
         ) from None
 
 

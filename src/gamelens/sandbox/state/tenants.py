@@ -21,7 +21,8 @@ import msgspec
 
 from gamelens._text import printable
 from gamelens.errors import BadQuery, Refused
-from gamelens.sandbox.state.state_directory import read_stored, store_checked
+from gamelens.sandbox.state.state_directory import NEW_KEYS, read_stored, store_checked
+from gamelens.wire.limits import OLDEST_DAYS
 
 Environment = Literal["sandbox", "production"]
 Titles = tuple[tuple[str, tuple[str, ...]], ...]
@@ -118,25 +119,43 @@ class _ConfiguredOrganisation(msgspec.Struct, frozen=True, kw_only=True):
         return f"_ConfiguredOrganisation({self.name!r})"
 
 
+class CollectorRules(msgspec.Struct, frozen=True, kw_only=True):
+    """Rules of the collector of a sandbox.
+
+    Attributes:
+        oldest_days: days before its arrival from which on the time that a device gives an event is used (Wire 4.1,
+            Event time).
+    """
+
+    oldest_days: Annotated[int, msgspec.Meta(ge=1, le=36_500)] = OLDEST_DAYS
+
+
 class _Configuration(msgspec.Struct, frozen=True):
     organisations: tuple[_ConfiguredOrganisation, ...] = msgspec.field(name="organisation")
+    collector: CollectorRules = CollectorRules()
 
 
-class _StoredTenants(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class _StoredTenants(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     organisations: tuple[Organisation, ...] = msgspec.field(name="organisation")
+    collector: CollectorRules = CollectorRules()  # not written where it is the default, which version 0.1.0 reads
 
 
 class TenantDirectory:
-    """Organisations and games, looked up by key.
+    """Organisations and games, looked up by key, and the *rules* of their collector.
 
     Raises:
         BadQuery: a key or id is not unique, or a game's key is not lower-case hexadecimal of its length.
     """
 
-    def __init__(self, organisations: tuple[Organisation, ...]) -> None:
-        self.organisations = organisations
+    def __init__(
+        self,
+        organisations: tuple[Organisation, ...],
+        rules: CollectorRules = CollectorRules(),  # noqa: B008
+    ) -> None:
+        self.organisations, self.rules = organisations, rules
         self._owners = {game.game_key: (org, game) for org in organisations for game in org.games}
         games = [game for org in organisations for game in org.games]
+        self._secrets = {game.secret_key for game in games}
         unique = [  # keys in all organisations, ids in one
             ("organisation.name", [org.name.casefold() for org in organisations]),  # as some disks compare folders
             ("api_key", [org.api_key_sha256 for org in organisations]),
@@ -165,6 +184,10 @@ class TenantDirectory:
         """Return the owner and the game of a game key, or None."""
         return self._owners.get(game_key)
 
+    def is_secret(self, text: str) -> bool:
+        """Return whether *text* is the secret key of a game or an API key."""
+        return text in self._secrets or self.organisation(text) is not None
+
     def organisation(self, api_key: str) -> Organisation | None:
         """Return the owner of an API key, or None. Each digest takes constant time."""
         digest, owner = _digest(api_key), None
@@ -180,7 +203,20 @@ def stored_organisations(state: Path) -> tuple[Organisation, ...]:
     Raises:
         Refused: their file is damaged.
     """
-    return read_stored(state / "tenants.json", _StoredTenants, default=_StoredTenants(())).organisations
+    return _stored(state).organisations
+
+
+def stored_rules(state: Path) -> CollectorRules:
+    """Return the rules of the collector of the last start on *state*.
+
+    Raises:
+        Refused: their file is damaged.
+    """
+    return _stored(state).collector
+
+
+def _stored(state: Path) -> _StoredTenants:
+    return read_stored(state / "tenants.json", _StoredTenants, default=_StoredTenants(()))
 
 
 def load_tenants(state: Path, config: Path | None, titles: Titles = ()) -> tuple[TenantDirectory, dict[str, str]]:
@@ -195,18 +231,29 @@ def load_tenants(state: Path, config: Path | None, titles: Titles = ()) -> tuple
 
     Raises:
         BadQuery: the configuration file breaks a rule.
-        Refused: a file cannot be read.
+        Refused: a file cannot be read, or one that an earlier start wrote is missing.
     """
-    stored = stored_organisations(state)
+    stored, rules = stored_organisations(state), stored_rules(state)
+    if not stored and (state / "gamelens.db").exists():
+        raise Refused(
+            f"{state / 'tenants.json'} is missing: restore it from a copy, or use another --state: {NEW_KEYS}"
+        )
     stored_keys = read_stored(state / "keys.json", dict[str, str], default={})
     if config:
-        configured = _read_configuration(config)
+        configuration = _read_configuration(config)
+        configured, rules = configuration.organisations, configuration.collector
     elif titles or not stored:
         configured = _one_organisation(titles or _DEFAULTS)
     else:
         configured = ()
     configured_keys = {org.name: org.api_key for org in configured if org.api_key}
     organisations = _fill_in_keys(configured, stored) if configured else stored
+    known = {org.name for org in stored} - configured_keys.keys()
+    lost = [org.name for org in organisations if org.name in known and not (state / "keys.json").exists()]
+    if lost:
+        given = f"give the API key of {', '.join(lost)} with --config"
+        rest = f"restore it from a copy, {given}, or use another --state: {NEW_KEYS}"
+        raise Refused(f"{state / 'keys.json'} is missing: {rest}")
     generated_keys = {
         org.name: stored_keys.get(org.name) or secrets.token_hex(20)
         for org in organisations
@@ -219,10 +266,11 @@ def load_tenants(state: Path, config: Path | None, titles: Titles = ()) -> tuple
         tuple(
             msgspec.structs.replace(org, api_key_sha256=digests.get(org.name, org.api_key_sha256))
             for org in organisations
-        )
+        ),
+        rules,
     )
     store_checked(state / "keys.json", generated_keys)
-    store_checked(state / "tenants.json", _StoredTenants(tenants.organisations))
+    store_checked(state / "tenants.json", _StoredTenants(tenants.organisations, rules))
     return tenants, api_keys
 
 
@@ -269,20 +317,20 @@ def _one_organisation(titles: Titles) -> tuple[_ConfiguredOrganisation]:
     return (_ConfiguredOrganisation(name="demo", studios=tuple(studios)),)
 
 
-def _read_configuration(path: Path) -> tuple[_ConfiguredOrganisation, ...]:
+def _read_configuration(path: Path) -> _Configuration:
     try:
         decode = msgspec.toml.decode if path.suffix == ".toml" else msgspec.json.decode
         content = decode(path.read_bytes())
         _check_content(content, _Configuration)
-        organisations = msgspec.convert(content, _Configuration).organisations
+        configuration = msgspec.convert(content, _Configuration)
     except OSError as error:
         raise Refused(f"cannot read {path}: {error.strerror}. Pass an existing file to --config") from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise BadQuery("--config", str(path), f"is not a sandbox configuration: {error}") from None
-    for org in organisations:
+    for org in configuration.organisations:
         if not re.fullmatch(r"[!-~]*", org.api_key):
             raise BadQuery("api_key", "…", "must be printable ASCII without spaces: it travels in a header")
-    return organisations
+    return configuration
 
 
 def _check_content(content: object, kind: type[msgspec.Struct], *, path: str = "") -> None:
@@ -295,6 +343,8 @@ def _check_content(content: object, kind: type[msgspec.Struct], *, path: str = "
     for name, value in content.items() if isinstance(content, dict) else ():
         if name not in fields:
             raise BadQuery(f"{path}{name}", "…", "is not part of a sandbox configuration", fields, name=name)
+        if fields[name] is CollectorRules:
+            _check_content(value, CollectorRules, path=f"{path}{name}.")
         member = next(iter(get_args(fields[name])), None)
         if isinstance(member, type) and issubclass(member, msgspec.Struct) and isinstance(value, list):
             for position, item in enumerate(value):

@@ -35,9 +35,9 @@ SETTLED_KEYS: Final = 4_000_000
 
 PAYLOADS: Final[dict[str, dict[str, str]]] = {
     "names": {},  # (game, event_uuid) of every event that has one
-    # (game, user): number, times in microseconds and arrivals of the first event and first purchase
+    # (game, user): number; install and first purchase with times in microseconds and the numbers of their events
     "players": {
-        **{"player": "int64", "installed_us": "int64", "install_seq": "int64"},
+        **{"player": "int64", "installed_us": "int64", "stated": "int8", "install_seq": "int64"},
         **{"paid_us": "int64", "paid_seq": "int64", "combination": "int32"},
     },
     "player_days": {"combination": "int32"},  # a number and a day, exact: see `player_day`
@@ -46,6 +46,13 @@ PAYLOADS: Final[dict[str, dict[str, str]]] = {
 }
 """Columns beside the key, by kind."""
 
+BY_EVENT, APART, AT_EVENT = range(3)
+"""How an install is known (`stated`): by its event; stated, with no event at its time; stated, at that of its event.
+
+A stated one comes before one by an event, and of the same time one at an event before one apart.
+"""
+_STATED_BY: Final = 3 << 61
+"""What release 0.1.0 added to `install_seq` of an install that is stated apart; its runs have no `stated`."""
 _DAY_BITS: Final = 22
 LAST_DAY: Final = (1 << _DAY_BITS) - 1
 """The last day since 1970 that a key of `player_day` can hold, far after the year 9999."""
@@ -104,6 +111,10 @@ class KeyedRun:
         self.columns: Columns = {
             name: batch.column(place).to_numpy(zero_copy_only=True) for place, name in enumerate(batch.schema.names)
         }
+        if "install_seq" in self.columns and "stated" not in self.columns:
+            seq = self.columns["install_seq"]
+            self.columns["stated"] = (seq >= 1 << 61).astype(np.int8) * APART
+            self.columns["install_seq"] = seq - (self.columns["stated"] == APART) * _STATED_BY
 
     def __len__(self) -> int:
         return len(self.columns["high"])

@@ -35,11 +35,13 @@ from gamelens.sandbox.storage import inbox
 from gamelens.sandbox.storage.lake_schema import FORMAT
 from gamelens.sandbox.storage.manifest import (
     BEHIND,
+    DATED,
     FILES,
     MANIFEST_TABLES,
     ORGANISATIONS,
     RUNS,
     TAKEN,
+    DatedEvents,
     LakePart,
     LakeRecord,
     LakeUnavailable,
@@ -98,16 +100,25 @@ class Snapshot(msgspec.Struct, frozen=True):
         return sum(part.rows for part in self.parts(table))
 
 
+COUNTS_REPEATS: Final = "repeats.count"
+"""The name of an empty file in a state directory whose repeated events count."""
+
+
 class Lake:
     """Parquet files below *root* and their manifest in *store*.
 
     Opening and reading it writes nothing. Only `create_if_new` and `restore` make tables, and only `restore` drops any
     that has rows.
+
+    Attributes:
+        counts_repeats: whether events with the `event_uuid` of an earlier one count (Wire 4.8, Repeated events), which
+            a file beside *root* says.
     """
 
     def __init__(self, root: Path, store: sqlite3.Connection) -> None:
         self.root = root
         self.store = store
+        self.counts_repeats = (root.parent / COUNTS_REPEATS).exists()
         self.explain_loss: Callable[[], str] | None = None
         """Function that returns what becomes of a lake that is lost."""
         self._newest: tuple[int | None, dict[str, Snapshot], str | None] | None = None
@@ -359,6 +370,18 @@ class Lake:
         """Return the files of raw events that imports have taken, in the order taken, or only so many of the newest."""
         return TAKEN.read(self.store, newest=newest) if TAKEN.exists(self.store) else []
 
+    def dated_by_arrival(self) -> dict[str, int]:
+        """Return the number of events that are dated by their arrival, by organisation (Wire 4.1, Event time)."""
+        return {each.organisation: each.events for each in DATED.read(self.store)} if DATED.exists(self.store) else {}
+
+    def _write_dated(self, dated: Mapping[str, int]) -> None:
+        """Make *dated* the numbers of `dated_by_arrival` for its organisations, inside the caller's transaction."""
+        numbers = self.dated_by_arrival() | dict(dated)
+        if any(numbers.values()):
+            DATED.create(self.store)
+            rows = enumerate(sorted(numbers.items()), 1)
+            DATED.write(self.store, (DatedEvents(number=n, organisation=name, events=it) for n, (name, it) in rows))
+
     def event_data(self, organisation: str) -> Mapping[str, Sequence[Interval]]:
         """Return the days on which Event Data arrived, by game, cached until the next run.
 
@@ -384,6 +407,7 @@ class Lake:
         processed_ms: int,
         last_batch: int | None = None,
         duplicates: int = 0,
+        dated: Mapping[str, int] = {},
         files: Iterable[LakePart] = (),
         retired: Iterable[Path] = (),
         reached: tuple[str, int] | None = None,
@@ -396,6 +420,7 @@ class Lake:
             processed_ms: time of the run, epoch milliseconds on the sandbox's clock.
             last_batch: id of the last batch that the run takes in, None where it takes in files instead.
             duplicates: repeated events that the run left out.
+            dated: new events that are dated by their arrival, by organisation.
             files: the new parts.
             retired: paths of parts that *files* replace.
             reached: the organisation of the batches, and the id of its last one that is now in the lake.
@@ -430,6 +455,8 @@ class Lake:
             )
             version = self._add_version(run, known, files, set(retired))
             self._write_statuses(statuses)
+            before_it = self.dated_by_arrival()
+            self._write_dated({name: before_it.get(name, 0) + events for name, events in dated.items()})
             if taken:
                 if not TAKEN.exists(self.store):
                     TAKEN.create(self.store)
@@ -439,15 +466,17 @@ class Lake:
         self._note_committed()
         return version
 
-    def compact(self, files: Iterable[LakePart], retired: Iterable[Path]) -> None:
+    def compact(self, files: Iterable[LakePart], retired: Iterable[Path], *, dated: Mapping[str, int] = {}) -> None:
         """Replace parts by others with the same rows or sums.
 
-        This is one more version, made in one transaction.
+        This is one more version, made in one transaction. *dated* has the numbers of events that are dated by their
+        arrival where they are counted anew, by organisation.
         """
         with self._transaction():
             last, known, statuses = self._read_intact()
             self._add_version(last, known, list(files), set(retired))
             self._write_statuses(statuses)
+            self._write_dated(dated)
         self._note_committed()
 
     def _read_intact(self) -> tuple[ProcessingRun, list[LakePart], dict[str, OrganisationStatus]]:
@@ -536,9 +565,16 @@ class Lake:
             table.create(self.store)
         self.store.execute(f"PRAGMA user_version = {FORMAT}")
 
-    def restore(self, run: ProcessingRun, files: Sequence[LakePart], *, version: int) -> None:
-        """Make *files* the whole lake in place of one that is lost, as *version*. All other files go to quarantine."""
-        self._replace(run, files, version=version)
+    def restore(
+        self, run: ProcessingRun, files: Sequence[LakePart], *, version: int, dated: Mapping[str, int] = {}
+    ) -> None:
+        """Make *files* the whole lake in place of one that is lost, as *version*. All other files go to quarantine.
+
+        *dated* has the numbers of events that are dated by their arrival, by organisation.
+        """
+        with self._transaction():
+            self._replace(run, files, version=version)
+            self._write_dated(dated)
         self._note_committed()
         self._quarantine_unexplained()
 
@@ -553,6 +589,7 @@ class Lake:
         """
         with self._transaction():
             TAKEN.drop(self.store)
+            DATED.drop(self.store)
             self._create()
             self._write_files(msgspec.structs.replace(file, number=n, added=version) for n, file in enumerate(files, 1))
             self._write_run(msgspec.structs.replace(run, version=version, files=len(files), format=FORMAT))

@@ -100,6 +100,14 @@ class TakenFile(msgspec.Struct, frozen=True, kw_only=True):
     version: int = 0
 
 
+class DatedEvents(msgspec.Struct, frozen=True, kw_only=True):
+    """The number of *events* of an organisation that are dated by their arrival (Wire 4.1, Event time)."""
+
+    number: int = 0
+    organisation: str
+    events: int
+
+
 class ProcessingRun(msgspec.Struct, frozen=True, kw_only=True):
     """One processing run: a version of the lake.
 
@@ -245,9 +253,11 @@ TAKEN: Final = CheckedTable("taken_files", TakenFile)
 """The files that imports have taken; a lake that never had an import lacks the table."""
 ORGANISATIONS: Final = CheckedTable("organisations", OrganisationStatus)
 """The organisations with batches or files; a lake of 0.1 has the table `BEHIND` instead."""
+DATED: Final = CheckedTable("dated_by_arrival", DatedEvents)
+"""The organisations with events that are dated by arrival; a lake that never had one lacks the table."""
 BEHIND: Final = "behind"
 """Table of 0.1 with the organisations of which the newest version lacked batches, and no others."""
-MANIFEST_TABLES: Final = (RUNS, FILES, TAKEN, ORGANISATIONS)
+MANIFEST_TABLES: Final = (RUNS, FILES, TAKEN, ORGANISATIONS, DATED)
 
 
 class LakeRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -55,7 +55,7 @@ EVENT_DEFECTS: Final = (
     _bad_value("session is a number", "wrong_type", "session_id", 1718),
     _bad_value("time is text", "wrong_type", "client_ts", "2026-11-20T10:00:00Z"),
     _bad_value("time has a fraction", "wrong_type", "client_ts", 1795000000.5),
-    _bad_value("time is null", "wrong_type", "client_ts", None),
+    _bad_value("session is null", "wrong_type", "session_id", None),
     _bad_value("user is null", "wrong_type", "user_id", None),
     _bad_value("user is empty", "wrong_length", "user_id", ""),
     _bad_value("old version", "not_in_range", "v", 1),

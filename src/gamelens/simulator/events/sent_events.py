@@ -25,15 +25,11 @@ from gamelens.simulator.population.arrays import Flags, Ints, pick, run_starts, 
 from gamelens.simulator.population.behaviour import EventSlot, PlayedBlock
 from gamelens.simulator.population.session_times import CONNECTIONS, DAY_S, Sessions
 from gamelens.simulator.scenarios.scenario import Clock, DeliveryProfile, DirtProfile
+from gamelens.wire.event_time import can_be_true
 from gamelens.wire.limits import SUBMIT_PERIOD_S
 
 YEAR_S: Final = 365 * DAY_S
 HOUR_S: Final = 3600
-IN_2100_S: Final = 4_102_444_800
-"""2100-01-01.
-
-Clocks of the next century are beyond it, so that their events are unusable at any time of arrival.
-"""
 RESEND_AFTER_S: Final = int(SUBMIT_PERIOD_S)
 """Delay of a second attempt, one period after the first."""
 REPEATED: Final = "repeated"
@@ -57,7 +53,7 @@ class EventDelivery:
     """Delivery of each event of a block, one array per attribute."""
 
     claimed_s: Ints  # the client_ts the event carries, by the clock of the device
-    is_usable: Flags  # whether the collector accepts that time
+    is_usable: Flags  # whether the collector uses that time: a later arrival changes nothing for a year
     lacks_uuid: Flags  # whether the event has no event_uuid
     is_offline: Flags  # whether it was recorded offline
     is_unsent: Flags  # whether a crash lost it
@@ -87,7 +83,7 @@ def draw_delivery(block: PlayedBlock, delivery: DeliveryProfile, *, rng: np.rand
     claimed = np.maximum(events.ts_s + offset_s[events.session], 0)
     return EventDelivery(
         claimed_s=claimed,
-        is_usable=claimed < IN_2100_S,
+        is_usable=can_be_true(claimed, due),
         lacks_uuid=lacks_uuid[player],
         is_offline=is_offline,
         is_unsent=is_crashed[events.session] & (events.slot == EventSlot.SESSION_END),

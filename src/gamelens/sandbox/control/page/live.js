@@ -3,6 +3,8 @@
 
 const ROWS = 300;
 const RECENT = 200;
+const REFUSED_ROWS = 20;
+const STRICT_ROWS = 12;
 const SUMMARY_MS = 5000;
 const LOST_MS = 10000;
 const SETTLED_MS = 800;  // what comes sooner after the connection was there before
@@ -35,6 +37,8 @@ const REASONS = {
   no_match: "does not have the required form",
   wrong_length: "is too short or too long",
   not_in_range: "is out of range",
+  wrong_size: "has too few or too many entries",
+  no_extra_properties_allowed: "is not documented",
   wrong_format: "cannot be read",
 };
 
@@ -89,6 +93,8 @@ function row(entry, isNew) {
     made("span", "status", entry.status === "accepted" ? "Accepted" : "Rejected"),
   );
   if (entry.errors.length) line.append(reasonsOf(entry.errors));
+  if (entry.strict_errors) line.append(reasonsOf(entry.strict_errors, "The strict rules would refuse this:"));
+  if (entry.remarks) line.append(remarksOf(entry.remarks));
   details.append(line);
   details.addEventListener("toggle", () => {
     if (details.childElementCount === 1) details.append(made("pre", "whole", JSON.stringify(entry.event, null, 2)));
@@ -127,8 +133,9 @@ function factsOf(event, category) {
   return facts;
 }
 
-function reasonsOf(errors) {
-  const reasons = made("ul", "reasons");
+function reasonsOf(errors, introduction) {
+  const reasons = made("ul", introduction ? "reasons strict" : "reasons");
+  if (introduction) reasons.append(made("li", "", introduction));
   for (const { error_type: type, path } of errors) {
     const reason = made("li");
     reason.append(made("code", "", path), ` ${path === "/" ? "the event " : ""}${REASONS[type] ?? type}`);
@@ -136,6 +143,30 @@ function reasonsOf(errors) {
     reasons.append(reason);
   }
   return reasons;
+}
+
+function remarksOf(remarks) {
+  const list = made("ul", "reasons remarks");
+  list.append(...remarks.map((remark) => made("li", "", remark)));
+  return list;
+}
+
+// -- one refused request ---------------------------------------------------------------------------------------------
+
+function refused(entry) {
+  const item = made("li");
+  const line = made("p");
+  line.append(
+    whenOf(entry), " ",
+    made("b", "", String(entry.status)), " ",
+    made("span", "route", entry.route), " ",
+    made("span", "game", entry.game ?? (entry.game_key ? `unknown key ${entry.game_key}` : "")),
+  );
+  item.append(line, made("p", "cause", entry.cause));
+  const rows = at("refused-requests");
+  rows.prepend(item);
+  while (rows.childElementCount > REFUSED_ROWS) rows.lastElementChild.remove();
+  at("refusals").hidden = false;
 }
 
 // -- the list --------------------------------------------------------------------------------------------------------
@@ -204,6 +235,10 @@ function drawTotals() {
     at("processing").textContent =
       `Processing: ${number(decoded)} of ${number(events)} events decoded, ${number(committed)} in the tables${rest}.`;
   }
+  at("repeats").hidden = !summary.duplicate;
+  at("repeats").textContent =
+    `${plural(summary.duplicate, "event")} repeated an event_uuid and ${summary.duplicate === 1 ? "was" : "were"} dropped. ` +
+    "The real service is not known to drop any: a sandbox with --repeats count counts them.";
   at("faults").hidden = !summary.faults;
   at("faults").textContent = `${plural(summary.faults, "fault rule")} in force: the services fail on purpose.`;
 }
@@ -218,8 +253,28 @@ function drawCounts() {
   offer(filters.elements.game_key, games);
   offer(filters.elements.category, [...categories].sort((a, b) => a.label.localeCompare(b.label)));
   drawRefusals(counts.refused);
+  drawStrict(counts.strict);
   at("since").textContent = `Counted since ${clock(counts.since_ts)} UTC, when this sandbox started or was reset.`;
   drawTotals();
+}
+
+// What the strict rules would refuse of events, headers and inits that were accepted.
+function drawStrict(strict) {
+  const rows = Object.entries(strict ?? {}).filter(([, counts]) => counts.refused).flatMap(([part, counts]) => {
+    const nouns = { events: "events", headers: "requests, for their headers", init: "inits" };
+    const errors = Object.entries(counts.errors).sort(([, a], [, b]) => b - a).slice(0, STRICT_ROWS);
+    return [
+      made("li", "", `${number(counts.refused)} of ${number(counts.judged)} ${nouns[part] ?? part}`),
+      ...errors.map(([error, count]) => {
+        const [type, ...path] = error.split(" ");
+        const item = made("li", "error");
+        item.append(made("code", "", path.join(" ")), ` ${REASONS[type] ?? type}`, made("span", "count", number(count)));
+        return item;
+      }),
+    ];
+  });
+  at("strict").replaceChildren(...rows);
+  at("strict-refusals").hidden = !rows.length;
 }
 
 function drawBars(place, name, bars) {
@@ -255,7 +310,7 @@ function drawRefusals(refused) {
     return item;
   });
   at("refused").replaceChildren(...rows);
-  at("refusals").hidden = !rows.length;
+  at("refused-counts").hidden = !rows.length;
 }
 
 function offer(select, choices) {
@@ -315,6 +370,7 @@ function listen() {
     if (source.readyState === EventSource.CLOSED) setTimeout(() => source === state.source && listen(), 2000);
   };
   source.onmessage = (message) => arrived(JSON.parse(message.data));
+  source.addEventListener("refused", (message) => refused(JSON.parse(message.data)));
   source.addEventListener("missed", (message) => missed(JSON.parse(message.data).events));
   source.addEventListener("reset", () => { forget(); summarise(); draw(); });
   source.addEventListener("counts", (message) => {
@@ -331,6 +387,8 @@ function forget() {
   missed(0);
   state.openedAt = performance.now();
   list.replaceChildren();
+  at("refused-requests").replaceChildren();
+  at("refusals").hidden = true;
 }
 
 const WORDS = { live: "Live", connecting: "Reconnecting", lost: "No connection" };

@@ -1,0 +1,293 @@
+"""A process for the statements of a user: one SELECT after another, over files that it can only read.
+
+Inside a function DuckDB neither asks whether it is to stop nor counts the memory of its result. So time and memory are
+watched from outside, and a process that takes more is ended; the next statement gets a new one.
+
+In the process, DuckDB has no file system but `read_files`, and a statement that holds more than SELECT is not run.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import re
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from typing import IO, TYPE_CHECKING, Any, Final, Literal, NamedTuple, cast
+
+import duckdb
+import msgspec
+import psutil
+import pyarrow as pa
+from fsspec.implementations.local import LocalFileSystem
+
+from gamelens.errors import BadQuery, Refused
+from gamelens.sandbox.engines.read_files import SCHEME, ReadFiles
+
+if TYPE_CHECKING:
+    from gamelens.sandbox.engines.engine import QueryBounds
+
+UNCOUNTED_BYTES: Final = 100_000_000
+"""Memory that the process may take beside what DuckDB counts of a statement."""
+_LOOK_S: Final = 0.02
+_ROWS_AT_ONCE: Final = 100_000
+_SETTINGS: Final = (
+    "SET temp_directory = ''",
+    "SET python_enable_replacements = false",
+    "SET autoinstall_known_extensions = false",
+    "SET autoload_known_extensions = false",
+    f"SET allowed_directories = ['{SCHEME}']",
+    "SET disabled_filesystems = 'LocalFileSystem'",
+    "SET enable_external_access = false",
+    "SET lock_configuration = true",
+)
+_EXPLAIN: Final = re.compile(r"\s*EXPLAIN(\s+ANALYZE)?\s", re.IGNORECASE)
+_NODE: Final = re.compile(r'"type":\s*"(\w+_NODE)"')  # no text of the statement: its quotes would be escaped
+_READS: Final = frozenset({"SELECT_NODE", "SET_OPERATION_NODE", "CTE_NODE", "RECURSIVE_CTE_NODE"})
+_UNITS: Final = ("bytes", "KiB", "MiB", "GiB", "TiB")
+
+
+class _Order(NamedTuple):
+    """A statement, the *setup* that makes what it reads of *files*, and its bounds."""
+
+    setup: Sequence[str]
+    files: Sequence[str]
+    statement: str
+    parameters: Mapping[str, Any]
+    memory: str
+    rows: int
+
+
+class _Answer(msgspec.Struct, frozen=True):
+    """What became of an order: the rows follow, or *text* says why there are none."""
+
+    kind: Literal["rows", "bad", "forbidden", "memory"]
+    text: str = ""
+
+
+class _Running(NamedTuple):
+    """A process that waits for orders."""
+
+    process: subprocess.Popen[bytes]
+    orders: IO[bytes]
+    answers: IO[bytes]
+    errors: IO[bytes]
+    started_by: int
+
+    def end(self) -> None:
+        self.process.kill()
+        self.process.wait()
+        for file in (self.orders, self.answers, self.errors):
+            file.close()
+
+
+class SqlProcess:
+    """The process, which is started at the first statement. Threads take turns."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._running: _Running | None = None
+
+    def run(
+        self,
+        statement: str,
+        parameters: Mapping[str, Any],
+        bounds: QueryBounds,
+        *,
+        setup: Sequence[str],
+        files: Sequence[str],
+    ) -> pa.Table:
+        """Return the rows of one SELECT over what *setup* makes of *files*.
+
+        Raises:
+            BadQuery: it is not one SELECT, is not valid, or has more rows than it may have.
+            Refused: it takes more time or memory than it may take, or needs what is locked.
+        """
+        most = _bytes_of(bounds.memory) + UNCOUNTED_BYTES
+        try:
+            order = pickle.dumps(tuple(_Order(setup, files, statement, dict(parameters), bounds.memory, bounds.rows)))
+        except Exception as error:
+            raise BadQuery("parameters", msgspec.UNSET, f"must be plain values: {error}") from None
+        with self._lock, ThreadPoolExecutor(1) as pool:
+            running = self._start()
+            watched = psutil.Process(running.process.pid)
+            before, ends_at = _memory(watched), time.monotonic() + bounds.seconds
+            answering = pool.submit(_ask, running, order)
+            try:
+                while not wait([answering], timeout=_LOOK_S).done:
+                    if time.monotonic() > ends_at:
+                        raise Refused(f"the statement took more than {bounds.seconds:g} s and was stopped: narrow it")
+                    if _memory(watched) - before > most:
+                        raise _too_large(bounds.memory)
+            except BaseException:  # also when a person interrupts it
+                self._end()
+                raise
+            answer, table = answering.result()
+        match answer.kind:
+            case "rows":
+                return table
+            case "memory":
+                raise _too_large(bounds.memory)
+            case "forbidden":
+                raise Refused(f"forbidden statement: {answer.text}")
+            case "bad":
+                raise BadQuery("statement", msgspec.UNSET, answer.text)
+
+    def close(self) -> None:
+        """End the process."""
+        with self._lock:
+            self._end()
+
+    def _start(self) -> _Running:
+        """Return the process, or a new one if it has ended or belongs to the process that this one was forked from."""
+        running = self._running
+        if running is not None and running.started_by == os.getpid() and running.process.poll() is None:
+            return running
+        self._end()
+        errors = tempfile.TemporaryFile()  # noqa: SIM115
+        process = subprocess.Popen(  # noqa: S603
+            (sys.executable, "-m", __name__, str(os.getpid())),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            start_new_session=True,  # an interrupt is for the caller, who ends it
+        )
+        orders, answers = cast("IO[bytes]", process.stdin), cast("IO[bytes]", process.stdout)
+        self._running = _Running(process, orders, answers, errors, os.getpid())
+        answers.readline()
+        return self._running
+
+    def _end(self) -> None:
+        if self._running is not None and self._running.started_by == os.getpid():
+            self._running.end()
+        self._running = None
+
+
+def _ask(running: _Running, order: bytes) -> tuple[_Answer, pa.Table | None]:
+    """Return the answer to a pickled order.
+
+    Raises:
+        Refused: the process has ended.
+    """
+    try:
+        running.orders.write(order)
+        running.orders.flush()
+        answer = msgspec.json.decode(running.answers.readline(), type=_Answer)
+        return answer, pa.ipc.open_stream(running.answers).read_all() if answer.kind == "rows" else None
+    except (OSError, msgspec.DecodeError, pa.ArrowInvalid):
+        status = running.process.wait()
+        running.errors.seek(0)
+        last = running.errors.read().decode(errors="replace").strip().rpartition("\n")[2]
+        raise Refused(f"the statement ended its process ({last or f'status {status}'}): change it") from None
+
+
+def _memory(process: psutil.Process) -> int:
+    try:
+        return int(process.memory_info().rss)
+    except psutil.Error:  # it has ended
+        return 0
+
+
+def _bytes_of(memory: str) -> float:
+    """Return an amount of memory as DuckDB writes it in bytes.
+
+    Raises:
+        BadQuery: DuckDB cannot read it.
+    """
+    with duckdb.connect() as connection:
+        try:
+            connection.execute(_memory_limit(memory))
+        except duckdb.Error as error:
+            raise BadQuery("memory", memory, f"is not an amount of memory: {_first_line(error)}") from None
+        number, unit = connection.execute("SELECT current_setting('memory_limit')").fetchall()[0][0].split()
+        return float(number) * 1024.0 ** _UNITS.index(unit)
+
+
+def _memory_limit(memory: str) -> str:
+    return "SET memory_limit = '" + memory.replace("'", "''") + "'"
+
+
+def _too_large(memory: str) -> Refused:
+    return Refused(f"the statement takes more than {memory} of memory: narrow it")
+
+
+def _first_line(error: Exception) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[-1] if lines[0].startswith("Traceback") else lines[0]  # of Python, from a file system
+
+
+# ------------------------------------------------------------------------------------------------- inside the process
+
+
+def answer(order: _Order) -> tuple[_Answer, pa.Table | None]:
+    """Run the statement of an order in a connection of its own."""
+    try:
+        with duckdb.connect() as connection:
+            connection.register_filesystem(ReadFiles(LocalFileSystem(), only=order.files))
+            for statement in (_memory_limit(order.memory), *order.setup, *_SETTINGS):
+                connection.execute(statement)
+            if fault := _fault(connection, order.statement):
+                return _Answer("bad", fault), None
+            reader = connection.sql(order.statement, params=order.parameters).to_arrow_reader(_ROWS_AT_ONCE)
+            batches: list[pa.RecordBatch] = []
+            for batch in reader:
+                batches.append(batch)
+                if sum(map(len, batches)) > order.rows:
+                    return _Answer("bad", f"has more than {order.rows:,} rows: aggregate, LIMIT, or pass rows="), None
+            return _Answer("rows"), pa.Table.from_batches(batches, reader.schema)
+    except duckdb.OutOfMemoryException:
+        return _Answer("memory"), None
+    except duckdb.PermissionException as error:
+        return _Answer("forbidden", _first_line(error)), None
+    except duckdb.Error as error:
+        return _Answer("bad", f"cannot be run: {_first_line(error)}"), None
+
+
+def _fault(connection: duckdb.DuckDBPyConnection, statement: str) -> str | None:
+    """Return why a statement is not one SELECT, or None if it is. It may be explained."""
+    explained = _EXPLAIN.match(statement)
+    parsed = """
+        SELECT tree, json_array_length(tree, '$.statements'), tree ->> 'error_type', tree ->> 'error_message'
+        FROM (SELECT json_serialize_sql($statement) AS tree)"""
+    asked = {"statement": statement[explained.end() :] if explained else statement}
+    tree, count, error, text = connection.execute(parsed, asked).fetchall()[0]
+    if error == "parser":
+        return f"cannot be run: {text}"
+    if count != 1 or not _READS.issuperset(_NODE.findall(tree)):
+        return "must be one SELECT, and nothing in it may write"
+    return None
+
+
+def main() -> None:
+    """Answer the orders at standard input until it ends, or the process whose id is the argument."""
+    threading.Thread(target=_end_with, args=(int(sys.argv[1]),), daemon=True).start()
+    with os.fdopen(os.dup(1), "wb") as answers:
+        os.dup2(2, 1)  # what the engine prints is not an answer
+        answers.write(b"ready\n")
+        answers.flush()
+        while True:
+            try:
+                order = _Order(*pickle.load(sys.stdin.buffer))  # noqa: S301  # of the process that started this one
+            except EOFError:
+                return
+            said, table = answer(order)
+            answers.write(msgspec.json.encode(said) + b"\n")
+            if table is not None:
+                with pa.ipc.new_stream(answers, table.schema) as stream:
+                    stream.write_table(table)
+            answers.flush()
+
+
+def _end_with(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(1)
+    os._exit(1)
+
+
+if __name__ == "__main__":
+    main()

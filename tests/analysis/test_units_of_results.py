@@ -1,0 +1,146 @@
+"""Each column of each analysis in a spreadsheet: dollars, percentages, counts, and plain numbers that stay plain."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Final
+
+import openpyxl
+import pandas as pd
+import pytest
+from pandas import DataFrame
+
+import gamelens as gl
+from gamelens import analysis
+from gamelens.analysis.files.export_target import with_index
+from gamelens.analysis.tidy_frames.frame_requirements import declared_requirements, public_name
+from gamelens.notebook.accessor import Lens
+from support.every_result import every_result
+from support.tidy_frames import tidy_frame
+
+MONEY: Final = {
+    "ad_arpdau", "ad_revenue", "after", "arpdau", "arppu", "behind_effect", "blended_cpi", "cpi", "credited",
+    "ecpm", "effect", "iap_arpdau", "iap_revenue", "ilrd_revenue", "ltv", "money", "revenue", "spend",
+    "total_revenue", "worth",
+}  # fmt: skip
+SHARES: Final = {
+    "ads_share", "chance_best", "change", "click_rate", "comparable_share", "expected_loss", "expected_share",
+    "fail_rate", "fill_rate", "impression_share", "largest_day", "largest_share", "level_change", "lift",
+    "ltv_to_cpi", "minimal_effect", "minimal_lift", "payer_share", "quarter_lift", "relative", "retention",
+    "revenue_share", "roas", "share", "share_of_change", "share_of_requests", "share_of_step_before", "sure_from",
+    "unknown_share", "variance_kept", "weight",
+}  # fmt: skip
+PARTS: Final = {"before", "after", "change", "volume", "mix", "price"}
+"""Money in a decomposition."""
+AROUND: Final = {
+    "ads.ecpm_index": "index", "decomposition.price_changes": "ratio", "experiments.compare": "difference",
+    "experiments.compare_players": "difference", "experiments.next_steps": "difference",
+    "experiments.probability_best": "value", "health.board": "expected", "health.flagged": "expected",
+    "health.headline": "level_change", "health.levels": "change", "health.score_days": "expected",
+    "outside_data.compare_with_weekdays": "usual", "outside_data.cost_per_install": "cpi",
+    "outside_data.ltv_against_cpi": "ltv_to_cpi", "outside_data.payback_ages": "roas",
+    "outside_data.rank_correlation": "correlation", "outside_data.return_on_spend": "roas",
+    "retention.average_curve": "retention", "retention.day_range": "retention", "retention.drift": "ratio",
+    "retention.ltv": "ltv", "retention.project_retention": "retention",
+}  # fmt: skip
+"""The number of a result that its bounds low and high are around."""
+OF_ROW: Final = {"value", "control_value", "before", "difference"}
+NO_RESULTS: Final = {
+    "ads.unlisted_names", "decomposition.dominant_effect", "decomposition.split_in_halves", "health.as_json",
+    "health.unmatched_notes", "outside_data.roas", "totals.column_totals",
+}  # fmt: skip
+"""Analyses that return names, numbers, a file's text, two frames, or a result beside a report."""
+
+
+@pytest.fixture(scope="module")
+def results() -> dict[str, DataFrame]:
+    return every_result()
+
+
+@pytest.fixture(scope="module")
+def cells(results: dict[str, DataFrame], tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[tuple[Any, ...]]]:
+    """Return the columns of each result's sheet, with their cells below the title."""
+    sheets = {name[-31:]: frame for name, frame in results.items()}
+    assert len(sheets) == len(results)
+    book = openpyxl.load_workbook(gl.export_excel(sheets, tmp_path_factory.mktemp("book") / "all.xlsx"))
+    return {name: [*book[name[-31:]].iter_cols()] for name in results}
+
+
+def number_of(column: str, columns: list[str], result: str) -> str:
+    """Return the number that bounds are around, other columns as they are."""
+    if not re.fullmatch(r"(\w+_)?(low|high)", column):
+        return column
+    own = re.sub(r"_?(low|high)$", "", column)
+    return own if own in columns else AROUND[result]
+
+
+def kind_of(cell: Any) -> str:
+    """Return what the format of a cell says its number is."""
+    return "money" if "$" in cell.number_format else "share" if "%" in cell.number_format else "plain"
+
+
+def shown(cell: Any) -> float:
+    """Return the number that the format of a cell leaves of it."""
+    if cell.number_format == "General":
+        return abs(float(cell.value))
+    places = len(re.sub(r"[^.]*\.?", "", cell.number_format, count=1).rstrip("%"))
+    factor = 100 if "%" in cell.number_format else 1
+    return round(abs(float(cell.value)) * factor, places)
+
+
+def test_every_analysis_has_a_result(results: dict[str, DataFrame]) -> None:
+    """A new analysis comes with a result here."""
+    public = set()
+    for topic in analysis.__all__:
+        for function in vars(import_module(f"gamelens.analysis.{topic}")).values():
+            if inspect.isfunction(function) and declared_requirements(function):
+                public.add(public_name(function))
+    assert public - NO_RESULTS == set(results)
+    assert [name for name, frame in results.items() if frame.empty] == ["health.silent_games"]
+
+
+def test_each_column_of_each_result_has_its_unit(
+    results: dict[str, DataFrame], cells: dict[str, list[tuple[Any, ...]]]
+) -> None:
+    """Money has dollars and a title that says so, shares are percentages, bounds as their number, the rest plain."""
+    for result, frame in results.items():
+        table = with_index(frame)
+        names = [str(name) for name in table.columns]
+        is_matrix, is_decomposition = result == "retention.cohort_matrix", {*names} >= PARTS
+        for name, (title, *below) in zip(names, cells[result], strict=True):
+            if not pd.api.types.is_numeric_dtype(table[name if name in table else int(name)]):
+                continue
+            number = number_of(name, names, result)
+            expected = "money" if number in MONEY or (is_decomposition and number in PARTS) else "plain"
+            expected = "share" if (number in SHARES and expected == "plain") or is_matrix else expected
+            for row, cell in enumerate(below):
+                if cell.value is None:
+                    continue
+                of_row = {"USD": "money", "money": "money", "share": "share"}
+                if "unit" in table and number in OF_ROW:
+                    expected = of_row.get(str(table["unit"].iloc[row]).split()[0], "plain")
+                assert kind_of(cell) == expected, (result, name, cell.number_format)
+                if number != name and cell.value:
+                    assert shown(cell) > 0 or abs(cell.value) < 1e-4, (result, name, cell.number_format, cell.value)
+            if expected == "money" and "unit" not in table:
+                assert "USD" in title.value, (result, title.value)
+
+
+def test_cells_of_a_spread_frame_have_the_unit_of_its_number(tmp_path: Path) -> None:
+    """A column for each network is money, and what is computed beside them stays plain."""
+    frame = tidy_frame(
+        "ilrd_revenue",
+        timestamp=["2026-11-01"] * 2 + ["2026-11-02"] * 2,
+        ilrd_network_name=["AdMob", "Unity"] * 2,
+        ilrd_revenue=[1.5, 0.5, 2.0, 0.25],
+    )
+    wide = Lens(frame).wide()
+    rows = wide.assign(correlation=[-0.35, 0.2]), wide[["AdMob", "Unity"]].corr(), frame.assign(p_value=[0.49] * 4)
+    path = gl.export_excel(dict(zip(("wide", "corr", "tidy"), rows, strict=True)), tmp_path / "x.xlsx")
+    book = openpyxl.load_workbook(path)
+    assert [cell.number_format for cell in book["wide"][2]] == ["yyyy-mm-dd", *["[$$-409]#,##0.00"] * 2, "General"]
+    assert [cell.value for cell in book["wide"][1]][1] == "AdMob (USD)"
+    assert [cell.number_format for cell in book["tidy"][2]][3] == "General"

@@ -1,0 +1,130 @@
+"""What the shipped notebooks show, in worlds in which something is missing, and with everything that can be set.
+
+`bench/test_report_pages.py` tries every notebook in every world.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gamelens.cli.report_command import report
+from gamelens.local.sample_data import write_files
+from gamelens.notebook.reports.notebook_parameters import typed
+from gamelens.simulator.output.external_files import outside_files
+from support.notebook_pages import NOTEBOOKS, defaults_of, run_notebook
+from support.page_checks import CHECKS, checked_page
+from support.printed_commands import COMMANDS, ROOT
+from support.report_worlds import SCENARIO, TODAY, World, open_worlds
+
+pytestmark = pytest.mark.slow
+
+NAMES = sorted(path.stem for path in NOTEBOOKS.glob("*.ipynb"))
+IN_WORLDS = {
+    "00_monday": ("demo", "one day", "no ads", "no purchases", "no countries", "bare", "week-old", "empty"),
+    "01_ad_revenue": ("one day", "no ads", "no purchases", "no countries", "bare", "week-old", "empty"),
+    "02_retention": ("one day", "bare", "week-old"),
+    "03_health": ("one day", "no purchases", "bare"),
+    "04_outside_data": ("demo", "one day", "bare"),
+    "05_experiments": ("one day", "no purchases", "bare"),
+    "06_raw_events": ("one day", "no ads", "bare", "week-old"),
+    "07_why_numbers_differ": ("one day", "no countries", "week-old"),
+    "08_tour": ("one day", "no purchases", "week-old", "empty"),
+}
+"""The worlds that each notebook is tried in here; the demo with its defaults is what `notebooks/conftest.py` runs."""
+GAME = "11002"
+WITH_PARAMETERS: dict[str, dict[str, Any]] = {
+    "00_monday": {"games": [GAME, "12001"], "targets": "targets.toml", "notes": "notes.toml"},
+    "01_ad_revenue": {"over": "last 14 complete days", "games": GAME, "by": "country_code"},
+    "02_retention": {
+        **{"over": "last 56 complete days", "games": GAME, "by": "platform"},
+        **{"ages": [1, 3], "horizon": 20, "seed": 2},
+    },
+    "03_health": {
+        **{"over": "last 56 complete days", "games": [GAME], "metrics": ["user_unique"], "days": 3},
+        "accept": "notes.toml",
+    },
+    "04_outside_data": {
+        **{"over": "last 14 complete days", "games": GAME, "reaching": 3, "horizon": 30},
+        **{"folder": "files", "country_names": {}},
+    },
+    "05_experiments": {
+        **{"over": "last 28 complete days", "games": "11001", "experiment": "first_gate", "control": "late_gate"},
+        **{"expected": {"ctrl": 2, "late_gate": 1}, "ages": [1], "decides": ["D1 retention"], "lift": 0.2},
+    },
+    "06_raw_events": {
+        **{"over": "last 7 complete days", "games": [GAME], "zone": "UTC", "away": 3, "first_days": 2},
+    },
+    "07_why_numbers_differ": {
+        **{"over": "last 7 complete days", "by": "country_code", "installed": "last 14 complete days"},
+        **{"ages": [1], "zone": "UTC"},
+    },
+    "08_tour": {"over": "last 14 complete days", "games": GAME},
+}
+"""A value of each parameter that is not its default; `state` of a lake is set in any case."""
+OF_MONDAY = (ROOT / "docs/pages/how-to/monday.md").read_text(encoding="utf-8")
+
+
+def reports() -> list[tuple[str, tuple[tuple[str, str], ...]]]:
+    """Return notebook and parameters of each report of a shipped notebook that a README, a page or --help prints."""
+    typed_words = [*COMMANDS, *re.findall(r"Example: gamelens (.*)", report.help or "")]
+    given = [shlex.split(words)[1:] for words in typed_words if words.startswith("report ")]
+    asked = [report.make_context("report", words).params for words in given]
+    return sorted({(each["notebook"], each["parameters"]) for each in asked if each["notebook"] in NAMES})
+
+
+@pytest.fixture(scope="module")
+def worlds(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, World]]:
+    """All worlds, by name."""
+    yield from open_worlds(tmp_path_factory.mktemp("worlds"))
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The current folder, with the files that the page on Monday describes, and with those about the demo's players."""
+    monkeypatch.chdir(tmp_path)
+    for name, text in zip(("targets", "notes"), re.findall(r"```toml\n(.*?)```", OF_MONDAY, re.DOTALL), strict=True):
+        (tmp_path / f"{name}.toml").write_text(text)
+    write_files(outside_files(SCENARIO, ends_on=TODAY), tmp_path / "files")
+    return tmp_path
+
+
+@pytest.mark.parametrize(("notebook", "world"), [(name, world) for name in IN_WORLDS for world in IN_WORLDS[name]])
+def test_a_page_is_right_whatever_is_missing(worlds: dict[str, World], folder: Path, notebook: str, world: str) -> None:
+    """It is shown without a warning, or stops in a sentence with a next step where there are no data at all."""
+    checked_page(notebook, worlds[world], folder)
+
+
+@pytest.mark.parametrize(("notebook", "parameters"), reports())
+def test_a_documented_report_is_right(
+    worlds: dict[str, World], folder: Path, notebook: str, parameters: tuple[tuple[str, str], ...]
+) -> None:
+    """The key numbers of a printed command are those of its own period."""
+    checked_page(notebook, worlds["demo"], folder, typed(parameters, defaults_of(notebook), of=notebook))
+
+
+@pytest.mark.parametrize("notebook", WITH_PARAMETERS)
+def test_a_page_is_right_whatever_is_set(worlds: dict[str, World], folder: Path, notebook: str) -> None:
+    """Each parameter has another value than its default, and none was forgotten."""
+    defaults, given = defaults_of(notebook), WITH_PARAMETERS[notebook]
+    assert given.keys() == defaults.keys() - {"state"}
+    assert [name for name in given if given[name] == defaults[name]] == []
+    checked_page(notebook, worlds["demo"], folder, given)
+
+
+def test_there_are_reports_to_try() -> None:
+    """READMEs, pages and --help print four different reports at least, one of yesterday among them."""
+    assert len(reports()) >= 4
+    assert ("01_ad_revenue", (("over", "yesterday"),)) in reports()
+
+
+def test_a_page_of_another_period_is_found(worlds: dict[str, World], folder: Path) -> None:
+    """The check is not empty: the key numbers of 28 days are not those of seven."""
+    page = run_notebook("01_ad_revenue", {}, worlds["no purchases"].lens())
+    with pytest.raises(AssertionError):
+        CHECKS["01_ad_revenue"](page, worlds["no purchases"], {"games": None, "over": "last 7 complete days"})

@@ -1,0 +1,190 @@
+"""What a report is asked about: the demo's games, and what is left of one of them where something is missing.
+
+Each world is an organisation of one sandbox in process, and can be a lake of its own. Its numbers are added up here
+from the events as they were sent.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from gamelens.client.sync_client import Client
+from gamelens.simulator import load_scenario, play
+from gamelens.wire.currencies import USD_PER_UNIT
+from support.game_events import NOW
+from support.sandbox_stage import Stage
+from support.watched_service import Request, Response, Watch, quick
+
+Event = dict[str, Any]
+
+TODAY: Final = NOW.date()
+"""The day under way, without events: the last complete day is the one before."""
+SCENARIO: Final = load_scenario("small", players=160, days=60)
+GAMES: Final = dict(zip(("1001", "1002", "2001"), (game.title for game in SCENARIO.games), strict=True))
+_ONE: Final = "1001"
+_BARE: Final = {"country_code", "install_publisher", "build", "ab_id", "ab_variant_id", "connection_type"}
+_DAY: Final = timedelta(days=1)
+
+Cut = Callable[[list[Event]], Iterable[Event]]
+CUTS: Final[dict[str, Cut]] = {
+    "demo": lambda events: events,
+    "one day": lambda events: (event for event in _of_one(events) if day_of(event) == TODAY - _DAY),
+    "no ads": lambda events: (event for event in _of_one(events) if event["category"] not in ("ads", "impression")),
+    "no purchases": lambda events: (event for event in _of_one(events) if event["category"] != "business"),
+    "no countries": lambda events: ({**event, "country_code": None} for event in _of_one(events)),
+    "bare": lambda events: (
+        {name: None if name in _BARE else value for name, value in event.items()}
+        for event in _of_one(events)
+        if event["category"] in ("user", "session_end")
+    ),
+    "week-old": lambda events: _of_late_players(_of_one(events)),
+    "empty": lambda _: (),
+}
+"""The events of each world, by what it is or lacks."""
+
+
+class World:
+    """The events of one organisation, a client that queries them, and what they add up to.
+
+    Attributes:
+        name: a key of `CUTS`.
+        titles: those of its games, by id.
+        events: as they were sent, each with its `game_id`.
+    """
+
+    def __init__(self, name: str, titles: dict[str, str], events: Sequence[Event], stage: Stage, folder: Path) -> None:
+        self.name, self.titles, self.events = name, titles, events
+        self._stage, self._folder = stage, folder
+        self._answers: dict[Request, Response] = {}
+
+    def lens(self) -> Client:
+        """Return a client like that of a notebook. What was answered once is not asked of the sandbox again."""
+        return quick(Watch(self._stage.metrics_app, self._answers), key=_key(self.name), when="clip")
+
+    def lake(self) -> Path:
+        """Return the state directory of a lake with the events of this world alone."""
+        state = self._folder / f"lake of {self.name}" / "state"
+        if not state.exists():
+            state.parent.mkdir()
+            stage = Stage(state, tenants=_organisation("alone", self.titles))
+            _submit(stage, self.events)
+            stage.process()
+            stage.sandbox.close()
+        return state
+
+    def covered(self, days: int) -> range:
+        """Return the days of the last *days* complete ones that the world has, as numbers of `date.toordinal`."""
+        begins = min(map(day_of, self.events), default=TODAY).toordinal()
+        return range(max(begins, TODAY.toordinal() - days), TODAY.toordinal())
+
+    def before(self, days: range) -> range | None:
+        """Return as many days right before *days*, None where the world does not have them all."""
+        earlier = range(days.start - len(days), days.start)
+        return earlier if days and earlier.start >= self.covered(10**4).start else None
+
+    def of(self, days: range, *, games: Sequence[str] | None = None, category: str | None = None) -> list[Event]:
+        """Return the events of *days*, of some games or of one category."""
+        return [
+            event
+            for event in self.events
+            if day_of(event).toordinal() in days
+            and (games is None or event["game_id"] in games)
+            and category in (None, event["category"])
+        ]
+
+    def ad_revenue(self, days: range, **which: Any) -> float:
+        """Return what the impressions of *days* earned, in dollars (Wire 3.6, Impression payloads)."""
+        return sum(_earned(event) for event in self.of(days, category="impression", **which))
+
+    def purchases(self, days: range, **which: Any) -> float:
+        """Return what the purchases of *days* brought, in dollars."""
+        bought = self.of(days, category="business", **which)
+        return sum(float(event["amount"]) / 100 * float(USD_PER_UNIT[event["currency"]]) for event in bought)
+
+    def installs(self, days: range, *, games: Sequence[str] | None = None) -> dict[tuple[str, str], int]:
+        """Return the install day of each player who is new in *days*."""
+        first: dict[tuple[str, str], int] = {}
+        for event in self.events:
+            player, day = (event["game_id"], event["user_id"]), day_of(event).toordinal()
+            first[player] = min(day, first.get(player, day))
+        return {player: day for player, day in first.items() if day in days and (not games or player[0] in games)}
+
+    def retention(self, days: range, age: int, *, games: Sequence[str] | None = None) -> float | None:
+        """Return the share of the players installed in *days* who were back *age* days later, once that day is over.
+
+        None if it is over for nobody.
+        """
+        active = {(event["game_id"], event["user_id"], day_of(event).toordinal()) for event in self.events}
+        new = {player: day for player, day in self.installs(days, games=games).items() if day + age < TODAY.toordinal()}
+        return sum((*player, day + age) in active for player, day in new.items()) / len(new) if new else None
+
+
+def open_worlds(folder: Path) -> Iterator[dict[str, World]]:
+    """Yield all worlds by name, of one sandbox below *folder*."""
+    titles = {name: {f"{number}{game}": GAMES[game] for game in GAMES} for number, name in enumerate(CUTS, 1)}
+    stage = Stage(folder / "state", tenants="".join(_organisation(name, own) for name, own in titles.items()))
+    played = [
+        {**event, "game_id": batch.game_id}
+        for batch in play(SCENARIO, ends_on=TODAY, game_ids=[*GAMES])
+        for event in msgspec.json.decode(batch.body)
+    ]
+    worlds = {}
+    for name, cut in CUTS.items():
+        ids = dict(zip(GAMES, titles[name], strict=True))
+        cleaned = ({key: value for key, value in event.items() if value is not None} for event in cut(played))
+        events = [event | {"game_id": ids[event["game_id"]]} for event in cleaned]
+        _submit(stage, events)
+        worlds[name] = World(name, titles[name], events, stage, folder)
+    stage.process()
+    yield worlds
+    stage.sandbox.close()
+
+
+def day_of(event: Event) -> date:
+    """Return the UTC day of *event*."""
+    return datetime.fromtimestamp(event["client_ts"], UTC).date()
+
+
+def _earned(event: Event) -> float:
+    paid, is_micro = event["impression_data"], event["ad_network_name"] == "admob"
+    return float(paid["revenue"]) * (1e-6 if is_micro else 1) * float(USD_PER_UNIT[paid.get("currency", "USD")])
+
+
+def _of_one(events: list[Event]) -> Iterator[Event]:
+    return (event for event in events if event["game_id"] == _ONE)
+
+
+def _of_late_players(events: Iterable[Event]) -> Iterator[Event]:
+    """Yield the events of the players who came in the last complete week."""
+    by_player = defaultdict(list)
+    for event in events:
+        by_player[event["user_id"]].append(event)
+    for own in by_player.values():
+        if min(map(day_of, own)) >= TODAY - 7 * _DAY:
+            yield from own
+
+
+def _submit(stage: Stage, events: Iterable[Event]) -> None:
+    by_game = defaultdict(list)
+    for event in events:
+        by_game[event["game_id"]].append({name: value for name, value in event.items() if name != "game_id"})
+    for game, own in by_game.items():
+        for start in range(0, len(own), 2000):
+            assert stage.submit(own[start : start + 2000], game_id=game).status_code == 200
+
+
+def _key(name: str) -> str:
+    return f"key-of-{name.replace(' ', '-')}"
+
+
+def _organisation(name: str, games: dict[str, str]) -> str:
+    """Return the table of an organisation in the configuration of a sandbox."""
+    tables = [f'[[organisation]]\nname = "{name}"\napi_key = "{_key(name)}"', "[[organisation.studio]]"]
+    tables += [f'[[organisation.studio.game]]\nid = "{game}"\ntitle = "{title}"' for game, title in games.items()]
+    return "\n".join(tables) + "\n"
