@@ -192,13 +192,13 @@ def test_retention_lists_the_values_of_the_whole_install_day(stage: Stage) -> No
 @pytest.mark.parametrize("games", [None, ["1001", "2001"]])
 def test_cohorts_are_those_of_the_events(world: World, by: list[str], games: list[str] | None) -> None:
     """Retention is pooled over games by installs, and NA for days that have not come."""
-    ages, ends = (1, 7), datetime(2026, 11, 20, tzinfo=UTC)
+    ages, begins, ends = (1, 7), datetime(2026, 9, 30, tzinfo=UTC), datetime(2026, 11, 20, tzinfo=UTC)
     frame = quick(world.watch()).retention(ages, over="2026-09-30/2026-11-20", by=by, games=games)
     truth, names = world.truth, [WORDS.get(name, name) for name in by]
     active = {(fact.player, fact.day) for fact in truth.facts}
     cohorts: dict[Any, list[Any]] = {}
     for player, install in truth.installs.items():
-        if install.game_id in (games or GAMES["acme"]) and install.ts < ends:
+        if install.game_id in (games or GAMES["acme"]) and begins <= install.ts < ends:
             key = (install.day, *(truth.value(install, name) for name in names))
             cohorts.setdefault(key, []).append(player)
     expected = {}

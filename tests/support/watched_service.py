@@ -42,7 +42,7 @@ from support.sandbox_stage import Stage
 
 KEY = "key-of-acme"
 ADDRESS = "http://127.0.0.1:9"
-SEED, BATCHES = 11, 6  # three games in two studios, and null in every dimension that may be null
+SEED, BATCHES = 15, 8  # three games in two studios, several countries a day, null in every dimension that may be null
 
 Body = dict[str, Any]
 Request = tuple[str, str, bytes, bytes | None]
@@ -69,7 +69,7 @@ class Watch:
 
     Attributes:
         sent: all requests so far.
-        fails: which requests are answered 500, or another status.
+        fails: which requests are answered 501, which is not sent again, or another status.
         changes: a change to the JSON of good answers.
     """
 
@@ -108,7 +108,7 @@ class Watch:
         self.sent.append(sent)
         key = (name, sent.query, raw, dict(scope["headers"]).get(b"x-api-key"))
         if failure := self.fails(sent):
-            status = 500 if failure is True else failure
+            status = 501 if failure is True else failure
             answer: Response = (status, [(b"content-type", b"application/json")], b'{"message": "not today"}')
         elif self._memory is not None and key in self._memory:
             answer = self._memory[key]
