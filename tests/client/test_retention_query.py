@@ -14,6 +14,7 @@ from starlette.responses import JSONResponse
 from gamelens.analysis.totals import total
 from gamelens.client.sync_client import Client
 from gamelens.errors import BadQuery, NotYetAvailable, ServiceError
+from gamelens.wire.intervals import Interval
 from support.scripted_service import Script
 
 Make = Callable[..., Client]
@@ -42,8 +43,8 @@ def stamp(day: str) -> str:
 
 def days_of(body: dict[str, Any]) -> tuple[str, str]:
     """Return first day and end day of the interval of *body*."""
-    start, end = body["interval"].split("/")
-    return start[:10], end[:10]
+    interval = Interval.parse(body["interval"])
+    return f"{interval.start:%F}", f"{interval.end:%F}"
 
 
 def new_users(body: dict[str, Any]) -> list[Any]:
@@ -182,7 +183,7 @@ def test_the_game_comes_with_its_title(lens: Client) -> None:
 def test_each_age_is_requested_over_days_shifted_by_it(lens: Client, script: Script) -> None:
     """An age is requested over its activity days (Wire 4.12, Retention)."""
     lens.retention([1, 7], over=("2026-11-01", "2026-11-03"))
-    intervals = {body.get("since_days_ago"): body["interval"] for body in script.bodies}
+    intervals = {body.get("since_days_ago"): str(Interval.parse(body["interval"])) for body in script.bodies}
     assert intervals == {
         None: "2026-11-01T00:00Z/2026-11-04T00:00Z",
         1: "2026-11-02T00:00Z/2026-11-05T00:00Z",
@@ -205,7 +206,7 @@ def test_days_that_have_not_come_are_not_requested(lens: Client, script: Script)
 def test_an_unfinished_install_day_counts_its_available_part(lens: Client, script: Script) -> None:
     """With "clip" the installs of an unfinished day are those available."""
     lens.retention(1, over=("2026-11-18", "2026-11-20"), when_unavailable="clip")
-    assert script.bodies[0]["interval"] == "2026-11-18T00:00Z/2026-11-20T11:00Z"
+    assert script.bodies[0]["interval"] == "2026-11-18T00:00:00Z/P2DT11H"
 
 
 def test_install_days_that_are_not_available_are_refused(lens: Client) -> None:
