@@ -414,3 +414,36 @@ def test_a_day_that_has_come_since_restates_nothing(make_lens: Make, script: Scr
             assert [row["timestamp"][:10] for row in lens.refresh(frame).attrs["gamelens"]["restated"]][:1] == [
                 "2026-11-18"
             ]
+
+
+def test_groups_to_which_nobody_returned_are_counted(lens: Client, script: Script) -> None:
+    """The rows are those of the service, and a warning says how many groups with installs have none."""
+    over, by = ("2026-11-02", "2026-11-03"), ["platform", "game_id"]
+    assert len(lens.plan("retention_retro", over=over, by=by, since_days_ago=1).pieces) == 2
+    with pytest.warns(UserWarning, match=r"1 of 3 groups have none at all, and 1 of 4 by day.*lens\.retention\(1, by="):
+        frame = lens.query("retention_retro", over=over, by=by, since_days_ago=1)
+    assert table(frame, "timestamp", "platform", "game_id", "retention_retro") == [
+        ("11-02", "ios", "1001", 0.5),
+        ("11-02", "ios", "2001", 0.1),
+        ("11-03", "ios", "1001", 1 / 3),
+    ]
+    assert len(script.bodies) == 2
+    again = lens.retention(1, over=("2026-11-01", "2026-11-02"), by=by)
+    assert len(again) == 4
+
+
+def test_groups_beside_their_installs_are_not_warned_of(lens: Client, script: Script) -> None:
+    """A frame with new_users has a row for each group, and one of which all came back has nothing to say."""
+    frame = lens.query(["new_users", "retention_retro"], over="2026-11-02", by="game_id", since_days_ago=1)
+    assert len(frame) == 2
+    frame = lens.query("retention_retro", over="2026-11-02", by="game_id", since_days_ago=1)
+    assert len(frame) == 2
+
+
+def test_installs_that_are_not_answered_cost_no_row(make_lens: Make, script: Script) -> None:
+    """The count of groups is a remark: without it the rows are the same, without a gap, and the remark has no number."""
+    script.answers = {"new_users": lambda _: JSONResponse({}, 404), "retention_retro": retention_retro}
+    with pytest.warns(UserWarning, match="number of such groups is not known"):
+        frame = make_lens().query("retention_retro", over="2026-11-02", by=["platform", "game_id"], since_days_ago=1)
+    assert len(frame) == 2
+    assert frame.attrs["gamelens"]["gaps"] == []

@@ -89,7 +89,7 @@ async def plan_cost(run: QueryRun, api: DryApi, spec: QuerySpec) -> Plan:
     Raises:
         NotYetAvailable, BadQuery, NotAdditive: as in `QueryRun.execute`.
     """
-    plans = [plan for part in await run.prepare(spec) for plan in part.plans]
+    plans = [plan for part in await run.prepare(spec) for plan in part.all_plans]
     run.find_cached(plans, with_rows=False)
     unknown = []
     for plan in (plan for plan in plans if plan.rest is not None):
