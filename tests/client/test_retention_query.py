@@ -441,7 +441,7 @@ def test_groups_beside_their_installs_are_not_warned_of(lens: Client, script: Sc
 
 
 def test_installs_that_are_not_answered_cost_no_row(make_lens: Make, script: Script) -> None:
-    """The count of groups is a remark: without it the rows are the same, without a gap, and the remark has no number."""
+    """Without the count of groups the rows are the same, without a gap, and the remark has no number."""
     script.answers = {"new_users": lambda _: JSONResponse({}, 404), "retention_retro": retention_retro}
     with pytest.warns(UserWarning, match="number of such groups is not known"):
         frame = make_lens().query("retention_retro", over="2026-11-02", by=["platform", "game_id"], since_days_ago=1)
