@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pandas as pd
@@ -33,7 +33,7 @@ from gamelens.analysis.tidy_frames.frame_columns import series_names
 from gamelens.analysis.tidy_frames.frame_periods import visible_period
 from gamelens.analysis.tidy_frames.frame_requirements import FrameRequirements, requires
 from gamelens.catalog import Quotient, find_metric
-from gamelens.errors import BadQuery
+from gamelens.errors import BadQuery, no_such_name
 from gamelens.receipts import Receipt
 from gamelens.wire.intervals import Interval
 
@@ -407,3 +407,7 @@ def _measured(name: str, rows: DataFrame) -> tuple[str, str, Counted | None, Ser
 
 def _floats(column: Series[Any]) -> Series[float]:
     return column.astype("float64")
+
+
+if not TYPE_CHECKING:  # type checkers should find a name that does not exist
+    __getattr__ = no_such_name(__name__, __all__)

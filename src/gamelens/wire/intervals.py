@@ -12,7 +12,7 @@ from typing import Annotated, Final, Literal, get_args
 import isodate
 import msgspec
 
-from gamelens.errors import BadQuery
+from gamelens.errors import BadQuery, suggests_names
 
 Granularity = Literal["day", "week", "month", "all"]
 GRANULARITIES: tuple[Granularity, ...] = get_args(Granularity)
@@ -40,6 +40,7 @@ class MalformedInterval(BadQuery):
         )
 
 
+@suggests_names
 class Interval(msgspec.Struct, frozen=True, repr_omit_defaults=True):
     """A half-open interval in UTC: *start* is included, *end* is not.
 

@@ -9,8 +9,10 @@ import pandas as pd
 from pandas import DataFrame
 
 from gamelens._scales import NumberKind
+from gamelens.errors import suggests_names
 
 
+@suggests_names
 class KeyNumber(msgspec.Struct, frozen=True):
     """One number for the top of a page.
 

@@ -19,7 +19,7 @@ from gamelens.catalog import METRICS
 from gamelens.client.async_client import AsyncClient
 from gamelens.client.sync_client import Client
 from gamelens.client.tables.time_ranges import TimeRange
-from gamelens.errors import BadQuery
+from gamelens.errors import BadQuery, suggests_names
 from gamelens.raw_events.lake_client import LakeClient
 from gamelens.raw_events.reconciliation import recount as causes
 from gamelens.raw_events.reconciliation.attribution import (
@@ -72,6 +72,7 @@ class Judgement:
     example: datetime | None = None  # the bucket that has most of them
 
 
+@suggests_names
 @dataclass(frozen=True, eq=False, repr=False)
 class Reconciliation:
     """Two answers to one question, and each difference by cause.
