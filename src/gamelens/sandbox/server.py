@@ -215,6 +215,10 @@ class Sandbox:
         else:
             (state / COUNTS_REPEATS).unlink()
 
+    async def examine_refused(self) -> None:
+        """Find out why requests were refused, for those of which that is not known yet."""
+        await self.collector.refused.examine()
+
     async def process(self) -> dict[str, str]:
         """Process everything received and return the available intervals, by organisation."""
         try:
@@ -253,6 +257,7 @@ class Sandbox:
 
     async def reset(self) -> None:
         """Delete every event and the scenario. Keys, ports and clock stay."""
+        await self.examine_refused()
         async with self.runs.exclusively():
             with self.store:
                 self.store.execute("BEGIN IMMEDIATE")
@@ -323,6 +328,7 @@ class Sandbox:
             asyncio.create_task(self.runs.process_hourly()),
             asyncio.create_task(self.runs.compact_after_runs()),
             asyncio.create_task(self.runs.keep_whole()),
+            asyncio.create_task(self.collector.refused.examine_as_they_come()),
             asyncio.create_task(self._stop_when_idle(stop)),
         ]
         await stop.wait()
@@ -333,6 +339,7 @@ class Sandbox:
         for server, _ in servers:
             server.should_exit = True
         await asyncio.gather(*serving)
+        await self.examine_refused()
         (self.options.state / READY_FILE).unlink(missing_ok=True)
 
     def _note_requests(self, app: Any) -> Any:
