@@ -463,6 +463,7 @@ TIMES: list[tuple[Any, str | None]] = [
     (S - 365 * 86_400 - 1, "client_ts more than 365 days before arrival"),
     (S + 86_401, "client_ts more than 24 h after arrival"),
     (S * 1000, "client_ts in milliseconds"),
+    ((S - 4000 * 86_400) * 1000, "client_ts in milliseconds"),
     (S * 10**6, "client_ts in microseconds"),
     ("2026-11-20", "client_ts that is no usable number of seconds"),
     (10**30, "client_ts that is no usable number of seconds"),

@@ -171,7 +171,7 @@ class Sandbox:
         self._totals = _EventCounter()
         games = {(org.name, game.id): game for org in self.tenants.organisations for game in org.games}
         titles = {game.game_key: game.title for game in games.values() if game.environment == "sandbox"}
-        self.live = LiveFeed(titles, since_ts=int(self.clock.now_s()))
+        self.live = LiveFeed(titles, since_ts=int(self.clock.now_s()), oldest_days=self.tenants.rules.oldest_days)
         with contextlib.suppress(sqlite3.DatabaseError):  # processing reports a damaged page
             stored = ((games.get((batch.organisation, batch.game_id)), batch) for batch in newest(self.store))
             self.live.restore((game.game_key, batch) for game, batch in stored if game and game.game_key in titles)
@@ -238,6 +238,7 @@ class Sandbox:
         return {
             **totals,
             "duplicate": duplicates,
+            "dated_by_arrival": self.lake.dated_by_arrival(),
             "repeats": "count" if self.lake.counts_repeats else "drop",
             "asked": self.metrics.request_count,
             "processed": totals["accepted"] - totals["pending"] - duplicates,

@@ -301,7 +301,13 @@ class CollectorApp:
                 await self._inbox.commit(batch)
             except StoreUnavailable:
                 raise _EarlyResponse(503, {"message": "nothing was stored: send it again"}, [_RETRY]) from None
-            self._live.record_batch(game.game_key, batch, categories=admission.categories, rejected=admission.rejected)
+            self._live.record_batch(
+                game.game_key,
+                batch,
+                categories=admission.categories,
+                times=admission.times,
+                rejected=admission.rejected,
+            )
         if admission.rejected:
             return 400, admission.rejected
         is_empty = self._reply == "empty" or (self._reply == "auto" and admission.is_custom)

@@ -175,7 +175,9 @@ def event_rows_sql(events: str, *, others: Sequence[str], oldest_days: int) -> s
         for per_unit, of_vendor in whens.items()
     ]
     earned = f"CASE WHEN payload IS NOT NULL THEN coalesce({', '.join(nanos)}) END"
-    time = device_time("client_ts", sent="event.client_ts", number="told", arrival="arrival_s", oldest_days=oldest_days)
+    time = device_time(
+        "client_ts", sent=_sent_sql("client_ts"), number="told", arrival="arrival_s", oldest_days=oldest_days
+    )
     return f"""
         WITH paid AS (
             SELECT *, {payload} AS payload, TRY_CAST(event.client_ts AS BIGINT) AS told,

@@ -13,12 +13,11 @@ from urllib.parse import quote, unquote
 import msgspec
 
 from gamelens.wire import event_time
+from gamelens.wire.event_time import FIRST_S
 from gamelens.wire.limits import FUTURE_S
 
-FIRST_S: Final = 946_684_800
-"""2000-01-01: a time before it was never on the clock of a service."""
 LAST_S: Final = 4_102_444_800
-"""2100-01-01, likewise."""
+"""2100-01-01: a time after it was never on the clock of a service, nor one before `FIRST_S`."""
 _FOLDER: Final = "dated_by="
 _NOT_DATED: Final = "__HIVE_DEFAULT_PARTITION__"  # the name that DuckDB gives to a partition of nulls
 
@@ -44,19 +43,21 @@ class StatedTime(msgspec.Struct, frozen=True, kw_only=True):
     too_early: str
     per_second: int = 1
 
-    def _can_be_true(self, number: str) -> str:
-        return f"({number} BETWEEN {self.earliest} AND {self.arrival} + {FUTURE_S * self.per_second})"
-
     @property
     def is_used(self) -> str:
         """SQL condition that the time is used; null where there is none."""
-        return self._can_be_true(self.number)
+        return f"({self.number} BETWEEN {self.earliest} AND {self._latest})"
+
+    @property
+    def _latest(self) -> str:
+        return f"{self.arrival} + {FUTURE_S * self.per_second}"
 
     @property
     def reason(self) -> str:
         """SQL of the reason why the time is not used, null where it is."""
         units = " ".join(
-            f"WHEN {self._can_be_true(f'{self.number} // {count}')} THEN '{event_time.in_unit(self.field, unit)}'"
+            f"WHEN {self.number} // {count} BETWEEN {FIRST_S * self.per_second} AND {self._latest} "
+            f"THEN '{event_time.in_unit(self.field, unit)}'"
             for unit, count in event_time.UNITS.items()
         )
         return f"""CASE
