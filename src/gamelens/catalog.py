@@ -233,7 +233,7 @@ METRICS: Final = _catalog(
         adds="over games",
         fields=(
             _number("session_length", "seconds", None),
-            _count("session_unique", "sessions that ended", "session_length_sessions"),
+            _count("session_unique", "sessions that ended", "session_length_count"),
             _count("total_session_length", "seconds", "session_length_sum"),
         ),
     ),

@@ -227,6 +227,8 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True):
         provenance: the origin of the numbers.
         filled: number of rows of each metric whose counts and money are 0 because the service had no row.
         values_listed: dimensions whose values were requested only to check the filter.
+        dated_by_arrival: number of events that count at the time of their arrival, because their device states no time
+            that can be true, by reason. They are all those of the service or lake, which tells it if it is ours.
     """
 
     asked: QueryRecord = QueryRecord()
@@ -247,6 +249,7 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True):
     provenance: Provenance = Provenance()
     filled: dict[str, int] = {}
     values_listed: tuple[str, ...] = ()
+    dated_by_arrival: dict[str, int] = {}
 
     @classmethod
     def of(cls, attrs: object) -> Receipt:
@@ -263,7 +266,7 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True):
     def to_json(self) -> dict[str, Any]:
         """Return the receipt as plain JSON values, the form it has in `df.attrs["gamelens"]`."""
         written: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(self, enc_hook=str))
-        _omit_defaults(written, self, ("titles", "joined", "restated", "filled", "values_listed"))
+        _omit_defaults(written, self, ("titles", "joined", "restated", "filled", "values_listed", "dated_by_arrival"))
         _omit_defaults(written["asked"], self.asked, ("other", "check", "fields", "sort", "days"))
         _omit_sources(written["provenance"])
         return written
@@ -332,7 +335,17 @@ def merge_receipts(receipts: Sequence[Receipt]) -> Receipt:
         filled=dict(sum((Counter(receipt.filled) for receipt in receipts), Counter())),
         provenance=provenance,
         values_listed=tuple(dict.fromkeys(name for receipt in receipts for name in receipt.values_listed)),
+        dated_by_arrival=_dated_in_all(receipts),
     )
+
+
+def _dated_in_all(receipts: Sequence[Receipt]) -> dict[str, int]:
+    """Return the events dated by arrival of all origins: of each the largest numbers, since they only grow."""
+    by_origin: dict[Any, Counter[str]] = {}
+    for receipt in receipts:
+        origin = receipt.provenance.identity
+        by_origin[origin] = by_origin.get(origin, Counter()) | Counter(receipt.dated_by_arrival)
+    return dict(sum(by_origin.values(), Counter()))
 
 
 def _over_all_periods(receipts: Sequence[Receipt]) -> Receipt:

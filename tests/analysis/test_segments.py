@@ -8,6 +8,8 @@ from pandas import DataFrame
 
 from gamelens.analysis import health
 from gamelens.analysis.health import WATCHED, HealthQuery
+from gamelens.analysis.health.watched_metrics import WatchedMetric
+from gamelens.catalog import METRICS, Metric, Quotient
 from gamelens.errors import BadQuery
 from support.said import said
 
@@ -175,6 +177,51 @@ def test_an_empty_frame_has_no_segments() -> None:
     assert said(segments)[0].text == "There is no change to look into."
     (claim,) = said(counts(by_country(US=(400, 200))))
     assert (claim.case, claim.direction, claim.text) == ("unclear", "unknown", "By country, no segment stands out.")
+
+
+@pytest.mark.parametrize("name", [name for name in METRICS if METRICS[name].kinds != "retention"])
+def test_a_mean_is_weighed_by_its_denominator(name: str) -> None:
+    """Contributions to a mean or ratio add up to its change, each segment with the weight of its denominator.
+
+    `session_length` is a mean over `session_end` events, of which a session may have several. A sum weighs nothing.
+    """
+    metric = METRICS[name]
+    quotient = next(field.combines for field in metric.fields if field.name == metric.sorts_by)
+    if not isinstance(quotient, Quotient) and name != "session_length":
+        assert health.segments(_of_ratio(metric, None), _watch(name), "country_code", day=LAST)["mix"].eq(0).all()
+        return
+    moved = health.segments(_of_ratio(metric, quotient), _watch(name), "country_code", day=LAST)
+    worth = quotient.worth if isinstance(quotient, Quotient) else 1
+    before, after = worth * (0.1 * 400 + 0.3 * 900) / 1300, worth * (0.1 * 400 + 0.6 * 900) / 1300
+    assert moved["contribution"].sum() == pytest.approx(after - before)
+    assert moved["z"].isna().all() == (metric.unit != "share")
+
+
+def _watch(name: str) -> WatchedMetric:
+    (watch,) = health.watches([name])
+    return watch
+
+
+def _of_ratio(metric: Metric, quotient: object) -> DataFrame:
+    """Return a frame in which a segment of 900 goes from a quotient of 0.3 to 0.6, beside one of 400 with 0.1."""
+    rows = []
+    for country, usual, now, whole in (("US", 0.1, 0.1, 400), ("DE", 0.3, 0.6, 900)):
+        for day in range(DAYS):
+            level = now if day == DAYS - 1 else usual
+            row: dict[str, object] = dict.fromkeys(metric.columns.values(), 7)
+            match quotient:
+                case Quotient():
+                    row[metric.columns[quotient.part]], row[metric.columns[quotient.whole]] = level * whole, whole
+                    row |= {metric.columns[quotient.plus]: 0} if quotient.plus else {}
+                    row[metric.name] = quotient.worth * level
+                case None if metric.name == "session_length":  # two events of most sessions
+                    row = {
+                        "session_length": level,
+                        "session_length_sum": level * whole,
+                        "session_length_count": whole - 150,
+                    }
+            rows.append({"timestamp": FIRST + pd.Timedelta(days=day), "country_code": country, **row})
+    return DataFrame(rows).astype({"country_code": "category"})
 
 
 def test_a_frame_that_was_not_split_is_refused() -> None:

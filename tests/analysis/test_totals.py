@@ -74,7 +74,7 @@ def test_session_length_is_weighted_by_its_events() -> None:
         timestamp=DAYS[:1] * 2,
         game_id=["1", "2"],
         session_length=[60.0, 30.0],
-        session_length_sessions=[2, 3],
+        session_length_count=[2, 3],
         session_length_sum=[120, 120],
     )
     assert total(frame)["session_length"].item() == 40.0

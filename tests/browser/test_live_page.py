@@ -221,6 +221,57 @@ def test_the_cause_of_a_refused_request_appears_at_once(watched: LivePage) -> No
     watched.open().sees("'NaN' at byte", within="#refusals")
 
 
+def test_refused_requests_are_listed_newest_first(watched: LivePage) -> None:
+    """The list has the newest 20 with time, status, route and game, beside counts by status, and a reset empties it.
+
+    Wire 5.2, Live feed.
+    """
+    watched.open()
+    expect(watched.page.locator("#refusals")).to_be_hidden()
+    key = watched.game(0)
+    address = f"{watched.ready.collector_url}/v2/{key.game_key}/events"
+    for number in range(21):
+        body = b"[NaN]".rjust(5 + number)
+        httpx.post(address, content=body, headers={"Authorization": sign(body, secret_key=key.secret_key)})
+    watched.submit(event(), secret_key="0" * 40)
+    watched.sees("of another secret key", within="#refused-requests", within_ms=SEEN_MS)
+    rows = watched.page.locator("#refused-requests > li")
+    expect(rows).to_have_count(20)
+    first, second = (rows.nth(number).inner_text() for number in (0, 1))
+    assert first.split()[1:4] == ["401", "events", key.title.split()[0]]
+    assert second.splitlines()[-1].startswith("'NaN' at byte 21")
+    watched.sees("21", within="#refused")
+    httpx.post(f"{watched.ready.console_url}/reset")
+    expect(watched.page.locator("#refusals")).to_be_hidden()
+    expect(rows).to_have_count(0)
+
+
+def test_repeated_events_are_mentioned(watched: LivePage) -> None:
+    """Events that were dropped because they repeat an `event_uuid` are counted, and the switch that counts them named.
+
+    Wire 4.8, Repeated events.
+    """
+    watched.open()
+    expect(watched.page.locator("#repeats")).to_be_hidden()
+    watched.submit(event(event_uuid="once"), event(event_uuid="once"), event(event_uuid="twice"))
+    watched.submit(event(event_uuid="once"))
+    httpx.post(f"{watched.ready.console_url}/process", timeout=30)
+    watched.sees("2 events repeated an event_uuid and were dropped", within="#repeats")
+    watched.sees("--repeats count", within="#repeats")
+
+
+def test_events_dated_by_arrival_are_mentioned(watched: LivePage) -> None:
+    """An event whose device states no time that can be true says why, and such events are counted by reason at once.
+
+    Wire 4.1, Event time.
+    """
+    watched.open().submit(event(client_ts=0), event(client_ts=1), event(client_ts=1_700_000_000_000), event(v=1))
+    watched.sees("dated by arrival: client_ts in milliseconds", within_ms=SEEN_MS)
+    watched.sees("client_ts in milliseconds", within="#dated", within_ms=SEEN_MS)
+    counts = [row.split("\n") for row in watched.page.locator("#dated li").all_inner_texts()]
+    assert counts == [["client_ts in milliseconds", "1"], ["client_ts more than 365 days before arrival", "2"]]
+
+
 def test_an_accepted_event_is_marked_with_what_strict_rules_say(watched: LivePage) -> None:
     """Accepted events that the strict rules would refuse say so, and are counted by reason (Wire 5.2, Live feed)."""
     watched.open().submit(event(platform="Windows"), event(own_field=HOSTILE))

@@ -19,13 +19,14 @@ from gamelens.client.connection.settings import Secret
 from gamelens.client.connection.transport import Transport
 from gamelens.client.sync_client import Client
 from gamelens.errors import BadQuery
-from gamelens.receipts import Provenance, Receipt
+from gamelens.receipts import Provenance, Receipt, merge_receipts
 from gamelens.sandbox.control.control_app import control_app
-from support.game_events import event
+from support.game_events import NOW, event
 from support.sandbox_stage import Stage
 from support.scripted_service import KEY, Script
 
 DAY = "2026-11-20/P1D"
+NOW_MS = int(NOW.timestamp() * 1000)
 URL = "http://127.0.0.1:1"
 SCENARIO = "Nürnberg & Söhne, 100 %"
 
@@ -64,6 +65,28 @@ def receipt_of(lens: Client) -> Receipt:
     """Return the receipt of a query of the last day."""
     with lens:
         return Receipt.of(lens.query("event_count", over=DAY, when_unavailable="clip").attrs)
+
+
+def test_events_dated_by_arrival_are_counted_in_the_receipt(stage: Stage, tmp_path: Path) -> None:
+    """A receipt has their numbers by reason, of a sandbox, a replay and a lake, and says so in words.
+
+    Wire 2.4, Available interval; Wire 4.1, Event time.
+    """
+    assert "dated_by_arrival" not in receipt_of(client_of(stage)).to_json()
+    stage.submit([event(client_ts=0), event(client_ts=NOW_MS), event(client_ts=NOW_MS + 1)])
+    stage.process()
+    counts = {"client_ts in milliseconds": 2, "client_ts more than 365 days before arrival": 1}
+    with client_of(stage, tmp_path / "recorded") as lens:
+        frame = lens.query("event_count", over=DAY, when_unavailable="clip")
+    assert frame.attrs["gamelens"]["dated_by_arrival"] == counts
+    said = "Dated by arrival, of all events that were received: 3, 2 with client_ts in milliseconds and 1 with"
+    assert said in frame.lens.explain()
+    with Client(replay=tmp_path / "recorded", progress=False) as lens:
+        assert receipt_of(lens).dated_by_arrival == counts
+    with gl.open_lake(stage.sandbox.options.state, organisation="acme") as lake:
+        assert Receipt.of(lake.query("event_count", over="today").attrs).dated_by_arrival == counts
+    merged = merge_receipts([Receipt.of(frame.attrs), Receipt.of(frame.attrs)])
+    assert merged.dated_by_arrival == counts
 
 
 def test_a_service_without_an_edition_is_real(make_lens: Callable[..., Client], script: Script) -> None:

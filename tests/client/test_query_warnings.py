@@ -97,4 +97,4 @@ def test_a_mean_session_above_a_day_is_remarked_on(
     warned = [text for text in frame.attrs["gamelens"]["warnings"] if "is above a day in 1 row" in text]
     assert len(warned) == is_long
     assert not is_long or "442,000,000 s (5,115.7 days)" in warned[0]
-    assert list(frame.columns[-3:]) == ["session_length", "session_length_sessions", "session_length_sum"]
+    assert list(frame.columns[-3:]) == ["session_length", "session_length_count", "session_length_sum"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, MutableMapping
 from typing import Any
 
@@ -46,6 +47,41 @@ def users(shown_events: list[dict[str, Any]]) -> list[str]:
 
 
 # -- GET /events ------------------------------------------------------------------------------------------------------
+
+
+TIMES: dict[Any, str | None] = {
+    NOW.timestamp() - 60: None,
+    None: "no client_ts",
+    "": "no client_ts",
+    0: "client_ts more than 365 days before arrival",
+    NOW.timestamp() + 90_000: "client_ts more than 24 h after arrival",
+    NOW.timestamp() * 1000: "client_ts in milliseconds",
+    10**30: "client_ts that is no usable number of seconds",
+}
+
+
+def test_events_dated_by_arrival_are_marked_and_counted(stage: Stage, control_api: Call) -> None:
+    """`/events` says which and why at once, `/summary` counts them since the start, and in the lake after processing.
+
+    Wire 4.1, Event time; Wire 5.2, Live feed.
+    """
+    sent = [event(client_ts=None) | ({} if time is None else {"client_ts": _whole(time)}) for time in TIMES]
+    assert stage.submit([*sent, event(v=1, client_ts=0)]).status_code == 400
+    marked = [shown.get("remarks") for shown in control_api("GET", "/events?status=accepted").json()][::-1]
+    assert marked == [[f"dated by arrival: {reason}"] if reason else None for reason in TIMES.values()]
+    counts = dict(sorted(Counter(filter(None, TIMES.values())).items()))
+    summary = control_api("GET", "/summary").json()
+    assert summary["since_start"]["dated_by_arrival"] == counts
+    assert summary["dated_by_arrival"] == {}
+    stage.process()
+    assert control_api("GET", "/summary").json()["dated_by_arrival"] == {"acme": counts}
+    control_api("POST", "/reset")
+    summary = control_api("GET", "/summary").json()
+    assert summary["since_start"]["dated_by_arrival"] == summary["dated_by_arrival"] == {}
+
+
+def _whole(time: Any) -> Any:
+    return int(time) if isinstance(time, float) else time
 
 
 def test_an_accepted_event_is_shown_as_it_was_sent(stage: Stage, control_api: Call) -> None:

@@ -84,14 +84,24 @@ def test_an_unusable_client_ts_is_replaced_by_the_arrival(stage: Stage) -> None:
 
 
 def test_events_dated_by_arrival_are_counted_once(make_stage: Callable[..., Stage]) -> None:
-    """Repeated ones and those whose device says the time of the arrival are not; a rebuild counts the same."""
+    """They are counted by reason. Repeated ones and those whose device says the time of the arrival are not.
+
+    A rebuild counts the same (Wire 4.1, Event time).
+    """
     stage = make_stage()
     stage.submit([event(client_ts=0), event(client_ts=NOW_S), event(client_ts=None, event_uuid="u")])
     stage.process()
     stage.submit([event(client_ts=None, event_uuid="u"), event(client_ts=NOW_S * 1000)])
     stage.submit([event(client_ts=-1)], game_id="9001")
     stage.process()
-    expected = {"acme": 3, "rival": 1}
+    expected = {
+        "acme": {
+            "client_ts in milliseconds": 1,
+            "client_ts more than 365 days before arrival": 1,
+            "no client_ts": 1,
+        },
+        "rival": {"client_ts more than 365 days before arrival": 1},
+    }
     assert stage.sandbox.lake.dated_by_arrival() == expected
     state = stage.sandbox.options.state
     stage.sandbox.close()

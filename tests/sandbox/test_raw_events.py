@@ -9,6 +9,7 @@ import random
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from importlib.util import find_spec
 from itertools import groupby
@@ -27,7 +28,9 @@ from gamelens.sandbox.engines.duckdb_engine import DuckDBWriter
 from gamelens.sandbox.imports.import_counts import ImportProgress
 from gamelens.sandbox.imports.import_run import ImportOptions, ImportResult, import_raw_events
 from gamelens.sandbox.processing.rebuild import rebuild
+from gamelens.sandbox.storage.inbox import open_store
 from gamelens.sandbox.storage.keyed_runs import PREFIX
+from gamelens.sandbox.storage.lake import Lake
 from gamelens.sandbox.storage.lake_schema import COLUMNS
 from gamelens.simulator import ExportFormat, Ledger
 from gamelens.simulator.output.raw_export import TABLES
@@ -460,6 +463,7 @@ TIMES: list[tuple[Any, str | None]] = [
     (S - 365 * 86_400 - 1, "client_ts more than 365 days before arrival"),
     (S + 86_401, "client_ts more than 24 h after arrival"),
     (S * 1000, "client_ts in milliseconds"),
+    ((S - 4000 * 86_400) * 1000, "client_ts in milliseconds"),
     (S * 10**6, "client_ts in microseconds"),
     ("2026-11-20", "client_ts that is no usable number of seconds"),
     (10**30, "client_ts that is no usable number of seconds"),
@@ -481,6 +485,8 @@ def test_events_dated_by_arrival_are_counted_with_reasons(tmp_path: Path) -> Non
     del lines[4]["data"]["client_ts"]
     result = take(tmp_path / "state", write_lines(tmp_path / "a.gz", *lines))
     assert result.dated_by_arrival == Counter(reason for _, reason in TIMES if reason)
+    with closing(open_store(tmp_path / "state" / "gamelens.db")) as store:
+        assert Lake(tmp_path / "state" / "lake", store).dated_by_arrival() == {"acme": result.dated_by_arrival}
     for row in table_of(tmp_path / "state", "events").to_pylist():
         client_ts, reason = TIMES[int(row["user_id"][1:])]
         at = S if reason else int(float(client_ts))
@@ -523,8 +529,7 @@ def test_times_of_event_data_are_read_in_any_form(tmp_path: Path, sent: Any, arr
     assert (result.events, result.refused) == (1, {})
     assert result.dated_by_arrival == ({reason: 1} if reason else {})
     (stored,) = table_of(tmp_path / "state", "events").to_pylist()
-    later = timedelta(0) if reason else timedelta(microseconds=1)  # so that it is not dated by its arrival
-    assert (stored["ts"], stored["arrived_at"] - later) == (NOW.replace(tzinfo=None),) * 2
+    assert (stored["ts"], stored["arrived_at"]) == (NOW.replace(tzinfo=None),) * 2
 
 
 @pytest.mark.parametrize(

@@ -18,9 +18,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gamelens.sandbox.collector.live_feed import REFUSED_REQUESTS, FeedFilter
+from gamelens.sandbox.collector.refused_requests import NOT_EXAMINED, QUEUED_BYTES
 from gamelens.sandbox.collector.request_examiner import why_unreadable
 from gamelens.sandbox.collector.signature_mistakes import signature_mistake
 from gamelens.sandbox.control.control_app import server_sent_events
+from gamelens.wire.limits import MIB
 from gamelens.wire.signing import sign
 from support.app_requests import Call, call
 from support.collector_requests import EVENTS_PATH, GAME_KEY, SECRET_KEY, send_signed
@@ -35,7 +37,7 @@ SECRET = SECRET_KEY.encode()
 
 def last_refused(stage: Stage) -> dict[str, Any]:
     """Return the refused request that came last."""
-    fields: dict[str, Any] = msgspec.to_builtins(stage.sandbox.live.refused_after(0)[-1])
+    fields: dict[str, Any] = msgspec.to_builtins(stage.refused_requests()[-1])
     return fields
 
 
@@ -136,7 +138,7 @@ def test_the_cause_of_an_unreadable_body_is_kept(shared: Stage, case: str) -> No
 def test_a_readable_body_has_no_cause(stage: Stage) -> None:
     """A body of good and bad events is not refused, so there is nothing to tell (Wire 1.7, Submitting events)."""
     stage.submit([event(), event(v=1)])
-    assert stage.sandbox.live.refused_after(0) == []
+    assert stage.refused_requests() == []
 
 
 def digest(body: bytes = BODY, key: bytes = SECRET, name: str = "sha256") -> bytes:
@@ -229,7 +231,7 @@ def test_the_mistake_of_a_signature_is_named(shared: Stage, case: str) -> None:
     answer = shared.post(EVENTS_PATH, body, {"Authorization": header} | coded)
     unknown = shared.post(f"/v2/{'f' * 32}/events", body, {"Authorization": header} | coded)
     assert (answer.status_code, answer.content, answer.headers) == (401, unknown.content, unknown.headers)
-    refused, _ = shared.sandbox.live.refused_after(0)[-2:]
+    refused, _ = shared.refused_requests()[-2:]
     assert cause in refused.cause
     assert (refused.route, refused.game, refused.status) == ("events", "Tile Saga", 401)
     assert not any(secret in refused.cause for secret in (SECRET_KEY, text(digest()), digest().hex()))
@@ -240,7 +242,7 @@ def test_the_game_whose_key_signed_is_named(shared: Stage) -> None:
     signature = sign(BODY, secret_key=shared.game("1002").secret_key)
     shared.post(EVENTS_PATH, BODY, {"Authorization": signature})
     shared.post(f"/v2/{'f' * 32}/events", BODY, {"Authorization": signature})
-    for refused in shared.sandbox.live.refused_after(0)[-2:]:
+    for refused in shared.refused_requests()[-2:]:
         assert "is made with the secret key of Tile Empire (1002)" in refused.cause
 
 
@@ -327,12 +329,15 @@ def test_the_stream_shows_a_refused_request_at_once(stage: Stage) -> None:
     async def listen() -> list[bytes]:
         stream = server_sent_events(live, FeedFilter(limit=0), live.listen(), gather_s=0, silence_s=5)
         first = await anext(stream), await anext(stream)
+        examination = asyncio.create_task(stage.sandbox.collector.refused.examine_as_they_come())
         await asyncio.to_thread(send_signed, stage, b"[NaN]")
         message = await asyncio.wait_for(anext(stream), 2)
+        examination.cancel()
         await stream.aclose()  # type: ignore[attr-defined]
         return [*first, message]
 
     send_signed(stage, b"[None]")
+    stage.refused_requests()
     _, earlier, message = asyncio.run(listen())
     assert b"event: refused" in earlier
     assert b"'None' at byte 1" in earlier
@@ -347,12 +352,34 @@ def test_refused_requests_are_logged_within_bounds(stage: Stage, caplog: pytest.
     with caplog.at_level(logging.WARNING, logger="gamelens"):
         for _ in range(100):
             send_signed(stage, b"[NaN]")
+        stage.refused_requests()
     said = [record.getMessage() for record in caplog.records]
     assert (
         said[0]
         == "events of Tile Saga was refused with 400: 'NaN' at byte 1, which JSON does not have: leave the field out"
     )
     assert len(said) == 60
+
+
+def test_a_request_is_examined_after_it_is_answered(stage: Stage) -> None:
+    """What is wrong with a signature is found out apart from the request, whose time then tells nothing of it.
+
+    Wire 1.4, Signature.
+    """
+    stage.post(EVENTS_PATH, BODY, {"Authorization": digest().hex()})
+    assert stage.sandbox.live.refused_after(0) == []
+    assert "is hexadecimal" in stage.refused_requests()[-1].cause
+
+
+@pytest.mark.parametrize(("requests", "letters"), [(REFUSED_REQUESTS + 1, 0), (QUEUED_BYTES // MIB + 1, MIB - 2)])
+def test_what_is_too_much_for_the_queue_is_listed_without_a_cause(stage: Stage, requests: int, letters: int) -> None:
+    """Refused requests fill no memory, however many there are at once, and all are counted in their order."""
+    for _ in range(requests):
+        stage.post(EVENTS_PATH, b"[%b]" % (b" " * letters))
+    causes = [refused.cause for refused in stage.refused_requests()]
+    assert stage.sandbox.live.refused_total == requests
+    assert causes[-1] == causes[-2] == "there is no Authorization header"
+    assert (causes[0] == NOT_EXAMINED) == (requests <= REFUSED_REQUESTS)
 
 
 @given(st.sampled_from([BODY, GZIPPED]), st.binary(max_size=6), st.integers(0), st.sampled_from(["", "gzip", "x"]))

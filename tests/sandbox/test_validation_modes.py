@@ -118,7 +118,7 @@ def test_bad_headers_do_not_hide_bad_events(strict_stage: Stage) -> None:
         {"event": bad, "errors": [{"error_type": "not_in_enum", "path": "/platform"}]},
     ]
     assert event_counts(strict_stage) == NO_EVENTS
-    assert "no header Content-Type" in strict_stage.sandbox.live.refused_after(0)[-1].cause
+    assert "no header Content-Type" in strict_stage.refused_requests()[-1].cause
 
 
 @pytest.mark.parametrize(

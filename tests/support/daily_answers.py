@@ -37,7 +37,7 @@ _NAMES: Final = (
 )
 _NUMBERS: Final = ("ilrd_nano", "amount", "length")
 _LENGTHS: Final = (
-    "sum(length) / count(*) AS session_length, count(DISTINCT session) AS session_length_sessions, "
+    "sum(length) / count(*) AS session_length, count(DISTINCT session) AS session_length_count, "
     "sum(length)::BIGINT AS session_length_sum"
 )
 _METRICS: Final = {

@@ -10,6 +10,7 @@ from typing import Any
 
 import httpx
 
+from gamelens.sandbox.collector.live_feed import RefusedRequest
 from gamelens.sandbox.server import Sandbox, SandboxOptions
 from gamelens.sandbox.state.clock import Clock
 from gamelens.sandbox.state.tenants import TenantGame
@@ -95,6 +96,11 @@ class Stage:
     def process(self) -> dict[str, str]:
         """Run the processing of all events, and return the available intervals."""
         return asyncio.run(self.sandbox.process())
+
+    def refused_requests(self) -> list[RefusedRequest]:
+        """Return the requests that the collector refused as a whole, oldest first, each with its cause."""
+        asyncio.run(self.sandbox.examine_refused())
+        return self.sandbox.live.refused_after(0)
 
     def get(self, path: str, *, api_key: str = "key-of-acme", **query: Any) -> httpx.Response:
         """Get *path* of the metrics service, with *query* as query parameters."""

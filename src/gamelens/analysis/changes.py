@@ -32,7 +32,8 @@ from gamelens.analysis.tidy_frames.column_units import name_of
 from gamelens.analysis.tidy_frames.frame_columns import series_names
 from gamelens.analysis.tidy_frames.frame_periods import visible_period
 from gamelens.analysis.tidy_frames.frame_requirements import FrameRequirements, requires
-from gamelens.catalog import Quotient, find_metric
+from gamelens.analysis.tidy_frames.ratio_parts import ratio_parts
+from gamelens.catalog import find_metric
 from gamelens.errors import BadQuery, no_such_name
 from gamelens.receipts import Receipt
 from gamelens.wire.intervals import Interval
@@ -395,12 +396,8 @@ def _measured(name: str, rows: DataFrame) -> tuple[str, str, Counted | None, Ser
     unit = metric.unit or own.unit
     if missing := {*metric.shown} - {*columns}:
         raise BadQuery("frame", sorted(missing), f"are missing, and {name} needs them: query it again")
-    if isinstance(quotient := own.combines, Quotient):
-        counted: Counted | None = "shares" if unit == "share" else None
-        return "ratio", unit, counted, quotient.numerator(columns), columns[quotient.whole]
-    if name == "session_length":
-        length, total = columns["session_length"], columns["total_session_length"]
-        return "ratio", unit, None, total, total / length.where(length > 0)
+    if parts := ratio_parts(metric, columns.__getitem__):
+        return "ratio", unit, "shares" if unit == "share" else None, *parts
     is_sum = metric.adds in ("everywhere", "over time and games")
     return "sum" if is_sum else "day", unit, "events" if own.kind == "count" else None, columns[own.name], None
 

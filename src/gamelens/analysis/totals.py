@@ -13,6 +13,7 @@ from gamelens.analysis.retention.retention_rates import is_retention_frame
 from gamelens.analysis.tidy_frames import dimension_columns, queried_metrics, with_receipts_of
 from gamelens.analysis.tidy_frames.frame_requirements import ANY, requires
 from gamelens.analysis.tidy_frames.query_text import query_text
+from gamelens.analysis.tidy_frames.ratio_parts import ratio_parts
 from gamelens.catalog import MONEY_DIGITS, Alias, Metric, Quotient, find_metric
 from gamelens.errors import BadQuery, NotAdditive
 from gamelens.receipts import Receipt
@@ -123,19 +124,10 @@ def _metric_totals(frame: DataFrame, metric: Metric) -> dict[str, Series[Any]]:
         if field.name in columns and isinstance(quotient := field.combines, Quotient):
             divisor = totals[quotient.whole]
             totals[field.name] = quotient.numerator(totals) / divisor if divisor else float("nan")
-    if metric.name == "session_length":
-        totals["session_length"] = _mean_length(frame, columns)
+    if metric.name == "session_length" and (parts := ratio_parts(metric, lambda name: frame[columns[name]])):
+        ended = parts[1].sum()
+        totals["session_length"] = float(parts[0].sum() / ended) if ended else float("nan")
     return {columns[field]: _as_column_type(frame[columns[field]], value) for field, value in totals.items()}
-
-
-def _mean_length(frame: DataFrame, columns: dict[str, str]) -> float:
-    """Return the mean session length, weighted by the `session_end` events.
-
-    Their number follows from each row's total and mean; it is larger than that of sessions where a session has several.
-    """
-    lengths, totals = (frame[columns[name]].astype("float64") for name in ("session_length", "total_session_length"))
-    ended = (totals / lengths.where(lengths > 0)).fillna(frame[columns["session_unique"]].astype("float64"))
-    return float(totals.sum() / ended.sum()) if ended.sum() else float("nan")
 
 
 def _numbers(column: Series[Any]) -> list[int] | list[float]:

@@ -172,6 +172,10 @@ def _limitations(receipt: Receipt) -> list[str]:
     if receipt.filled:
         rows = [f"{name} in {number:,} row{'' if number == 1 else 's'}" for name, number in receipt.filled.items()]
         lines += [f"Counts and money are 0 where the service had no row: {_and_list(rows)}."]
+    if receipt.dated_by_arrival:
+        counts = [f"{events:,} with {reason}" for reason, events in receipt.dated_by_arrival.items()]
+        total = sum(receipt.dated_by_arrival.values())
+        lines += [f"Dated by arrival, of all events that were received: {total:,}, {_and_list(counts)}."]
     if receipt.values_listed:
         lines += [f"Values of {_and_list(receipt.values_listed)} were listed only to check the filter."]
     lines += [_join_sentence(joined) for joined in receipt.joined]

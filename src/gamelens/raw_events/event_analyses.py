@@ -90,6 +90,7 @@ def scope_of(
         available=str(available),
         clipped=None if interval == asked else str(interval),
         provenance=lake.provenance,
+        dated_by_arrival=lake.dated_by_arrival,
         version=package_version(),
     )
     return EventScope(interval=interval, games=tuple(chosen), receipt=receipt)

@@ -240,6 +240,11 @@ class LakeClient(Client):
         """The origin of its numbers."""
         return self._executor.service.provenance
 
+    @property
+    def dated_by_arrival(self) -> dict[str, int]:
+        """The number of its events that count at the time of their arrival, by reason (Wire 4.1, Event time)."""
+        return self._executor.service.dated_by_arrival
+
     def _views(self) -> LakeSql:
         self._process.check()
         self._lake.require_events()

@@ -42,7 +42,8 @@ Our choices, where the public documentation of the services is silent:
 - A body of the metrics service is at most 1 MB and complete within 15 s (Wire 2.5, Query body). One that the disk has
   no room for is 503. The query parameters `interval` and `limit` are given once (Wire 2.11, Lists).
 - `GET /metrics/v1/interval` has the header `X-Data-Edition`: a random id that stays while events are added, and
-  changes after a reset, after damage to the store and between state directories (Wire 2.4, Available interval).
+  changes after a reset, after damage to the store and between state directories; and the header `X-Dated-By-Arrival`:
+  the numbers of events that are dated by their arrival, by reason (Wire 2.4, Available interval).
 - A query that takes over 30 s or more than the memory of all is 503, and so is one that waits as long for one of 6
   places, of which an organisation has 3 (Wire 2.3, Rate limits). At most 5,000 buckets (Wire 2.8, Intervals and
   buckets) and 250,000 rows are answered (Wire 2.10, Row order).

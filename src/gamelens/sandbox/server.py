@@ -171,7 +171,7 @@ class Sandbox:
         self._totals = _EventCounter()
         games = {(org.name, game.id): game for org in self.tenants.organisations for game in org.games}
         titles = {game.game_key: game.title for game in games.values() if game.environment == "sandbox"}
-        self.live = LiveFeed(titles, since_ts=int(self.clock.now_s()))
+        self.live = LiveFeed(titles, since_ts=int(self.clock.now_s()), oldest_days=self.tenants.rules.oldest_days)
         with contextlib.suppress(sqlite3.DatabaseError):  # processing reports a damaged page
             stored = ((games.get((batch.organisation, batch.game_id)), batch) for batch in newest(self.store))
             self.live.restore((game.game_key, batch) for game, batch in stored if game and game.game_key in titles)
@@ -215,6 +215,10 @@ class Sandbox:
         else:
             (state / COUNTS_REPEATS).unlink()
 
+    async def examine_refused(self) -> None:
+        """Find out why requests were refused, for those of which that is not known yet."""
+        await self.collector.refused.examine()
+
     async def process(self) -> dict[str, str]:
         """Process everything received and return the available intervals, by organisation."""
         try:
@@ -234,6 +238,7 @@ class Sandbox:
         return {
             **totals,
             "duplicate": duplicates,
+            "dated_by_arrival": self.lake.dated_by_arrival(),
             "repeats": "count" if self.lake.counts_repeats else "drop",
             "asked": self.metrics.request_count,
             "processed": totals["accepted"] - totals["pending"] - duplicates,
@@ -253,6 +258,7 @@ class Sandbox:
 
     async def reset(self) -> None:
         """Delete every event and the scenario. Keys, ports and clock stay."""
+        await self.examine_refused()
         async with self.runs.exclusively():
             with self.store:
                 self.store.execute("BEGIN IMMEDIATE")
@@ -323,6 +329,7 @@ class Sandbox:
             asyncio.create_task(self.runs.process_hourly()),
             asyncio.create_task(self.runs.compact_after_runs()),
             asyncio.create_task(self.runs.keep_whole()),
+            asyncio.create_task(self.collector.refused.examine_as_they_come()),
             asyncio.create_task(self._stop_when_idle(stop)),
         ]
         await stop.wait()
@@ -333,6 +340,7 @@ class Sandbox:
         for server, _ in servers:
             server.should_exit = True
         await asyncio.gather(*serving)
+        await self.examine_refused()
         (self.options.state / READY_FILE).unlink(missing_ok=True)
 
     def _note_requests(self, app: Any) -> Any:

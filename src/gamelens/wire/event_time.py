@@ -9,6 +9,9 @@ from gamelens.wire.limits import FUTURE_S, OLDEST_DAYS
 DAY_S: Final = 86_400
 UNITS: Final = {"milliseconds": 10**3, "microseconds": 10**6, "nanoseconds": 10**9}
 """Units in which a time that should be in seconds is recognised, with their number in a second."""
+FIRST_S: Final = 946_684_800
+"""2000-01-01: the earliest time that is recognised in another unit than seconds."""
+_MOST_S: Final = 2**63 - 1  # a larger number is in no column
 
 
 def absent(field: str) -> str:
@@ -49,9 +52,11 @@ def dated_by_arrival(client_ts: int | None, arrival_s: int, *, oldest_days: int 
     field = "client_ts"
     if client_ts is None:
         return absent(field)
+    if abs(client_ts) > _MOST_S:
+        return unreadable(field)
     if can_be_true(client_ts, arrival_s, oldest_days=oldest_days):
         return None
     for unit, per_second in UNITS.items():
-        if can_be_true(client_ts // per_second, arrival_s, oldest_days=oldest_days):
+        if FIRST_S <= client_ts // per_second <= arrival_s + FUTURE_S:
             return in_unit(field, unit)
     return too_late(field) if client_ts > arrival_s else too_old(field, oldest_days)

@@ -23,6 +23,8 @@ from gamelens.analysis.health.watched_metrics import WatchedMetric
 from gamelens.analysis.significance import two_sided
 from gamelens.analysis.tidy_frames import column_of, display_values, with_receipts_of
 from gamelens.analysis.tidy_frames.frame_requirements import FrameRequirements, requires
+from gamelens.analysis.tidy_frames.ratio_parts import ratio_parts
+from gamelens.catalog import METRICS
 from gamelens.errors import BadQuery
 
 Floats = NDArray[np.float64]
@@ -79,8 +81,9 @@ def segments(
     """
     if by not in frame:
         raise BadQuery("by", by, "is not a column of the frame", [*map(str, frame.columns)])
-    if watch.kind == "share" or watch.part:
-        result = _share_contributions(*_parts_and_wholes(frame, watch, by, segment), day, window_days, since)
+    if parts := _parts_and_wholes(frame, watch, by, segment):
+        is_share = watch.kind == "share"
+        result = _ratio_contributions(*parts, day, window_days, since, is_share=is_share)
     else:
         numbers = _by_day(frame, column_of(frame, watch.metric, watch.field), by, day)
         result = _sum_contributions(numbers, watch, day if since is None else since)
@@ -192,8 +195,10 @@ def _by_day(frame: DataFrame, column: str, by: str, day: pd.Timestamp) -> DataFr
     return wide.reindex(columns=pd.date_range(min(first, day), day, freq="D", unit="us")).fillna(0.0)
 
 
-def _parts_and_wholes(frame: DataFrame, watch: WatchedMetric, by: str, segment: Any) -> tuple[DataFrame, DataFrame]:
-    """Return numerators and denominators of the watched share, by segment and day."""
+def _parts_and_wholes(
+    frame: DataFrame, watch: WatchedMetric, by: str, segment: Any
+) -> tuple[DataFrame, DataFrame] | None:
+    """Return numerators and denominators of the watched share or mean, by segment and day; None for a sum."""
     last = frame["timestamp"].max() if len(frame) else pd.Timestamp(0, tz="UTC")
     if watch.is_mix and watch.over is not None:
         column = column_of(frame, watch.metric, watch.field)
@@ -202,10 +207,12 @@ def _parts_and_wholes(frame: DataFrame, watch: WatchedMetric, by: str, segment: 
         wholes = _by_day(frame, column, by, last)
         parts = _by_day(frame[is_segment], column, by, last).reindex(index=wholes.index, columns=wholes.columns)
         return parts.fillna(0.0), wholes
-    if watch.over is None:
-        part, whole = (
-            _by_day(frame, column_of(frame, watch.metric, name), by, last) for name in (watch.part, watch.whole)
-        )
+    metric = METRICS[watch.metric]
+    if metric.kinds != "retention":
+        ratio = ratio_parts(metric, lambda name: frame[column_of(frame, metric.name, name)])
+        if ratio is None or watch.field != metric.sorts_by:
+            return None
+        part, whole = (_by_day(frame.assign(number=numbers), "number", by, last) for numbers in ratio)
         return part, whole
     wholes = _by_day(frame, column_of(frame, "new_users", "new_users"), by, last)
     wholes = wholes.shift(watch.since_days_ago or 0, axis="columns").fillna(0.0)
@@ -232,10 +239,16 @@ def _sum_contributions(wide: DataFrame, watch: WatchedMetric, since: pd.Timestam
     return _contribution_frame(wide.index, now, expected, now - expected, np.zeros_like(now), weight, baseline.z, p)
 
 
-def _share_contributions(
-    parts: DataFrame, wholes: DataFrame, day: pd.Timestamp, window_days: int, since: pd.Timestamp | None
+def _ratio_contributions(
+    parts: DataFrame,
+    wholes: DataFrame,
+    day: pd.Timestamp,
+    window_days: int,
+    since: pd.Timestamp | None,
+    *,
+    is_share: bool,
 ) -> DataFrame:
-    """Return the contributions of segments to the change of a share."""
+    """Return the contributions of segments to the change of a share, or of another mean, whose noise is not known."""
     first = day - (window_days - 1) * _DAY
     began = first if since is None else min(first, since)
     days = pd.DatetimeIndex(parts.columns)
@@ -257,6 +270,7 @@ def _share_contributions(
         mix = (weight - weight_before) * (share_before - usual)
         installs_before = np.where(is_known, before[1], max(before[1][is_known].sum(), _FEWEST))
         z = (value - share_before) / np.sqrt(share_before * (1 - share_before) * (1 / now[1] + 1 / installs_before))
+    z = z if is_share else np.full_like(z, np.nan)
     p = two_sided(z)
     mix = np.nan_to_num(mix)
     size = np.nan_to_num(before[0] / before[0].sum()) if before[0].sum() else np.nan_to_num(weight_before)

@@ -157,8 +157,6 @@ WATCHED: Final[dict[str, WatchedMetric]] = {
             metric="session_length",
             field="session_length",
             kind="number",
-            part="total_session_length",
-            whole="session_unique",
         ),
         WatchedMetric(
             key="failed_shows",

@@ -55,6 +55,7 @@ class CountsSinceStart(msgspec.Struct, frozen=True):
     *strict_refusals* are accepted events that the strict rules would refuse. *categories* has the events of each
     category by status, *games* those of each game by game key, *refused* the requests that were refused as a whole,
     by status, and *strict* what the strict rules say of the accepted `events`, `headers` and `init`.
+    *dated_by_arrival* are accepted events whose device states no time that can be true, by reason.
     """
 
     since_ts: int = 0
@@ -65,6 +66,7 @@ class CountsSinceStart(msgspec.Struct, frozen=True):
     games: dict[str, GameCounts] = {}
     refused: dict[str, int] = {}
     strict: dict[str, StrictCounts] = {}
+    dated_by_arrival: dict[str, int] = {}
 
 
 class DamagedBatches(msgspec.Struct, frozen=True):
@@ -104,7 +106,8 @@ class ControlSummary(msgspec.Struct, frozen=True):
     """Counts of everything a sandbox has received.
 
     *pending* are accepted events that are not processed yet, *processed* those in the tables, and *duplicate* those
-    that repeated an `event_uuid` and were dropped; with *repeats* "count" none is. *available* has the available
+    that repeated an `event_uuid` and were dropped; with *repeats* "count" none is. *dated_by_arrival* has the processed
+    events whose device states no time that can be true, by organisation and reason. *available* has the available
     interval of each organisation by name, *games* the counts of each game by id, *faults* the number of fault rules,
     and *failing* the organisations whose events cannot be processed, by name. A time of a device is used from
     *oldest_days* before the arrival on.
@@ -115,6 +118,7 @@ class ControlSummary(msgspec.Struct, frozen=True):
     pending: int = 0
     duplicate: int = 0
     repeats: str = "drop"
+    dated_by_arrival: dict[str, dict[str, int]] = {}
     metrics_requests: int = msgspec.field(default=0, name="asked")
     processed: int = 0
     available: dict[str, str] = {}

@@ -51,7 +51,8 @@ _IDLE_REFRESHES = 2  # after which everything that the service had received at f
 _CHECK_S = 10.0  # for a list that only checks a filter
 _EDITION = "x-data-edition"
 _SCENARIO = "x-sandbox-scenario"
-PROVENANCE_HEADERS = (_EDITION, _SCENARIO)
+_DATED = "x-dated-by-arrival"
+SANDBOX_HEADERS = (_EDITION, _SCENARIO, _DATED)
 """Headers of the available interval that only a sandbox sends."""
 INTERVAL_PATH = f"{BASE}/interval"
 _CLIENT_METHODS = {"retention": "lens.retention()"}
@@ -126,6 +127,7 @@ class MetricsApi:
         edition: the service's name for its current data; other data has another name. Without one it is "", or on this
             machine the address, where each port may be another service.
         provenance: the origin of the answers; a service that names an edition is a sandbox.
+        dated_by_arrival: events that the service dates by their arrival, by reason, if it tells (Wire 4.1, Event time).
         last_available: the available interval of the latest answer, however old.
     """
 
@@ -142,6 +144,7 @@ class MetricsApi:
         self._refresh_s = refresh_s
         self._changes = changes
         self.edition = ""
+        self.dated_by_arrival: dict[str, int] = {}
         self.provenance = transport.provenance
         self.last_available: Interval | None = None
         self._clock = clock
@@ -374,6 +377,7 @@ class MetricsApi:
         url = self._transport.provenance.url or ""
         self.edition = response.headers.get(_EDITION) or (url if portless(url) != url else "")
         self.provenance = answering_service(self._transport.provenance, response)
+        self.dated_by_arrival = decode_json(response.headers.get(_DATED, "{}").encode("latin-1"), dict[str, int])
         try:
             self.last_available = Interval.parse(text)
             return self.last_available
@@ -536,7 +540,7 @@ def unknown_name_error(field: str, name: str, rule: str, known: Collection[str])
 
 def answering_service(service: Provenance, response: HttpResponse) -> Provenance:
     """Return *service*, as a sandbox with its scenario if its available interval says so."""
-    if service.kind != "real" or not any(name in response.headers for name in PROVENANCE_HEADERS):
+    if service.kind != "real" or not any(name in response.headers for name in SANDBOX_HEADERS):
         return service
     scenario = unquote(response.headers.get(_SCENARIO, "")) or None
     return msgspec.structs.replace(service, kind="sandbox", scenario=scenario)

@@ -44,7 +44,7 @@ import msgspec
 from gamelens._files import replace_file
 from gamelens._text import shortened
 from gamelens.client.connection.error_responses import error_details, error_for
-from gamelens.client.connection.metrics_api import BASE, INTERVAL_PATH, PROVENANCE_HEADERS, answering_service
+from gamelens.client.connection.metrics_api import BASE, INTERVAL_PATH, SANDBOX_HEADERS, answering_service
 from gamelens.client.connection.transport import HttpRequest, HttpResponse, RequestStats, Transport
 from gamelens.errors import BadQuery, NotRecorded
 from gamelens.receipts import Provenance, package_version
@@ -115,7 +115,7 @@ class RecordedRequest(msgspec.Struct, frozen=True):
 class RecordedResponse(msgspec.Struct, frozen=True, omit_defaults=True):
     """A response in a file: its body as the JSON received, digit for digit, or else as text.
 
-    Its headers are those that tell a sandbox from the real service (`PROVENANCE_HEADERS`).
+    Its headers are those that tell a sandbox from the real service (`SANDBOX_HEADERS`).
     """
 
     status: int
@@ -208,7 +208,7 @@ class RecordingSender:
     def _record(self, request: HttpRequest, answer: HttpResponse) -> None:
         """Write the response, unless it is transient or the request holds the key."""
         canonical_request = RecordedRequest.of(request)
-        headers = {name: answer.headers[name] for name in PROVENANCE_HEADERS if name in answer.headers}
+        headers = {name: answer.headers[name] for name in SANDBOX_HEADERS if name in answer.headers}
         recorded = _recorded(answer.status, self._transport.without_key(answer.body), headers)
         # A request that holds the key as a value is not written: a replay has no key to compare with.
         quotable = (canonical_request.canonical, unquote(canonical_request.path).encode())

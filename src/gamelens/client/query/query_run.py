@@ -670,6 +670,7 @@ class QueryRun:
             filled=self._filled,
             provenance=self.service.provenance,
             values_listed=tuple(listed),
+            dated_by_arrival=self.service.dated_by_arrival,
         )
         is_partial = bool(gaps) and (self.options.on_error == "raise" or not self._has_rows)
         kind = "pandas" if is_partial else self.options.to

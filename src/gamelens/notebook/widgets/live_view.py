@@ -197,10 +197,13 @@ def refused(newest: list[RefusedRequest]) -> DataFrame:
 
 
 def _totals(summary: ControlSummary) -> str:
+    reasons = summary.since_start.dated_by_arrival.items()
+    listed = ", ".join(f"{events:,} with {reason}" for reason, events in reasons)
+    dated = f" Dated by arrival since the start: {listed}." if listed else ""
     return (
         f"{summary.accepted:,} events accepted, {summary.rejected:,} rejected, {summary.duplicate:,} dropped because "
         "they repeat an event_uuid; "
-        f"{summary.pending:,} not processed yet. Below: since the sandbox was started."
+        f"{summary.pending:,} not processed yet.{dated} Below: since the sandbox was started."
     )
 
 

@@ -20,9 +20,9 @@ from gamelens.sandbox.building.event_facts import (
     TableFacts,
 )
 from gamelens.sandbox.building.part_writer import GROUP_ROWS, PartWriter
-from gamelens.sandbox.engines.duckdb_engine import DuckDBWriter
+from gamelens.sandbox.engines.duckdb_engine import DuckDBWriter, literal
 from gamelens.sandbox.engines.engine import BuildEngine
-from gamelens.sandbox.storage.dating import IS_DATED_BY_ARRIVAL
+from gamelens.sandbox.storage.dating import dated_because
 from gamelens.sandbox.storage.keyed_runs import BY_EVENT, PREFIX
 from gamelens.sandbox.storage.lake import Lake
 from gamelens.sandbox.storage.lake_schema import (
@@ -49,13 +49,13 @@ class BuiltParts(NamedTuple):
     """The parts that events add to a lake, and the files of the last version that they replace.
 
     *repeated* is the number of repeated events, which were dropped (Wire 4.8, Repeated events), *dated* that of events
-    that are dated by their arrival (Wire 4.1, Event time).
+    that are dated by their arrival, by reason (Wire 4.1, Event time).
     """
 
     files: list[LakePart]
     retired: list[Path]
     repeated: int
-    dated: int
+    dated: dict[str, int]
 
 
 def build_parts(
@@ -70,9 +70,9 @@ def build_parts(
 ) -> BuiltParts:
     """Write the parts that the *staged* events add. Nothing of the last version is changed.
 
-    *staged* are files with the columns `EVENT_COLUMNS`, *stated* those of installs that an import names, with the
-    columns of `stated_installs`. The parts go into a new *folder* of the lake. With *is_anew* the events are all there
-    are, and the parts replace those of the last version.
+    *staged* are files with the columns `EVENT_COLUMNS`, whose folder may tell why they are dated by arrival (`dating`),
+    *stated* those of installs that an import names, with the columns of `stated_installs`. The parts go into a new
+    *folder* of the lake. With *is_anew* the events are all there are, and the parts replace those of the last version.
     """
     sql = DuckDBWriter(scratch)
     try:
@@ -81,18 +81,34 @@ def build_parts(
         sql.view_files("stated_rows", stated, COLUMNS["stated_installs"])
         facts, installs = RunFacts(writer, sql, scratch), "stated_rows" if stated else None
         batch = Batch(writer, facts, installs, counts_repeats=lake.counts_repeats)
-        return _write(batch, writer, adopted=staged)
+        by_reason: dict[str, list[str]] = {}
+        for path in staged:
+            if (reason := dated_because(path)) is not None:
+                by_reason.setdefault(reason, []).append(literal(str(path)))
+        dated = " UNION ALL ".join(
+            f"SELECT {literal(reason)} AS dated_by, seq FROM read_parquet([{', '.join(names)}])"
+            for reason, names in by_reason.items()
+        )
+        return _write(batch, writer, dated, adopted=staged)
     finally:
         sql.close()
 
 
 def join_parts(
-    organisation: str, staged: str, lake: Lake, engine: BuildEngine, *, folder: str, stated: str | None = None
+    organisation: str,
+    staged: str,
+    lake: Lake,
+    engine: BuildEngine,
+    *,
+    folder: str,
+    stated: str | None = None,
+    dated: str = "",
 ) -> BuiltParts:
     """Write the parts that events add, joined with the tables of the last version.
 
     The keyed runs of the last version are among the files that are replaced: the new one has none. *staged* is a query
-    for the new events, *stated* one for the installs that an import names (`build_parts`).
+    for the new events, *stated* one for the installs that an import names (`build_parts`), *dated* one for the `seq` of
+    events that are dated by their arrival, with the reason `dated_by`.
     """
     writer = PartWriter(organisation, lake, engine, folder)
     for kind in writer.snapshot.tables:
@@ -102,15 +118,19 @@ def join_parts(
     if stated:
         engine.create_view("stated_rows", stated)
     installs = "stated_rows" if stated else None
-    return _write(Batch(writer, TableFacts(writer), installs, counts_repeats=lake.counts_repeats), writer)
+    return _write(Batch(writer, TableFacts(writer), installs, counts_repeats=lake.counts_repeats), writer, dated)
 
 
-def _write(batch: Batch, writer: PartWriter, *, adopted: Sequence[Path] = ()) -> BuiltParts:
+def _write(batch: Batch, writer: PartWriter, dated: str, *, adopted: Sequence[Path] = ()) -> BuiltParts:
     """Write what *batch* adds to each table, one subject after the other.
 
     The files *adopted* are all of its events. They become parts as they are where they need no sorting: many, and one
-    of a single row group.
+    of a single row group. *dated* is that of `join_parts`, empty if there are no such events.
     """
+    counts: dict[str, int] = {}
+    if dated:  # before files are adopted, which moves them
+        fresh = f" ANTI JOIN {batch.repeated} USING (seq)" if batch.repeats else ""
+        counts = dict(writer.sql.run(f"SELECT dated_by, count(*) FROM ({dated}) AS dated{fresh} GROUP BY dated_by"))
     if batch.events or batch.has_stated:
         _write_first_events(batch, writer)
         _write_players(batch, writer)
@@ -127,8 +147,7 @@ def _write(batch: Batch, writer: PartWriter, *, adopted: Sequence[Path] = ()) ->
         else:
             writer.add("events", f"SELECT {_EVENT} FROM {batch.fresh}")
     writer.sync()
-    ((dated,),) = writer.sql.run(f"SELECT count(*) FROM {batch.fresh} WHERE {IS_DATED_BY_ARRIVAL}")
-    return BuiltParts(writer.files, writer.retired, batch.repeats, dated)
+    return BuiltParts(writer.files, writer.retired, batch.repeats, counts)
 
 
 def _write_first_events(batch: Batch, writer: PartWriter) -> None:

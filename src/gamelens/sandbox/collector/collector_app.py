@@ -9,22 +9,18 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import re
-from collections import deque
 from collections.abc import Awaitable, Callable, MutableMapping
-from time import monotonic
 from typing import Any, Final, Literal
 from urllib.parse import parse_qs
 
 import msgspec
 
-from gamelens._text import printable, shortened
+from gamelens._text import shortened
 from gamelens.errors import Refused
 from gamelens.sandbox.collector.event_admission import AdmissionResult, BadInit, admit, admit_init
 from gamelens.sandbox.collector.geoip import GeoIp
-from gamelens.sandbox.collector.live_feed import LiveFeed, RefusedRequest
-from gamelens.sandbox.collector.request_examiner import why_unreadable
-from gamelens.sandbox.collector.signature_mistakes import signature_mistake
+from gamelens.sandbox.collector.live_feed import LiveFeed
+from gamelens.sandbox.collector.refused_requests import NO_SECRET, QueuedRequest, RefusedRequests
 from gamelens.sandbox.http.request_body import (
     BODY_DEADLINE_S,
     BodyTooLarge,
@@ -83,8 +79,6 @@ _CLOSE: Final = (b"connection", b"close")
 _KEEP_ALIVE: Final = (b"connection", b"keep-alive")  # documented, though the default (Wire 1.5, Response headers)
 _RETRY: Final = (b"retry-after", b"5")
 _MAX_INTERVAL_DIGITS: Final = 12
-_NO_SECRET: Final = "0" * 40
-_LOGGED_A_MINUTE: Final = 60  # refused requests: a client in a loop must not fill a disk
 _SHOWN_LETTERS: Final = 80
 
 
@@ -118,6 +112,9 @@ class _Request:
 
 class CollectorApp:
     """The ASGI application of the collector.
+
+    Attributes:
+        refused: the requests that were refused, for the owner of the sandbox.
 
     Args:
         reply: body of a 200 for events: `empty`, `json` for ``{}``, or `auto`, which is empty for custom integrations
@@ -153,8 +150,7 @@ class CollectorApp:
         self._init_rules = INIT_VALIDATORS["strict" if "init" in self._strict_parts else "lenient"]
         self._countries = countries or GeoIp()
         self._body_deadline_s = body_deadline_s
-        self._logged_s: deque[float] = deque(maxlen=_LOGGED_A_MINUTE)
-        self._unlogged = 0
+        self.refused = RefusedRequests(tenants, live)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one HTTP request (ASGI 3)."""
@@ -194,8 +190,8 @@ class CollectorApp:
             self._live.judge_recorded()
             if request.init is not None and "init" not in self._strict_parts:
                 self._live.record_strict("init", _strict_init_errors(request.init))
-            if refused is not None:  # examined after the answer, whose time then tells nothing of the cause
-                self._record_refused(request, status, self._cause(request, refused))
+            if refused is not None:
+                self.refused.add(self._queued(request, status, refused))
 
     async def _respond(self, request: _Request, receive: Receive) -> tuple[int, Any]:
         scope, headers = request.scope, request.headers
@@ -244,81 +240,30 @@ class CollectorApp:
         cause = f"{cause}: strict validation wants application/json{also}"
         return _EarlyResponse(400, [{"errors": errors}, *refused], cause=cause)
 
-    def _record_refused(self, request: _Request, status: int, cause: str) -> None:
-        """Add a refused request to the live feed and to the log, which has no more than 60 of them in a minute."""
-        owner = self._tenants.game(request.game_key)
-        refused = RefusedRequest(
-            arrival_ts=int(self._clock.now_s()),
-            route="/".join(map(self._shown, request.route.split("/"))),
-            game_key=self._shown(request.game_key),
-            game=owner[1].title if owner else None,
-            status=status,
-            cause=printable(cause),
-        )
-        self._live.record_refused_request(refused)
-        now_s = monotonic()
-        if len(self._logged_s) == _LOGGED_A_MINUTE and now_s - self._logged_s[0] < 60:
-            self._unlogged += 1
-            return
-        self._logged_s.append(now_s)
-        of_game = printable(refused.game or refused.game_key or "no game")
-        more = f" ({self._unlogged} more were not logged)" if self._unlogged else ""
-        self._unlogged = 0
-        _log.warning("%s of %s was refused with %s: %s%s", refused.route, of_game, status, refused.cause, more)
-
-    def _shown(self, text: str) -> str:
-        """Return *text* of a request, short and printable, unless it is a secret."""
-        return "…" if self._tenants.is_secret(text) else printable(shortened(text, _SHOWN_LETTERS))
-
-    def _cause(self, request: _Request, refused: Exception) -> str:
-        """Return in words why a request was refused, for the owner of the sandbox."""
+    def _queued(self, request: _Request, status: int, refused: Exception) -> QueuedRequest:
+        """Return a refused request, with its cause where that needs no examination."""
         match refused:
-            case UndecodableBody():
-                return why_unreadable(request.body, request.header(b"content-encoding"))
+            case UndecodableBody() | _EarlyResponse(status=401):
+                cause = ""
             case BadInit():
-                return "the init breaks rules: " + ", ".join(f"{it.error_type} at {it.path}" for it in refused.errors)
-            case _EarlyResponse(status=401):
-                return self._why_unauthorised(request)
+                broken = ", ".join(f"{violation.error_type} at {violation.path}" for violation in refused.errors)
+                cause = f"the init breaks rules: {broken}"
             case _EarlyResponse():
-                return refused.cause or refused.body["message"]
+                cause = refused.cause or refused.body["message"]
             case BodyTooLarge():
-                return str(refused)
-        return f"the sandbox failed with {type(refused).__name__}: see its log"
-
-    def _why_unauthorised(self, request: _Request) -> str:
-        """Return what is wrong with key or signature. The work is the same for a known and an unknown key."""
-        owner = self._tenants.game(request.game_key)
-        games = [game for org in self._tenants.organisations for game in org.games]
-        mistake = signature_mistake(
-            request.header(b"authorization"),
-            request.body,
-            secret_key=owner[1].secret_key if owner else _NO_SECRET,
+                cause = str(refused)
+            case _:
+                cause = f"the sandbox failed with {type(refused).__name__}: see its log"
+        return QueuedRequest(
+            arrival_ts=int(self._clock.now_s()),
+            route=request.route,
             game_key=request.game_key,
-            other_keys={f"{game.title} ({game.id})": game.secret_key for game in games},
+            status=status,
+            cause=cause,
+            authorization=request.header(b"authorization"),
+            content_encoding=request.header(b"content-encoding"),
+            body=b"" if cause else request.body,
         )
-        if owner is None:
-            is_known = "the secret key of " in mistake
-            return self._why_no_game(request.game_key) + (f"; {mistake}" if is_known else "")
-        is_production = owner[1].environment != "sandbox"
-        production = "the game is of the environment production, whose keys a sandbox refuses" if is_production else ""
-        return "; ".join(filter(None, (production, mistake)))
-
-    def _why_no_game(self, game_key: str) -> str:
-        """Return what *game_key* is, which no game has."""
-        games = [game for org in self._tenants.organisations for game in org.games]
-        if not game_key:
-            return "there is no game key in the address"
-        if self._tenants.is_secret(game_key):
-            return "the address holds a secret key or an API key, where the game key belongs: it is not secret any more"
-        bare = re.sub(r"%[0-9a-f]{2}|[^0-9a-f]", "", game_key.lower())
-        for game in games:
-            if game_key in (game.id, game.title):
-                return f"the address holds the id or title of {game.title}, where its game key belongs"
-            if bare == game.game_key:
-                return f"the game key of {game.title} is 32 lower-case hexadecimal characters and nothing else"
-            if len(bare) >= len(game.game_key) // 2 and (bare in game.game_key or game.game_key in bare):
-                return f"the game key is part of that of {game.title}, or more than it"
-        return "no game of this sandbox has this key: its ready.json lists the keys of its games"
 
     def _authorise(self, game_key: str, body: bytes, signature: str) -> tuple[Organisation, TenantGame]:
         """Return the owner of the key, or end the request with 401.
@@ -326,7 +271,7 @@ class CollectorApp:
         An unknown key takes as long as a wrong signature and gets the same answer (Wire 1.4, Signature).
         """
         owner = self._tenants.game(game_key)
-        signed = is_signed(body, signature, secret_key=owner[1].secret_key if owner else _NO_SECRET)
+        signed = is_signed(body, signature, secret_key=owner[1].secret_key if owner else NO_SECRET)
         if owner is None or not signed or owner[1].environment != "sandbox":
             raise _EarlyResponse(
                 401,
@@ -356,7 +301,13 @@ class CollectorApp:
                 await self._inbox.commit(batch)
             except StoreUnavailable:
                 raise _EarlyResponse(503, {"message": "nothing was stored: send it again"}, [_RETRY]) from None
-            self._live.record_batch(game.game_key, batch, categories=admission.categories, rejected=admission.rejected)
+            self._live.record_batch(
+                game.game_key,
+                batch,
+                categories=admission.categories,
+                times=admission.times,
+                rejected=admission.rejected,
+            )
         if admission.rejected:
             return 400, admission.rejected
         is_empty = self._reply == "empty" or (self._reply == "auto" and admission.is_custom)

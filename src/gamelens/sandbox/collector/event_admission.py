@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from itertools import accumulate
 from typing import Any, Final
@@ -44,7 +44,7 @@ class AdmissionResult(msgspec.Struct, frozen=True):
     """The good events of a body as one JSON array, and the bad ones in batch order.
 
     The array is the body as sent where all are good. *is_custom* tells whether every event is from a custom
-    integration, `rest api v2`; *categories* counts the good events by category.
+    integration, `rest api v2`; *categories* counts the good events by category; *times* has the `client_ts` of each.
     """
 
     events: int
@@ -52,6 +52,7 @@ class AdmissionResult(msgspec.Struct, frozen=True):
     rejected: list[RejectedEvent]
     is_custom: bool
     categories: Mapping[str, int] = {}
+    times: Sequence[int | None] = ()
 
 
 class BadInit(Refused):
@@ -79,7 +80,7 @@ def admit(body: bytes, rules: EventValidator = LENIENT) -> AdmissionResult:
     if 2 + opened_within > JSON_DEPTH and _depth(body) > JSON_DEPTH:
         raise UndecodableBody("wrong_format")
     is_custom = {event.sdk_version for event in events} == {REST_SDK}
-    return AdmissionResult(len(events), body, [], is_custom, _count_by_category(events))
+    return AdmissionResult(len(events), body, [], is_custom, _count_by_category(events), _times(events))
 
 
 def admit_init(body: bytes, rules: InitValidator) -> str | None:
@@ -135,12 +136,14 @@ def _judge(body: bytes, rules: EventValidator) -> AdmissionResult:
         raise UndecodableBody("wrong_format") from None
     judged = list(zip(members, violations, strict=True))
     good_body = b"[%b]" % b",".join(bytes(member) for member, broken in judged if not broken)
+    good = rules.decode(good_body)
     return AdmissionResult(
         events=len(members) - bad,
         body=good_body,
         rejected=[RejectedEvent(event=member.copy(), errors=broken) for member, broken in judged if broken],
         is_custom=False,
-        categories=_count_by_category(rules.decode(good_body)),
+        categories=_count_by_category(good),
+        times=_times(good),
     )
 
 
@@ -201,6 +204,11 @@ def _count_by_category(events: list[Any]) -> dict[str, int]:
     """Return the number of events of each category."""
     kinds = list(map(type, events))
     return {_category_of_type(kind): kinds.count(kind) for kind in set(kinds)}
+
+
+def _times(events: list[Any]) -> list[int | None]:
+    """Return the `client_ts` of each event, None where there is none."""
+    return [event.client_ts if isinstance(event.client_ts, int) else None for event in events]
 
 
 @cache

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter, defaultdict, deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from heapq import merge
 from itertools import chain, islice
 from typing import Any, Final, Literal, get_args
@@ -22,9 +22,10 @@ from gamelens.sandbox.http.request_body import UndecodableBody, unpack
 from gamelens.sandbox.storage.inbox import InboxBatch
 from gamelens.wire.currencies import why_no_currency
 from gamelens.wire.event_schema import CATEGORIES
+from gamelens.wire.event_time import can_be_true, dated_by_arrival
 from gamelens.wire.event_validator import STRICT, RejectedEvent, RequestPart
 from gamelens.wire.field_rules import Violation
-from gamelens.wire.limits import USUAL_SESSION_S
+from gamelens.wire.limits import OLDEST_DAYS, USUAL_SESSION_S
 
 Status = Literal["accepted", "rejected"]
 
@@ -98,10 +99,11 @@ class FeedRequest(msgspec.Struct, kw_only=True):
     """The accepted or the rejected events of one request, decoded only when they are shown.
 
     *number* is the order of arrival. Accepted events are in *body*, a JSON array, and judged by the strict rules when
-    that is asked for first.
+    that is asked for first. A time of a device is used from *oldest_days* before the arrival on.
     """
 
     number: int
+    oldest_days: int
     arrival_ms: int
     game_key: str
     status: Status
@@ -125,20 +127,29 @@ class FeedRequest(msgspec.Struct, kw_only=True):
         }
         for rejected in reversed(self.rejected):
             event = rejected.event
-            yield FeedEvent(**common, event=event, errors=rejected.errors, remarks=remarks(event))
+            yield FeedEvent(**common, event=event, errors=rejected.errors, remarks=remarks(event) or msgspec.UNSET)
         if self.status == "accepted":
             errors = {strict.number: strict.errors for strict in self.strict_errors()}
             events = self._accepted()
             for number in reversed(range(len(events))):
                 event = events[number]
-                more: dict[str, Any] = {"strict_errors": errors.get(number, msgspec.UNSET), "remarks": remarks(event)}
-                yield FeedEvent(**common, event=event, **more)
+                found = [*self._dated_by(event), *remarks(event)]
+                more: dict[str, Any] = {"strict_errors": errors.get(number, msgspec.UNSET)}
+                yield FeedEvent(**common, event=event, remarks=found or msgspec.UNSET, **more)
 
     def strict_errors(self) -> list[StrictErrors]:
         """Return why the strict rules would refuse accepted events of the request, for those that they would."""
         if self.judged is None:
             self.judged = list(_strict_errors(self._accepted()))
         return self.judged
+
+    def _dated_by(self, event: msgspec.Raw) -> Iterator[str]:
+        """Yield the remark of an accepted event that is dated by its arrival (Wire 4.1, Event time)."""
+        client_ts = msgspec.json.decode(event, type=_Timed).client_ts
+        known = client_ts if isinstance(client_ts, int) else None
+        reason = dated_by_arrival(known, self.arrival_ms // 1000, oldest_days=self.oldest_days)
+        if reason is not None:
+            yield f"dated by arrival: {reason}"
 
     def _accepted(self) -> list[msgspec.Raw]:
         """Return the accepted events as sent, or none if they are damaged on disk, which processing reports."""
@@ -192,6 +203,10 @@ class _Categorised(msgspec.Struct):
     category: Any = None
 
 
+class _Timed(msgspec.Struct):
+    client_ts: int | Literal[""] | None = None
+
+
 class _Remarkable(_Categorised):
     length: Any = None
     currency: Any = None
@@ -238,15 +253,15 @@ class _StrictCounts(msgspec.Struct):
         self.errors.update(name for name in names if name in self.errors or len(self.errors) < STRICT_ERRORS)
 
 
-def remarks(event: msgspec.Raw) -> list[str] | msgspec.UnsetType:
-    """Return what is unlikely about an *event*, good or bad, or unset."""
+def remarks(event: msgspec.Raw) -> list[str]:
+    """Return what is unlikely about an *event*, good or bad."""
     content = bytes(event)
     if b"session_end" not in content and b"currency" not in content:
-        return msgspec.UNSET
+        return []
     try:
         told = msgspec.json.decode(content, type=_Remarkable)
     except msgspec.DecodeError:  # a bad event
-        return msgspec.UNSET
+        return []
     found: list[str] = []
     match told:
         case _Remarkable(category="session_end", length=int(length)) if length > USUAL_SESSION_S:
@@ -258,11 +273,13 @@ def remarks(event: msgspec.Raw) -> list[str] | msgspec.UnsetType:
             found += filter(None, [why_no_currency(code)])
         case _Remarkable(category="impression", impression_data={"currency": code}):
             found += (f"it counts as an impression of 0: {reason}" for reason in filter(None, [why_no_currency(code)]))
-    return found or msgspec.UNSET
+    return found
 
 
 class LiveFeed:
     """The newest events of each game, and their counts since *since_ts*, epoch seconds.
+
+    A time of a device is used from *oldest_days* before the arrival on (Wire 4.1, Event time).
 
     A listener is what it has seen: the number of events of each game and status. It is woken by a change and reads
     what is `after` that, so nothing is stored for it.
@@ -274,12 +291,14 @@ class LiveFeed:
         is_closed: whether no further events follow.
     """
 
-    def __init__(self, titles: Mapping[str, str], *, since_ts: int = 0) -> None:
+    def __init__(self, titles: Mapping[str, str], *, since_ts: int = 0, oldest_days: int = OLDEST_DAYS) -> None:
         self.titles = titles
         self.listeners: set[asyncio.Event] = set()
         self.resets = 0
         self.is_closed = False
         self._since_ts = since_ts
+        self._oldest_days = oldest_days
+        self._dated: Counter[str] = Counter()
         self._number = 0
         self._recent: defaultdict[Source, _RecentRequests] = defaultdict(_RecentRequests)
         self._counts: defaultdict[Source, Counter[str]] = defaultdict(Counter)
@@ -296,9 +315,14 @@ class LiveFeed:
         batch: InboxBatch,
         *,
         categories: Mapping[str, int],
+        times: Sequence[int | None],
         rejected: list[RejectedEvent],
     ) -> None:
-        """Add one request whose good events are on disk, with their number by category and the bad ones."""
+        """Add one request whose good events are on disk, with their number by category and the bad ones.
+
+        *times* has the `client_ts` of each good event.
+        """
+        self._dated.update(self._dated_by(times, batch.arrival_ms // 1000))
         category_counts = self._counts[game_key, "accepted"]
         for category, events in categories.items():
             category_counts[category] += events
@@ -308,6 +332,18 @@ class LiveFeed:
         if accepted := self._store(game_key, batch, rejected):
             self._unjudged.append(accepted)
         self._wake_listeners()
+
+    def _dated_by(self, times: Sequence[int | None], arrival_s: int) -> Iterator[str]:
+        """Yield the reason of each of *times* that is not used. Mostly none is, which two comparisons show."""
+        known = [time for time in times if time is not None]
+        if len(known) == len(times) and all(
+            can_be_true(edge, arrival_s, oldest_days=self._oldest_days) for edge in known and (min(known), max(known))
+        ):
+            return
+        for client_ts in times:
+            reason = dated_by_arrival(client_ts, arrival_s, oldest_days=self._oldest_days)
+            if reason is not None:
+                yield reason
 
     def record_strict(self, part: RequestPart, errors: list[Violation]) -> None:
         """Count what the strict rules say of headers or init of a request that was accepted."""
@@ -395,7 +431,7 @@ class LiveFeed:
 
         Events are counted in total, by category and by game key, requests by status. `strict_refusals` are accepted
         events that the strict rules would refuse, of those that were judged; `strict` has them by error, with the same
-        for headers and inits.
+        for headers and inits. `dated_by_arrival` are accepted events by the reason why they are dated by their arrival.
         """
         totals = _zeros()
         categories: dict[str, dict[str, int]] = {}
@@ -416,6 +452,7 @@ class LiveFeed:
             "categories": categories,
             "games": games,
             "refused": refused,
+            "dated_by_arrival": dict(sorted(self._dated.items())),
             "strict": {part: msgspec.to_builtins(counts) for part, counts in self._strict.items()},
         }
 
@@ -439,6 +476,7 @@ class LiveFeed:
         self._strict.clear()
         self._strict_refusals.clear()
         self._unjudged.clear()
+        self._dated.clear()
         self._refused_counts.clear()
         self._refused.clear()
         self.resets += 1
@@ -458,7 +496,11 @@ class LiveFeed:
 
     def _store(self, game_key: str, batch: InboxBatch, rejected: list[RejectedEvent]) -> FeedRequest | None:
         """Store one feed request for each status that occurs, and return that of accepted events."""
-        common: dict[str, Any] = {"arrival_ms": batch.arrival_ms, "game_key": game_key}
+        common: dict[str, Any] = {
+            "arrival_ms": batch.arrival_ms,
+            "game_key": game_key,
+            "oldest_days": self._oldest_days,
+        }
         if rejected:
             self._number += 1
             self._recent[game_key, "rejected"].add(

@@ -71,6 +71,9 @@ class SandboxControl(Protocol):
     def summary(self) -> dict[str, Any]:
         """Return counts of everything received, and what is available."""
 
+    async def examine_refused(self) -> None:
+        """Find out why requests were refused, for those of which that is not known yet."""
+
     async def process(self) -> dict[str, str]:
         """Process everything received, and return the available interval of each organisation."""
 
@@ -142,9 +145,11 @@ class _Handlers:
         return _Stream(self._live, feed_filter)
 
     async def refused(self, _: Request) -> Response:
+        await self._sandbox.examine_refused()
         return answer_json(self._live.refused_after(0)[::-1], headers=_HEADERS)
 
     async def summary(self, _: Request) -> Response:
+        await self._sandbox.examine_refused()
         return answer_json(self._sandbox.summary())
 
     async def process(self, _: Request) -> Response:

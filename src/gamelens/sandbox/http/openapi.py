@@ -72,7 +72,7 @@ def metrics_description() -> bytes:
             types,
             "What is available to query.",
             WireInterval,
-            headers={"X-Data-Edition": _EDITION, "X-Sandbox-Scenario": _SCENARIO},
+            headers={"X-Data-Edition": _EDITION, "X-Sandbox-Scenario": _SCENARIO, "X-Dated-By-Arrival": _DATED},
         ),
         "/metrics/v1/dimensions": _get(types, "Names of the dimensions.", list[str], values=DIMENSIONS),
         "/metrics/v1/dimensions/{dimension}": _get(
@@ -196,6 +196,12 @@ _EDITION: Final = {
 }
 _SCENARIO: Final = {
     "description": "The scenario that the sandbox was populated with, percent-encoded; absent where it was not set.",
+    "required": False,
+    "schema": {"type": "string"},
+}
+_DATED: Final = {
+    "description": "Numbers of processed events that are dated by their arrival, by reason, as a JSON object; absent "
+    "where there are none.",
     "required": False,
     "schema": {"type": "string"},
 }

@@ -192,6 +192,7 @@ def take_on_cluster(
         engine,
         folder=str(lake.next_version()),
         stated=STATED_SQL if stated else None,
+        dated="SELECT seq, dated_by FROM decoded WHERE fault IS NULL AND dated_by IS NOT NULL",
     )
     lake.commit(
         processed_ms=processed_ms,

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from gamelens.sandbox.engines.duckdb_engine import literal
 from gamelens.sandbox.imports.source_files import DamagedFileError
-from gamelens.sandbox.storage.dating import StatedTime, arrived_at_sql, device_time, service_time_fault
+from gamelens.sandbox.storage.dating import StatedTime, device_time, service_time_fault
 from gamelens.sandbox.storage.lake_schema import EVENT_COLUMNS
 from gamelens.wire.dimensions import DIMENSIONS
 
@@ -108,7 +108,7 @@ def table_rows_sql(path: str, columns: Mapping[str, str], *, first_seq: int, gam
         "event_arrival_ts", "arrived_us", otherwise="no usable event_arrival_ts", per_second=_PER_S
     )
     read = ", ".join(f'"{name}"' for name in columns if name in _DOCUMENTED)
-    added = {"day": "CAST(ts AS DATE) AS day", "arrived_at": f"{arrived_at_sql('arrival')} AS arrived_at"}
+    added = {"day": "CAST(ts AS DATE) AS day", "arrived_at": "arrival AS arrived_at"}
     ordered = ", ".join(added.get(name, name) for name in EVENT_COLUMNS)
     return f"""
         WITH read AS (

@@ -48,6 +48,7 @@ from gamelens.sandbox.processing.compaction import compact
 from gamelens.sandbox.processing.pipeline import commit_staged
 from gamelens.sandbox.server import Sandbox, SandboxOptions, available_intervals
 from gamelens.sandbox.state.clock import Clock
+from gamelens.sandbox.storage.dating import dated_folder
 from gamelens.sandbox.storage.lake_health import EVERY_ORGANISATION
 from gamelens.sandbox.storage.lake_schema import COLUMNS
 
@@ -367,9 +368,10 @@ class DecodedGroup:
         self._sql.close()
 
     def _take(self, files: Sequence[ReadFile]) -> None:
-        """Write the events of `decoded`, the rows of *files*, as a file, and count the rows that are not events.
+        """Write the events of `decoded`, the rows of *files*, and count the rows that are not events.
 
-        A file that has rows, and no event among them, is not taken.
+        A file that has rows, and no event among them, is not taken. Events that are dated by their arrival for one
+        reason are a file of their own (`dating`).
         """
         found = self._sql.run("SELECT DISTINCT game_id FROM decoded WHERE fault IS NULL")
         self._games.check([game_id for (game_id,) in found])
@@ -378,10 +380,12 @@ class DecodedGroup:
         without = [each for each in files if each.refused and not self._has_events(each)]
         for each in without:
             self._counts.note_without_events(each)
-        if found:
-            path = self._folder / f"events-{len(self.staged)}.parquet"
+        for (reason,) in self._sql.run("SELECT DISTINCT dated_by FROM decoded WHERE fault IS NULL ORDER BY 1"):
+            path = self._folder / dated_folder(reason) / f"events-{len(self.staged)}.parquet"
+            path.parent.mkdir(exist_ok=True)
             options = f"FORMAT parquet, COMPRESSION zstd, COMPRESSION_LEVEL 1, ROW_GROUP_SIZE {_ROW_GROUP}"
-            rows = f"SELECT {STAGED_COLUMNS} FROM decoded WHERE fault IS NULL"  # noqa: S608
+            is_dated = "IS NULL" if reason is None else f"= {literal(reason)}"
+            rows = f"SELECT {STAGED_COLUMNS} FROM decoded WHERE fault IS NULL AND dated_by {is_dated}"  # noqa: S608
             self._sql.run(f"COPY ({rows}) TO {literal(str(path))} ({options})")
             self.staged.append(path)
         self._sql.run(f"INSERT INTO stated BY NAME {STATED_SQL}")

@@ -20,9 +20,10 @@ from zlib_ng import zlib_ng
 
 from gamelens.sandbox.imports.source_files import BOM, GZIP, DamagedFileError
 from gamelens.sandbox.processing.staging import EVENT_SHAPE, event_rows_sql
-from gamelens.sandbox.storage.dating import FIRST_S, StatedTime, service_time_fault
+from gamelens.sandbox.storage.dating import StatedTime, service_time_fault
 from gamelens.wire.currencies import USD_PER_UNIT
 from gamelens.wire.event_schema import CATEGORIES
+from gamelens.wire.event_time import FIRST_S
 
 if TYPE_CHECKING:
     from hashlib import _Hash

@@ -226,6 +226,8 @@ class MetricsApp:
         headers = {"X-Data-Edition": self._lake.edition}
         if scenario := self._lake.scenario:
             headers["X-Sandbox-Scenario"] = quote(scenario)
+        if dated := self._lake.dated_by_arrival().get(organisation.name):
+            headers["X-Dated-By-Arrival"] = msgspec.json.encode(dated, order="deterministic").decode()
         return answer_json(f"{_in_seconds(available.start)}/{_in_seconds(available.end)}", headers=headers)
 
     async def _metric(self, request: Request, organisation: Organisation) -> Response:

@@ -171,7 +171,7 @@ def commit_staged(
     folder = str(lake.next_version())
     files: list[LakePart] = []
     retired: list[Path] = []
-    duplicates, dated = 0, dict[str, int]()
+    duplicates, dated = 0, dict[str, dict[str, int]]()
     for organisation, paths in staged.items():
         installs = (stated or {}).get(organisation, ())
         built = build_parts(organisation, paths, lake, scratch, folder=folder, stated=installs)

@@ -77,7 +77,7 @@ class _Rebuild:
     def __init__(self, lake: Lake, scratch: Path, report: Progress, *, from_inbox: bool, accept_loss: bool) -> None:
         self._lake, self._scratch, self._report = lake, scratch, report
         self._from_inbox, self._accept_loss = from_inbox, accept_loss
-        self.duplicates, self.dated = 0, dict[str, int]()
+        self.duplicates, self.dated = 0, dict[str, dict[str, int]]()
 
     def rebuild_organisation(self, name: str) -> None:
         """Make all tables of one organisation again, as one version."""

@@ -18,7 +18,7 @@ import pyarrow as pa
 from zlib_ng import zlib_ng
 
 from gamelens.sandbox.engines.duckdb_engine import DuckDBWriter, literal
-from gamelens.sandbox.storage.dating import arrived_at_sql, device_time
+from gamelens.sandbox.storage.dating import device_time
 from gamelens.sandbox.storage.inbox import InboxBatch
 from gamelens.sandbox.storage.lake_schema import EVENT_COLUMNS
 from gamelens.wire.currencies import USD_PER_UNIT
@@ -26,7 +26,7 @@ from gamelens.wire.dimensions import DIMENSIONS, Payload, Sent
 from gamelens.wire.limits import OLDEST_DAYS
 
 StagedFiles = dict[str, list[Path]]
-"""Files of events by organisation."""
+"""Files of events by organisation. The folder of each may tell that its events are dated by arrival (`dating`)."""
 
 EVENTS_PER_BATCH: Final = 1 << 20
 """More events than the largest body holds, so that batch id and position order them."""
@@ -97,14 +97,14 @@ def stage(batches: Iterable[InboxBatch], scratch: Path, *, oldest_days: int = OL
     writer = DuckDBWriter(scratch)
     try:
         writer.view("bodies", pa.RecordBatchReader.from_batches(_BODIES, _record_batches(batches, organisations)))
-        by_organisation = "FORMAT parquet, COMPRESSION zstd, PARTITION_BY (organisation)"
-        writer.run(f"COPY ({_decode_sql(oldest_days)}) TO {literal(str(root))} ({by_organisation})")
+        partitioned = "FORMAT parquet, COMPRESSION zstd, PARTITION_BY (organisation, dated_by)"
+        writer.run(f"COPY ({_decode_sql(oldest_days)}) TO {literal(str(root))} ({partitioned})")
     finally:
         writer.close()
     names = {str(number): name for name, number in organisations.items()}
     staged: StagedFiles = {}
-    for path in sorted(root.glob("organisation=*/*.parquet")):
-        staged.setdefault(names[path.parent.name.partition("=")[2]], []).append(path)
+    for path in sorted(root.glob("organisation=*/*/*.parquet")):
+        staged.setdefault(names[path.parent.parent.name.partition("=")[2]], []).append(path)
     return staged
 
 
@@ -133,7 +133,10 @@ def _record_batches(batches: Iterable[InboxBatch], organisations: dict[str, int]
 
 
 def _decode_sql(oldest_days: int) -> str:
-    """Return the SQL of the rows of all events in `bodies`: the columns of the events table, then `organisation`."""
+    """Return the SQL of the rows of all events in `bodies`.
+
+    They have the columns of the events table, then `organisation` and `dated_by` (`event_rows_sql`).
+    """
     return f"""
         WITH bodies AS (
             SELECT id, organisation, game_id, arrival_ms, country, from_json(body, '[{EVENT_SHAPE}]') AS events
@@ -145,7 +148,7 @@ def _decode_sql(oldest_days: int) -> str:
         ), events AS (
             SELECT *, id * {EVENTS_PER_BATCH} + place - 1 AS seq FROM placed
         )
-        FROM ({event_rows_sql("events", others=("organisation",), oldest_days=oldest_days)})"""  # noqa: S608
+        FROM ({event_rows_sql("events", others=("organisation", "dated_by"), oldest_days=oldest_days)})"""  # noqa: S608
 
 
 def event_rows_sql(events: str, *, others: Sequence[str], oldest_days: int) -> str:
@@ -172,7 +175,9 @@ def event_rows_sql(events: str, *, others: Sequence[str], oldest_days: int) -> s
         for per_unit, of_vendor in whens.items()
     ]
     earned = f"CASE WHEN payload IS NOT NULL THEN coalesce({', '.join(nanos)}) END"
-    time = device_time("client_ts", sent="event.client_ts", number="told", arrival="arrival_s", oldest_days=oldest_days)
+    time = device_time(
+        "client_ts", sent=_sent_sql("client_ts"), number="told", arrival="arrival_s", oldest_days=oldest_days
+    )
     return f"""
         WITH paid AS (
             SELECT *, {payload} AS payload, TRY_CAST(event.client_ts AS BIGINT) AS told,
@@ -192,7 +197,7 @@ def _columns() -> dict[str, str]:
         "seq": "seq",
         "ts": "ts",
         "day": "CAST(ts AS DATE)",
-        "arrived_at": arrived_at_sql("arrival"),
+        "arrived_at": "arrival",
         "game_id": "game_id",
         "country_code": f"coalesce(upper({_sent_sql('country_code')}), country)",
         "length": "CASE WHEN event.category = 'session_end' THEN TRY_CAST(event.length AS BIGINT) END",

@@ -6,20 +6,20 @@ holds for whole columns, of received events and of both exports.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Final
+from urllib.parse import quote, unquote
 
 import msgspec
 
 from gamelens.wire import event_time
+from gamelens.wire.event_time import FIRST_S
 from gamelens.wire.limits import FUTURE_S
 
-FIRST_S: Final = 946_684_800
-"""2000-01-01: a time before it was never on the clock of a service."""
 LAST_S: Final = 4_102_444_800
-"""2100-01-01, likewise."""
-IS_DATED_BY_ARRIVAL: Final = "ts = arrived_at"
-"""SQL condition that a stored event has the time of its arrival."""
-_LEAST: Final = "INTERVAL 1 MICROSECOND"
+"""2100-01-01: a time after it was never on the clock of a service, nor one before `FIRST_S`."""
+_FOLDER: Final = "dated_by="
+_NOT_DATED: Final = "__HIVE_DEFAULT_PARTITION__"  # the name that DuckDB gives to a partition of nulls
 
 
 class StatedTime(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,19 +43,21 @@ class StatedTime(msgspec.Struct, frozen=True, kw_only=True):
     too_early: str
     per_second: int = 1
 
-    def _can_be_true(self, number: str) -> str:
-        return f"({number} BETWEEN {self.earliest} AND {self.arrival} + {FUTURE_S * self.per_second})"
-
     @property
     def is_used(self) -> str:
         """SQL condition that the time is used; null where there is none."""
-        return self._can_be_true(self.number)
+        return f"({self.number} BETWEEN {self.earliest} AND {self._latest})"
+
+    @property
+    def _latest(self) -> str:
+        return f"{self.arrival} + {FUTURE_S * self.per_second}"
 
     @property
     def reason(self) -> str:
         """SQL of the reason why the time is not used, null where it is."""
         units = " ".join(
-            f"WHEN {self._can_be_true(f'{self.number} // {count}')} THEN '{event_time.in_unit(self.field, unit)}'"
+            f"WHEN {self.number} // {count} BETWEEN {FIRST_S * self.per_second} AND {self._latest} "
+            f"THEN '{event_time.in_unit(self.field, unit)}'"
             for unit, count in event_time.UNITS.items()
         )
         return f"""CASE
@@ -83,13 +85,19 @@ def device_time(
     )
 
 
-def arrived_at_sql(arrival: str) -> str:
-    """Return the SQL of `arrived_at` of an event, of its *arrival*, its `ts` and `dated_by`.
+def dated_folder(reason: str | None) -> str:
+    """Return the name of a folder for files of events that are dated by their arrival for *reason*, or are not (None).
 
-    It equals `ts` where that is the time of the arrival; where the device says the same time, it is a microsecond
-    later.
+    It is that of a partition by `dated_by`.
     """
-    return f"{arrival} + CASE WHEN dated_by IS NULL AND ts = {arrival} THEN {_LEAST} ELSE INTERVAL 0 SECOND END"
+    return _FOLDER + (_NOT_DATED if reason is None else quote(reason))
+
+
+def dated_because(path: Path) -> str | None:
+    """Return the reason that the events of the file at *path* are dated by their arrival for, None if they are not."""
+    name = path.parent.name
+    is_dated = name.startswith(_FOLDER) and name != dated_folder(None)
+    return unquote(name.removeprefix(_FOLDER)) if is_dated else None
 
 
 def service_time_fault(field: str, number: str, *, otherwise: str, per_second: int = 1) -> str:

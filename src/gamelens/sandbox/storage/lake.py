@@ -22,6 +22,7 @@ import shutil
 import sqlite3
 import tempfile
 import time as real_time
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime
 from itertools import count
@@ -370,17 +371,33 @@ class Lake:
         """Return the files of raw events that imports have taken, in the order taken, or only so many of the newest."""
         return TAKEN.read(self.store, newest=newest) if TAKEN.exists(self.store) else []
 
-    def dated_by_arrival(self) -> dict[str, int]:
-        """Return the number of events that are dated by their arrival, by organisation (Wire 4.1, Event time)."""
-        return {each.organisation: each.events for each in DATED.read(self.store)} if DATED.exists(self.store) else {}
+    def dated_by_arrival(self) -> dict[str, dict[str, int]]:
+        """Return the number of events that are dated by their arrival, by reason, for each organisation that has some.
 
-    def _write_dated(self, dated: Mapping[str, int]) -> None:
+        Wire 4.1, Event time.
+        """
+        dated: dict[str, dict[str, int]] = {}
+        for row in DATED.read(self.store) if DATED.exists(self.store) else ():
+            dated.setdefault(row.organisation, {})[row.reason] = row.events
+        return dated
+
+    def _write_dated(self, dated: Mapping[str, Mapping[str, int]]) -> None:
         """Make *dated* the numbers of `dated_by_arrival` for its organisations, inside the caller's transaction."""
-        numbers = self.dated_by_arrival() | dict(dated)
-        if any(numbers.values()):
+        before = self.dated_by_arrival()
+        counts = sorted(
+            (name, reason, events)
+            for name, of_name in {**before, **dated}.items()
+            for reason, events in of_name.items()
+        )
+        if before or counts:
             DATED.create(self.store)
-            rows = enumerate(sorted(numbers.items()), 1)
-            DATED.write(self.store, (DatedEvents(number=n, organisation=name, events=it) for n, (name, it) in rows))
+            DATED.write(
+                self.store,
+                (
+                    DatedEvents(number=number, organisation=name, reason=reason, events=events)
+                    for number, (name, reason, events) in enumerate(counts, 1)
+                ),
+            )
 
     def event_data(self, organisation: str) -> Mapping[str, Sequence[Interval]]:
         """Return the days on which Event Data arrived, by game, cached until the next run.
@@ -407,7 +424,7 @@ class Lake:
         processed_ms: int,
         last_batch: int | None = None,
         duplicates: int = 0,
-        dated: Mapping[str, int] = {},
+        dated: Mapping[str, Mapping[str, int]] = {},
         files: Iterable[LakePart] = (),
         retired: Iterable[Path] = (),
         reached: tuple[str, int] | None = None,
@@ -420,7 +437,7 @@ class Lake:
             processed_ms: time of the run, epoch milliseconds on the sandbox's clock.
             last_batch: id of the last batch that the run takes in, None where it takes in files instead.
             duplicates: repeated events that the run left out.
-            dated: new events that are dated by their arrival, by organisation.
+            dated: numbers of new events that are dated by their arrival, by organisation and reason.
             files: the new parts.
             retired: paths of parts that *files* replace.
             reached: the organisation of the batches, and the id of its last one that is now in the lake.
@@ -455,8 +472,8 @@ class Lake:
             )
             version = self._add_version(run, known, files, set(retired))
             self._write_statuses(statuses)
-            before_it = self.dated_by_arrival()
-            self._write_dated({name: before_it.get(name, 0) + events for name, events in dated.items()})
+            dated_before = self.dated_by_arrival()
+            self._write_dated({name: Counter(dated_before.get(name, {})) + Counter(new) for name, new in dated.items()})
             if taken:
                 if not TAKEN.exists(self.store):
                     TAKEN.create(self.store)
@@ -466,11 +483,13 @@ class Lake:
         self._note_committed()
         return version
 
-    def compact(self, files: Iterable[LakePart], retired: Iterable[Path], *, dated: Mapping[str, int] = {}) -> None:
+    def compact(
+        self, files: Iterable[LakePart], retired: Iterable[Path], *, dated: Mapping[str, Mapping[str, int]] = {}
+    ) -> None:
         """Replace parts by others with the same rows or sums.
 
         This is one more version, made in one transaction. *dated* has the numbers of events that are dated by their
-        arrival where they are counted anew, by organisation.
+        arrival where they are counted anew, by organisation and reason.
         """
         with self._transaction():
             last, known, statuses = self._read_intact()
@@ -566,11 +585,16 @@ class Lake:
         self.store.execute(f"PRAGMA user_version = {FORMAT}")
 
     def restore(
-        self, run: ProcessingRun, files: Sequence[LakePart], *, version: int, dated: Mapping[str, int] = {}
+        self,
+        run: ProcessingRun,
+        files: Sequence[LakePart],
+        *,
+        version: int,
+        dated: Mapping[str, Mapping[str, int]] = {},
     ) -> None:
         """Make *files* the whole lake in place of one that is lost, as *version*. All other files go to quarantine.
 
-        *dated* has the numbers of events that are dated by their arrival, by organisation.
+        *dated* has the numbers of events that are dated by their arrival, by organisation and reason.
         """
         with self._transaction():
             self._replace(run, files, version=version)

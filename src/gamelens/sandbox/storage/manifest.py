@@ -101,10 +101,14 @@ class TakenFile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DatedEvents(msgspec.Struct, frozen=True, kw_only=True):
-    """The number of *events* of an organisation that are dated by their arrival (Wire 4.1, Event time)."""
+    """The number of *events* of an organisation that are dated by their arrival for a *reason*.
+
+    Wire 4.1, Event time.
+    """
 
     number: int = 0
     organisation: str
+    reason: str
     events: int
 
 

@@ -254,6 +254,7 @@ function drawCounts() {
   offer(filters.elements.category, [...categories].sort((a, b) => a.label.localeCompare(b.label)));
   drawRefusals(counts.refused);
   drawStrict(counts.strict);
+  drawDated(counts.dated_by_arrival);
   at("since").textContent = `Counted since ${clock(counts.since_ts)} UTC, when this sandbox started or was reset.`;
   drawTotals();
 }
@@ -275,6 +276,17 @@ function drawStrict(strict) {
   });
   at("strict").replaceChildren(...rows);
   at("strict-refusals").hidden = !rows.length;
+}
+
+// Accepted events whose device states no time that can be true.
+function drawDated(dated) {
+  const rows = Object.entries(dated ?? {}).map(([reason, events]) => {
+    const item = made("li");
+    item.append(made("span", "", reason), made("span", "count", number(events)));
+    return item;
+  });
+  at("dated").replaceChildren(...rows);
+  at("dated-counts").hidden = !rows.length;
 }
 
 function drawBars(place, name, bars) {
