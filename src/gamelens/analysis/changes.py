@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from pandas import DataFrame, Series
 
 from gamelens._scales import RARE
-from gamelens.analysis.claims.findings import Clause, Finding, case_among, direction_among, reads
+from gamelens.analysis.claims.findings import HALF_CENT, Clause, Finding, case_among, direction_among, reads
 from gamelens.analysis.decomposition import split_in_halves
 from gamelens.analysis.over_days import Counted, DayEstimates, day_numbers, over_days
 from gamelens.analysis.retention.retention_rates import is_retention_frame
@@ -159,7 +159,7 @@ def money_drivers(frame: DataFrame, by: str | None = "game") -> DataFrame:
     USD, on the later half), change (float64, of the driver, -0.1 is a tenth less), change_low, change_high (float64,
     its 95% interval, corrected as in `change`), p_value, p_adjusted (float64, Holm, over all rows), behind (text, the
     segment with the largest part of the effect, NA without other dimensions), behind_effect (float64, USD, its part).
-    Claims: "money", one a row.
+    Claims: "money", one for each effect of half a cent or more.
 
     Raises:
         BadQuery: the frame has less than two weeks, or ends within a day.
@@ -254,7 +254,13 @@ def _ratios(part: Floats, whole: Floats, *other: Floats) -> Floats:
 
 @reads("changes.money_drivers", row_by_row=True)
 def _read_drivers(drivers: DataFrame, by: str | None) -> Iterator[Finding]:
-    """Say of each driver what it brought or cost; it is clear if its own change stays so after the correction."""
+    """Say of each driver what it brought or cost; it is clear if its own change stays so after the correction.
+
+    One that brought less than half a cent did nothing and is not named.
+    """
+    drivers = drivers[drivers["effect"].abs() >= HALF_CENT]
+    if drivers.empty:
+        yield Finding(kind="money", case="none", unit="change")
     names = display_values(drivers[by]) if by else Series(_ALL, index=drivers.index)
     for name, row in zip(names, drivers.to_dict("records"), strict=True):
         direction = direction_among(row["change_low"], row["change_high"], row["p_adjusted"])
@@ -277,7 +283,7 @@ def _read_drivers(drivers: DataFrame, by: str | None) -> Iterator[Finding]:
             numbers={
                 "name": name,
                 "driver": [Clause(f"{driver}_{cut}" if is_clear else driver)],
-                "behind": row["behind"] if abs(row["behind_effect"]) < abs(row["effect"]) else None,
+                "behind": row["behind"] if HALF_CENT <= abs(row["behind_effect"]) < abs(row["effect"]) else None,
                 "own_change": [Clause("own_change")] if is_narrow else None,
                 **{key: row[key] for key in ("effect", "behind_effect", "p_adjusted")},
             },
