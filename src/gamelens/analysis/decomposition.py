@@ -56,8 +56,8 @@ def decompose(before: DataFrame, after: DataFrame, by: By) -> DataFrame:
 
     Both are frames of ecpm by *by*. Impressions are the volume, revenue per impression is the price. The parts are
     computed in the finest segments, those of all dimensions of the frames, and summed: a shift between countries within
-    a network is mix, not price. Summed over all rows they are those of the total change. Periods of unequal length
-    differ in volume for that reason alone: see `split_in_halves`.
+    a network is mix, not price. Summed over all rows they are those of the total change. Months of unequal length
+    differ in volume for that reason alone; other periods must be equally long: see `split_in_halves`.
 
     Columns: *by* (category), kind (category: kept, new, vanished), before, after, change, volume, mix, price (float64,
     USD; change = volume + mix + price), volume_before, volume_after (Int64, impressions), segments (Int64, the finest
