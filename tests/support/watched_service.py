@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import atexit
 import json
+import time
 from collections.abc import Callable, Iterable, Sequence
 from copy import copy
 from datetime import UTC, datetime
@@ -160,14 +161,15 @@ def quick(
     max_days: int | None = None,
     clock: ManualClock | None = None,
     when: WhenUnavailable = "raise",
+    now: Callable[[], float] = time.time,
 ) -> Client:
-    """Return a client without a rate limiter, whose clock is *clock* or stands still."""
+    """Return a client without a rate limiter, whose clock is *clock* or stands still, and that of receipts *now*."""
     clock = clock or ManualClock()
     lens = copy(_blank())
     answers = AnswerCache(cache, owner=f"{address} {key}", now=clock) if cache is not None else None
     transport = Transport(address, key=Secret(key), pool=httpx.ASGITransport(app), ca_file=str(_authority().ca_file))
     service = MetricsApi(transport, refresh_s=refresh_s, clock=clock)
-    lens._executor = QueryExecutor(service, answers, max_days=max_days, refresh_s=refresh_s, when=when)
+    lens._executor = QueryExecutor(service, answers, max_days=max_days, refresh_s=refresh_s, when=when, now=now)
     return lens
 
 

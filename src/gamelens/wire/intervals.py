@@ -124,6 +124,13 @@ class Interval(msgspec.Struct, frozen=True, repr_omit_defaults=True):
             start = end
 
 
+def whole_months(interval: Interval) -> int:
+    """Return how many calendar months (UTC) *interval* consists of, 0 if it begins or ends within one."""
+    months = [*interval.buckets("month")]
+    is_whole = bool(months) and Interval(months[0].start, months[-1].end) == interval
+    return len(months) if is_whole else 0
+
+
 def start_and_duration(interval: Interval) -> str:
     """Return *interval* as it is sent, in the form that the service documents (Wire 2.8, Intervals and buckets).
 

@@ -119,7 +119,7 @@ def _read_causes(causes: DataFrame, metric: str, rows: int, differ: int, api: fl
     shown = causes[causes["share"] > 0].sort_values("share", ascending=False).head(_SHOWN)
     names = ["cause", "share", "amount", "reason"]
     rows_shown = [dict(zip(names, row, strict=True)) for row in shown[names].to_numpy().tolist()]
-    parts = [Clause(UNEXPLAINED if row["cause"] == UNEXPLAINED else "part", row) for row in rows_shown]
+    parts = [Clause(UNEXPLAINED if row["cause"] == UNEXPLAINED else "part", row, part="share") for row in rows_shown]
     # Only a service's answer is called the API.
     is_lake = Receipt.of(causes.attrs).provenance.kind == "lake"
     yield Finding(
