@@ -264,7 +264,7 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True):
         """Return the receipt as plain JSON values, the form it has in `df.attrs["gamelens"]`."""
         written: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(self, enc_hook=str))
         _omit_defaults(written, self, ("titles", "joined", "restated", "filled", "values_listed"))
-        _omit_defaults(written["asked"], self.asked, {*self.asked.__struct_fields__} - _ALWAYS_ASKED)
+        _omit_defaults(written["asked"], self.asked, {*self.asked.__struct_fields__} - _IN_EVERY_RECEIPT)
         _omit_sources(written["provenance"])
         return written
 
@@ -301,7 +301,7 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _EMPTY: Final = Receipt()
-_ALWAYS_ASKED: Final = frozenset(
+_IN_EVERY_RECEIPT: Final = frozenset(
     ("metric", "by", "over", "every", "where", "top", "games", "studios", "since_days_ago", "interval")
 )
 """The arguments that every receipt has. One that is added later is only in the receipts of queries that use it."""
