@@ -75,9 +75,9 @@ def main() -> None:
 def nearest_first(changed: Collection[str], tree: Tree, seconds: Mapping[str, float]) -> list[str]:
     """Return the test modules near the *changed* files.
 
-    First those that changed or are named after a module that did, then those that import one, then the rules of the
-    whole package and those of modules that import one, last the others of the rooms that changed. Among those equally
-    near, the room's come first, then the cheapest.
+    First those that changed or are named after a module that did, then those that import one and the rules of the whole
+    package, then those of modules that import one, last the others of the rooms that changed. Among those equally near,
+    the room's come first, then the cheapest.
     """
     modules = {_module(path) for path in changed if path.startswith(("src/", "tests/support/")) and path[-3:] != ".md"}
     rooms = {name.split(".")[1] for name in modules if name.startswith("gamelens.")}
@@ -89,9 +89,9 @@ def nearest_first(changed: Collection[str], tree: Tree, seconds: Mapping[str, fl
         stem, imported = Path(path).stem, tree.tests[path]
         if path in changed or stem in _test_names(modules):
             return 0
-        if _reach(imported, modules):
+        if path.startswith("tests/house/") or _reach(imported, modules):
             return 1
-        if path.startswith("tests/house/") or stem in _test_names(importers) or _reach(imported, importers):
+        if stem in _test_names(importers) or _reach(imported, importers):
             return 2
         return 3 if _room(path) in rooms or FOR_ALL.intersection(changed) else None
 
