@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import cache
 from importlib.metadata import version
@@ -267,7 +267,7 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True):
         """Return the receipt as plain JSON values, the form it has in `df.attrs["gamelens"]`."""
         written: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(self, enc_hook=str))
         _omit_defaults(written, self, ("titles", "joined", "restated", "filled", "values_listed", "dated_by_arrival"))
-        _omit_defaults(written["asked"], self.asked, ("other", "check", "fields", "sort", "days"))
+        _omit_defaults(written["asked"], self.asked, {*self.asked.__struct_fields__} - _IN_EVERY_RECEIPT)
         _omit_sources(written["provenance"])
         return written
 
@@ -304,6 +304,10 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _EMPTY: Final = Receipt()
+_IN_EVERY_RECEIPT: Final = frozenset(
+    ("metric", "by", "over", "every", "where", "top", "games", "studios", "since_days_ago", "interval")
+)
+"""The arguments that every receipt has. One that is added later is only in the receipts of queries that use it."""
 
 
 def merge_receipts(receipts: Sequence[Receipt]) -> Receipt:
@@ -392,7 +396,7 @@ def _interval(text: str | None) -> Interval | None:
         return None
 
 
-def _omit_defaults(written: dict[str, Any], struct: msgspec.Struct, names: Sequence[str]) -> None:
+def _omit_defaults(written: dict[str, Any], struct: msgspec.Struct, names: Iterable[str]) -> None:
     """Leave out the keys that only some receipts have."""
     default = type(struct)()
     for name in names:
