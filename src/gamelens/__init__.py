@@ -113,6 +113,10 @@ _HOME = {
     "retention_gap": "gamelens.raw_events.reconciliation.retention_definitions",
 }
 _MAKES_FRAMES = frozenset({"AsyncClient", "Client", "LakeClient", "connect", "demo", "join", "open_lake"})
+_METHODS = (  # of a client, which people look for in the package
+    *("available", "cache", "close", "describe", "dimension_values", "dimensions", "games", "metrics", "plan", "query"),
+    *("refresh", "restatements", "retention", "studios"),
+)
 _ACCESSOR = "gamelens.notebook.accessor"  # registers df.lens
 
 
@@ -122,7 +126,7 @@ if not TYPE_CHECKING:  # type checkers should find a name that does not exist
         if name == "__version__":
             return import_module("gamelens.receipts").package_version()
         if name not in _HOME:
-            no_such_name(__name__, __all__)(name)
+            no_such_name(__name__, __all__, {method: f"connect().{method}" for method in _METHODS})(name)
         with extra_named(f"gl.{name}"):
             value = getattr(import_module(_HOME[name]), name)
         if name in _MAKES_FRAMES:

@@ -28,14 +28,14 @@ import re
 import sys
 import traceback
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copyreg import __newobj__  # type: ignore[attr-defined]
 from difflib import get_close_matches
 from itertools import islice
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 
 from msgspec import UNSET
 
@@ -63,9 +63,42 @@ __all__ = [
 
 _NAMED_GAPS = 3
 _CLIP: Final = 'when_unavailable="clip"'
+Object = TypeVar("Object")
 _PACKAGE: Final = str(Path(__file__).parent) + os.sep
 
 
+def no_such_name(
+    owner: str, names: Iterable[str], elsewhere: Mapping[str, str] | None = None
+) -> Callable[[str], NoReturn]:
+    """Return what `__getattr__` of *owner* does with a name that it does not have: the nearest of *names* is suggested.
+
+    *elsewhere* has names that are looked for here, each with how it is written. A name that begins with `_` is one that
+    other programs look for, and gets Python's own words.
+    """
+
+    def refuse(name: str) -> NoReturn:
+        if name.startswith("_"):
+            raise AttributeError(f"{owner} has no attribute {name!r}")
+        known = [each for each in names if each[0] != "_"]
+        moved = dict(elsewhere or {})
+        near = name if name in moved else next(iter(get_close_matches(name, [*known, *moved], n=1, cutoff=0.6)), "")
+        raise NoSuchName("name", name, f"does not exist in {owner}", known, meant=moved.get(near))
+
+    return refuse
+
+
+def suggests_names(class_: type[Object]) -> type[Object]:
+    """Let a misspelt attribute of *class_*, whose objects users hold, suggest the nearest, as misspelt arguments do."""
+
+    def refuse(self: object, name: str) -> NoReturn:
+        names = [] if name.startswith("_") else [*dir(type(self)), *getattr(self, "__dict__", ())]
+        no_such_name(type(self).__name__, names)(name)
+
+    class_.__getattr__ = refuse  # type: ignore[attr-defined]  # so type checkers still find a name that does not exist
+    return class_
+
+
+@suggests_names
 class GamelensError(Exception):
     """Base class of all errors that gamelens raises deliberately."""
 
@@ -340,20 +373,6 @@ def _is_expression(text: str) -> bool:
     return True
 
 
-def no_such_name(owner: str, names: Iterable[str]) -> Callable[[str], NoReturn]:
-    """Return what `__getattr__` of *owner* does with a name that it does not have: the nearest of *names* is suggested.
-
-    A name that begins with `_` is one that other programs look for, and gets Python's own words.
-    """
-
-    def refuse(name: str) -> NoReturn:
-        if name.startswith("_"):
-            raise AttributeError(f"{owner} has no attribute {name!r}")
-        raise NoSuchName("name", name, f"does not exist in {owner}", [each for each in names if each[0] != "_"])
-
-    return refuse
-
-
 @contextmanager
 def extra_named(what: str, extra: str = "lab,sandbox") -> Iterator[None]:
     """Name the *extra* to install where *what* misses a package.
@@ -399,3 +418,7 @@ def _picklable(value: object) -> object:
     except Exception:  # a value of any type, whose pickling may raise anything
         return repr(value)
     return value
+
+
+if not TYPE_CHECKING:  # type checkers should find a name that does not exist
+    __getattr__ = no_such_name(__name__, __all__)

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from gamelens._text import one_line
+from gamelens.errors import suggests_names
 from gamelens.wire.intervals import Granularity, Interval, MalformedInterval, bucket_start
 
 RECEIPT: Final = "gamelens"
@@ -29,6 +30,7 @@ def package_version() -> str:
     return version("gamelens")
 
 
+@suggests_names
 class Provenance(msgspec.Struct, frozen=True, kw_only=True):
     """The origin of the numbers of a frame.
 
@@ -105,6 +107,7 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True):
         return ""
 
 
+@suggests_names
 class QueryRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The arguments of a query as they were given, with *interval* as its `over` was resolved.
 
@@ -139,6 +142,7 @@ class QueryRecord(msgspec.Struct, frozen=True, kw_only=True):
         return (self.metric,) if isinstance(self.metric, str) else self.metric or ()
 
 
+@suggests_names
 class Gap(msgspec.Struct, frozen=True, kw_only=True):
     """A part of a query whose request failed.
 
@@ -160,6 +164,7 @@ class Gap(msgspec.Struct, frozen=True, kw_only=True):
         return _interval(self.interval)
 
 
+@suggests_names
 class JoinRecord(msgspec.Struct, frozen=True, kw_only=True):
     """A join of the frame with an outside table.
 
@@ -177,6 +182,7 @@ class JoinRecord(msgspec.Struct, frozen=True, kw_only=True):
     share_of: str | None = None
 
 
+@suggests_names
 class RestatementRecord(msgspec.Struct, frozen=True, kw_only=True):
     """A field of a past bucket whose rows changed.
 
@@ -199,6 +205,7 @@ class RestatementRecord(msgspec.Struct, frozen=True, kw_only=True):
     as_of: str | None = None
 
 
+@suggests_names
 class Receipt(msgspec.Struct, frozen=True, kw_only=True):
     """The record that travels with a frame: its query, its origin and what is missing from it.
 

@@ -12,7 +12,7 @@ from pandas import DataFrame
 from gamelens.analysis import claims
 from gamelens.analysis.changes import change, money_drivers
 from gamelens.analysis.claims.findings import findings_of
-from gamelens.analysis.claims.templates import spoken
+from gamelens.analysis.claims.templates import spoken, words
 from gamelens.errors import BadQuery
 from gamelens.receipts import QueryRecord, Receipt
 from support.tidy_frames import tidy_frame
@@ -239,6 +239,18 @@ def test_all_together_and_too_few_days() -> None:
         money_drivers(earned(segments, days=10))
 
 
+def test_a_driver_that_brought_nothing_is_not_named() -> None:
+    """A game without ads says nothing of ads, and one without money that nothing changed."""
+    bought, poor = (
+        money_drivers(earned({("Tile", "US"): [(100.0, money, 0.0, 0.0), (150.0, money, 0.0, 0.0)]}))
+        for money in (10.0, 0.0001)
+    )
+    texts = claims.of(bought).text
+    assert len(texts)
+    assert not texts.str.contains(r"eCPM|ads per player|\$0\.00").any(), texts.tolist()
+    assert claims.of(poor).text.tolist() == [words()["money"]["none"]]
+
+
 @pytest.mark.parametrize(("before", "says"), [(0.5, "Converting users went from "), (50, "Converting users ")])
 def test_a_rare_count_has_no_percentage(before: float, says: str) -> None:
     """From three or four players there is none, from hundreds there is."""
@@ -258,7 +270,7 @@ def test_a_driver_that_nobody_can_size_has_no_percentage() -> None:
     rows = {"timestamp": days, "game": ["Tile"] * 28, "user_unique": players.tolist(), "revenue": sold.tolist()}
     frame = tidy_frame("revenue", **rows, ilrd_revenue=[20.0] * 28, ecpm=[4.0] * 28, impressions=[5000] * 28)
     made = money_drivers(asked(frame, "user_unique", "revenue", "ecpm"))
-    texts = dict(zip(made["driver"], claims.of(made)["text"], strict=True))
+    texts = {name: claims.of(made[made["driver"] == name])["text"][0] for name in ("purchases per player", "players")}
     assert texts["purchases per player"].endswith("from purchases per player, within day-to-day variation.")
     assert "%" in texts["players"]
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pandas import DataFrame
 
+from gamelens.analysis import claims
 from gamelens.analysis.decomposition import PARTS, decompose, dominant_effect, split_in_halves, total_change
 from gamelens.receipts import Receipt
 from support.hypothesis_profiles import examples
@@ -116,6 +119,35 @@ def test_the_parts_add_up_to_the_cent_in_every_row_and_in_all(before: Period, af
     assert (parts[list(PARTS)].sum(axis=1) - parts["change"]).abs().max() < 0.005 or not len(parts)
     change = sum(money for _, money in after.values()) - sum(money for _, money in before.values())
     assert total_change(parts).iloc[0][list(PARTS)].sum() == pytest.approx(change, abs=0.005)
+
+
+@settings(deadline=None, max_examples=examples(30))
+@given(
+    networks=st.integers(1, 3),
+    counts=st.tuples(st.integers(1, 10**5), st.integers(1, 10**5)),
+    cents=st.tuples(*[st.floats(0.1, 1e6)] * 2),
+)
+def test_a_part_that_is_nothing_is_not_named(
+    networks: int, counts: tuple[int, int], cents: tuple[float, float]
+) -> None:
+    """Networks that grow alike have no mix: its float residue, a part below half a cent and one that is shown as 0."""
+    before, after = (
+        period({name: (count * (1 + place), money * (1 + place) / 100) for place, name in enumerate("ABC"[:networks])})
+        for count, money in zip(counts, cents, strict=True)
+    )
+    text = claims.of(decompose(before, after, NETWORK)).text[0]
+    assert "a shift to" not in text
+    assert re.search(r"(brought|cost) \$[0.,]+\b(?![.,]?\d)", text) is None, text
+
+
+def test_a_change_that_is_nothing_is_none() -> None:
+    """Revenue that differs by a float residue stayed; from a residue it began, without a percentage."""
+    texts = [
+        claims.of(decompose(period({"A": (10, before)}), period({"A": (10, after)}), NETWORK)).text[0]
+        for before, after in ((0.3, 0.1 + 0.2), (5e-17, 3.0), (0.004, 3.0), (5e-17, 0.0))
+    ]
+    began = "Ad revenue began with $3.00."
+    assert texts == ["Ad revenue stayed at $0.30.", began, began, "Nothing was earned."]
 
 
 def test_games_keep_their_id_beside_their_title() -> None:

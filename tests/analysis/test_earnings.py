@@ -133,6 +133,15 @@ def test_what_was_credited_makes_no_share_larger() -> None:
     assert claim.text.endswith("Credits of $0.10 are left out.")
 
 
+def test_credits_below_half_a_cent_are_not_named() -> None:
+    """Neither of the sum nor of the concentration."""
+    frame = tidy_frame(
+        "ilrd_revenue", ilrd_network_name=["A", "B"], ilrd_revenue_event_count=[1000] * 2, ilrd_revenue=[2.0, -0.004]
+    )
+    texts = [*claims.of(ads.earnings(frame)).text, *claims.of(ads.concentration(frame, by="network")).text]
+    assert "redit" not in " ".join(texts)
+
+
 def test_more_credited_than_earned_is_said_with_and_without_a_split() -> None:
     """Of .5 - .9 the sum is the same in one row and in two."""
     frame = tidy_frame(

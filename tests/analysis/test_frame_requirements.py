@@ -219,15 +219,22 @@ def test_halves_are_halves_of_days(has_receipt: bool) -> None:
 
 
 def test_unequal_periods_are_not_compared() -> None:
-    """A month of 31 days differs from one of 30 in volume for that reason alone."""
-    october = asked(ads_frame(["US"]), **ad_record(every="all", interval="2026-10-01T00:00Z/2026-11-01T00:00Z"))
-    november = asked(ads_frame(["US"]), **ad_record(every="all", interval="2026-11-01T00:00Z/2026-12-01T00:00Z"))
+    """31 days differ from 30 in volume for that reason alone; of calendar months everybody knows it."""
+    october, november, late = (
+        asked(ads_frame(["US"]), **ad_record(every="all", interval=interval))
+        for interval in (
+            "2026-10-01T00:00Z/2026-11-01T00:00Z",
+            "2026-11-01T00:00Z/2026-12-01T00:00Z",
+            "2026-11-02T00:00Z/2026-12-02T00:00Z",
+        )
+    )
     with pytest.raises(BadQuery, match=r"before has 31 days .*after has 30 ") as refused:
-        decomposition.decompose(october, november, "country_code")
+        decomposition.decompose(october, late, "country_code")
     assert query_in(refused)["over"] == "2026-10-02/2026-11-01"
     with pytest.raises(BadQuery, match=r"before has 30 days .*after has 31 "):
-        decomposition.decompose(november, october, "country_code")
+        decomposition.decompose(late, october, "country_code")
     decomposition.decompose(november, november, "country_code")
+    decomposition.decompose(october, november, "country_code")
 
 
 def test_unequal_periods_without_a_receipt_are_seen() -> None:

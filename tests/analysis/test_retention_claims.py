@@ -97,6 +97,17 @@ def test_a_level_of_several_games_names_its_base() -> None:
     assert "pooled" not in said(retention.average_curve(two, "game"))[0].text
 
 
+def test_a_level_without_a_split_is_pooled_over_nothing() -> None:
+    """Install days are no segments; nor is a game whose players have not reached the age."""
+    frame = retention_of(1.0)
+    alone = retention.average_curve(frame.drop(columns="game"))
+    assert (alone["segments"].tolist(), alone["cohorts"].tolist()) == ([1, 1], [DAYS, DAYS])
+    assert not any("pooled" in claim.text for claim in said(alone))
+    young = frame.assign(game="Farm", retention=frame["retention"].where(frame["age"] == 1))
+    both = pd.concat([frame, young], ignore_index=True).astype({"game": "category"})
+    assert retention.average_curve(both)["segments"].tolist() == [2, 1]
+
+
 def test_the_game_that_keeps_most_is_named_only_beyond_its_interval() -> None:
     """Bands of 4 to 6 % and 1 to 3 % differ; bands of 4 to 6 % and 3 to 6 % do not."""
     (claim,) = said(projected(Farm=(0.02, 0.01, 0.03), Tile=(0.05, 0.04, 0.06)))

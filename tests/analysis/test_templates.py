@@ -19,6 +19,7 @@ from gamelens.errors import BadQuery
 from support.tidy_frames import tidy_frame
 
 NETWORK = "ilrd_network_name"
+_PARTS = {"part": "{name} of {days}", "amount": "{money:amount}", "share": "{share:share}"}
 
 
 @pytest.fixture
@@ -27,7 +28,7 @@ def said(monkeypatch: pytest.MonkeyPatch) -> Any:
 
     def say(template: str, **numbers: Any) -> str:
         own = {name: numbers.pop(name) for name in ("size", "low", "high", "unit") if name in numbers}
-        kinds: templates.Words = {"kind": {"case": template, "part": "{name} of {days}"}, "common": {}, "plurals": {}}
+        kinds: templates.Words = {"kind": {"case": template, **_PARTS}, "common": {}, "plurals": {}}
         monkeypatch.setattr(templates, "words", lambda: kinds)
         return sentences_of([Finding(kind="kind", case="case", numbers=numbers, **own)])[0]
 
@@ -70,6 +71,28 @@ def test_clauses_are_templates_too(said: Any) -> None:
     """A list of clauses is joined like names, each in its own template, which may name the fields of the finding."""
     parts = [Clause("part", {"name": name}) for name in ("volume", "price")]
     assert said("It was {parts}.", parts=parts, days=3) == "It was volume of 3.00 and price of 3.00."
+
+
+@pytest.mark.parametrize(
+    ("parts", "text"),
+    [
+        ((60.0, 40.0), "It rose: $60.00 and $40.00."),
+        ((60.0, -0.004), "It rose: $60.00."),
+        ((4e-17, -0.004), "It rose."),
+        ((6000.0, 4000.0, 0.3), "It rose: $6,000 and $4,000."),
+        ((math.nan, 40.0), "It rose: n/a and $40.00."),
+    ],
+)
+def test_a_part_of_nothing_is_left_out(said: Any, parts: tuple[float, ...], text: str) -> None:
+    """Money below half a cent, and what its decimal places would show as 0; without any part what introduces them."""
+    clauses = [Clause("amount", {"money": money}, part="money") for money in parts]
+    assert said("It rose[: {parts}].", parts=clauses, money=max(parts)) == text
+
+
+def test_a_share_that_is_shown_as_0_is_no_part(said: Any) -> None:
+    """A cause of a hundredth of a thousandth beside one of nearly all."""
+    clauses = [Clause("share", {"share": share}, part="share") for share in (0.9999, 0.0001)]
+    assert said("Causes: {parts}.", parts=clauses, share=0.9999) == "Causes: 100.0%."
 
 
 @pytest.mark.parametrize("name", ["{size}", "[, since {since}]", "{", "a]b", "\\1 {0}"])

@@ -74,7 +74,7 @@ def test_advice_decides_only_on_the_interval_for_every_look() -> None:
     assert "decide now" in advice(daily(40, 20)).text
     assert advice(daily(40, 20)).direction == "lower"
     once = advice(daily(40, 45, days=9))
-    assert "if today is the planned end" in once.text
+    assert "if the planned end of the test has come" in once.text
     assert once.direction == "no clear difference"
 
 

@@ -157,10 +157,10 @@ def test_an_unknown_dimension_is_refused_where_it_stands(change: dict[str, Any],
     assert unknown.value.did_you_mean == "country_code"
 
 
-def test_the_aliases_are_these() -> None:
-    """The names that analysts use, none of them a metric of the service."""
-    cohorts = ["d1_retention", "d30_retention", "d7_retention"]
-    assert sorted(ALIASES) == ["ad_revenue", "arpdau", *cohorts, "dap", "dau", "ecpm", "mau", "stickiness", "wau"]
+def test_the_names_that_analysts_use_are_aliases() -> None:
+    """None is a metric of the service, and a row that is added is found by its name."""
+    cohorts = {"d1_retention", "d30_retention", "d7_retention"}
+    assert {"ad_revenue", "arpdau", *cohorts, "dap", "dau", "ecpm", "mau", "stickiness", "wau"} <= ALIASES.keys()
     assert ALIASES.keys().isdisjoint(METRICS)
     assert all(find_metric(name) is alias for name, alias in ALIASES.items())
 

@@ -39,6 +39,24 @@ def test_what_event_data_lacks_is_said(tmp_path: Path) -> None:
     assert "metrics of purchases and session lengths are refused" in remarks
 
 
+def test_the_exit_status_says_that_a_file_was_not_imported(tmp_path: Path) -> None:
+    """Also with --json and when the other files were imported before; each file is named with its reason."""
+    assert run("simulate", *SMALL, "--export", "raw-json", tmp_path / "raw")[0] == 0
+    page = tmp_path / "raw" / "page.json.gz"
+    page.write_bytes(b"<Error><Code>AccessDenied</Code></Error>")
+    imported = ["lake", "import", tmp_path / "raw", "--state", tmp_path / "state"]
+    code, text, error = run(*imported)
+    assert code == 1
+    assert "0 files were imported before" in text
+    assert f"not imported: {page}: it is an XML error page (AccessDenied)" in error
+    assert error.splitlines()[-1].startswith("Error: not imported: 1 of ")
+    code, text, _ = run(*imported, "--json")
+    assert code == 1
+    assert json.loads(text)["damaged"].keys() == {str(page)}
+    page.unlink()
+    assert run(*imported)[0] == 0
+
+
 def test_a_mapping_that_is_no_pair_is_refused(tmp_path: Path) -> None:
     """`--game` needs two ids."""
     code, _, error = run("lake", "import", tmp_path, "--state", tmp_path / "state", "--game", "17")

@@ -305,6 +305,8 @@ def test_the_error_is_one_line_on_the_terminal() -> None:
 
 def test_an_answer_of_a_mock_transport_keeps_its_words() -> None:
     """A substitute for the network that returns whole responses is read like the network."""
-    pool = httpx.MockTransport(lambda _: httpx.Response(500, json={"grund": "Vollmond"}))
+    pool = httpx.MockTransport(
+        lambda _: httpx.Response(500, json={"grund": "Vollmond"}, headers={"Retry-After": "3600"})
+    )
     with pytest.raises(ServiceError, match="Vollmond"):
         Client(api_key=KEY, metrics_url="http://127.0.0.1:9", cache=False, transport=pool).available()

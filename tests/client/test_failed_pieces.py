@@ -67,7 +67,7 @@ def test_a_failed_request_does_not_stop_the_others(world: World, call: Call) -> 
     expected = [request.body["interval"] for request in watch.queries if request.body and in_failed_piece(request)]
     assert len(expected) >= 1
     assert sorted(gap["interval"] for gap in partial.gaps) == sorted(expected)
-    assert {gap["error"] for gap in partial.gaps} == {"the service answered 500: not today"}
+    assert {gap["error"] for gap in partial.gaps} == {"the service answered 501: not today"}
     assert partial.frame.attrs["gamelens"]["gaps"] == partial.gaps
     assert isinstance(partial.__cause__, ServiceError)
 
@@ -125,7 +125,7 @@ def test_the_only_request_raises_its_own_error(world: World) -> None:
     """A query of one request has no pieces to name."""
     watch = world.watch()
     watch.fails = lambda sent: sent.body is not None
-    with pytest.raises(ServiceError, match="500: not today"):
+    with pytest.raises(ServiceError, match="501: not today"):
         quick(watch).query("revenue", by="platform", over=OVER)
 
 
@@ -137,7 +137,7 @@ def test_the_message_names_the_missing_pieces(world: World) -> None:
     assert f"{len(fan_out.gaps)} pieces are missing: event_count in {first['interval']} ({name} = {value}); " in str(
         fan_out
     )
-    assert f"; and {len(fan_out.gaps) - 3} more, see .gaps: the service answered 500: not today. " in str(fan_out)
+    assert f"; and {len(fan_out.gaps) - 3} more, see .gaps: the service answered 501: not today. " in str(fan_out)
 
 
 def test_a_refusal_costs_the_requests_of_its_metric_alone(world: World) -> None:

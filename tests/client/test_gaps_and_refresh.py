@@ -147,7 +147,7 @@ def test_the_same_query_sends_only_what_failed(disturb: Callable[[str, int], Dis
     gaps = frame.attrs["gamelens"]["gaps"]
     assert failed
     assert gaps
-    assert all(gap["error"] == "the service answered 500: not today" for gap in gaps)
+    assert all(gap["error"] == "the service answered 501: not today" for gap in gaps)
     again = lens.query(**QUERIES[place][0], over=OVER)
     assert_equal(again, whole)
     receipt, undisturbed = again.attrs["gamelens"], whole.attrs["gamelens"]

@@ -214,7 +214,7 @@ def test_a_gap_is_not_filled(world: World, tmp_path: Path) -> None:
 def test_rows_beyond_top_are_not_filled(world: World) -> None:
     """A country that is not among the largest of one metric has NA there, unless all countries are shown."""
     lens = quick(world.watch())
-    top = lens.query(["event_count", "new_users"], by="country_code", over=OVER, top=1)
+    top = lens.query(["event_count", "revenue"], by="country_code", over=OVER, top=1)
     everything = {_key(row): row for row in rows_of(lens.query("event_count", by="country_code", over=OVER))}
     unknown = [row for row in rows_of(top) if row["event_count"] is None]
     assert unknown

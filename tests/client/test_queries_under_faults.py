@@ -452,7 +452,7 @@ def cohorts(lens: Client) -> Frame:
 
 def test_retention_without_one_of_its_answers_is_na(world: World, services: Served) -> None:
     """Retention whose request failed is NA and never 0."""
-    world.last(3, METRICS, status=500, times=1)
+    world.last(3, METRICS, status=501, times=1)
     with services.world().client() as calm:
         whole = cohorts(calm)
     with world.client() as lens, pytest.raises(PartialResult) as failed:
@@ -465,7 +465,7 @@ def test_retention_without_one_of_its_answers_is_na(world: World, services: Serv
 
 def test_the_same_retention_requests_the_gaps_alone(world: World, services: Served) -> None:
     """And is that of an undisturbed query."""
-    world.last(3, METRICS, status=500, times=1)
+    world.last(3, METRICS, status=501, times=1)
     with services.world().client() as calm, world.client(cache=True) as lens:
         with pytest.raises(PartialResult) as failed:
             cohorts(lens)
@@ -513,7 +513,7 @@ def test_no_mixture_of_faults_and_gaps_makes_a_wrong_number(services: Served, tr
 
     def repeat_disturbed(seed: int) -> tuple[Frame, Frame]:
         world = services.world(seed=100 + seed)
-        world.mix({"status": 500, "probability": 0.1})
+        world.mix({"status": 501, "probability": 0.1})
         frame = disturbed(world, on_error="gaps", cache=True)
         assert frame is not None
         world.heal()

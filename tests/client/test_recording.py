@@ -207,7 +207,7 @@ def test_temporary_failures_are_not_recorded(folder: Path, answer: Response, err
     assert list(folder.iterdir()) == []
 
 
-@pytest.mark.parametrize("body", [b"", b"{", b"<html>", b"[NaN]", b'["\xff"]', b"[" * 100_000])
+@pytest.mark.parametrize("body", [b"", b"{", b"[NaN]", b'["\xff"]', b"[" * 100_000])
 def test_a_broken_answer_is_not_recorded(folder: Path, body: bytes) -> None:
     """A 200 whose body is not JSON is passed on and not recorded."""
     assert send(recording(folder, Response(body)), metric()).body == body

@@ -14,6 +14,7 @@ from starlette.responses import JSONResponse
 from gamelens.analysis.totals import total
 from gamelens.client.sync_client import Client
 from gamelens.errors import BadQuery, NotYetAvailable, ServiceError
+from gamelens.wire.intervals import Interval
 from support.scripted_service import Script
 
 Make = Callable[..., Client]
@@ -42,8 +43,8 @@ def stamp(day: str) -> str:
 
 def days_of(body: dict[str, Any]) -> tuple[str, str]:
     """Return first day and end day of the interval of *body*."""
-    start, end = body["interval"].split("/")
-    return start[:10], end[:10]
+    interval = Interval.parse(body["interval"])
+    return f"{interval.start:%F}", f"{interval.end:%F}"
 
 
 def new_users(body: dict[str, Any]) -> list[Any]:
@@ -182,7 +183,7 @@ def test_the_game_comes_with_its_title(lens: Client) -> None:
 def test_each_age_is_requested_over_days_shifted_by_it(lens: Client, script: Script) -> None:
     """An age is requested over its activity days (Wire 4.12, Retention)."""
     lens.retention([1, 7], over=("2026-11-01", "2026-11-03"))
-    intervals = {body.get("since_days_ago"): body["interval"] for body in script.bodies}
+    intervals = {body.get("since_days_ago"): str(Interval.parse(body["interval"])) for body in script.bodies}
     assert intervals == {
         None: "2026-11-01T00:00Z/2026-11-04T00:00Z",
         1: "2026-11-02T00:00Z/2026-11-05T00:00Z",
@@ -205,7 +206,7 @@ def test_days_that_have_not_come_are_not_requested(lens: Client, script: Script)
 def test_an_unfinished_install_day_counts_its_available_part(lens: Client, script: Script) -> None:
     """With "clip" the installs of an unfinished day are those available."""
     lens.retention(1, over=("2026-11-18", "2026-11-20"), when_unavailable="clip")
-    assert script.bodies[0]["interval"] == "2026-11-18T00:00Z/2026-11-20T11:00Z"
+    assert script.bodies[0]["interval"] == "2026-11-18T00:00:00Z/P2DT11H"
 
 
 def test_install_days_that_are_not_available_are_refused(lens: Client) -> None:
@@ -413,3 +414,36 @@ def test_a_day_that_has_come_since_restates_nothing(make_lens: Make, script: Scr
             assert [row["timestamp"][:10] for row in lens.refresh(frame).attrs["gamelens"]["restated"]][:1] == [
                 "2026-11-18"
             ]
+
+
+def test_groups_to_which_nobody_returned_are_counted(lens: Client, script: Script) -> None:
+    """The rows are those of the service, and a warning says how many groups with installs have none."""
+    over, by = ("2026-11-02", "2026-11-03"), ["platform", "game_id"]
+    assert len(lens.plan("retention_retro", over=over, by=by, since_days_ago=1).pieces) == 2
+    with pytest.warns(UserWarning, match=r"1 of 3 groups have none at all, and 1 of 4 by day.*lens\.retention\(1, by="):
+        frame = lens.query("retention_retro", over=over, by=by, since_days_ago=1)
+    assert table(frame, "timestamp", "platform", "game_id", "retention_retro") == [
+        ("11-02", "ios", "1001", 0.5),
+        ("11-02", "ios", "2001", 0.1),
+        ("11-03", "ios", "1001", 1 / 3),
+    ]
+    assert len(script.bodies) == 2
+    again = lens.retention(1, over=("2026-11-01", "2026-11-02"), by=by)
+    assert len(again) == 4
+
+
+def test_groups_beside_their_installs_are_not_warned_of(lens: Client, script: Script) -> None:
+    """A frame with new_users has a row for each group, and one of which all came back has nothing to say."""
+    frame = lens.query(["new_users", "retention_retro"], over="2026-11-02", by="game_id", since_days_ago=1)
+    assert len(frame) == 2
+    frame = lens.query("retention_retro", over="2026-11-02", by="game_id", since_days_ago=1)
+    assert len(frame) == 2
+
+
+def test_installs_that_are_not_answered_cost_no_row(make_lens: Make, script: Script) -> None:
+    """Without the count of groups the rows are the same, without a gap, and the remark has no number."""
+    script.answers = {"new_users": lambda _: JSONResponse({}, 404), "retention_retro": retention_retro}
+    with pytest.warns(UserWarning, match="number of such groups is not known"):
+        frame = make_lens().query("retention_retro", over="2026-11-02", by=["platform", "game_id"], since_days_ago=1)
+    assert len(frame) == 2
+    assert frame.attrs["gamelens"]["gaps"] == []

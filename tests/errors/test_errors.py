@@ -289,6 +289,10 @@ def test_the_valid_call_is_left_out_where_it_is_not_known() -> None:
     [
         ("lens.qury('dau', over='yesterday')", "lens.query"),
         ("gl.conect()", "gl.connect"),
+        ("gl.qury('dau', over='yesterday')", "gl.connect().query"),
+        ("gl.retention([1], over='last week')", "gl.connect().retention"),
+        ("gl.errors.BadQery", "gl.errors.BadQuery"),
+        ("week.lenght.days", "week.length"),
         ("notebook.charts.draw_line(frame)", "notebook.charts.draw_lines"),
         ("analysis.retenton", "analysis.retention"),
         ("analysis.ads.earning(frame)", "analysis.ads.earnings"),
@@ -301,7 +305,9 @@ def test_a_typo_in_a_name_gets_what_one_in_an_argument_gets(code: str, valid: st
     """The nearest name, and the call to copy: of a client, a frame, a module, and a frame that has no sheet."""
     (tmp_path / "x.json").write_text("{}")
     lens = gl.Client(replay=tmp_path)
-    lines = shown(code, gl=gl, lens=lens, notebook=notebook, analysis=analysis, frame=DataFrame({"dau": [1]}))
+    lines = shown(
+        code, gl=gl, lens=lens, notebook=notebook, analysis=analysis, week=WEEK, frame=DataFrame({"dau": [1]})
+    )
     assert lines[1].startswith(f"Try: {valid}"), lines
 
 

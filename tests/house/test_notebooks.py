@@ -16,10 +16,12 @@ import pytest
 
 import gamelens as gl
 from gamelens.analysis.claims import findings
+from gamelens.analysis.claims.templates import words
 from gamelens.notebook.reports.html_page import CONCLUSIONS, REMOVED, SILENT
 from gamelens.notebook.reports.notebook_parameters import parameters_of
 from support.notebook_claims import COUNTED
 from support.notebook_files import code_cell, new_output, notebook_of, silent_at_the_end
+from support.words import in_notebook, in_python
 
 ROOT = Path(__file__).parents[2]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
@@ -179,6 +181,52 @@ def test_a_notebook_names_no_game_of_the_scenarios(path: Path) -> None:
     """Notebooks run on any data, so they name no game or studio of the shipped scenarios."""
     source = "\n".join(cell.source for cell in cells(path))
     assert not [name for name in invented_names() if name in source]
+
+
+# What period data are of is a value: typed in prose, it stays when the parameter changes.
+
+_NUMBER = r"(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|\d+)"
+TYPED_PERIOD = re.compile(
+    rf"\b(?:yesterday|today|tomorrow|this (?:week|month)|the {_NUMBER} (?:complete )?(?:days|weeks|months)"
+    rf"|(?:last|past|previous|latest) (?:{_NUMBER} (?:complete )?days"
+    rf"|(?:{_NUMBER} )?(?:complete )?(?:weeks?|months?|years?)))\b",
+    re.IGNORECASE,
+)
+TIME_RANGE = re.compile(r"last (\d+ )?complete (days|weeks)|last week")
+"""What `over` is set to."""
+
+
+@every_notebook
+def test_prose_types_no_period(path: Path) -> None:
+    """Neither its text nor the text in its code, but for values of `over`."""
+    texts = [text for _, text in in_notebook(path.read_text(encoding="utf-8"))]
+    assert [text for text in texts if TYPED_PERIOD.search(text) and not TIME_RANGE.fullmatch(text)] == []
+
+
+def test_claims_type_no_period() -> None:
+    """A sentence of an analysis, and of a report around it, has its period from the result."""
+    typed = [(kind, case) for kind, table in words().items() for case in table if TYPED_PERIOD.search(table[case])]
+    assert typed == []
+    sources = (path.read_text(encoding="utf-8") for path in (ROOT / "src/gamelens/notebook").rglob("*.py"))
+    texts = [text for source in sources for _, text in in_python(source)]
+    assert [text for text in texts if TYPED_PERIOD.search(text) and not TIME_RANGE.fullmatch(text)] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "is_typed"),
+    [
+        ("How the last eight weeks went.", True),
+        ("Revenue of the last 28 complete days.", True),
+        ("What yesterday brought.", True),
+        ("The four weeks before.", True),
+        ("The last month.", True),
+        ("Compared with up to four weeks before, by one to four weeks.", False),
+        ("The last day of the period.", False),
+    ],
+)
+def test_a_typed_period_is_found(text: str, is_typed: bool) -> None:
+    """A window of a method and the end of what is shown are none."""
+    assert (TYPED_PERIOD.search(text) is not None) == is_typed
 
 
 # The check of executed notebooks in `notebooks/conftest.py`: the last code cell shows something.

@@ -199,6 +199,7 @@ def test_per_game_metrics(dirty_run: DirtyRun, metric: str, dimension: str) -> N
     assert_equals_ledger(frame, dirty_run.ledger.metric(metric, interval=dirty_run.over, by=by), metric, by)
 
 
+@pytest.mark.filterwarnings("ignore:retention_retro has no row where nobody came back")
 @pytest.mark.parametrize("days", [1, 2, 7])
 @pytest.mark.parametrize("dimension", ["platform", "country_code", "first_build"])
 def test_retention(dirty_run: DirtyRun, days: int, dimension: str) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import pandas as pd
 import pytest
 from pandas import DataFrame
 
@@ -74,6 +77,21 @@ def test_a_period_has_both_of_its_days() -> None:
     """An interval ends before its end, and so does the period that is named."""
     assert period_text(Interval.parse("2026-10-25/2026-11-22")) == "25 Oct 2026 to 21 Nov 2026, 28 days"
     assert period_text(Interval.parse("2026-10-25/2026-10-26")) == "25 Oct 2026"
+
+
+@pytest.mark.parametrize(
+    ("value", "before", "kind", "is_known"),
+    [
+        (3.0, 5e-17, "money", False),
+        (3.0, 0.004, "money", False),
+        (3.0, 0.01, "money", True),
+        (900, 9, "count", False),
+        (900, 10, "count", True),
+    ],
+)
+def test_a_change_from_nearly_nothing_is_unknown(value: float, before: float, kind: Any, is_known: bool) -> None:
+    """From less than half a cent, and from fewer than ten."""
+    assert pd.notna(KeyNumber.compared("Number", value, before, kind).change) == is_known
 
 
 def test_a_column_that_no_number_fills_is_left_out() -> None:

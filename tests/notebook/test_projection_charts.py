@@ -163,3 +163,48 @@ def test_a_curve_of_another_source_warns(alone: DataFrame) -> None:
         figure = charts.draw_projection(projection, curve)
     assert "partly demo data (metrics.example.com and sandbox, scenario demo)" in charts.alt_text(figure)
     assert figure.layout.meta["badge"] == "partly demo data"
+
+
+def bands(figure: go.Figure) -> list[str]:
+    """Return the names of the curves of *figure* that have a band."""
+    return [trace.legendgroup for trace in figure.data if trace.fill == "toself"]
+
+
+@pytest.fixture(scope="module")
+def six(alone: DataFrame) -> DataFrame:
+    """Six games, of which each has more installs than the one before."""
+    games = [
+        alone.assign(game=f"Game {n}", installs=alone["installs"] * n, returned=alone["returned"] * n)
+        for n in range(1, 7)
+    ]
+    frame = pd.concat(games, ignore_index=True).astype({"game": "category"})
+    frame.attrs = alone.attrs
+    return frame
+
+
+def test_bands_that_would_cover_each_other_are_not_drawn(six: DataFrame) -> None:
+    """Of six curves the three with the most installs have one, as the subtitle says; hovering shows each interval."""
+    curve, ahead = retention.average_curve(six, by="game"), retention.project_retention(six, by="game")
+    figures = {
+        "curve": charts.draw_curve(curve, by="game"),
+        "projection": charts.draw_projection(ahead, curve, by="game"),
+        "ltv": charts.draw_ltv(retention.ltv(six, money_of(six), by="game", to=30), by="game"),
+    }
+    for name, figure in figures.items():
+        assert sorted(bands(figure)) == ["Game 4", "Game 5", "Game 6"], name
+        assert "largest 3" in figure.layout.title.text, name
+        named = {trace.name for trace in figure.data if trace.hovertemplate and "customdata[1]" in trace.hovertemplate}
+        assert named == {f"Game {n}" for n in range(1, 7)}, name
+
+
+def test_three_curves_keep_their_bands(six: DataFrame) -> None:
+    """The subtitle then does not speak of the largest."""
+    few = six[six["game"].isin(["Game 1", "Game 2", "Game 6"])]
+    few.attrs = six.attrs
+    curve = retention.average_curve(few, by="game")
+    for figure in (
+        charts.draw_curve(curve, by="game"),
+        charts.draw_projection(retention.project_retention(few, by="game")),
+    ):
+        assert sorted(bands(figure)) == ["Game 1", "Game 2", "Game 6"]
+        assert "largest" not in figure.layout.title.text

@@ -10,6 +10,7 @@ import pytest
 from pandas import DataFrame
 
 from gamelens import raw_events
+from gamelens.receipts import QueryRecord, Receipt
 from support.said import as_made_by, said
 
 ZONE = "America/Sao_Paulo"
@@ -127,6 +128,15 @@ def test_only_an_interval_says_where_most_are_lost() -> None:
     """The same shares of few players are not clearly different."""
     many, few = (said(as_made_by("raw_events.funnel", steps(*n)))[1] for n in ((1000, 900, 450), (10, 9, 7)))
     assert (many.direction, few.direction) == ("higher", "no clear difference")
+
+
+def test_an_average_day_is_one_of_the_whole_period() -> None:
+    """Two of ten days have players: 200 in all are 20 a day."""
+    active = ACTIVE.copy()
+    record = QueryRecord(interval="2026-11-01T00:00Z/2026-11-11T00:00Z")
+    active.attrs["gamelens"] = Receipt(asked=record, version="1").to_json()
+    (claim,) = said(as_made_by("raw_events.active_players", active, away=7))
+    assert (claim.days, claim.mean) == (10, 20.0)
 
 
 @pytest.mark.parametrize("name", raw_events.__all__[1:])

@@ -221,9 +221,9 @@ def test_counts_are_kept_by_category(stage: Stage, control_api: Call) -> None:
     stage.submit([event(), event(), event(v=1), event(category="session_end", length=1), event(category="x"), 17])
     counts = control_api("GET", "/summary").json()["since_start"]["categories"]
     assert counts == {
-        "session_end": {"accepted": 1, "rejected": 0},
-        "unknown": {"accepted": 0, "rejected": 2},
-        "user": {"accepted": 2, "rejected": 1},
+        "session_end": {"accepted": 1, "rejected": 0, "strict_refusals": 0},
+        "unknown": {"accepted": 0, "rejected": 2, "strict_refusals": 0},
+        "user": {"accepted": 2, "rejected": 1, "strict_refusals": 0},
     }
 
 
@@ -234,7 +234,7 @@ def test_counts_are_kept_by_game(stage: Stage, control_api: Call) -> None:
     """
     stage.submit([event(), event(v=1)])
     counts = control_api("GET", "/summary").json()["since_start"]["games"]
-    assert counts[GAME_KEY] == {"title": "Tile Saga", "accepted": 1, "rejected": 1}
+    assert counts[GAME_KEY] == {"title": "Tile Saga", "accepted": 1, "rejected": 1, "strict_refusals": 0}
     assert stage.game("2002").game_key not in counts
 
 

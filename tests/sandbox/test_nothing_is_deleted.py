@@ -7,7 +7,7 @@ import contextlib
 import shutil
 import sqlite3
 import tarfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +18,15 @@ from gamelens.cli import cli
 from gamelens.errors import Refused
 from gamelens.sandbox.storage.acknowledged_batches import AcknowledgedBatches
 from gamelens.sandbox.storage.lake import Lake
+from gamelens.sandbox.storage.lake_schema import FORMAT
 from support.game_events import event
 from support.kinds_of_state import KINDS, deleted_files, lake_files, make_state, raise_layout
 from support.sandbox_stage import Stage, event_counts, metric_value
 
 EVENTS = {"collected": 40, "imported": 20, "mixed": 60}
 OLD_STATES = Path(__file__).parent / "states"
+LAST_LAYOUT = 8
+"""The layout of version 0.1.0, which wrote them."""
 QUERY: dict[str, Any] = {"interval": "2026-11-01/2026-12-01", "granularity": "day", "query": {"type": "timeseries"}}
 
 
@@ -49,6 +52,13 @@ def copy_of(tmp_path: Path, templates: dict[str, Path]) -> Callable[[str], Path]
 def closed(copy_of: Callable[[str], Path], kind: str) -> Path:
     """Return a state directory of the kind, which nobody uses."""
     return copy_of(kind)
+
+
+@contextlib.contextmanager
+def refused_for_its_layout(layout: int) -> Iterator[None]:
+    """Expect that a lake of *layout* is refused, with what to do."""
+    with pytest.raises(Refused, match=rf"has layout {layout}, and this version reads {FORMAT}\b.*sandbox rebuild"):
+        yield
 
 
 def execute(state: Path, *statements: str) -> None:
@@ -155,7 +165,7 @@ def test_a_lake_of_another_layout_is_refused_and_not_changed(closed: Path, kind:
     raise_layout(closed / "gamelens.db")
     files = lake_files(closed)
     for _ in range(2):
-        with pytest.raises(Refused, match=r"has layout 9, and this version reads 8.*sandbox rebuild"):
+        with refused_for_its_layout(FORMAT + 1):
             Stage(closed)
         assert lake_files(closed) == files
     result = CliRunner().invoke(cli, ["sandbox", "rebuild", "--state", str(closed)])
@@ -335,19 +345,37 @@ def test_a_reset_empties_lake_and_quarantine(make_stage: Callable[..., Stage]) -
     assert metric_value(stage) == 1
 
 
+def of_last_release(kind: str, folder: Path) -> Path:
+    """Return a state directory in *folder* that version 0.1.0 wrote."""
+    with tarfile.open(OLD_STATES / f"layout-{LAST_LAYOUT}-{kind}.tar.xz") as archive:
+        archive.extractall(folder, filter="data")
+    return folder / "state"
+
+
 @pytest.mark.parametrize("name", ["collected", "imported"])
 def test_a_state_of_the_last_release_is_opened_with_the_same_answers(tmp_path: Path, name: str) -> None:
-    """A state directory that version 0.1.0 wrote answers as it did, and takes new events."""
-    with tarfile.open(OLD_STATES / f"layout-8-{name}.tar.xz") as archive:
-        archive.extractall(tmp_path, filter="data")
-    files = lake_files(tmp_path / "state")
+    """A state directory that version 0.1.0 wrote answers as it did, and takes new events.
+
+    Once this version has another layout, it is refused unchanged, and what was received is rebuilt to the same answers.
+    """
+    state = of_last_release(name, tmp_path)
+    files = lake_files(state)
+    if LAST_LAYOUT != FORMAT:
+        with refused_for_its_layout(LAST_LAYOUT):
+            Stage(state)
+        result = CliRunner().invoke(cli, ["sandbox", "rebuild", "--state", str(state)])
+        assert result.exit_code == (0 if name == "collected" else 1), result.output
+        if name == "imported":
+            assert lake_files(state) == files
+            return
+        files = lake_files(state)
     for _ in range(2):
-        stage = Stage(tmp_path / "state")
+        stage = Stage(state)
         with contextlib.closing(stage.sandbox):
             assert metric_value(stage) == EVENTS[name]
             assert metric_value(stage, "user_unique") == {"collected": 14, "imported": 7}[name]
-            assert files <= lake_files(tmp_path / "state")
-    stage = Stage(tmp_path / "state")
+            assert files <= lake_files(state)
+    stage = Stage(state)
     with contextlib.closing(stage.sandbox):
         stage.submit([event()])
         stage.process()
@@ -356,18 +384,22 @@ def test_a_state_of_the_last_release_is_opened_with_the_same_answers(tmp_path: P
 
 
 def test_a_list_of_the_last_release_is_read_until_a_run_commits(tmp_path: Path) -> None:
-    """Version 0.1.0 listed only organisations with batches that waited: they wait still, and become rows."""
-    with tarfile.open(OLD_STATES / "layout-8-collected.tar.xz") as archive:
-        archive.extractall(tmp_path, filter="data")
-    execute(tmp_path / "state", "INSERT INTO behind VALUES ('acme', 1, NULL, 3, 'no room', 5.0)")
-    for _ in range(2):
-        stage = Stage(tmp_path / "state")
+    """Version 0.1.0 listed only organisations with batches that waited: they wait still, and become rows.
+
+    Once this version has another layout, a rebuild takes them in and drops the list.
+    """
+    state = of_last_release("collected", tmp_path)
+    execute(state, "INSERT INTO behind VALUES ('acme', 1, NULL, 3, 'no room', 5.0)")
+    if LAST_LAYOUT != FORMAT:
+        assert CliRunner().invoke(cli, ["sandbox", "rebuild", "--state", str(state)]).exit_code == 0
+    for _ in range(2 if LAST_LAYOUT == FORMAT else 0):
+        stage = Stage(state)
         with contextlib.closing(stage.sandbox):
             summary = stage.sandbox.summary()
             assert (summary["accepted"], summary["pending"]) == (40, 20)
             assert summary["failing"] == {"acme": {"reason": "no room", "failures": 3, "retry_ts": 5}}
             assert stage.sandbox.store.execute("SELECT count(*) FROM behind").fetchone() == (1,)
-    stage = Stage(tmp_path / "state")
+    stage = Stage(state)
     with contextlib.closing(stage.sandbox):
         stage.process()
         assert event_counts(stage) == {"accepted": 40, "rejected": 0, "pending": 0, "processed": 20, "duplicate": 20}

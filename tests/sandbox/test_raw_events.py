@@ -318,7 +318,7 @@ def test_damaged_files_and_lines_are_left_out_with_reasons(tmp_path: Path) -> No
     result = take(tmp_path / "state", tmp_path / "in")
     assert (result.files, result.events) == (1, 5)
     assert result.refused == {"no JSON object": 2, "no game_id": 1, "no usable arrival_ts": 2}
-    assert result.refused_at[0].startswith("a.gz, row 4")
+    assert result.refused_at[0].startswith("a.gz, line 4")
     assert {name.rpartition("/")[2]: reason.partition(":")[0] for name, reason in result.damaged.items()} == {
         "b.gz": "its gzip ends too early",
         "c.parquet": "its Parquet is damaged",
@@ -543,9 +543,10 @@ def test_times_of_event_data_are_read_in_any_form(tmp_path: Path, sent: Any, arr
 )
 def test_a_row_without_a_usable_arrival_is_left_out_with_the_unit(tmp_path: Path, arrival: int, reason: str) -> None:
     """Nothing dates an event whose arrival is no time of a service's clock."""
-    lines = write_lines(tmp_path / "a.gz", wrapped(event(), arrival_ts=arrival))
+    lines = write_lines(tmp_path / "a.gz", wrapped(event()), wrapped(event(), arrival_ts=arrival))
     row = {"game_id": 1001, "user_id": "u", "session_id": "s", "event_id_01": "kill"}
-    pq.write_table(pa.Table.from_pylist([row | {"event_arrival_ts": arrival}]), tmp_path / "b.parquet")
+    rows = [row | {"event_arrival_ts": at} for at in (S, arrival)]
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "b.parquet")
     result = take(tmp_path / "state", lines, tmp_path / "b.parquet")
     assert result.refused == {reason.format("arrival_ts"): 1, reason.format("event_arrival_ts"): 1}
 
@@ -783,14 +784,6 @@ def test_a_table_of_all_categories_is_read(tmp_path: Path) -> None:
     assert {row["ts"] for row in found.values()} == {at}
     assert found["design"]["event_id"] == "kill:boss"
     assert found["error"]["event_id"] is None
-
-
-def test_a_file_without_events_is_taken(tmp_path: Path) -> None:
-    """A file of which no line is an event is not read again and again."""
-    path = write_lines(tmp_path / "a.gz", b"17", b"{}")
-    first, second = take(tmp_path / "state", path), take(tmp_path / "state", path)
-    assert (first.files, first.events, first.refused) == (1, 0, {"no usable arrival_ts": 2})
-    assert (second.files, second.taken_before) == (0, 1)
 
 
 @pytest.mark.skipif(find_spec("pyspark") is not None, reason="it is not missing")

@@ -54,8 +54,8 @@ def test_accepted_events_are_marked_with_what_strict_rules_say(stage: Stage, con
     since_start = control_api("GET", "/summary").json()["since_start"]
     refused = bool(errors)
     assert since_start["strict"]["events"] == {"judged": 3, "refused": refused, "errors": dict.fromkeys(errors, 1)}
-    assert [counts.get("strict_refusals", 0) for counts in since_start["categories"].values()] == [0, 0, refused]
-    assert since_start["games"][GAME_KEY].get("strict_refusals", 0) == refused
+    assert [counts["strict_refusals"] for counts in since_start["categories"].values()] == [0, 0, refused]
+    assert since_start["games"][GAME_KEY]["strict_refusals"] == refused
 
 
 def test_headers_and_inits_are_marked_separately(stage: Stage, control_api: Call) -> None:

@@ -479,18 +479,18 @@ _UNSHOWN = {
 
 
 def parsed(text: object) -> Moments:
-    """Return the two ends of an ISO 8601 interval."""
+    """Return the two ends of an ISO 8601 interval, which is a start and a duration: no document shows an end."""
     left, _, right = str(text).partition("/")
     try:
         start = datetime.fromisoformat(left)
         start = start.replace(tzinfo=UTC) if start.tzinfo is None else start
-        if period := re.fullmatch(r"P(?:(\d+)W|(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:([\d.]+)S)?)?)", right):
-            weeks, days, hours, minutes, seconds = (float(number or 0) for number in period.groups())
-            return start, start + timedelta(weeks=weeks, days=days, hours=hours, minutes=minutes, seconds=seconds)
-        end = datetime.fromisoformat(right)
-        return start, end.replace(tzinfo=UTC) if end.tzinfo is None else end
     except ValueError:
         raise refused(400, f"{text} is not an interval") from None
+    period = re.fullmatch(r"P(?:(\d+)W|(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:([\d.]+)S)?)?)", right)
+    if period is None:
+        raise refused(400, f"{text} is not a start and a duration")
+    weeks, days, hours, minutes, seconds = (float(number or 0) for number in period.groups())
+    return start, start + timedelta(weeks=weeks, days=days, hours=hours, minutes=minutes, seconds=seconds)
 
 
 def _scope(names: Row) -> set[str]:

@@ -23,6 +23,8 @@ LAKES: Final = ("06_raw_events", "07_why_numbers_differ")
 NO_DATA: Final = "the service has no data yet. Ask again when its first events are processed"
 _END: Final = "What to take away"
 _MONEY: Final = r"(-?\$[\d,]+(?:\.\d+)?)"
+_NOTHING: Final = re.compile(r"(?:brought|cost) \$0(?:\.0+)?(?![\d.]*[1-9])|[+-]0(?:\.0+)?%|\(0% of|[+-]0\.0 pp from")
+"""A part of money or of a change that is none."""
 _UNKNOWN: Final = re.compile(r"\b(?:nan|NaN|NaT|None(?! of| pays| can)|inf)\b")
 
 
@@ -47,6 +49,7 @@ def checked_page(notebook: str, world: World, files: Path, parameters: Mapping[s
         return page
     assert not page.complaint, page.complaint
     assert [page.text[max(0, it.start() - 60) : it.end() + 20] for it in _UNKNOWN.finditer(page.text)] == []
+    assert [it[0] for it in _NOTHING.finditer(page.text)] == []
     assert page.below(_END).strip()
     known = defaults_of(notebook) | given
     known["games"] = [games] if isinstance(games := known.get("games"), str) else games
@@ -84,7 +87,7 @@ def _check_monday(page: Page, world: World, known: dict[str, Any]) -> None:
     chosen = {world.titles[game] for game in games} if games is not None else active
     assert ({"All games"} if games is None and len(active) != 1 else chosen) == {*who.split(", ")}
     assert (is_number(money, now), day) == (True, f"{date.fromordinal(week.start):%-d %B}")
-    if before and then > 0:
+    if before and then >= 0.005:
         share, earlier = re.findall(rf"([+-]?[\d,]+%) from {_MONEY} in the week before", rest)[0]
         assert is_number(earlier, then)
         assert is_number(share, now / then - 1)

@@ -64,8 +64,12 @@ class World:
         self._answers: dict[Request, Response] = {}
 
     def lens(self) -> Client:
-        """Return a client like that of a notebook. What was answered once is not asked of the sandbox again."""
-        return quick(Watch(self._stage.metrics_app, self._answers), key=_key(self.name), when="clip")
+        """Return a client like that of a notebook, on the clock of the sandbox.
+
+        What was answered once is not asked of the sandbox again.
+        """
+        answers = Watch(self._stage.metrics_app, self._answers)
+        return quick(answers, key=_key(self.name), when="clip", now=NOW.timestamp)
 
     def lake(self) -> Path:
         """Return the state directory of a lake with the events of this world alone."""

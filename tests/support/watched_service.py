@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import atexit
 import json
+import time
 from collections.abc import Callable, Iterable, Sequence
 from copy import copy
 from datetime import UTC, datetime
@@ -42,7 +43,7 @@ from support.sandbox_stage import Stage
 
 KEY = "key-of-acme"
 ADDRESS = "http://127.0.0.1:9"
-SEED, BATCHES = 11, 6  # three games in two studios, and null in every dimension that may be null
+SEED, BATCHES = 15, 8  # three games in two studios, several countries a day, null in every dimension that may be null
 
 Body = dict[str, Any]
 Request = tuple[str, str, bytes, bytes | None]
@@ -69,7 +70,7 @@ class Watch:
 
     Attributes:
         sent: all requests so far.
-        fails: which requests are answered 500, or another status.
+        fails: which requests are answered 501, which is not sent again, or another status.
         changes: a change to the JSON of good answers.
     """
 
@@ -108,7 +109,7 @@ class Watch:
         self.sent.append(sent)
         key = (name, sent.query, raw, dict(scope["headers"]).get(b"x-api-key"))
         if failure := self.fails(sent):
-            status = 500 if failure is True else failure
+            status = 501 if failure is True else failure
             answer: Response = (status, [(b"content-type", b"application/json")], b'{"message": "not today"}')
         elif self._memory is not None and key in self._memory:
             answer = self._memory[key]
@@ -160,14 +161,15 @@ def quick(
     max_days: int | None = None,
     clock: ManualClock | None = None,
     when: WhenUnavailable = "raise",
+    now: Callable[[], float] = time.time,
 ) -> Client:
-    """Return a client without a rate limiter, whose clock is *clock* or stands still."""
+    """Return a client without a rate limiter, whose clock is *clock* or stands still, and that of receipts *now*."""
     clock = clock or ManualClock()
     lens = copy(_blank())
     answers = AnswerCache(cache, owner=f"{address} {key}", now=clock) if cache is not None else None
     transport = Transport(address, key=Secret(key), pool=httpx.ASGITransport(app), ca_file=str(_authority().ca_file))
     service = MetricsApi(transport, refresh_s=refresh_s, clock=clock)
-    lens._executor = QueryExecutor(service, answers, max_days=max_days, refresh_s=refresh_s, when=when)
+    lens._executor = QueryExecutor(service, answers, max_days=max_days, refresh_s=refresh_s, when=when, now=now)
     return lens
 
 

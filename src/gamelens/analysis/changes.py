@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pandas as pd
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from pandas import DataFrame, Series
 
 from gamelens._scales import RARE
-from gamelens.analysis.claims.findings import Clause, Finding, case_among, direction_among, reads
+from gamelens.analysis.claims.findings import HALF_CENT, Clause, Finding, case_among, direction_among, reads
 from gamelens.analysis.decomposition import split_in_halves
 from gamelens.analysis.over_days import Counted, DayEstimates, day_numbers, over_days
 from gamelens.analysis.retention.retention_rates import is_retention_frame
@@ -30,11 +30,11 @@ from gamelens.analysis.tidy_frames import (
 )
 from gamelens.analysis.tidy_frames.column_units import name_of
 from gamelens.analysis.tidy_frames.frame_columns import series_names
-from gamelens.analysis.tidy_frames.frame_periods import visible_period
+from gamelens.analysis.tidy_frames.frame_periods import days_text, visible_period
 from gamelens.analysis.tidy_frames.frame_requirements import FrameRequirements, requires
 from gamelens.analysis.tidy_frames.ratio_parts import ratio_parts
 from gamelens.catalog import find_metric
-from gamelens.errors import BadQuery
+from gamelens.errors import BadQuery, no_such_name
 from gamelens.receipts import Receipt
 from gamelens.wire.intervals import Interval
 
@@ -73,7 +73,8 @@ def change(frame: DataFrame, before: DataFrame | None = None) -> DataFrame:
 
     Args:
         frame: the answer to a query by day, or of retention by install day.
-        before: the same query over an equally long period. Without it the last weeks of *frame* are compared with as
+        before: the same query over an equally long period, or for means, ratios and retention of a calendar month over
+            the month before. Without it the last weeks of *frame* are compared with as
             many before them, and it must have at least two.
 
     Columns: the dimensions (category), metric (category, such as revenue or D7 retention), unit (category), of
@@ -83,7 +84,8 @@ def change(frame: DataFrame, before: DataFrame | None = None) -> DataFrame:
     are corrected for having been selected (Benjamini and Yekutieli 2005). Claims: "change", one a row.
 
     Raises:
-        BadQuery: the frame has less than two weeks and there is no *before*, or ends within a day.
+        BadQuery: the frame has less than two weeks and there is no *before*, or ends within a day; sums of months of
+            unequal length, which differ for that reason alone.
     """
     periods = [_period(each) for each in (before, frame) if each is not None]
     if before is None:
@@ -96,6 +98,10 @@ def change(frame: DataFrame, before: DataFrame | None = None) -> DataFrame:
     if not names:
         raise BadQuery("frame", [*map(str, frame.columns)], "has no receipt: pass a frame as query() returned it")
     series = [_series(name, before, frame, periods) for name in names]
+    sums = [name for name, each in zip(names, series, strict=True) if each.is_sum]
+    if sums and periods[0].length != periods[1].length:
+        texts = " and ".join(map(days_text, periods))
+        raise BadQuery("before", sums, f"are sums, which months of unequal length cannot compare: {texts}")
     result = pd.concat([each.numbers() for each in series], ignore_index=True)
     result["difference"], result["ratio"] = result["value"] - result["before"], ratio(result["value"], result["before"])
     result[["p_value", "p_adjusted", "ratio_low", "ratio_high"]] = _judged([each.change for each in series])
@@ -160,7 +166,7 @@ def money_drivers(frame: DataFrame, by: str | None = "game") -> DataFrame:
     USD, on the later half), change (float64, of the driver, -0.1 is a tenth less), change_low, change_high (float64,
     its 95% interval, corrected as in `change`), p_value, p_adjusted (float64, Holm, over all rows), behind (text, the
     segment with the largest part of the effect, NA without other dimensions), behind_effect (float64, USD, its part).
-    Claims: "money", one a row.
+    Claims: "money", one for each effect of half a cent or more.
 
     Raises:
         BadQuery: the frame has less than two weeks, or ends within a day.
@@ -255,7 +261,13 @@ def _ratios(part: Floats, whole: Floats, *other: Floats) -> Floats:
 
 @reads("changes.money_drivers", row_by_row=True)
 def _read_drivers(drivers: DataFrame, by: str | None) -> Iterator[Finding]:
-    """Say of each driver what it brought or cost; it is clear if its own change stays so after the correction."""
+    """Say of each driver what it brought or cost; it is clear if its own change stays so after the correction.
+
+    One that brought less than half a cent did nothing and is not named.
+    """
+    drivers = drivers[drivers["effect"].abs() >= HALF_CENT]
+    if drivers.empty:
+        yield Finding(kind="money", case="none", unit="change")
     names = display_values(drivers[by]) if by else Series(_ALL, index=drivers.index)
     for name, row in zip(names, drivers.to_dict("records"), strict=True):
         direction = direction_among(row["change_low"], row["change_high"], row["p_adjusted"])
@@ -278,7 +290,7 @@ def _read_drivers(drivers: DataFrame, by: str | None) -> Iterator[Finding]:
             numbers={
                 "name": name,
                 "driver": [Clause(f"{driver}_{cut}" if is_clear else driver)],
-                "behind": row["behind"] if abs(row["behind_effect"]) < abs(row["effect"]) else None,
+                "behind": row["behind"] if HALF_CENT <= abs(row["behind_effect"]) < abs(row["effect"]) else None,
                 "own_change": [Clause("own_change")] if is_narrow else None,
                 **{key: row[key] for key in ("effect", "behind_effect", "p_adjusted")},
             },
@@ -328,16 +340,20 @@ class _Series:
         options: Any = {"later": self.is_later, "counted": self.counted, "is_balanced": False}
         return over_days(self.part, self.whole, self.days, **options)
 
+    @property
+    def is_sum(self) -> bool:
+        """Whether its numbers are sums of the days."""
+        return bool((self.keys["of"] == "sum").all())
+
     def numbers(self) -> DataFrame:
         """Return the segments with value and before, and the intervals of both unless they are sums."""
         result = self.keys.copy()
         for name, at in (("value", self.is_later), ("before", ~self.is_later)):
             sums = Series(self.part[:, at].sum(axis=1)), Series(self.whole[:, at].sum(axis=1))
-            is_sum = (self.keys["of"] == "sum").all()
-            result[name] = sums[0] if is_sum else ratio(*sums)
+            result[name] = sums[0] if self.is_sum else ratio(*sums)
             found = over_days(self.part[:, at], self.whole[:, at], self.days[at], counted=self.counted)
             for side, sign in (("low", -1), ("high", 1)):
-                result[f"{name}_{side}"] = np.nan if is_sum else result[name] * np.exp(sign * found.half_width())
+                result[f"{name}_{side}"] = np.nan if self.is_sum else result[name] * np.exp(sign * found.half_width())
         return result
 
 
@@ -404,3 +420,7 @@ def _measured(name: str, rows: DataFrame) -> tuple[str, str, Counted | None, Ser
 
 def _floats(column: Series[Any]) -> Series[float]:
     return column.astype("float64")
+
+
+if not TYPE_CHECKING:  # type checkers should find a name that does not exist
+    __getattr__ = no_such_name(__name__, __all__)

@@ -22,7 +22,7 @@ import pandas as pd
 from msgspec.structs import replace
 from pandas import DataFrame, Series
 
-from gamelens.analysis.claims.findings import Clause, Finding, case_among, direction_among, reads
+from gamelens.analysis.claims.findings import HALF_CENT, Clause, Finding, case_among, direction_among, reads
 from gamelens.analysis.over_days import day_numbers, over_parts_of_week
 from gamelens.analysis.significance import LEVEL, holm
 from gamelens.analysis.tidy_frames import (
@@ -46,6 +46,7 @@ _DAILY: Final = replace(_REVENUE, every=("day",))
 KINDS: Final = ("kept", "new", "vanished")
 PARTS: Final = ("volume", "mix", "price")
 _WEEK: Final = 7
+_RESIDUE: Final = 9  # decimal places of dollars, beyond which a sum of floats is noise
 _RESULT: Final = result_of("decomposition.decompose(before, after, by=...)", "before", "after", "change", *PARTS)
 
 
@@ -55,8 +56,8 @@ def decompose(before: DataFrame, after: DataFrame, by: By) -> DataFrame:
 
     Both are frames of ecpm by *by*. Impressions are the volume, revenue per impression is the price. The parts are
     computed in the finest segments, those of all dimensions of the frames, and summed: a shift between countries within
-    a network is mix, not price. Summed over all rows they are those of the total change. Periods of unequal length
-    differ in volume for that reason alone: see `split_in_halves`.
+    a network is mix, not price. Summed over all rows they are those of the total change. Months of unequal length
+    differ in volume for that reason alone; other periods must be equally long: see `split_in_halves`.
 
     Columns: *by* (category), kind (category: kept, new, vanished), before, after, change, volume, mix, price (float64,
     USD; change = volume + mix + price), volume_before, volume_after (Int64, impressions), segments (Int64, the finest
@@ -96,33 +97,35 @@ def total_change(parts: DataFrame) -> DataFrame:
 
 @requires(parts=_RESULT)
 def dominant_effect(parts: DataFrame) -> str:
-    """Return the part with the largest effect: volume, mix or price, else "none"."""
+    """Return the part with the largest effect: volume, mix or price; "none" if all are below half a cent."""
     effects = total_change(parts).iloc[0][list(PARTS)].astype("float64")
-    return str(effects.abs().idxmax()) if effects.abs().max() > 0 else "none"
+    return str(effects.abs().idxmax()) if effects.abs().max() >= HALF_CENT else "none"
 
 
 @reads("decomposition.decompose")
 def _read_parts(parts: DataFrame, by: str | list[str]) -> Iterator[Finding]:
     """Say how ad revenue changed, and by what. It is counted, so there is no interval: `price_changes` tests prices."""
     whole = total_change(parts).iloc[0]
-    before, after, change = (float(whole[name]) for name in ("before", "after", "change"))
-    kind, case = "ad revenue change", "rose" if change > 0 else "fell" if change < 0 else "same"
+    before, after, change = (round(float(whole[name]), _RESIDUE) for name in ("before", "after", "change"))
+    change = change if abs(change) >= HALF_CENT else 0.0
+    kind, case = "ad revenue change", "rose" if change > 0 else "fell"
     if not (before > 0 or after > 0):
         yield Finding(kind=kind, case="nothing_earned", unit="ratio", judged="counted")
         return
     effects = sorted(PARTS, key=lambda name: -abs(float(whole[name])))
-    clauses = [Clause(f"{name}_{'up' if whole[name] > 0 else 'down'}") for name in effects if whole[name]]
+    clauses = [Clause(f"{name}_{'up' if whole[name] > 0 else 'down'}", part=name) for name in effects]
     is_finer = int(whole["segments"]) > len(parts)
     names = [by] if isinstance(by, str) else by
     yield Finding(
         kind=kind,
-        case="began" if not before > 0 else case,
+        case="same" if not change else "began" if before < HALF_CENT else case,
         direction="higher" if change > 0 else "lower" if change < 0 else "no clear difference",
         size=change / before if before > 0 else math.inf,
         unit="ratio",
         judged="counted",
         numbers={
-            **{name: float(whole[name]) for name in ("before", "after", "change", *PARTS)},
+            **{"before": before, "after": after, "change": change},
+            **{name: float(whole[name]) for name in PARTS},
             "by": "segment" if is_finer or len(names) > 1 else names[0],
             "segments": int(whole["segments"]) if is_finer else None,
             "effects": clauses,
@@ -233,7 +236,7 @@ def _read_prices(changes: DataFrame, by: str | list[str]) -> Iterator[Finding]:
             numbers={
                 "name": name,
                 "days_of_week": None if part == "all days" else part,
-                "effect": row["effect"],
+                "effect": row["effect"] if abs(row["effect"]) >= HALF_CENT else None,
                 "p_adjusted": row["p_adjusted"],
             },
         )

@@ -12,11 +12,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import product
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from pandas import Index, Series
+
+from gamelens.errors import no_such_name, suggests_names
 
 __all__ = ["day_numbers", "over_days", "over_parts_of_week", "trend_over_days"]
 
@@ -48,6 +50,7 @@ _LARGE_DAYS: Final = 3  # a day of so many even parts is large; so many more of 
 _STEPS: Final = 60  # of the bisection of an interval
 
 
+@suggests_names
 @dataclass(frozen=True, eq=False, slots=True)
 class DayEstimates:
     """Estimates over days, one for each group.
@@ -111,6 +114,7 @@ class DayEstimates:
         return np.where([bool(reason) for reason in self.reasons], np.nan, np.minimum(p * self.severity, 1.0))
 
 
+@suggests_names
 @dataclass(frozen=True, eq=False, slots=True)
 class WeekPartEstimates:
     """How two sets of days differ, on the part of the week that shows it most clearly.
@@ -452,3 +456,7 @@ def _reason(
     if is_counted and events < FEWEST_EVENTS:
         return f"{events:.0f} events, but an interval needs {FEWEST_EVENTS}"
     return ""
+
+
+if not TYPE_CHECKING:  # type checkers should find a name that does not exist
+    __getattr__ = no_such_name(__name__, __all__)

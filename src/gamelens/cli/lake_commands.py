@@ -92,7 +92,7 @@ def lake_import(
 
     A SOURCE is a file, a folder, a pattern or a URL of one. Gzipped JSON lines (Raw Data) and Parquet (Event Data) are
     recognised by their content. Each file is imported once: after an interruption, or when there are new files, run
-    the command again.
+    the command again. The exit status is 1 when a file was not imported; its name and the reason are printed.
     """
     import msgspec
 
@@ -107,7 +107,14 @@ def lake_import(
     result = import_raw_events(state, sources, options, report=_show_import if is_terminal(sys.stderr) else None)
     if as_json:
         click.echo(json.dumps(msgspec.to_builtins(result)))
-        return
+    else:
+        _print_import(result)
+    if result.damaged:
+        files = result.files + result.taken_before + len(result.damaged)
+        raise click.ClickException(f"not imported: {len(result.damaged):,} of {files:,} files")
+
+
+def _print_import(result: ImportResult) -> None:
     print_line(
         f"{result.organisation}: {result.events:,} events of {result.files:,} files, {result.repeated:,} of them "
         f"repeated; {result.taken_before:,} files were imported before; available {result.available}"
@@ -137,6 +144,8 @@ def _import_remarks(result: ImportResult) -> Iterator[str]:
         yield f"dated by arrival: {count:,} events with {reason}"
     for reason, count in result.unusable_installs.items():
         yield f"install not used: {count:,} events with {reason}"
+    for currency, count in result.valued_by_service.items():
+        yield f"valued by amount_usd: {count:,} purchases in {currency}, which has no rate here"
     for name, count in result.unknown.items():
         yield f"not read: the unknown field {name}, in {count:,} files"
     for name, count in result.missing.items():

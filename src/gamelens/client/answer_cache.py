@@ -36,7 +36,7 @@ from gamelens._forks import without_forks
 from gamelens.client.tables.table_differences import Restatement, field_changes, rows_changed
 from gamelens.client.tables.table_operations import sort_into_buckets
 from gamelens.client.tables.time_ranges import BucketSlice
-from gamelens.errors import BadQuery
+from gamelens.errors import BadQuery, suggests_names
 from gamelens.wire.intervals import SETTLE_DAYS, Interval
 from gamelens.wire.limits import MIB
 
@@ -133,6 +133,7 @@ class CacheKey(msgspec.Struct, frozen=True):
     adds_up: bool
 
 
+@suggests_names
 class CachedRows(msgspec.Struct, frozen=True):
     """Rows of the fresh *slices*, in the order requested.
 
@@ -144,6 +145,7 @@ class CachedRows(msgspec.Struct, frozen=True):
     notes: tuple[str, ...] = ()
 
 
+@suggests_names
 class CacheInfo(msgspec.Struct, frozen=True, kw_only=True):
     """The contents and state of a cache.
 
@@ -201,6 +203,7 @@ class _Bucket(msgspec.Struct, frozen=True):
             return None
 
 
+@suggests_names
 class AnswerCache:
     """The answered buckets of one *owner*, safe in threads, processes and forks.
 

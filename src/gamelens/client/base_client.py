@@ -6,7 +6,7 @@ import os
 import time
 import weakref
 from collections.abc import Callable, Coroutine
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast, get_args
+from typing import TYPE_CHECKING, Any, TypeVar, cast, get_args
 
 from gamelens.client.answer_cache import AnswerCache, open_cache
 from gamelens.client.connection.event_loop import BackgroundLoop, shared_loop
@@ -21,7 +21,7 @@ from gamelens.client.query.executor import QueryExecutor
 from gamelens.client.query.progress import Progress
 from gamelens.client.query.query_run import QueryResult
 from gamelens.client.tables.time_ranges import WhenUnavailable
-from gamelens.errors import BadQuery, no_such_name
+from gamelens.errors import BadQuery, suggests_names
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -32,6 +32,7 @@ Folder = str | os.PathLike[str]
 _CONNECTIONS = 50  # opened as needed: an adaptive pace may have that many requests under way
 
 
+@suggests_names
 class BaseClient:
     """The base of both clients: checks the arguments, builds the executor, closes connections."""
 
@@ -108,11 +109,6 @@ class BaseClient:
         self._executor = QueryExecutor(service, answers, max_days=max_days, refresh_s=refresh_s, when=when, now=now)
         # A notebook seldom closes anything: the connections close with the last reference.
         self._closing = weakref.finalize(self, _close, service, self._loop)
-
-    if not TYPE_CHECKING:  # type checkers should find a name that does not exist
-
-        def __getattr__(self, name: str) -> NoReturn:
-            no_such_name(type(self).__name__, dir(type(self)))(name)
 
     def __repr__(self) -> str:
         service = self._executor.service

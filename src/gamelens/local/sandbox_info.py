@@ -6,9 +6,10 @@ from pathlib import Path
 
 import msgspec
 
-from gamelens.errors import Refused
+from gamelens.errors import Refused, suggests_names
 
 
+@suggests_names
 class SandboxGame(msgspec.Struct, frozen=True):
     """A game of a running sandbox and its keys."""
 
@@ -21,6 +22,7 @@ class SandboxGame(msgspec.Struct, frozen=True):
         return f"SandboxGame({self.id!r}, {self.title!r})"
 
 
+@suggests_names
 class SandboxStudio(msgspec.Struct, frozen=True):
     """A studio of a running sandbox."""
 
@@ -29,6 +31,7 @@ class SandboxStudio(msgspec.Struct, frozen=True):
     games: list[SandboxGame]
 
 
+@suggests_names
 class SandboxOrganisation(msgspec.Struct, frozen=True):
     """An organisation of a running sandbox. *api_key* is None if the sandbox has only its digest."""
 
@@ -50,6 +53,7 @@ class SandboxOrganisation(msgspec.Struct, frozen=True):
         return [game for studio in self.studios for game in studio.games]
 
 
+@suggests_names
 class SandboxInfo(msgspec.Struct, frozen=True):
     """The ready file of a running sandbox. Its repr has no keys.
 

@@ -17,7 +17,7 @@ import msgspec
 
 from gamelens._files import replace_file
 from gamelens._text import one_line, printable
-from gamelens.errors import Refused
+from gamelens.errors import Refused, suggests_names
 from gamelens.local.sandbox_info import SandboxInfo
 from gamelens.local.sandbox_process import call_control_api, control_api_of
 
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 _NAME_LETTERS: Final = 200
 
 
+@suggests_names
 class PopulationRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The record of what was played into a sandbox, to recognise the same population.
 

@@ -25,7 +25,7 @@ from gamelens.analysis.health.segments import SEGMENT_COLUMNS
 from gamelens.analysis.tidy_frames import UNKNOWN
 from gamelens.analysis.tidy_frames.results import as_result
 from gamelens.data_age import DataAge
-from gamelens.errors import NotYetAvailable
+from gamelens.errors import NotYetAvailable, suggests_names
 from gamelens.notebook.receipt_text import source_line
 from gamelens.receipts import RECEIPT, Provenance, Receipt
 from gamelens.wire.intervals import Interval
@@ -45,6 +45,7 @@ _BEFORE_DAYS: Final = 30
 """Days queried before a change: with a change of one day, as many as a request may have."""
 
 
+@suggests_names
 class HealthReport(msgspec.Struct, frozen=True):
     """A health board and the segments behind its alarms.
 

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from IPython.display import Markdown
     from pandas import DataFrame
 
+    from gamelens.wire.intervals import Interval
+
 _LIST_FROM: Final = 3
 
 
@@ -99,8 +101,14 @@ def key_numbers(frame: DataFrame, numbers: Iterable[KeyNumber], *, before: DataF
     of_frame, of_before = (Receipt.of(each.attrs).interval if each is not None else None for each in (frame, before))
     period = period_text(of_frame) if of_frame else ""
     if of_before:
-        period += f". Changes are from {period_text(of_before)}."
+        period += f". Changes are from {period_text(of_before)}{_longer_by(of_before, of_frame)}."
     return _markdown(f"{period}\n\n{table}")
+
+
+def _longer_by(before: Interval, period: Interval | None) -> str:
+    """Return by how many days a month before is longer or shorter than *period*, empty where they are equally long."""
+    days = 0 if period is None else (before.length - period.length).days
+    return f", {abs(days)} {'day' if abs(days) == 1 else 'days'} {'more' if days > 0 else 'fewer'}" if days else ""
 
 
 def _markdown(text: str) -> Markdown:

@@ -285,7 +285,8 @@ def _read_active(active: DataFrame, away: int) -> Iterator[Finding]:
         yield Finding(kind="active players", case="nobody", unit="share")
         return
     shares = sums / sums["active"]
-    days = active["timestamp"].nunique()
+    interval = Receipt.of(active.attrs).interval
+    days = sum(1 for _ in interval.buckets("day")) if interval else active["timestamp"].nunique()
     numbers = {"days": days, "mean": sums["active"] / days, "away": away}
     yield Finding(
         kind="active players",

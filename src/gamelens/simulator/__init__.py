@@ -3,6 +3,9 @@
 The room never opens a connection, never asks the sandbox and shares no arithmetic with it. Open `output/play` first.
 """
 
+from typing import TYPE_CHECKING
+
+from gamelens.errors import no_such_name
 from gamelens.simulator.events.request_batches import RequestBatch, batches_of
 from gamelens.simulator.ledger.ledger import Ledger
 from gamelens.simulator.output.forecast import Expectation, expect
@@ -40,3 +43,7 @@ __all__ = [
     "logit_step_for_lift",
     "scenario_names",
 ]
+
+
+if not TYPE_CHECKING:  # type checkers should find a name that does not exist
+    __getattr__ = no_such_name(__name__, __all__)

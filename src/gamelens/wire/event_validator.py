@@ -12,7 +12,7 @@ from typing import Any, Final, Literal, Union, get_args
 
 import msgspec
 
-from gamelens.errors import BadQuery
+from gamelens.errors import BadQuery, suggests_names
 from gamelens.wire.event_schema import CATEGORIES, event_rule
 from gamelens.wire.field_rules import FieldRule, Violation, struct_of, violations_of
 
@@ -41,6 +41,7 @@ def strict_parts(validation: str) -> frozenset[RequestPart]:
     return frozenset(parts)  # type: ignore[arg-type]
 
 
+@suggests_names
 class RejectedEvent(msgspec.Struct, frozen=True, kw_only=True):
     """One event that was not collected, and the rules it breaks.
 

@@ -12,6 +12,8 @@ from typing import Annotated, Any, Final, Literal, Union
 
 import msgspec
 
+from gamelens.errors import suggests_names
+
 JsonKind = Literal["any", "string", "integer", "string or integer", "number", "boolean", "scalar", "object", "array"]
 """Type of a JSON value. A scalar is a string, a number or a boolean."""
 
@@ -48,6 +50,7 @@ class FieldRule(msgspec.Struct, frozen=True, kw_only=True):
     is_closed: bool = False  # whether entries other than *members* are refused
 
 
+@suggests_names
 class Violation(msgspec.Struct, frozen=True):
     """One broken rule of an event.
 

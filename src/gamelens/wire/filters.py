@@ -16,13 +16,14 @@ from typing import Any
 
 import msgspec
 
-from gamelens.errors import BadQuery
+from gamelens.errors import BadQuery, suggests_names
 from gamelens.wire.dimensions import DIMENSIONS
 from gamelens.wire.limits import FILTER_DEPTH, FILTER_OBJECTS
 
 WireFilter = dict[str, Any]
 
 
+@suggests_names
 class Filter(msgspec.Struct, frozen=True):
     """One of Match, IsNull, And, Or and Not. Combine them with ``&``, ``|`` and ``~``."""
 
@@ -73,6 +74,7 @@ class Not(Filter, frozen=True):
     member: Filter
 
 
+@suggests_names
 class FilterDimension:
     """One dimension in a filter expression, made by `dim`."""
 

@@ -12,7 +12,7 @@ from typing import Annotated, Final, Literal, get_args
 import isodate
 import msgspec
 
-from gamelens.errors import BadQuery
+from gamelens.errors import BadQuery, suggests_names
 
 Granularity = Literal["day", "week", "month", "all"]
 GRANULARITIES: tuple[Granularity, ...] = get_args(Granularity)
@@ -40,6 +40,7 @@ class MalformedInterval(BadQuery):
         )
 
 
+@suggests_names
 class Interval(msgspec.Struct, frozen=True, repr_omit_defaults=True):
     """A half-open interval in UTC: *start* is included, *end* is not.
 
@@ -121,6 +122,13 @@ class Interval(msgspec.Struct, frozen=True, repr_omit_defaults=True):
             end = _next_bucket(start, granularity)
             yield Interval(start, end)
             start = end
+
+
+def whole_months(interval: Interval) -> int:
+    """Return how many calendar months (UTC) *interval* consists of, 0 if it begins or ends within one."""
+    months = [*interval.buckets("month")]
+    is_whole = bool(months) and Interval(months[0].start, months[-1].end) == interval
+    return len(months) if is_whole else 0
 
 
 def start_and_duration(interval: Interval) -> str:

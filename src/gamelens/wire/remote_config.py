@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
+from gamelens.errors import suggests_names
 from gamelens.wire.event_schema import event_rule
 from gamelens.wire.event_validator import Validation
 from gamelens.wire.field_rules import FieldRule, Violation, struct_of, violations_of
@@ -85,6 +86,7 @@ INIT_VALIDATORS: Final[Mapping[Validation, InitValidator]] = {
 }
 
 
+@suggests_names
 class RemoteConfig(msgspec.Struct, frozen=True, kw_only=True):
     """One remote config, with no start_ts if it has no start and end_ts null if no end."""
 
@@ -104,12 +106,14 @@ class VersionedConfig(RemoteConfig, frozen=True, kw_only=True):
     vsn: int
 
 
+@suggests_names
 class InitUnchanged(msgspec.Struct, frozen=True, kw_only=True):
     """The answer 200 of the remote config init: the configs of the client are current."""
 
     server_ts: int
 
 
+@suggests_names
 class InitAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The answer 201 of the remote config init: new configs, which replace all earlier ones."""
 

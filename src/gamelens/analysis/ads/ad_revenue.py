@@ -18,7 +18,7 @@ from pandas import DataFrame, Series
 
 from gamelens.analysis.ads.canonical_names import RAW_COLUMNS, UNKNOWN_REASON, named_for
 from gamelens.analysis.ads.day_rates import day_rates, read_leader, read_level
-from gamelens.analysis.claims.findings import Clause, Finding, direction_of, reads
+from gamelens.analysis.claims.findings import HALF_CENT, Clause, Finding, direction_of, reads
 from gamelens.analysis.claims.leaders import LEAD
 from gamelens.analysis.tidy_frames import (
     column_of,
@@ -85,6 +85,11 @@ def earnings(frame: DataFrame, by: By = None) -> DataFrame:
     return with_receipt(result, own) if (own := _own_receipt(frame)) else result
 
 
+def _worth_naming(money: float) -> float | None:
+    """Return *money* (USD), None below half a cent."""
+    return money if money >= HALF_CENT else None
+
+
 def _own_receipt(frame: DataFrame) -> Receipt:
     """Return the receipt of *frame*, of its own period if it has only some of the buckets, without gaps.
 
@@ -113,7 +118,7 @@ def _read_earnings(earned: DataFrame, by: str | list[str] | None) -> Iterator[Fi
         return
     interval = Receipt.of(earned.attrs).interval
     credited = -float(earned["ad_revenue"].clip(upper=0).sum())
-    numbers: dict[str, Any] = {"days": interval.length.days if interval else None, "credited": credited or None}
+    numbers: dict[str, Any] = {"days": interval.length.days if interval else None, "credited": _worth_naming(credited)}
     case = "sum" if total >= 0 else "credited_more"
     yield Finding(kind="ad revenue", case=case, size=total, unit="USD", judged="counted", numbers=numbers)
     if UNKNOWN_REASON in keys:
@@ -145,7 +150,10 @@ def _unknown_networks(earned: DataFrame) -> Finding:
     shares = unknown.groupby(unknown[UNKNOWN_REASON].astype(str), sort=False)["revenue_share"].sum()
     shares = shares[shares > 0].sort_values(ascending=False)
     is_one = len(shares) == 1  # its share is that of all
-    reasons = [Clause(_REASONS[str(reason)], {"part": None if is_one else share}) for reason, share in shares.items()]
+    reasons = [
+        Clause(_REASONS[str(reason)], {"part": None if is_one else share}, part="part")
+        for reason, share in shares.items()
+    ]
     return Finding(
         kind="unknown networks",
         case="some" if len(reasons) else "none",
@@ -292,7 +300,7 @@ def _read_concentration(measured: DataFrame) -> Iterator[Finding]:
         high=row["hhi_high"],
         unit="HHI",
         judged="counted",
-        numbers={**row, "credited": row["credited"] or None},
+        numbers={**row, "credited": _worth_naming(row["credited"])},
     )
 
 

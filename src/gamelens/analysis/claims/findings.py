@@ -38,16 +38,23 @@ _HALF_WIDTH: Final = _NORMAL.inv_cdf(0.975)
 """Of an interval of 95%, in standard errors."""
 
 
+HALF_CENT: Final = 0.005
+"""Money (USD) below it is nothing: a float residue, or an amount that would be printed as $0.00."""
+
+
 class Clause(msgspec.Struct, frozen=True):
     """A part of a sentence with a template of its own.
 
     Attributes:
         case: the template, of the kind of its finding.
         numbers: its fields beside those of the finding.
+        part: the field that is a part of an amount: the clause is left out where that is money below half a cent, or
+            would be written as 0.
     """
 
     case: str
     numbers: Mapping[str, Any] = {}
+    part: str | None = None
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):

@@ -8,9 +8,12 @@ import msgspec
 import pandas as pd
 from pandas import DataFrame
 
-from gamelens._scales import NumberKind
+from gamelens._scales import RARE, NumberKind
+from gamelens.analysis.claims.findings import HALF_CENT
+from gamelens.errors import suggests_names
 
 
+@suggests_names
 class KeyNumber(msgspec.Struct, frozen=True):
     """One number for the top of a page.
 
@@ -44,7 +47,8 @@ class KeyNumber(msgspec.Struct, frozen=True):
     def compared(cls, name: str, value: float, before: float, kind: NumberKind = "number") -> KeyNumber:
         """Return a counted *value* with its change from *before*.
 
-        The change is unknown where *before* is not above 0.
+        The change is unknown where *before* is not above 0, is money below half a cent, or counts fewer than ten.
         """
-        is_known = not (pd.isna(value) or pd.isna(before)) and before > 0
+        least = {"money": HALF_CENT, "count": RARE}.get(kind, 0.0)
+        is_known = not (pd.isna(value) or pd.isna(before)) and before > 0 and before >= least
         return cls(name, value, kind, change=float(value / before - 1) if is_known else math.nan)

@@ -27,7 +27,7 @@ import pandas as pd
 
 from gamelens._scales import NumberKind, places_of, step_of
 from gamelens._text import one_line, shortened
-from gamelens.analysis.claims.findings import Clause, Finding
+from gamelens.analysis.claims.findings import HALF_CENT, Clause, Finding
 from gamelens.errors import BadQuery
 
 Words = dict[str, dict[str, Any]]
@@ -258,12 +258,31 @@ class _Sentence:
         self._finding, self._steps, self._escape = finding, steps, escape
 
     def text(self) -> str:
-        return self._case(self._finding.case, self._finding.fields)
+        fields = self._finding.fields
+        named = {name: self._worth_naming(value, fields) for name, value in fields.items() if type(value) is list}
+        return self._case(self._finding.case, {**fields, **named})
 
     def _case(self, case: str, fields: Mapping[str, Any]) -> str:
+        return "".join(self._parts(self._template(case), fields))
+
+    def _template(self, case: str) -> Parsed:
         table = words()[self._finding.kind]
-        template = parsed(str(table[case] if case in table else words()[COMMON][case]))
-        return "".join(self._parts(template, fields))
+        return parsed(str(table[case] if case in table else words()[COMMON][case]))
+
+    def _worth_naming(self, values: list[Any], fields: Mapping[str, Any]) -> list[Any]:
+        """Return *values* without the clauses whose part is nothing."""
+        return [it for it in values if not (isinstance(it, Clause) and it.part and self._is_nothing(it, fields))]
+
+    def _is_nothing(self, clause: Clause, fields: Mapping[str, Any]) -> bool:
+        """Return whether the part of a clause is below half a cent, or would be written as 0."""
+        fields = {**fields, **clause.numbers}
+        value = fields[str(clause.part)]
+        specs = [field.spec for field in fields_of(self._template(clause.case)) if field.name == clause.part]
+        if _is_unknown(value) or not specs:
+            return False
+        if specs[0] in _MONEY and abs(value) < HALF_CENT:
+            return True
+        return not re.search("[1-9]", self._number(str(clause.part), specs[0], value, fields))
 
     def _parts(self, template: Parsed, fields: Mapping[str, Any]) -> Iterator[str]:
         for part in template:
@@ -276,10 +295,10 @@ class _Sentence:
 
     def _field(self, field: _Field, fields: Mapping[str, Any]) -> str:
         value = fields[field.name]
-        if isinstance(value, (list, tuple)):
-            return self._listed(value, fields)
         if _is_unknown(value):
             return "n/a"
+        if isinstance(value, (list, tuple)):
+            return self._listed(value, fields)
         text = self._one(field, value, fields)
         if field.one is not None:
             text = f"{text} {field.one if value == 1 else field.several}"

@@ -36,7 +36,7 @@ from pandas import DataFrame
 
 from gamelens.analysis.health.daily_series import SeriesGrid, series_grid
 from gamelens.analysis.tidy_frames.frame_requirements import requires, result_of
-from gamelens.errors import BadQuery
+from gamelens.errors import BadQuery, suggests_names
 
 Flags = NDArray[np.bool_]
 Ints = NDArray[np.int64]
@@ -51,6 +51,7 @@ _RULE_OF_TEXT: Final = "must be a non-empty text in quotes"
 Entry = TypeVar("Entry", bound=msgspec.Struct)
 
 
+@suggests_names
 class Accepted(msgspec.Struct, frozen=True, kw_only=True):
     """A level that a person has accepted as the usual one.
 
@@ -73,6 +74,7 @@ class Accepted(msgspec.Struct, frozen=True, kw_only=True):
     segment: str | None = None
 
 
+@suggests_names
 class Annotation(
     msgspec.Struct, frozen=True, kw_only=True, rename={"begins": "from", "ends": "to", "is_exempt": "exempt"}
 ):
@@ -99,6 +101,7 @@ class Annotation(
     is_exempt: bool = False
 
 
+@suggests_names
 class BoardNotes(msgspec.Struct, frozen=True):
     """Accepted levels and annotations."""
 

@@ -12,12 +12,13 @@ from typing import Any, Final, Literal
 import msgspec
 
 from gamelens.catalog import METRICS, Quotient, metric_named
-from gamelens.errors import BadQuery
+from gamelens.errors import BadQuery, suggests_names
 
 Kind = Literal["count", "money", "share", "rate", "number"]
 """Scale of a series: square roots for counts and rates, ratios for money and numbers."""
 
 
+@suggests_names
 class HealthQuery(msgspec.Struct, frozen=True, kw_only=True):
     """Arguments of `Client.query` without a time range.
 
@@ -49,6 +50,7 @@ class HealthQuery(msgspec.Struct, frozen=True, kw_only=True):
         return {name: value for name, value in given.items() if value is not None}
 
 
+@suggests_names
 class WatchedMetric(msgspec.Struct, frozen=True, kw_only=True):
     """One number that the board follows in every game.
 

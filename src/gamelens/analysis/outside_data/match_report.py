@@ -18,11 +18,13 @@ from gamelens.analysis.files.table_reader import ExternalTable
 from gamelens.analysis.outside_data import time_buckets
 from gamelens.analysis.tidy_frames import queried_metrics
 from gamelens.catalog import METRICS
+from gamelens.errors import suggests_names
 from gamelens.receipts import Receipt
 
 _SHOWN = 5
 
 
+@suggests_names
 @dataclass(frozen=True, eq=False, repr=False)
 class MatchReport:
     """The rows of a join that matched, and those that did not.
@@ -76,6 +78,7 @@ class MatchReport:
         return "\n".join(one_line(line) for line in lines if line)
 
 
+@suggests_names
 @dataclass(frozen=True, eq=False)
 class Joined:
     """A joined frame and its report: `frame, report = gl.join(...)`."""

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from pandas import DataFrame
 
-from gamelens.analysis.claims.findings import Clause, Finding, reads
+from gamelens.analysis.claims.findings import Clause, Finding, direction_of, reads
+
+_RESIDUE: Final = 1e-9  # a share of one player of a billion: less is the noise of floats
 
 
 @reads("retention.definitions", row_by_row=True)
@@ -40,14 +43,17 @@ def _read_gap(gap: DataFrame, first: str, second: str) -> Iterator[Finding]:
     """Say which terms make the difference of two definitions at each age."""
     for age, rows in gap.groupby("age", sort=True):
         known = rows[rows["amount"].notna()]
-        terms = known[known["amount"] != 0]
+        terms = known[known["amount"].abs() > _RESIDUE]
         size = float(terms["amount"].sum())
         names = ["amount", "players", "term"]
-        parts = [Clause("term", dict(zip(names, row, strict=True))) for row in terms[names].to_numpy().tolist()]
+        parts = [
+            Clause("term", dict(zip(names, row, strict=True)), part="amount")
+            for row in terms[names].to_numpy().tolist()
+        ]
         yield Finding(
             kind="retention gap",
             case="terms" if parts else "same" if len(known) else "not_reached",
-            direction="unknown" if not parts else "higher" if size > 0 else "lower",
+            direction="unknown" if not parts else direction_of(size - _RESIDUE, size + _RESIDUE),
             size=size if len(known) else float("nan"),
             unit="share",
             judged="counted" if len(known) else None,

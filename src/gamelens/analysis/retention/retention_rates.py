@@ -72,8 +72,9 @@ def average_curve(
     least 93% of simulated months of install days, equal or not (`tests/bench`), with three install days in 89%.
 
     Columns: *by* (category), age (Int64, days), retention, low, high (float64, 0 to 1), installs, returned (Int64),
-    cohorts (Int64, install days that have reached the age), segments (Int64, values of the other dimensions that are
-    pooled, weighted by installs). Claims: "retention level", one a row.
+    cohorts (Int64, install days that have reached the age), segments (Int64, values of the other dimensions that
+    are pooled, weighted by installs: those with install days that have reached the age; 1 without other dimensions).
+    Claims: "retention level", one a row.
     """
     split = with_ids(frame, by)
     reached_cells = frame[frame["retention"].notna() & (frame["installs"] > 0)]
@@ -83,13 +84,9 @@ def average_curve(
     curve = curve.merge(_effective(frame, by, confidence), on=[*split, "age"], how="left")
     trials = curve["effective" if widened else "installs"].astype("float64")
     curve["low"], curve["high"] = wilson(curve["retention"] * trials, trials, confidence=confidence)
-    pooled_names = [name for name in dimension_columns(frame) if name not in split]
-    groups = frame[[*split, *pooled_names]].drop_duplicates()
-    curve["segments"] = len(groups)
-    if split:
-        counts = groups.groupby(split, observed=True, dropna=False).size().rename("segments").reset_index()
-        curve = curve.drop(columns="segments").merge(counts, on=split, how="left")
-    curve["segments"] = curve["segments"].astype("Int64")
+    segments = reached_cells[[*dict.fromkeys([*split, "age", *dimension_columns(frame)])]].drop_duplicates()
+    counts = segments.groupby([*split, "age"], observed=True, dropna=False).size().astype("Int64")
+    curve = curve.merge(counts.rename("segments").reset_index(), on=[*split, "age"])
     order = [*split, "age", "retention", "low", "high", "installs", "returned", "cohorts", "segments"]
     return with_receipts_of(curve[order].sort_values([*split, "age"], ignore_index=True), frame)
 

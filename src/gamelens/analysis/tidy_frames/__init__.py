@@ -3,6 +3,8 @@
 Never asks a service and never changes a frame. Open `frame_columns` first.
 """
 
+from typing import TYPE_CHECKING
+
 from gamelens.analysis.tidy_frames.frame_columns import (
     UNKNOWN,
     column_of,
@@ -18,6 +20,7 @@ from gamelens.analysis.tidy_frames.frame_columns import (
     with_receipt,
     with_receipts_of,
 )
+from gamelens.errors import no_such_name
 
 __all__ = [
     "UNKNOWN",
@@ -34,3 +37,7 @@ __all__ = [
     "with_receipt",
     "with_receipts_of",
 ]
+
+
+if not TYPE_CHECKING:  # type checkers should find a name that does not exist
+    __getattr__ = no_such_name(__name__, __all__)

@@ -29,7 +29,7 @@ from gamelens.catalog import METRICS, TITLES, service_metrics
 from gamelens.errors import BadQuery, extra_named
 from gamelens.receipts import QueryRecord, Receipt
 from gamelens.wire.dimensions import DIMENSIONS
-from gamelens.wire.intervals import Granularity, Interval
+from gamelens.wire.intervals import Granularity, Interval, whole_months
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -100,7 +100,8 @@ def requires(
     """Declare the frames that a function takes. Others raise `BadQuery` before it is called.
 
     Args:
-        equal_periods: two arguments whose frames, if both are given, must cover equally many days.
+        equal_periods: two arguments whose frames, if both are given, must cover equally many days, or equally many
+            whole calendar months.
         since: two arguments; the first frame must begin no later than the first row of the second.
         frames: the requirements on each argument. An argument that is not a frame, such as a number, is ignored;
             of several frames each is judged.
@@ -318,9 +319,11 @@ def _periods(cases: Iterable[_Case]) -> list[Interval | None]:
 
 
 def _judge_equal_periods(function: str, cases: Mapping[str, _Case]) -> None:
-    """Raise `BadQuery` if both frames cover a different number of days."""
+    """Raise `BadQuery` if both frames cover a different number of days, unless it is one of whole months."""
     first, second = _periods(cases.values())
     if first is None or second is None or first.length == second.length:
+        return
+    if whole_months(first) and whole_months(first) == whole_months(second):
         return
     texts = [f"{name} has {days_text(period)}" for name, period in zip(cases, (first, second), strict=True)]
     (name, long), (_, short) = sorted(zip(cases, (first, second), strict=True), key=lambda it: -it[1].length)

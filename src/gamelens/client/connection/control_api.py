@@ -52,15 +52,16 @@ class StrictCounts(msgspec.Struct, frozen=True):
 class CountsSinceStart(msgspec.Struct, frozen=True):
     """Counts since the sandbox was started.
 
-    *categories* has the events of each category by status, *games* those of each game by game key, *refused* the
-    requests that were refused as a whole, by status, and *strict* what the strict rules say of the accepted `events`,
-    `headers` and `init`. *dated_by_arrival* are accepted events whose device states no time that can be true, by
-    reason.
+    *strict_refusals* are accepted events that the strict rules would refuse. *categories* has the events of each
+    category by status, *games* those of each game by game key, *refused* the requests that were refused as a whole,
+    by status, and *strict* what the strict rules say of the accepted `events`, `headers` and `init`.
+    *dated_by_arrival* are accepted events whose device states no time that can be true, by reason.
     """
 
     since_ts: int = 0
     accepted: int = 0
     rejected: int = 0
+    strict_refusals: int = 0
     categories: dict[str, dict[str, int]] = {}
     games: dict[str, GameCounts] = {}
     refused: dict[str, int] = {}

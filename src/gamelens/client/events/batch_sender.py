@@ -22,7 +22,7 @@ import msgspec
 from gamelens.client.events.collector_client import CollectorClient, SubmitResult
 from gamelens.client.events.outbox import BatchKey, EncodedEvent, Outbox, QueuedEvent, as_array
 from gamelens.client.events.outbox_file import OutboxUnavailable
-from gamelens.errors import AuthError, BadQuery, RateLimited, Retryable, ServiceError
+from gamelens.errors import AuthError, BadQuery, RateLimited, Retryable, ServiceError, suggests_names
 from gamelens.wire.event_validator import RejectedEvent
 from gamelens.wire.limits import SUBMIT_PERIOD_S
 
@@ -41,6 +41,7 @@ E = TypeVar("E", bound=EncodedEvent)
 _log = logging.getLogger(__name__)
 
 
+@suggests_names
 class DeliveryReport(msgspec.Struct, frozen=True, kw_only=True):
     """Counts of the events of a queue since its file was created.
 

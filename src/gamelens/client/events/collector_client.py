@@ -26,7 +26,7 @@ from gamelens.client.connection.transport import (
     RequestStats,
     Transport,
 )
-from gamelens.errors import ServiceError
+from gamelens.errors import ServiceError, suggests_names
 from gamelens.wire.event_validator import RejectedEvent
 from gamelens.wire.remote_config import InitAnswer, InitRequest, InitUnchanged, RemoteConfig
 from gamelens.wire.signing import sign
@@ -43,6 +43,7 @@ _ALL_ANSWERS: Final = _EVENTS_ANSWERS | {401, 413}
 _INIT_ANSWERS: Final = frozenset({200, 201})
 
 
+@suggests_names
 class SubmitResult(msgspec.Struct, frozen=True):
     """The collector's answer to one batch, whose body had *sent_bytes*.
 
@@ -72,6 +73,7 @@ class SubmitResult(msgspec.Struct, frozen=True):
         return any(rejected.event is None for rejected in self.rejected)
 
 
+@suggests_names
 class GameStatus(msgspec.Struct, frozen=True, kw_only=True):
     """The answer to a version 2 init.
 
@@ -85,6 +87,7 @@ class GameStatus(msgspec.Struct, frozen=True, kw_only=True):
     init: InitAnswer | None = None
 
 
+@suggests_names
 class CollectorClient:
     """A client of the collector for one game.
 

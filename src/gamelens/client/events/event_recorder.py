@@ -17,7 +17,7 @@ from gamelens.client.events.event_validation import (
 )
 from gamelens.client.events.outbox import OpenSession, Outbox
 from gamelens.client.events.session_init import SessionInit
-from gamelens.errors import BadQuery, Refused
+from gamelens.errors import BadQuery, Refused, suggests_names
 
 VITAL: Final = frozenset({"user", "business"})
 """Categories queued even if the queue is full, like session_end. Wire 1.15, Client queue."""
@@ -28,6 +28,7 @@ def new_uuid() -> str:
     return str(uuid.uuid4())
 
 
+@suggests_names
 class EventRecorder:
     """A recorder of one player's events, which never waits for the network.
 

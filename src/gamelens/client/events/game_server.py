@@ -23,7 +23,7 @@ from gamelens.client.events.collector_client import CollectorClient
 from gamelens.client.events.delivery_loop import WAIT_S, DeliveryLoop
 from gamelens.client.events.event_recorder import EventRecorder, new_uuid
 from gamelens.client.events.event_validation import PlayerIdentity
-from gamelens.errors import BadQuery
+from gamelens.errors import BadQuery, suggests_names
 from gamelens.wire.limits import MIB
 
 SERVER_CAP_BYTES: Final = 256 * MIB  # Our choice
@@ -33,6 +33,7 @@ IDLE_S: Final = 600.0  # Our choice: a player without events for so long has lef
 CLOSE_WAIT_S: Final = 30.0  # Our choice
 
 
+@suggests_names
 class GameServer:
     """Players of one game, their events, and the loop that submits one request per player.
 

@@ -27,10 +27,11 @@ from gamelens.client.events.delivery_loop import WAIT_S, DeliveryLoop
 from gamelens.client.events.event_recorder import EventRecorder, new_uuid
 from gamelens.client.events.event_validation import PlayerIdentity
 from gamelens.client.events.outbox import CAP_BYTES, BatchKey
-from gamelens.errors import Refused
+from gamelens.errors import Refused, suggests_names
 from gamelens.wire.limits import SUBMIT_PERIOD_S
 
 
+@suggests_names
 class PlayerSession:
     """One session of one player on one device. The next session needs a new object.
 

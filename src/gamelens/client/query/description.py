@@ -21,7 +21,7 @@ from gamelens.catalog import (
     Quotient,
     find_metric,
 )
-from gamelens.errors import BadQuery
+from gamelens.errors import BadQuery, suggests_names
 
 TITLE_DIMENSIONS: Final = {
     "game": "id and title of the game",
@@ -43,6 +43,7 @@ _LEVELS: Final = {
 }
 
 
+@suggests_names
 class FieldDescription(msgspec.Struct, frozen=True, kw_only=True):
     """One column of a metric's frame.
 
@@ -59,6 +60,7 @@ class FieldDescription(msgspec.Struct, frozen=True, kw_only=True):
     source: str
 
 
+@suggests_names
 class Description(msgspec.Struct, frozen=True, kw_only=True):
     """The definition of a metric, an alias or a dimension.
 

@@ -15,11 +15,13 @@ from gamelens.client.query.query_run import NO_ROWS, QueryRun, Source, cached_sh
 from gamelens.client.tables.filter_values import unprovable_values
 from gamelens.client.tables.table_operations import schema
 from gamelens.client.tables.time_ranges import enclosing_interval
+from gamelens.errors import suggests_names
 from gamelens.wire.intervals import Interval
 
 _SHOWN: Final = 20
 
 
+@suggests_names
 class PlannedPiece(msgspec.Struct, frozen=True, kw_only=True):
     """One request of a plan.
 
@@ -36,6 +38,7 @@ class PlannedPiece(msgspec.Struct, frozen=True, kw_only=True):
     scope: dict[str, str | None] | None
 
 
+@suggests_names
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """The cost of a query. Printed, it is a small table.
 
@@ -89,7 +92,7 @@ async def plan_cost(run: QueryRun, api: DryApi, spec: QuerySpec) -> Plan:
     Raises:
         NotYetAvailable, BadQuery, NotAdditive: as in `QueryRun.execute`.
     """
-    plans = [plan for part in await run.prepare(spec) for plan in part.plans]
+    plans = [plan for part in await run.prepare(spec) for plan in part.all_plans]
     run.find_cached(plans, with_rows=False)
     unknown = []
     for plan in (plan for plan in plans if plan.rest is not None):

@@ -111,11 +111,18 @@ class QueryPart(msgspec.Struct, frozen=True):
         spec: its content.
         sent: its content as it is sent.
         plans: the plan of each of its metrics.
+        installs: the plan of the installs that rows of `retention_retro` are compared with, if they are.
     """
 
     spec: QuerySpec
     sent: QuerySpec
     plans: list[MetricPlan]
+    installs: MetricPlan | None = None
+
+    @property
+    def all_plans(self) -> list[MetricPlan]:
+        """All plans to answer."""
+        return [*self.plans, *([self.installs] if self.installs is not None else [])]
 
 
 class Request:
@@ -239,6 +246,7 @@ class QueryRun:
         self.warnings: list[str] = []
         self.sources: list[Source] = []
         self._unsent: list[Request] = []
+        self._compared: list[MetricPlan] = []
         self.guessed: dict[str, None] = {}
         self.times: ResolvedRange
         self.values: Values = {}
@@ -259,13 +267,16 @@ class QueryRun:
             PartialResult: requests failed, and gaps are not wanted or there is nothing else.
         """
         parts = await self.prepare(spec)
-        tables_of = iter(await self._fetch([plan for part in parts for plan in part.plans]))
-        built = [[next(tables_of) for _ in part.plans] for part in parts]
+        self._compared = [part.installs for part in parts if part.installs is not None]
+        tables_of = iter(await self._fetch([plan for part in parts for plan in part.all_plans]))
+        built = [[next(tables_of) for _ in part.all_plans] for part in parts]
         cohorts = [await self._retention(part, own) for part, own in zip(parts, built, strict=True) if part.spec.ages]
         if spec.ages:
             return await self._finish(spec, cohorts[0], spec.dimensions)
         is_of_rows = not parts[-1].spec.ages
-        plans, rows = (parts[-1].plans, built[-1]) if is_of_rows else ([], [])
+        plans, rows = (parts[-1].plans, built[-1][: len(parts[-1].plans)]) if is_of_rows else ([], [])
+        if is_of_rows and parts[-1].installs is not None:
+            self._warn_of_groups(parts[-1], built[-1])
         shares = [retention.rows_of_age(alias, table) for table in cohorts for alias in spec.cohort_shares]
         is_all = spec.fields == "all"
         table = await asyncio.to_thread(self._side_by_side, plans, rows, spec.dimensions, shares, all_fields=is_all)
@@ -282,6 +293,14 @@ class QueryRun:
         missing = {age: self._missing_days(age, part.plans) for age in (None, *part.spec.ages)}
         return await asyncio.to_thread(
             retention.table, part.spec, part.sent, built, self.times, missing, self.studio_of_game
+        )
+
+    def _warn_of_groups(self, part: QueryPart, built: Sequence[pa.Table]) -> None:
+        """Warn of the groups without rows in the answer of `retention_retro`."""
+        place = part.sent.metrics.index(retention.BY_ACTIVITY)
+        is_known = not any(request.plan is plan for plan in self._compared for request in self._unanswered)
+        self.warnings += retention.groups_left_out(
+            part.spec, built[place], built[-1] if is_known else None, self._missing_buckets(part.plans[place])
         )
 
     async def prepare(self, spec: QuerySpec) -> list[QueryPart]:
@@ -312,7 +331,11 @@ class QueryRun:
         self.values = dict(zip(dimensions, lists, strict=True))
         plans = plans_for(self.values)
         await self.deadline.run(self._look_up_titles(spec, sent, plans))
-        return QueryPart(spec, sent, plans)
+        if (installed := retention.install_days_behind(spec, times)) is None:
+            return QueryPart(spec, sent, plans)
+        counted = sent.with_(metrics=("new_users",), since_days_ago=None, fields=None)
+        (installs,) = plan_requests(counted, installed, max_days=self.max_days, unknown=unknown, values=self.values)
+        return QueryPart(spec, sent, plans, installs)
 
     async def _check_names(self, spec: QuerySpec) -> list[str]:
         """Return the dimensions that only the service knows, and warn of each unknown name.
@@ -540,7 +563,11 @@ class QueryRun:
 
     @property
     def _missing(self) -> list[Request]:
-        """The requests without an answer."""
+        """The requests without an answer that the frame lacks."""
+        return [request for request in self._unanswered if not any(request.plan is plan for plan in self._compared)]
+
+    @property
+    def _unanswered(self) -> list[Request]:
         sent = [request for source in self.sources for request in source.all_requests]
         return [request for request in sent if request.table is None] + self._unsent
 

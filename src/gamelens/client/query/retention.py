@@ -8,7 +8,7 @@ came back.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -28,6 +28,8 @@ Group = tuple[str | None, ...]
 """Values of the requested dimensions, in their order, of which the last is the game."""
 
 _DAY: Final = timedelta(days=1)
+BY_ACTIVITY: Final = "retention_retro"
+"""The metric of the service, which has no row of a group in which nobody came back."""
 
 
 def sent_query(spec: QuerySpec) -> QuerySpec:
@@ -51,7 +53,7 @@ def plans(
     """
     queries = [(sent, _install_days(times))]
     for age, active in _activity_days(ages, times).items():
-        queries.append((sent.with_(metrics=("retention_retro",), since_days_ago=age), active))
+        queries.append((sent.with_(metrics=(BY_ACTIVITY,), since_days_ago=age), active))
     return [plan_requests(query, days, max_days=max_days, values=values)[0] for query, days in queries]
 
 
@@ -79,7 +81,7 @@ def table(
     """
     installs, *by_age = [
         _daily_values(name, rows, sent.dimensions)
-        for name, rows in zip(["new_users", *["retention_retro"] * (len(built) - 1)], built, strict=True)
+        for name, rows in zip(["new_users", *[BY_ACTIVITY] * (len(built) - 1)], built, strict=True)
     ]
     shares = dict(zip(_activity_days(spec.ages, times), by_age, strict=True))
     # installs by bucket and shown group, each by day and requested group
@@ -125,6 +127,46 @@ def left_out(ages: Sequence[int], times: ResolvedRange) -> Iterator[str]:
             span = f"{young[0]:%Y-%m-%d}" + (f" to {young[-1]:%Y-%m-%d}" if len(young) > 1 else "")
             why = f"day {age} after {'them' if len(young) > 1 else 'it'} is not over yet"
             yield f"D{age} retention leaves out {len(young)} of {len(days)} install days, {span}: {why}"
+
+
+def install_days_behind(spec: QuerySpec, times: ResolvedRange) -> Interval | None:
+    """Return the available install days behind the rows of `retention_retro` of *spec*, if it has no installs itself.
+
+    None without such rows, without such days, or if *spec* keeps only the largest rows.
+    """
+    if BY_ACTIVITY not in spec.metrics or "new_users" in spec.metrics or spec.since_days_ago is None or spec.top:
+        return None
+    days, later = _install_days(times), spec.since_days_ago * _DAY
+    start, end = max(days.start - later, times.available.start), min(days.end - later, times.available.end)
+    return Interval(start, end) if start < end else None
+
+
+def groups_left_out(
+    spec: QuerySpec, rows: pa.Table, installs: pa.Table | None, missing: Collection[datetime]
+) -> Iterator[str]:
+    """Yield a warning if groups with *installs* have no *rows* of `retention_retro`, those of *missing* days aside.
+
+    Without *installs* it has no number.
+    """
+    advice = f"lens.retention({spec.since_days_ago}, by={[*spec.by]}, ...) has them, with 0"
+    if installs is None:
+        yield f"{BY_ACTIVITY} has no row where nobody came back, and the number of such groups is not known: {advice}"
+        return
+    later, names = (spec.since_days_ago or 0) * _DAY, [name for name in spec.dimensions if name in rows.column_names]
+
+    def groups_of(table: pa.Table, moved: timedelta = timedelta()) -> set[tuple[Any, ...]]:
+        """Return day of activity and group of each row."""
+        columns = [table[name].to_pylist() for name in (TIMESTAMP, *names)]
+        return {(day + moved, *group) for day, *group in zip(*columns, strict=True) if day + moved not in missing}
+
+    back, there = groups_of(rows), groups_of(installs.filter(pc.greater(installs["new_users"], 0)), later)
+    if lost := there - back:
+        groups = {key[1:] for key in there}
+        never = groups - {key[1:] for key in back}
+        yield (
+            f"{BY_ACTIVITY} has no row where nobody came back: {len(never):,} of {len(groups):,} groups have none at "
+            f"all, and {len(lost):,} of {len(there):,} by day, so that the mean of the rows is too high: {advice}"
+        )
 
 
 def _has_come(day: datetime, age: int, times: ResolvedRange) -> bool:

@@ -14,11 +14,13 @@ import pyarrow.compute as pc
 
 from gamelens.catalog import find_metric
 from gamelens.client.tables.table_operations import TIMESTAMP
+from gamelens.errors import suggests_names
 from gamelens.wire.intervals import Interval
 
 _TOLERANCE: Final = 1e-9  # relative: a sum in another order differs in its last digits only
 
 
+@suggests_names
 class FieldChange(msgspec.Struct, frozen=True):
     """The total of one numeric field before and after.
 
@@ -30,6 +32,7 @@ class FieldChange(msgspec.Struct, frozen=True):
     after: int | float | None
 
 
+@suggests_names
 class Restatement(msgspec.Struct, frozen=True, kw_only=True):
     """A bucket whose rows changed between two answers.
 

@@ -10,7 +10,7 @@ from typing import Final, Literal, cast, get_args
 
 import msgspec
 
-from gamelens.errors import BadQuery, NotYetAvailable
+from gamelens.errors import BadQuery, NotYetAvailable, suggests_names
 from gamelens.wire.intervals import Granularity, Interval, MalformedInterval, bucket_start, interval_of_days
 from gamelens.wire.limits import MAX_DAYS
 
@@ -83,6 +83,7 @@ class ResolvedRange(msgspec.Struct, frozen=True):
         return ResolvedRange(requested, self.available, covered)
 
 
+@suggests_names
 class BucketSlice(msgspec.Struct, frozen=True):
     """The smallest interval to request and cache: one bucket, or the requested part of it.
 

@@ -16,7 +16,7 @@ from gamelens.notebook.figures.captions import words_by
 from gamelens.notebook.figures.colours import colours_of
 from gamelens.notebook.figures.figure_frame import finish, number_axis
 from gamelens.notebook.figures.theme import scale, theme
-from gamelens.notebook.figures.traces import MOST_LINES, curve_traces
+from gamelens.notebook.figures.traces import MOST_BANDS, MOST_LINES, curve_traces
 from gamelens.notebook.labels import day, escape, shorten, text_of
 
 MOST_ROWS: Final = 62
@@ -70,6 +70,8 @@ def draw_cohorts(matrix: DataFrame, *, title: str | None = None) -> Figure:
 def draw_curve(curve: DataFrame, *, by: str | None = None, title: str | None = None) -> Figure:
     """Draw retention by age with its interval as a band, one curve for each value of *by*.
 
+    Of more than three curves those with the most installs have a band; the text on hover has the interval of each.
+
     Args:
         curve: the frame of `gamelens.analysis.retention.average_curve`.
         by: a dimension. None means all dimensions of the frame.
@@ -80,7 +82,7 @@ def draw_curve(curve: DataFrame, *, by: str | None = None, title: str | None = N
     colours, figure = colours_of(curve, by, order[:MOST_LINES]), Figure()
     for name in order[:MOST_LINES]:
         rows = curve[names == name].sort_values("age").astype({"age": "float64", "retention": "float64"})
-        for trace in curve_traces(rows, escape(shorten(name)), colours[name]):
+        for trace in curve_traces(rows, escape(shorten(name)), colours[name], has_band=name in order[:MOST_BANDS]):
             figure.add_trace(trace)
     ages = sorted(int(age) for age in curve["age"].unique())
     figure.update_layout(showlegend=len(order) > 1)
@@ -88,6 +90,7 @@ def draw_curve(curve: DataFrame, *, by: str | None = None, title: str | None = N
     number_axis(figure, "y", unit_of("retention"), curve["high"].max() if len(curve) else 1)
     by_what = f" by {words_by(curve, by)}" if len(order) > 1 else ""
     words = "share of new players active on a day, 95% interval"
+    words += f" of the largest {MOST_BANDS}" if len(order) > MOST_BANDS else ""
     words += f", largest {MOST_LINES} of {len(order)}" if len(order) > MOST_LINES else ""
     return finish(figure, curve, title or f"Retention{by_what}", words, kind="share")
 

@@ -19,7 +19,7 @@ from gamelens.notebook.figures.captions import words_by
 from gamelens.notebook.figures.colours import colours_of
 from gamelens.notebook.figures.figure_frame import finish, number_axis
 from gamelens.notebook.figures.theme import theme
-from gamelens.notebook.figures.traces import MOST_LINES, interval_band
+from gamelens.notebook.figures.traces import MOST_BANDS, MOST_LINES, interval_band
 from gamelens.notebook.labels import escape, shorten
 
 MARKED_AGES: Final = (30, 90)
@@ -34,7 +34,8 @@ def draw_projection(
     """Draw projected retention curves, and the counted points of *curve*.
 
     Ages beyond the last counted day are dashed over a band. There is one line for each value of *by*, or, without a
-    dimension, one for each model, of which only the chosen one has a band. D30 and D90 are marked.
+    dimension, one for each model, of which only the chosen one has a band. Of more than three values those with the
+    most installs in *curve* have one, or the first; the text on hover has the interval of each. D30 and D90 are marked.
 
     Args:
         projection: the frame of `gamelens.analysis.retention.project_retention`.
@@ -48,9 +49,13 @@ def draw_projection(
     names = list(dict.fromkeys([*lines, *(counted if groups else ())]))
     colours, figure = colours_of(rows, by or (groups or ["model"])[0], names), Figure()
     unit = unit_of("retention")
+    taken = [name for name, line in lines.items() if line["is_chosen"].any() or len(lines) == 1]
+    banded = _largest(taken, counted)
     for name, line in lines.items():
-        is_taken = bool(line["is_chosen"].any()) or len(lines) == 1
-        for trace in _line_traces(line, "retention", name, colours[name], unit, is_taken=is_taken):
+        is_taken = name in taken
+        for trace in _line_traces(
+            line, "retention", name, colours[name], unit, is_taken=is_taken, has_band=name in banded
+        ):
             figure.add_trace(trace)
         if is_taken:
             _mark_ages(figure, line, "retention", colours[name])
@@ -65,6 +70,7 @@ def draw_projection(
     tops = [rows["retention"].max(), *(points["high"].max() for points in counted.values())]
     number_axis(figure, "y", unit, Series(tops, dtype="float64").max())
     subtitle = "share of new players active on a day; points: counted, with their interval; dashed: projected"
+    subtitle += _words_on_many(rows, groups)
     heading = title or _title("Retention, projected", projection, groups)
     drawn = projection if curve is None else with_receipts_of(projection.copy(deep=False), projection, curve)
     return finish(figure, drawn, heading, subtitle, alt=_in_words(lines, "retention", unit))
@@ -72,6 +78,8 @@ def draw_projection(
 
 def draw_ltv(values: DataFrame, *, by: str | None = None, title: str | None = None) -> Figure:
     """Draw the money of a new player by age with its band, projected ages dashed.
+
+    Of more than three lines those with the most installs have a band; the text on hover has the interval of each.
 
     Args:
         values: the frame of `gamelens.analysis.retention.ltv`.
@@ -82,8 +90,9 @@ def draw_ltv(values: DataFrame, *, by: str | None = None, title: str | None = No
     lines = _lines_by_name(values[values["ltv"].notna()], groups)
     colours, figure = colours_of(values, by or (groups or ["model"])[0], list(lines)), Figure()
     unit = unit_of("ltv")
+    banded = _largest([*lines], lines)
     for name, line in lines.items():
-        for trace in _line_traces(line, "ltv", name, colours[name], unit, is_taken=True):
+        for trace in _line_traces(line, "ltv", name, colours[name], unit, is_taken=True, has_band=name in banded):
             figure.add_trace(trace)
         _mark_ages(figure, line, "ltv", colours[name])
         if len(lines) == 1:
@@ -92,6 +101,7 @@ def draw_ltv(values: DataFrame, *, by: str | None = None, title: str | None = No
     _age_axis(figure, values, is_log=False)
     number_axis(figure, "y", unit, values[["ltv", "high"]].max().max())
     subtitle = f"{unit.words} up to an age, install day included; solid: measured, dashed: projected"
+    subtitle += _words_on_many(values[values["ltv"].notna()], groups)
     heading = title or _title("Lifetime value", values, groups)
     return finish(figure, values, heading, subtitle, alt=_in_words(lines, "ltv", unit))
 
@@ -111,14 +121,27 @@ def _lines_by_name(rows: DataFrame, columns: list[str]) -> dict[str, DataFrame]:
     return {name: rows[names == name].sort_values("age").astype({"age": "int64"}) for name in order}
 
 
+def _largest(names: list[str], counted: dict[str, DataFrame]) -> list[str]:
+    """Return the lines that have a band: all of few, of many those with the most installs *counted*."""
+    installs = {name: rows["installs"].fillna(0).max() for name, rows in counted.items()}
+    return names if len(names) <= MOST_BANDS else sorted(names, key=lambda name: -installs.get(name, 0))[:MOST_BANDS]
+
+
+def _words_on_many(rows: DataFrame, groups: list[str]) -> str:
+    """Return which of the values of *groups* have a line and a band, where that is not all."""
+    many = series_names(rows, groups).nunique() if groups else 1
+    words = f"; first {MOST_LINES} of {many}" if many > MOST_LINES else ""
+    return words + (f"; bands: largest {MOST_BANDS}" if many > MOST_BANDS else "")
+
+
 def _line_traces(
-    line: DataFrame, value: str, name: str, colour: str, unit: ColumnUnit, *, is_taken: bool
+    line: DataFrame, value: str, name: str, colour: str, unit: ColumnUnit, *, is_taken: bool, has_band: bool
 ) -> Iterator[go.Scatter]:
-    """Yield one curve: counted ages solid, projected ages dashed, over a band if chosen."""
+    """Yield one curve: counted ages solid, projected ages dashed, wider if it is taken."""
     past, later = line[~line["is_projected"]], line[line["is_projected"]]
     ahead = line.loc[[*past.index[-1:], *later.index]]
     shown = escape(shorten(name))
-    if is_taken:
+    if has_band:
         yield interval_band(line if value == "ltv" else ahead, shown, colour)
     stroke: dict[str, Any] = {"color": colour, "width": 2.25 if is_taken else 1.5}
     format_ = _scale(line, value, unit).d3

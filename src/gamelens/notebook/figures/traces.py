@@ -14,6 +14,8 @@ from gamelens.analysis.tidy_frames.column_units import ColumnUnit
 from gamelens.notebook.figures.theme import theme, translucent
 
 MOST_LINES: Final = 8
+MOST_BANDS: Final = 3
+"""Bands that can be told apart where they overlap. The intervals of further curves stand in their text on hover."""
 _MARKED_POINTS: Final = 45
 
 
@@ -49,10 +51,11 @@ def line_traces(
         yield go.Scatter(y=points.where(near), showlegend=False, hoverinfo="skip", **style)
 
 
-def curve_traces(rows: DataFrame, name: str, colour: str) -> Iterator[go.Scatter]:
-    """Yield one retention curve and the band of its confidence interval."""
+def curve_traces(rows: DataFrame, name: str, colour: str, *, has_band: bool) -> Iterator[go.Scatter]:
+    """Yield one retention curve, and the band of its confidence interval if it *has_band*."""
     ages = rows["age"].tolist()
-    yield interval_band(rows, name, colour)
+    if has_band:
+        yield interval_band(rows, name, colour)
     yield go.Scatter(
         x=ages,
         y=rows["retention"],

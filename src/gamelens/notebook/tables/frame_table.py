@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from pandas import DataFrame, get_option, option_context
 
+from gamelens.errors import suggests_names
 from gamelens.notebook.labels import period_text
 from gamelens.notebook.tables.html_layout import html_of_table
 from gamelens.notebook.tables.table_contents import contents_of
@@ -20,6 +21,7 @@ REPORT: Final = "GAMELENS_REPORT"
 MOST_ROWS: Final = 12
 
 
+@suggests_names
 class FrameTable:
     """A frame as a table: HTML in a notebook, text where it is printed, and `mail()`.
 

@@ -18,7 +18,7 @@ from gamelens.client.connection.event_loop import gather
 from gamelens.client.query.arguments import Where
 from gamelens.client.query.signatures import with_plain_types
 from gamelens.client.tables.time_ranges import TimeRange
-from gamelens.errors import BadQuery, Retryable
+from gamelens.errors import BadQuery, Retryable, suggests_names
 from gamelens.notebook import charts
 from gamelens.notebook.widgets import html_blocks
 from gamelens.notebook.widgets.background_task import LatestTask, Showing, all_settled
@@ -36,6 +36,7 @@ DEADLINE_S: Final = 60.0
 FIRST_ANSWER_S: Final = 20.0  # how long the cell that shows the explorer waits for something to show
 
 
+@suggests_names
 class Explorer(WidgetWithStaticView):
     """A widget that runs the picked query in the background and shows the newest answer.
 

@@ -16,7 +16,7 @@ from gamelens._scales import format_number
 from gamelens.analysis import claims, health
 from gamelens.client.base_client import BaseClient, quiet_copy
 from gamelens.client.sync_client import Client
-from gamelens.errors import BadQuery
+from gamelens.errors import BadQuery, suggests_names
 from gamelens.notebook import charts, health_check
 from gamelens.notebook.labels import escape, plain, shorten
 from gamelens.notebook.tables.table_source import source_html
@@ -47,6 +47,7 @@ _SERIES: Final = ("game_id", "watch", "dimension", "segment")
 _BACK: Final = "The last results stay visible: press Ask again when the service is back."
 
 
+@suggests_names
 class HealthBoard(WidgetWithStaticView):
     """A widget that shows the report of `check_health`.
 

@@ -13,7 +13,7 @@ from pandas import DataFrame
 
 from gamelens.client.connection.control_api import ControlApi, ControlSummary, ReceivedEvent, RefusedRequest
 from gamelens.client.connection.event_loop import shared_loop
-from gamelens.errors import BadQuery
+from gamelens.errors import BadQuery, suggests_names
 from gamelens.notebook.widgets import html_blocks
 from gamelens.notebook.widgets.html_blocks import error_text
 from gamelens.notebook.widgets.static_view import StaticView, WidgetWithStaticView
@@ -25,6 +25,7 @@ _NEWEST: Final = 15
 _DETAIL_FIELDS: Final = ("event_id", "progression", "ad_action", "message", "ad_network_name", "user_id")
 
 
+@suggests_names
 class LiveView(WidgetWithStaticView):
     """A widget that reads a sandbox every *every_s* seconds between Start and Stop.
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import ipywidgets
 
+from gamelens.errors import suggests_names
 from gamelens.notebook.widgets.html_blocks import STYLE, figure_data, page_parts
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ VIEW: Final = "application/vnd.jupyter.widget-view+json"
 _GONE: Final = ""  # id of a removed view, for which front ends show nothing
 
 
+@suggests_names
 @dataclass(frozen=True)
 class StaticView:
     """The contents of a widget as *html* (table, code, messages) and a figure.

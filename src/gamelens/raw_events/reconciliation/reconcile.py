@@ -19,7 +19,7 @@ from gamelens.catalog import METRICS
 from gamelens.client.async_client import AsyncClient
 from gamelens.client.sync_client import Client
 from gamelens.client.tables.time_ranges import TimeRange
-from gamelens.errors import BadQuery
+from gamelens.errors import BadQuery, suggests_names
 from gamelens.raw_events.lake_client import LakeClient
 from gamelens.raw_events.reconciliation import recount as causes
 from gamelens.raw_events.reconciliation.attribution import (
@@ -72,6 +72,7 @@ class Judgement:
     example: datetime | None = None  # the bucket that has most of them
 
 
+@suggests_names
 @dataclass(frozen=True, eq=False, repr=False)
 class Reconciliation:
     """Two answers to one question, and each difference by cause.
@@ -118,7 +119,7 @@ def _read_causes(causes: DataFrame, metric: str, rows: int, differ: int, api: fl
     shown = causes[causes["share"] > 0].sort_values("share", ascending=False).head(_SHOWN)
     names = ["cause", "share", "amount", "reason"]
     rows_shown = [dict(zip(names, row, strict=True)) for row in shown[names].to_numpy().tolist()]
-    parts = [Clause(UNEXPLAINED if row["cause"] == UNEXPLAINED else "part", row) for row in rows_shown]
+    parts = [Clause(UNEXPLAINED if row["cause"] == UNEXPLAINED else "part", row, part="share") for row in rows_shown]
     # Only a service's answer is called the API.
     is_lake = Receipt.of(causes.attrs).provenance.kind == "lake"
     yield Finding(

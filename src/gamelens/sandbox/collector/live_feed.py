@@ -443,7 +443,7 @@ class LiveFeed:
         for game_key, refusals in self._strict_refusals.items():
             for category, events in refusals.items():
                 for sums in (totals, by_game[game_key], categories.setdefault(category, _zeros())):
-                    sums["strict_refusals"] = sums.get("strict_refusals", 0) + events
+                    sums["strict_refusals"] += events
         games = {game_key: {"title": self.titles[game_key], **sums} for game_key, sums in by_game.items()}
         refused = {str(status): requests for status, requests in sorted(self._refused_counts.items())}
         return {
@@ -549,4 +549,4 @@ class _RecentRequests:
 
 
 def _zeros() -> dict[str, int]:
-    return dict.fromkeys(STATUSES, 0)
+    return dict.fromkeys((*STATUSES, "strict_refusals"), 0)

@@ -44,18 +44,22 @@ _ROWS_AT_ONCE: Final = 100_000
 _DECODED: Final = {
     **EVENT_COLUMNS,
     **{"installed": "BIGINT", "first_build": "VARCHAR", "arrived": "DATE", "dated_by": "VARCHAR"},
-    **{"install_fault": "VARCHAR", "fault": "VARCHAR", "file": "BIGINT"},
+    **{"install_fault": "VARCHAR", "valued_in": "VARCHAR", "fault": "VARCHAR", "file": "BIGINT"},
 }
 
 
 class ExaminedFile(msgspec.Struct, frozen=True, kw_only=True):
-    """Findings of a task that has read a file: its rows before any damage, its SHA-256, the damage, its fields."""
+    """Findings of a task that has read a file: its rows before any damage, its SHA-256, the damage, its fields.
+
+    *within_lines* is that of `JsonLinesFile`.
+    """
 
     rows: int = 0
     content: str = ""
     damage: str | None = None
     unknown: list[str] = []
     missing: list[str] = []
+    within_lines: list[int] = []
 
 
 def examine(file: SourceFile) -> ExaminedFile:
@@ -88,6 +92,7 @@ def examine(file: SourceFile) -> ExaminedFile:
         damage=damage,
         unknown=lines.fields.unknown,
         missing=lines.fields.missing,
+        within_lines=lines.within_lines,
     )
 
 
@@ -164,14 +169,19 @@ def take_on_cluster(
             FROM decoded WHERE fault IS NOT NULL
         ) AS refused WHERE place <= {EXAMPLES} ORDER BY file, seq""")  # noqa: S608
     for file, fault, number, seq in refused:
-        each = taken[file]
-        each.refused[fault] = number
-        each.examples.setdefault(fault, []).append(seq - each.first_seq + 1)
+        taken[file].refuse(seq, fault, count=number if fault not in taken[file].refused else 0)
+    with_events = {file for (file,) in engine.run("SELECT DISTINCT file FROM decoded WHERE fault IS NULL")}
     spans = engine.run("""
         SELECT file, game_id, min(arrived), max(arrived) FROM decoded
         WHERE arrived IS NOT NULL GROUP BY file, game_id""")
     for file, game_id, first, last in spans:
         taken[file].arrived[game_id] = (first, last)
+    for number, each in enumerate(taken):
+        if each.refused and number not in with_events:
+            counts.note_without_events(each)
+    taken = [each for number, each in enumerate(taken) if number in with_events or not each.refused]
+    if not taken:
+        return
     found = EventCounts()
     found.add(engine.run)
     ((stated,),) = engine.run("SELECT count(installed) FROM decoded WHERE fault IS NULL")
@@ -204,7 +214,15 @@ def _numbered(
     ordered = [file for kind in ("raw-json", "event-parquet") for file in files if file.kind == kind]
     taken = []
     for file, found in zip(ordered, engine.each(examine, ordered), strict=True):
-        each = ReadFile(file, first_seq, rows=found.rows, content=found.content)
+        each = ReadFile(
+            file,
+            first_seq,
+            rows=found.rows,
+            content=found.content,
+            within_lines=found.within_lines,
+            unknown=found.unknown,
+            missing=found.missing,
+        )
         if counts.has_content(file, found.content):
             if file.kind == "raw-json" and not counts.has_name(file):
                 first_seq += found.rows  # as on one machine, which reads such a file before it knows it
@@ -215,6 +233,6 @@ def _numbered(
         if found.damage:
             counts.note_damaged(file, DamagedFileError(found.damage))
         else:
-            counts.note_taken(each, unknown=found.unknown, missing=found.missing)
+            counts.note_taken(each)
             taken.append(each)
     return taken

@@ -69,10 +69,10 @@ def _categories(columns: Mapping[str, str]) -> list[str]:
 def table_rows_sql(path: str, columns: Mapping[str, str], *, first_seq: int, game_sql: str, oldest_days: int) -> str:
     """Return the SQL of the rows of the Parquet file at *path*, whose *columns* have Arrow types by name.
 
-    The rows have the columns of the events table, `installed`, `first_build` and `install_fault`, which are null,
-    `arrived`, the day of arrival, and reasons, or null: `dated_by`, why an event is dated by its arrival, and `fault`,
-    why a row is not an event. *first_seq* is the number of the first row, *game_sql* the SQL of the game's id in the
-    lake, of `exported_game`; *oldest_days* that of `staging.stage`.
+    The rows have the columns of the events table, `installed`, `first_build`, `install_fault` and `valued_in`, which
+    are null, `arrived`, the day of arrival, and reasons, or null: `dated_by`, why an event is dated by its arrival, and
+    `fault`, why a row is not an event. *first_seq* is the number of the first row, *game_sql* the SQL of the game's id
+    in the lake, of `exported_game`; *oldest_days* that of `staging.stage`.
 
     Raises:
         DamagedFileError: the columns are not those of Event Data.
@@ -124,7 +124,7 @@ def table_rows_sql(path: str, columns: Mapping[str, str], *, first_seq: int, gam
         )
         SELECT {ordered}, CAST(NULL AS BIGINT) AS installed, CAST(NULL AS VARCHAR) AS first_build,
             CAST(CASE WHEN fault IS NULL THEN arrival END AS DATE) AS arrived,
-            dated_by, CAST(NULL AS VARCHAR) AS install_fault, fault
+            dated_by, CAST(NULL AS VARCHAR) AS install_fault, CAST(NULL AS VARCHAR) AS valued_in, fault
         FROM placed"""  # noqa: S608
 
 

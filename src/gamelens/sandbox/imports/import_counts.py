@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,6 +23,8 @@ from gamelens.sandbox.storage.manifest import TakenFile
 _REPORT_EVERY_S: Final = 0.25
 EXAMPLES: Final = 3
 """Rows of a file that are named for each reason for which it has rows that are not events."""
+
+_NEEDED: Final = ("arrival_ts", "data", "game_id")
 
 UNDISCLOSED: Final = "lower(ilrd_network_name) = 'undisclosed'"
 """SQL condition that the service had no permission to show the network of an impression."""
@@ -45,22 +48,28 @@ class EventCounts(msgspec.Struct, kw_only=True):
         undisclosed: impressions without a network, because the service had no permission to show it.
         dated_by_arrival: events without a usable time of their device, by reason (Wire 4.1, Event time).
         unusable_installs: events whose stated install is not used, by reason.
+        valued_by_service: purchases whose `amount_usd` counts, by their currency, which has no rate here.
     """
 
     events: int = 0
     undisclosed: int = 0
     dated_by_arrival: Counter[str] = msgspec.field(default_factory=Counter)
     unusable_installs: Counter[str] = msgspec.field(default_factory=Counter)
+    valued_by_service: Counter[str] = msgspec.field(default_factory=Counter)
 
     def add(self, run: Callable[[str], Sequence[tuple[Any, ...]]]) -> None:
         """Add the rows of `decoded` that are events. *run* returns the rows of a statement."""
         rows = run(f"""
-            SELECT count(*), coalesce(sum(CASE WHEN {UNDISCLOSED} THEN 1 END), 0), dated_by, install_fault
-            FROM decoded WHERE fault IS NULL GROUP BY dated_by, install_fault""")  # noqa: S608
-        for events, undisclosed, dated_by, install_fault in rows:
+            SELECT count(*), coalesce(sum(CASE WHEN {UNDISCLOSED} THEN 1 END), 0), dated_by, install_fault, valued_in
+            FROM decoded WHERE fault IS NULL GROUP BY dated_by, install_fault, valued_in""")  # noqa: S608
+        for events, undisclosed, dated_by, install_fault, valued_in in rows:
             self.events += events
             self.undisclosed += undisclosed
-            for counted, reason in ((self.dated_by_arrival, dated_by), (self.unusable_installs, install_fault)):
+            for counted, reason in (
+                (self.dated_by_arrival, dated_by),
+                (self.unusable_installs, install_fault),
+                (self.valued_by_service, valued_in),
+            ):
                 if reason is not None:
                     counted[reason] += events
 
@@ -96,7 +105,10 @@ class ReadFile:
         content: SHA-256 of it.
         is_taken: whether its rows are taken: it is whole, and no file with its content was taken before.
         refused: number of rows that are not events, by reason.
-        examples: numbers of the first of them, from 1, by reason.
+        examples: lines, or rows, of the first of them, from 1, by reason.
+        within_lines: places of the rows that do not begin a line (`JsonLinesFile`).
+        unknown: fields that are not documented.
+        missing: documented fields that it lacks.
         arrived: first and last day on which its events arrived, by game; only of Event Data.
     """
 
@@ -108,13 +120,27 @@ class ReadFile:
     refused: Counter[str] = field(default_factory=Counter)
     examples: dict[str, list[int]] = field(default_factory=dict)
     arrived: dict[str, tuple[date, date]] = field(default_factory=dict)
+    within_lines: list[int] = field(default_factory=list)
+    unknown: list[str] = field(default_factory=list)
+    missing: list[str] = field(default_factory=list)
 
-    def refuse(self, seq: int, reason: str) -> None:
-        """Count the row with number *seq* as no event."""
-        self.refused[reason] += 1
+    @property
+    def word(self) -> str:
+        """What a row of it is called."""
+        return "line" if self.file.kind == "raw-json" else "row"
+
+    def refuse(self, seq: int, reason: str, *, count: int = 1) -> None:
+        """Count the row with number *seq* as no event, or as the first of *count* rows."""
+        self.refused[reason] += count
         examples = self.examples.setdefault(reason, [])
         if len(examples) < EXAMPLES:
-            examples.append(seq - self.first_seq + 1)
+            place = seq - self.first_seq
+            examples.append(place + 1 - bisect_right(self.within_lines, place))
+
+    def places(self, reason: str) -> str:
+        """Return which of its rows were refused for *reason*, such as `line 3, 17, ...`."""
+        more = ", ..." if self.refused[reason] > len(self.examples[reason]) else ""
+        return f"{self.word} {', '.join(map(str, self.examples[reason]))}{more}"
 
     def as_taken(self, organisation: str) -> TakenFile:
         """Return the entry of the manifest."""
@@ -161,7 +187,7 @@ class ImportCounts:
         """Return whether a file with this content was taken, whatever its name."""
         return (file.bytes, content) in self._contents
 
-    def note_taken(self, each: ReadFile, *, unknown: Iterable[str], missing: Iterable[str]) -> bool:
+    def note_taken(self, each: ReadFile) -> bool:
         """Note that a file was read to its end, and return whether its content is new.
 
         Only then it is to be taken.
@@ -172,17 +198,27 @@ class ImportCounts:
             return False
         self._contents.add(key)
         self._names.add((each.file.name, each.file.bytes))
-        self.unknown.update(unknown)
-        self.missing.update(missing)
         return True
+
+    def note_without_events(self, each: ReadFile) -> None:
+        """Note that no row of a file that was read to its end is an event, so that the file is not taken."""
+        self._contents.discard((each.file.bytes, each.content))
+        reasons = "; ".join(f"{each.places(reason)}: {reason}" for reason in each.refused)
+        lacking = [name for name in each.missing if name in _NEEDED]
+        fields = f". Is it an export? It has no {', '.join(lacking)}" if lacking else ""
+        self.damaged[each.file.url] = f"no {each.word} of it is an event: {reasons}{fields}"
 
     def note_committed(self, files: Iterable[ReadFile], counts: EventCounts) -> None:
         """Note that *files* are in the lake, with the events in *counts*."""
-        self.committed += files
+        for each in files:
+            self.committed.append(each)
+            self.unknown.update(each.unknown)
+            self.missing.update(each.missing)
         self.taken.events += counts.events
         self.taken.undisclosed += counts.undisclosed
         self.taken.dated_by_arrival += counts.dated_by_arrival
         self.taken.unusable_installs += counts.unusable_installs
+        self.taken.valued_by_service += counts.valued_by_service
 
     def note_taken_before(self, file: SourceFile) -> None:
         """Note that *file* was taken already."""

@@ -83,6 +83,7 @@ class ImportResult(msgspec.Struct, frozen=True, kw_only=True):
         dated_by_arrival: number of the events that have no usable time of their device, by reason (Wire 4.1, Event
             time).
         unusable_installs: number of the events whose stated install is not used, by reason.
+        valued_by_service: number of the purchases whose `amount_usd` counts, by their currency, which has no rate here.
         unknown: fields that are not documented and were not read, with the number of files that have them.
         missing: documented fields that files lack, with the number of these files.
         available: available interval of the organisation.
@@ -100,6 +101,7 @@ class ImportResult(msgspec.Struct, frozen=True, kw_only=True):
     undisclosed: int
     dated_by_arrival: dict[str, int]
     unusable_installs: dict[str, int]
+    valued_by_service: dict[str, int]
     unknown: dict[str, int]
     missing: dict[str, int]
     available: str
@@ -168,7 +170,7 @@ def import_raw_events(
         duplicates = lake.last_run().duplicates
         for file in files:
             if file.kind is None:
-                counts.note_damaged(file, DamagedFileError("it is neither JSON lines nor Parquet"))
+                counts.note_damaged(file, DamagedFileError(file.reason))
         if options.engine == "duckdb":
             _take(sandbox, name, games, options, counts, files, first_seq=first_seq)
             compact(state)
@@ -192,9 +194,7 @@ def import_raw_events(
         places = []
         for each in counts.committed:
             refused += each.refused
-            for reason, rows in each.examples.items():
-                more = ", ..." if each.refused[reason] > len(rows) else ""
-                places.append(f"{each.file.name}, row {', '.join(map(str, rows))}{more}: {reason}")
+            places += [f"{each.file.name}, {each.places(reason)}: {reason}" for reason in each.refused]
         return ImportResult(
             organisation=name,
             files=len(counts.committed),
@@ -208,6 +208,7 @@ def import_raw_events(
             undisclosed=counts.taken.undisclosed,
             dated_by_arrival=dict(sorted(counts.taken.dated_by_arrival.items())),
             unusable_installs=dict(sorted(counts.taken.unusable_installs.items())),
+            valued_by_service=dict(sorted(counts.taken.valued_by_service.items())),
             unknown=dict(sorted(counts.unknown.items())),
             missing=dict(sorted(counts.missing.items())),
             available=available_intervals(sandbox.tenants, lake, sandbox.clock)[name],
@@ -315,8 +316,9 @@ class DecodedGroup:
                         each.rows = reader.rows
                         counts.note_rows(len(batch), reader.take_read_bytes())
                         yield batch
-                each.content, fields = reader.content, reader.fields
-                each.is_taken = counts.note_taken(each, unknown=fields.unknown, missing=fields.missing)
+                each.content, each.within_lines = reader.content, reader.within_lines
+                each.unknown, each.missing = reader.fields.unknown, reader.fields.missing
+                each.is_taken = counts.note_taken(each)
             except DamagedFileError as error:
                 counts.note_damaged(each.file, error)
             seq += each.rows
@@ -349,8 +351,9 @@ class DecodedGroup:
             return 0
         arrived = self._sql.run("SELECT game_id, min(arrived), max(arrived) FROM decoded GROUP BY ALL")
         each.arrived = {game: (first, last) for game, first, last in arrived if first}
+        each.unknown, each.missing = unknown_columns(columns), missing_columns(columns)
+        counts.note_taken(each)
         self._take([each])
-        counts.note_taken(each, unknown=unknown_columns(columns), missing=missing_columns(columns))
         counts.note_rows(each.rows, file.bytes)
         return each.rows
 
@@ -367,12 +370,16 @@ class DecodedGroup:
     def _take(self, files: Sequence[ReadFile]) -> None:
         """Write the events of `decoded`, the rows of *files*, and count the rows that are not events.
 
-        Those that are dated by their arrival for one reason are a file of their own (`dating`).
+        A file that has rows, and no event among them, is not taken. Events that are dated by their arrival for one
+        reason are a file of their own (`dating`).
         """
         found = self._sql.run("SELECT DISTINCT game_id FROM decoded WHERE fault IS NULL")
         self._games.check([game_id for (game_id,) in found])
         for seq, fault in self._sql.run("SELECT seq, fault FROM decoded WHERE fault IS NOT NULL ORDER BY seq"):
             next(each for each in reversed(files) if each.first_seq <= seq).refuse(seq, fault)
+        without = [each for each in files if each.refused and not self._has_events(each)]
+        for each in without:
+            self._counts.note_without_events(each)
         for (reason,) in self._sql.run("SELECT DISTINCT dated_by FROM decoded WHERE fault IS NULL ORDER BY 1"):
             path = self._folder / dated_folder(reason) / f"events-{len(self.staged)}.parquet"
             path.parent.mkdir(exist_ok=True)
@@ -384,4 +391,8 @@ class DecodedGroup:
         self._sql.run(f"INSERT INTO stated BY NAME {STATED_SQL}")
         self.counts.add(self._sql.run)
         self._sql.run("DROP TABLE decoded")
-        self.files += files
+        self.files += [each for each in files if each not in without]
+
+    def _has_events(self, each: ReadFile) -> bool:
+        seqs = f"seq BETWEEN {each.first_seq} AND {each.first_seq + each.rows - 1}"
+        return bool(self._sql.run(f"SELECT seq FROM decoded WHERE fault IS NULL AND {seqs} LIMIT 1"))  # noqa: S608

@@ -6,7 +6,10 @@ Wire 5.6, Raw Data.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Set
+import json
+import re
+from collections.abc import Iterable, Iterator, Sequence, Set
+from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 from zlib_ng import zlib_ng
 
-from gamelens.sandbox.imports.source_files import GZIP, DamagedFileError
+from gamelens.sandbox.imports.source_files import BOM, GZIP, DamagedFileError
 from gamelens.sandbox.processing.staging import EVENT_SHAPE, event_rows_sql
 from gamelens.sandbox.storage.dating import StatedTime, service_time_fault
 from gamelens.wire.currencies import USD_PER_UNIT
@@ -25,7 +28,8 @@ from gamelens.wire.event_time import FIRST_S
 if TYPE_CHECKING:
     from hashlib import _Hash
 
-LINES_SCHEMA: Final = pa.schema([("seq", pa.int64()), ("line", pa.string())])
+LINES_SCHEMA: Final = pa.schema([("seq", pa.int64()), ("line", pa.string()), ("line_fault", pa.string())])
+"""Lines with their numbers, and the reason why a line cannot be an event, null where decoding tells."""
 
 WRAPPER: Final = {
     *("arrival_ts", "country_code", "continent", "subdivision_code", "subdivision_name", "subdivision_2_code"),
@@ -47,6 +51,18 @@ _NOTHING: Final = msgspec.Raw(b"{}")
 _NOT_JSON: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _decode: Final = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
+MOST_LEVELS: Final = 512
+"""Levels to which a line may be nested. Events have half a dozen, and parsers refuse more than about a thousand."""
+_TOO_DEEP: Final = f"JSON nested deeper than {MOST_LEVELS} levels"
+_STRING: Final = re.compile(rb'"(?:[^"\\]|\\.)*"')
+_STEP: Final = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
+_LEADING_MARK: Final = re.compile(b"^" + BOM, re.MULTILINE)
+_read_one: Final = json.JSONDecoder().raw_decode
+_BEFORE_OBJECT: Final = re.compile(r"[ \t\r\ufeff]*(?={)")
+_HALF_PAIR: Final = re.compile(
+    rb"\\u[dD][89aAbB]..(?!\\u[dD][c-fC-F])|(?<!\\u[dD][89aAbB]..)\\u[dD][c-fC-F]", re.DOTALL
+)
+
 _READ_BYTES: Final = 1 << 16
 _LONGEST_LINE: Final = 1 << 24
 _NEWLINE: Final = ord("\n")
@@ -54,7 +70,7 @@ _NEWLINE: Final = ord("\n")
 _SHAPE: Final = (
     '{"arrival_ts": "VARCHAR", "country_code": "VARCHAR", "game_id": "VARCHAR", '
     '"user_meta": {"install_ts": "VARCHAR", "first_build": "VARCHAR", "install_publisher": "VARCHAR"}, '
-    f'"data": {EVENT_SHAPE}}}'
+    f'"data": {EVENT_SHAPE.removesuffix("}")}, "amount_usd": "VARCHAR"}}}}'
 )
 
 
@@ -77,12 +93,14 @@ class LineFields:
         """Names of the documented fields that no line has, sorted. Without lines it is empty."""
         return sorted(self._missing) if self._is_any else []
 
-    def note(self, text: bytes) -> None:
-        """Compare the lines of *text*."""
-        for line in text.split(b"\n"):
+    def note(self, lines: Iterable[bytes]) -> list[int]:
+        """Compare *lines*, and return the places of those that are no JSON objects."""
+        others = []
+        for place, line in enumerate(lines):
             try:
                 fields = _decode(line)
-            except _NOT_JSON:  # decoding counts it
+            except _NOT_JSON:
+                others.append(place)
                 continue
             try:
                 meta = _decode(fields.get("user_meta", _NOTHING))
@@ -93,6 +111,7 @@ class LineFields:
                 self._missing -= {*fields, *(f"{_META}{name}" for name in meta)}
             if not (fields.keys() <= self._known and meta.keys() <= self._known_meta):
                 self._note_unknown(fields.keys() - self._known, meta.keys() - self._known_meta)
+        return others
 
     def _note_unknown(self, fields: Set[str], meta: Set[str]) -> None:
         new = {name: (self._known, name) for name in fields}
@@ -104,10 +123,15 @@ class LineFields:
 
 
 class JsonLinesFile:
-    """One file of JSON lines that is read once: its lines and fields so far."""
+    """One file of JSON lines that is read once: its lines and fields so far.
+
+    Objects that follow each other on a line, as where files were joined without a line end between them, are a row
+    each. `within_lines` has the places of the rows that do not begin a line.
+    """
 
     def __init__(self, path: Path, *, first_seq: int) -> None:
         self.rows = self._read_bytes = 0
+        self.within_lines: list[int] = []
         self.fields = LineFields()
         self._path, self._first_seq = path, first_seq
         self._digest: _Hash = hashlib.sha256()
@@ -142,14 +166,28 @@ class JsonLinesFile:
 
     def _batch(self, text: bytes) -> pa.RecordBatch:
         """Return the lines of *text* as a batch, which shares its memory."""
+        if BOM in text:
+            text = _LEADING_MARK.sub(b"", text)
+        lines = text.split(b"\n")[:-1]
+        others = self.fields.note(lines)
+        apart = {place: objects for place in others if len(objects := _objects(lines[place])) > 1}
+        if apart:
+            rows: list[bytes] = []
+            for place, line in enumerate(lines):
+                objects = apart.get(place, [line])
+                self.within_lines += range(self.rows + len(rows) + 1, self.rows + len(rows) + len(objects))
+                rows += objects
+            lines, text = rows, b"\n".join((*rows, b""))
+            others = self.fields.note(lines)
+        faults = _line_faults(lines, others, is_utf8=_is_utf8(text))
         ends = np.flatnonzero(np.frombuffer(text, dtype=np.uint8) == _NEWLINE)
         offsets = np.empty(len(ends) + 1, dtype=np.int32)
         offsets[0], offsets[1:] = 0, ends + 1
-        self.fields.note(text)
         first = self._first_seq + self.rows
         self.rows += len(ends)
-        lines = pa.StringArray.from_buffers(len(ends), pa.py_buffer(offsets), pa.py_buffer(text))
-        return pa.record_batch([pa.array(np.arange(first, first + len(ends))), lines], schema=LINES_SCHEMA)
+        column = pa.StringArray.from_buffers(len(ends), pa.py_buffer(offsets), pa.py_buffer(text))
+        reasons = pa.array([faults.get(place) for place in range(len(ends))], pa.string())
+        return pa.record_batch([pa.array(np.arange(first, first + len(ends))), column, reasons], schema=LINES_SCHEMA)
 
     def _texts(self) -> Iterator[bytes]:
         """Yield the unpacked content in pieces."""
@@ -157,7 +195,7 @@ class JsonLinesFile:
             with self._path.open("rb") as file:
                 head = file.read(_READ_BYTES)
                 chunks = self._chunks(head, file)
-                yield from (_unpacked(chunks) if head.startswith(GZIP) else chunks)
+                yield from (self._unpacked(chunks) if head.startswith(GZIP) else chunks)
         except OSError as error:
             raise DamagedFileError(f"it cannot be read: {error.strerror}") from error
         except zlib_ng.error as error:  # type: ignore[misc]  # typed as an instance, and is a class
@@ -171,20 +209,76 @@ class JsonLinesFile:
             yield chunk
             chunk = file.read(_READ_BYTES)
 
+    def _unpacked(self, chunks: Iterator[bytes]) -> Iterator[bytes]:
+        """Yield the content of gzip members that follow each other, with zero bytes behind each as padding.
 
-def _unpacked(chunks: Iterator[bytes]) -> Iterator[bytes]:
-    """Yield the content of gzip members that follow each other.
+        A chunk of them unpacks to 66 MB at most, because deflate packs no byte into less than a thousandth.
+        """
+        unpacker = None
+        for packed in chunks:
+            chunk = packed
+            while chunk := chunk if unpacker else chunk.lstrip(b"\0"):
+                if unpacker is None:
+                    if not GZIP.startswith(chunk[:2]):
+                        raise DamagedFileError(f"what follows its gzip after line {self.rows} is no gzip: get it again")
+                    unpacker = zlib_ng.decompressobj(wbits=31)
+                yield unpacker.decompress(chunk)
+                if not unpacker.eof:
+                    break
+                chunk, unpacker = unpacker.unused_data, None
+        if unpacker:
+            raise DamagedFileError("its gzip ends too early: get it again")
 
-    A chunk of them unpacks to 66 MB at most, because deflate packs no byte into less than a thousandth.
-    """
-    unpacker = zlib_ng.decompressobj(wbits=31)
-    for chunk in chunks:
-        yield unpacker.decompress(chunk)
-        while rest := unpacker.unused_data:
-            unpacker = zlib_ng.decompressobj(wbits=31)
-            yield unpacker.decompress(rest)
-    if not unpacker.eof:
-        raise DamagedFileError("its gzip ends too early")
+
+def _objects(line: bytes) -> list[bytes]:
+    """Return the JSON objects that follow each other on *line*, the last of them as it is, or else the line alone."""
+    if b"{" not in line.partition(b"}")[2] or not _is_utf8(line):
+        return [line]
+    text, found = line.decode(), []
+    starts = _BEFORE_OBJECT.match(text)
+    begin = starts.end() if starts else 0
+    while starts:
+        try:
+            _, end = _read_one(text, begin)
+        except (ValueError, RecursionError):  # decoding says what is wrong with the rest
+            break
+        if starts := _BEFORE_OBJECT.match(text, end):
+            found.append(text[begin:end].encode())
+            begin = starts.end()
+    return [*found, text[begin:].encode()] if found else [line]
+
+
+def _line_faults(lines: Sequence[bytes], others: Iterable[int], *, is_utf8: bool) -> dict[int, str]:
+    """Return why some of *lines* cannot be events, by their places. *others* are those that are no JSON objects."""
+    faults = {}
+    for place in others:
+        line = lines[place].strip()
+        if line.endswith(b"},"):
+            faults[place] = "a comma behind the object"
+        elif line and not line.strip(b"\0"):
+            faults[place] = "zero bytes in place of text"
+        elif _HALF_PAIR.search(line.replace(rb"\\", b"")):
+            faults[place] = "half of a surrogate pair"
+    for place, line in enumerate(lines):
+        if len(line) > 2 * MOST_LEVELS and _depth(line) > MOST_LEVELS:
+            faults[place] = _TOO_DEEP
+        elif not (is_utf8 or _is_utf8(line)):
+            faults[place] = "text that is not UTF-8"
+    return faults
+
+
+def _depth(line: bytes) -> int:
+    """Return how deep arrays and objects of *line* are nested, `MOST_LEVELS` or less where it has few of them."""
+    if (number := line.count(b"{") + line.count(b"[")) <= MOST_LEVELS:
+        return number
+    return max(accumulate(_STEP.get(mark, 0) for mark in _STRING.sub(b"", line)))
+
+
+def _is_utf8(text: bytes) -> bool:
+    try:
+        return text.isascii() or bool(text.decode())
+    except UnicodeDecodeError:
+        return False
 
 
 def line_rows_sql(lines: str, game_sql: str, *, oldest_days: int) -> str:
@@ -192,12 +286,14 @@ def line_rows_sql(lines: str, game_sql: str, *, oldest_days: int) -> str:
 
     The rows have the columns of the events table, `installed` (the install that the service states, epoch seconds),
     `first_build` (the build of it) and reasons, or null: `dated_by`, why an event is dated by its arrival,
-    `install_fault`, why a stated install is not used, and `fault`, why a line is not an event. *game_sql* is the SQL
-    of the game's id in the lake, of `exported_game`; *oldest_days* that of `staging.stage`.
+    `install_fault`, why a stated install is not used, and `fault`, why a line is not an event; beside them `valued_in`,
+    the currency without a rate in which a purchase was paid whose `amount_usd` counts. *game_sql* is the SQL of the
+    game's id in the lake, of `exported_game`; *oldest_days* that of `staging.stage`.
     """
     categories = ", ".join(f"'{name}'" for name in CATEGORIES)
     currencies = ", ".join(f"'{code}'" for code in USD_PER_UNIT)
-    has_text = "strlen(line) > 2 OR trim(line, E' \\t\\r\\n') <> ''"
+    has_no_rate = f"wrapper.data.category = 'business' AND coalesce(wrapper.data.currency NOT IN ({currencies}), true)"
+    has_text = "starts_with(line, '{') OR trim(line, E' \\t\\r\\n') <> ''"
     arrival_fault = service_time_fault("arrival_ts", "arrived_s", otherwise="no usable arrival_ts")
     install = StatedTime(
         field="install_ts",
@@ -208,32 +304,46 @@ def line_rows_sql(lines: str, game_sql: str, *, oldest_days: int) -> str:
         too_early="install_ts before 2000",
     )
     events = f"""(
-        SELECT seq, {game_sql} AS game_id, CASE WHEN arrival_fault IS NULL THEN arrived_s * 1000 END AS arrival_ms,
+        SELECT seq, {game_sql} AS game_id, {has_no_rate} AS has_no_rate,
+            CASE WHEN has_no_rate THEN TRY_CAST(wrapper.data.amount_usd AS BIGINT) END AS usd_cents,
+            CASE WHEN usd_cents IS NOT NULL THEN
+                CASE WHEN regexp_full_match(wrapper.data.currency, '[A-Z]{{3}}') THEN wrapper.data.currency
+                ELSE 'no currency code' END END AS valued_in,
+            CASE WHEN arrival_fault IS NULL THEN arrived_s * 1000 END AS arrival_ms,
             upper(wrapper.country_code) AS country, wrapper.data AS event,
             wrapper.user_meta.install_publisher AS publisher,
             CASE WHEN {install.is_used} AND wrapper.data.user_id IS NOT NULL THEN install_s END AS installed,
             CASE WHEN install_sent IS NOT NULL THEN {install.reason} END AS install_fault,
             nullif(wrapper.user_meta.first_build, '') AS first_build,
             CASE
+                WHEN line_fault IS NOT NULL THEN line_fault
                 WHEN wrapper IS NULL THEN 'no JSON object'
                 WHEN arrived_s IS NULL THEN arrival_fault
                 WHEN exported_game IS NULL THEN 'no game_id'
                 WHEN arrival_fault IS NOT NULL THEN arrival_fault
                 WHEN coalesce(wrapper.data.category NOT IN ({categories}), true) THEN 'no known category'
                 WHEN wrapper.data.user_id IS NULL AND wrapper.data.category <> 'sdk_error' THEN 'no user_id'
-                WHEN wrapper.data.category = 'business' AND (TRY_CAST(wrapper.data.amount AS BIGINT) IS NULL
-                    OR coalesce(wrapper.data.currency NOT IN ({currencies}), true)) THEN 'no usable amount'
+                WHEN has_no_rate AND usd_cents IS NULL THEN 'a currency without a rate and no amount_usd'
+                WHEN wrapper.data.category = 'business' AND usd_cents IS NULL
+                    AND TRY_CAST(wrapper.data.amount AS BIGINT) IS NULL THEN 'no usable amount'
             END AS fault
         FROM (
             SELECT *, {arrival_fault} AS arrival_fault, wrapper.game_id AS exported_game FROM (
-                SELECT seq, wrapper, TRY_CAST(wrapper.arrival_ts AS BIGINT) AS arrived_s,
+                SELECT seq, line_fault, wrapper, TRY_CAST(wrapper.arrival_ts AS BIGINT) AS arrived_s,
                     wrapper.user_meta.install_ts AS install_sent, TRY_CAST(install_sent AS BIGINT) AS install_s
-                FROM (SELECT seq, TRY(from_json(line, '{_SHAPE}')) AS wrapper FROM {lines} WHERE {has_text})
+                FROM (
+                    SELECT seq, line_fault,
+                        CASE WHEN line_fault IS NULL THEN TRY(from_json(line, '{_SHAPE}')) END AS wrapper
+                    FROM {lines} WHERE {has_text}
+                )
             )
         )
     )"""  # noqa: S608
-    others = ("installed", "first_build", "dated_by", "install_fault", "fault", "publisher")
+    others = ("installed", "first_build", "dated_by", "install_fault", "valued_in", "fault", "publisher", "usd_cents")
     rows = event_rows_sql(events, others=others, oldest_days=oldest_days)
     return f"""
-        SELECT * EXCLUDE (publisher)
-            REPLACE (coalesce(install_publisher, publisher) AS install_publisher) FROM ({rows})"""  # noqa: S608
+        SELECT * EXCLUDE (publisher, usd_cents) REPLACE (
+            coalesce(install_publisher, publisher) AS install_publisher,
+            coalesce(usd_cents, money) AS money,
+            CASE WHEN usd_cents IS NULL THEN currency ELSE 'USD' END AS currency
+        ) FROM ({rows})"""  # noqa: S608

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
+from gamelens.errors import suggests_names
 from gamelens.simulator.events.event_json import Event
 from gamelens.wire.limits import BODY_BYTES
 
@@ -162,6 +163,7 @@ BODY_DEFECTS: Final = (
 """Every way for a body to be unreadable."""
 
 
+@suggests_names
 class RequestDefect(msgspec.Struct, frozen=True, kw_only=True):
     """A way for a request to be refused before its events are validated.
 

@@ -15,6 +15,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
+from gamelens.errors import suggests_names
 from gamelens.simulator.events.defects import (
     BODY_DEFECTS,
     REQUEST_DEFECTS,
@@ -35,6 +36,7 @@ Official clients send up to 500 at once (Wire 1.15, Client queue).
 """
 
 
+@suggests_names
 class RequestBatch(msgspec.Struct, frozen=True):
     """One request to make, with the outcome the collector must report.
 

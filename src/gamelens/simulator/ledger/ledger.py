@@ -19,13 +19,14 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from msgspec import UNSET
 
-from gamelens.errors import BadQuery
+from gamelens.errors import BadQuery, suggests_names
 from gamelens.simulator.events.event_columns import SCHEMA
 from gamelens.simulator.ledger.ground_truth import LedgerColumns, LedgerSelection, Row, metric_rows
 from gamelens.wire.filters import Filter
 from gamelens.wire.intervals import Granularity, Interval
 
 
+@suggests_names
 class Ledger:
     """The events sent, one row of `event_columns.SCHEMA` each, in the order sent.
 

@@ -16,6 +16,7 @@ from typing import Final
 import msgspec
 import numpy as np
 
+from gamelens.errors import suggests_names
 from gamelens.simulator.output.play import BLOCK_PLAYERS, VERSION, BlockTask, first_day, play_task, requests_of
 from gamelens.simulator.population.ad_waterfall import outages, price_factors, tiers_of, waterfall_of
 from gamelens.simulator.population.arrays import Flags, Floats, shares
@@ -33,6 +34,7 @@ _NODES: Final = 64
 """Nodes of the Gauss-Hermite rule over the log-normal median price of payers."""
 
 
+@suggests_names
 class GameExpectation(msgspec.Struct, frozen=True):
     """The expected values of a game, incidents included.
 
@@ -52,6 +54,7 @@ class GameExpectation(msgspec.Struct, frozen=True):
     revenue_usd: float
 
 
+@suggests_names
 class Expectation(msgspec.Struct, frozen=True):
     """The expected output of a scenario, in which only the number of players is exact.
 

@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from gamelens.errors import BadQuery
+from gamelens.errors import BadQuery, suggests_names
 from gamelens.simulator.events.defects import time_fragment
 from gamelens.simulator.events.event_columns import SCHEMA, ledger_rows_of
 from gamelens.simulator.events.event_json import Event, encode_events, join_events
@@ -33,6 +33,7 @@ _OWN_FIELDS: Final = {
 """Fields that a client gives an event itself, or that have a place of their own."""
 
 
+@suggests_names
 class SessionEvent(msgspec.Struct, frozen=True):
     """One event of a session, recorded at *ts_s* (epoch seconds), with the fields of its category."""
 
@@ -42,6 +43,7 @@ class SessionEvent(msgspec.Struct, frozen=True):
     event_uuid: str
 
 
+@suggests_names
 class PlayedSession(msgspec.Struct, frozen=True):
     """One session of one player, with the ids a client makes.
 
@@ -56,6 +58,7 @@ class PlayedSession(msgspec.Struct, frozen=True):
     events: list[SessionEvent]
 
 
+@suggests_names
 class LiveEvent(NamedTuple):
     """One event to be sent at *ts_s*, for the game at position *game* of the scenario."""
 

@@ -19,7 +19,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from gamelens.errors import BadQuery
+from gamelens.errors import BadQuery, suggests_names
 
 Floats = NDArray[np.float64]
 
@@ -30,6 +30,7 @@ With logit steps of up to 4 its error is far below the last digit of a double.
 """
 
 
+@suggests_names
 class BgbbModel(msgspec.Struct, frozen=True):
     """A BG/BB population: p ~ Beta(alpha, beta), theta ~ Beta(gamma, delta).
 
@@ -80,6 +81,7 @@ class BgbbModel(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(self, play=self.play + play, drop_out=self.drop_out + drop_out)
 
 
+@suggests_names
 class BgbbMixture(msgspec.Struct, frozen=True):
     """Several populations with a weight each: the arms of an experiment, counted together."""
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, get_args, get_origin, get_type_hint
 
 import msgspec
 
-from gamelens.errors import BadQuery
+from gamelens.errors import BadQuery, suggests_names
 
 Check = Callable[[str, Any], None]
 """Raises `InvalidScenarioValue` if the value of this key is not allowed."""
@@ -40,6 +40,7 @@ class Above(msgspec.Struct, frozen=True):
             raise InvalidScenarioValue(key, value, f"must be more than {self.least}")
 
 
+@suggests_names
 class Within(msgspec.Struct, frozen=True):
     """The check of a number, *least* to *most*."""
 
@@ -52,6 +53,7 @@ class Within(msgspec.Struct, frozen=True):
             raise InvalidScenarioValue(key, value, f"must be {self.least} to {self.most}")
 
 
+@suggests_names
 class Characters(msgspec.Struct, frozen=True):
     """The check of a name, 1 to *most* characters."""
 
@@ -88,6 +90,7 @@ Day = Annotated[int, Within(0, 3660)]
 Days = Annotated[int, Within(1, 3660)]
 
 
+@suggests_names
 class ScenarioTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A table of a scenario file, which refuses unknown keys and values that its fields do not allow.
 
