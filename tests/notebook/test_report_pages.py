@@ -28,15 +28,17 @@ NAMES = sorted(path.stem for path in NOTEBOOKS.glob("*.ipynb"))
 IN_WORLDS = {
     "00_monday": ("demo", "one day", "no ads", "no purchases", "no countries", "bare", "week-old", "empty"),
     "01_ad_revenue": ("one day", "no ads", "no purchases", "no countries", "bare", "week-old", "empty"),
-    "02_retention": ("one day", "bare", "week-old"),
-    "03_health": ("one day", "no purchases", "bare"),
-    "04_outside_data": ("demo", "one day", "bare"),
-    "05_experiments": ("one day", "no purchases", "bare"),
-    "06_raw_events": ("one day", "no ads", "bare", "week-old"),
-    "07_why_numbers_differ": ("one day", "no countries", "week-old"),
+    "02_retention": ("one day", "bare", "week-old", "empty"),
+    "03_health": ("one day", "no purchases", "bare", "empty"),
+    "04_outside_data": ("demo", "one day", "bare", "empty"),
+    "05_experiments": ("one day", "no purchases", "bare", "empty"),
+    "06_raw_events": ("one day", "no ads", "bare", "week-old", "empty"),
+    "07_why_numbers_differ": ("one day", "no countries", "week-old", "empty"),
     "08_tour": ("one day", "no purchases", "week-old", "empty"),
 }
-"""The worlds that each notebook is tried in here; the demo with its defaults is what `notebooks/conftest.py` runs."""
+"""The worlds that each notebook is tried in here, "one day" and "empty" among them.
+
+The demo with its defaults is what `notebooks/conftest.py` runs."""
 GAME = "11002"
 WITH_PARAMETERS: dict[str, dict[str, Any]] = {
     "00_monday": {"games": [GAME, "12001"], "targets": "targets.toml", "notes": "notes.toml"},

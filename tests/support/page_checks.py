@@ -70,7 +70,10 @@ def _check_monday(page: Page, world: World, known: dict[str, Any]) -> None:
     """The headline has the money of the last complete week, that of the week before, and the games they are of."""
     monday = TODAY.toordinal() - TODAY.weekday()
     week = range(monday - 7, monday)
-    if week.start < world.covered(10**4).start or not world.events:
+    if not world.events:
+        assert "The service has no data yet: ask again when its first events are processed." in page.below(_END)
+        return
+    if week.start < world.covered(10**4).start:
         assert "There is no complete week yet." in page.below(_END)
         return
     games = known["games"]
