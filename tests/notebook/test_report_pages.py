@@ -17,7 +17,7 @@ from gamelens.cli.report_command import report
 from gamelens.local.sample_data import write_files
 from gamelens.notebook.reports.notebook_parameters import typed
 from gamelens.simulator.output.external_files import outside_files
-from support.notebook_pages import NOTEBOOKS, defaults_of, run_notebook
+from support.notebook_pages import NOTEBOOKS, defaults_of
 from support.page_checks import CHECKS, checked_page
 from support.printed_commands import COMMANDS, ROOT
 from support.report_worlds import SCENARIO, TODAY, World, open_worlds
@@ -127,6 +127,6 @@ def test_there_are_reports_to_try() -> None:
 
 def test_a_page_of_another_period_is_found(worlds: dict[str, World], folder: Path) -> None:
     """The check is not empty: the key numbers of 28 days are not those of seven."""
-    page = run_notebook("01_ad_revenue", {}, worlds["no purchases"].lens())
+    page = worlds["no purchases"].page("01_ad_revenue", {})
     with pytest.raises(AssertionError):
         CHECKS["01_ad_revenue"](page, worlds["no purchases"], {"games": None, "over": "last 7 complete days"})
