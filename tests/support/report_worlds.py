@@ -6,6 +6,7 @@ from the events as they were sent.
 
 from __future__ import annotations
 
+import gc
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
@@ -161,7 +162,10 @@ def open_worlds(folder: Path) -> Iterator[dict[str, World]]:
         _submit(stage, events)
         worlds[name] = World(name, titles[name], events, stage, folder)
     stage.process()
+    del played
+    gc.freeze()  # a million values of events, which each collection would visit
     yield worlds
+    gc.unfreeze()
     stage.sandbox.close()
 
 
