@@ -17,7 +17,7 @@ from gamelens.cli.report_command import report
 from gamelens.local.sample_data import write_files
 from gamelens.notebook.reports.notebook_parameters import typed
 from gamelens.simulator.output.external_files import outside_files
-from support.notebook_pages import NOTEBOOKS, defaults_of, run_notebook
+from support.notebook_pages import NOTEBOOKS, defaults_of
 from support.page_checks import CHECKS, checked_page
 from support.printed_commands import COMMANDS, ROOT
 from support.report_worlds import SCENARIO, TODAY, World, open_worlds
@@ -28,15 +28,17 @@ NAMES = sorted(path.stem for path in NOTEBOOKS.glob("*.ipynb"))
 IN_WORLDS = {
     "00_monday": ("demo", "one day", "no ads", "no purchases", "no countries", "bare", "week-old", "empty"),
     "01_ad_revenue": ("one day", "no ads", "no purchases", "no countries", "bare", "week-old", "empty"),
-    "02_retention": ("one day", "bare", "week-old"),
-    "03_health": ("one day", "no purchases", "bare"),
-    "04_outside_data": ("demo", "one day", "bare"),
-    "05_experiments": ("one day", "no purchases", "bare"),
-    "06_raw_events": ("one day", "no ads", "bare", "week-old"),
-    "07_why_numbers_differ": ("one day", "no countries", "week-old"),
+    "02_retention": ("one day", "bare", "week-old", "empty"),
+    "03_health": ("one day", "no purchases", "bare", "empty"),
+    "04_outside_data": ("demo", "one day", "bare", "empty"),
+    "05_experiments": ("one day", "no purchases", "bare", "empty"),
+    "06_raw_events": ("one day", "no ads", "bare", "week-old", "empty"),
+    "07_why_numbers_differ": ("one day", "no countries", "week-old", "empty"),
     "08_tour": ("one day", "no purchases", "week-old", "empty"),
 }
-"""The worlds that each notebook is tried in here; the demo with its defaults is what `notebooks/conftest.py` runs."""
+"""The worlds that each notebook is tried in here, "one day" and "empty" among them.
+
+The demo with its defaults is what `notebooks/conftest.py` runs."""
 GAME = "11002"
 WITH_PARAMETERS: dict[str, dict[str, Any]] = {
     "00_monday": {"games": [GAME, "12001"], "targets": "targets.toml", "notes": "notes.toml"},
@@ -125,6 +127,6 @@ def test_there_are_reports_to_try() -> None:
 
 def test_a_page_of_another_period_is_found(worlds: dict[str, World], folder: Path) -> None:
     """The check is not empty: the key numbers of 28 days are not those of seven."""
-    page = run_notebook("01_ad_revenue", {}, worlds["no purchases"].lens())
+    page = worlds["no purchases"].page("01_ad_revenue", {})
     with pytest.raises(AssertionError):
         CHECKS["01_ad_revenue"](page, worlds["no purchases"], {"games": None, "over": "last 7 complete days"})
