@@ -212,7 +212,7 @@ class _Shared(dict[str, Any]):
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """A pickle holds a plain dict, so that whoever reads it needs no gamelens."""
+        """Return a plain dict for a pickle, so that its reader needs no gamelens."""
         return dict, ({**self},)
 
 
