@@ -153,6 +153,7 @@ TESTS = (
     "tests/sandbox/test_nothing_is_deleted.py::test_a_lake_of_another_layout_is_refused_and_not_changed",
     "tests/sandbox/test_nothing_is_deleted.py::test_a_state_of_the_last_release_is_opened_with_the_same_answers",
     "tests/sandbox/test_nothing_is_deleted.py::test_a_list_of_the_last_release_is_read_until_a_run_commits",
+    "tests/sandbox/test_sql_planner.py::test_a_metric_of_one_category_skips_the_rows_of_others",
     "tests/sandbox/test_metrics_against_brute_force.py::test_every_answer_is_the_one_plain_python_gives[0]",
     "tests/sandbox/test_metrics_against_brute_force.py::test_every_list_of_values_is_the_one_plain_python_gives[3]",
 )

@@ -96,7 +96,7 @@ def nearest_first(changed: Collection[str], tree: Tree, seconds: Mapping[str, fl
         return 3 if _room(path) in rooms or FOR_ALL.intersection(changed) else None
 
     distances = {path: distance(path) for path in tree.tests} if changed else {}
-    near = {path: steps for path, steps in distances.items() if steps is not None}
+    near, rooms = {path: steps for path, steps in distances.items() if steps is not None}, {*rooms, "house"}
     return sorted(near, key=lambda path: (near[path], _room(path) not in rooms, seconds[path], path))
 
 
