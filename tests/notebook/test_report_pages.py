@@ -17,7 +17,7 @@ from gamelens.cli.report_command import report
 from gamelens.local.sample_data import write_files
 from gamelens.notebook.reports.notebook_parameters import typed
 from gamelens.simulator.output.external_files import outside_files
-from support.notebook_pages import NOTEBOOKS, defaults_of
+from support.notebook_pages import NOTEBOOKS, defaults_of, run_notebook
 from support.page_checks import CHECKS, checked_page
 from support.printed_commands import COMMANDS, ROOT
 from support.report_worlds import SCENARIO, TODAY, World, open_worlds
@@ -117,6 +117,14 @@ def test_a_page_is_right_whatever_is_set(worlds: dict[str, World], folder: Path,
     assert given.keys() == defaults.keys() - {"state"}
     assert [name for name in given if given[name] == defaults[name]] == []
     checked_page(notebook, worlds["demo"], folder, given)
+
+
+def test_monday_of_old_data_begins_with_their_age(worlds: dict[str, World]) -> None:
+    """A sandbox whose data ended eight days ago; what the newest complete week brought comes after."""
+    page = run_notebook("00_monday", {}, worlds["no countries"].lens(days_later=8))
+    first, second, *_ = page.below("What to take away").splitlines()
+    assert first == "- The data end on 20 Nov 2026 10:00 UTC, 8 days ago: nothing is known of the time since."
+    assert " in the week of 9 November" in second
 
 
 def test_there_are_reports_to_try() -> None:

@@ -68,13 +68,13 @@ class World:
         self._answers: dict[Request, Response] = {}
         self._pages: dict[str, Page] = {}
 
-    def lens(self) -> Client:
-        """Return a client like that of a notebook, on the clock of the sandbox.
+    def lens(self, *, days_later: int = 0) -> Client:
+        """Return a client like that of a notebook, on the clock of the sandbox or *days_later*.
 
         What was answered once is not asked of the sandbox again.
         """
         answers = Watch(self._stage.metrics_app, self._answers)
-        return quick(answers, key=_key(self.name), when="clip", now=NOW.timestamp)
+        return quick(answers, key=_key(self.name), when="clip", now=(NOW + days_later * _DAY).timestamp)
 
     def page(self, notebook: str, parameters: Mapping[str, Any]) -> Page:
         """Return the page of *notebook*, which is run once for each choice of parameters."""
