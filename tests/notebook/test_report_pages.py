@@ -48,7 +48,7 @@ WITH_PARAMETERS: dict[str, dict[str, Any]] = {
         **{"ages": [1, 3], "horizon": 20, "seed": 2},
     },
     "03_health": {
-        **{"over": "last 56 complete days", "games": [GAME], "metrics": ["user_unique"], "days": 3},
+        **{"over": "last 56 complete days", "games": GAME, "metrics": "user_unique", "days": 3},
         "accept": "notes.toml",
     },
     "04_outside_data": {
@@ -68,7 +68,10 @@ WITH_PARAMETERS: dict[str, dict[str, Any]] = {
     },
     "08_tour": {"over": "last 14 complete days", "games": GAME},
 }
-"""A value of each parameter that is not its default; `state` of a lake is set in any case."""
+"""A value of each parameter that is not its default, as the command line gives it: one game is text.
+
+`state` of a lake is set in any case.
+"""
 OF_MONDAY = (ROOT / "docs/pages/how-to/monday.md").read_text(encoding="utf-8")
 
 

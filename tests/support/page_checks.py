@@ -119,8 +119,10 @@ def _check_ad_revenue(page: Page, world: World, known: dict[str, Any]) -> None:
     assert is_number(total[0], then)
     assert is_number(total[1], now)
     assert is_number(total[2], now - then)
-    if then > 0 and now > 0:
+    assert bool(numbers["Ad revenue"]["Change"]) == (then >= 0.005)
+    if then >= 0.005:
         assert is_number(numbers["Ad revenue"]["Change"], now / then - 1)
+    if then >= 0.005 and now > 0 and abs(now - then) >= 0.005:
         rise, earlier, later = re.findall(rf"Ad revenue (?:rose|fell) by ([\d.,]+%), from {_MONEY} to {_MONEY}", end)[0]
         assert is_number(rise, abs(now / then - 1))
         assert is_number(earlier, then)
