@@ -52,7 +52,6 @@ def users(shown_events: list[dict[str, Any]]) -> list[str]:
 TIMES: dict[Any, str | None] = {
     NOW.timestamp() - 60: None,
     None: "no client_ts",
-    "": "no client_ts",
     0: "client_ts more than 365 days before arrival",
     NOW.timestamp() + 90_000: "client_ts more than 24 h after arrival",
     NOW.timestamp() * 1000: "client_ts in milliseconds",

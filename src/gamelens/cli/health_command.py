@@ -130,20 +130,19 @@ def health(
         click.echo(json.dumps(_as_json(report)))
     elif markdown != "-":
         _print(report)
-    judged, alarms = len(report.board) - report.count("unknown"), {name: report.count(name) for name in _COLOURS}
-    raise SystemExit(exit_status(is_stale=report.is_stale, judged=judged, alarms=alarms, fail_on=fail_on))
+    alarms = {name: report.count(name) for name in _COLOURS}
+    raise SystemExit(exit_status(cannot_tell=report.cannot_tell, alarms=alarms, fail_on=fail_on))
 
 
-def exit_status(*, is_stale: bool, judged: int, alarms: Mapping[str, int], fail_on: str | None) -> int:
+def exit_status(*, cannot_tell: bool, alarms: Mapping[str, int], fail_on: str | None) -> int:
     """Return the exit status of a board: 4 if it cannot tell how things are now, 3 if they are as bad as *fail_on*.
 
     Args:
-        is_stale: the data are too old.
-        judged: how many numbers could be judged.
+        cannot_tell: the data are too old or too few.
         alarms: how many there are of each severity.
         fail_on: the severity that fails, None for none.
     """
-    if is_stale or not judged:
+    if cannot_tell:
         return CANNOT_TELL
     bad = {"critical": ("critical",), "warning": ("critical", "warning"), None: ()}[fail_on]
     return ALARM if any(alarms.get(severity) for severity in bad) else 0

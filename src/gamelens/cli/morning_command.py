@@ -84,7 +84,7 @@ def morning(
 
     Says what is new, still open or recovered since the last message to the target. Without --to it prints the
     message. The exit code is 1 when a target did not get its message, when that is unsure, or when a notebook failed,
-    else 4 when the data are too old to tell, which the message says first.
+    else 4 when the data are too old, or too few, to tell, which the message says first.
     """
     from gamelens.messages.targets import target_of
 
@@ -93,6 +93,9 @@ def morning(
         raise click.UsageError("--unsure is about one target: name it with --to")
     pages = ReportPages(notebooks, out)
     report = _complete_report(wait, games=games or None, metrics=metrics or None, accept=accept, stale_after=stale)
+    if report.day is None:
+        print_line("no day is complete yet: nothing is sent", colour="yellow", err=True)
+        raise SystemExit(CANNOT_TELL)
     if not targets:
         from gamelens.messages.message_text import plain_text
         from gamelens.messages.morning_message import message_of
@@ -105,7 +108,7 @@ def morning(
     if report.is_stale and targets:  # a target may have had the message before, and then gets none
         print_line(report.headline, colour="yellow", err=True)
     failed = bool(pages.failed) or any(outcome in _COLOURS for outcome in outcomes)
-    raise SystemExit(1 if failed else CANNOT_TELL if report.is_stale else 0)
+    raise SystemExit(1 if failed else CANNOT_TELL if report.cannot_tell else 0)
 
 
 class ReportPages:

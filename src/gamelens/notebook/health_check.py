@@ -93,6 +93,11 @@ class HealthReport(msgspec.Struct, frozen=True):
         return DataAge.of(Receipt.of(self.board.attrs)).is_stale(self.stale_after)
 
     @property
+    def cannot_tell(self) -> bool:
+        """Whether the data are too old, or too few, to tell what is usual now."""
+        return self.is_stale or len(self.board) == self.count("unknown")
+
+    @property
     def provenance(self) -> Provenance:
         """The origin of the numbers."""
         return Receipt.of(self.board.attrs).provenance

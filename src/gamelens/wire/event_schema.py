@@ -266,9 +266,8 @@ def event_rule(category: str, *, is_strict: bool) -> FieldRule:
     player = () if category == "sdk_error" else _PLAYER
     required = ("category", *_DEVICE, *player, *_REQUIRED_OF.get(category, {}))
     if not is_strict:  # Our choice: clients send null and "" in optional fields that they have no value for
-        members = {
-            name: rule if name in required else replace(rule, may_be_blank=True) for name, rule in members.items()
-        }
+        judged = (*required, "client_ts")  # a time that is no number is an error of the client
+        members = {name: rule if name in judged else replace(rule, may_be_blank=True) for name, rule in members.items()}
     return FieldRule(
         kind="object",
         members=members,

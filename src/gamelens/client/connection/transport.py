@@ -120,13 +120,15 @@ class HttpSender(Protocol):
 class RequestStats:
     """Counts of one query: requests sent, and how many of them were retries.
 
-    *note* says what the query waits for at the moment, for the progress bar.
+    *note* says what the query waits for at the moment, for the progress bar; *last_failure* why the last attempt that
+    failed did.
     """
 
     def __init__(self) -> None:
         self.requests = 0
         self.retries = 0
         self.note = ""
+        self.last_failure = ""
 
 
 class Transport:
@@ -400,10 +402,13 @@ class _RetriedRequest:
                 outcome = await self._transport._attempt(self._request, on_sent, left_s)
             finally:
                 self._spent_s += self._transport._clock() - began
-        if isinstance(outcome, FailedAttempt) or outcome.status in self._request.expected_statuses:
-            return outcome
-        self._answered_429 += outcome.status == 429
-        return self._transport.refusal(self._request, outcome, times=self._answered_429)
+        if isinstance(outcome, HttpResponse):
+            if outcome.status in self._request.expected_statuses:
+                return outcome
+            self._answered_429 += outcome.status == 429
+            outcome = self._transport.refusal(self._request, outcome, times=self._answered_429)
+        self._tally.last_failure = str(outcome.error)
+        return outcome
 
     def _wait_s(self, state: RetryCallState) -> float:
         """Return the wait before the next attempt: Retry-After, else exponential backoff."""

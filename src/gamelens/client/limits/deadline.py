@@ -17,11 +17,19 @@ class Deadline:
 
     Args:
         deadline_s: seconds from now; None means no limit.
+        last_failure: returns in words why the last attempt that was to be repeated failed, "" if none did.
         clock: a monotonic clock.
     """
 
-    def __init__(self, deadline_s: float | None, *, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        deadline_s: float | None,
+        *,
+        last_failure: Callable[[], str] = str,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._deadline_s = deadline_s
+        self._last_failure = last_failure
         self._clock = clock
         self._ends_at = None if deadline_s is None else clock() + deadline_s
 
@@ -36,7 +44,8 @@ class Deadline:
     @property
     def error(self) -> Unreachable:
         """The error to raise once the time has passed."""
-        return Unreachable(f"not answered within deadline_s={self._deadline_s:g}: ask for less, or allow more time")
+        why = self._last_failure() or "ask for less, or allow more time"
+        return Unreachable(f"not answered within deadline_s={self._deadline_s:g}: {why}")
 
     async def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Return the result of *work*, which is cancelled at the deadline.

@@ -241,7 +241,7 @@ class QueryRun:
         self.options = options
         self.progress = progress
         self.reads_cache = reads_cache and cache is not None
-        self.deadline = Deadline(options.deadline_s)
+        self.deadline = Deadline(options.deadline_s, last_failure=lambda: progress.tally.last_failure)
         self._started_at = datetime.fromtimestamp(now(), UTC)
         self.warnings: list[str] = []
         self.sources: list[Source] = []
@@ -288,8 +288,7 @@ class QueryRun:
 
     async def _retention(self, part: QueryPart, built: Sequence[pa.Table]) -> pa.Table:
         """Return the rows of a part for retention."""
-        if part.spec.every == "all":
-            self.warnings += retention.left_out(part.spec.ages, self.times)
+        self.warnings += retention.left_out(part.spec.ages, part.spec.every, self.times)
         missing = {age: self._missing_days(age, part.plans) for age in (None, *part.spec.ages)}
         return await asyncio.to_thread(
             retention.table, part.spec, part.sent, built, self.times, missing, self.studio_of_game

@@ -118,15 +118,26 @@ def table(
     return from_rows(rows, pa.schema(columns))
 
 
-def left_out(ages: Sequence[int], times: ResolvedRange) -> Iterator[str]:
-    """Yield a warning for each age that only some of the install days have reached."""
-    days = _days(_install_days(times))
+def left_out(ages: Sequence[int], every: str, times: ResolvedRange) -> Iterator[str]:
+    """Yield a warning for each age whose rows leave out install days that have not reached it, or are NA for them.
+
+    By day it is plain which days are NA. The whole period counts the days that are old enough; a week or month is NA
+    until all its days are.
+    """
+    days = [] if every == "day" else _days(_install_days(times))
     for age in ages:
         young = [day for day in days if not _has_come(day, age, times)]
-        if 0 < len(young) < len(days):
-            span = f"{young[0]:%Y-%m-%d}" + (f" to {young[-1]:%Y-%m-%d}" if len(young) > 1 else "")
-            why = f"day {age} after {'them' if len(young) > 1 else 'it'} is not over yet"
+        if not young:
+            continue
+        several = len(young) > 1
+        span = f"{young[0]:%Y-%m-%d}" + (f" to {young[-1]:%Y-%m-%d}" if several else "")
+        why = f"day {age} after {'them' if several else 'it'} is not over yet"
+        if every != "all":
+            yield f"D{age} retention is NA in {'each' if several else 'the'} {every} of {span}: {why}"
+        elif len(young) < len(days):
             yield f"D{age} retention leaves out {len(young)} of {len(days)} install days, {span}: {why}"
+        else:
+            yield f"D{age} retention is NA: day {age} after {span} is not over yet"
 
 
 def install_days_behind(spec: QuerySpec, times: ResolvedRange) -> Interval | None:
