@@ -81,8 +81,7 @@ READ: dict[str, tuple[Callable[[bytes], bytes], int]] = {
         6,
     ),
     "a member of nothing at the end": (lambda text: gzip.compress(text) + gzip.compress(b""), 3),
-    "gzip of nothing": (lambda _: gzip.compress(b""), 0),
-    "blank lines in gzip": (lambda _: gzip.compress(b"\n   \t\n\r\n"), 0),
+    "a member of nothing first": (lambda text: gzip.compress(b"") + gzip.compress(text), 3),
     "a byte order mark": (lambda text: BOM + text, 3),
     "a byte order mark in gzip": (lambda text: gzip.compress(BOM + text), 3),
     "byte order marks of joined files": (lambda text: BOM + text + BOM + text, 6),
@@ -123,6 +122,10 @@ REFUSED: dict[str, tuple[bytes, str]] = {
     "utf32.json": (TEXT.decode().encode("utf-32"), "it is text in UTF-32: save it as UTF-8"),
     "empty.json.gz": (b"", "it is empty: get it again"),
     "blank.json": (b"\n \n", "it has no line but blank ones"),
+    "packed-nothing.json.gz": (gzip.compress(b""), "it is empty: get it again"),
+    "packed-nothing-twice.json.gz": (gzip.compress(b"") * 2, "it is empty: get it again"),
+    "packed-blank.json.gz": (gzip.compress(b"\n   \t\n\r\n"), "it has no line but blank ones"),
+    "packed-mark.json.gz": (gzip.compress(BOM), "it has no line but blank ones"),
     "cut.json.gz": (gzip.compress(TEXT)[:-9], "its gzip ends too early: get it again"),
     "cut-in-header.json.gz": (gzip.compress(TEXT)[:5], "its gzip ends too early: get it again"),
     "cut-in-second.json.gz": (gzip.compress(TEXT) + gzip.compress(TEXT)[:-9], "its gzip ends too early: get it again"),
@@ -249,6 +252,8 @@ def test_a_worker_of_a_cluster_finds_the_same_lines(tmp_path: Path) -> None:
         assert sum(map(len, lines.batches())) == lines.rows
         found = examine(SourceFile(url=str(path), bytes=len(content), kind="raw-json"))
         assert (found.rows, found.within_lines, found.damage) == (lines.rows, lines.within_lines, None)
+    path.write_bytes(gzip.compress(b""))
+    assert examine(SourceFile(url=str(path), bytes=20, kind="raw-json")).damage == "it is empty: get it again"
 
 
 def test_notes_of_other_tools_are_no_exports(tmp_path: Path) -> None:

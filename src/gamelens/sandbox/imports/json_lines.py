@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 from zlib_ng import zlib_ng
 
-from gamelens.sandbox.imports.source_files import BOM, GZIP, DamagedFileError
+from gamelens.sandbox.imports.source_files import BLANK, BOM, EMPTY, GZIP, DamagedFileError
 from gamelens.sandbox.processing.staging import EVENT_SHAPE, event_rows_sql
 from gamelens.sandbox.storage.dating import StatedTime, service_time_fault
 from gamelens.wire.currencies import USD_PER_UNIT
@@ -133,6 +133,7 @@ class JsonLinesFile:
         self.rows = self._read_bytes = 0
         self.within_lines: list[int] = []
         self.fields = LineFields()
+        self._has_text = False
         self._path, self._first_seq = path, first_seq
         self._digest: _Hash = hashlib.sha256()
 
@@ -150,7 +151,7 @@ class JsonLinesFile:
         """Yield the lines with their numbers, about a megabyte at a time.
 
         Raises:
-            DamagedFileError: the file cannot be read to its end.
+            DamagedFileError: the file cannot be read to its end, or has nothing but blank lines.
         """
         rest = b""
         for text in self._texts():
@@ -163,11 +164,14 @@ class JsonLinesFile:
                 yield self._batch(text[:end])
         if rest:
             yield self._batch(rest + b"\n")
+        if not self._has_text:
+            raise DamagedFileError(BLANK if self.rows else EMPTY)
 
     def _batch(self, text: bytes) -> pa.RecordBatch:
         """Return the lines of *text* as a batch, which shares its memory."""
         if BOM in text:
             text = _LEADING_MARK.sub(b"", text)
+        self._has_text = self._has_text or not text.isspace()
         lines = text.split(b"\n")[:-1]
         others = self.fields.note(lines)
         apart = {place: objects for place in others if len(objects := _objects(lines[place])) > 1}

@@ -60,6 +60,12 @@ _PRETTY: Final = re.compile(rb"\{\s*\n")
 _ONE_A_LINE: Final = "write each object on a line of its own, as with `jq -c"
 
 
+EMPTY: Final = "it is empty: get it again"
+"""Why a file without content is not imported."""
+BLANK: Final = "it has no line but blank ones"
+"""Why a file of blank lines is not imported."""
+
+
 class DamagedFileError(Exception):
     """A file that cannot be taken, with the reason as its text."""
 
@@ -173,7 +179,7 @@ def _recognised(url: str, size: int, head: bytes) -> SourceFile:
         with contextlib.suppress(zlib_ng.error):  # type: ignore[arg-type]  # typed as an instance, and is a class
             text = zlib_ng.decompressobj(wbits=31).decompress(head, _LINE_BYTES)
     elif not head.strip():
-        return _unusable(url, "it has no line but blank ones" if head else "it is empty: get it again", size=size)
+        return _unusable(url, BLANK if head else EMPTY, size=size)
     text = text.removeprefix(BOM)
     if reason := _why_not_lines(text):
         return _unusable(url, reason, size=size)
