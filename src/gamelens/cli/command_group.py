@@ -35,13 +35,19 @@ class Commands(click.Group):
         except click.ClickException as error:
             show_error(error)
             code = error.exit_code
-        except OSError as error:  # of help, which a file takes in place of a terminal
-            show_error(click.ClickException(terminal_line(_error_text(error))))
-            code = 1
         except click.Abort:
             click.echo("Aborted!", err=True)
             code = 1
         sys.exit(code)
+
+    def make_context(self, *args: Any, **extra: Any) -> click.Context:
+        """Read the arguments. Help and version, which are printed meanwhile, may find a full disk: that is one line."""
+        try:
+            return super().make_context(*args, **extra)
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise click.ClickException(terminal_line(_error_text(error))) from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write each command with its whole summary, which click would cut."""
