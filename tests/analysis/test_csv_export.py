@@ -144,6 +144,12 @@ def test_a_failed_export_leaves_the_old_file_and_nothing_else(tmp_path: Path) ->
 HOSTILE = st.text(alphabet=st.one_of(st.characters(exclude_categories=["Cs"]), st.sampled_from("=+-@'\t\r\n\",; ＝")))
 
 
+def test_a_number_with_an_exponent_is_no_header(tmp_path: Path) -> None:
+    """Below a column without any text, the first such number stood alone among plain ones."""
+    frame = pd.DataFrame({"text": pd.Series([None] * 3, dtype="str"), "number": [1e16, 0.0, 1.5]})
+    assert read_grid(gl.export_csv(frame, tmp_path / "x.csv")).columns == ["text", "number"]
+
+
 @settings(deadline=None)
 @given(st.lists(st.one_of(st.none(), HOSTILE), max_size=8), st.data())
 def test_any_text_comes_back_as_it_was(texts: list[str | None], data: st.DataObject) -> None:

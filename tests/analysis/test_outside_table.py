@@ -67,8 +67,9 @@ def file(tmp_path: Path) -> WriteFile:
 def money() -> DataFrame:
     """A dollar a day from the players of each install day and publisher, some of them organic."""
     rows = [(day, installed, name) for installed in DAYS for day in DAYS if day >= installed for name in PUBLISHERS]
-    columns = {"timestamp": [row[0] for row in rows], "installed_on": [row[1] for row in rows]}
-    return queried("revenue", **columns, install_publisher=[row[2] for row in rows], revenue=[1.0] * len(rows))
+    days, installed_on, names = zip(*rows, strict=True)
+    dollars = [1.0] * len(rows)
+    return queried("revenue", timestamp=days, installed_on=installed_on, install_publisher=names, revenue=dollars)
 
 
 PUBLISHERS = ["Meta Ads", "Google Ads", "TikTok Ads", None]
@@ -76,7 +77,8 @@ PUBLISHERS = ["Meta Ads", "Google Ads", "TikTok Ads", None]
 
 def spends(frame: DataFrame, age: int = 0) -> dict[str, float]:
     """Return the spend of each publisher at *age*."""
-    return frame[frame["age"] == age].set_index("install_publisher")["spend"].round(6).to_dict()
+    rows = frame[frame["age"] == age]
+    return dict(zip(rows["install_publisher"], rows["spend"].round(6), strict=True))
 
 
 def test_dollar_signs_beside_a_column_of_pesos_are_pesos(file: WriteFile, money: DataFrame) -> None:
@@ -170,7 +172,7 @@ def test_an_export_keeps_the_currency(file: WriteFile, tmp_path: Path, name: str
         gl.export_excel({"data": frame.drop(columns="Spend_currency")}, tmp_path / name)
     else:
         frame.to_parquet(tmp_path / name)
-    table = gl.read_table(tmp_path / name, **({"sheet": "data"} if name.endswith("xlsx") else {}))
+    table = gl.read_table(tmp_path / name, sheet="data" if name.endswith("xlsx") else None)
     spend = next(column for column in table.columns if column.name.startswith("Spend"))
     assert (spend.role, spend.currency, spend.values.dropna().tolist()) == ("amount", "EUR", [5.0, 7.0])
 

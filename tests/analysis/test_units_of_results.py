@@ -50,9 +50,9 @@ AROUND: Final = {
 OF_ROW: Final = {"value", "control_value", "before", "difference"}
 NO_RESULTS: Final = {
     "ads.unlisted_names", "decomposition.dominant_effect", "decomposition.split_in_halves", "health.as_json",
-    "health.unmatched_notes", "outside_data.roas", "totals.column_totals",
+    "health.unmatched_notes", "outside_data.roas", "totals.column_totals", "totals.in_periods",
 }  # fmt: skip
-"""Analyses that return names, numbers, a file's text, two frames, or a result beside a report."""
+"""Analyses that return names, numbers, a file's text, two frames, a query's frame, or a result beside a report."""
 
 
 @pytest.fixture(scope="module")

@@ -28,7 +28,7 @@ from gamelens.analysis.files.csv_reader import read_delimited
 from gamelens.analysis.files.excel_reader import read_sheet
 from gamelens.analysis.files.export_target import with_index
 from gamelens.analysis.files.header_rows import header_place
-from gamelens.errors import BadQuery
+from gamelens.errors import BadQuery, suggests_names
 from gamelens.receipts import RECEIPT, Receipt
 
 _TEXTS: Final = (".csv", ".tsv", ".txt")
@@ -37,6 +37,7 @@ _NO_RECEIPT: Final = Receipt()
 _UTC_MOMENT: Final = pa.timestamp("us", "UTC")
 
 
+@suggests_names
 @dataclass(frozen=True, eq=False)
 class Grid:
     """The cells of a table from outside gamelens, before anything is known of their meaning.

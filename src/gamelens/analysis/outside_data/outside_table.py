@@ -42,7 +42,7 @@ from gamelens.analysis.outside_data.roles import (
 )
 from gamelens.analysis.outside_data.row_periods import Periods, periods_of
 from gamelens.analysis.outside_data.total_rows import are_merged, filled_down, find_totals, note_of
-from gamelens.errors import BadQuery
+from gamelens.errors import BadQuery, suggests_names
 from gamelens.wire.dimensions import DIMENSIONS
 from gamelens.wire.intervals import Interval
 
@@ -59,6 +59,7 @@ _PARTS: Final = re.compile(r"\b(?:micros?|microunits?|cents?|cts|pence|centimes|
 _ALLOWED: Final[dict[str, Sequence[str | None]]] = {"decimal": (None, ".", ","), "totals": ("skip", "keep")}
 
 
+@suggests_names
 @dataclass(frozen=True, eq=False)
 class OutsideColumn:
     """One column of an outside table.
@@ -98,6 +99,7 @@ class OutsideColumn:
         return str(known[0]) if len(known) == 1 else None
 
 
+@suggests_names
 @dataclass(frozen=True, eq=False)
 class OutsideTable:
     """A table from outside gamelens, and what it means.
@@ -502,13 +504,13 @@ def _with_weights(
         formula = fitting_formula(shown, written, below, tried)
         if formula is not None:
             evidence = (*column.evidence, Evidence("rate", "its cells", str(formula)))
-            of, by = summands[formula.numerator], summands[formula.denominator]
-            if column.currencies is None and of.role == "amount" and by.role == "count":
-                column = replace(column, currencies=of.currencies, money_problem=of.money_problem)
+            above, over = summands[formula.numerator], summands[formula.denominator]
+            if column.currencies is None and above.role == "amount" and over.role == "count":
+                column = replace(column, currencies=above.currencies, money_problem=above.money_problem)
             result.append(replace(column, role="rate", weight=formula, evidence=evidence))
         elif column.role == "rate" and stated is not None:
             result.append(
-                replace(column, weight=Weight(stated.denominator if isinstance(stated, Quotient) else stated.by))
+                replace(column, weight=Weight(stated.denominator if isinstance(stated, Quotient) else stated.column))
             )
         else:
             result.append(column)

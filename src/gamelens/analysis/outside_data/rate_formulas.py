@@ -13,11 +13,14 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from gamelens.errors import suggests_names
+
 _FEWEST_VALUES: Final = 3
 _FACTORS: Final = (1.0, 1000.0, 100.0)
 _SAMPLE: Final = 2_000  # rows that a formula must fit before all are looked at
 
 
+@suggests_names
 @dataclass(frozen=True)
 class Quotient:
     """A rate is *factor* * *numerator* / *denominator*, columns of the file."""
@@ -31,14 +34,15 @@ class Quotient:
         return f"{factor}{self.numerator} / {self.denominator}"
 
 
+@suggests_names
 @dataclass(frozen=True)
 class Weight:
-    """A rate is an average, weighted by the column *by*."""
+    """A rate is an average, weighted by another *column*."""
 
-    by: str
+    column: str
 
     def __str__(self) -> str:
-        return f"average by {self.by}"
+        return f"average by {self.column}"
 
 
 @dataclass(frozen=True, eq=False)

@@ -25,7 +25,7 @@ from gamelens.analysis.files.currency_names import currencies_of
 from gamelens.analysis.files.date_parsing import ParsedTimes, read_times
 from gamelens.analysis.files.number_parsing import NO_VALUE, WrittenNumbers, written_numbers
 from gamelens.analysis.files.table_reader import Grid
-from gamelens.errors import BadQuery
+from gamelens.errors import BadQuery, suggests_names
 from gamelens.wire.currencies import USD_PER_UNIT
 
 Role = Literal[
@@ -62,6 +62,7 @@ _FLAGS: Final = frozenset({"true", "false", "yes", "no"})
 _HERE: Final = Path(__file__)
 
 
+@suggests_names
 @dataclass(frozen=True)
 class Evidence:
     """A reason for what is said of a column: *says* "CAD", *where* "column of codes", *quote* "Currency code"."""
@@ -85,6 +86,7 @@ class Concept(NamedTuple):
     of: tuple[str, str, float] | None = None
 
 
+@suggests_names
 @dataclass(frozen=True)
 class Meaning:
     """What one evidence says of a column.
@@ -378,6 +380,7 @@ def concepts_in(folded: str) -> list[tuple[Concept, str, int]]:
     return found
 
 
+@suggests_names
 @dataclass(frozen=True)
 class Vendor:
     """The format of a vendor's files, a row of `vendors.toml`."""

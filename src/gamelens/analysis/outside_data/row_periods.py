@@ -16,7 +16,7 @@ from pandas import DataFrame, Series
 from gamelens.analysis.files.date_parsing import ParsedTimes, read_times
 from gamelens.analysis.files.table_reader import Grid
 from gamelens.analysis.outside_data.roles import ColumnCells, Evidence, Meaning, concepts_in, folded_header
-from gamelens.errors import BadQuery
+from gamelens.errors import BadQuery, suggests_names
 from gamelens.wire.intervals import Interval
 
 Days = NDArray[np.datetime64]
@@ -29,6 +29,7 @@ _WEEK: Final = np.timedelta64(7, "D")
 _FEWEST: Final = 3  # dates a week or a month apart that tell weeks or months
 
 
+@suggests_names
 @dataclass(frozen=True, eq=False)
 class Periods:
     """The days of each row.
