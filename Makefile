@@ -45,7 +45,7 @@ AUDIT := $(BIN)/pip-audit --no-deps --disable-pip --progress-spinner off --timeo
 export PYTHONDONTWRITEBYTECODE :=
 export PYTHONPYCACHEPREFIX := $(CURDIR)/.cache/bytecode
 
-.PHONY: demo test test-wide durations check static audit constraints coverage bench mutants record lab docs dist words \
+.PHONY: demo test test-wide durations seconds check static audit constraints coverage bench mutants record lab docs dist words \
 	check-copies check-lowest check-newest check-wheel check-docs clean
 
 demo: $(INSTALLED)
@@ -68,18 +68,24 @@ test-wide: $(INSTALLED)
 durations:
 	@$(BIN)/python tests/support/durations.py .cache/tests.xml
 
+# What each module of tests took in the last `make test`, kept in the tree for a `make check` without one.
+seconds: $(INSTALLED)
+	@PYTHONPATH=tests $(BIN)/python -m support.changed_tests --keep .cache/tests.xml
+
 # Every text that a user can meet, with file and line, to be read from top to bottom.
 words: $(INSTALLED)
 	@$(BIN)/python tests/support/words.py
 
-# Tests of the rooms that changed and of what imports them, with fewer examples, or of one room: make check ROOM=client
+# The tests nearest to what changed, as many as a minute holds, with fewer examples; make check ALL=yes runs all that are near,
+# make check ROOM=client those of one room. The last line says what was left out.
 check: $(INSTALLED)
 	@$(LINT)
-	@PYTHONPATH=tests $(BIN)/python -m support.changed_tests $(ROOM) > .cache/chosen.txt
+	@PYTHONPATH=tests $(BIN)/python -m support.changed_tests $(ROOM) $(if $(ALL),--all) > .cache/chosen.txt 2> .cache/left_out.txt \
+		|| { cat .cache/left_out.txt; exit 1; }
 	@$(MAKE) --no-print-directory static audit > .cache/static.txt 2>&1 & static=$$!; tests=0; \
 	if [ -s .cache/chosen.txt ]; then $(TESTS) --no-loadscope-reorder -n 2 -m "not slow and not wide" --hypothesis-profile quick \
 		$$(cat .cache/chosen.txt) || [ $$? = 5 ] || tests=1; fi; \
-	wait $$static || tests=1; cat .cache/static.txt; exit $$tests
+	wait $$static || tests=1; cat .cache/static.txt .cache/left_out.txt; exit $$tests
 
 # Types, layers and dependencies.
 static: $(INSTALLED)

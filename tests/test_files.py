@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import sqlite3
 import stat
 from pathlib import Path
 
 import pytest
 
 import gamelens
-from gamelens._files import DRAFT_NAME, create_private, replace_file, write_private
+from gamelens._files import DRAFT_NAME, create_private, disk_trouble, replace_file, write_private
 
 SRC = Path(gamelens.__file__).parent
 WRITERS = {
@@ -119,3 +121,37 @@ def test_a_pipe_is_written_to_but_gets_nothing_private(tmp_path: Path) -> None:
 def test_a_folder_is_not_replaced(tmp_path: Path) -> None:
     with pytest.raises(IsADirectoryError), replace_file(tmp_path) as draft:
         draft.write_text("x")
+
+
+def test_an_error_names_the_file_and_not_its_draft(tmp_path: Path) -> None:
+    """As does one that comes without a name; another file's keeps its own."""
+    for given, named in ((None, "x.csv"), (str(tmp_path / "other"), "other")):
+        error = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), given)
+        with pytest.raises(OSError, match="No space left"), replace_file(tmp_path / "x.csv"):
+            raise error
+        assert error.filename == str(tmp_path / named)
+    with pytest.raises(OSError, match="No such file") as raised, replace_file(tmp_path / "none" / "x.csv"):
+        pass
+    assert raised.value.filename == str(tmp_path / "none" / "x.csv")
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (OSError(errno.ENOSPC, "x"), "place cannot be written: No space left on device. Free"),
+        (OSError(errno.EDQUOT, "x", "/a"), "/a cannot be written: Disk quota exceeded. Free"),
+        (OSError(errno.ENOSPC, "x", "/a", None, "/b"), "/b cannot be written: No space left on device. Free"),
+        (
+            sqlite3.OperationalError("database or disk is full"),
+            "place cannot be written: No space left on device. Free",
+        ),
+        (ValueError('Could not write file "/a": No space left on device'), "/a cannot be written: No space left on"),
+        (ValueError(r'{"m": "file \"/a\": No space left on device"}'), "/a cannot be written: No space left on"),
+        (OSError(errno.EACCES, "Permission denied", "/a"), "[Errno 13] Permission denied: '/a'"),
+        (sqlite3.OperationalError("disk I/O error"), "disk I/O error"),
+    ],
+)
+def test_a_full_disk_is_known_in_the_words_of_every_library(error: Exception, words: str) -> None:
+    """It says which file and what to do; other errors stay as they are."""
+    assert disk_trouble(error, "place").startswith(words)

@@ -212,6 +212,10 @@ class NotRecorded(Refused):
         super().__init__(f"no answer is recorded for {asked}.{hint} Client(record=DIR) asks the service and records it")
 
 
+NO_DATA: Final = "the service has no data yet. Ask again when its first events are processed"
+"""Why nothing is available of a service that never processed an event."""
+
+
 class NotYetAvailable(Refused):
     """The requested interval is unavailable, or available only in part.
 
@@ -226,8 +230,7 @@ class NotYetAvailable(Refused):
         self.whole = whole
         self._can_clip = False
         if _is_empty(available):
-            rule = f"{asked} is not available: the service has no data yet"
-            super().__init__(f"{rule}. Ask again when its first events are processed")
+            super().__init__(f"{asked} is not available: {NO_DATA}")
             return
         if whole:
             rule = f"no whole {whole} of {asked} is available: the service has {available}"

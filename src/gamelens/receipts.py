@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import cache
 from importlib.metadata import version
@@ -220,6 +220,17 @@ class RestatementRecord(msgspec.Struct, frozen=True, kw_only=True):
     as_of: str | None = None
 
 
+class _Shared(dict[str, Any]):
+    """A receipt in `attrs`, of which pandas makes a deep copy with every step: a sixth of the time of an analysis."""
+
+    def __deepcopy__(self, memo: object) -> _Shared:
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Return a plain dict for a pickle, so that its reader needs no gamelens."""
+        return dict, ({**self},)
+
+
 @suggests_names
 class Receipt(msgspec.Struct, frozen=True, kw_only=True):
     """The record that travels with a frame: its query, its origin and what is missing from it.
@@ -281,15 +292,18 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True):
         return self != _EMPTY
 
     def to_json(self) -> dict[str, Any]:
-        """Return the receipt as plain JSON values, the form it has in `df.attrs["gamelens"]`."""
+        """Return the receipt as plain JSON values, the form it has in `df.attrs["gamelens"]`.
+
+        The frames that pandas makes of one share it: replace it, and do not change it in place.
+        """
         written: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(self, enc_hook=str))
         hidden = ("titles", "joined", "restated", "filled", "values_listed", "dated_by_arrival", "periods")
         _omit_defaults(written, self, hidden)
-        _omit_defaults(written["asked"], self.asked, ("other", "check", "fields", "sort", "days"))
+        _omit_defaults(written["asked"], self.asked, {*self.asked.__struct_fields__} - _IN_EVERY_RECEIPT)
         for each, joined in zip(written.get("joined", ()), self.joined, strict=True):
             _omit_defaults(each, joined, ("columns",))
         _omit_sources(written["provenance"])
-        return written
+        return _Shared(written)
 
     @property
     def interval(self) -> Interval | None:
@@ -324,6 +338,10 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _EMPTY: Final = Receipt()
+_IN_EVERY_RECEIPT: Final = frozenset(
+    ("metric", "by", "over", "every", "where", "top", "games", "studios", "since_days_ago", "interval")
+)
+"""The arguments that every receipt has. One that is added later is only in the receipts of queries that use it."""
 
 
 def merge_receipts(receipts: Sequence[Receipt]) -> Receipt:
@@ -412,7 +430,7 @@ def _interval(text: str | None) -> Interval | None:
         return None
 
 
-def _omit_defaults(written: dict[str, Any], struct: msgspec.Struct, names: Sequence[str]) -> None:
+def _omit_defaults(written: dict[str, Any], struct: msgspec.Struct, names: Iterable[str]) -> None:
     """Leave out the keys that only some receipts have."""
     default = type(struct)()
     for name in names:

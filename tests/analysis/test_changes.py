@@ -239,6 +239,18 @@ def test_all_together_and_too_few_days() -> None:
         money_drivers(earned(segments, days=10))
 
 
+def test_a_driver_that_grew_while_its_money_fell_has_no_percentage() -> None:
+    """Players grew, but not those of the country that pays: its effect is said without the change of all of them."""
+    segments = {
+        ("Tile", "US"): [(100.0, 10.0, 0.0, 0.0), (95.0, 9.5, 0.0, 0.0)],
+        ("Tile", "BR"): [(20.0, 0.0, 0.0, 0.0), (60.0, 0.0, 0.0, 0.0)],
+    }
+    drivers = money_drivers(earned(segments))
+    players = drivers[drivers["driver"] == "players"]
+    assert players["effect"].iloc[0] < 0 < players["change"].iloc[0]
+    assert "%" not in claims.of(players).text[0]
+
+
 def test_a_driver_that_brought_nothing_is_not_named() -> None:
     """A game without ads says nothing of ads, and one without money that nothing changed."""
     bought, poor = (

@@ -144,10 +144,11 @@ def test_a_change_that_is_nothing_is_none() -> None:
     """Revenue that differs by a float residue stayed; from a residue it began, without a percentage."""
     texts = [
         claims.of(decompose(period({"A": (10, before)}), period({"A": (10, after)}), NETWORK)).text[0]
-        for before, after in ((0.3, 0.1 + 0.2), (5e-17, 3.0), (0.004, 3.0), (5e-17, 0.0))
+        for before, after in ((0.3, 0.1 + 0.2), (0.0021, 0.0014), (5e-17, 3.0), (0.004, 3.0), (5e-17, 0.0))
     ]
     began = "Ad revenue began with $3.00."
-    assert texts == ["Ad revenue stayed at $0.30.", began, began, "Nothing was earned."]
+    same = ["Ad revenue stayed at $0.30.", "Ad revenue stayed at $0.0014."]
+    assert texts == [*same, began, began, "Nothing was earned."]
 
 
 def test_games_keep_their_id_beside_their_title() -> None:

@@ -55,7 +55,7 @@ def test_a_calm_board_says_what_was_judged() -> None:
     early, _ = said(health.headline(health.board(scores(1.0, days=7))))
     assert (early.case, early.direction) == ("too_early", "unknown")
     empty, silent = said(health.headline(health.board(EMPTY)))
-    assert (empty.case, silent.case, silent.direction) == ("too_early", "nothing", "unknown")
+    assert (empty.case, silent.case, silent.direction) == ("no_data", "nothing", "unknown")
 
 
 def test_a_silent_game_is_named() -> None:

@@ -14,11 +14,13 @@ import pytest
 from pandas import DataFrame
 
 import gamelens as gl
-from gamelens import analysis
+from gamelens import analysis, raw_events
+from gamelens.analysis import claims, outside_data
+from gamelens.analysis.claims.findings import analyses
 from gamelens.analysis.files.export_target import with_index
 from gamelens.analysis.tidy_frames.frame_requirements import declared_requirements, public_name
 from gamelens.notebook.accessor import Lens
-from support.every_result import every_result
+from support.every_result import every_result, simulated_lake
 from support.tidy_frames import tidy_frame
 
 MONEY: Final = {
@@ -29,9 +31,9 @@ MONEY: Final = {
 SHARES: Final = {
     "ads_share", "chance_best", "change", "click_rate", "comparable_share", "expected_loss", "expected_share",
     "fail_rate", "fill_rate", "impression_share", "largest_day", "largest_share", "level_change", "lift",
-    "ltv_to_cpi", "minimal_effect", "minimal_lift", "payer_share", "quarter_lift", "relative", "retention",
-    "revenue_share", "roas", "share", "share_of_change", "share_of_requests", "share_of_step_before", "sure_from",
-    "unknown_share", "variance_kept", "weight",
+    "ltv_to_cpi", "minimal_effect", "minimal_lift", "of_previous", "payer_share", "quarter_lift", "relative",
+    "retention", "revenue_share", "roas", "share", "share_of_change", "share_of_requests", "share_of_step_before",
+    "sure_from", "unknown_share", "variance_kept", "weight",
 }  # fmt: skip
 PARTS: Final = {"before", "after", "change", "volume", "mix", "price"}
 """Money in a decomposition."""
@@ -42,7 +44,8 @@ AROUND: Final = {
     "health.headline": "level_change", "health.levels": "change", "health.score_days": "expected",
     "outside_data.compare_with_weekdays": "usual", "outside_data.cost_per_install": "cpi",
     "outside_data.ltv_against_cpi": "ltv_to_cpi", "outside_data.payback_ages": "roas",
-    "outside_data.rank_correlation": "correlation", "outside_data.return_on_spend": "roas",
+    "outside_data.rank_correlation": "correlation", "raw_events.funnel": "share",
+    "raw_events.session_paths": "share", "outside_data.return_on_spend": "roas",
     "retention.average_curve": "retention", "retention.day_range": "retention", "retention.drift": "ratio",
     "retention.ltv": "ltv", "retention.project_retention": "retention",
 }  # fmt: skip
@@ -60,12 +63,11 @@ def results() -> dict[str, DataFrame]:
     return every_result()
 
 
-@pytest.fixture(scope="module")
-def cells(results: dict[str, DataFrame], tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[tuple[Any, ...]]]:
+def cells_of(results: dict[str, DataFrame], folder: Path) -> dict[str, list[tuple[Any, ...]]]:
     """Return the columns of each result's sheet, with their cells below the title."""
     sheets = {name[-31:]: frame for name, frame in results.items()}
     assert len(sheets) == len(results)
-    book = openpyxl.load_workbook(gl.export_excel(sheets, tmp_path_factory.mktemp("book") / "all.xlsx"))
+    book = openpyxl.load_workbook(gl.export_excel(sheets, folder / "all.xlsx"))
     return {name: [*book[name[-31:]].iter_cols()] for name in results}
 
 
@@ -74,7 +76,7 @@ def number_of(column: str, columns: list[str], result: str) -> str:
     if not re.fullmatch(r"(\w+_)?(low|high)", column):
         return column
     own = re.sub(r"_?(low|high)$", "", column)
-    return own if own in columns else AROUND[result]
+    return own if own in columns else "size" if "size" in columns else AROUND[result]
 
 
 def kind_of(cell: Any) -> str:
@@ -102,10 +104,61 @@ def test_every_analysis_has_a_result(results: dict[str, DataFrame]) -> None:
     assert [name for name, frame in results.items() if frame.empty] == ["health.silent_games"]
 
 
-def test_each_column_of_each_result_has_its_unit(
-    results: dict[str, DataFrame], cells: dict[str, list[tuple[Any, ...]]]
-) -> None:
+def test_each_column_of_each_result_has_its_unit(results: dict[str, DataFrame], tmp_path: Path) -> None:
     """Money has dollars and a title that says so, shares are percentages, bounds as their number, the rest plain."""
+    assert_units(results, tmp_path)
+
+
+def test_each_number_of_a_claim_has_its_unit(results: dict[str, DataFrame], tmp_path: Path) -> None:
+    """What is compared has its own unit where that of the size is a ratio: a count of players is no percentage."""
+    claimed = {name: claims.of(frame) for name, frame in results.items() if name in analyses()}
+    assert {"ratio", "share", "USD"} <= {unit for frame in claimed.values() for unit in frame["unit"]}
+    assert_units(claimed, tmp_path)
+
+
+def test_each_column_of_an_analysis_of_events_has_its_unit(tmp_path: Path) -> None:
+    """Those of a lake, two answers beside each other, and definitions of retention."""
+    over = ("2026-10-25", "2026-11-03")
+    with simulated_lake(tmp_path / "state") as lake:
+        hours = raw_events.count_events(lake, over, every="day")
+        answer = lake.query("revenue", over=over)
+        reconciled = gl.reconcile(answer, lake, "revenue")
+        results = {
+            "raw_events.count_events": hours,
+            "raw_events.active_players": raw_events.active_players(lake, over),
+            "raw_events.session_paths": raw_events.session_paths(lake, over),
+            "raw_events.funnel": raw_events.funnel(lake, ["user", "session_end"], over),
+            "raw_events.player_money": raw_events.player_money(lake, over, days=2),
+            "raw_events.reconcile": reconciled.causes,
+            "gl.retention_definitions": gl.retention_definitions(lake, [1, 2], over=over, zone="Asia/Tokyo"),
+            "gl.retention_gap": gl.retention_gap(
+                lake, "calendar day UTC", "rolling 24 h", [1], over=over, zone="Asia/Tokyo"
+            ),
+        }
+        claimed = {f"{name} said": claims.of(frame) for name, frame in results.items()}
+    assert {*raw_events.__all__[1:]} <= {name.partition(".")[2] for name in results}
+    assert_units(results | claimed, tmp_path)
+
+
+def test_each_column_of_a_return_on_a_file_of_costs_has_its_unit(results: dict[str, DataFrame], tmp_path: Path) -> None:
+    """`roas` returns its frame beside the report of the join."""
+    cost = DataFrame({"Day": ["2026-11-01", "2026-11-01"], "Network": ["Meta", "X"], "Cost": ["$20", "$30"]})
+    money = tidy_frame(
+        "revenue",
+        timestamp=["2026-11-01", "2026-11-01"],
+        installed_on=["2026-11-01", "2026-11-01"],
+        install_publisher=["Meta", "X"],
+        revenue=[4.0, 5.0],
+        ilrd_revenue=[1.0, 2.0],
+    )
+    on = {"timestamp": "Day", "install_publisher": "Network"}
+    frame, _ = outside_data.roas(cost, money, on=on, currency="USD", ages=[0])
+    assert_units({"outside_data.return_on_spend": frame}, tmp_path)
+
+
+def assert_units(results: dict[str, DataFrame], folder: Path) -> None:
+    """Hold the cells of each column to the unit of its number."""
+    cells = cells_of(results, folder)
     for result, frame in results.items():
         table = with_index(frame)
         names = [str(name) for name in table.columns]
@@ -121,7 +174,9 @@ def test_each_column_of_each_result_has_its_unit(
                     continue
                 of_row = {"USD": "money", "money": "money", "share": "share"}
                 if "unit" in table and number in OF_ROW:
-                    expected = of_row.get(str(table["unit"].iloc[row]).split()[0], "plain")
+                    own = table.get("measured_in", table["unit"]).iloc[row]
+                    unit = table["unit"].iloc[row] if pd.isna(own) else own
+                    expected = of_row.get(str(unit).partition(" ")[0], "plain")
                 assert kind_of(cell) == expected, (result, name, cell.number_format)
                 if number != name and cell.value:
                     assert shown(cell) > 0 or abs(cell.value) < 1e-4, (result, name, cell.number_format, cell.value)

@@ -313,7 +313,7 @@ def test_a_folder_without_permission_switches_the_cache_off(tmp_path: Path) -> N
     folder = tmp_path / "cache"
     folder.mkdir()
     folder.chmod(0o500)
-    assert "PermissionError" in output_of(start_writer("denied", folder))
+    assert "cannot be used (Permission denied)" in output_of(start_writer("denied", folder))
 
 
 def test_a_lock_that_is_never_released_switches_the_cache_off(make: Callable[..., AnswerCache]) -> None:

@@ -336,7 +336,7 @@ def test_an_unusable_cache_folder_fails_no_query(world: World, make_lens: Make, 
     (tmp_path / "file").write_text("not a folder")
     lens = make_lens(world.watch(), api_key="key-of-acme", cache=tmp_path / place)
     arguments: dict[str, Any] = {"by": "platform", "over": "2026-10-10/2026-11-10"}
-    with pytest.warns(UserWarning, match="not cached on disk"):
+    with pytest.warns(UserWarning, match="not cached on disk: .* cannot be used .*GAMELENS_CACHE_DIR"):
         frame = lens.query("revenue", **arguments)
     assert_equal(frame, quick(world.watch()).query("revenue", **arguments))
     assert lens.plan("revenue", **arguments).cached_share == 0

@@ -144,8 +144,34 @@ print(os.waitstatus_to_exitcode(os.wait()[1]), len(lens.query("revenue", over=sy
 """
 
 
+ENDS = {
+    "with an open client": "lens = used()",
+    "with a client that was just collected": "used()",
+    "during a query": "threading.Thread(target=used().query, args=['dau'], kwargs={'over': OVER}, daemon=True).start()",
+}
+
+
+@pytest.mark.parametrize("end", ENDS.values(), ids=ENDS)
+def test_a_script_that_closes_nothing_ends_without_a_word(service: ForeignService, tmp_path: Path, end: str) -> None:
+    """Whatever a client still does then: Python would report each task that it destroys."""
+    script = f"""
+import sys, threading
+from gamelens.client.sync_client import Client
+
+OVER = "2026-11-02"
+
+def used():
+    lens = Client(api_key=sys.argv[1], metrics_url=sys.argv[2], cache=sys.argv[3], progress=False)
+    lens.available()
+    return lens
+
+{end}
+"""
+    assert run(script, f"{KEY}-end", service.address, str(tmp_path)) == ""
+
+
 def run(script: str, *arguments: str) -> str:
-    """Return what a script prints that forks itself."""
+    """Return what a script prints."""
     command = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", script, *arguments]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)
     assert not done.stderr, done.stderr

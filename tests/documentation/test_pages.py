@@ -36,6 +36,10 @@ RULES = frozenset(
         "95 of 100",
         "exits with 1",
         "answering 429",
+        "UTF-8",
+        "UTF-16",
+        "512 levels",  # json_lines.MOST_LEVELS
+        "before 2000",  # event_time
     }
 )
 """Numbers that pages may state: they are rules, and no result of a run."""

@@ -57,6 +57,22 @@ DIMENSION: Edits = {
     ],
     "tests/catalog/test_catalog.py": [('"ab_id ab_variant_id severity"', '"ab_id ab_variant_id os_version severity"')],
 }
+ALIAS: Edits = {
+    "src/gamelens/catalog.py": [
+        (
+            '        _counted("wau",',
+            '        Alias(\n            name="payers_per_session",\n            meaning="paying users / sessions",\n'
+            "            fields=(\n"
+            '                _number("payers_per_session", "share", Quotient("payers_of_it", "sessions_of_it")),\n'
+            '                _count("payers_of_it", "players"),\n'
+            '                _count("sessions_of_it", "sessions"),\n'
+            '            ),\n            adds="over games",\n            parts={\n'
+            '                "payers_of_it": AliasPart("paying_users", "paying_users"),\n'
+            '                "sessions_of_it": AliasPart("session_unique", "session_unique"),\n'
+            '            },\n        ),\n        _counted("wau",',
+        )
+    ],
+}
 ARGUMENT: Edits = {
     "src/gamelens/client/sync_client.py": [
         (
@@ -65,22 +81,34 @@ ARGUMENT: Edits = {
         ),
         (
             '            to: "pandas"; ',
-            '            note: words that the plan of the query keeps.\n            to: "pandas"; ',
+            '            note: words that the receipt keeps.\n            to: "pandas"; ',
         ),
     ],
     "src/gamelens/client/query/arguments.py": [
+        ('"fields", "sort")\n"""The arguments', '"fields", "sort", "note")\n"""The arguments'),
         (
-            "        whole_buckets=whole_buckets,\n",
-            '        whole_buckets=whole_buckets,\n        note=given.get("note"),\n',
+            '("since_days_ago", "other", "check", "fields", "sort")}',
+            '("since_days_ago", "other", "check", "fields", "sort", "note")}',
         ),
         (
-            "    whole_buckets: Granularity | None = None\n",
-            "    whole_buckets: Granularity | None = None\n    note: str | None = None\n",
+            "    sort: str | None = None\n    ages:",
+            "    sort: str | None = None\n    note: str | None = None\n    ages:",
+        ),
+        (
+            '            one_of("fields", self.fields, get_args(Fields))\n',
+            '            one_of("fields", self.fields, get_args(Fields))\n'
+            '        if self.note == "":\n            raise BadQuery("note", self.note, "must not be empty")\n',
         ),
     ],
+    "src/gamelens/receipts.py": [
+        (
+            "    sort: str | None = None\n    days:",
+            "    sort: str | None = None\n    note: str | None = None\n    days:",
+        )
+    ],
     "tests/house/test_surface.py": [
-        ('("when_unavailable", ', '("note", "when_unavailable", '),
-        ('fromkeys(("deadline_s",', 'fromkeys(("note", "deadline_s",'),
+        ('"whole_buckets"), LATER', '"whole_buckets", "note"), LATER'),
+        ('"whole_buckets", "since_days_ago"), "fewer', '"whole_buckets", "since_days_ago", "note"), "fewer'),
     ],
 }
 CHART: Edits = {
@@ -101,31 +129,57 @@ CHART: Edits = {
         ("\n```python\n", "\n```python\nfrom gamelens.notebook import charts\n\ncharts.draw_steps\n")
     ],
 }
+RECIPES = {
+    "To add a metric": METRIC,
+    "To add an alias": ALIAS,
+    "To add a dimension": DIMENSION,
+    "To add an argument of a query": ARGUMENT,
+    "To add a chart": CHART,
+}
+LEFT_OUT = ("tests/house/test_recipes.py", "tests/house/test_public_types.py", "tests/house/test_static_gates.py")
+"""Tests that make copies themselves."""
 TESTS = (
-    "tests/house/test_snapshots.py",
-    "tests/catalog/test_catalog.py",
-    "tests/house/test_surface.py::test_every_argument_of_a_query_is_in_every_place",
-    "tests/house/test_surface.py::test_a_query_takes_the_same_arguments_everywhere",
+    "tests/house",
+    "tests/catalog",
+    "tests/receipts",
     "tests/cli/test_completion.py::test_metrics_come_first",
+    "tests/client/test_query_run.py",
     "tests/documentation/test_pages.py::test_every_metric_dimension_and_error_is_in_the_reference",
     "tests/documentation/test_pages.py::test_every_public_name_has_an_example",
     "tests/raw_events/test_reconcile.py::test_every_column_of_events_that_is_a_dimension_splits",
     "tests/simulator/test_ledger.py::test_every_metric_has_the_fields_of_the_catalog",
     "tests/simulator/test_ledger.py::test_an_empty_ledger_answers_every_metric",
     "tests/simulator/test_parquet_days.py::test_columns_are_those_of_a_lake",
+    "tests/sandbox/test_nothing_is_deleted.py::test_a_lake_of_another_layout_is_refused_and_not_changed",
+    "tests/sandbox/test_nothing_is_deleted.py::test_a_state_of_the_last_release_is_opened_with_the_same_answers",
+    "tests/sandbox/test_nothing_is_deleted.py::test_a_list_of_the_last_release_is_read_until_a_run_commits",
+    "tests/sandbox/test_sql_planner.py::test_a_metric_of_one_category_skips_the_rows_of_others",
     "tests/sandbox/test_metrics_against_brute_force.py::test_every_answer_is_the_one_plain_python_gives[0]",
     "tests/sandbox/test_metrics_against_brute_force.py::test_every_list_of_values_is_the_one_plain_python_gives[3]",
 )
-"""What a recipe tells to run, but for the tests that play a scenario."""
+"""The tests that a recipe once broke, and those of what it changes. `test_nothing_else_breaks` runs all others."""
 
 
 def followed(folder: Path) -> None:
-    """Copy the source to *folder* and follow all four recipes there, but for the snapshots."""
-    for name in ("src", "tests", "docs", "notebooks"):
-        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__", "recorded"))
-    for name in ("pyproject.toml", "README.md", "CONTRIBUTING.md"):
-        shutil.copy(ROOT / name, folder)
-    for edits in (METRIC, DIMENSION, ARGUMENT, CHART):
+    """Copy the checkout to *folder* and follow all recipes there, but for the snapshots."""
+    made = {
+        ".git",
+        ".venv",
+        ".cache",
+        ".hypothesis",
+        ".mypy_cache",
+        ".pytest_cache",
+        ".ruff_cache",
+        "reports",
+        "site",
+        "dist",
+    }
+
+    def ignored(place: str, names: list[str]) -> set[str]:
+        return {"__pycache__"} | (made if Path(place) == ROOT else set())
+
+    shutil.copytree(ROOT, folder, ignore=ignored, dirs_exist_ok=True)
+    for edits in RECIPES.values():
         for name, changes in edits.items():
             text = (folder / name).read_text(encoding="utf-8")
             for before, after in changes:
@@ -134,46 +188,74 @@ def followed(folder: Path) -> None:
             (folder / name).write_text(text, encoding="utf-8")
 
 
-def bytecode(folder: Path) -> Path:
-    """Return a place for bytecode in *folder* that has what is compiled of Python, of libraries and of our modules."""
-    place = folder / "bytecode"
-    if sys.pycache_prefix is not None:
-        for home in {Path(sysconfig.get_path(name)) for name in ("stdlib", "purelib", "platlib")}:
-            link, compiled = (Path(f"{prefix}{home}") for prefix in (place, sys.pycache_prefix))
-            if compiled.is_dir() and not link.exists():
-                link.parent.mkdir(parents=True, exist_ok=True)
-                link.symlink_to(compiled)
-        for name in ("src", "tests", "docs"):
-            if (ours := Path(f"{sys.pycache_prefix}{ROOT / name}")).is_dir():
-                shutil.copytree(ours, f"{place}{folder / name}")
-    return place
+def fill_bytecode(place: Path, folder: Path) -> None:
+    """Give *place* what is compiled of Python, of libraries and of our modules, of which *folder* has a copy."""
+    if sys.pycache_prefix is None:
+        return
+    for home in {Path(sysconfig.get_path(name)) for name in ("stdlib", "purelib", "platlib")}:
+        link, compiled = (Path(f"{prefix}{home}") for prefix in (place, sys.pycache_prefix))
+        if compiled.is_dir() and not link.exists():
+            link.parent.mkdir(parents=True, exist_ok=True)
+            link.symlink_to(compiled)
+    for name in ("src", "tests", "docs"):
+        if (ours := Path(f"{sys.pycache_prefix}{ROOT / name}")).is_dir():
+            shutil.copytree(ours, f"{place}{folder / name}")
 
 
-def test_what_the_recipes_list_is_enough(tmp_path: Path) -> None:
-    """With snapshots and tables written anew, all that they tell to run passes, and the snapshots have what is new."""
-    followed(tmp_path)
-    own = {"PYTHONPATH": str(tmp_path / "src"), "PYTHONPYCACHEPREFIX": str(bytecode(tmp_path)), "SNAPSHOTS": "write"}
-    command = [sys.executable, "-m", "pytest", "-p", "no:nbmake", "-p", "no:xdist", "-p", "no:cacheprovider"]
-    command += ["--hypothesis-profile", "quick", *TESTS]
-    result = subprocess.run(command, cwd=tmp_path, env=os.environ | own, capture_output=True, text=True, check=False)
+def run(folder: Path, *arguments: str, **environment: str) -> None:
+    """Run tests of the copy in *folder*."""
+    ours = {"PYTHONPATH": str(folder / "src"), "PYTHONPYCACHEPREFIX": str(folder / "bytecode")}
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-p",
+        "no:nbmake",
+        "-p",
+        "no:cacheprovider",
+        "--hypothesis-profile",
+        "quick",
+    ]
+    command += [*arguments, *(part for path in LEFT_OUT for part in ("--ignore", path))]
+    result = subprocess.run(
+        command, cwd=folder, env=os.environ | ours | environment, capture_output=True, text=True, check=False
+    )
     assert result.returncode == 0, result.stdout + result.stderr
+
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a copy in which all recipes are followed, with snapshots and tables written anew."""
+    folder = tmp_path_factory.mktemp("recipes")
+    followed(folder)
+    fill_bytecode(folder / "bytecode", folder)
+    run(folder, "-p", "no:xdist", "tests/house/test_snapshots.py", SNAPSHOTS="write")
+    return folder
+
+
+def test_what_the_recipes_list_is_enough(copy: Path) -> None:
+    """All that they tell to run passes, and the snapshots have what is new."""
+    run(copy, "-p", "no:xdist", *TESTS)
     added = ""
     for before in (ROOT / "tests" / "house" / "snapshots").iterdir():
-        after = tmp_path / before.relative_to(ROOT)
+        after = copy / before.relative_to(ROOT)
         added += "\n".join({*after.read_text().splitlines()} - {*before.read_text().splitlines()})
     for new in ("draw_steps", "purchases_made", "note: str | None = None", "os_version"):
         assert new in added
 
 
+@pytest.mark.wide
+def test_nothing_else_breaks(copy: Path) -> None:
+    """Every fast test passes as well: five minutes."""
+    everything = (f"tests/{path.name}" for path in (ROOT / "tests").iterdir() if path.name not in ("bench", "browser"))
+    tests = [path for path in everything if any((ROOT / path).rglob("test_*.py")) or "/test_" in path]
+    run(copy, "-n", "2", "--dist", "loadfile", "-m", "not slow and not wide", *tests)
+
+
 def test_the_recipes_are_those_of_contributing() -> None:
-    """Each file that is edited above is named there, and the sections are the four recipes."""
+    """Each file that is edited above is named there, and each recipe is a section."""
     text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     sections = {part.partition("\n")[0]: part for part in text.split("\n## ")}
-    for heading, edits in {
-        "To add a metric": METRIC,
-        "To add a dimension": DIMENSION,
-        "To add an argument of a query": ARGUMENT,
-        "To add a chart": CHART,
-    }.items():
+    for heading, edits in RECIPES.items():
         for name in edits:
             assert name.removeprefix("src/gamelens/") in sections[heading], f"{heading} does not name {name}"

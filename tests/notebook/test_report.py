@@ -105,6 +105,19 @@ def test_a_cell_that_fails_is_named_and_the_last_report_stays(tmp_path: Path) ->
     assert {entry.name: entry.read_text() for entry in report.parent.iterdir()} == {"made.html": "of yesterday"}
 
 
+def test_a_service_without_data_is_told_in_a_sentence(tmp_path: Path) -> None:
+    """What is missing and what to do, without a cell or a traceback."""
+    nothing = "import gamelens as gl\nnow = gl.Interval.parse('2026-11-20/PT0S')"
+    path = notebook(tmp_path, PARAMETERS, f"{nothing}\nraise gl.NotYetAvailable('2026-11-01/2026-11-20', now)")
+    with pytest.raises(Refused) as refused:
+        write_report(path, tmp_path)
+    assert str(refused.value) == (
+        "made.ipynb has nothing to show: the service has no data yet. Ask again when its first events are processed; "
+        "`gamelens simulate` sends those of invented players to a sandbox"
+    )
+    assert not (tmp_path / "made.html").exists()
+
+
 def test_a_kernel_that_dies_is_told_with_its_cell(tmp_path: Path) -> None:
     """`Refused` names the cell that ran."""
     cell = "os.kill(os.getpid(), signal.SIGKILL); time.sleep(60)"

@@ -28,15 +28,17 @@ NAMES = sorted(path.stem for path in NOTEBOOKS.glob("*.ipynb"))
 IN_WORLDS = {
     "00_monday": ("demo", "one day", "no ads", "no purchases", "no countries", "bare", "week-old", "empty"),
     "01_ad_revenue": ("one day", "no ads", "no purchases", "no countries", "bare", "week-old", "empty"),
-    "02_retention": ("one day", "bare", "week-old"),
-    "03_health": ("one day", "no purchases", "bare"),
-    "04_outside_data": ("demo", "one day", "bare"),
-    "05_experiments": ("one day", "no purchases", "bare"),
-    "06_raw_events": ("one day", "no ads", "bare", "week-old"),
-    "07_why_numbers_differ": ("one day", "no countries", "week-old"),
+    "02_retention": ("one day", "bare", "week-old", "empty"),
+    "03_health": ("one day", "no purchases", "bare", "empty"),
+    "04_outside_data": ("demo", "one day", "bare", "empty"),
+    "05_experiments": ("one day", "no purchases", "bare", "empty"),
+    "06_raw_events": ("one day", "no ads", "bare", "week-old", "empty"),
+    "07_why_numbers_differ": ("one day", "no countries", "week-old", "empty"),
     "08_tour": ("one day", "no purchases", "week-old", "empty"),
 }
-"""The worlds that each notebook is tried in here; the demo with its defaults is what `notebooks/conftest.py` runs."""
+"""The worlds that each notebook is tried in here, "one day" and "empty" among them.
+
+The demo with its defaults is what `notebooks/conftest.py` runs."""
 GAME = "11002"
 WITH_PARAMETERS: dict[str, dict[str, Any]] = {
     "00_monday": {"games": [GAME, "12001"], "targets": "targets.toml", "notes": "notes.toml"},
@@ -46,7 +48,7 @@ WITH_PARAMETERS: dict[str, dict[str, Any]] = {
         **{"ages": [1, 3], "horizon": 20, "seed": 2},
     },
     "03_health": {
-        **{"over": "last 56 complete days", "games": [GAME], "metrics": ["user_unique"], "days": 3},
+        **{"over": "last 56 complete days", "games": GAME, "metrics": "user_unique", "days": 3},
         "accept": "notes.toml",
     },
     "04_outside_data": {
@@ -66,7 +68,10 @@ WITH_PARAMETERS: dict[str, dict[str, Any]] = {
     },
     "08_tour": {"over": "last 14 complete days", "games": GAME},
 }
-"""A value of each parameter that is not its default; `state` of a lake is set in any case."""
+"""A value of each parameter that is not its default, as the command line gives it: one game is text.
+
+`state` of a lake is set in any case.
+"""
 OF_MONDAY = (ROOT / "docs/pages/how-to/monday.md").read_text(encoding="utf-8")
 
 
@@ -117,6 +122,14 @@ def test_a_page_is_right_whatever_is_set(worlds: dict[str, World], folder: Path,
     checked_page(notebook, worlds["demo"], folder, given)
 
 
+def test_monday_of_old_data_begins_with_their_age(worlds: dict[str, World]) -> None:
+    """A sandbox whose data ended eight days ago; what the newest complete week brought comes after."""
+    page = run_notebook("00_monday", {}, worlds["no countries"].lens(days_later=8))
+    first, second, *_ = page.below("What to take away").splitlines()
+    assert first == "- The data end on 20 Nov 2026 10:00 UTC, 8 days ago: nothing is known of the time since."
+    assert " in the week of 9 November" in second
+
+
 def test_there_are_reports_to_try() -> None:
     """READMEs, pages and --help print four different reports at least, one of yesterday among them."""
     assert len(reports()) >= 4
@@ -125,6 +138,6 @@ def test_there_are_reports_to_try() -> None:
 
 def test_a_page_of_another_period_is_found(worlds: dict[str, World], folder: Path) -> None:
     """The check is not empty: the key numbers of 28 days are not those of seven."""
-    page = run_notebook("01_ad_revenue", {}, worlds["no purchases"].lens())
+    page = worlds["no purchases"].page("01_ad_revenue", {})
     with pytest.raises(AssertionError):
         CHECKS["01_ad_revenue"](page, worlds["no purchases"], {"games": None, "over": "last 7 complete days"})

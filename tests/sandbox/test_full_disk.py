@@ -22,27 +22,16 @@ from support.app_requests import call
 from support.game_events import event
 from support.killable_sandbox import start_process, submit
 from support.sandbox_stage import Stage
+from support.small_disk import fill, small_disk
 
 MIB = 1 << 20
 
 
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
+@pytest.fixture(name="small_disk")
+def mounted_disk(tmp_path: Path) -> Iterator[Path]:
     """Mount a disk of 8 MiB, where the machine allows that."""
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", str(disk)], capture_output=True)
-    if mounted.returncode:
-        pytest.skip("no disk can be mounted here")
-    yield disk
-    subprocess.run(["umount", "--lazy", str(disk)], check=True)
-
-
-def fill(disk: Path) -> None:
-    """Write to *disk* until nothing more fits on it."""
-    with (disk / "others").open("ab", buffering=0) as file, contextlib.suppress(OSError):
-        while True:
-            file.write(bytes(4096))
+    with small_disk(tmp_path / "disk", "8m") as disk:
+        yield disk
 
 
 def test_a_sandbox_starts_on_a_full_disk_and_refuses_only_events(small_disk: Path) -> None:
@@ -183,7 +172,7 @@ def test_a_killed_sandbox_starts_again_and_again_on_a_full_disk(small_disk: Path
                     assert {submit(http, ready, batch) for batch in batches} == {200}
                 assert (state / "gamelens.db-wal").stat().st_size > 3 * MIB
             fill(small_disk)
-            assert "full" in httpx.post(f"{ready['console_url']}/process", timeout=60).text
+            assert "No space left on device" in httpx.post(f"{ready['console_url']}/process", timeout=60).text
             assert httpx.get(f"{ready['console_url']}/summary").json()["accepted"] == 10_000
         finally:
             process.kill()

@@ -402,7 +402,9 @@ def test_a_list_of_the_last_release_is_read_until_a_run_commits(tmp_path: Path) 
     stage = Stage(state)
     with contextlib.closing(stage.sandbox):
         stage.process()
-        assert event_counts(stage) == {"accepted": 40, "rejected": 0, "pending": 0, "processed": 20, "duplicate": 20}
+        repeated = 20 if LAST_LAYOUT == FORMAT else 0  # the lake of the state had those that waited
+        processed = {"processed": 40 - repeated, "duplicate": repeated}
+        assert event_counts(stage) == {"accepted": 40, "rejected": 0, "pending": 0} | processed
         assert stage.sandbox.summary()["failing"] == {}
         assert metric_value(stage) == EVENTS["collected"]
         tables = {name for (name,) in stage.sandbox.store.execute("SELECT name FROM sqlite_master")}

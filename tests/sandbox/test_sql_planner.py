@@ -11,10 +11,10 @@ import pytest
 from sqlglot import parse_one
 from sqlglot.expressions import CTE
 
-from gamelens.catalog import DIMENSIONS, METRICS
+from gamelens.catalog import DIMENSIONS, METRICS, Metric
 from gamelens.sandbox.engines.engine import SqlQuery
 from gamelens.sandbox.metrics.sql_planner import EVENTS, TABLES, Branch, compile_dimension_values, compile_query
-from gamelens.sandbox.storage.atoms import Read
+from gamelens.sandbox.storage.atoms import ATOMS, Read
 from gamelens.sandbox.storage.lake_schema import COLUMNS
 from gamelens.wire.intervals import Interval
 from gamelens.wire.queries import MetricQuery, decode_query
@@ -171,7 +171,7 @@ OF_CATEGORY = {
     "revenue": "business",
     "session_length": "session_end",
 }
-"""Metrics that only events of one category add to."""
+"""Metrics that only events of one category add to. What is added to the catalog says it in its atoms."""
 
 
 @pytest.mark.parametrize("metric", sorted(METRICS.keys() - {"retention_retro"}))
@@ -181,7 +181,16 @@ def test_a_metric_of_one_category_skips_the_rows_of_others(metric: str) -> None:
     plan = compile_query(METRICS[metric], decode_query(body), games=None, tables=())
     (source,) = [part.this for part in parse_one(plan.sql, read="duckdb").find_all(CTE) if part.alias == "source"]
     conditions = re.findall(r"category = '(\w+)'", source.args["where"].sql())
-    assert conditions == ([OF_CATEGORY[metric]] if metric in OF_CATEGORY else [])
+    category = OF_CATEGORY.get(metric, category_of(METRICS[metric]))
+    assert conditions == ([category] if category else [])
+
+
+def category_of(metric: Metric) -> str | None:
+    """Return the only category of what *metric* sums or counts; None for several, and for what is made of metrics."""
+    if metric.recipe not in ("sum", "distinct", "money"):
+        return None
+    categories = {ATOMS[name].of for name in metric.made_of}
+    return categories.pop() if len(categories) == 1 else None
 
 
 def test_a_table_is_joined_with_what_is_declared_and_nothing_else() -> None:

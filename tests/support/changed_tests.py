@@ -1,9 +1,9 @@
-"""Which test modules the fast loop runs: `python -m support.changed_tests [ROOM]` prints their paths.
+"""Which test modules the fast loop runs: `python -m support.changed_tests [ROOM] [--all]` prints their paths.
 
-With a room, all tests of that room. Otherwise what changed since the branch left `main`, with what is not committed:
-first the tests that import a changed module, or that test a module which imports one, in whatever room; then the others
-of each room that changed, the cheapest first, up to `BUDGET_S` by what `make test` took last. Without git, and where a
-change concerns every test, all rooms.
+With a room, all tests of that room. Otherwise the tests near what changed since the branch left `main`, with what is
+not committed, the nearest first, as many as take `BUDGET_S`; with `--all`, whatever they take. What a module takes is
+read from the last `make test`, or else from `seconds.toml`, which `make seconds` writes. Standard error says in one
+line what was left out, and which command runs it.
 """
 
 from __future__ import annotations
@@ -11,111 +11,192 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+import tomllib
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
+from statistics import median
+from typing import NamedTuple
 
 import grimp
 
 from support.durations import costs
 
 ROOT = Path(__file__).parents[2]
-LEFT_OUT = {"bench", "browser", "cli", "journey", "support"}
-"""Folders that the fast loop leaves out unless they are named: their tests start processes of their own."""
-BUDGET_S = 70.0
-"""Processor seconds of the tests. With the checks beside them two processors then take a minute."""
+ELSEWHERE = {"bench", "browser", "support"}
+"""Folders without a test of the fast loop."""
+PROCESSES = {"cli", "journey"}
+"""Folders whose tests start processes of their own: without `--all` the fast loop runs only those that changed."""
+BUDGET_S = 45.0
+"""Processor seconds of the tests. With the checks beside them two processors then take less than a minute."""
+MODULE_S = 0.15
+"""Processor seconds in which two workers import a module and collect its tests."""
+KEPT = ROOT / "tests" / "support" / "seconds.toml"
+"""What `make seconds` keeps in the tree."""
 FOR_ALL = {"tests/conftest.py", "pyproject.toml", "constraints.txt"}
+"""Files that concern every test."""
+
+
+class Tree(NamedTuple):
+    """What imports what."""
+
+    tests: Mapping[str, Collection[str]]
+    """Names that each test module imports, by its path."""
+    importers: Mapping[str, Collection[str]]
+    """Modules of `gamelens` and `support` that import each of them."""
 
 
 def main() -> None:
-    """Print the paths, each on a line, and say on standard error what they are."""
-    if room := sys.argv[1:]:
-        folder = ROOT / "tests" / room[0]
-        if not folder.is_dir():
-            sys.exit(f"ROOM={room[0]}: tests has no such folder. Name one of: {', '.join(_rooms())}.")
-        print(folder.relative_to(ROOT))
+    """Print the paths, each on a line, and on standard error what was left out."""
+    rooms = {path.split("/")[1] for path in _test_modules() if path.count("/") > 1}
+    if sys.argv[1:2] == ["--keep"]:
+        lines = [f'"{path}" = {seconds:.1f}\n' for path, seconds in sorted(seconds_of(Path(sys.argv[2])).items())]
+        KEPT.write_text("".join(lines), encoding="utf-8")
         return
+    match [argument for argument in sys.argv[1:] if argument != "--all"]:
+        case []:
+            pass
+        case [room, *_] if room in rooms:
+            print(f"tests/{room}")
+            return
+        case [room, *_]:
+            sys.exit(f"ROOM={room}: tests has no such folder. Name one of: {', '.join(sorted(rooms))}.")
     changed = _changed()
-    if changed is None or FOR_ALL & changed:
-        print("\n".join(f"tests/{name}" for name in _rooms()))
-        return
-    near, others = selected(changed)
-    taken = within_budget(near, others, _seconds())
-    left = f", {len(others) - len(taken)} left to make test" if len(taken) < len(others) else ""
-    print(f"{len(changed)} files changed: {len(near)} test modules and {len(taken)} more{left}", file=sys.stderr)
-    print("\n".join([*near, *taken]))
+    is_whole = "--all" in sys.argv
+    tree = read_tree()
+    seconds = estimated(tree.tests, recorded_seconds())
+    near = nearest_first(FOR_ALL if changed is None else changed, tree, seconds)
+    taken = near if is_whole else within_budget(near, changed or (), seconds)
+    if left := [path for path in near if path not in taken]:
+        print(left_out(left, len(near), seconds), file=sys.stderr)
+    print("\n".join(taken))
 
 
-def within_budget(near: list[str], others: list[str], seconds: Mapping[str, float]) -> list[str]:
-    """Return those of *others* for which there is time beside *near*, the cheapest first."""
-    taken, used_s = [], sum(seconds[path] for path in near)
-    for path in sorted(others, key=seconds.__getitem__):
-        used_s += seconds[path]
-        if used_s > BUDGET_S:
-            break
-        taken.append(path)
+def nearest_first(changed: Collection[str], tree: Tree, seconds: Mapping[str, float]) -> list[str]:
+    """Return the test modules near the *changed* files.
+
+    First those that changed or are named after a module that did, then those that import one and the rules of the whole
+    package, then those of modules that import one, last the others of the rooms that changed. Among those equally near,
+    the room's come first, then the cheapest.
+    """
+    modules = {_module(path) for path in changed if path.startswith(("src/", "tests/support/")) and path[-3:] != ".md"}
+    rooms = {name.split(".")[1] for name in modules if name.startswith("gamelens.")}
+    if any(path.startswith("docs/") for path in changed):
+        rooms.add("documentation")
+    importers = {name for module in modules for name in tree.importers.get(module, ())} - modules
+
+    def distance(path: str) -> int | None:
+        stem, imported = Path(path).stem, tree.tests[path]
+        if path in changed or stem in _test_names(modules):
+            return 0
+        if path.startswith("tests/house/") or _reach(imported, modules):
+            return 1
+        if stem in _test_names(importers) or _reach(imported, importers):
+            return 2
+        return 3 if _room(path) in rooms or FOR_ALL.intersection(changed) else None
+
+    distances = {path: distance(path) for path in tree.tests} if changed else {}
+    near, rooms = {path: steps for path, steps in distances.items() if steps is not None}, {*rooms, "house"}
+    return sorted(near, key=lambda path: (near[path], _room(path) not in rooms, seconds[path], path))
+
+
+def within_budget(near: list[str], changed: Collection[str], seconds: Mapping[str, float]) -> list[str]:
+    """Return those of *near*, the nearest first, that take `BUDGET_S` together; one that is too long is passed over."""
+    taken, used_s = [], 0.0
+    for path in near:
+        if _room(path) in PROCESSES and path not in changed:
+            continue
+        if used_s + seconds[path] <= BUDGET_S:
+            used_s += seconds[path]
+            taken.append(path)
     return taken
 
 
-def selected(changed: set[str]) -> tuple[list[str], list[str]]:
-    """Return the test modules near the *changed* files, and the others of the rooms that changed."""
-    modules = {_module(path) for path in changed if path.startswith("src/") and path.endswith(".py")}
-    rooms = {name.split(".")[1] for name in modules if name.count(".")} & {*_rooms()}
-    graph = grimp.build_graph("gamelens", cache_dir=str(ROOT / ".cache" / "imports"))
-    known = modules & graph.modules
-    near = known.union(*(graph.find_modules_that_directly_import(name) for name in known))
-    support = {_module(path) for path in changed if path.startswith("tests/support/")}
-    names = {f"test_{name.rpartition('.')[2]}" for name in near}
-    found = {path for path in changed if Path(path).name.startswith("test_") and (ROOT / path).is_file()}
-    for path in _test_modules():
-        imported = _imports(path)
-        if path.stem in names or any(_within(name, known | support) for name in imported):
-            found.add(path.relative_to(ROOT).as_posix())
-    own = {path.relative_to(ROOT).as_posix() for room in rooms for path in (ROOT / "tests" / room).rglob("test_*.py")}
-    chosen = {path for path in found if path.split("/")[1] not in LEFT_OUT}
-    return sorted(chosen, key=lambda path: (path not in own, path)), sorted(own - found)
+def estimated(paths: Collection[str], recorded: Mapping[str, float]) -> dict[str, float]:
+    """Return the processor seconds of each of *paths*: as recorded, else what a module of its room or of all takes."""
+    rooms = defaultdict[str, list[float]](list)
+    for path, seconds in recorded.items():
+        rooms[_room(path)].append(seconds)
+        rooms[""].append(seconds)
+    usual = {room: median(measured) for room, measured in rooms.items()}
+    return {path: MODULE_S + recorded.get(path, usual.get(_room(path), usual.get("", 1.0))) for path in paths}
 
 
-def _seconds() -> Mapping[str, float]:
-    """Return the processor seconds of the fast tests of each module in the last `make test`, if there was one."""
+def left_out(left: Collection[str], near: int, seconds: Mapping[str, float]) -> str:
+    """Return the line on what the budget has no room for."""
+    rooms = sorted({_room(path) or "tests itself" for path in left})
+    minutes = -(-sum(seconds[path] for path in left) // 60)
+    return (
+        f"Left out, to stay below a minute: {len(left)} of {near} test modules near the change, in {', '.join(rooms)}. "
+        f"make check ALL=yes runs them too, in {minutes:.0f} min of a processor or less; make test runs everything."
+    )
+
+
+def recorded_seconds() -> dict[str, float]:
+    """Return the processor seconds of the fast tests of each module: of the last `make test`, or as kept."""
+    kept = tomllib.loads(KEPT.read_text(encoding="utf-8"))
     report = ROOT / ".cache" / "tests.xml"
+    return kept | (seconds_of(report) if report.is_file() else {})
+
+
+def seconds_of(report: Path) -> dict[str, float]:
+    """Return the processor seconds of the fast tests of each module that a JUnit file has."""
     seconds = defaultdict[str, float](float)
-    for cost in costs(report) if report.is_file() else ():
-        if not cost.is_slow:
-            seconds[f"tests/{cost.name.partition('::')[0]}.py"] += cost.processor
-    return seconds
+    for cost in costs(report):
+        if cost.name.startswith("test_") or "/" in cost.name:
+            seconds[f"tests/{cost.name.partition('::')[0]}.py"] += 0.0 if cost.is_slow else cost.processor
+    return dict(seconds)
 
 
-def _rooms() -> list[str]:
-    """Return the folders of tests that the fast loop runs."""
-    return sorted(path.name for path in (ROOT / "tests").iterdir() if path.is_dir() and _is_room(path))
+def read_tree() -> Tree:
+    """Return what imports what in this checkout."""
+    graph = grimp.build_graph("gamelens", cache_dir=str(ROOT / ".cache" / "imports"))
+    importers = {name: set(graph.find_modules_that_directly_import(name)) for name in graph.modules}
+    for path in (ROOT / "tests" / "support").glob("*.py"):
+        for name in _imports(path):
+            for module in (name, name.rpartition(".")[0]):
+                importers.setdefault(module, set()).add(f"support.{path.stem}")
+    return Tree({path: set(_imports(ROOT / path)) for path in _test_modules()}, importers)
 
 
-def _is_room(path: Path) -> bool:
-    return path.name not in LEFT_OUT and any(path.rglob("test_*.py"))
-
-
-def _test_modules() -> Iterator[Path]:
-    return (path for room in _rooms() for path in (ROOT / "tests" / room).rglob("test_*.py"))
+def _test_modules() -> Iterator[str]:
+    """Yield the paths of the test modules that the fast loop may run."""
+    for path in (ROOT / "tests").rglob("test_*.py"):
+        is_slow = "\npytestmark = pytest.mark.slow\n" in path.read_text(
+            encoding="utf-8"
+        )  # tests/conftest.py ignores it
+        if not is_slow and path.relative_to(ROOT / "tests").parts[0] not in ELSEWHERE:
+            yield path.relative_to(ROOT).as_posix()
 
 
 def _module(path: str) -> str:
-    """Return the name by which *path*, below `src` or `tests`, is imported."""
-    return ".".join(Path(path).with_suffix("").parts[1:]).removesuffix(".__init__")
+    """Return the name by which *path*, below `src` or `tests`, is imported; of a file of values, its package."""
+    name = Path(path)
+    parts = name.with_suffix("").parts if name.suffix == ".py" else name.parent.parts
+    return ".".join(parts[1:]).removesuffix(".__init__")
+
+
+def _room(path: str) -> str:
+    """Return the folder of a test module, "" of one that lies in none."""
+    return path.split("/")[1] if path.count("/") > 1 else ""
+
+
+def _test_names(modules: Collection[str]) -> set[str]:
+    return {f"test_{name.rpartition('.')[2].removeprefix('_')}" for name in modules}
+
+
+def _reach(imported: Collection[str], modules: Collection[str]) -> bool:
+    """Return whether one of the names *imported* is one of *modules*, or is defined in one."""
+    return any(name in modules or name.rpartition(".")[0] in modules for name in imported)
 
 
 def _imports(path: Path) -> Iterator[str]:
-    """Yield the modules and names that a test module imports."""
+    """Yield the modules and names that a module of tests imports."""
     for node in ast.walk(ast.parse(path.read_bytes())):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
-
-
-def _within(name: str, modules: Iterable[str]) -> bool:
-    """Return whether *name* is one of *modules*, or is defined in one."""
-    return name in modules or name.rpartition(".")[0] in modules
 
 
 def _changed() -> set[str] | None:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, date, datetime
+from pathlib import Path
 from typing import Final
 
 import numpy as np
@@ -19,7 +23,11 @@ from gamelens.analysis import (
     revenue,
     totals,
 )
+from gamelens.raw_events.lake_client import LakeClient, open_lake
 from gamelens.receipts import QueryRecord, Receipt
+from gamelens.sandbox.server import open_bulk_load
+from gamelens.sandbox.state.clock import Clock
+from gamelens.simulator import load_scenario, play_columns
 from gamelens.wire.intervals import Granularity
 from support.retention_frames import frame_of
 
@@ -47,6 +55,17 @@ def days_of(rng: np.random.Generator, names: dict[str, list[str]], **means: floa
         numbers = rng.poisson(mean, len(frame)) if is_count else mean * rng.lognormal(0, 0.3, len(frame))
         frame[name] = pd.Series(numbers, dtype="Int64") if is_count else numbers
     return frame
+
+
+@contextmanager
+def simulated_lake(state: Path) -> Iterator[LakeClient]:
+    """Yield the lake of a few simulated players of two weeks, in the new directory *state*."""
+    scenario, clock = load_scenario("small", players=150, days=14), Clock()
+    clock.freeze(datetime(2026, 11, 5, 12, tzinfo=UTC))
+    with open_bulk_load(state, clock=clock, titles=scenario.titles) as load:
+        load.take(play_columns(scenario, load.folder, ends_on=date(2026, 11, 5), game_ids=load.game_ids))
+    with open_lake(state, progress=False) as lake:
+        yield lake
 
 
 def every_result() -> dict[str, DataFrame]:
@@ -211,6 +230,7 @@ def _of_health() -> dict[str, DataFrame]:
         "health.flagged": health.flagged(scores),
         "health.levels": health.levels(series),
         "health.headline": health.headline(board, health.levels(series)),
+        "health.data_age": health.data_age(frame),
         "health.silent_games": health.silent_games(series),
         "health.segments": health.segments(
             asked(by_country, "user_unique"), watch, "country_code", day=by_country["timestamp"].max()

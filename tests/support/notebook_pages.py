@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
@@ -36,14 +37,18 @@ class Page:
         self.names: dict[str, Any] = {}
         self.complaint = ""
 
+    @cached_property
+    def _read(self) -> list[tuple[str, str]]:
+        return [(heading, _as_read(each)) for heading, each in self.shown]
+
     @property
     def text(self) -> str:
         """All sentences and tables, as they are read."""
-        return "\n".join(_as_read(each) for _, each in self.shown)
+        return "\n".join(text for _, text in self._read)
 
     def below(self, heading: str) -> str:
         """Return the sentences and tables below *heading*."""
-        return "\n".join(_as_read(each) for own, each in self.shown if own == heading)
+        return "\n".join(text for own, text in self._read if own == heading)
 
     def row(self, heading: str, name: str) -> list[str]:
         """Return the cells of the row called *name* of the first table below *heading*, without its bars."""

@@ -6,9 +6,11 @@ from the events as they were sent.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import gc
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,6 +20,7 @@ from gamelens.client.sync_client import Client
 from gamelens.simulator import load_scenario, play
 from gamelens.wire.currencies import USD_PER_UNIT
 from support.game_events import NOW
+from support.notebook_pages import Page, run_notebook
 from support.sandbox_stage import Stage
 from support.watched_service import Request, Response, Watch, quick
 
@@ -60,16 +63,25 @@ class World:
 
     def __init__(self, name: str, titles: dict[str, str], events: Sequence[Event], stage: Stage, folder: Path) -> None:
         self.name, self.titles, self.events = name, titles, events
+        self._days = [day_of(event).toordinal() for event in events]
         self._stage, self._folder = stage, folder
         self._answers: dict[Request, Response] = {}
+        self._pages: dict[str, Page] = {}
 
-    def lens(self) -> Client:
-        """Return a client like that of a notebook, on the clock of the sandbox.
+    def lens(self, *, days_later: int = 0) -> Client:
+        """Return a client like that of a notebook, on the clock of the sandbox or *days_later*.
 
         What was answered once is not asked of the sandbox again.
         """
         answers = Watch(self._stage.metrics_app, self._answers)
-        return quick(answers, key=_key(self.name), when="clip", now=NOW.timestamp)
+        return quick(answers, key=_key(self.name), when="clip", now=(NOW + days_later * _DAY).timestamp)
+
+    def page(self, notebook: str, parameters: Mapping[str, Any]) -> Page:
+        """Return the page of *notebook*, which is run once for each choice of parameters."""
+        asked = f"{notebook} {sorted(parameters.items())}"
+        if asked not in self._pages:
+            self._pages[asked] = run_notebook(notebook, parameters, self.lens())
+        return self._pages[asked]
 
     def lake(self) -> Path:
         """Return the state directory of a lake with the events of this world alone."""
@@ -84,7 +96,7 @@ class World:
 
     def covered(self, days: int) -> range:
         """Return the days of the last *days* complete ones that the world has, as numbers of `date.toordinal`."""
-        begins = min(map(day_of, self.events), default=TODAY).toordinal()
+        begins = min(self._days, default=TODAY.toordinal())
         return range(max(begins, TODAY.toordinal() - days), TODAY.toordinal())
 
     def before(self, days: range) -> range | None:
@@ -96,10 +108,8 @@ class World:
         """Return the events of *days*, of some games or of one category."""
         return [
             event
-            for event in self.events
-            if day_of(event).toordinal() in days
-            and (games is None or event["game_id"] in games)
-            and category in (None, event["category"])
+            for event, day in zip(self.events, self._days, strict=True)
+            if day in days and (games is None or event["game_id"] in games) and category in (None, event["category"])
         ]
 
     def ad_revenue(self, days: range, **which: Any) -> float:
@@ -114,17 +124,23 @@ class World:
     def installs(self, days: range, *, games: Sequence[str] | None = None) -> dict[tuple[str, str], int]:
         """Return the install day of each player who is new in *days*."""
         first: dict[tuple[str, str], int] = {}
-        for event in self.events:
-            player, day = (event["game_id"], event["user_id"]), day_of(event).toordinal()
+        for event, day in zip(self.events, self._days, strict=True):
+            player = event["game_id"], event["user_id"]
             first[player] = min(day, first.get(player, day))
         return {player: day for player, day in first.items() if day in days and (not games or player[0] in games)}
+
+    @cached_property
+    def active(self) -> Counter[tuple[int, str]]:
+        """The players who sent an event on each day, by day and game."""
+        players = {(day, it["game_id"], it["user_id"]) for it, day in zip(self.events, self._days, strict=True)}
+        return Counter((day, game) for day, game, _ in players)
 
     def retention(self, days: range, age: int, *, games: Sequence[str] | None = None) -> float | None:
         """Return the share of the players installed in *days* who were back *age* days later, once that day is over.
 
         None if it is over for nobody.
         """
-        active = {(event["game_id"], event["user_id"], day_of(event).toordinal()) for event in self.events}
+        active = {(event["game_id"], event["user_id"], day) for event, day in zip(self.events, self._days, strict=True)}
         new = {player: day for player, day in self.installs(days, games=games).items() if day + age < TODAY.toordinal()}
         return sum((*player, day + age) in active for player, day in new.items()) / len(new) if new else None
 
@@ -146,7 +162,10 @@ def open_worlds(folder: Path) -> Iterator[dict[str, World]]:
         _submit(stage, events)
         worlds[name] = World(name, titles[name], events, stage, folder)
     stage.process()
+    del played
+    gc.freeze()  # a million values of events, which each collection would visit
     yield worlds
+    gc.unfreeze()
     stage.sandbox.close()
 
 

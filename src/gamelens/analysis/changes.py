@@ -273,7 +273,8 @@ def _read_drivers(drivers: DataFrame, by: str | None) -> Iterator[Finding]:
         direction = direction_among(row["change_low"], row["change_high"], row["p_adjusted"])
         case = case_among(direction, row["change_low"], row["change_high"])
         is_clear = case in ("higher", "lower")
-        if is_clear and row["effect"] * row["change"] <= 0:  # within countries the money moved the other way
+        is_against = row["effect"] * row["change"] <= 0  # within countries the money moved the other way
+        if is_clear and is_against:
             direction, case, is_clear = "no clear difference", "no_clear_difference", False
         is_narrow = 1 + row["change_high"] <= _WIDEST_RATIO * (1 + row["change_low"])
         driver, cut = str(row["driver"]).replace(" ", "_"), "up" if row["change"] > 0 else "down"
@@ -291,7 +292,7 @@ def _read_drivers(drivers: DataFrame, by: str | None) -> Iterator[Finding]:
                 "name": name,
                 "driver": [Clause(f"{driver}_{cut}" if is_clear else driver)],
                 "behind": row["behind"] if HALF_CENT <= abs(row["behind_effect"]) < abs(row["effect"]) else None,
-                "own_change": [Clause("own_change")] if is_narrow else None,
+                "own_change": [Clause("own_change")] if is_narrow and not is_against else None,
                 **{key: row[key] for key in ("effect", "behind_effect", "p_adjusted")},
             },
         )

@@ -124,7 +124,7 @@ def _read_parts(parts: DataFrame, by: str | list[str]) -> Iterator[Finding]:
         unit="ratio",
         judged="counted",
         numbers={
-            **{"before": before, "after": after, "change": change},
+            **{"measured_in": "USD", "before": before, "after": after, "change": change},
             **{name: float(whole[name]) for name in PARTS},
             "by": "segment" if is_finer or len(names) > 1 else names[0],
             "segments": int(whole["segments"]) if is_finer else None,

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from gamelens._files import disk_trouble, is_full
 from gamelens._text import terminal_line
 from gamelens.cli.terminal.completion import completion
 from gamelens.cli.terminal.terminal_text import error_line, has_colours, show_error
@@ -34,6 +35,9 @@ class Commands(click.Group):
         except click.ClickException as error:
             show_error(error)
             code = error.exit_code
+        except OSError as error:  # of help, which a file takes in place of a terminal
+            show_error(click.ClickException(terminal_line(_error_text(error))))
+            code = 1
         except click.Abort:
             click.echo("Aborted!", err=True)
             code = 1
@@ -79,6 +83,8 @@ def _error_text(error: Exception) -> str:
             return error_line(error)
         case ModuleNotFoundError(name=str(name)) if not name.startswith("gamelens"):
             return f"this needs {name}: pip install 'gamelens[lab,sandbox]'"
+        case OSError() if is_full(error):
+            return disk_trouble(error, "the output")
         case OSError(filename=str(name), strerror=str(reason)):
             return f"{name}: {reason}"
     return f"{type(error).__name__}: {error}. `gamelens --debug …` shows where"

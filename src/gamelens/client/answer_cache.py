@@ -464,7 +464,9 @@ class AnswerCache:
                     self._path.parent.rename(self._damaged)
             return self._transact(work, writing)
         except (OSError, *_SQLITE_ERRORS) as error:
-            self._off = self._off or f"{type(error).__name__}: {error}"
+            named, words = getattr(error, "filename", None), getattr(error, "strerror", None)
+            why = f"{named} cannot be used ({words})" if named and words else f"{type(error).__name__}: {error}"
+            self._off = self._off or why
             return default
 
     def _transact(self, work: Callable[[sqlite3.Connection], T], writing: bool) -> T:

@@ -109,6 +109,7 @@ class BaseClient:
         self._executor = QueryExecutor(service, answers, max_days=max_days, refresh_s=refresh_s, when=when, now=now)
         # A notebook seldom closes anything: the connections close with the last reference.
         self._closing = weakref.finalize(self, _close, service, self._loop)
+        self._closing.atexit = False  # with Python they end by themselves, and the loop stands still by then
 
     def __repr__(self) -> str:
         service = self._executor.service
@@ -187,4 +188,4 @@ def _close(service: MetricsApi, loop: BackgroundLoop) -> None:
     A forked child leaves them to the parent.
     """
     if loop.process.is_this:
-        loop.submit(service.aclose())
+        loop.submit_unawaited(service.aclose())

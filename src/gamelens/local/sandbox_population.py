@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from gamelens._files import replace_file
+from gamelens._files import named_errors, replace_file
 from gamelens._text import one_line, printable
 from gamelens.errors import Refused, suggests_names
 from gamelens.local.sandbox_info import SandboxInfo
@@ -160,7 +160,7 @@ def populate_lake(
         events += more
         on_events(more)
 
-    with open_bulk_load(state, titles=scenario.titles) as lake:
+    with named_errors(state), open_bulk_load(state, titles=scenario.titles) as lake:
         lake.take(
             play_columns(
                 scenario,

@@ -20,7 +20,7 @@ from typing import Final, NoReturn
 
 import msgspec
 
-from gamelens._files import replace_file
+from gamelens._files import replace_file, why_unwritable
 from gamelens.errors import BadQuery
 from gamelens.messages.journal import NotSent, identity_of
 from gamelens.messages.message_text import chat_text, harmless, html_page, markdown, plain_text
@@ -97,7 +97,7 @@ def _file(path: Path, name: str, address: str, write: Callable[[MorningMessage],
             with replace_file(path) as draft:
                 draft.write_text(f"{before}\n{write(message)}" if before else write(message), encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
-            reason = error.strerror if isinstance(error, OSError) else "it is not text"
+            reason = why_unwritable(error) if isinstance(error, OSError) else "it is not text"
             raise NotSent(f"{name} cannot be written: {reason}") from None
 
     return Target(name, identity_of(address), append)

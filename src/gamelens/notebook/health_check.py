@@ -337,4 +337,6 @@ def _segments(frame: DataFrame, row: dict[Any, Any], dimension: str) -> DataFram
 
 
 def _for_games(query: HealthQuery, games: Sequence[str] | None) -> HealthQuery:
-    return query if games is None else msgspec.structs.replace(query, games=tuple(games))
+    """Return *query* of *games*, one or several; None is all of them."""
+    chosen = (games,) if isinstance(games, str) else games
+    return query if chosen is None else msgspec.structs.replace(query, games=tuple(chosen))

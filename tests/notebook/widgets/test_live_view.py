@@ -90,6 +90,14 @@ def test_an_accepted_event_is_marked_with_what_strict_rules_say(sandbox: Sandbox
     assert "the strict rules would refuse this: /platform not in enum" in view.static().html
 
 
+def test_events_dated_by_arrival_are_marked_and_counted(sandbox: Sandbox, view: LiveView) -> None:
+    """An event without a usable time of its device has the reason, and the totals count it (Wire 4.1, Event time)."""
+    sandbox.stage.submit([event(client_ts=0)])
+    shown = html.unescape(view.static().html)
+    assert "dated by arrival: client_ts more than 365 days before arrival" in shown
+    assert "with client_ts more than 365 days before arrival" in shown
+
+
 def test_stop_stops(sandbox: Sandbox, view: LiveView) -> None:
     """After stop there are no requests, and only start is enabled."""
     view.start_button.click()

@@ -32,15 +32,22 @@ def leader(
     groups are independent of each other.
 
     Cases: "higher" and "no_clear_difference" by the interval of the comparison, "unknown" without one, "alone" for one
-    value, "of_all" without *by*, and "not_known" without rows. Numbers: those given, name, value, value_low,
-    value_high, next, next_value.
+    value, "of_all" without *by*, and "not_known" without rows. Numbers: those given, measured_in (*unit*), name, value,
+    value_low, value_high, next, next_value.
     """
     if not len(rows):
         return Finding(kind=kind, case="not_known", unit=unit, numbers=numbers)
     ordered = rows.sort_values(value, ascending=False, kind="stable")
     names = display_values(ordered[by]).tolist() if by else [""]
     best, *others = ordered[[value, "low", "high"]].astype("float64").to_numpy().tolist()
-    numbers = {**numbers, "name": names[0], "value": best[0], "value_low": best[1], "value_high": best[2]}
+    numbers = {
+        "measured_in": unit,
+        **numbers,
+        "name": names[0],
+        "value": best[0],
+        "value_low": best[1],
+        "value_high": best[2],
+    }
     subject = {by: names[0]} if by else {}
     if not others:
         return Finding(

@@ -232,16 +232,21 @@ class _Steps:
         """Return the step by the intervals of a field, None without any, and its usual size."""
         named = str(words()[kind].get("step_of_" + name, name))
         group = self._group(kind, fields)
-        key = (named, *group)
+        key = (named, name, *group)
         if key not in self._known:
             same = self._alike.get(group, [])
             bounds = [bounds_of(it, named) for it in same]
             halves = [(high - low) / 2 for low, high in bounds if math.isfinite(high - low) and high > low]
-            sizes = [abs(float(it[named])) for it in same if _is_number(it.get(named))]
-            sizes = [size for size in sizes if 0 < size < math.inf]
+            sizes = _sizes(same, named) or _sizes(same, name)  # its own, where the other is 0
             step = step_of(median(halves)) if halves else None
             self._known[key] = step, median(sizes) if sizes else 1.0
         return self._known[key]
+
+
+def _sizes(several: Sequence[Mapping[str, Any]], name: str) -> list[float]:
+    """Return the sizes of a field that are neither 0 nor infinite."""
+    sizes = (abs(float(fields[name])) for fields in several if _is_number(fields.get(name)))
+    return [size for size in sizes if 0 < size < math.inf]
 
 
 def bounds_of(fields: Mapping[str, Any], name: str) -> tuple[float, float]:

@@ -78,7 +78,8 @@ def _read_headline(headline: DataFrame) -> Iterator[Finding]:
     """Say how many alarms there are, and which games are silent."""
     row = headline.iloc[0].to_dict()
     alarms = row["critical"] + row["warning"]
-    early = Finding(kind="health", case="too_early", unit="alarms", numbers=_age_of(row))
+    case = "too_early" if row["unknown"] else "no_data"
+    early = Finding(kind="health", case=case, unit="alarms", numbers=_age_of(row))
     yield _headline_of(row, alarms) if row["judged"] else early
     silent = row["silent"]
     yield Finding(

@@ -202,12 +202,13 @@ WATCHED: Final[dict[str, WatchedMetric]] = {
 def watches(keys: Iterable[str] | None = None) -> tuple[WatchedMetric, ...]:
     """Return the watched metrics called *keys*, all of `WATCHED` by default.
 
-    A key is one of `WATCHED`, or any metric of the service.
+    A key is one of `WATCHED`, or any metric of the service. One alone may be text.
 
     Raises:
         BadQuery: there is no such metric, or its days cannot be compared.
     """
-    return tuple(WATCHED.values() if keys is None else map(_watched_metric, dict.fromkeys(keys)))
+    names = [keys] if isinstance(keys, str) else keys
+    return tuple(WATCHED.values() if names is None else map(_watched_metric, dict.fromkeys(names)))
 
 
 def board_queries(watched: Iterable[WatchedMetric]) -> tuple[HealthQuery, ...]:

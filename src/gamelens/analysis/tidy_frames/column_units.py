@@ -148,6 +148,8 @@ _NAMES: Final = {
 Bounds = dict[str, list[tuple[int, int]]]
 """Places of the lower and upper bounds of intervals, by the number that they are about."""
 UNIT: Final = "unit"
+_MEASURED: Final = "measured_in"
+"""The unit of what is compared, in claims, whose column `unit` is that of `size`, such as a ratio."""
 _OF_ROW: Final = ("value", "control_value", "before", "difference")
 """Columns that are in the unit of their row, if the frame has a column for it."""
 _RATIO: Final = "ratio"
@@ -272,7 +274,10 @@ def scales_of(frame: DataFrame, number: str, kind: NumberKind, bounds: Bounds) -
     halves = np.concatenate([(pair[:, 1:] - pair[:, :1]) / 2 for pair in pairs] or [np.empty((len(frame), 0))], axis=1)
     if not of_row:
         return [], {"": Scale.of(kind, values.ravel(), halves.ravel())}
-    rows = [*zip(frame[UNIT], frame.get("measure", frame.get("metric", frame[UNIT])), strict=True)]
+    units = frame[UNIT].astype("object")
+    if _MEASURED in frame:
+        units = units.where(frame[_MEASURED].isna(), frame[_MEASURED])
+    rows = [*zip(units, frame.get("measure", frame.get("metric", units)), strict=True)]
     found = {key: [place for place, row in enumerate(rows) if row == key] for key in dict.fromkeys(rows)}
     scales = {}
     for key, own_rows in found.items():

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from gamelens._files import why_unwritable
 from gamelens._text import is_terminal, printable, terminal_line
 from gamelens.errors import GamelensError, NotRecorded, NotYetAvailable, PartialResult, Truncated
 
@@ -70,8 +71,7 @@ def has_colours() -> bool | None:
 
 def cannot_write(option: str, target: object, error: OSError) -> click.ClickException:
     """Return the error of a command that cannot write the file *target* of an *option*."""
-    reason = os.strerror(error.errno) if error.errno else str(error)
-    return click.ClickException(f"{option} {target} cannot be written: {reason}")
+    return click.ClickException(f"{option} {target} cannot be written: {why_unwritable(error)}")
 
 
 def error_line(error: GamelensError) -> str:

@@ -117,7 +117,7 @@ def cache_finding(cache: AnswerCache | None) -> Finding:
     info = cache.info()
     if info.off is not None:
         step = f"make {info.folder} writable, or name another folder in {PREFIX}CACHE_DIR"
-        return Finding.warning("cache", f"off, {info.folder}: {info.off}", step)
+        return Finding.warning("cache", f"off: {info.off}", step)
     contents = f"{info.queries:,} queries, {info.buckets:,} buckets of this key"
     says = f"{contents}; {info.bytes / MIB:.1f} of {info.max_bytes / MIB:.0f} MiB in {info.folder}"
     return Finding.ok("cache", says)

@@ -65,8 +65,8 @@ class CountsSinceStart(msgspec.Struct, frozen=True):
     categories: dict[str, dict[str, int]] = {}
     games: dict[str, GameCounts] = {}
     refused: dict[str, int] = {}
-    strict: dict[str, StrictCounts] = {}
     dated_by_arrival: dict[str, int] = {}
+    strict: dict[str, StrictCounts] = {}
 
 
 class DamagedBatches(msgspec.Struct, frozen=True):
@@ -117,8 +117,8 @@ class ControlSummary(msgspec.Struct, frozen=True):
     rejected: int = 0
     pending: int = 0
     duplicate: int = 0
-    repeats: str = "drop"
     dated_by_arrival: dict[str, dict[str, int]] = {}
+    repeats: str = "drop"
     metrics_requests: int = msgspec.field(default=0, name="asked")
     processed: int = 0
     available: dict[str, str] = {}

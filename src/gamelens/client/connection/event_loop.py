@@ -43,6 +43,7 @@ class BackgroundLoop:
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
+        self._unawaited = set[Future[Any]]()
         self.process = OwnProcess("this client")
         self._thread = threading.Thread(target=self._loop.run_forever, name="gamelens", daemon=True)
         self._thread.start()
@@ -51,6 +52,7 @@ class BackgroundLoop:
     def _stop(self) -> None:
         """End the thread before the interpreter does, which would leave to an engine what the thread still holds."""
         if self.process.is_this and self._thread.is_alive():
+            wait(self._unawaited.copy(), _LONGEST_END_S)  # Python would report a task that it destroys
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join(_LONGEST_END_S)
 
@@ -68,6 +70,16 @@ class BackgroundLoop:
             work.close()
             raise
         return asyncio.run_coroutine_threadsafe(work, self._loop)
+
+    def submit_unawaited(self, work: Coroutine[Any, Any, object]) -> None:
+        """Start *work*, whose end nobody waits for but that of Python, for a second.
+
+        Raises:
+            Refused: this is a forked child, in which the thread does not run.
+        """
+        future = self.submit(work)
+        self._unawaited.add(future)
+        future.add_done_callback(self._unawaited.discard)
 
     def run(self, work: Coroutine[Any, Any, T], *, on_tick: Callable[[], None] = _do_nothing) -> T:
         """Return the result of *work*, blocking the caller.

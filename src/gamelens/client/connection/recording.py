@@ -41,7 +41,7 @@ from urllib.parse import unquote, urlencode
 
 import msgspec
 
-from gamelens._files import replace_file
+from gamelens._files import replace_file, why_unwritable
 from gamelens._text import shortened
 from gamelens.client.connection.error_responses import error_details, error_for
 from gamelens.client.connection.metrics_api import BASE, INTERVAL_PATH, SANDBOX_HEADERS, answering_service
@@ -247,7 +247,7 @@ class RecordingSender:
             raise BadQuery("record", str(self._folder), rule)
 
     def _unwritten(self, error: OSError) -> BadQuery:
-        return BadQuery("record", str(self._folder), f"cannot be written to: {error.strerror or error}")
+        return BadQuery("record", str(self._folder), f"cannot be written to: {why_unwritable(error)}")
 
 
 class ReplaySender:

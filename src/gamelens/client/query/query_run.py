@@ -650,8 +650,8 @@ class QueryRun:
             self.warnings += check.warnings
             listed = check.listed
         if self.cache is not None and self.cache.off is not None:
-            folder = f"GAMELENS_CACHE_DIR names another folder than {self.cache.folder}"
-            self.warnings.append(f"answers are not cached on disk: {self.cache.off}. {folder}")
+            step = f"To cache them, make {self.cache.folder} writable, or name another folder in GAMELENS_CACHE_DIR"
+            self.warnings.append(f"answers are not cached on disk: {self.cache.off}. {step}")
         self.warnings += long_session_warnings(table)
         receipt = Receipt(
             asked=query_record(spec, self.options.over, str(times.requested)),

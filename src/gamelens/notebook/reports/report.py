@@ -19,7 +19,7 @@ from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernel
 from traitlets.config import Config
 
 from gamelens._files import replace_file
-from gamelens.errors import Refused
+from gamelens.errors import NO_DATA, Refused
 from gamelens.notebook.figures.browser_rendering import DrawingError
 from gamelens.notebook.reports.html_page import page_of
 from gamelens.notebook.reports.notebook_parameters import inject, parameters_of, typed
@@ -129,7 +129,8 @@ def _run(
     """Execute all cells, the outputs of which are then in *document*.
 
     Raises:
-        Refused: a cell failed or took too long, or the kernel is missing or ended. The message names the cell.
+        Refused: a cell failed or took too long, or the kernel is missing or ended. The message names the cell. Or the
+            service has no data yet, in one sentence.
     """
     name, begun = notebook.name, list[Any]()
     client = NotebookClient(
@@ -147,6 +148,9 @@ def _run(
         except NoSuchKernel as error:
             raise Refused(f"{name} needs the kernel {error.name}, which is not installed") from None
         except Exception as error:
+            if isinstance(error, CellExecutionError) and NO_DATA in error.evalue:
+                again = f"{NO_DATA}; `gamelens simulate` sends those of invented players to a sandbox"
+                raise Refused(f"{name} has nothing to show: {again}") from None
             if begun:
                 raise Refused(f"{name} did not run: {_cell_label(begun[-1], places)}: {_reason(error)}") from error
             atexit.unregister(client._cleanup_kernel)  # it would fail, and say so when the process ends

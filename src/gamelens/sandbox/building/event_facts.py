@@ -289,7 +289,8 @@ class NamedEvents:
     def add(self, keys: Keys, seq: Ints) -> None:
         """Add events, the keys of whose names are sorted by their higher half."""
         self._paths.append(self._scratch / f"names-{len(self._paths)}.npy")
-        np.save(self._paths[-1], np.stack([keys.high, keys.low, seq.view(np.uint64)]))
+        with pa.OSFile(str(self._paths[-1]), "wb") as file:  # its errors have a number, which numpy's lack
+            np.save(file, np.stack([keys.high, keys.low, seq.view(np.uint64)]))
         self._samples.append(keys.high[::_SAMPLE_EVERY].copy())
         self._events += len(seq)
 

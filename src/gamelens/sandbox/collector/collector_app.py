@@ -158,24 +158,18 @@ class CollectorApp:
             return
         headers: list[tuple[bytes, bytes]] = []
         request = _Request(scope)
-        refused: Exception | None = None
+        refused: QueuedRequest | None = (
+            None  # not the error, which would hold this frame and the body until a collection
+        )
         try:
             status, body = await self._respond(request, receive)
         except (_EarlyResponse, BodyTooLarge, UndecodableBody, BadInit) as error:
-            refused = error
-            match error:
-                case BodyTooLarge():
-                    early = _EarlyResponse(413, {"message": str(error)}, [_CLOSE] if error.is_cut else [])
-                case UndecodableBody():
-                    early = _bad_request(Violation(error.error_type, "/"))
-                case BadInit():
-                    early = _bad_request(*error.errors)
-                case _:
-                    early = error
-            status, body, headers = early.status, early.body, early.headers
+            status, body, headers = _refusal(error)
+            refused = self._queued(request, status, error)
         except Exception as error:  # a defect here: the answer is JSON all the same (Wire 1.10, Collector statuses)
             _log.exception("a request failed")
-            status, body, refused = 500, {"message": "the sandbox failed: see its log"}, error
+            status, body = 500, {"message": "the sandbox failed: see its log"}
+            refused = self._queued(request, status, error)
         payload = body if isinstance(body, bytes) else msgspec.json.encode(body)
         if status != 204:
             headers = [*headers, (b"content-length", str(len(payload)).encode())]
@@ -191,7 +185,7 @@ class CollectorApp:
             if request.init is not None and "init" not in self._strict_parts:
                 self._live.record_strict("init", _strict_init_errors(request.init))
             if refused is not None:
-                self.refused.add(self._queued(request, status, refused))
+                self.refused.add(refused)
 
     async def _respond(self, request: _Request, receive: Receive) -> tuple[int, Any]:
         scope, headers = request.scope, request.headers
@@ -329,7 +323,7 @@ class CollectorApp:
         interval_s = query.get("interval_seconds", "0")
         if not (interval_s.isascii() and interval_s.isdecimal()) or len(interval_s) > _MAX_INTERVAL_DIGITS:
             cause = f"the parameter interval_seconds is {shortened(interval_s, _SHOWN_LETTERS)!r}, not whole seconds"
-            raise _bad_request(Violation("not_in_range", "/interval_seconds"), cause=cause)
+            raise _EarlyResponse(400, [{"errors": [Violation("not_in_range", "/interval_seconds")]}], cause=cause)
         answer = answer_init(
             game,
             user_id=user_id,
@@ -338,6 +332,20 @@ class CollectorApp:
             is_versioned="config_vsn_supported" in query,
         )
         return answer, query.get("configs_hash") == answer.configs_hash
+
+
+def _refusal(
+    error: _EarlyResponse | BodyTooLarge | UndecodableBody | BadInit,
+) -> tuple[int, Any, list[tuple[bytes, bytes]]]:
+    """Return status, body and headers of the response to a request that ended with *error*."""
+    match error:
+        case BodyTooLarge():
+            return 413, {"message": str(error)}, [_CLOSE] if error.is_cut else []
+        case UndecodableBody():
+            return 400, [{"errors": [Violation(error.error_type, "/")]}], []
+        case BadInit():
+            return 400, [{"errors": error.errors}], []
+    return error.status, error.body, error.headers
 
 
 def _route(scope: Scope) -> tuple[str, str]:
@@ -407,14 +415,6 @@ def _unpack_body(body: bytes, headers: dict[bytes, bytes]) -> Unpacked:
     if applied not in ([b"gzip"], [b"x-gzip"]):
         raise UndecodableBody("wrong_format")
     return unpack(body)
-
-
-def _bad_request(*errors: Violation, cause: str = "") -> _EarlyResponse:
-    """Return the response 400 for a request refused as a whole.
-
-    Wire 1.8, Rejected events.
-    """
-    return _EarlyResponse(400, [{"errors": errors}], cause=cause)
 
 
 def assigned(game: TenantGame, user_id: str | None) -> tuple[TenantExperiment, TenantVariant] | None:

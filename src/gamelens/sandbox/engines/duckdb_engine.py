@@ -13,6 +13,7 @@ import duckdb
 import pyarrow as pa
 from pyarrow import RecordBatchReader
 
+from gamelens._files import disk_trouble
 from gamelens.errors import Refused
 from gamelens.sandbox.engines.engine import (
     LOCAL_SCHEME,
@@ -220,7 +221,7 @@ class DuckDBWriter:
 
 
 def _stopped(error: duckdb.Error) -> Refused:
-    return Refused(f"processing stopped; nothing was changed: {error}")
+    return Refused(f"processing stopped; nothing was changed: {disk_trouble(error, 'a file')}")
 
 
 def rates_sql() -> str:

@@ -18,6 +18,7 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
+from functools import lru_cache
 from typing import IO, TYPE_CHECKING, Any, Final, Literal, NamedTuple, cast
 
 import duckdb
@@ -193,6 +194,7 @@ def _memory(process: psutil.Process) -> int:
         return 0
 
 
+@lru_cache
 def _bytes_of(memory: str) -> float:
     """Return an amount of memory as DuckDB writes it in bytes.
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import shutil
+import sqlite3
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -20,6 +21,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from gamelens._files import disk_trouble
 from gamelens.errors import BadQuery, Refused
 from gamelens.sandbox.engines.duckdb_engine import DuckDBWriter, literal
 from gamelens.sandbox.engines.engine import LakeLocation
@@ -214,8 +216,8 @@ def import_raw_events(
             available=available_intervals(sandbox.tenants, lake, sandbox.clock)[name],
             seconds=counts.seconds,
         )
-    except OSError as error:
-        raise Refused(f"the import stopped; what it had committed is kept: {error}") from error
+    except (OSError, sqlite3.Error) as error:
+        raise Refused(f"the import stopped; what it had committed is kept: {disk_trouble(error, state)}") from error
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
         sandbox.close()

@@ -186,7 +186,8 @@ class JsonLinesFile:
         first = self._first_seq + self.rows
         self.rows += len(ends)
         column = pa.StringArray.from_buffers(len(ends), pa.py_buffer(offsets), pa.py_buffer(text))
-        reasons = pa.array([faults.get(place) for place in range(len(ends))], pa.string())
+        listed = [faults.get(place) for place in range(len(ends))] if faults else None
+        reasons = pa.array(listed, pa.string()) if listed else pa.nulls(len(ends), pa.string())
         return pa.record_batch([pa.array(np.arange(first, first + len(ends))), column, reasons], schema=LINES_SCHEMA)
 
     def _texts(self) -> Iterator[bytes]:
@@ -259,6 +260,8 @@ def _line_faults(lines: Sequence[bytes], others: Iterable[int], *, is_utf8: bool
             faults[place] = "zero bytes in place of text"
         elif _HALF_PAIR.search(line.replace(rb"\\", b"")):
             faults[place] = "half of a surrogate pair"
+    if is_utf8 and max(map(len, lines)) <= 2 * MOST_LEVELS:
+        return faults
     for place, line in enumerate(lines):
         if len(line) > 2 * MOST_LEVELS and _depth(line) > MOST_LEVELS:
             faults[place] = _TOO_DEEP

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import sqlite3
 import time as real_time
 from collections.abc import Sequence
@@ -19,6 +20,7 @@ import msgspec
 import pyarrow as pa
 from pyarrow.fs import FileSystem, LocalFileSystem, copy_files
 
+from gamelens._files import disk_trouble
 from gamelens.errors import Refused
 from gamelens.sandbox.state.state_directory import check_state, link_or_copy
 from gamelens.sandbox.storage.lake import Lake, folder_of
@@ -31,6 +33,7 @@ _TYPES: Final = {
     "TIMESTAMP": pa.timestamp("us"),
     "VARCHAR": pa.string(),
 }
+_COLOURS: Final = re.compile(r"\x1b\[[0-9;]*m")
 _EVENTS: Final = pa.schema([(name, _TYPES[kind]) for name, kind in EVENT_COLUMNS.items()])
 
 
@@ -70,7 +73,8 @@ def export_delta(state: Path, out: str) -> dict[str, ExportedTable]:
     except FileNotFoundError as error:
         raise Refused(f"{error.filename} was replaced while it was exported: export again") from error
     except (OSError, pa.ArrowException, DeltaError, sqlite3.Error) as error:
-        raise Refused(f"the lake in {state} was not exported to {out}: {error}") from error
+        reason = _COLOURS.sub("", disk_trouble(error, out))
+        raise Refused(f"the lake in {state} was not exported to {out}: {reason}") from error
 
 
 def _update_table(out: str, organisation: str, parts: Sequence[LakePart]) -> ExportedTable:

@@ -18,6 +18,7 @@ from typing import Final
 
 import msgspec
 
+from gamelens._files import disk_trouble
 from gamelens.errors import Refused
 from gamelens.sandbox.building.batch_builder import MOST_EVENTS, build_parts
 from gamelens.sandbox.building.event_facts import restore_runs
@@ -116,7 +117,7 @@ def opened_lake(state: Path, *, failed: str) -> Iterator[tuple[Lake, Path]]:
         scratch.mkdir(parents=True)
         yield Lake(state / "lake", store), scratch
     except (OSError, sqlite3.Error) as error:
-        raise Refused(f"{failed}: {error}") from error
+        raise Refused(f"{failed}: {disk_trouble(error, state)}") from error
     finally:
         store.close()
         shutil.rmtree(scratch, ignore_errors=True)

@@ -18,6 +18,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Final
 
+from gamelens._files import disk_trouble
 from gamelens.errors import Refused
 from gamelens.sandbox.processing.compaction import due_steps
 from gamelens.sandbox.processing.pipeline import Report, RunOrder, RunProgress
@@ -67,7 +68,8 @@ class Scheduler:
             try:
                 reasons = await self._process_each(with_paused=with_paused)
             except sqlite3.Error as error:
-                raise Refused(f"processing stopped; nothing was changed: {error}") from error
+                reason = disk_trouble(error, self._lake.root)
+                raise Refused(f"processing stopped; nothing was changed: {reason}") from error
             finally:
                 self.progress = None
         self._has_processed.set()

@@ -221,7 +221,11 @@ def link_or_copy(path: Path, target: Path) -> None:
     try:
         os.link(path, target)
     except OSError:
-        shutil.copyfile(path, target)
+        try:
+            shutil.copyfile(path, target)
+        except OSError:
+            target.unlink(missing_ok=True)
+            raise
 
 
 def check_state(state: Path) -> None:

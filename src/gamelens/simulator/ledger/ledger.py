@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from msgspec import UNSET
 
+from gamelens._files import replace_file
 from gamelens.errors import BadQuery, suggests_names
 from gamelens.simulator.events.event_columns import SCHEMA
 from gamelens.simulator.ledger.ground_truth import LedgerColumns, LedgerSelection, Row, metric_rows
@@ -81,8 +82,8 @@ class Ledger:
         self._columns = None
 
     def write(self, path: str | Path) -> None:
-        """Write a Parquet file with one row group for each block of players."""
-        with pq.ParquetWriter(path, SCHEMA, compression="zstd") as writer:
+        """Write a Parquet file with one row group for each block of players, as a whole or not at all."""
+        with replace_file(Path(path)) as draft, pq.ParquetWriter(draft, SCHEMA, compression="zstd") as writer:
             for table in self._tables:
                 writer.write_table(table)
 

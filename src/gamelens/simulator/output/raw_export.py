@@ -15,6 +15,7 @@ for the id, country, platform or build of an event.
 from __future__ import annotations
 
 import gzip
+import shutil
 from collections import defaultdict
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
@@ -28,6 +29,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from gamelens._files import named_errors
 from gamelens.errors import Refused
 from gamelens.simulator.events.event_columns import SCHEMA
 from gamelens.simulator.events.event_json import join_events
@@ -104,6 +106,8 @@ TABLES: Final = {
     "error": "error_event",
 }
 """The table of each category that has one."""
+_DRAFT: Final = ".part"
+"""Folder of the files that are being written, in the folder of the export."""
 _SCHEMAS: Final = {name: pa.schema(_COMMON | own) for name, own in _OWN.items()}
 Fields = dict[str, Any]
 _Block = tuple[int, dict[Path, bytes], dict[str, pa.Table], pa.Table | None]
@@ -121,7 +125,7 @@ def export_raw(
     file_rows: int = FILE_ROWS,
     on_events: Callable[[int], object] = lambda _: None,
 ) -> int:
-    """Write the events of *scenario* to files below *folder*, and return their number.
+    """Write the events of *scenario* to files below *folder*, all of them or none, and return their number.
 
     The games have the ids of a sandbox with the games of the scenario: 1001, 1002, 2001.
 
@@ -138,6 +142,7 @@ def export_raw(
     Raises:
         Refused: *folder* is not empty.
         BadQuery: there are no workers.
+        OSError: the disk is full, for instance. It names *folder*, or a file in it.
     """
     folder.mkdir(parents=True, exist_ok=True)
     if any(folder.iterdir()):
@@ -148,29 +153,37 @@ def export_raw(
     work = partial(_export_block, scenario, begins, ids, kind, is_recorded=ledger is not None)
     total, numbers = 0, count(1)
     waiting: defaultdict[str, list[pa.Table]] = defaultdict(list)
+    draft = folder / _DRAFT
 
     def write_table(name: str) -> None:
         rows, waiting[name] = waiting[name], []
         if rows:
-            path = folder / name / f"{next(numbers):06d}.parquet"
+            path = draft / name / f"{next(numbers):06d}.parquet"
             path.parent.mkdir(exist_ok=True)
             pq.write_table(pa.concat_tables(rows), path, compression="zstd")
 
-    for events, lines, tables, ledger_rows in map_in_order(work, block_tasks(scenario), workers=workers):
-        if ledger is not None and ledger_rows is not None:
-            ledger.record(ledger_rows)
-        for path, packed in lines.items():
-            (folder / path).parent.mkdir(exist_ok=True)
-            with (folder / path).open("ab") as file:
-                file.write(packed)
-        for name, rows in tables.items():
-            waiting[name].append(rows)
-            if sum(map(len, waiting[name])) >= file_rows:
+    try:
+        with named_errors(folder):
+            draft.mkdir()
+            for events, lines, tables, ledger_rows in map_in_order(work, block_tasks(scenario), workers=workers):
+                if ledger is not None and ledger_rows is not None:
+                    ledger.record(ledger_rows)
+                for path, packed in lines.items():
+                    (draft / path).parent.mkdir(exist_ok=True)
+                    with (draft / path).open("ab") as file:
+                        file.write(packed)
+                for name, rows in tables.items():
+                    waiting[name].append(rows)
+                    if sum(map(len, waiting[name])) >= file_rows:
+                        write_table(name)
+                total += events
+                on_events(events)
+            for name in list(waiting):
                 write_table(name)
-        total += events
-        on_events(events)
-    for name in list(waiting):
-        write_table(name)
+            for written in draft.iterdir():
+                written.rename(folder / written.name)
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
     return total
 
 
