@@ -401,7 +401,7 @@ def test_the_file_of_costs_is_read_as_a_join_reads_it(earned: DataFrame, tmp_pat
     path = tmp_path / "spend.csv"
     path.write_bytes("Day,Network,Köln\n2026-11-01,Meta,12.5\n2026-11-02,Meta,tba\n".encode("cp1252"))
     asked: dict[str, Any] = {"on": {PUBLISHER: "Network"}, "amount": "Köln", "ages": [0], "currency": "USD"}
-    with pytest.raises(BadQuery, match=r'encoding=, such as "cp1252"'):
+    with pytest.raises(BadQuery, match=r'encoding=: "cp1252" reads .Köln'):
         outside_data.roas(path, earned, **asked)
     with pytest.raises(BadQuery, match=r"missing=\['tba'\]"):
         outside_data.roas(path, earned, **asked, encoding="cp1252")

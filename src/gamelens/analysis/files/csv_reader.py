@@ -22,6 +22,7 @@ from pyarrow import csv as arrow_csv
 
 from gamelens.analysis.files.csv_safety import unguarded
 from gamelens.analysis.files.header_rows import SEARCHED_ROWS, header_place
+from gamelens.analysis.files.text_encodings import likely_encodings
 from gamelens.errors import BadQuery
 
 MOST_BYTES: Final = 256 << 20
@@ -133,8 +134,12 @@ def _utf8(path: Path, content: bytes, encoding: str | None) -> bytes:
         content = content.removeprefix(b"\xef\xbb\xbf")
         ends = pa.py_buffer(np.array([0, len(content)], dtype="int32"))
         pa.Array.from_buffers(pa.string(), 1, [None, ends, pa.py_buffer(content)]).validate(full=True)
-    except (UnicodeError, LookupError, pa.ArrowInvalid) as error:
-        raise BadQuery("other", path.name, f'is not text: {error}; name its encoding=, such as "cp1252"') from None
+    except LookupError as error:
+        raise BadQuery("encoding", encoding, f"is no encoding: {error}") from None
+    except (UnicodeError, pa.ArrowInvalid) as error:
+        likely = [f'"{name}" reads {words!r}' for name, words in likely_encodings(content)]
+        step = f"pass encoding=: {', '.join(likely)}" if likely else f"{error}; name its encoding="
+        raise BadQuery("other", path.name, f"is not text in {encoding or 'UTF-8'}: {step}") from None
     return content
 
 

@@ -27,8 +27,10 @@ from gamelens.analysis.outside_data.join import CURRENCY, join
 from gamelens.analysis.outside_data.join_keys import NOBODY, PUBLISHER, On, pairs_of, unknown_names
 from gamelens.analysis.outside_data.match_report import Joined, MatchReport
 from gamelens.analysis.outside_data.outside_table import OutsideColumn, OutsideTable, no_days, read_table
+from gamelens.analysis.outside_data.rate_formulas import Quotient
 from gamelens.analysis.outside_data.rates import DailyRates, Rate, check_rate, dollars_of, is_rates_file
 from gamelens.analysis.outside_data.row_periods import period_of, period_texts, periods_within
+from gamelens.analysis.outside_data.running_totals import running_total
 from gamelens.analysis.over_days import FEWEST_DAYS, day_numbers, over_days
 from gamelens.analysis.tidy_frames import (
     column_of,
@@ -112,9 +114,10 @@ def in_dollars(
     codes = Series("", index=frame.index, dtype="object") if currency is None else frame[currency].astype("object")
     codes = codes.where(codes.notna() | amounts.isna(), "")
     is_bare = ((codes == "") & amounts.notna() & (amounts != 0)).any()
-    if rate is None and is_bare and (currency is not None or _joined_unit(frame, amount) not in ("", "USD")):
+    if rate is None and is_bare and (currency is not None or _joined(frame, amount)[1] not in ("", "USD")):
         raise _no_currency(amount)
-    named = DailyRates(rate) if is_file else None if rate is None else rates
+    is_foreign = bool((codes.notna() & (codes != "USD") & amounts.notna()).any())
+    named = None if rate is None or not is_foreign else DailyRates(rate) if is_file else rates
     factors = _factors(frame, codes.where(amounts.notna()), named)
     result = frame.assign(**{to: amounts * factors})
     if to + CURRENCY in result:
@@ -344,8 +347,18 @@ def _read_payback(paid: DataFrame, by: str | list[str]) -> Iterator[Finding]:
 @requires(
     values=result_of("retention.ltv(ret, money, by=...)", "age", "ltv", "is_projected"),
     cost=result_of("outside_data.cost_per_install(costs, by=...)", "cpi", "blended_cpi"),
+    installs=FrameRequirements(metrics=("new_users",)),
 )
-def ltv_against_cpi(values: DataFrame, cost: DataFrame, by: str = "install_publisher") -> DataFrame:
+def ltv_against_cpi(
+    values: DataFrame,
+    cost: Any,
+    by: str = "install_publisher",
+    *,
+    installs: DataFrame | None = None,
+    on: On | None = None,
+    rate: Rate = None,
+    **reading: Any,
+) -> DataFrame:
     """Return what a new player brings against what an install costs, for each value of *by* with a cost.
 
     Example: `ltv_against_cpi(retention.ltv(ret, money, by=by), outside_data.cost_per_install(costs, by=by), by=by)`
@@ -354,8 +367,12 @@ def ltv_against_cpi(values: DataFrame, cost: DataFrame, by: str = "install_publi
 
     Args:
         values: of `retention.ltv` by *by*, of the bought players. Its last age is the horizon.
-        cost: of `cost_per_install` by *by*.
+        cost: of `cost_per_install` by *by*; or an outside table with costs, or its path, which it is computed from.
         by: the column that makes the groups.
+        installs: new_users by *by*, for an outside table.
+        on: as in `gl.join`, for an outside table.
+        rate: as in `in_dollars`, for an outside table.
+        reading: how an outside table is read, as in `gl.read_table`.
 
     Columns: *by* (category), spend, cpi (float64, USD), age (Int64, the horizon), ltv, ltv_low, ltv_high (float64, USD
     per player by that age), ltv_to_cpi (float64, 1 is paid back), low, high (float64, its 95% interval, NA where it is
@@ -365,9 +382,14 @@ def ltv_against_cpi(values: DataFrame, cost: DataFrame, by: str = "install_publi
     Claims: "payback ahead", one a row.
 
     Raises:
-        BadQuery: a column is missing, such as *by*.
+        BadQuery: a column is missing, such as *by*, or the installs that an outside table needs.
     """
     _check_columns("values", values, [by], "split retention.ltv by it")
+    if not isinstance(cost, DataFrame):
+        if installs is None:
+            rule = f"are needed for an outside table: query new_users by {by}"
+            raise BadQuery("installs", UNSET, rule)
+        cost = cost_per_install(installs, by, spend=cost, on=on, rate=rate, **reading)
     _check_columns("cost", cost, [by], "split cost_per_install by it")
     priced = cost.loc[cost["cpi"] > 0, [by, "spend", "cpi", "low", "high"]].astype({by: "object"})
     ages = values.astype({by: "object"}).merge(
@@ -531,13 +553,22 @@ def cost_column(table: OutsideTable, amount: str | None) -> tuple[OutsideTable, 
         BadQuery: there is none, or several.
     """
     if amount is not None:
-        if table.column(amount, "amount").role != "amount":
+        named = table.column(amount, "amount")
+        if named.role == "cumulative":
+            raise running_total(named)
+        if isinstance(named.weight, Quotient):
+            rule = f"is {named.weight}, no amount of its own"
+            raise BadQuery("amount", amount, rule, [it.name for it in table.of_role("amount")])
+        if named.role != "amount":
             table = read_table(table, roles={amount: "cost"})
         return table, table.column(amount)
     amounts = table.of_role("amount")
     found = [it for it in amounts if it.concept == "cost"] or [it for it in amounts if it.concept != "income"]
     if len(found) == 1:
         return table, found[0]
+    totals = [it for it in table.of_role("cumulative") if it.concept in ("cost", "cumulative")]
+    if totals and not found:
+        raise running_total(totals[0])
     names = [it.name for it in found or table.columns if it.role in ("amount", "number")]
     rule = "has several costs: say which with amount=" if found else "has no column of costs: name it with amount="
     raise BadQuery("amount", UNSET, f"is needed: {table.source} {rule}", names)
@@ -624,7 +655,10 @@ def _check_columns(field: str, frame: DataFrame, names: Sequence[str], query: st
 
 def _check_dollars(frame: DataFrame, spend: str) -> None:
     """Raise `BadQuery` if the column beside *spend* says another currency than the US dollar."""
-    unit = _joined_unit(frame, spend)
+    kind, unit = _joined(frame, spend)
+    if kind not in ("", "money"):
+        rule = f'is a {kind} and no money by what its file says: pass roles={{"{spend}": "cost"}} to gl.join if it is'
+        raise BadQuery("spend", spend, rule)
     if unit in ("unknown", "several") or (unit and unit != "USD" and spend + CURRENCY not in frame):
         raise _no_currency(spend) if unit == "unknown" else _not_dollars(spend, unit)
     if spend + CURRENCY in frame:
@@ -635,10 +669,10 @@ def _check_dollars(frame: DataFrame, spend: str) -> None:
             raise _no_currency(spend)
 
 
-def _joined_unit(frame: DataFrame, name: str) -> str:
-    """Return the unit of a column as the record of the join that brought it has it, "" without one."""
-    joined = [each.columns[name].unit for each in Receipt.of(frame.attrs).joined if name in each.columns]
-    return joined[-1] if joined else ""
+def _joined(frame: DataFrame, name: str) -> tuple[str, str]:
+    """Return the kind and the unit of a column as the record of the join that brought it has them, "" without one."""
+    joined = [each.columns[name] for each in Receipt.of(frame.attrs).joined if name in each.columns]
+    return (joined[-1].kind, joined[-1].unit) if joined else ("", "")
 
 
 def _not_dollars(amount: str, unit: str) -> BadQuery:

@@ -6,6 +6,7 @@ refused when it is used, so a strange column that nobody asks for stops nobody.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -23,6 +24,7 @@ from gamelens.analysis.files.date_parsing import ParsedTimes
 from gamelens.analysis.files.number_parsing import Mark, decimal_mark
 from gamelens.analysis.files.table_reader import Grid, read_grid
 from gamelens.analysis.outside_data.currency_evidence import columns_of_codes, currencies_of_column
+from gamelens.analysis.outside_data.money_units import MoneyUnit, unit_in, unit_problem
 from gamelens.analysis.outside_data.rate_formulas import Quotient, Weight, Written, fitting_formula
 from gamelens.analysis.outside_data.roles import (
     KEYS,
@@ -41,6 +43,7 @@ from gamelens.analysis.outside_data.roles import (
     vendor_of,
 )
 from gamelens.analysis.outside_data.row_periods import Periods, periods_of
+from gamelens.analysis.outside_data.running_totals import growth_problem
 from gamelens.analysis.outside_data.total_rows import are_merged, filled_down, find_totals, note_of
 from gamelens.errors import BadQuery, suggests_names
 from gamelens.wire.dimensions import DIMENSIONS
@@ -55,7 +58,6 @@ _ALIASES: Final = {
     "month": ("day", "month"),
 }
 _DETAILS: Final = frozenset({"role", "of", "currency", "weight", "scale", "concept", "local"})
-_PARTS: Final = re.compile(r"\b(?:micros?|microunits?|cents?|cts|pence|centimes|centimos|centavos|minor units?)\b")
 _ALLOWED: Final[dict[str, Sequence[str | None]]] = {"decimal": (None, ".", ","), "totals": ("skip", "keep")}
 
 
@@ -291,6 +293,8 @@ def read_table(
         names=dict(names or {}),
         arguments={"other": other, "given": {key: value for key, value in arguments.items() if value is not None}},
     )
+    columns = (replace(it, problem=it.problem or growth_problem(table, it)) for it in table.columns)
+    table = replace(table, columns=tuple(columns))
     if rate is None:
         return table
     from gamelens.analysis.outside_data.rates import table_in_dollars
@@ -336,6 +340,12 @@ def _understood(
             column = replace(
                 column, currencies=found, evidence=(*column.evidence, *evidence), money_problem=money_problem
             )
+        unit = _unit(cells[name], meaning)
+        if unit.scale != 1:
+            says = Evidence(f"times {unit.scale:g}", "header" if unit.word else meaning.evidence.where, unit.word)
+            column = replace(
+                column, evidence=(*column.evidence, says), problem=column.problem or unit_problem(column, unit)
+            )
         columns.append(column)
     columns = _with_weights(columns, meanings, cells, marks)
     columns = _refunds_negative(columns, meanings, cells)
@@ -368,6 +378,14 @@ def _is_money_rate(meaning: Meaning, own: ColumnCells) -> bool:
         return False
     of = meaning.of or ("", "", 1)
     return own.has_units or bool(meaning.details.get("currency")) or (of[0] in ("cost", "income") and of[1] != "cost")
+
+
+def _unit(own: ColumnCells, meaning: Meaning) -> MoneyUnit:
+    """Return the unit of the numbers of a column: an argument, a vendor, or the header of money says it."""
+    if "scale" in meaning.details:
+        return MoneyUnit(float(meaning.details["scale"]), "")
+    is_money = meaning.role in _HAS_MONEY or _is_money_rate(meaning, own)
+    return (unit_in(folded_header(own.name), meaning.role) if is_money else None) or MoneyUnit(1.0, "")
 
 
 def _check_column(argument: str, name: str, grid: Grid) -> None:
@@ -444,8 +462,7 @@ def _values(own: ColumnCells, meaning: Meaning, mark: Mark, grid: Grid) -> tuple
 
 
 def _numbers(own: ColumnCells, meaning: Meaning, mark: Mark, grid: Grid) -> tuple[Series[Any], BadQuery | None]:
-    parts = _PARTS.search(folded_header(own.name)) if meaning.role in _HAS_MONEY else None
-    scale = float(meaning.details.get("scale", 1 if not parts else 1e-6 if "micro" in parts[0] else 0.01))
+    scale = _unit(own, meaning).scale
     if own.is_typed:
         if not own.is_number:
             rule = "is not a column of numbers"
@@ -482,7 +499,7 @@ def _with_weights(
     """Return *columns*, rates with how they are put together; a number that is a quotient of two others is a rate."""
     usable = {column.name: column for column in columns if column.problem is None}
     summands = {name: column for name, column in usable.items() if column.role in SUMMANDS}
-    written = {name: _written(column, cells[name], marks) for name, column in summands.items()}
+    written = {name: _written(column, cells[name], meanings[name], marks) for name, column in summands.items()}
     counts = {name: it for name, it in written.items() if summands[name].role == "count"}
     result = []
     for column in columns:
@@ -490,6 +507,13 @@ def _with_weights(
         if column.role == "price":
             by = find_header(meaning.details.get("weight", ""), [*usable]) if "weight" in meaning.details else None
             result.append(replace(column, weight=Weight(by)) if by else column)
+            continue
+        if column.role == "amount" and meaning.evidence.where == "header" and not column.problem:
+            quotient = _of_one_unit(column, written, counts)
+            if quotient is not None:
+                evidence = (*column.evidence, Evidence("rate", "its cells", str(quotient)))
+                column = replace(column, role="rate", concept="", weight=quotient, evidence=evidence)
+            result.append(column)
             continue
         if column.role not in ("rate", "number") or column.problem:
             result.append(column)
@@ -500,7 +524,7 @@ def _with_weights(
             continue
         below = written if column.concept == "roas" else counts
         tried = [stated] if isinstance(stated, Quotient) else []
-        shown = _written(column, cells[column.name], marks)
+        shown = _written(column, cells[column.name], meaning, marks)
         formula = fitting_formula(shown, written, below, tried)
         if formula is not None:
             evidence = (*column.evidence, Evidence("rate", "its cells", str(formula)))
@@ -517,7 +541,16 @@ def _with_weights(
     return result
 
 
-def _written(column: OutsideColumn, own: ColumnCells, marks: Mapping[str, Mark]) -> Written:
+def _of_one_unit(
+    column: OutsideColumn, written: Mapping[str, Written], counts: Mapping[str, Written]
+) -> Quotient | None:
+    """Return the amount and the count whose quotient an amount is, such as the cost of an install called Cost."""
+    others = {name: it for name, it in written.items() if name not in counts and name != column.name}
+    several = {name: it for name, it in counts.items() if len(np.unique(it.values[it.values > 1])) > 1}
+    return fitting_formula(written[column.name], others, several) if others and several else None
+
+
+def _written(column: OutsideColumn, own: ColumnCells, meaning: Meaning, marks: Mapping[str, Mark]) -> Written:
     values = column.values.to_numpy(dtype="float64", na_value=np.nan)
     if own.is_typed:
         known = values[~np.isnan(values)][:2_000]
@@ -525,7 +558,8 @@ def _written(column: OutsideColumn, own: ColumnCells, marks: Mapping[str, Mark])
             (digits for digits in range(12) if np.allclose(known, np.round(known, digits), rtol=1e-12, atol=0)), 12
         )
         return Written(values, places)
-    return Written(values, own.numbers.places(marks.get(column.name, ".")))
+    scale = min(_unit(own, meaning).scale, 1.0)
+    return Written(values, own.numbers.places(marks.get(column.name, ".")) - round(math.log10(scale)))
 
 
 def _stated_quotient(

@@ -25,6 +25,7 @@ from gamelens.analysis.files.currency_names import currencies_of
 from gamelens.analysis.files.date_parsing import ParsedTimes, read_times
 from gamelens.analysis.files.number_parsing import NO_VALUE, WrittenNumbers, written_numbers
 from gamelens.analysis.files.table_reader import Grid
+from gamelens.analysis.outside_data.money_units import without_unit
 from gamelens.errors import BadQuery, suggests_names
 from gamelens.wire.currencies import USD_PER_UNIT
 
@@ -239,6 +240,8 @@ class ColumnCells:
 
     def allows(self, meaning: Meaning) -> bool:
         """Return whether the cells do not contradict *meaning*."""
+        if not self.is_typed and not len(self.codes):  # nothing contradicts the header of an empty table
+            return True
         if not self.is_typed and not self.named:
             return meaning.role not in TIMES and any(text.strip() for text in self.texts)
         match meaning.role:
@@ -297,7 +300,7 @@ def _has_digit(text: str) -> bool:
 def folded_header(text: str) -> str:
     """Return a header as words: no case, accents, punctuation but % and /, `adFormat` as `ad format`."""
     text = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", " ", text)
-    parts = unicodedata.normalize("NFKD", text.casefold())
+    parts = unicodedata.normalize("NFKD", text.casefold().replace("¢", " cents "))
     text = unicodedata.normalize("NFC", "".join(part for part in parts if not unicodedata.combining(part)))
     return " ".join(re.sub(r"[^\w%/]|_", " ", text).replace("/", " / ").replace("%", " % ").split())
 
@@ -308,16 +311,26 @@ def header_meanings(header: str) -> Iterator[Meaning]:
     outer = folded_header(_BRACKETS.sub(" ", header)) or folded_header(inner)
     if is_exchange(header):
         yield Meaning("exchange_rate", Evidence("exchange rate", "header", header))
+    outer = without_unit(outer) or outer
     found = concepts_in(outer)
     if not found:
         outer = folded_header(inner)
         found = concepts_in(outer)
+    yield from _running_totals([*found, *concepts_in(folded_header(inner))])
     yield from _rates(header, outer, found, folded_header(inner))
     is_head_first = len(found) > 1 and _HEAD_FIRST.search(outer, found[0][2])
     for concept, phrase, _ in found if is_head_first else reversed(found):
         yield Meaning(concept.role, Evidence(concept.role, "header", phrase), concept.name, concept.of)
         if concept.role == "amount":  # Campaign cost has numbers, Cost centre has texts
             continue
+
+
+def _running_totals(found: Sequence[tuple[Concept, str, int]]) -> Iterator[Meaning]:
+    """Yield the running total that a header names beside a measure, whatever their order; rates are none."""
+    phrase = next((phrase for concept, phrase, _ in found if concept.role == "cumulative"), None)
+    if phrase is not None and all(concept.role != "rate" for concept, _, _ in found):
+        measure = next((concept.name for concept, _, _ in found if concept.role in ("amount", "count")), "cumulative")
+        yield Meaning("cumulative", Evidence("cumulative", "header", phrase), measure)
 
 
 def _rates(header: str, outer: str, found: Sequence[tuple[Concept, str, int]], inner: str) -> Iterator[Meaning]:
