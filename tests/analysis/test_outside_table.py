@@ -366,6 +366,18 @@ def test_old_rates_are_refused(file: WriteFile, money: DataFrame) -> None:
         outside_data.roas(path, money, rate=rates)
 
 
+def test_days_that_the_money_does_not_cover_need_no_rate(file: WriteFile, money: DataFrame) -> None:
+    """A file of costs may begin long before both."""
+    rows = ["2026-01-01,Meta,9,EUR", "2026-10-31,Meta,5,EUR", "2026-11-02,Meta,7,EUR"]
+    path = file("\n".join(["Day,Publisher,Cost,Currency", *rows, ""]))
+    rates = file("date,usd_per_eur\n2026-10-30,1.1\n2026-11-02,1.2\n", "rates.csv")
+    frame, report = outside_data.roas(path, money, rate=rates, ages=[0])
+    assert frame["spend"].tolist() == [pytest.approx(5 * 1.1 + 7 * 1.2)]
+    assert any(
+        warning.endswith("1 row of table.csv on days that money does not cover left out") for warning in report.warnings
+    )
+
+
 def test_what_was_understood_is_shown_as_text_and_html(file: WriteFile) -> None:
     """The roles, the currency and where it stands, the days, and what was left out; cells are escaped."""
     table = gl.read_table(file(PESOS.replace("Campaign ID", "<b>Campaign ID</b>")))

@@ -62,11 +62,9 @@ def _share(sample: bytes, name: str) -> float:
         return sum(map(_is_frequent, letters, [name] * len(letters))) / len(letters)
     usual = set(_LETTERS[name])
     share = sum(letter.lower() in usual for letter in letters) / len(letters)
-    words = re.findall(r"[^\W\d_]+", text)
-    foreign = [word for word in words if not word.isascii()]
-    is_cyrillic = sum(not word[1:].isupper() and not any(map(str.isascii, word)) for word in foreign) > 0.5 * len(
-        foreign
-    )
+    foreign = [word for word in re.findall(r"[^\W\d_]+", text) if not word.isascii()]
+    pure = sum(len(word) > 2 and not any(map(str.isascii, word)) and not word[1:].isupper() for word in foreign)
+    is_cyrillic = pure > 0.5 * len(foreign)
     return share if is_cyrillic == (name == "cp1251") else 0.0
 
 

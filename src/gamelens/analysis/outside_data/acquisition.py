@@ -27,7 +27,7 @@ from gamelens.analysis.outside_data.join import CURRENCY, join
 from gamelens.analysis.outside_data.join_keys import NOBODY, PUBLISHER, On, pairs_of, unknown_names
 from gamelens.analysis.outside_data.match_report import Joined, MatchReport
 from gamelens.analysis.outside_data.outside_table import OutsideColumn, OutsideTable, no_days, read_table
-from gamelens.analysis.outside_data.rate_formulas import Quotient
+from gamelens.analysis.outside_data.rate_formulas import ColumnQuotient
 from gamelens.analysis.outside_data.rates import DailyRates, Rate, check_rate, dollars_of, is_rates_file
 from gamelens.analysis.outside_data.row_periods import period_of, period_texts, periods_within
 from gamelens.analysis.outside_data.running_totals import running_total
@@ -505,7 +505,11 @@ def roas(
         raise BadQuery(
             "on", UNSET, f'needs a group that both have: on={{"{groups}": "..."}}', [it.name for it in table.columns]
         )
-    dollars = replaced(column, values=dollars_of(table, column, rate), currencies=None, money_problem=None)
+    used = Series(True, index=column.values.index)
+    if days is not None:
+        used = (table.starts < days.end) & (table.ends >= days.start)
+    dollars = replaced(column, values=dollars_of(table, column, rate, used=used), currencies=None, money_problem=None)
+    is_converted = bool((dollars.values.notna() | column.values.isna()).all())
     table = replaced(table, columns=tuple(dollars if it is column else it for it in table.columns))
     cohorts = candidates[["timestamp", *keys]].drop_duplicates()
     periods = periods_within(table, days, frame="money")
@@ -541,7 +545,7 @@ def roas(
     notes = [*report.warnings]
     if left_out := len(report.only_right) - len(missing):
         words = f"{counted(left_out, 'row')} of {report.source} on days that money does not cover left out"
-        notes.append(f"{words}, with {outside.sum():,.2f} US dollars of {column.name}")
+        notes.append(f"{words}, with {outside.sum():,.2f} US dollars of {column.name}" if is_converted else words)
     told = dataclasses.replace(report, only_right=missing, warnings=tuple(notes))
     return Joined(with_receipts_of(both, spend, money), told)
 
@@ -556,7 +560,7 @@ def cost_column(table: OutsideTable, amount: str | None) -> tuple[OutsideTable, 
         named = table.column(amount, "amount")
         if named.role == "cumulative":
             raise running_total(named)
-        if isinstance(named.weight, Quotient):
+        if isinstance(named.weight, ColumnQuotient):
             rule = f"is {named.weight}, no amount of its own"
             raise BadQuery("amount", amount, rule, [it.name for it in table.of_role("amount")])
         if named.role != "amount":

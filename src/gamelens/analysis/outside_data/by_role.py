@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pandas import Series
 
 from gamelens.analysis.outside_data.outside_table import OutsideColumn, OutsideTable
-from gamelens.analysis.outside_data.rate_formulas import Quotient, Weight
+from gamelens.analysis.outside_data.rate_formulas import ColumnQuotient, Weight
 from gamelens.errors import BadQuery
 
 Groups = NDArray[np.int64]
@@ -137,10 +137,10 @@ def _one_currency(column: OutsideColumn, rows: Groups, groups: Groups) -> Series
 
 
 def _weighted(
-    table: OutsideTable, column: OutsideColumn, weight: Quotient | Weight, rows: Groups, groups: Groups
+    table: OutsideTable, column: OutsideColumn, weight: ColumnQuotient | Weight, rows: Groups, groups: Groups
 ) -> Series[Any]:
     """Return the quotient of sums, or the average by the weight, NA where the weights are 0."""
-    if isinstance(weight, Quotient):
+    if isinstance(weight, ColumnQuotient):
         parts = [table.column(name) for name in (weight.numerator, weight.denominator)]
         for part in parts:
             _one_currency(part, rows, groups)

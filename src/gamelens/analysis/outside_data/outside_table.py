@@ -25,7 +25,7 @@ from gamelens.analysis.files.number_parsing import Mark, decimal_mark
 from gamelens.analysis.files.table_reader import Grid, read_grid
 from gamelens.analysis.outside_data.currency_evidence import columns_of_codes, currencies_of_column
 from gamelens.analysis.outside_data.money_units import MoneyUnit, unit_in, unit_problem
-from gamelens.analysis.outside_data.rate_formulas import Quotient, Weight, Written, fitting_formula
+from gamelens.analysis.outside_data.rate_formulas import ColumnQuotient, Weight, Written, fitting_formula
 from gamelens.analysis.outside_data.roles import (
     KEYS,
     MEASURES,
@@ -85,7 +85,7 @@ class OutsideColumn:
     evidence: tuple[Evidence, ...] = ()
     concept: str = ""
     currencies: Series[Any] | None = None
-    weight: Quotient | Weight | None = None
+    weight: ColumnQuotient | Weight | None = None
     problem: BadQuery | None = None
     money_problem: BadQuery | None = None
 
@@ -519,11 +519,11 @@ def _with_weights(
             result.append(column)
             continue
         stated = _stated_quotient(column, meaning, usable)
-        if meaning.evidence.where == "the argument" and isinstance(stated, Quotient | Weight):
+        if meaning.evidence.where == "the argument" and isinstance(stated, ColumnQuotient | Weight):
             result.append(replace(column, weight=stated))
             continue
         below = written if column.concept == "roas" else counts
-        tried = [stated] if isinstance(stated, Quotient) else []
+        tried = [stated] if isinstance(stated, ColumnQuotient) else []
         shown = _written(column, cells[column.name], meaning, marks)
         formula = fitting_formula(shown, written, below, tried)
         if formula is not None:
@@ -534,7 +534,9 @@ def _with_weights(
             result.append(replace(column, role="rate", weight=formula, evidence=evidence))
         elif column.role == "rate" and stated is not None:
             result.append(
-                replace(column, weight=Weight(stated.denominator if isinstance(stated, Quotient) else stated.column))
+                replace(
+                    column, weight=Weight(stated.denominator if isinstance(stated, ColumnQuotient) else stated.column)
+                )
             )
         else:
             result.append(column)
@@ -543,7 +545,7 @@ def _with_weights(
 
 def _of_one_unit(
     column: OutsideColumn, written: Mapping[str, Written], counts: Mapping[str, Written]
-) -> Quotient | None:
+) -> ColumnQuotient | None:
     """Return the amount and the count whose quotient an amount is, such as the cost of an install called Cost."""
     others = {name: it for name, it in written.items() if name not in counts and name != column.name}
     several = {name: it for name, it in counts.items() if len(np.unique(it.values[it.values > 1])) > 1}
@@ -564,7 +566,7 @@ def _written(column: OutsideColumn, own: ColumnCells, meaning: Meaning, marks: M
 
 def _stated_quotient(
     column: OutsideColumn, meaning: Meaning, usable: Mapping[str, OutsideColumn]
-) -> Quotient | Weight | None:
+) -> ColumnQuotient | Weight | None:
     """Return the quotient, or the weight, that an argument, a vendor or the header names, of columns that are there."""
     if "weight" in meaning.details:
         by = find_header(meaning.details["weight"], [*usable])
@@ -574,13 +576,13 @@ def _stated_quotient(
         names = [find_header(above, [*usable]), find_header(below, [*usable])]
         if names[1] is None:
             return None
-        return Quotient(names[0], names[1], float(factor[0]) if factor else 1.0) if names[0] else Weight(names[1])
+        return ColumnQuotient(names[0], names[1], float(factor[0]) if factor else 1.0) if names[0] else Weight(names[1])
     if meaning.of is None:
         return None
     above, below = (_of_concept(concept, usable) for concept in meaning.of[:2])
     if below is None:
         return None
-    return Quotient(above, below, float(meaning.of[2])) if above else Weight(below)
+    return ColumnQuotient(above, below, float(meaning.of[2])) if above else Weight(below)
 
 
 def _of_concept(concept: str, usable: Mapping[str, OutsideColumn]) -> str | None:

@@ -22,7 +22,7 @@ _SAMPLE: Final = 2_000  # rows that a formula must fit before all are looked at
 
 @suggests_names
 @dataclass(frozen=True)
-class Quotient:
+class ColumnQuotient:
     """A rate is *factor* * *numerator* / *denominator*, columns of the file."""
 
     numerator: str
@@ -57,11 +57,11 @@ def fitting_formula(
     rate: Written,
     numerators: Mapping[str, Written],
     denominators: Mapping[str, Written],
-    stated: Iterable[Quotient] = (),
-) -> Quotient | None:
+    stated: Iterable[ColumnQuotient] = (),
+) -> ColumnQuotient | None:
     """Return the quotient of two columns that *rate* is in every row, None without one; those *stated* come first."""
     pairs = product(_FACTORS, numerators, denominators)
-    tried = [*stated, *(Quotient(above, below, factor) for factor, above, below in pairs if above != below)]
+    tried = [*stated, *(ColumnQuotient(above, below, factor) for factor, above, below in pairs if above != below)]
     for quotient in tried:
         above, below = numerators.get(quotient.numerator), denominators.get(quotient.denominator)
         if above and below and _fits(rate, above, below, quotient.factor):

@@ -207,8 +207,12 @@ def _is_alike(first: str, second: str) -> bool:
     return {first, second} == {"per dollar", "per euro"}
 
 
-def dollars_of(table: OutsideTable, column: OutsideColumn, rate: Rate) -> Series[Any]:
+def dollars_of(
+    table: OutsideTable, column: OutsideColumn, rate: Rate, *, used: Series[bool] | None = None
+) -> Series[Any]:
     """Return the amounts of a column in US dollars, each row at the rate of its currency and days.
+
+    Rows that are not *used* (by default all are) may be of days without a rate, and are null then.
 
     Raises:
         BadQuery: its currency is not known, or has no rate.
@@ -234,7 +238,7 @@ def dollars_of(table: OutsideTable, column: OutsideColumn, rate: Rate) -> Series
         if daily is not None:
             if code == "":
                 raise column.money_problem or BadQuery(column.name, UNSET, "names no currency: pass currency=")
-            factors = factors.mask(rows, _mean_rates(daily, code, table, rows))
+            factors = factors.mask(rows, _mean_rates(daily, code, table, rows, rows if used is None else rows & used))
             continue
         own = rate.get(code) if isinstance(rate, Mapping) else rate
         if own is None:
@@ -244,18 +248,23 @@ def dollars_of(table: OutsideTable, column: OutsideColumn, rate: Rate) -> Series
     return amounts * factors
 
 
-def _mean_rates(daily: DailyRates, code: str, table: OutsideTable, rows: Series[Any]) -> Series[Any]:
-    """Return the rate of the day of each row, of several days their mean."""
+def _mean_rates(daily: DailyRates, code: str, table: OutsideTable, rows: Series[Any], used: Series[Any]) -> Series[Any]:
+    """Return the rate of the day of each row, of several days their mean; null where none is known and none is used."""
     if table.period is None:
         raise table.periods.problem or BadQuery(
             "rate", daily.source, f"has rates by day, and {table.source} has no days"
         )
     starts, ends = table.starts.dt.floor("D"), table.ends
-    periods = DataFrame({"start": starts, "end": ends})[rows].drop_duplicates()
+    periods = DataFrame({"start": starts, "end": ends})[rows]
+    needed = {*periods[used[rows]].itertuples(index=False, name=None)}
     rates = {}
-    for start, end in periods.itertuples(index=False):
+    for start, end in periods.drop_duplicates().itertuples(index=False, name=None):
         days = Series(pd.date_range(start, max(end - _DAY, start), freq="D"))
-        rates[start, end] = float(daily.of_days(code, days).mean())
+        try:
+            rates[start, end] = float(daily.of_days(code, days).mean())
+        except BadQuery:
+            if (start, end) in needed:
+                raise
     found = [rates.get(pair, np.nan) for pair in zip(starts, ends, strict=True)]
     return Series(found, index=rows.index, dtype="float64")
 
