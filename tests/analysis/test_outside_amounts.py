@@ -60,6 +60,13 @@ def test_cells_that_only_grow_are_asked_about(tmp_path: Path) -> None:
     assert stated["spend"].tolist() == [sum(RUNNING)]
 
 
+def test_the_word_of_a_growing_income_is_income(tmp_path: Path) -> None:
+    """What the refusal proposes is what the column would be."""
+    path = written(tmp_path, "Revenue (USD)", [*map(str, RUNNING)])
+    with pytest.raises(BadQuery, match=r'roles=\{"Revenue \(USD\)": "income"\}'):
+        gl.join(INSTALLS, path)
+
+
 @pytest.mark.parametrize("cells", [[10, 20, 35, 50, 60, 75, 90, 80], [10] * 8, [10, 11, 12, 13, 14, 15, 16, 17]])
 def test_costs_that_fall_stay_or_grow_slowly_are_costs(tmp_path: Path, cells: list[int]) -> None:
     """Most costs of a week are."""
@@ -70,7 +77,7 @@ def test_costs_that_fall_stay_or_grow_slowly_are_costs(tmp_path: Path, cells: li
 @pytest.mark.parametrize(
     ("header", "factor"),
     [
-        ("cost_cents", 0.01), ("spend_in_cents", 0.01), ("cost_usd_cents", 0.01), ("Spend (¢)", 0.01),
+        ("cost_cents", 0.01), ("Kosten (ct)", 0.01), ("cost_usd_cents", 0.01), ("Spend (¢)", 0.01),
         ("cost_minor", 0.01), ("Cost in minor units", 0.01), ("revenue_minor_units", 0.01), ("Kosten in Cent", 0.01),
         ("costMicros", 1e-6), ("spend_e6", 1e-6), ("spend_micro_usd", 1e-6), ("ecpm_micros", 1e-6),
         ("cpi_cents", 0.01), ("price_cents", 0.01), ("Cost (thousands)", 1e3),

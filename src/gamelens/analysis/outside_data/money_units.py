@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 _PARTS: Final = {
     1e-6: r"(?<!\w)(?:micros?|micro ?units?|e6|millionths?)(?!\w)",
     0.01: (
-        r"(?<!\w)(?:cents?|cts|pence|centimes?|centimos?|centavos?|grosz[ey]?|kopeks?|копе[ий]\w*"
+        r"(?<!\w)(?:cents?|cts?|pence|centimes?|centimos?|centavos?|grosz[ey]?|kopeks?|копе[ий]\w*"
         r"|minor(?: currency)?(?: units?)?)(?!\w)|(?<=[(（ ])分(?!\w)"
     ),
 }
@@ -67,6 +67,14 @@ def unit_problem(column: OutsideColumn, unit: MoneyUnit) -> BadQuery | None:
     known = set() if column.currencies is None else {*column.currencies.dropna().unique()} & _NO_HUNDREDTHS
     if unit.scale != 0.01 or not known:
         return None
-    role = column.concept if column.concept in ("cost", "income") else column.role
     rule = f"is in {unit.word} by its header, and {min(known)} has no hundredths: say what one of it is, such as"
-    return BadQuery(column.name, UNSET, f'{rule} roles={{"{column.name}": {{"role": "{role}", "scale": 1}}}}')
+    return BadQuery(
+        column.name, UNSET, f'{rule} roles={{"{column.name}": {{"role": "{role_word(column)}", "scale": 1}}}}'
+    )
+
+
+def role_word(column: OutsideColumn) -> str:
+    """Return what `roles=` calls the amount that a column would be."""
+    if column.concept in ("cost", "income"):
+        return column.concept
+    return "amount" if column.role == "cumulative" else column.role

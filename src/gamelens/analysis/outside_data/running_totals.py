@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import UNSET
 from pandas import DataFrame
 
+from gamelens.analysis.outside_data.money_units import role_word
 from gamelens.analysis.outside_data.roles import KEYS
 from gamelens.errors import BadQuery
 
@@ -51,5 +52,5 @@ def growth_problem(table: OutsideTable, column: OutsideColumn) -> BadQuery | Non
         return None
     name = column.name
     rule = "grows with every day, as a running total does"
-    step = f'pass roles={{"{name}": "cost"}} if each row is of its day alone'
+    step = f'pass roles={{"{name}": "{role_word(column)}"}} if each row is of its day alone'
     return BadQuery(name, UNSET, f'{rule}: {step}, or roles={{"{name}": "cumulative"}} if it has the days before')
