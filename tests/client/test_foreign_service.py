@@ -310,8 +310,9 @@ def test_retention(service: ForeignService, lens: Client, by: list[str]) -> None
 
 def test_retention_is_asked_as_the_service_describes_it(service: ForeignService, lens: Client) -> None:
     """Its body has interval, since_days_ago and split_by, and no granularity (Wire 2.5, Query body)."""
-    lens.query("retention_retro", by="game_id", over=text_of(OVER), since_days_ago=1)
-    (body,) = [seen.body for seen in service.queries]
+    with pytest.warns(UserWarning, match="retention_retro has no row where nobody came back"):
+        lens.query("retention_retro", by="game_id", over=text_of(OVER), since_days_ago=1)
+    (body,) = [seen.body for seen in service.queries if seen.body and "since_days_ago" in seen.body]
     assert body == {"interval": "2026-11-02/P14D", "split_by": "game_id", "since_days_ago": 1}
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import multiprocessing
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -112,7 +113,8 @@ def _ask_global(_: int) -> str:
 def test_a_worker_of_multiprocessing_is_told(lens: Client) -> None:
     """A pool that forks is a common way to use a client in several processes."""
     _lens[:] = [lens]
-    with multiprocessing.get_context("fork").Pool(2) as pool:
+    # A handler of SIGTERM that this process has would keep the workers alive when the pool ends them.
+    with multiprocessing.get_context("fork").Pool(2, signal.signal, (signal.SIGTERM, signal.SIG_DFL)) as pool:
         texts = pool.map_async(_ask_global, range(4)).get(timeout=LONGEST_S)
     _lens.clear()
     assert all("create a new one in this process" in text for text in texts), texts

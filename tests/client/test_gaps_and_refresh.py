@@ -140,6 +140,7 @@ def disturb(world: World, tmp_path_factory: pytest.TempPathFactory) -> Callable[
     return ask
 
 
+@pytest.mark.filterwarnings("ignore:retention_retro has no row where nobody came back")
 @pytest.mark.parametrize("place", range(len(QUERIES)))
 def test_the_same_query_sends_only_what_failed(disturb: Callable[[str, int], Disturbed], place: int) -> None:
     """Its frame is that of an undisturbed query."""
@@ -164,6 +165,7 @@ WHOLE = [
 ]
 
 
+@pytest.mark.filterwarnings("ignore:retention_retro has no row where nobody came back")
 @pytest.mark.parametrize("place", WHOLE)
 def test_rows_beside_gaps_are_right(disturb: Callable[[str, int], Disturbed], place: int) -> None:
     """Each row is whole or absent, and each absent row lies in a gap."""
