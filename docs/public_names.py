@@ -90,11 +90,13 @@ def headings(group: str) -> Iterator[str]:
 
 
 def _listed(module: ModuleType) -> list[str]:
-    """Return what a package lists, or the functions and classes that a module defines."""
+    """Return what a package lists, or the functions and classes that a module defines and `gamelens` does not list."""
     if module.__name__.endswith(".accessor"):
         return ["Lens"]
     own = (name for name, it in vars(module).items() if getattr(it, "__module__", None) == module.__name__)
-    return getattr(module, "__all__", None) or [name for name in own if not name.startswith("_")]
+    return getattr(module, "__all__", None) or [
+        name for name in own if not name.startswith("_") and name not in gamelens.__all__
+    ]
 
 
 def names_page(group: str, examples: Mapping[str, Use]) -> str:

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from gamelens.analysis.files.excel_export import export_excel
     from gamelens.analysis.outside_data.join import join
     from gamelens.analysis.outside_data.match_report import Joined
+    from gamelens.analysis.outside_data.outside_table import OutsideTable, read_table
+    from gamelens.analysis.totals import in_periods
     from gamelens.client.async_client import AsyncClient
     from gamelens.client.events.collector_client import CollectorClient
     from gamelens.client.events.game_server import GameServer
@@ -66,6 +68,7 @@ __all__ = [
     "NotAdditive",
     "NotRecorded",
     "NotYetAvailable",
+    "OutsideTable",
     "PartialResult",
     "Plan",
     "PlayerSession",
@@ -82,8 +85,10 @@ __all__ = [
     "dim",
     "export_csv",
     "export_excel",
+    "in_periods",
     "join",
     "open_lake",
+    "read_table",
     "reconcile",
     "retention_definitions",
     "retention_gap",
@@ -97,6 +102,7 @@ _HOME = {
     "Interval": "gamelens.wire.intervals",
     "Joined": "gamelens.analysis.outside_data.match_report",
     "LakeClient": "gamelens.raw_events.lake_client",
+    "OutsideTable": "gamelens.analysis.outside_data.outside_table",
     "Plan": "gamelens.client.query.plan_estimate",
     "PlayerSession": "gamelens.client.events.player_session",
     "Receipt": "gamelens.receipts",
@@ -106,13 +112,17 @@ _HOME = {
     "dim": "gamelens.wire.filters",
     "export_csv": "gamelens.analysis.files.csv_export",
     "export_excel": "gamelens.analysis.files.excel_export",
+    "in_periods": "gamelens.analysis.totals",
     "join": "gamelens.analysis.outside_data.join",
     "open_lake": "gamelens.raw_events.lake_client",
+    "read_table": "gamelens.analysis.outside_data.outside_table",
     "reconcile": "gamelens.raw_events.reconciliation.reconcile",
     "retention_definitions": "gamelens.raw_events.reconciliation.retention_definitions",
     "retention_gap": "gamelens.raw_events.reconciliation.retention_definitions",
 }
-_MAKES_FRAMES = frozenset({"AsyncClient", "Client", "LakeClient", "connect", "demo", "join", "open_lake"})
+_MAKES_FRAMES = frozenset(
+    {"AsyncClient", "Client", "LakeClient", "connect", "demo", "in_periods", "join", "open_lake", "read_table"}
+)
 _METHODS = (  # of a client, which people look for in the package
     *("available", "cache", "close", "describe", "dimension_values", "dimensions", "games", "metrics", "plan", "query"),
     *("refresh", "restatements", "retention", "studios"),

@@ -165,6 +165,19 @@ class Gap(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @suggests_names
+class JoinedColumn(msgspec.Struct, frozen=True, kw_only=True):
+    """A column that a join brought.
+
+    Attributes:
+        kind: what its numbers are: money, share, count or number; "text" for anything else.
+        unit: the currency of money (ISO 4217), "several" where it differs by row, "unknown" where nothing says it.
+    """
+
+    kind: str = "text"
+    unit: str = ""
+
+
+@suggests_names
 class JoinRecord(msgspec.Struct, frozen=True, kw_only=True):
     """A join of the frame with an outside table.
 
@@ -173,6 +186,7 @@ class JoinRecord(msgspec.Struct, frozen=True, kw_only=True):
         on: the columns that were compared, by column of the frame.
         how: the kind of join.
         matched_share: the share of *share_of* that found a partner.
+        columns: what the columns are that it brought, by name.
     """
 
     source: str | None = None
@@ -180,6 +194,7 @@ class JoinRecord(msgspec.Struct, frozen=True, kw_only=True):
     how: str | None = None
     matched_share: float | None = None
     share_of: str | None = None
+    columns: dict[str, JoinedColumn] = {}
 
 
 @suggests_names
@@ -240,6 +255,7 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True):
         values_listed: dimensions whose values were requested only to check the filter.
         dated_by_arrival: number of events that count at the time of their arrival, because their device states no time
             that can be true, by reason. They are all those of the service or lake, which tells it if it is ours.
+        periods: the periods of the rows that `gl.in_periods` added up, ISO 8601; empty for buckets of a query.
     """
 
     asked: QueryRecord = QueryRecord()
@@ -261,6 +277,7 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True):
     filled: dict[str, int] = {}
     values_listed: tuple[str, ...] = ()
     dated_by_arrival: dict[str, int] = {}
+    periods: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, attrs: object) -> Receipt:
@@ -280,8 +297,11 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True):
         The frames that pandas makes of one share it: replace it, and do not change it in place.
         """
         written: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(self, enc_hook=str))
-        _omit_defaults(written, self, ("titles", "joined", "restated", "filled", "values_listed", "dated_by_arrival"))
+        hidden = ("titles", "joined", "restated", "filled", "values_listed", "dated_by_arrival", "periods")
+        _omit_defaults(written, self, hidden)
         _omit_defaults(written["asked"], self.asked, {*self.asked.__struct_fields__} - _IN_EVERY_RECEIPT)
+        for each, joined in zip(written.get("joined", ()), self.joined, strict=True):
+            _omit_defaults(each, joined, ("columns",))
         _omit_sources(written["provenance"])
         return _Shared(written)
 

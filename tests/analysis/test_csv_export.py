@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gamelens as gl
-from gamelens.analysis.files.table_reader import read_table
+from gamelens.analysis.files.table_reader import read_grid
 from gamelens.errors import BadQuery
 
 Export = Callable[..., str]
@@ -51,7 +51,7 @@ def test_a_character_that_a_terminal_obeys_is_written_as_its_number(
 ) -> None:
     """Control characters and those that reorder a line are numbers in the file, and come back."""
     assert export(a=[text]) == f'"a"\n"{written}"\n'
-    assert read_table(tmp_path / "x.csv").column("a").to_pylist() == [text]
+    assert read_grid(tmp_path / "x.csv").cells.column("a").to_pylist() == [text]
 
 
 def test_a_column_name_that_would_run_gets_an_apostrophe(export: Export) -> None:
@@ -117,7 +117,7 @@ def test_gz_is_compressed(tmp_path: Path) -> None:
     """A name that ends in .gz is written as gzip."""
     path = gl.export_csv(pd.DataFrame({"a": ["x"], "b": [1]}), tmp_path / "x.csv.gz")
     assert path.read_bytes()[:2] == b"\x1f\x8b"
-    assert read_table(path).cells.to_pylist() == [{"a": "x", "b": "1"}]
+    assert read_grid(path).cells.to_pylist() == [{"a": "x", "b": "1"}]
 
 
 def test_a_missing_folder_is_refused(tmp_path: Path) -> None:
@@ -144,6 +144,12 @@ def test_a_failed_export_leaves_the_old_file_and_nothing_else(tmp_path: Path) ->
 HOSTILE = st.text(alphabet=st.one_of(st.characters(exclude_categories=["Cs"]), st.sampled_from("=+-@'\t\r\n\",; ＝")))
 
 
+def test_a_number_with_an_exponent_is_no_header(tmp_path: Path) -> None:
+    """Below a column without any text, the first such number stood alone among plain ones."""
+    frame = pd.DataFrame({"text": pd.Series([None] * 3, dtype="str"), "number": [1e16, 0.0, 1.5]})
+    assert read_grid(gl.export_csv(frame, tmp_path / "x.csv")).columns == ["text", "number"]
+
+
 @settings(deadline=None)
 @given(st.lists(st.one_of(st.none(), HOSTILE), max_size=8), st.data())
 def test_any_text_comes_back_as_it_was(texts: list[str | None], data: st.DataObject) -> None:
@@ -153,9 +159,9 @@ def test_any_text_comes_back_as_it_was(texts: list[str | None], data: st.DataObj
     )
     frame = pd.DataFrame({"text": pd.Series(texts, dtype="str"), "number": pd.Series(numbers, dtype="float64")})
     with tempfile.TemporaryDirectory() as folder:
-        table = read_table(gl.export_csv(frame, Path(folder) / "x.csv"))
-    assert table.column("text").to_pylist() == texts
-    assert [float(text) for text in table.column("number").to_pylist()] == numbers
+        table = read_grid(gl.export_csv(frame, Path(folder) / "x.csv"))
+    assert table.cells.column("text").to_pylist() == texts
+    assert [float(text) for text in table.cells.column("number").to_pylist()] == numbers
 
 
 @settings(deadline=None)

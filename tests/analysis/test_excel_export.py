@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import gamelens as gl
 from gamelens.analysis.files.csv_safety import unguarded
-from gamelens.analysis.files.table_reader import read_table
+from gamelens.analysis.files.table_reader import read_grid
 from gamelens.errors import BadQuery
 from support.hypothesis_profiles import examples
 from support.tidy_frames import tidy_frame
@@ -82,7 +82,7 @@ def test_a_text_is_never_a_formula(tmp_path: Path, text: str) -> None:
     """A text that looks like a formula is a text cell, stays one when it is edited, and reads back unchanged."""
     head, (cell,) = sheet(pd.DataFrame({text: [text]}), tmp_path)
     assert (head[0].value, cell.value, cell.data_type, bool(cell.quotePrefix)) == (text, text, "s", True)
-    assert read_table(tmp_path / "x.xlsx", sheet="data").column(text).to_pylist() == [text]
+    assert read_grid(tmp_path / "x.xlsx", sheet="data").cells.column(text).to_pylist() == [text]
 
 
 def test_numbers_are_shown_in_their_unit(tmp_path: Path) -> None:

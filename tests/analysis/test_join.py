@@ -31,10 +31,10 @@ WriteFile = Callable[..., Path]
 DAYS = ["2026-11-01", "2026-11-01", "2026-11-02", "2026-11-02"]
 ON = {"timestamp": "day", "country_code": "geo"}
 SPEND = """day,geo,spend,revenue,note
-2026-11-01,US,"$1,234.50",1,launch
-2026-11-01,NA,$5.00,2,
-2026-11-02,,$7.00,3,rest
-2026-11-09,DE,($2.00),4,
+2026-11-01,US,"US$1,234.50",€1,launch
+2026-11-01,NA,US$5.00,€2,
+2026-11-02,,US$7.00,€3,rest
+2026-11-09,DE,(US$2.00),€4,
 """
 
 
@@ -80,7 +80,10 @@ def file(tmp_path: Path) -> WriteFile:
 def test_columns_stand_beside_the_frame_in_its_order(revenue: DataFrame, file: WriteFile) -> None:
     """Outside columns follow the frame's own, the rows and their order stay."""
     frame, _ = gl.join(revenue, file(SPEND), on=ON)
-    assert [*frame.columns] == [*revenue.columns, "spend", "spend_currency", "revenue_spend", "note"]
+    assert [*frame.columns] == [
+        *revenue.columns,
+        *("spend", "spend_currency", "revenue_spend", "revenue_currency", "note"),
+    ]
     assert frame["spend"].tolist()[:2] + frame["spend"].tolist()[3:] == [1234.5, 5.0, 7.0]
     assert frame["spend"].isna().tolist() == [False, False, True, False]
     assert frame[[*revenue.columns]].equals(revenue)
@@ -96,7 +99,8 @@ def test_dtypes_are_those_of_a_tidy_frame(revenue: DataFrame, file: WriteFile) -
         "revenue": "float64",
         "spend": "float64",
         "spend_currency": "category",
-        "revenue_spend": "Int64",
+        "revenue_spend": "float64",
+        "revenue_currency": "category",
         "note": "category",
     }
 
@@ -191,7 +195,12 @@ def test_the_receipt_notes_the_join_and_survives_parquet(revenue: DataFrame, fil
     frame.to_parquet(tmp_path / "x.parquet")
     receipt = pd.read_parquet(tmp_path / "x.parquet").attrs["gamelens"]
     assert Receipt.of({"gamelens": receipt}).asked == Receipt.of(revenue.attrs).asked
-    share = {"matched_share": 0.7, "share_of": "revenue"}
+    kinds = {
+        "spend": {"kind": "money", "unit": "USD"},
+        "revenue_spend": {"kind": "money", "unit": "EUR"},
+        "note": {"kind": "text", "unit": ""},
+    }
+    share = {"matched_share": 0.7, "share_of": "revenue", "columns": kinds}
     assert receipt["joined"] == [{"source": "spend.csv", "on": ON, "how": "left", **share}]
 
 
@@ -231,8 +240,8 @@ def test_excel_without_openpyxl_says_what_to_install(tmp_path: Path) -> None:
     openpyxl.Workbook().save(tmp_path / "x.xlsx")
     script = (
         "import sys; sys.modules['openpyxl'] = None\n"
-        "from gamelens.analysis.files.table_reader import read_table\n"
-        f"read_table({str(tmp_path / 'x.xlsx')!r})"
+        "from gamelens.analysis.files.table_reader import read_grid\n"
+        f"read_grid({str(tmp_path / 'x.xlsx')!r})"
     )
     process = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert "BadQuery" in process.stderr
@@ -291,13 +300,13 @@ def test_numbers_that_are_not_exact_are_no_ids(ids: list[float]) -> None:
         gl.join(frame, DataFrame({"game": ids}), on={"game_id": "game"})
 
 
-def test_names_that_differ_in_case_do_not_match_and_it_is_said(revenue: DataFrame, file: WriteFile) -> None:
-    """Keys are compared exactly, and the report warns of one that differs only in case."""
-    report = gl.join(revenue, file("geo,n\nus,1\n"), on={"country_code": "geo"}).report
-    assert (report.matched_share, report.warnings) == (
-        0.0,
-        ("geo of spend.csv is compared exactly with country_code: 'us' is not 'US'",),
-    )
+def test_names_match_in_any_spelling_and_other_keys_exactly(revenue: DataFrame, file: WriteFile) -> None:
+    """A country in small letters is the country; a build is compared exactly, with a warning where one is alike."""
+    report = gl.join(revenue, file("geo,clicks\nus,1\n"), on={"country_code": "geo"}).report
+    assert report.matched_share == 0.4
+    builds = with_query(tidy_frame("event_count", timestamp=DAYS[:1], build=["1.0-RC"], event_count=[1]))
+    report = gl.join(builds, file("built,clicks\n1.0-rc,1\n"), on={"build": "built"}).report
+    assert report.warnings == ("built of spend.csv is compared exactly with build: '1.0-rc' is not '1.0-RC'",)
 
 
 def test_the_group_without_a_value_meets_only_an_empty_cell(revenue: DataFrame, file: WriteFile) -> None:
@@ -313,35 +322,53 @@ def test_ages_meet_whole_numbers(cohorts: DataFrame, file: WriteFile) -> None:
     assert joined["target"].tolist() == [0.4, 0.4, 0.2, 0.2] * 2
 
 
-def test_a_key_that_is_there_twice_is_refused_with_its_rows(revenue: DataFrame, file: WriteFile) -> None:
-    """A key in several outside rows is refused with its rows and the option to add them up."""
-    text = SPEND + "2026-11-01,US,$1.00,1,launch\n"
+def test_a_key_that_is_there_twice_is_refused_when_asked(revenue: DataFrame, file: WriteFile) -> None:
+    """With `aggregate=None` a key in several outside rows is refused with its rows and the option to add them up."""
+    text = SPEND + "2026-11-01,US,US$1.00,€1,launch\n"
     with pytest.raises(BadQuery, match=r'\(2026-11-01, US\) in rows 2, 6\. aggregate="sum"'):
-        gl.join(revenue, file(text), on=ON)
+        gl.join(revenue, file(text), on=ON, aggregate=None)
 
 
-def test_rows_of_one_key_are_added_up_when_asked(revenue: DataFrame, file: WriteFile) -> None:
-    """With `aggregate="sum"` numbers of a key are added, and equal texts kept."""
-    text = SPEND + "2026-11-01,US,$1.00,1,launch\n"
-    frame, report = gl.join(revenue, file(text), on=ON, aggregate="sum")
+def test_rows_of_one_key_are_added_up(revenue: DataFrame, file: WriteFile) -> None:
+    """Amounts of a key are added, and equal texts kept."""
+    text = SPEND + "2026-11-01,US,US$1.00,€1,launch\n"
+    frame, report = gl.join(revenue, file(text), on=ON)
     assert (frame["spend"][0], frame["revenue_spend"][0], frame["note"][0]) == (1235.5, 2, "launch")
     assert report.only_right.index.tolist() == [5]
 
 
-def test_texts_that_differ_within_a_key_are_refused(revenue: DataFrame, file: WriteFile) -> None:
-    """Different texts of one key cannot be added up, unless their column is left out."""
-    text = SPEND + "2026-11-01,US,$1.00,1,sale\n"
-    with pytest.raises(BadQuery, match=r"rows 2 and 6.*columns=\[\.\.\.\]"):
-        gl.join(revenue, file(text), on=ON, aggregate="sum")
-    assert gl.join(revenue, file(text), on=ON, aggregate="sum", columns=["spend"]).frame["spend"][0] == 1235.5
+def test_texts_that_differ_within_a_key_are_left_out_or_refused(revenue: DataFrame, file: WriteFile) -> None:
+    """Beside amounts they are left out with a note; asked for, they are refused with the way to join them."""
+    text = SPEND + "2026-11-01,US,US$1.00,€1,sale\n"
+    frame, report = gl.join(revenue, file(text), on=ON)
+    assert (frame["spend"][0], "note" in frame) == (1235.5, False)
+    assert "note left out: it differs within one key" in report.warnings
+    with pytest.raises(BadQuery, match=r'rows 2 and 6\): how=\{"note": "join"\}'):
+        gl.join(revenue, file(text), on=ON, columns=["note"])
+    joined = gl.join(revenue, file(text), on=ON, columns=["note"], how={"note": "join"}).frame
+    assert joined["note"][0] == "launch, sale"
 
 
-def test_percentages_and_ids_are_not_added_up(revenue: DataFrame, file: WriteFile) -> None:
-    """Percentages and columns of ids are refused as sums."""
-    for column, cells in (("rate", ("1%", "2%")), ("campaign_id", ("7", "8"))):
-        text = f"geo,{column}\nUS,{cells[0]}\nUS,{cells[1]}\n"
-        with pytest.raises(BadQuery, match="cannot be added"):
-            gl.join(revenue, file(text), on={"country_code": "geo"}, aggregate="sum")
+@pytest.mark.parametrize(
+    ("column", "cells", "rule"),
+    [
+        ("rate", ("1%", "2%"), 'roles={"rate": {"of": '),
+        ("campaign_id", ("7", "8"), "differs within one key"),
+        ("rank", ("7", "8"), 'how={"rank": "best"}'),
+        ("DAU", ("7", "8"), "counts people once"),
+        ("yield", ("7", "8"), 'roles={"yield": "count"}'),
+        ("price", ("$7.50", "$8.50"), "has no units"),
+    ],
+)
+def test_what_does_not_add_up_is_refused(
+    revenue: DataFrame, file: WriteFile, column: str, cells: tuple[str, str], rule: str
+) -> None:
+    """Rates, ids, ranks, people, prices and unknown numbers, each with the next step."""
+    text = f"geo,{column}\nUS,{cells[0]}\nUS,{cells[1]}\n"
+    for aggregate in ("sum", None):
+        with pytest.raises(BadQuery) as refused:
+            gl.join(revenue, file(text), on={"country_code": "geo"}, columns=[column], aggregate=aggregate)
+        assert rule in str(refused.value) or aggregate is None
 
 
 def test_a_key_that_is_twice_in_the_frame_warns_of_counting_twice(revenue: DataFrame, file: WriteFile) -> None:
@@ -360,12 +387,6 @@ def test_one_to_one_refuses_a_key_that_is_twice_in_the_frame(revenue: DataFrame,
         gl.join(revenue, file("geo,n\nUS,5\n"), on={"country_code": "geo"}, validate="one_to_one")
 
 
-def test_days_inside_a_week_are_refused_with_the_next_step(by_week: DataFrame, file: WriteFile) -> None:
-    """Days beside a frame by week are refused, and the message names the option to add up."""
-    with pytest.raises(BadQuery, match=r'lies inside the week of Mon 2026-11-02\. aggregate="sum"'):
-        gl.join(by_week, file("day,n\n2026-11-04,1\n"), on={"timestamp": "day"})
-
-
 def test_days_are_added_up_into_their_week_and_not_where_the_frame_does_not_count(
     by_week: DataFrame, file: WriteFile
 ) -> None:
@@ -374,7 +395,7 @@ def test_days_are_added_up_into_their_week_and_not_where_the_frame_does_not_coun
     The frame counts the week of 2 November from the 4th on, so the 3rd is left out with a warning.
     """
     days = "day,spend\n2026-11-03,100\n2026-11-04,1\n2026-11-08,2\n2026-11-09,4\n2026-11-15,8\n2026-11-16,16\n"
-    frame, report = gl.join(by_week, file(days), on={"timestamp": "day"}, aggregate="sum")
+    frame, report = gl.join(by_week, file(days), on={"timestamp": "day"})
     assert frame["spend"].tolist() == [3, 12]
     assert report.only_right["spend"].tolist() == [100, 16]
     assert report.warnings == (
@@ -406,14 +427,17 @@ def test_months_meet_months(file: WriteFile) -> None:
     """Months match months, and days are added into their month."""
     frame = with_query(tidy_frame("new_users", timestamp=["2026-11-01"], new_users=[1]), every="month")
     assert gl.join(frame, file("month,n\n2026-11,7\n"), on={"timestamp": "month"}).frame["n"].tolist() == [7]
-    days = file("month,n\n2026-11-30,7\n2026-11-01,1\n2026-12-01,2\n")
-    assert gl.join(frame, days, on={"timestamp": "month"}, aggregate="sum").frame["n"].tolist() == [8]
+    days = file("day,clicks\n2026-11-30,7\n2026-11-01,1\n2026-12-01,2\n")
+    assert gl.join(frame, days, on={"timestamp": "day"}).frame["clicks"].tolist() == [8]
 
 
 def test_midnight_elsewhere_is_no_day_of_the_frame(revenue: DataFrame, file: WriteFile) -> None:
     """Midnight in another time zone is not the start of a UTC day, and is refused."""
-    with pytest.raises(BadQuery, match=r"Sat 2026-10-31 15:00 lies inside the day of Sat 2026-10-31"):
-        gl.join(revenue, file("day,n\n2026-11-01T00:00+09:00,1\n"), on={"timestamp": "day"})
+    path = file("day,n\n2026-11-01T00:00+09:00,1\n")
+    with pytest.raises(BadQuery, match=r"is midnight in another zone, Sat 2026-10-31 15:00 in UTC.*\"local\": True"):
+        gl.join(revenue, path, on={"timestamp": "day"})
+    as_named = gl.join(revenue, path, on={"timestamp": "day"}, roles={"day": {"role": "day", "local": True}}).frame
+    assert as_named["n"].notna().tolist() == [True, True, False, False]
 
 
 def test_one_bucket_over_all_meets_no_days(file: WriteFile) -> None:
@@ -423,11 +447,15 @@ def test_one_bucket_over_all_meets_no_days(file: WriteFile) -> None:
         gl.join(frame, file("day,n\n2026-11-01,1\n"), on={"timestamp": "day"})
 
 
-def test_days_that_look_like_months_are_said(revenue: DataFrame, file: WriteFile) -> None:
-    """Dates that are always the first of a month get a warning that they may be months."""
-    days = "day,n\n2026-09-01,1\n2026-10-01,1\n2026-11-01,1\n"
-    report = gl.join(revenue, file(days), on={"timestamp": "day"}).report
-    assert any("always the first of a month" in warning for warning in report.warnings)
+def test_days_that_look_like_months_are_months(revenue: DataFrame, file: WriteFile) -> None:
+    """Dates that are always the first of a month are months, which a frame by day does not meet; two may be either."""
+    days = "day,clicks\n2026-09-01,1\n2026-10-01,1\n2026-11-01,1\n"
+    with pytest.raises(BadQuery, match='one value a month, the frame one a day: query with every="month"'):
+        gl.join(revenue, file(days), on={"timestamp": "day"})
+    with pytest.raises(BadQuery, match=r'may be days or months .*: say so with roles=\{"day": "day"\}'):
+        gl.join(revenue, file("day,clicks\n2026-10-01,1\n2026-11-01,1\n"), on={"timestamp": "day"})
+    frame = gl.join(revenue, file(days), on={"timestamp": "day"}, roles={"day": "day"}).frame
+    assert frame["clicks"].tolist()[:2] == [1, 1]
 
 
 def test_without_a_receipt_moments_are_compared_exactly_and_it_is_said(file: WriteFile) -> None:
@@ -467,21 +495,25 @@ def test_columns_may_be_left_out_or_left_text(revenue: DataFrame, file: WriteFil
     """`columns` leaves out a column that cannot be read, `text` keeps it as text."""
     text = "geo,n,price\nUS,12,$5\nNA,13,5%\n"
     with pytest.raises(BadQuery, match="mixes percentages"):
-        gl.join(revenue, file(text), on={"country_code": "geo"})
+        gl.join(revenue, file(text), on={"country_code": "geo"}, columns=["price"])
     assert "price" not in gl.join(revenue, file(text), on={"country_code": "geo"}, columns=["n"]).frame
     joined = gl.join(revenue, file(text), on={"country_code": "geo"}, text=["n", "price"]).frame
     assert joined["n"].tolist()[:2] == ["12", "13"]
 
 
 def test_a_column_that_is_almost_numbers_is_said(revenue: DataFrame, file: WriteFile) -> None:
-    """A column with one text among numbers stays text with a warning.
+    """A text among numbers is refused where the column is asked for, else the column is left out with a note.
 
-    `missing` declares that text as an empty cell.
+    `missing` declares that text as an empty cell; n/a is one anyway.
     """
-    text = "geo,n\nUS,12\nNA,n/a\n"
-    report = gl.join(revenue, file(text), on={"country_code": "geo"}).report
-    assert any("n stays text: 'n/a' in row 3 is not a number" in warning for warning in report.warnings)
-    assert gl.join(revenue, file(text), on={"country_code": "geo"}, missing=["n/a"]).frame["n"].dtype == "Int64"
+    text = "geo,clicks,views\nUS,12,1\nNA,200+,2\nDE,13,3\nFR,n/a,4\n"
+    on = {"country_code": "geo"}
+    report = gl.join(revenue, file(text), on=on).report
+    assert any("clicks left out: it in row 3 is not a number" in warning for warning in report.warnings)
+    with pytest.raises(BadQuery, match=r"'200\+' in row 3 is not a number: missing=\['200\+'\]"):
+        gl.join(revenue, file(text), on=on, columns=["clicks"])
+    frame = gl.join(revenue, file(text), on=on, missing=["200+"]).frame
+    assert frame["clicks"].tolist()[:2] == [12, pd.NA]
 
 
 def test_flags_and_days_are_typed(revenue: DataFrame, file: WriteFile) -> None:
@@ -558,14 +590,14 @@ def test_sums_are_those_of_a_loop(
         {
             "day": pa.array([day for day, _, _ in theirs], pa.string()),
             "geo": pa.array([geo for _, geo, _ in theirs], pa.string()),
-            "n": pa.array([n for *_, n in theirs], pa.int64()),
+            "clicks": pa.array([n for *_, n in theirs], pa.int64()),
         }
     )
     for how in ("left", "outer"):
-        joined = gl.join(frame, table, on=ON, how=how, aggregate="sum").frame
+        joined = gl.join(frame, table, on=ON, how=how, totals="keep").frame
         expected = [[n for day, geo, n in theirs if (day, geo) == key] for key in ours]
         alone = dict.fromkeys((day, geo) for day, geo, _ in theirs if (day, geo) not in ours) if how == "outer" else {}
-        assert joined["n"].tolist()[: len(ours)] == [sum(values) if values else pd.NA for values in expected]
+        assert joined["clicks"].tolist()[: len(ours)] == [sum(values) if values else pd.NA for values in expected]
         assert len(joined) == len(ours) + len(alone)
 
 
@@ -591,36 +623,39 @@ def test_a_table_from_another_source_warns(revenue: DataFrame, tmp_path: Path, f
 
 
 def test_an_amount_keeps_the_currency_it_was_read_with(revenue: DataFrame, file: WriteFile) -> None:
-    """Each row has its own, and the report says that they do not add up."""
-    frame, report = gl.join(revenue, file("geo,cost\nUS,€5\nNA,$7.5\n"), on={"country_code": "geo"})
+    """Each row has its own."""
+    frame, _ = gl.join(revenue, file("geo,cost\nUS,€5\nNA,US$7.5\n"), on={"country_code": "geo"})
     assert frame["cost_currency"].astype("object").tolist()[:3] == ["EUR", "USD", "EUR"]
-    assert any("cost is in EUR, USD: convert it" in warning for warning in report.warnings)
 
 
 @pytest.mark.parametrize(
     ("name", "currency"),
     [
         *[(name, "EUR") for name in ("Amount spent (EUR)", "Kosten EUR", "Kosten in EUR", "Kosten (€)", "Kosten €")],
-        *[("Cost ($)", "USD"), ("spend_GBP", "GBP"), ("Cost (A$)", "AUD")],
-        *[
-            (name, None)
-            for name in ("Clicks (all)", "Clicks ALL", "US dollars per EUR", "dollars_per_€", "spend", "CPI")
-        ],
+        *[("Cost (US$)", "USD"), ("spend_GBP", "GBP"), ("cost_usd", "USD"), ("Cost (A$)", "AUD")],
+        *[(name, "") for name in ("spend", "Cost ($)", "Kosten (kr)", "cost_try")],
+        *[(name, None) for name in ("Clicks (all)", "Clicks ALL", "US dollars per EUR", "dollars_per_€", "CPI")],
     ],
 )
 def test_the_name_of_a_column_may_say_its_currency(
     revenue: DataFrame, file: WriteFile, name: str, currency: str | None
 ) -> None:
-    """As ad platforms and people write it, by code or by symbol; a rate has none."""
+    """As ad platforms and people write it, by code or by symbol; $ and kr are of several, and a rate has none."""
     frame, _ = gl.join(revenue, file(f"geo,{name}\nUS,5.25\n"), on={"country_code": "geo"})
     found = frame.get(f"{name}_currency")
-    assert (None if found is None else found.dropna().unique().tolist()) == (None if currency is None else [currency])
+    expected = None if currency is None else [currency] if currency else []
+    assert (None if found is None else found.dropna().unique().tolist()) == expected
 
 
 def test_amounts_of_two_currencies_are_not_added_up(revenue: DataFrame, file: WriteFile) -> None:
-    """Two lines of one key in euros and dollars have no sum."""
-    with pytest.raises(BadQuery, match="convert the amounts to one currency first"):
-        gl.join(revenue, file("geo,cost\nUS,€5\nUS,$7\n"), on={"country_code": "geo"}, aggregate="sum")
+    """Two lines of one key in euros and dollars have no sum, nor have euros and a $; a rate converts them."""
+    on, columns = {"country_code": "geo"}, ["cost"]
+    with pytest.raises(BadQuery, match=r'is in EUR and USD within one key.*rate=\{"EUR": \.\.\.\}'):
+        gl.join(revenue, file("geo,cost\nUS,€5\nUS,US$7\n"), on=on, columns=columns)
+    with pytest.raises(BadQuery, match="names no currency for sure in row 3, and others are in EUR"):
+        gl.join(revenue, file("geo,cost\nUS,€5\nUS,$7\n"), on=on, columns=columns)
+    frame = gl.join(revenue, file("geo,cost\nUS,€5\nUS,US$7\n"), on=on, rate={"EUR": 1.2}).frame
+    assert (frame["cost"][0], frame["cost_currency"][0]) == (13.0, "USD")
 
 
 @pytest.mark.parametrize(

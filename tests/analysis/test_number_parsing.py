@@ -4,37 +4,38 @@ from __future__ import annotations
 
 import re
 
-import pandas as pd
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gamelens.analysis.files.number_parsing import ParsedNumbers, read_amounts
+from gamelens.analysis.files.number_parsing import WrittenNumbers, decimal_mark, written_numbers
 from gamelens.errors import BadQuery
 
 
-def read(*texts: str | None, decimal: str | None = None, separator: str | None = None) -> ParsedNumbers | str | None:
-    """Read a column of *texts*."""
-    return read_amounts(pd.Series(list(texts), dtype="str"), field="spend", decimal=decimal, separator=separator)
+def read(
+    *texts: str, decimal: str | None = None, separator: str | None = None, whole: bool = False, beside: str = ""
+) -> tuple[WrittenNumbers, list[float], list[str]]:
+    """Return the numbers of a column of *texts*, their values, and what was assumed.
+
+    *whole* says that they are whole, and *beside* is a number in another column of the file.
+    """
+    columns = {"spend": written_numbers(texts)} | ({"beside": written_numbers([beside])} if beside else {})
+    marks, problems, notes = decimal_mark(columns, {"spend": whole, "beside": False}, separator, decimal)
+    if "spend" in problems:
+        raise problems["spend"]
+    return columns["spend"], columns["spend"].values(marks["spend"]).tolist(), notes
 
 
-def outcome(*texts: str) -> ParsedNumbers | str | BadQuery | None:
-    """Return what `read` returns, or the error it raises."""
-    try:
-        return read(*texts)
-    except BadQuery as error:
-        return error
-
-
-def amounts(*texts: str | None, decimal: str | None = None, separator: str | None = None) -> ParsedNumbers:
-    """Return the numbers of a column, and fail if it has none."""
-    result = read(*texts, decimal=decimal, separator=separator)
-    assert isinstance(result, ParsedNumbers), result
-    return result
+def values(*texts: str, decimal: str | None = None, separator: str | None = None, **how: object) -> list[float]:
+    """Return the numbers of a column, and fail if one of them is none."""
+    numbers, found, _ = read(*texts, decimal=decimal, separator=separator, **how)  # type: ignore[arg-type]
+    assert numbers.others == []
+    return found
 
 
 @pytest.mark.parametrize(
-    ("texts", "values"),
+    ("texts", "expected"),
     [
         (["$1,234.50"], [1234.5]),
         (["1.234,50 €"], [1234.5]),
@@ -59,25 +60,16 @@ def amounts(*texts: str | None, decimal: str | None = None, separator: str | Non
         ([".5", "1.25"], [0.5, 1.25]),
     ],
 )
-def test_a_column_is_read(texts: list[str], values: list[float]) -> None:
+def test_a_column_is_read(texts: list[str], expected: list[float]) -> None:
     """Each notation of amounts, percentages and separators is read to its value."""
-    assert amounts(*texts).numbers.tolist() == values
+    assert values(*texts) == expected
 
 
-def test_whole_numbers_are_counts() -> None:
-    """Whole numbers without a currency are Int64."""
-    assert amounts("1", "2").numbers.dtype == "Int64"
-    assert amounts("1,234,567", "12").numbers.dtype == "Int64"
-
-
-def test_money_is_a_float_even_when_whole() -> None:
-    """Amounts with a currency are float64, even if all are whole."""
-    assert amounts("$5", "$6").numbers.dtype == "float64"
-
-
-def test_empty_cells_are_missing() -> None:
-    """Empty and blank cells are NA."""
-    assert amounts("$5", None, " ").numbers.isna().tolist() == [False, True, True]
+@pytest.mark.parametrize("text", ["--", " - ", "N/A", "n/a", "#N/A", "null", "None", "(not set)", "—", " ", "k. A."])
+def test_texts_for_no_value_are_missing(text: str) -> None:
+    """As reports write them where there is nothing."""
+    numbers, found, _ = read("$5", text)
+    assert (numbers.is_empty.tolist(), np.isnan(found).tolist()) == ([False, True], [False, True])
 
 
 @pytest.mark.parametrize("text", ["1,234", "$1,234", "1.234", "1.234 €", "12,345"])
@@ -96,7 +88,15 @@ def test_the_message_names_both_readings() -> None:
 @pytest.mark.parametrize(("decimal", "value"), [(".", 1234.0), (",", 1.234)])
 def test_decimal_settles_an_ambiguous_number(decimal: str, value: float) -> None:
     """With `decimal` 1,234 is read as 1234 or as 1.234 instead of being refused."""
-    assert amounts("1,234", decimal=decimal).numbers.tolist() == [value]
+    assert values("1,234", decimal=decimal) == [value]
+
+
+def test_the_mark_belongs_to_the_file() -> None:
+    """Another column that fits one mark decides, and so does a column of whole numbers."""
+    assert values("1,234", beside="0.57%") == [1234]
+    assert values("1,234", beside="0,57%") == [1.234]
+    assert values("1,234", whole=True) == [1234]
+    assert values("1.234", whole=True) == [1234]
 
 
 def test_a_number_that_contradicts_decimal_is_refused() -> None:
@@ -107,9 +107,9 @@ def test_a_number_that_contradicts_decimal_is_refused() -> None:
 
 def test_thousands_are_grouped_where_smaller_numbers_have_no_mark() -> None:
     """A mark that only numbers above 999 have separates thousands, and a note says so."""
-    result = amounts("1,234", "987", "12,500")
-    assert result.numbers.tolist() == [1234, 987, 12500]
-    assert "1,234 is read as 1234" in (result.note or "")
+    _, found, notes = read("1,234", "987", "12,500")
+    assert found == [1234, 987, 12500]
+    assert "1,234 is read as 1234" in notes[0]
 
 
 @pytest.mark.parametrize("texts", [("1,234", "1234"), ("1,234", "0"), ("1,234", "1.234")])
@@ -127,9 +127,9 @@ def test_semicolons_speak_for_decimal_commas() -> None:
 
 def test_a_point_in_a_file_of_commas_is_decimal() -> None:
     """In a file separated by commas a point is decimal, and a note says so."""
-    result = amounts("1.234", "2.345", separator=",")
-    assert result.numbers.tolist() == [1.234, 2.345]
-    assert "1.234 is read as 1.234" in (result.note or "")
+    _, found, notes = read("1.234", "2.345", separator=",")
+    assert found == [1.234, 2.345]
+    assert "1.234 is read as 1.234" in notes[0]
 
 
 def test_two_ways_to_write_numbers_are_refused() -> None:
@@ -138,56 +138,32 @@ def test_two_ways_to_write_numbers_are_refused() -> None:
         read("1,234.50", "1.234,50")
 
 
-def test_a_number_keeps_its_currency() -> None:
-    """Each number of a column of two currencies has its own, and a note says that they do not add up."""
-    result = amounts("$5", "7 €", None)
-    assert result.currency is not None
-    assert result.currency.tolist()[:2] == ["USD", "EUR"]
-    assert "is in EUR, USD: convert it" in (result.note or "")
+def test_a_number_keeps_its_unit() -> None:
+    """Codes and symbols stand beside each number, whatever they mean."""
+    assert read("$5", "7 €", "9", "US$8", "kr 3", "$5 USD")[0].units.tolist() == ["$", "€", "", "US$", "kr", "$ USD"]
 
 
-def test_all_numbers_are_in_the_only_currency() -> None:
-    """Empty cells too, and a column without a currency has none."""
-    result = amounts("£5", "7", None)
-    assert result.currency is not None
-    assert result.currency.tolist() == ["GBP"] * 3
-    assert amounts("5", "7").currency is None
+@pytest.mark.parametrize("text", ["a", "TOP 10", "ABC 5", "1-2", "< 10%", "200+", "1.2.3", "5 € $", "$5%"])
+def test_other_texts_are_no_numbers(text: str) -> None:
+    """Words, ranges, versions, and numbers with two symbols or a symbol and a percentage."""
+    assert written_numbers(["1.5", text]).others == [text]
 
 
-def test_a_bare_number_among_several_currencies_is_refused() -> None:
-    """It may be any of them."""
-    with pytest.raises(BadQuery, match="others are in EUR, USD: write the currency of each"):
-        read("$5", "7 €", "9")
+@pytest.mark.parametrize("texts", [("007", "12"), ("12345678901234567891",)])
+def test_names_of_digits_are_told(texts: tuple[str, ...]) -> None:
+    """Leading zeros, and too many digits for a number."""
+    assert written_numbers(texts).are_names
+    assert not written_numbers(["0.5", "0", "1000000000000000000000"]).are_names
 
 
-def test_a_bare_number_among_money_is_said() -> None:
-    """A number without a currency among amounts of money gets a note."""
-    assert "names no currency" in (amounts("$5", "0").note or "")
-
-
-def test_percentages_and_numbers_do_not_mix() -> None:
-    """A column of percentages and plain numbers is refused."""
-    with pytest.raises(BadQuery, match="mixes percentages"):
-        read("12%", "0.5")
-
-
-@pytest.mark.parametrize(
-    "texts",
-    [("007", "12"), ("a", "b"), ("12345678901234567891",), ("TOP 10",), ("1-2",), ("#N/A",), ("1.2.3", "1.2.4")],
-)
-def test_names_are_no_numbers(texts: tuple[str, ...]) -> None:
-    """Leading zeros, words, too many digits and versions are not read as numbers."""
-    assert not isinstance(read(*texts), ParsedNumbers)
-
-
-def test_the_text_that_keeps_a_column_from_being_numbers_is_named() -> None:
-    """If most cells are numbers, the first text among them is returned."""
-    assert read("1.5", "n/a", "2") == "n/a"
+def test_decimal_places_are_counted() -> None:
+    """Those of a percentage as of a share."""
+    assert [written_numbers(texts).places(".") for texts in (["1", "2.25"], ["0.5%"], ["7"])] == [2, 3, 0]
 
 
 def test_nothing_is_no_number() -> None:
-    """A column without values is not a column of numbers."""
-    assert read(None, "") is None
+    """A column without values has none."""
+    assert written_numbers([]).others == []
 
 
 FLOATS = st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=20)
@@ -195,11 +171,9 @@ FLOATS = st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, 
 
 @settings(deadline=None)
 @given(FLOATS)
-def test_what_python_writes_is_read_to_the_last_bit(values: list[float]) -> None:
+def test_what_python_writes_is_read_to_the_last_bit(numbers: list[float]) -> None:
     """The repr of any finite float is read back exactly."""
-    texts = [repr(value) for value in values]
-    result = amounts(*texts, decimal=".")
-    assert [float(value) for value in result.numbers] == values
+    assert values(*map(repr, numbers), decimal=".") == numbers
 
 
 CENTS = st.lists(st.integers(-(10**12), 10**12), min_size=1, max_size=20)
@@ -216,7 +190,7 @@ def test_money_survives_any_notation(cents: list[int], marks: tuple[str, str], i
         whole = f"{abs(value) // 100:,}".replace(",", group)
         return f"{'-' if value < 0 else ''}{'$' if is_money else ''}{whole}{point}{abs(value) % 100:02}"
 
-    assert amounts(*map(written, cents)).numbers.tolist() == [value / 100 for value in cents]
+    assert values(*map(written, cents)) == [value / 100 for value in cents]
 
 
 WHOLES = st.lists(st.integers(0, 10**9), min_size=1, max_size=10)
@@ -227,17 +201,18 @@ WHOLES = st.lists(st.integers(0, 10**9), min_size=1, max_size=10)
 def test_grouped_numbers_are_right_or_refused(wholes: list[int], group: str) -> None:
     """Grouped numbers are read right or refused, never silently wrong by a thousand."""
     texts = [f"{value:,}".replace(",", group) for value in wholes]
-    result = outcome(*texts)
-    if isinstance(result, ParsedNumbers):
-        assert result.numbers.tolist() == wholes
+    try:
+        found = values(*texts)
+    except BadQuery:
+        assert values(*texts, decimal="," if group == "." else ".") == wholes  # as the message says
     else:
-        assert isinstance(result, BadQuery)
-        assert "decimal=" in str(result)
+        assert found == wholes
 
 
 @settings(deadline=None)
-@given(st.lists(st.text(alphabet="0123456789.,-+()% $€eE'A", max_size=12), min_size=1, max_size=6))
+@given(st.lists(st.text(alphabet="0123456789.,-+()% $€eE'A", max_size=12), min_size=1, max_size=6, unique=True))
 def test_any_text_is_read_or_refused(texts: list[str]) -> None:
-    """Any text is read, left as text or raises `BadQuery`, and no row is lost."""
-    result = outcome(*texts)
-    assert result is None or isinstance(result, (str, BadQuery)) or len(result.numbers) == len(texts)
+    """Any text is a number, no value or another text, and no row is lost."""
+    numbers = written_numbers(texts)
+    assert len(numbers.values(".")) == len(texts)
+    assert not (numbers.is_number & numbers.is_empty).any()

@@ -19,28 +19,29 @@ import pytest
 
 from gamelens.analysis.files.csv_reader import read_delimited
 from gamelens.analysis.files.excel_reader import SheetBounds, read_sheet
-from gamelens.analysis.files.table_reader import ExternalTable, read_table
+from gamelens.analysis.files.table_reader import Grid, read_grid
 from gamelens.errors import BadQuery
 from support.process_memory import memory_mib
 
-ReadCsv = Callable[..., ExternalTable]
-ReadWorkbook = Callable[..., ExternalTable]
+TEXT = "dictionary<values=string, indices=int32, ordered=0>"
+ReadCsv = Callable[..., Grid]
+ReadWorkbook = Callable[..., Grid]
 
 
 @pytest.fixture
 def csv(tmp_path: Path) -> ReadCsv:
     """A function that reads a text as a CSV file."""
 
-    def read(text: str | bytes, name: str = "spend.csv", **how: Any) -> ExternalTable:
+    def read(text: str | bytes, name: str = "spend.csv", **how: Any) -> Grid:
         """Write *text* to the file *name* and read it."""
         path = tmp_path / name
         path.write_bytes(text if isinstance(text, bytes) else text.encode())
-        return read_table(path, **how)
+        return read_grid(path, **how)
 
     return read
 
 
-def rows(table: ExternalTable) -> list[tuple[Any, ...]]:
+def rows(table: Grid) -> list[tuple[Any, ...]]:
     """Return the rows of *table*."""
     return [tuple(row.values()) for row in table.cells.to_pylist()]
 
@@ -99,7 +100,7 @@ def test_a_byte_order_mark_says_the_encoding(csv: ReadCsv, content: bytes) -> No
 def test_another_encoding_must_be_named(csv: ReadCsv) -> None:
     """A file that is not UTF-8 is refused until `encoding` is given."""
     content = "a,b\n1,€\n".encode("cp1252")
-    with pytest.raises(BadQuery, match='encoding=, such as "cp1252"'):
+    with pytest.raises(BadQuery, match=r'encoding=: "cp1252" reads .€'):
         csv(content)
     assert rows(csv(content, encoding="cp1252")) == [("1", "€")]
 
@@ -110,7 +111,7 @@ def test_another_encoding_must_be_named(csv: ReadCsv) -> None:
         ("a,b\n1,2\n3,4,5\n", "has 3 cells in row 3 and 2 columns"),
         ("a,b\n1\n", "has 1 cells in row 2"),
         ('"two\nlines"\n\na,b\n1,2\n3,4,5\n', "has 3 cells in row 5"),
-        ('a,b\n1,"2\n3,4\n', "never closed"),
+        ('a,b\n1,"2\n3,4,5\n', "never closed"),
         ("", "is empty"),
         ("a,a\n1,2\n", "two columns that are called a"),
     ],
@@ -139,7 +140,7 @@ def test_texts_may_be_named_missing(csv: ReadCsv) -> None:
 def test_no_such_file() -> None:
     """A path without a file raises `BadQuery`."""
     with pytest.raises(BadQuery, match="is not a file"):
-        read_table("nowhere.csv")
+        read_grid("nowhere.csv")
 
 
 def test_files_of_other_kinds_are_refused_by_name(csv: ReadCsv) -> None:
@@ -169,50 +170,48 @@ def test_typed_sources_keep_their_types(tmp_path: Path) -> None:
         }
     )
     frame.to_parquet(tmp_path / "x.parquet")
-    kinds = ["timestamp[us, tz=UTC]", "int64", "string", "double", "double", "bool", "timestamp[us, tz=UTC]"]
+    kinds = ["timestamp[us, tz=UTC]", "int64", TEXT, "double", "double", "bool", "timestamp[us, tz=UTC]"]
     for source in (frame, pa.Table.from_pandas(frame), pl.from_pandas(frame), tmp_path / "x.parquet"):
-        table = read_table(source)
+        table = read_grid(source)
         assert [str(column.type) for column in table.cells.columns] == kinds
         assert [column.null_count for column in table.cells.columns] == [1] * len(kinds)
-        assert table.column("id")[0].as_py() == 2**62 + 1
+        assert table.cells.column("id")[0].as_py() == 2**62 + 1
 
 
 def test_a_named_index_is_a_column_too() -> None:
     """The named index of a pandas frame is read as its first column."""
-    assert read_table(pd.DataFrame({"n": [1]}, index=pd.Index(["x"], name="geo"))).columns == ["geo", "n"]
+    assert read_grid(pd.DataFrame({"n": [1]}, index=pd.Index(["x"], name="geo"))).columns == ["geo", "n"]
 
 
 def test_numbers_and_texts_in_one_column_are_text() -> None:
     """A column of numbers and texts is text, whole numbers without a decimal point."""
-    assert rows(read_table(pd.DataFrame({"id": [1001, "x", 7.0]}))) == [("1001",), ("x",), ("7",)]
+    assert rows(read_grid(pd.DataFrame({"id": [1001, "x", 7.0]}))) == [("1001",), ("x",), ("7",)]
 
 
 def test_a_period_is_the_text_it_shows(tmp_path: Path) -> None:
     """A column of periods is read as text, from a frame and from Parquet."""
     frame = pd.DataFrame({"month": pd.PeriodIndex(["2026-11", None], freq="M")})
     frame.to_parquet(tmp_path / "x.parquet")
-    assert rows(read_table(frame)) == rows(read_table(tmp_path / "x.parquet")) == [("2026-11",), (None,)]
+    assert rows(read_grid(frame)) == rows(read_grid(tmp_path / "x.parquet")) == [("2026-11",), (None,)]
 
 
 def test_ranges_of_numbers_are_the_text_they_show() -> None:
     """The categories that `pandas.cut` makes are intervals, and are read as text."""
     frame = pd.DataFrame({"spend": pd.cut([1.0, 5.0, float("nan")], [0, 2, 9])})
-    assert rows(read_table(frame)) == [("(0, 2]",), ("(2, 9]",), (None,)]
+    assert rows(read_grid(frame)) == [("(0, 2]",), ("(2, 9]",), (None,)]
 
 
 def test_what_is_lazy_or_no_table_is_refused() -> None:
     """A lazy polars frame raises `BadQuery` that says to collect it."""
     with pytest.raises(BadQuery, match="collect"):
-        read_table(pl.DataFrame({"a": [1]}).lazy())
+        read_grid(pl.DataFrame({"a": [1]}).lazy())
 
 
 @pytest.fixture
 def book(tmp_path: Path) -> ReadWorkbook:
     """A function that reads cells as an Excel file of one or several sheets."""
 
-    def read(
-        *cells: tuple[Any, ...], more: dict[str, list[tuple[Any, ...]]] | None = None, **how: Any
-    ) -> ExternalTable:
+    def read(*cells: tuple[Any, ...], more: dict[str, list[tuple[Any, ...]]] | None = None, **how: Any) -> Grid:
         """Write *cells*, and the sheets *more*, to an Excel file and read it."""
         workbook = openpyxl.Workbook()
         for row in cells:
@@ -221,7 +220,7 @@ def book(tmp_path: Path) -> ReadWorkbook:
             for row in page:
                 (workbook[name] if name in workbook.sheetnames else workbook.create_sheet(name)).append(row)
         workbook.save(tmp_path / "spend.xlsx")
-        return read_table(tmp_path / "spend.xlsx", **how)
+        return read_grid(tmp_path / "spend.xlsx", **how)
 
     return read
 
@@ -231,7 +230,7 @@ def test_excel_keeps_numbers_days_and_row_numbers(book: ReadWorkbook) -> None:
     table = book(("day", "id", "geo"), (datetime(2026, 11, 1), 1001, "NA"), (None, None, None), (None, 7, ""))
     assert rows(table)[0][1:] == (1001, "NA")
     assert rows(table)[1] == (None, 7, None)
-    assert (table.rows.tolist(), str(table.column("day").type)) == ([2, 4], "timestamp[us, tz=UTC]")
+    assert (table.rows.tolist(), str(table.cells.column("day").type)) == ([2, 4], "timestamp[us, tz=UTC]")
 
 
 def test_one_of_several_sheets_must_be_named(book: ReadWorkbook) -> None:
@@ -280,7 +279,7 @@ def test_a_cell_far_outside_the_table_is_refused_in_little_memory(
     workbook.active[cell] = 1
     workbook.save(tmp_path / "spend.xlsx")
     with pytest.raises(BadQuery, match=f"{rule}.*: delete what is far outside the table, or save it as CSV"):
-        read_table(tmp_path / "spend.xlsx")
+        read_grid(tmp_path / "spend.xlsx")
     assert memory_growth_mib() < 100
 
 
@@ -325,9 +324,9 @@ def test_a_format_far_outside_the_table_does_not_matter(tmp_path: Path) -> None:
     for cell in ("XFD1", "XFD1048576"):
         workbook.active[cell].number_format = "0.00"
     workbook.save(tmp_path / "spend.xlsx")
-    table = read_table(tmp_path / "spend.xlsx")
+    table = read_grid(tmp_path / "spend.xlsx")
     assert (table.columns, len(table.cells)) == ([*(f"c{column}" for column in range(40)), "note"], 299)
-    assert table.column("note").to_pylist()[-2:] == [None, "far"]
+    assert table.cells.column("note").to_pylist()[-2:] == [None, "far"]
 
 
 def test_a_workbook_that_unpacks_to_more_than_the_bound_is_refused(tmp_path: Path) -> None:
@@ -339,7 +338,7 @@ def test_a_workbook_that_unpacks_to_more_than_the_bound_is_refused(tmp_path: Pat
     assert (tmp_path / "spend.xlsx").stat().st_size < 100_000
     with pytest.raises(BadQuery, match=r"has more than 1 MB unpacked.*: leave out sheets, rows and columns"):
         read_sheet(tmp_path / "spend.xlsx", None, most=SheetBounds(bytes=1 << 20))
-    assert len(read_sheet(tmp_path / "spend.xlsx", None)) == 52
+    assert len(read_sheet(tmp_path / "spend.xlsx", None).rows) == 52
 
 
 def test_a_small_file_that_unpacks_to_much_is_refused(tmp_path: Path, memory_growth_mib: Callable[[], float]) -> None:

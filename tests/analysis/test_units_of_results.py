@@ -53,9 +53,9 @@ AROUND: Final = {
 OF_ROW: Final = {"value", "control_value", "before", "difference"}
 NO_RESULTS: Final = {
     "ads.unlisted_names", "decomposition.dominant_effect", "decomposition.split_in_halves", "health.as_json",
-    "health.unmatched_notes", "outside_data.roas", "totals.column_totals",
+    "health.unmatched_notes", "outside_data.roas", "totals.column_totals", "totals.in_periods",
 }  # fmt: skip
-"""Analyses that return names, numbers, a file's text, two frames, or a result beside a report."""
+"""Analyses that return names, numbers, a file's text, two frames, a query's frame, or a result beside a report."""
 
 
 @pytest.fixture(scope="module")
@@ -152,7 +152,7 @@ def test_each_column_of_a_return_on_a_file_of_costs_has_its_unit(results: dict[s
         ilrd_revenue=[1.0, 2.0],
     )
     on = {"timestamp": "Day", "install_publisher": "Network"}
-    frame, _ = outside_data.roas(cost, money, on=on, amount="Cost", ages=[0])
+    frame, _ = outside_data.roas(cost, money, on=on, currency="USD", ages=[0])
     assert_units({"outside_data.return_on_spend": frame}, tmp_path)
 
 

@@ -53,7 +53,7 @@ WITH_PARAMETERS: dict[str, dict[str, Any]] = {
     },
     "04_outside_data": {
         **{"over": "last 14 complete days", "games": GAME, "reaching": 3, "horizon": 30},
-        **{"folder": "files", "country_names": {}},
+        **{"folder": "files", "names": {"Facebook": "Meta Ads"}},
     },
     "05_experiments": {
         **{"over": "last 28 complete days", "games": "11001", "experiment": "first_gate", "control": "late_gate"},

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import gamelens
 from gamelens.simulator import load_scenario
 from gamelens.simulator.output.external_files import HEADERS, empty_files, outside_files
 
@@ -65,6 +66,26 @@ def test_ad_spend_has_the_irregularities_of_the_readme(files: dict[str, str]) ->
     assert "GB" not in {row["Geo"] for row in spent}
     keys = Counter((row["Day"], row["Game"], row["Channel"], row["Geo"]) for row in spent)
     assert sorted(keys.values())[-4:] == [1, 2, 2, 2]
+
+
+def test_files_as_networks_export_them_have_the_costs_of_the_ad_spend(files: dict[str, str], tmp_path: Path) -> None:
+    """Each is understood without a word about it."""
+    spent = Counter[str]()
+    for row in rows(files["ad_spend.csv"]):
+        spent[row["Channel"]] += round(100 * float(row["Spend"][1:]))
+        if row["Day"] >= "2026-10-24":
+            spent[f"{row['Channel']} of 28 days"] += round(100 * float(row["Spend"][1:]))
+    tables = {}
+    for name in ("google_ads.csv", "meta_ads.csv"):
+        (tmp_path / name).write_text(files[name], encoding="utf-8")
+        tables[name] = gamelens.read_table(tmp_path / name)
+    google, meta = tables["google_ads.csv"], tables["meta_ads.csv"]
+    assert (google.vendor, google.period, google.column("Cost").currency) == ("Google Ads", "day", "EUR")
+    assert round(100 * google.column("Cost").values.sum()) == spent["Google Ads"]
+    assert (meta.vendor, meta.period, meta.column("Amount spent (EUR)").currency) == (
+        "Meta Ads Manager", "period", "EUR",
+    )  # fmt: skip
+    assert round(100 * meta.column("Amount spent (EUR)").values.sum()) == spent["Meta Ads of 28 days"]
 
 
 def test_an_install_costs_about_what_its_country_costs() -> None:

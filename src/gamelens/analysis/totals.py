@@ -9,9 +9,13 @@ import pandas as pd
 from msgspec.structs import replace
 from pandas import DataFrame, Series
 
+from gamelens.analysis.outside_data.outside_table import read_table
+from gamelens.analysis.outside_data.row_periods import period_of, period_texts, periods_within
 from gamelens.analysis.retention.retention_rates import is_retention_frame
 from gamelens.analysis.tidy_frames import dimension_columns, queried_metrics, with_receipts_of
-from gamelens.analysis.tidy_frames.frame_requirements import ANY, requires
+from gamelens.analysis.tidy_frames.frame_columns import with_receipt
+from gamelens.analysis.tidy_frames.frame_periods import visible_period
+from gamelens.analysis.tidy_frames.frame_requirements import ANY, FrameRequirements, requires
 from gamelens.analysis.tidy_frames.query_text import query_text
 from gamelens.analysis.tidy_frames.ratio_parts import ratio_parts
 from gamelens.catalog import MONEY_DIGITS, Alias, Metric, Quotient, find_metric
@@ -77,6 +81,57 @@ def column_totals(frame: DataFrame) -> dict[str, float]:
     if not totals:
         raise refusal
     return totals
+
+
+@requires(frame=FrameRequirements(every=("day",), takes_gaps=False))
+def in_periods(frame: DataFrame, table: Any) -> DataFrame:
+    """Return a frame by day added up to the periods of an outside table, such as its weeks, for `gl.join`.
+
+    Days outside the periods are left out.
+
+    Args:
+        frame: counts or money by day, of any split.
+        table: a table of `gl.read_table` whose rows stand for several days, or its path.
+
+    Columns: those of *frame* with their dtypes; timestamp is the first day of a period.
+
+    Raises:
+        NotAdditive: a metric counts players or sessions, which cannot be added up over days.
+        BadQuery: the table has no periods, or they overlap or reach beyond the days of *frame*.
+    """
+    metrics = [_metric_over_time(name) for name in queried_metrics(frame)]
+    receipt = Receipt.of(frame.attrs)
+    outside = read_table(table)
+    periods = periods_within(outside, receipt.interval or visible_period(frame, "day"), frame="the frame")
+    if periods is None or not metrics:
+        rule = "has one row a day: join it to the frame as it is" if metrics else "is for frames that query() returned"
+        raise BadQuery("table", outside.source, rule)
+    starts = period_of(frame["timestamp"], periods)
+    splits = dimension_columns(frame)
+    kept = frame[starts.notna()].assign(timestamp=starts[starts.notna()])
+    kept.attrs = frame.attrs
+    names = ["timestamp", *splits]
+    rows: list[dict[str, Any]] = []
+    for key, part in kept.groupby(names, observed=True, dropna=False, sort=False):
+        part.attrs = frame.attrs
+        totals = {name: total for metric in metrics for name, total in _metric_totals(part, metric).items()}
+        rows.append(dict(zip(names, key, strict=True)) | {name: it.iloc[0] for name, it in totals.items()})
+    columns = {*names, *(rows[0] if rows else ())}
+    result = DataFrame(rows, columns=[name for name in frame.columns if name in columns])
+    result = result.astype({name: frame[name].dtype for name in result.columns})
+    return with_receipt(result, replace(receipt, periods=period_texts(periods)))
+
+
+def _metric_over_time(name: str) -> Metric:
+    """Return the metric called *name* if it may be added up over days.
+
+    Raises:
+        NotAdditive: it may not.
+    """
+    metric = find_metric(name)
+    if metric is None or metric.adds not in ("everywhere", "over time and games"):
+        raise NotAdditive(name, 'a query over each period with every="all", which counts every player once')
+    return metric
 
 
 def _additive_metric(frame: DataFrame, name: str) -> Metric:

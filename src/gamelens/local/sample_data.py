@@ -22,10 +22,10 @@ from gamelens.local.sandbox_population import read_population_record
 def sample_files(scenario: str | None = None) -> Path:
     """Return a folder with sample files for the data that `connect` queries.
 
-    They are `ad_spend.csv`, `holidays.csv`, `store_rank.csv` and `exchange_rates.csv`, written into the state directory
-    of the sandbox by this call. With *scenario* they are for the data of `demo(scenario)`. With GAMELENS_REPLAY they
-    are in the folder `outside` beside the recorded answers. If there are none for these data, they have headers and no
-    rows.
+    They are `ad_spend.csv`, `holidays.csv`, `store_rank.csv` and `exchange_rates.csv`, and `google_ads.csv` and
+    `meta_ads.csv` as these networks export them, written into the state directory of the sandbox by this call. With
+    *scenario* they are for the data of `demo(scenario)`. With GAMELENS_REPLAY they are in the folder `outside` beside
+    the recorded answers. If there are none for these data, they have headers and no rows.
     """
     if scenario is not None:
         return _files_beside(demo_state(scenario))

@@ -1,17 +1,20 @@
-"""Canonical names of networks and ad formats, which every SDK spells its own way.
+"""Canonical names of networks, ad formats, publishers, platforms and countries, which everybody spells their own way.
 
-The table is `canonical_names.toml`. Impressions name their network in `ilrd_network_name`, ad events in `ad_sdk_name`;
-both become `network`, and both columns of formats become `format`, so that frames of either join on them.
+The tables are `canonical_names.toml` and, for countries, `country_names.tsv.xz`, which `data/make_names.py` makes from
+Unicode's CLDR. Impressions name their network in `ilrd_network_name`, ad events in `ad_sdk_name`; both become
+`network`, and both columns of formats become `format`, so that frames of either join on them.
 """
 
 from __future__ import annotations
 
+import lzma
 import re
 import tomllib
+import unicodedata
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, get_args
 
 from pandas import DataFrame, Series
 
@@ -20,8 +23,10 @@ from gamelens.analysis.tidy_frames.frame_requirements import ANY, requires
 from gamelens.errors import BadQuery
 
 Names = Mapping[str, str | None]
-NameKind = Literal["network", "format"]
+NameKind = Literal["network", "format", "publisher", "platform", "country"]
 
+KINDS: Final[tuple[NameKind, ...]] = get_args(NameKind)
+"""Kinds of names that have canonical ones."""
 RAW_COLUMNS: Final[dict[str, NameKind]] = {
     "ilrd_network_name": "network",
     "ad_sdk_name": "network",
@@ -35,8 +40,12 @@ UNDISCLOSED: Final = "undisclosed"
 NOT_REPORTED: Final = "not reported"
 
 _TABLE: Final = Path(__file__).with_suffix(".toml")
+_COUNTRIES: Final = Path(__file__).with_name("country_names.tsv.xz")
 _CLASS: Final = re.compile(r"[A-Za-z_]\w*(?:\.\w+){2,}", re.ASCII)
 _ADAPTER_PREFIX: Final = re.compile(r"(?:GADMediationAdapter|GADMAdapter|GADM?|AL|IS)(?=[A-Z])")
+_BRACKETS: Final = re.compile(r"\s*[(\[][^()\[\]]*[)\]]\s*$")
+_CODE: Final = re.compile(r"(?:.*[(\[]\s*)?([A-Za-z]{2})(?:\s*[)\]]|\s+-\s.*)?|.*\s-\s+([A-Z]{2})")
+_INTEGRATION: Final = re.compile(r"(?:[_\s-]+(?:int|sdk|bidding|s2s))+$", re.IGNORECASE)
 _ADAPTER_SUFFIX: Final = re.compile(r"(?:RTB|Custom|Event|Mediation)*(?:Adapter|Network|Bidding|SDK)$", re.IGNORECASE)
 
 
@@ -58,11 +67,12 @@ def with_canonical_names(frame: DataFrame, *, networks: Names | None = None, for
     Raises:
         BadQuery: it has neither networks nor formats.
     """
-    sources = {kind: [name for name, of in RAW_COLUMNS.items() if of == kind and name in frame] for kind in _table()}
+    sources = {kind: [name for name, of in RAW_COLUMNS.items() if of == kind and name in frame] for kind in KINDS}
     if not any(sources.values()):
         raise BadQuery("frame", [*map(str, frame.columns)], "has no networks and no formats: query by", RAW_COLUMNS)
     columns: dict[str, Series[Any]] = {}
-    for kind, own in (("network", networks), ("format", formats)):
+    own_names: dict[NameKind, Names | None] = {"network": networks, "format": formats}
+    for kind, own in own_names.items():
         if sources[kind]:
             raw = frame[sources[kind][0]].astype("object")
             for name in sources[kind][1:]:  # a row is of one category of events, so at most one of them is filled
@@ -77,16 +87,33 @@ def with_canonical_names(frame: DataFrame, *, networks: Names | None = None, for
     return with_receipts_of(frame.assign(**columns), frame)
 
 
-def canonical_values(column: Series[Any]) -> Series[Any]:
-    """Return a column of a frame with canonical names, if its name is that of a raw one.
+def canonical_values(column: Series[Any], kind: NameKind | None = None) -> Series[Any]:
+    """Return the names of a column in their canonical spelling (category), names that no table lists as they are.
 
-    Any other column is returned as it is.
+    Countries become two letters, from two or three letters or a name in any language. A name that says nothing becomes
+    null.
+
+    Args:
+        column: texts of any frame.
+        kind: what they name: "network", "format", "publisher", "platform" or "country". By default what the name of the
+            column says, and a column of another name is returned as it is.
+
+    Raises:
+        BadQuery: there is no such kind.
     """
-    kind = RAW_COLUMNS.get(str(column.name))
+    kind = RAW_COLUMNS.get(str(column.name)) if kind is None else kind
     if kind is None:
         return column
+    if kind not in KINDS:
+        raise BadQuery("kind", kind, "is not a kind of names", KINDS)
     raw = column.astype("object")
     return raw.map({text: _lookup(text, kind, {})[0] for text in raw.dropna().unique()}).astype("category")
+
+
+def canonical_name(text: str, kind: NameKind) -> str | None:
+    """Return the canonical name of *text*, None if no table lists it or it says nothing."""
+    found = _listed(text, kind)
+    return found[0] if found else None
 
 
 def named_for(frame: DataFrame, by: str | Sequence[str] | None) -> DataFrame:
@@ -121,8 +148,28 @@ def _lookup(text: str, kind: str, own: Names) -> tuple[str | None, str | None]:
 
 def _listed(text: str, kind: str) -> tuple[str | None, str | None] | None:
     """Return the name or the reason that the table has for *text*, None if it has neither."""
+    if kind == "country":
+        code = _country(text)
+        return (code, None) if code else None
     listed = _table()[kind]
-    return next((listed[_fold(part)] for part in (text, *_adapter_parts(text)) if _fold(part) in listed), None)
+    bare = bare_name(text)
+    parts = (text, *_adapter_parts(text), bare, *_adapter_parts(bare))
+    return next((listed[_fold(part)] for part in parts if _fold(part) in listed), None)
+
+
+def bare_name(text: str) -> str:
+    """Return the name of a network or app without what vendors append: brackets, `_int`, `SDK`."""
+    return _INTEGRATION.sub("", _BRACKETS.sub("", text).strip()) or text
+
+
+def _country(text: str) -> str | None:
+    """Return the two letters of a country by its code or its name in any language, None for another text."""
+    names = _countries()
+    found = names.get(folded_country(text)) or names.get(folded_country(text.partition("(")[0]))
+    if found:
+        return found
+    match = _CODE.fullmatch(text.strip())
+    return names.get((match[1] or match[2]).casefold()) if match else None
 
 
 def _adapter_parts(text: str) -> list[str]:
@@ -140,6 +187,13 @@ def _fold(text: str) -> str:
 
 
 @cache
+def _countries() -> dict[str, str]:
+    """Return the two letters of each country by its folded names and codes."""
+    lines = lzma.decompress(_COUNTRIES.read_bytes()).decode().splitlines()
+    return {name: code for code, *names in (line.split("\t") for line in lines) for name in names}
+
+
+@cache
 def _table() -> dict[str, dict[str, tuple[str | None, str | None]]]:
     """Return the name and the reason of each folded spelling, for networks and formats."""
     tables = tomllib.loads(_TABLE.read_text(encoding="utf-8"))
@@ -148,3 +202,9 @@ def _table() -> dict[str, dict[str, tuple[str | None, str | None]]]:
         kind: unknown | {_fold(text): (name, None) for name, texts in names.items() for text in (name, *texts)}
         for kind, names in tables.items()
     }
+
+
+def folded_country(text: str) -> str:
+    """Return the name of a country without case, accents, spaces and punctuation."""
+    parts = unicodedata.normalize("NFKD", text.casefold())
+    return "".join(part for part in parts if part.isalnum() and not unicodedata.combining(part)).removeprefix("the")

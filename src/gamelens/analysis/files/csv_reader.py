@@ -1,4 +1,4 @@
-"""Reader of delimited files: all cells as text, header and separator recognised.
+"""Reader of delimited files: all cells as text, header, separator and quoting recognised.
 
 Only an empty cell is missing.
 """
@@ -8,106 +8,167 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+import re
+import zipfile
 import zlib
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
+import numpy as np
 import pyarrow as pa
 from pyarrow import csv as arrow_csv
 
 from gamelens.analysis.files.csv_safety import unguarded
-from gamelens.analysis.files.table_layout import SEARCHED_ROWS, header_place
+from gamelens.analysis.files.header_rows import SEARCHED_ROWS, header_place
+from gamelens.analysis.files.text_encodings import likely_encodings
 from gamelens.errors import BadQuery
 
 MOST_BYTES: Final = 256 << 20
 """Bytes of a text file, unpacked. Cells take several times as much memory."""
 _SEPARATORS: Final = ",;\t|"  # csv.Sniffer takes one of two that do equally well, and finds none below a title
-_HEADER_CHARACTERS: Final = 1 << 20
+_HEADER_BYTES: Final = 1 << 20
 _BLOCK_BYTES: Final = 16 << 20  # the longest row possible
+_MOST_BELOW: Final = 5  # lines below a table that may be more than its rows
+_TEXT: Final = pa.dictionary(pa.int32(), pa.string())
+
+
+@dataclass(frozen=True, eq=False)
+class DelimitedText:
+    """The cells of a delimited file.
+
+    Attributes:
+        cells: columns of text, each a dictionary; an empty cell is null, an empty line a row of nulls.
+        separator: what separates them.
+        above: the rows above the header.
+        below: the first cells of the lines below the last row, which have fewer cells.
+        first_row: the number of the row below the header; 1 is the first of the file.
+    """
+
+    cells: pa.Table
+    separator: str
+    above: list[list[str]]
+    below: list[str]
+    first_row: int
 
 
 def read_delimited(
     path: Path, encoding: str | None, header_row: int | None = None, *, most_bytes: int = MOST_BYTES
-) -> tuple[pa.Table, str, list[list[str]]]:
-    """Return the cells of a delimited file, its separator, and the rows above its header.
+) -> DelimitedText:
+    """Return the cells of a delimited file, and what is above and below them.
 
-    The cells are columns of text, named by the header. An empty cell is null, an empty line a row of nulls.
     *header_row* is the row of the header (1 is the first), None to recognise it.
 
     Raises:
         BadQuery: the file has more than *most_bytes* unpacked, is not text in *encoding* (by default UTF-8, or that of
             its byte order mark), or its rows differ in length.
     """
-    text = _read_text(path, encoding, most_bytes)
-    if text.count('"') % 2:
-        raise BadQuery("other", path.name, "has a quotation mark that is never closed")
-    possible = "\t" if ".tsv" in path.name.lower() else _SEPARATORS
-    tops = {mark: _top(text, mark, header_row) for mark in possible}
-    widest = max(len(header) for _, _, header in tops.values())
-    separator, *others = [mark for mark, (_, _, header) in tops.items() if len(header) == widest]
-    if others and widest > 1:
-        raise BadQuery(
-            "other", path.name, f"may be separated by {separator!r} or {others[0]!r}: quote the header's cells"
-        )
-    lines, above, header = tops[separator]
+    content = _utf8(path, _unpacked(path, most_bytes), encoding)
+    hint = re.match(rb"sep=(.)\r?\n", content)  # the line by which a spreadsheet is told the separator
+    content = content[hint.end() :] if hint else content
+    if b"\n" not in content:
+        content = content.replace(b"\r", b"\n")
+    possible = hint[1].decode() if hint else "\t" if ".tsv" in path.name.lower() else _SEPARATORS
+    separator, lines, above, header, is_quoted = _top(path.name, content, possible, header_row)
+    if header_row is not None and hint:
+        above = [["sep="], *above]
     if not header:
         raise BadQuery("other", path.name, "is empty: the first row must name the columns")
-    uneven: list[Any] = []
-    places = [str(place) for place in range(widest)]
-    try:
-        cells = arrow_csv.read_csv(
-            io.BytesIO(text.encode()),
-            arrow_csv.ReadOptions(use_threads=False, column_names=places, skip_rows=lines, block_size=_BLOCK_BYTES),
-            arrow_csv.ParseOptions(
-                delimiter=separator,
-                newlines_in_values=True,
-                ignore_empty_lines=False,
-                invalid_row_handler=lambda row: uneven.append(row) or "skip",  # type: ignore[func-returns-value]
-            ),
-            arrow_csv.ConvertOptions(
-                column_types=dict.fromkeys(places, pa.string()), null_values=[""], strings_can_be_null=True
-            ),
-        )
-    except pa.ArrowInvalid as error:
-        raise BadQuery("other", path.name, f"cannot be read: {error}") from None
-    if uneven:
+    cells, uneven = _cells(path.name, content, separator, len(header), lines, is_quoted)
+    first_row = len(above) + 2 + bool(hint and header_row is None)
+    below = [row.text for row in uneven]
+    if uneven and not _are_below(uneven, cells, len(header), lines):
         row = uneven[0]
-        number = row.number - lines + len(above)  # a row above the header may have several lines
+        number = row.number - lines + first_row - 2  # a row above the header may have several lines
         rule = f"has {row.actual_columns} cells in row {number} and {row.expected_columns} columns"
         raise BadQuery("other", path.name, f"{rule}: quote cells that hold {separator!r}")
     names = unguarded(pa.array([name.strip() for name in header], pa.string())).to_pylist()
-    table = pa.Table.from_arrays([unguarded(column) for column in cells.slice(1).columns], names=names)
-    return table, separator, above
+    table = pa.Table.from_arrays([_unguarded(column) for column in cells.slice(1).columns], names=names)
+    return DelimitedText(table, separator, above, below, first_row)
 
 
-def _read_text(path: Path, encoding: str | None, most_bytes: int) -> str:
-    """Return the decoded text of a file.
+def _unpacked(path: Path, most_bytes: int) -> bytes:
+    """Return the bytes of a file, a packed one unpacked.
 
     Raises:
-        BadQuery: it cannot be read, is too large, or is not text in *encoding*.
+        BadQuery: it cannot be read, is too large, or is an archive of several files.
     """
     try:
-        with gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb") as file:
-            content = file.read(most_bytes + 1)
-        if len(content) > most_bytes:
-            rule = f"has more than {most_bytes >> 20} MB of text unpacked, the most that a join reads"
-            raise BadQuery("other", path.name, f"{rule}: leave out rows and columns, or store it as Parquet")
-        is_utf16 = content.startswith((b"\xff\xfe", b"\xfe\xff"))
-        return content.decode(encoding or ("utf-16" if is_utf16 else "utf-8-sig"))
-    except (UnicodeError, LookupError) as error:
-        raise BadQuery("other", path.name, f'is not text: {error}; name its encoding=, such as "cp1252"') from None
-    except (OSError, EOFError, zlib.error) as error:
+        with _opened(path) as file:
+            content: bytes = file.read(most_bytes + 1)
+    except (OSError, EOFError, zlib.error, zipfile.BadZipFile, RuntimeError, NotImplementedError) as error:
         raise BadQuery("other", path.name, f"cannot be read: {error}") from None
+    if len(content) > most_bytes:
+        rule = f"has more than {most_bytes >> 20} MB of text unpacked, the most that a join reads"
+        raise BadQuery("other", path.name, f"{rule}: leave out rows and columns, or store it as Parquet")
+    return content
 
 
-def _top(text: str, separator: str, header_row: int | None) -> tuple[int, list[list[str]], list[str]]:
-    """Return the number of lines above the header, the rows there, and the header.
+def _opened(path: Path) -> Any:
+    if path.suffix.lower() == ".gz":
+        return gzip.open(path)
+    if path.suffix.lower() != ".zip":
+        return path.open("rb")
+    archive = zipfile.ZipFile(path)
+    names = [entry.filename for entry in archive.infolist() if not entry.is_dir() and "__MACOSX" not in entry.filename]
+    if len(names) != 1:
+        archive.close()
+        rule = f"holds {len(names)} files, and one is read: unpack it and pass the one with the table"
+        raise BadQuery("other", path.name, rule, names)
+    file = archive.open(names[0])
+    archive.close()  # the member keeps the archive's file open until it is closed itself
+    return file
+
+
+def _utf8(path: Path, content: bytes, encoding: str | None) -> bytes:
+    """Return the text of *content* in UTF-8, without a byte order mark.
 
     Raises:
-        BadQuery: the file has no row *header_row*, or the first row cannot be read.
+        BadQuery: it is not text in *encoding*.
     """
-    reader = csv.reader(io.StringIO(text[:_HEADER_CHARACTERS], newline=""), delimiter=separator)
+    is_utf16 = content.startswith((b"\xff\xfe", b"\xfe\xff"))
+    try:
+        if encoding or is_utf16:
+            return content.decode(encoding or "utf-16").removeprefix("\ufeff").encode()
+        content = content.removeprefix(b"\xef\xbb\xbf")
+        ends = pa.py_buffer(np.array([0, len(content)], dtype="int32"))
+        pa.Array.from_buffers(pa.string(), 1, [None, ends, pa.py_buffer(content)]).validate(full=True)
+    except LookupError as error:
+        raise BadQuery("encoding", encoding, f"is no encoding: {error}") from None
+    except (UnicodeError, pa.ArrowInvalid) as error:
+        likely = [f'"{name}" reads {words!r}' for name, words in likely_encodings(content)]
+        step = f"pass encoding=: {', '.join(likely)}" if likely else f"{error}; name its encoding="
+        raise BadQuery("other", path.name, f"is not text in {encoding or 'UTF-8'}: {step}") from None
+    return content
+
+
+def _top(
+    source: str, content: bytes, possible: str, header_row: int | None
+) -> tuple[str, int, list[list[str]], list[str], bool]:
+    """Return the separator, the number of lines above the header, the rows there, the header, and whether it quotes.
+
+    Raises:
+        BadQuery: two separators do equally well, the file has no row *header_row*, or a quotation mark stays open.
+    """
+    text = content[:_HEADER_BYTES].decode(errors="ignore")
+    tops = {mark: _rows(text, mark, header_row, True) for mark in possible}
+    widest = max(len(header) for _, _, header in tops.values())
+    separator, *others = [mark for mark, (_, _, header) in tops.items() if len(header) == widest]
+    if others and widest > 1:
+        raise BadQuery("other", source, f"may be separated by {separator!r} or {others[0]!r}: quote the header's cells")
+    bare = _rows(text, separator, header_row, False)
+    if not _is_quoted(content, separator, len(bare[2])):
+        return separator, *bare, False
+    if content.count(b'"') % 2:
+        raise BadQuery("other", source, "has a quotation mark that is never closed")
+    return separator, *tops[separator], True
+
+
+def _rows(text: str, separator: str, header_row: int | None, is_quoted: bool) -> tuple[int, list[list[str]], list[str]]:
+    """Return the number of lines above the header, the rows there, and the header."""
+    quoting: Literal[0, 3] = csv.QUOTE_MINIMAL if is_quoted else csv.QUOTE_NONE
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, quoting=quoting)
     rows, lines = list[list[str]](), [0]
     try:
         for row in islice(reader, max(SEARCHED_ROWS, header_row or 0)):
@@ -120,3 +181,71 @@ def _top(text: str, separator: str, header_row: int | None) -> tuple[int, list[l
     if place and place >= len(rows):
         raise BadQuery("header_row", header_row, f"is below the last of {len(rows)} rows")
     return lines[place], rows[:place], rows[place] if rows else []
+
+
+def _is_quoted(content: bytes, separator: str, width: int) -> bool:
+    """Return whether quotation marks enclose cells.
+
+    They do not if one stands inside a cell or encloses only part of it, and all lines have the *width* of the header
+    when marks are letters like any other.
+    """
+    if b'"' not in content:
+        return True
+    mark = re.escape(separator).encode()
+    loose = rb'[^%(m)s\r\n"]"(?!["%(m)s\r\n]|\Z)|(?:\A|[%(m)s\n])"[^"%(m)s\n]*[%(m)s\n]' % {b"m": mark}
+    if not re.search(loose, content):
+        return True
+    bytes_ = np.frombuffer(content, dtype="uint8")
+    ends = np.flatnonzero(bytes_ == ord("\n"))
+    ends = ends if len(ends) and ends[-1] == len(content) - 1 else np.append(ends, len(content))
+    marks = np.diff(np.searchsorted(np.flatnonzero(bytes_ == ord(separator)), ends), prepend=0)
+    most = marks.max(initial=0)
+    is_body = np.maximum.accumulate(marks == most)  # lines above the header have fewer cells
+    return most != max(width - 1, 1) or bool((marks[is_body] != most).any())
+
+
+def _cells(
+    source: str, content: bytes, separator: str, width: int, lines: int, is_quoted: bool
+) -> tuple[pa.Table, list[Any]]:
+    """Return the cells from the header on, and the rows of another length."""
+    uneven: list[Any] = []
+    places = [str(place) for place in range(width)]
+    try:
+        cells = arrow_csv.read_csv(
+            pa.BufferReader(content),
+            arrow_csv.ReadOptions(use_threads=False, column_names=places, skip_rows=lines, block_size=_BLOCK_BYTES),
+            arrow_csv.ParseOptions(
+                delimiter=separator,
+                quote_char='"' if is_quoted else False,
+                newlines_in_values=is_quoted,
+                ignore_empty_lines=False,
+                invalid_row_handler=lambda row: uneven.append(row) or "skip",  # type: ignore[func-returns-value]
+            ),
+            arrow_csv.ConvertOptions(
+                column_types=dict.fromkeys(places, _TEXT), null_values=[""], strings_can_be_null=True
+            ),
+        )
+    except pa.ArrowInvalid as error:
+        raise BadQuery("other", source, f"cannot be read: {error}") from None
+    return cells.unify_dictionaries(), uneven
+
+
+def _are_below(uneven: list[Any], cells: pa.Table, width: int, lines: int) -> bool:
+    """Return whether the rows of another length are lines below the table: shorter, and after its last row."""
+    first = uneven[0].number - lines - 1  # the place in the file, counted from the header
+    after = cells.slice(first)
+    return (
+        first > 1
+        and all(row.actual_columns < width for row in uneven)
+        and len(uneven) <= max(_MOST_BELOW, cells.num_rows - 1)
+        and all(column.null_count == len(column) for column in after.columns)
+    )
+
+
+def _unguarded(column: Any) -> Any:
+    """Return a column of text as one dictionary, its texts as they were before `csv_safety.guarded`."""
+    if column.num_chunks == 0:
+        return pa.array([], pa.string()).dictionary_encode()
+    whole = column.combine_chunks()
+    texts = unguarded(whole.dictionary)
+    return whole if texts.equals(whole.dictionary) else texts.take(whole.indices).dictionary_encode()

@@ -1,84 +1,143 @@
-"""Dates and times as people write them: days, weeks, months and timestamps.
+"""Dates and times as people write them: days, weeks, months, periods and timestamps.
 
 A column is read as a whole: `01.11.2026` is the first of November or the eleventh of January, and only the column's
-other values, or the analyst, can decide. The machine's locale is not used.
+other values, or the analyst, can decide. The machine's locale is not used; names of months are those of many languages.
 """
 
 from __future__ import annotations
 
+import json
 import re
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from functools import cache
+from pathlib import Path
 from typing import Any, Final, Literal
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-import pandas as pd
-from pandas import Series
+import numpy as np
+from numpy.typing import NDArray
 
 from gamelens.errors import BadQuery
 
-Precision = Literal["time", "day", "week", "month"]
+Precision = Literal["time", "day", "week", "month", "period"]
 
 _TIME: Final = r"(?:[T ]+(?P<time>\S.*))?"
-_YEAR_FIRST: Final = re.compile(rf"(?P<year>\d{{4}})([-/.])(?P<month>\d{{1,2}})\2(?P<day>\d{{1,2}}){_TIME}", re.ASCII)
+_YEAR_FIRST: Final = re.compile(
+    rf"(?P<year>\d{{4}})([-/.]) ?(?P<month>\d{{1,2}})\2 ?(?P<day>\d{{1,2}}){_TIME}", re.ASCII
+)
 _COMPACT: Final = re.compile(rf"(?P<year>\d{{4}})(?P<month>\d\d)(?P<day>\d\d){_TIME}", re.ASCII)
-_DAY_FIRST: Final = re.compile(rf"(?P<day>\d{{1,2}})([-/.])(?P<month>\d{{1,2}})\2(?P<year>\d{{4}}){_TIME}", re.ASCII)
+_DAY_FIRST: Final = re.compile(
+    rf"(?P<day>\d{{1,2}})([-/.]) ?(?P<month>\d{{1,2}})\2 ?(?P<year>\d{{4}}){_TIME}", re.ASCII
+)
 _MONTH_FIRST: Final = re.compile(rf"(?P<month>\d{{1,2}})([-/.])(?P<day>\d{{1,2}})\2(?P<year>\d{{4}}){_TIME}", re.ASCII)
 _YEAR_AND_MONTH: Final = re.compile(r"(\d{4})[-/.](\d{1,2})|(\d{1,2})[-/.](\d{4})", re.ASCII)
+_EAST_ASIAN: Final = re.compile(r"(\d{4}) ?[年년] ?(\d{1,2}) ?[月월](?: ?(\d{1,2}) ?[日일])?")
 _WEEK: Final = re.compile(r"\d{4}(-?)W\d\d(?:\1(?P<day>\d))?", re.ASCII)
-_NAMED: Final[tuple[tuple[str, Precision], ...]] = (
-    *((form, "day") for form in ("%d %b %Y", "%d %B %Y", "%b %d %Y", "%B %d %Y")),
-    *((form, "month") for form in ("%b %Y", "%B %Y")),
+_WEEK_AND_YEAR: Final = re.compile(
+    r"(?:KW|W) ?(?P<week>\d\d?)[-/ ]+(?P<year>\d{4})|(?P<of>\d{4})[-/ ]+(?:KW|W) ?(?P<nth>\d\d?)"
+)
+_CLOCK: Final = re.compile(r"(?P<date>.*?)[, ]+(?P<time>\d{1,2}:\d\d.*|\d{1,2} ?[AaPp]\.?[Mm]\b.*)")
+_RANGE: Final = re.compile(
+    r"(?P<first>.*?\S) ?(?: - |[–—~]| to | bis | au | hasta | al | até |/(?=\d{4}-)) ?(?P<last>\S.*)"
 )
 _SHORT_YEAR: Final = re.compile(rf"(\d\d?)([-/.])(\d\d?)\2(\d\d){_TIME}", re.ASCII)
 _SERIAL: Final = re.compile(r"\d{5}(?:\.\d+)?", re.ASCII)
 _SERIAL_START: Final = datetime(1899, 12, 30)  # day 0 of a spreadsheet's calendar
 _SERIALS: Final = range(36_526, 54_789)  # the days of 2000 to 2049
 _YEARS: Final = range(2015, 2041)  # that two digits may stand for
+_ZONE: Final = re.compile(r"(?P<clock>[\d:.]+(?: ?[AaPp]\.?[Mm]\.?(?![a-z]))?) ?(?P<zone>.*)")
+_OFFSET: Final = re.compile(r"(?:UTC|GMT)?(?:([+-])(\d{1,2}):?(\d\d)?)?(?:\[.*\])?")
+_HOURS_OF_ZONES: Final = {
+    **{"PST": -8, "PDT": -7, "MST": -7, "MDT": -6, "EST": -5, "EDT": -4, "WET": 0, "WEST": 1, "CET": 1, "CEST": 2},
+    **{"EET": 2, "EEST": 3, "MSK": 3, "JST": 9, "KST": 9, "SGT": 8, "HKT": 8, "AEST": 10, "AEDT": 11, "Z": 0},
+}
+_CONNECTORS: Final = frozenset(
+    {"of", "de", "del", "den", "der", "the", "le", "d", "г", "a", "th", "st", "nd", "rd", "er"}
+)
+_WORDS: Final = Path(__file__).with_name("month_names.json")
 
 
 @dataclass(frozen=True, eq=False)
 class ParsedTimes:
-    """Times of a column: *at* (datetime64[us, UTC]), and the precision they were written in.
+    """Times of distinct texts (datetime64[us], UTC), and the precision they were written in.
 
-    A day, week or month is its start; the start of a week is its Monday. *note* says what was assumed, if anything.
+    Attributes:
+        at: the start of each day, week, month or period, or the time.
+        until: the end of each period, exclusive; None for texts of one day each.
+        precision: what a text names.
+        zones: whether the texts name a zone.
+        note: what was assumed, or None.
     """
 
-    at: Series[Any]
+    at: NDArray[np.datetime64]
     precision: Precision
+    until: NDArray[np.datetime64] | None = None
+    zones: bool = False
     note: str | None = None
 
 
-def read_moments(values: Series[Any], *, field: str, day_first: bool | None = None) -> ParsedTimes:
-    """Return times from texts, or from datetimes in UTC.
-
-    A time without a zone is UTC, null stays null.
+def read_times(texts: Sequence[str], *, field: str, day_first: bool | None = None) -> ParsedTimes:
+    """Return the times in distinct *texts*. A time without a zone is UTC.
 
     Raises:
         BadQuery: a text is not a time, day and month may be swapped, or precisions do not mix.
     """
-    if pd.api.types.is_datetime64_any_dtype(values):
-        is_day = (values.dropna() == values.dropna().dt.normalize()).all()
-        return ParsedTimes(values.astype("datetime64[us, UTC]"), "day" if is_day else "time")
-    places, unique = pd.factorize(values)
-    texts = [str(text) for text in unique]
-    plain = _written_out(texts, field, day_first)
+    trimmed = [re.sub(r"\s+|\([^)]{1,4}\)", " ", text).strip().rstrip(".") for text in texts]
+    ranges = [_RANGE.fullmatch(text) for text in trimmed]
+    if texts and all(ranges):
+        return _read_ranges(texts, [match for match in ranges if match], field, day_first)
+    clocks = {text: match for text in trimmed if (match := _CLOCK.fullmatch(text))}
+    texts_of = {text: f"{clocks[text]['date']} {clocks[text]['time']}" if text in clocks else text for text in trimmed}
+    plain = _written_out([*texts_of.values()], field, day_first)
     is_day_first = _is_day_first([*plain.values()], field, day_first)
-    read: dict[str, tuple[datetime, Precision]] = {}
-    for text in texts:
+    read: list[tuple[datetime, Precision]] = []
+    for text, short in zip(texts, trimmed, strict=True):
         try:
-            read[text] = _parse_text(plain[text].strip(), is_day_first)
-        except (ValueError, OverflowError):
+            read.append(_parse_text(plain[texts_of[short]].strip(), is_day_first))
+        except (ValueError, OverflowError, ZoneInfoNotFoundError):
             rule = "is not a day, week or month: write 2026-11-01, 2026-W45, 2026-11 or 2026-11-01T13:00Z"
-            raise BadQuery(field, plain[text], rule) from None
-    examples: dict[Precision, str] = {precision: text for text, (_, precision) in reversed(read.items())}
+            raise BadQuery(field, plain[texts_of[short]] or text, rule) from None
+    examples: dict[Precision, str] = {precision: text for text, (_, precision) in zip(texts, read, strict=True)}
     if len(examples) > 1 and set(examples) != {"day", "time"}:
         unlike = " and ".join(f"{text} (a {precision})" for precision, text in sorted(examples.items()))
         raise BadQuery(field, [*examples.values()], f"mixes {unlike}: use one kind")
-    at = Series([read[text][0] for text in texts], dtype="datetime64[us, UTC]").reindex(places).set_axis(values.index)
-    example = next((text for text in texts if plain[text] != text), None)
-    note = None if example is None else f"{field}: {example} is read as {read[example][0]:%Y-%m-%d}"
-    return ParsedTimes(at, "time" if "time" in examples else next(iter(examples), "day"), note)
+    changed = next((place for place, text in enumerate(trimmed) if plain[texts_of[text]] != texts_of[text]), None)
+    note = None if changed is None else f"{field}: {texts[changed]} is read as {read[changed][0]:%Y-%m-%d}"
+    at = np.array([moment.replace(tzinfo=None) for moment, _ in read], dtype="datetime64[us]")
+    precision: Precision = "time" if "time" in examples else next(iter(examples), "day")
+    return ParsedTimes(at, precision, zones=any(_names_zone(match["time"]) for match in clocks.values()), note=note)
+
+
+def folded_word(text: str) -> str:
+    """Return a word of a date without case, accents and full stop."""
+    parts = unicodedata.normalize("NFKD", text.casefold())
+    return "".join(part for part in parts if not unicodedata.combining(part)).strip(" .")
+
+
+def _read_ranges(
+    texts: Sequence[str], ranges: Sequence[re.Match[str]], field: str, day_first: bool | None
+) -> ParsedTimes:
+    """Return the periods that texts name by their first and their last day."""
+    last = [match["last"] for match in ranges]
+    first = [match["first"] for match in ranges]
+    years = [re.search(r"\b20\d\d\b", text) for text in last]
+    first = [
+        text if re.search(r"\b20\d\d\b", text) or not year else f"{text} {year[0]}"
+        for text, year in zip(first, years, strict=True)
+    ]
+    both = read_times([*dict.fromkeys([*first, *last])], field=field, day_first=day_first)
+    if both.precision != "day":
+        raise BadQuery(field, texts[0], "is not a period of days: write 2026-11-01 - 2026-11-07")
+    at = dict(zip(dict.fromkeys([*first, *last]), both.at, strict=True))
+    starts = np.array([at[text] for text in first], dtype="datetime64[us]")
+    ends: NDArray[np.datetime64] = np.array([at[text] for text in last], dtype="datetime64[us]")
+    ends = (ends + np.timedelta64(1, "D")).astype("datetime64[us]")
+    if (ends <= starts).any():
+        raise BadQuery(field, texts[int((ends <= starts).argmax())], "ends before it begins")
+    return ParsedTimes(starts, "period", ends, note=both.note)
 
 
 def _written_out(texts: Sequence[str], field: str, day_first: bool | None) -> dict[str, str]:
@@ -147,20 +206,94 @@ def _parse_text(text: str, is_day_first: bool) -> tuple[datetime, Precision]:
     """
     for form in (_YEAR_FIRST, _COMPACT, _DAY_FIRST if is_day_first else _MONTH_FIRST):
         if match := form.fullmatch(text):
-            midnight = datetime(int(match["year"]), int(match["month"]), int(match["day"]), tzinfo=UTC)
-            if match["time"] is None:
-                return midnight, "day"
-            time = re.sub(r" ?UTC$", "Z", match["time"])
-            moment = datetime.fromisoformat(f"{midnight.date().isoformat()}T{time}")
-            return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC), "time"
+            day = datetime(int(match["year"]), int(match["month"]), int(match["day"]), tzinfo=UTC)
+            return (day, "day") if match["time"] is None else (_at_time(day, match["time"]), "time")
     if match := _YEAR_AND_MONTH.fullmatch(text):
         return datetime(int(match[1] or match[4]), int(match[2] or match[3]), 1, tzinfo=UTC), "month"
     if match := _WEEK.fullmatch(text):
         return datetime.fromisoformat(text).replace(tzinfo=UTC), "day" if match["day"] else "week"
-    words = " ".join(re.split(r"[-,/.\s]+", text))
-    for pattern, precision in _NAMED:
-        try:
-            return datetime.strptime(words, pattern).replace(tzinfo=UTC), precision
-        except ValueError:
-            continue
-    raise ValueError(text)
+    if match := _WEEK_AND_YEAR.fullmatch(text):
+        year, week = int(match["year"] or match["of"]), int(match["week"] or match["nth"])
+        return datetime.fromisocalendar(year, week, 1).replace(tzinfo=UTC), "week"
+    clock = _CLOCK.fullmatch(text)
+    day, precision = _named_day(clock["date"] if clock else text)
+    return (day, precision) if clock is None else (_at_time(day, clock["time"]), "time")
+
+
+def _named_day(text: str) -> tuple[datetime, Precision]:
+    """Return the day or month in a text that names the month: 28 Sept 2026, Sat, Oct 31, 2026, 2026年10月31日.
+
+    Raises:
+        ValueError: it names none.
+    """
+    if match := _EAST_ASIAN.search(text):
+        year, month, day = (int(part) if part else 1 for part in match.groups())
+        return datetime(year, month, day, tzinfo=UTC), "day" if match[3] else "month"
+    words = [folded_word(word) for word in re.findall(r"\d+|[^\W\d_]+", text)]
+    words = [word for word in words if word and word not in _CONNECTORS]
+    table = _words_of_dates()
+    months = [table["months"][word] for word in words if word in table["months"]]
+    numbers = [word for word in words if word.isascii() and word.isdigit()]
+    unknown = [word for word in words if not word.isdigit() and word not in table["months"]]
+    if len(months) != 1 or any(word not in table["weekdays"] for word in unknown) or not 1 <= len(numbers) <= 2:
+        raise ValueError(text)
+    years = [word for word in numbers if len(word) == 4] or numbers[-1:]  # 31-Oct-26
+    days = [word for word in numbers if word is not years[0]]
+    year = int(years[0]) if len(years[0]) == 4 else 2000 + int(years[0])
+    if len(years) > 1 or (len(years[0]) != 4 and (year not in _YEARS or not days)):
+        raise ValueError(text)
+    return datetime(year, months[0], int(days[0]) if days else 1, tzinfo=UTC), "day" if days else "month"
+
+
+def _at_time(day: datetime, text: str) -> datetime:
+    """Return the moment of *day* at the time in *text*, in UTC.
+
+    Raises:
+        ValueError: it is not a time, or its zone is unknown.
+    """
+    match = _ZONE.fullmatch(text.strip().removesuffix(")").replace("(", ""))
+    if not match:
+        raise ValueError(text)
+    clock = match["clock"].replace(".m.", "m").replace(".M.", "M").rstrip(".")
+    if clock[-1].casefold() == "m":
+        clock = re.sub(r"[ .]+", "", clock.upper())
+        form = "%I:%M:%S%p" if clock.count(":") == 2 else "%I:%M%p" if ":" in clock else "%I%p"
+        time = datetime.strptime(clock, form).time()
+    else:
+        time = datetime.fromisoformat(f"2000-01-01T{clock.zfill(5) if clock.count(':') == 1 else clock}").time()
+    return day.replace(
+        hour=time.hour,
+        minute=time.minute,
+        second=time.second,
+        microsecond=time.microsecond,
+        tzinfo=_zone(match["zone"]),
+    ).astimezone(UTC)
+
+
+def _zone(name: str) -> tzinfo:
+    """Return a zone by its offset, abbreviation or name.
+
+    Raises:
+        ValueError: there is no such zone, or the abbreviation means several.
+    """
+    name = name.strip()
+    if name in _HOURS_OF_ZONES:
+        return timezone(timedelta(hours=_HOURS_OF_ZONES[name]))
+    if match := _OFFSET.fullmatch(name):
+        offset = timedelta(hours=int(match[2] or 0), minutes=int(match[3] or 0))
+        return timezone(-offset if match[1] == "-" else offset)
+    if "/" not in name:
+        raise ValueError(name)
+    return ZoneInfo(name)
+
+
+def _names_zone(time: str) -> bool:
+    match = _ZONE.fullmatch(time)
+    return bool(match and match["zone"])
+
+
+@cache
+def _words_of_dates() -> dict[str, Any]:
+    """Return the number of each month by its name, and the names of weekdays, of many languages."""
+    words: dict[str, Any] = json.loads(_WORDS.read_text(encoding="utf-8"))
+    return words | {"weekdays": frozenset(words["weekdays"])}

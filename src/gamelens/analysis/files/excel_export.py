@@ -30,6 +30,7 @@ from gamelens.analysis.files.export_target import (
 from gamelens.analysis.tidy_frames.column_units import ColumnUnit, bounds_of, has_units, numbers_of, scales_of, units_of
 from gamelens.errors import BadQuery
 from gamelens.receipts import Receipt
+from gamelens.wire.currencies import USD_PER_UNIT
 
 RECEIPTS: Final = "Receipts"
 _FORBIDDEN: Final = re.compile(r"[\[\]:*?/\\\x00-\x1f]|^'|'$")
@@ -194,8 +195,11 @@ def _column(title: str, column: Series[Any], unit: ColumnUnit, written: str | li
         cells = list(moments.astype("datetime64[D]" if is_days else "datetime64[us]").astype(object))
         return _SheetColumn(title, cells, "yyyy-mm-dd" if is_days else "yyyy-mm-dd hh:mm:ss")
     column, values = plain_values(column)
-    if is_numeric_dtype(column) and not is_bool_dtype(column) and unit.kind == "money":
-        title = f"{title} ({unit.words})"
+    if is_numeric_dtype(column) and not is_bool_dtype(column):
+        if unit.kind == "money" and unit.words not in title:
+            title = f"{title} ({unit.words})"
+        if unit.kind == "number" and unit.words in USD_PER_UNIT:
+            written = Scale.of("money", values).excel.replace("[$$-409]", f"[${unit.words}] ")
     if is_bool_dtype(column):
         return _SheetColumn(title, [None if value is None else bool(value) for value in values])
     if is_integer_dtype(column):

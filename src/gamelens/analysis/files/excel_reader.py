@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from importlib import import_module
 from itertools import zip_longest
@@ -21,6 +21,7 @@ _STEP_BYTES: Final = 1 << 20
 _ROW: Final = re.compile(rb"<(?:\w+:)?row\b([^>]*>)")
 _ROW_NUMBER: Final = re.compile(rb"\sr=[\"'](\d+)")
 _VALUE: Final = re.compile(rb"<(?:\w+:)?(?:v>[^<]|is[ >])")
+_NAMES_CURRENCY: Final = re.compile(r"\[\$[^\]-]|\"[^\"]*[^\W\d_][^\"]*\"|[\u00a3\u00a5\u20a0-\u20bf]|\"?\$")
 
 Rows = list[tuple[Any, ...]]
 
@@ -43,8 +44,15 @@ class SheetBounds(NamedTuple):
         return BadQuery("other", source, f"{rule}: delete what is far outside the table, or save it as CSV")
 
 
-def read_sheet(path: Path, sheet: str | None, *, most: SheetBounds = SheetBounds()) -> Rows:  # noqa: B008
-    """Return the rows of one sheet, header first. An empty cell is None.
+class Sheet(NamedTuple):
+    """The rows of a sheet, an empty cell None, and its number formats that name a currency, by row (from 1), place."""
+
+    rows: Rows
+    formats: Mapping[tuple[int, int], str]
+
+
+def read_sheet(path: Path, sheet: str | None, *, most: SheetBounds = SheetBounds()) -> Sheet:  # noqa: B008
+    """Return the rows of one sheet, header first.
 
     Raises:
         BadQuery: openpyxl is not installed, the file is not an Excel file or is larger than a bound, it has several
@@ -78,7 +86,20 @@ def read_sheet(path: Path, sheet: str | None, *, most: SheetBounds = SheetBounds
             sheet = next(iter(filled), names[0])
         elif sheet not in names:
             raise BadQuery("sheet", sheet, f"is not in {path.name}", names)
-        return _rows(path.name, values[sheet], formulas[sheet], most)
+        named = frozenset(written for written in values._number_formats if _NAMES_CURRENCY.search(written))
+        formats = _formats(values[sheet], named, most) if named else {}
+        return Sheet(_rows(path.name, values[sheet], formulas[sheet], most), formats)
+
+
+def _formats(page: Any, named: frozenset[str], most: SheetBounds) -> dict[tuple[int, int], str]:
+    """Return those of the formats *named* that numbers of a sheet have, by row and place."""
+    rows = page.iter_rows(max_row=most.rows, max_col=most.columns)
+    return {
+        (number, place): cell.number_format
+        for number, row in enumerate(rows, 1)
+        for place, cell in enumerate(row)
+        if cell.value is not None and cell.number_format in named
+    }
 
 
 def _check_size(path: Path, sheet: str | None, most: SheetBounds) -> None:

@@ -1,242 +1,269 @@
 """Numbers as people write them: `$1,234.50`, `1.234,50 €`, `(12.00)`, `12%`.
 
-A column is read as a whole: all of its values decide whether a comma marks decimals or thousands. A column that leaves
-it open is refused, or, if the file's format suggests one reading, read so with a note.
+The distinct texts of a column are taken apart together. Which mark is the decimal one is not decided here: it belongs
+to the file, so its columns decide together (`decimal_mark`), and one that stays open is refused when it is used.
 """
 
 from __future__ import annotations
 
 import re
-import unicodedata
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
-from typing import Any, Final
+from functools import cached_property
+from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
-from pandas import Series
+from numpy.typing import NDArray
 
+from gamelens.analysis.files.currency_names import currencies_of, is_currency
 from gamelens.errors import BadQuery
-from gamelens.wire.currencies import USD_PER_UNIT
 
-_MACHINE: Final = r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?"
-_NUMBER: Final = re.compile(
-    r"(?P<open>\()? ?(?P<sign>[-+])? ?(?P<before>[A-Z]{3}|[A-Z]{0,3}¤)? ?(?P<inner>[-+])? ?"
-    r"(?P<body>(?:\d(?:[\d.,' ]*\d)?|[.,]\d+)(?:[eE][-+]\d+)?)"
-    r" ?(?P<percent>%)? ?(?P<after>[A-Z]{3}|¤)? ?(?P<outer>-)? ?(?P<close>\))?",
+Mark = Literal[".", ","]
+MARKS: Final[tuple[Mark, ...]] = (".", ",")
+
+_MACHINE: Final = r"^-?(?:(?:0|[1-9]\d{0,17})(?:\.\d+)?(?:[eE][-+]?\d+)?|inf)$"
+_UNIT: Final = (
+    r"[A-Z]{3}|[A-Z]{0,3} ?[$¢£¤¥֏؋฿៛₠-⃏﷼]|kr\.?|Kr\.?|zł|Kč|Ft|lei|Lei|лв\.?|руб\.?|р\.|TL|Rs\.?|Rp\.?|RM|R"
+    r"|S?Fr\.?|元|円|원|S/\.?"
+)
+_PARTS: Final = re.compile(
+    rf"(?P<open>\()? ?(?P<sign>[-+])? ?(?P<before>{_UNIT})? ?(?P<inner>[-+])? ?"
+    r"(?P<body>(?:\d(?:[\d.,' ]*\d)?|[.,]\d+)(?:[eE][-+]?\d+)?|inf)"
+    rf" ?(?P<percent>%)? ?(?P<after>{_UNIT})? ?(?P<outer>-)? ?(?P<close>\))?",
     re.ASCII,
 )
+_GROUPED: Final = r"[1-9]\d{0,2}(?:(?:%s\d{3})+|(?:'\d{3})+|(?: \d{3})+)"
 _BODIES: Final = {
-    ".": re.compile(
-        r"(?P<whole>\d+|[1-9]\d{0,2}(?P<group>[,' ])\d{3}(?:(?P=group)\d{3})*|[1-9]\d?(?:,\d\d)+,\d{3})?"
-        r"(?:\.(?P<part>\d+))?(?P<power>[eE][-+]\d+)?",
-        re.ASCII,
-    ),
-    ",": re.compile(
-        r"(?P<whole>\d+|[1-9]\d{0,2}(?P<group>[.' ])\d{3}(?:(?P=group)\d{3})*)?(?:,(?P<part>\d+))?(?P<power>(?!))?",
-        re.ASCII,
-    ),
+    ".": rf"^(?:\d+|{_GROUPED % ','}|[1-9]\d?(?:,\d\d)+,\d{{3}})?(?:\.\d+)?(?:[eE][-+]?\d+)?$|^inf$",
+    ",": rf"^(?:\d+|{_GROUPED % '[.]'})?(?:,\d+)?$|^inf$",
 }
-_WORDS: Final = frozenset({"ALL", "TOP"})  # currency codes, but far more often the beginning of a name
-_SPACES: Final = str.maketrans({"\u00a0": " ", "\u202f": " ", "\u2009": " ", "\t": " ", "’": "'", "−": "-"})
-_CODES: Final = {"€": "EUR", "£": "GBP", "₹": "INR", "₩": "KRW", "₺": "TRY", "₽": "RUB", "₫": "VND", "US$": "USD"}
-_DOLLARS: Final = {"$": "USD", "A$": "AUD", "C$": "CAD", "CA$": "CAD", "HK$": "HKD", "NZ$": "NZD", "R$": "BRL"}
-SYMBOLS: Final = _CODES | _DOLLARS
-"""Currencies by symbol (ISO 4217)."""
-
-
-@dataclass(frozen=True)
-class _NumberText:
-    """A text that is a number.
-
-    Attributes:
-        body: its digits and marks.
-        values: its value with each decimal mark that it can be written with, at least one.
-        currency: its currency (ISO 4217, or a symbol that no code is known of), or "".
-        is_percent: whether it is a percentage, whose value is a share.
-    """
-
-    body: str
-    values: dict[str, Decimal]
-    currency: str
-    is_percent: bool
+_SPACES: Final = "[\u00a0\u202f\u2007\u2009\t]+"
+NO_VALUE: Final = (
+    r"(?i)^\W*(?:n/?a|n\.? ?a\.?|n/?d|null|none|nil|nan|k\. ?a\.|not (?:set|available)"
+    r"|#(?:N/A|DIV/0!|REF!|VALUE!))?\W*$"
+)
+"""A text that stands for no value among numbers."""
 
 
 @dataclass(frozen=True, eq=False)
-class ParsedNumbers:
-    """Numbers of a column.
+class WrittenNumbers:
+    """The numbers among the distinct texts of a column. All attributes have a value for each text.
 
     Attributes:
-        numbers: Int64 if all are whole and without currency, else float64; 12% is 0.12.
-        is_share: whether they were percentages, which must not be added up.
-        currency: the currency of each number (ISO 4217; a bare $ is USD), or None if none is named. If the column names
-            only one, all of its numbers are in it.
-        note: the reading that was assumed, or None.
+        texts: the texts.
+        bodies: digits and marks of the numbers, null for other texts.
+        is_negative: whether a sign or brackets say so.
+        is_percent: whether it is a percentage, whose value is a share.
+        units: the codes and symbols beside it, such as "$" or "€ EUR".
+        is_empty: whether the text stands for no value, such as "--" or "N/A".
     """
 
-    numbers: Series[Any]
-    is_share: bool = False
-    note: str | None = None
-    currency: Series[Any] | None = None
+    texts: Sequence[str]
+    bodies: Any
+    is_negative: NDArray[np.bool_]
+    is_percent: NDArray[np.bool_]
+    units: NDArray[np.object_]
+    is_empty: NDArray[np.bool_]
+
+    @cached_property
+    def is_number(self) -> NDArray[np.bool_]:
+        """Whether each text is a number."""
+        return np.asarray(self.bodies.is_valid())
+
+    @property
+    def others(self) -> list[str]:
+        """The texts that are neither numbers nor stand for no value."""
+        other = ~(self.is_number | self.is_empty)
+        return [self.texts[int(place)] for place in np.flatnonzero(other)]
+
+    @property
+    def are_names(self) -> bool:
+        """Whether a number is a name: 007, or an integer that float64 cannot represent."""
+        is_long = pc.match_substring_regex(self.bodies, r"^0\d|^\d{19,}$")
+        return any(text[0] == "0" or len(text.rstrip("0")) > 17 for text in self.bodies.filter(is_long).to_pylist())
+
+    def misfits(self, mark: Mark) -> list[str]:
+        """Return the numbers that cannot be written with the decimal mark *mark*."""
+        is_unlike = pc.invert(pc.match_substring_regex(self.bodies, _BODIES[mark]))
+        return [self.texts[int(place)] for place in np.flatnonzero(_flags(is_unlike))]
+
+    @cached_property
+    def fitting(self) -> tuple[Mark, ...]:
+        """The decimal marks with which all numbers can be written."""
+        return tuple(mark for mark in MARKS if not self.misfits(mark))
+
+    @cached_property
+    def open_text(self) -> str | None:
+        """The first text whose value depends on the decimal mark, if both marks fit all of them."""
+        has_mark = _flags(pc.match_substring_regex(self.bodies, "[.,]"))
+        return self.texts[int(has_mark.argmax())] if len(self.fitting) == len(MARKS) and has_mark.any() else None
+
+    def values(self, mark: Mark) -> NDArray[np.float64]:
+        """Return the value of each text, NaN for one that is no number with *mark*."""
+        digits = pc.replace_substring_regex(self.bodies, "[,' ]" if mark == "." else "[.' ]", "")
+        digits = pc.replace_substring(digits, ",", ".") if mark == "," else digits
+        fits = pc.match_substring_regex(self.bodies, _BODIES[mark])
+        if self.is_percent.any():  # a division would round twice
+            digits = pc.if_else(pa.array(self.is_percent), pc.binary_join_element_wise(digits, "e-2", ""), digits)
+        numbers = pc.if_else(fits, digits, None).cast(pa.float64())
+        values: NDArray[np.float64] = pc.fill_null(numbers, np.nan).to_numpy().copy()
+        values[self.is_negative] *= -1
+        return values
+
+    def places(self, mark: Mark) -> int:
+        """Return the most decimal places of a number, those of a percentage as a share."""
+        part = pc.utf8_length(pc.replace_substring_regex(self.bodies, rf"^[^{mark}]*[{mark}]?", ""))
+        return int(pc.max(part).as_py() or 0) + 2 * bool(self.is_percent.any())
 
 
-def read_amounts(
-    texts: Series[Any], *, field: str, decimal: str | None = None, separator: str | None = None
-) -> ParsedNumbers | str | None:
-    """Return the numbers in *texts*, or the first text that is not one if most are.
+def written_numbers(texts: Sequence[str]) -> WrittenNumbers:
+    """Take the distinct *texts* of a column apart."""
+    plain = pc.utf8_trim_whitespace(pa.array(texts, pa.string()))
+    none = np.zeros(len(texts), dtype=bool)
+    if pc.all(pc.match_substring_regex(plain, _MACHINE), min_count=0).as_py():
+        bodies = pc.replace_substring_regex(plain, "^-", "")
+        is_negative = _flags(pc.starts_with(plain, "-"))
+        return WrittenNumbers(texts, bodies, is_negative, none, np.full(len(texts), "", dtype=object), none)
+    plain = pc.replace_substring_regex(plain, _SPACES, " ")
+    plain = pc.replace_substring_regex(pc.replace_substring(plain, "−", "-"), "[’`´]", "'")
+    shapes = pc.replace_substring_regex(plain, r"\d+", "0").dictionary_encode()  # few, however many numbers there are
+    forms = [_form(shape) for shape in shapes.dictionary.to_pylist()]
+    of_text = shapes.indices.to_numpy()
+    units = np.array([form.unit if form else None for form in forms], dtype=object)[of_text]
+    bodies = _bodies(plain, forms, of_text)
+    is_number = _flags(pc.match_substring_regex(bodies, f"{_BODIES['.']}|{_BODIES[',']}"))
+    return WrittenNumbers(
+        texts,
+        pc.if_else(pa.array(is_number), bodies, None),
+        np.array([bool(form and form.is_negative) for form in forms], dtype=bool)[of_text] & is_number,
+        np.array([bool(form and form.is_percent) for form in forms], dtype=bool)[of_text] & is_number,
+        np.where(is_number, units, ""),
+        _flags(pc.match_substring_regex(plain, NO_VALUE)) & ~is_number,
+    )
 
-    None if they are not numbers.
+
+def decimal_mark(
+    columns: Mapping[str, WrittenNumbers], whole: Mapping[str, bool], separator: str | None, decimal: str | None
+) -> tuple[dict[str, Mark], dict[str, BadQuery], list[str]]:
+    """Return the decimal mark of each column, what is wrong with columns that have none, and notes on what was assumed.
+
+    The mark belongs to the file: a column that leaves it open has that of the others. Our choice where all leave it
+    open: a point is a decimal mark in a file separated by commas, as every program writes it. A comma is a thousands
+    mark if other values below 1000 have none and none above lacks it, unless semicolons separate.
 
     Args:
-        texts: a column of text.
-        field: its name, for errors.
-        decimal: the decimal mark, "." or ",", if the column leaves it open.
-        separator: separator of the CSV file.
-
-    Raises:
-        BadQuery: the numbers can be read in two ways, or some of several currencies name none.
+        columns: the numbers, by column.
+        whole: whether a column has whole numbers only, such as a count.
+        separator: the separator of the file.
+        decimal: the mark that the analyst names.
     """
-    filled = texts.where(texts.str.strip() != "")
-    plain = _machine_written(filled, decimal)
-    if plain is not None:
-        return ParsedNumbers(plain)
-    written = [str(text) for text in filled.dropna().unique()]
-    numbers = {text: number for text in written if (number := _parse_text(text))}
-    if len(numbers) < len(written) or not written:
-        are_mostly_numbers = 2 * len(numbers) >= len(written) > 0
-        return next(text for text in written if text not in numbers) if are_mostly_numbers else None
-    if any(_is_name(number.body) for number in numbers.values()):
-        return None
-    currency, currency_note = _currency(filled, numbers, field)
-    shares = {number.is_percent: text for text, number in numbers.items()}
-    if len(shares) > 1:
-        raise BadQuery(field, [shares[True], shares[False]], "mixes percentages and numbers: use one kind")
-    mark, mark_note = _decimal_mark(numbers, field, decimal, separator)
-    values = {text: number.values[mark] for text, number in numbers.items()}
-    is_amount = any(number.currency or number.is_percent or mark in number.body for number in numbers.values())
-    if not is_amount and all(value == value.to_integral_value() and abs(value) < 2**63 for value in values.values()):
-        whole = pd.array([int(values[text]) if text in values else None for text in filled], dtype="Int64")
-        return ParsedNumbers(Series(whole, index=texts.index), note=mark_note)
-    floats = [float(values[text]) if text in values else np.nan for text in filled]
-    note = "; ".join(note for note in (currency_note, mark_note) if note)
-    return ParsedNumbers(Series(floats, index=texts.index, dtype="float64"), True in shares, note or None, currency)
+    marks: dict[str, Mark] = {}
+    problems: dict[str, BadQuery] = {}
+    notes: list[str] = []
+    still_open: list[str] = []
+    for name, numbers in columns.items():
+        named = [mark for mark in MARKS if mark == decimal]
+        if named and numbers.misfits(named[0]):
+            text = numbers.misfits(named[0])[0]
+            problems[name] = BadQuery(name, text, f"is not a number with decimal={decimal!r}")
+        elif named:
+            marks[name] = named[0]
+        elif not numbers.fitting:
+            unlike = [numbers.misfits(".")[0], numbers.misfits(",")[0]]
+            problems[name] = BadQuery(name, unlike, "do not agree on the decimal mark: use one")
+        elif numbers.open_text is None:
+            marks[name] = numbers.fitting[0]
+        else:
+            still_open.append(name)
+    are_whole = {name: [mark for mark in MARKS if _is_whole(columns[name], mark)] for name in still_open if whole[name]}
+    votes = {marks[name] for name in marks if len(columns[name].fitting) == 1}
+    votes |= {fitting[0] for fitting in are_whole.values() if len(fitting) == 1}
+    for name in still_open:
+        numbers = columns[name]
+        assumed = (
+            votes if len(votes) == 1 else {*are_whole.get(name, [])} if len(are_whole.get(name, [])) == 1 else set()
+        )
+        assumed = assumed or _usual_mark(numbers, separator)
+        values = {mark: f"{numbers.values(mark)[numbers.texts.index(numbers.open_text or '')]:.10g}" for mark in MARKS}
+        if assumed:
+            marks[name] = mark = next(iter(assumed))
+            if not votes:
+                other = next(it for it in MARKS if it != mark)
+                read = f"{numbers.open_text} is read as {values[mark]}"
+                notes.append(f"{name}: {read}; with decimal={other!r} it would be {values[other]}")
+            continue
+        meant = " or ".join(f"{value} (decimal={mark!r})" for mark, value in values.items())
+        rule = f"is {meant}, and no other value tells which: pass decimal="
+        problems[name] = BadQuery(name, numbers.open_text, rule)
+    return marks, problems, notes
 
 
-def _machine_written(texts: Series[Any], decimal: str | None) -> Series[Any] | None:
-    """Return numbers in the notation of programs, or None if any text differs or is ambiguous.
-
-    Much faster than parsing text by text.
-    """
-    cells = pa.array(texts, pa.string(), from_pandas=True)
-
-    def all_match(pattern: str) -> bool:
-        return bool(pc.all(pc.match_substring_regex(cells, f"^(?:{pattern})$")).as_py())
-
-    if cells.null_count == len(cells) or not all_match(f"{_MACHINE}|-?inf"):
-        return None
-    are_whole = all_match(r"-?\d{1,18}")
-    if not are_whole:
-        if decimal == "," or (decimal is None and all_match(r"-?[1-9]\d{0,2}\.\d{3}|-?\d+")):
-            return None
-        if any(_is_name(text) for text in cells.filter(pc.match_substring_regex(cells, r"^\d{19,}$")).to_pylist()):
-            return None
-    numbers = cells.cast(pa.int64() if are_whole else pa.float64())
-    aligned: Series[Any] = numbers.to_pandas(types_mapper={pa.int64(): pd.Int64Dtype()}.get).set_axis(texts.index)
-    return aligned
+def _usual_mark(numbers: WrittenNumbers, separator: str | None) -> set[Mark]:
+    bodies = numbers.bodies.drop_null()
+    is_marked = pc.match_substring_regex(bodies, "[.,]")
+    used = {mark for mark in MARKS if pc.any(pc.match_substring(bodies.filter(is_marked), mark)).as_py()}
+    unmarked = [int(text) for text in bodies.filter(pc.invert(is_marked)).to_pylist() if text.isdigit()]
+    has_units = bool((numbers.units[numbers.is_number] != "").any())
+    is_point = used == {"."} and separator == "," and not has_units
+    is_grouped = used == {","} and separator != ";" and any(unmarked) and max(unmarked) < 1000
+    return {"."} if is_point or is_grouped else set()
 
 
-def _is_name(body: str) -> bool:
-    """Return whether digits are a name: 007, or an integer that float64 cannot represent."""
-    return bool(re.match(r"0\d", body)) or (body.isdigit() and len(body) > 18 and len(body.rstrip("0")) > 17)
+def _is_whole(numbers: WrittenNumbers, mark: Mark) -> bool:
+    values = numbers.values(mark)[numbers.is_number]
+    return bool((values == np.floor(values)).all())
 
 
-def is_currency(code: str) -> bool:
-    """Return whether *code* is a currency with a rate, and not a word that begins many names."""
-    return code in USD_PER_UNIT and code not in _WORDS
+class _Form(NamedTuple):
+    """How a number is written: the letters before and behind its digits, and what they mean."""
+
+    before: int
+    behind: int
+    is_negative: bool
+    is_percent: bool
+    unit: str
 
 
-def _parse_text(text: str) -> _NumberText | None:
-    """Return the values and currency of a number, or None for any other text."""
-    plain = " ".join(text.translate(_SPACES).split())
-    symbols = [character for character in plain if unicodedata.category(character) == "Sc"]
-    match = _NUMBER.fullmatch(re.sub("|".join(map(re.escape, symbols)), "¤", plain) if symbols else plain)
-    if not match or len(symbols) > 1 or bool(match["open"]) != bool(match["close"]):
+def _form(shape: str) -> _Form | None:
+    """Return the form of a text in which each run of digits is a 0, None if it is not that of a number."""
+    match = _PARTS.fullmatch(shape)
+    if not match or bool(match["open"]) != bool(match["close"]):
         return None
     signs = [sign for sign in (match["open"], match["sign"], match["inner"], match["outer"]) if sign]
-    names = [name.replace("¤", symbols[0] if symbols else "") for name in (match["before"], match["after"]) if name]
-    names = [_CODES.get(name, name) for name in names]
-    codes = [name for name in names if name.isalpha() and name.isascii()]
-    if len(signs) > 1 or len(codes) > 1 or not all(map(is_currency, codes)) or (names and match["percent"]):
+    units = [unit.replace(" ", "") for unit in (match["before"], match["after"]) if unit]
+    are_alike = len(units) == 2 and units[0].isalpha() == units[1].isalpha()  # $5 USD has one of each
+    is_unit = all(currencies_of(unit) and not _is_word(unit) for unit in units)
+    if len(signs) > 1 or are_alike or not is_unit or (units and match["percent"]):
         return None
-    is_negative = bool(signs and signs[0] != "+")
-    values = {}
-    for mark, form in _BODIES.items():
-        body = form.fullmatch(match["body"])
-        if body and (body["whole"] or body["part"]):
-            digits = re.sub(r"\D", "", body["whole"] or "0")
-            value = Decimal(f"{digits}.{body['part'] or ''}{body['power'] or ''}")
-            value = value.scaleb(-2) if match["percent"] else value
-            values[mark] = -value if is_negative else value
-    if not values:
-        return None  # 1.2.3 is a version
-    currency = codes[0] if codes else _DOLLARS.get("".join(names), "".join(names))
-    return _NumberText(match["body"], values, currency, bool(match["percent"]))
+    behind = len(shape) - match.end("body")
+    return _Form(
+        match.start("body"), behind, bool(signs) and signs[0] != "+", bool(match["percent"]), " ".join(sorted(units))
+    )
 
 
-def _currency(texts: Series[Any], numbers: dict[str, _NumberText], field: str) -> tuple[Series[Any] | None, str | None]:
-    """Return the currency of each number, and a note if several or not all are named.
-
-    Raises:
-        BadQuery: there are several, and some numbers name none.
-    """
-    examples = {number.currency: text for text, number in reversed(numbers.items())}
-    bare = examples.pop("", None)
-    named = sorted(examples)
-    if not named:
-        return None, None
-    if len(named) == 1:
-        note = f"{field}: {bare} names no currency and is taken for {named[0]}, like the others"
-        return Series(named[0], index=texts.index, dtype="str"), note if bare else None
-    if bare:
-        rule = f"names no currency, and others are in {', '.join(named)}: write the currency of each"
-        raise BadQuery(field, bare, rule)
-    note = f"{field} is in {', '.join(named)}: convert it with outside_data.in_dollars before adding it up"
-    return texts.map({text: number.currency for text, number in numbers.items()}).astype("str"), note
+def _is_word(unit: str) -> bool:
+    return len(unit) == 3 and unit.isalpha() and unit.isupper() and not is_currency(unit)
 
 
-def _decimal_mark(
-    numbers: dict[str, _NumberText], field: str, decimal: str | None, separator: str | None
-) -> tuple[str, str | None]:
-    """Return the decimal mark of the column, and a note if the values alone did not decide it.
+def _bodies(plain: Any, forms: Sequence[_Form | None], of_text: NDArray[np.int32]) -> Any:
+    """Return the digits and marks of each text, null for one without a form."""
+    edges = [(form.before, form.behind) if form else None for form in forms]
+    parts, order = [], []
+    for edge in dict.fromkeys(edges):
+        rows = np.flatnonzero(np.array([it == edge for it in edges], dtype=bool)[of_text])
+        texts = plain.take(pa.array(rows))
+        if edge is None:
+            texts = pa.nulls(len(rows), pa.string())
+        elif edge != (0, 0):
+            texts = pc.utf8_slice_codeunits(texts, edge[0], -edge[1] if edge[1] else None)
+        parts.append(texts)
+        order.append(rows)
+    if not parts:
+        return plain
+    return pa.concat_arrays(parts).take(pa.array(np.argsort(np.concatenate(order))))
 
-    Our choice where each value fits both marks, as 1,234 and 1.234 do: a point is a decimal mark in a file separated by
-    commas, as every program writes it. A comma is a thousands mark if other values below 1000 have none and none above
-    lacks it, unless semicolons separate.
 
-    Raises:
-        BadQuery: no mark fits all values, or both do and neither choice applies.
-    """
-    misfits = {mark: [text for text in numbers if mark not in numbers[text].values] for mark in _BODIES}
-    if decimal is not None:
-        if misfits[decimal]:
-            raise BadQuery(field, misfits[decimal][0], f"is not a number with decimal={decimal!r}")
-        return decimal, None
-    fitting = [mark for mark in _BODIES if not misfits[mark]]
-    if not fitting:
-        unlike = [misfits["."][0], misfits[","][0]]
-        raise BadQuery(field, unlike, "do not agree on the decimal mark: use one")
-    is_open = {text: number for text, number in numbers.items() if len({*number.values.values()}) == 2}
-    if len(fitting) == 1 or not is_open:
-        return fitting[0], None
-    marks = {"," if "," in number.body else "." for number in is_open.values()}
-    unmarked = [int(number.body) for number in numbers.values() if number.body.isdigit()]
-    is_point = marks == {"."} and separator == "," and not any(number.currency for number in is_open.values())
-    is_grouped = marks == {","} and separator != ";" and any(unmarked) and max(unmarked) < 1000
-    text, number = next(iter(is_open.items()))
-    read = {mark: f"{value:f}" for mark, value in number.values.items()}
-    if not (is_point or is_grouped):
-        meant = " or ".join(f"{value} (decimal={mark!r})" for mark, value in read.items())
-        raise BadQuery(field, text, f"is {meant}, and no other value tells which: pass decimal=")
-    return ".", f"{field}: {text} is read as {read['.']}; with decimal=',' it would be {read[',']}"
+def _flags(mask: Any) -> NDArray[np.bool_]:
+    return np.asarray(pc.fill_null(mask, False))

@@ -1,7 +1,7 @@
 """External tables as they are: typed or text cells, without any guess about text.
 
-A text file gives text, and only an empty cell is missing; typed sources keep their types. `date_parsing` and
-`number_parsing` read the text later.
+A text file gives text, and only an empty cell is missing; typed sources keep their types. What the cells mean is found
+out by `outside_data`.
 """
 
 from __future__ import annotations
@@ -9,10 +9,9 @@ from __future__ import annotations
 import json
 import math
 import os
-import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from pathlib import Path
 from typing import Any, Final
@@ -23,30 +22,35 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
+from pandas import Series
 
 from gamelens.analysis.files.csv_reader import read_delimited
 from gamelens.analysis.files.excel_reader import read_sheet
 from gamelens.analysis.files.export_target import with_index
-from gamelens.analysis.files.table_layout import header_place, total_rows
-from gamelens.errors import BadQuery
+from gamelens.analysis.files.header_rows import header_place
+from gamelens.errors import BadQuery, suggests_names
 from gamelens.receipts import RECEIPT, Receipt
 
-_SUFFIXES: Final = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet", ".xlsx", ".xlsm")
+_TEXTS: Final = (".csv", ".tsv", ".txt")
+_SUFFIXES: Final = (*_TEXTS, ".csv.gz", ".txt.gz", ".zip", ".parquet", ".xlsx", ".xlsm")
 _NO_RECEIPT: Final = Receipt()
 _UTC_MOMENT: Final = pa.timestamp("us", "UTC")
 
 
+@suggests_names
 @dataclass(frozen=True, eq=False)
-class ExternalTable:
-    """A table from outside gamelens.
+class Grid:
+    """The cells of a table from outside gamelens, before anything is known of their meaning.
 
     Attributes:
         source: name of its file, or "other".
-        cells: columns of string, int64, double, bool or timestamp[us, UTC].
-        rows: row numbers: in a file the header is row 1, rows of a frame count from 0.
-        separator: separator of a CSV file.
+        cells: columns of text (dictionaries of strings), int64, double, bool or timestamp[us, UTC].
+        rows: row numbers: of a file as a spreadsheet shows them, of a frame from 0.
+        separator: separator of a text file.
         receipt: the receipt of a frame that a client returned, also one stored as Parquet; an empty one for others.
-        notes: what was left out or assumed.
+        above: texts of the lines above the header, and below the last row.
+        formats: number formats of the cells of an Excel file, by column.
+        notes: what was left out.
     """
 
     source: str
@@ -54,6 +58,8 @@ class ExternalTable:
     rows: NDArray[np.int64]
     separator: str | None = None
     receipt: Receipt = _NO_RECEIPT
+    above: tuple[str, ...] = ()
+    formats: Mapping[str, Sequence[str | None]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
     @property
@@ -61,25 +67,50 @@ class ExternalTable:
         """Names of the columns."""
         return list(self.cells.column_names)
 
-    @property
-    def suffix(self) -> str:
-        """Suffix for columns whose name the frame has too: `_spend` for spend.csv, else `_other`."""
-        return "_" + (re.sub(r"\W+", "_", self.source.partition(".")[0]).strip("_") or "other")
+    def is_text(self, name: str) -> bool:
+        """Whether a column holds text."""
+        return bool(pa.types.is_dictionary(self.cells.column(name).type))
 
-    def column(self, name: str) -> Any:
-        """Return one column, an Arrow array."""
-        return self.cells.column(name)
+    def texts(self, name: str) -> tuple[list[str], NDArray[np.int32]]:
+        """Return the distinct texts of a column in order of appearance, and the place of each row's text, -1 for none.
+
+        Whole numbers are written without decimals, days and times as ISO 8601.
+        """
+        column = self.cells.column(name)
+        if not pa.types.is_dictionary(column.type):
+            column = _written(column).dictionary_encode()
+        whole = column.unify_dictionaries().combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+        codes = pc.fill_null(whole.indices, -1).to_numpy().astype("int32")
+        used = pd.unique(codes[codes >= 0])
+        place = np.full(len(whole.dictionary) + 1, -1, dtype="int32")  # the last for none
+        place[used] = np.arange(len(used))
+        return whole.dictionary.take(pa.array(used, pa.int32())).to_pylist(), place[codes]
+
+    def numbers(self, name: str) -> Series[Any]:
+        """Return a column that is not text as Int64, float64, boolean or datetime64[us, UTC]."""
+        kinds = {pa.int64(): pd.Int64Dtype(), pa.bool_(): pd.BooleanDtype()}
+        values: Series[Any] = self.cells.column(name).to_pandas(types_mapper=kinds.get)
+        return values
+
+    def filtered(self, mask: NDArray[np.bool_], *notes: str) -> Grid:
+        """Return the rows of *mask*, with *notes*."""
+        formats = {
+            name: [each for each, stays in zip(written, mask, strict=True) if stays]
+            for name, written in self.formats.items()
+        }
+        cells, rows = self.cells.filter(pa.array(mask)), self.rows[mask]
+        return replace(self, cells=cells, rows=rows, formats=formats, notes=(*self.notes, *notes))
 
 
-def read_table(
+def read_grid(
     other: Any,
     *,
     sheet: str | None = None,
     encoding: str | None = None,
     missing: Sequence[str] = (),
     header_row: int | None = None,
-) -> ExternalTable:
-    """Return the table in *other*: a path, a pandas or polars frame, an Arrow table.
+) -> Grid:
+    """Return the cells of *other*: a path, a pandas or polars frame, an Arrow table.
 
     Args:
         other: the table.
@@ -91,15 +122,17 @@ def read_table(
     Raises:
         BadQuery: there is no such file or sheet, or it cannot be read without guessing.
     """
+    if header_row is not None and (not isinstance(header_row, int) or header_row < 1):
+        raise BadQuery("header_row", header_row, "is not a row: 1 is the first")
     if isinstance(other, (str, os.PathLike)):
         path = Path(other).expanduser()
         if not path.is_file():
             raise BadQuery("other", str(other), "is not a file")
-        table = _read_file(path, sheet, encoding, header_row)
+        grid = _read_file(path, sheet, encoding, header_row)
     elif isinstance(other, pd.DataFrame):
-        table = replace(_table("other", _from_pandas(other)), receipt=Receipt.of(other.attrs))
+        grid = replace(_grid("other", _from_pandas(other)), receipt=Receipt.of(other.attrs))
     elif hasattr(other, "__arrow_c_stream__") and hasattr(other, "columns"):  # pyarrow, polars
-        table = _table("other", pa.table(other))
+        grid = _grid("other", pa.table(other))
     else:
         kind = f"a {type(other).__name__}"
         raise BadQuery(
@@ -107,80 +140,78 @@ def read_table(
         )
     names = {
         place: name or f"column_{place + 1}"
-        for place, name in enumerate(table.columns)
-        if name or table.cells.column(place).null_count < len(table.rows)
+        for place, name in enumerate(grid.columns)
+        if name or grid.cells.column(place).null_count < len(grid.rows)
     }
     if twice := [name for name, count in Counter(names.values()).items() if count > 1]:
-        raise BadQuery("other", table.source, f"has two columns that are called {min(twice)}")
-    columns = [_to_plain_type(table.cells.column(place)) for place in names]
-    if missing:
-        texts = pa.array(list(missing), pa.string())
-        columns = [
-            pc.if_else(pc.is_in(column, value_set=texts), None, column) if pa.types.is_string(column.type) else column
-            for column in columns
-        ]
-    return replace(table, cells=pa.Table.from_arrays(columns, names=[*names.values()]))
+        raise BadQuery("other", grid.source, f"has two columns that are called {min(twice)}")
+    columns = [_to_plain_type(grid.cells.column(place), missing) for place in names]
+    return replace(grid, cells=pa.Table.from_arrays(columns, names=[*names.values()]))
 
 
-def without_totals(table: ExternalTable, keys: Sequence[str]) -> ExternalTable:
-    """Return *table* without the rows that add up others, with a note about them.
-
-    *keys* name its keys.
-    """
-    is_total = total_rows(table.cells, keys)
-    if not is_total.any():
-        return table
-    rows = ", ".join(map(str, table.rows[is_total][:5]))
-    words = "row" if is_total.sum() == 1 else "rows"
-    note = f'{words} {rows} of {table.source} add up the others and are left out; totals="keep" keeps them'
-    kept = pa.array(~is_total)
-    return replace(table, cells=table.cells.filter(kept), rows=table.rows[~is_total], notes=(*table.notes, note))
-
-
-def _read_file(path: Path, sheet: str | None, encoding: str | None, header_row: int | None) -> ExternalTable:
+def _read_file(path: Path, sheet: str | None, encoding: str | None, header_row: int | None) -> Grid:
     """Read a file by its suffix.
 
     Raises:
         BadQuery: the suffix is unknown, or the file cannot be read.
     """
     name = path.name.lower()
-    if name.removesuffix(".gz").endswith((".csv", ".tsv")):
-        cells, separator, above = read_delimited(path, encoding, header_row)
-        return _table(path.name, cells, above=above, separator=separator)
+    if name.endswith(".zip") or name.removesuffix(".gz").endswith(_TEXTS):
+        text = read_delimited(path, encoding, header_row)
+        numbers = np.arange(text.cells.num_rows) + text.first_row
+        return _grid(path.name, text.cells, numbers, text.above, text.below, separator=text.separator)
     if name.endswith(".parquet"):
         try:
-            return _table(path.name, pq.ParquetFile(path).read())
+            return _grid(path.name, pq.ParquetFile(path).read())
         except (pa.ArrowException, OSError) as error:
             raise BadQuery("other", path.name, f"cannot be read as Parquet: {error}") from None
     if name.endswith((".xlsx", ".xlsm")):
-        every_row = read_sheet(path, sheet) or [()]
+        page = read_sheet(path, sheet)
+        every_row = page.rows or [()]
         place = header_place(every_row) if header_row is None else min(header_row, len(every_row)) - 1
         header, *rows = every_row[place:]
         columns = [_to_array([row[place] for row in rows]) for place in range(len(header))]
         names = ["" if cell is None else str(cell) for cell in header]
-        return _table(path.name, pa.Table.from_arrays(columns, names=names), above=every_row[:place])
+        cells, numbers = pa.Table.from_arrays(columns, names=names), np.arange(len(rows)) + place + 2
+        formats = {
+            name: [page.formats.get((number, column)) for number in numbers.tolist()]
+            for column, name in enumerate(names)
+            if any(at == column for _, at in page.formats)
+        }
+        return _grid(path.name, cells, numbers, every_row[:place], formats=formats)
     raise BadQuery("other", path.name, "is not a file that can be read", _SUFFIXES)
 
 
-def _table(
-    source: str, cells: pa.Table, *, above: Sequence[Sequence[Any]] | None = None, separator: str | None = None
-) -> ExternalTable:
+def _grid(
+    source: str,
+    cells: pa.Table,
+    numbers: NDArray[np.int64] | None = None,
+    above: Sequence[Sequence[Any]] = (),
+    below: Sequence[str] = (),
+    *,
+    separator: str | None = None,
+    formats: Mapping[str, Sequence[str | None]] | None = None,
+) -> Grid:
     """Return *cells* with their row numbers, and the receipt that their schema stores.
 
-    With *above*, the rows above the header of a file: without blank rows, and with a note about those above. In a table
+    With *numbers*, the rows of a file: without blank rows, and with notes about the lines above and below. In a table
     of one column, blank rows are nulls.
     """
-    if above is None:
-        return ExternalTable(source, cells, np.arange(cells.num_rows), receipt=_stored_receipt(cells.schema))
-    numbers = np.arange(cells.num_rows) + len(above) + 2
-    if cells.num_columns > 1:
-        is_filled = reduce(pc.or_, [column.is_valid() for column in cells.columns])
-        cells, numbers = cells.filter(is_filled), numbers[is_filled.to_numpy()]
+    if numbers is None:
+        return Grid(source, cells, np.arange(cells.num_rows), receipt=_stored_receipt(cells.schema))
+    around = [" ".join(str(cell) for cell in row if cell not in (None, "")) for row in above]
     notes = []
     if words := next((str(cell) for row in above for cell in row if cell not in (None, "")), None):
         rows = "row 1" if len(above) == 1 else f"rows 1 to {len(above)}"
         notes.append(f"{rows} of {source} ({words!r}, ...) are above the header and are left out")
-    return ExternalTable(source, cells, numbers, separator, notes=tuple(notes))
+    if below:
+        lines = "line" if len(below) == 1 else "lines"
+        notes.append(f"{len(below)} {lines} of {source} below the table ({below[0].strip()!r}) are left out")
+    lines_around = tuple(line for line in (*around, *below) if line)
+    grid = Grid(source, cells, numbers, separator, above=lines_around, formats=formats or {}, notes=tuple(notes))
+    if cells.num_columns > 1:
+        grid = grid.filtered(reduce(pc.or_, [column.is_valid() for column in cells.columns]).to_numpy())
+    return grid
 
 
 def _stored_receipt(schema: pa.Schema) -> Receipt:
@@ -229,23 +260,45 @@ def _as_text(value: Any) -> str | None:
     return value if value is None else value.isoformat() if hasattr(value, "isoformat") else str(value)
 
 
-def _to_plain_type(column: Any) -> Any:
-    """Return *column* in one of the five types of an `ExternalTable`."""
+def _to_plain_type(column: Any, missing: Sequence[str] = ()) -> Any:
+    """Return *column* in one of the five types of a `Grid`; texts in *missing* become nulls."""
     kind = column.type
-    if isinstance(kind, pa.BaseExtensionType):  # the storage type of the period 2026-11 is a number of months
-        return pa.chunked_array([_to_array(column.to_pandas())])
+    if pa.types.is_dictionary(kind) and pa.types.is_string(kind.value_type):
+        if missing:
+            return _to_plain_type(column.cast(pa.string()), missing)
+        parts = [pa.DictionaryArray.from_arrays(it.indices.cast(pa.int32()), it.dictionary) for it in column.chunks]
+        return pa.chunked_array(parts, pa.dictionary(pa.int32(), pa.string()))
     if pa.types.is_dictionary(kind):
-        parts = column.unify_dictionaries().chunks
-        values = _to_plain_type(pa.chunked_array([parts[0].dictionary])) if parts else pa.chunked_array([], pa.string())
-        return pa.chunked_array([values.take(part.indices).combine_chunks() for part in parts], values.type)
+        chunks = column.unify_dictionaries().chunks
+        values = _to_plain_type(pa.chunked_array([chunks[0].dictionary])) if chunks else pa.array([], pa.string())
+        values = values.cast(pa.string()) if pa.types.is_dictionary(values.type) else values
+        taken = [values.take(chunk.indices) for chunk in chunks]
+        parts = [part for each in taken for part in (each.chunks if isinstance(each, pa.ChunkedArray) else [each])]
+        return _to_plain_type(pa.chunked_array(parts, values.type), missing)
+    if isinstance(kind, pa.BaseExtensionType):  # the storage type of the period 2026-11 is a number of months
+        return _to_plain_type(pa.chunked_array([_to_array(column.to_pandas())]), missing)
     wanted = next((wanted for is_kind, wanted in _TYPES if is_kind(kind)), None)
     try:
-        if wanted is not None:
+        if wanted not in (None, pa.string()):
             plain = column.cast(wanted, safe=wanted == pa.int64())
             return pc.if_else(pc.is_nan(plain), None, plain) if wanted == pa.float64() else plain
     except pa.ArrowInvalid:  # whole numbers beyond 2**63
-        pass
-    return pa.chunked_array([pa.array(map(_as_text, column.to_pylist()), pa.string())])
+        wanted = None
+    texts = column.cast(pa.string()) if wanted else pa.array(map(_as_text, column.to_pylist()), pa.string())
+    if missing:
+        texts = pc.if_else(pc.is_in(texts, value_set=pa.array([*missing], pa.string())), None, texts)
+    return texts.dictionary_encode()
+
+
+def _written(column: Any) -> Any:
+    """Return a column that is not text as text."""
+    if pa.types.is_floating(column.type):
+        return pa.array([None if value is None else _as_text(value) for value in column.to_pylist()], pa.string())
+    if pa.types.is_timestamp(column.type):
+        days = pc.equal(pc.floor_temporal(column, unit="day"), column)
+        form = "%Y-%m-%d" if pc.all(days, min_count=0).as_py() else "%Y-%m-%dT%H:%M:%SZ"
+        return pc.strftime(pc.cast(column, pa.timestamp("s", "UTC"), safe=False), format=form)
+    return column.cast(pa.string())
 
 
 _TYPES: Final[tuple[tuple[Callable[[Any], bool], pa.DataType], ...]] = (

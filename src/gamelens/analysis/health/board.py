@@ -21,7 +21,7 @@ from gamelens.analysis.claims.templates import sentences_of
 from gamelens.analysis.health.board_notes import BoardNotes, accepted_starts, exempt_days, note_texts
 from gamelens.analysis.health.daily_series import IDENTITY, series_grid
 from gamelens.analysis.health.health_text import row_finding
-from gamelens.analysis.health.scoring import Evidence, Scores
+from gamelens.analysis.health.scoring import DayEvidence, Scores
 from gamelens.analysis.health.severity import LEAST_CHANGE, MOST_Q, SEVERITIES, Limits, is_settled, restated_days
 from gamelens.analysis.tidy_frames import with_receipts_of
 from gamelens.analysis.tidy_frames.frame_requirements import requires, result_of
@@ -62,7 +62,7 @@ def score_days(
     """
     series, notes = series_grid(daily), notes if notes and len(daily) else BoardNotes()
     settled, (up, down) = is_settled(series.days, daily), restated_days(series, restatements)
-    evidence = Evidence(settled, up, down, exempt_days(series, notes), accepted_starts(series, notes))
+    evidence = DayEvidence(settled, up, down, exempt_days(series, notes), accepted_starts(series, notes))
     columns = Scores(series, evidence, Limits(least_change, most_q)).columns()
     codes, since = columns.pop("severity"), columns.pop("since")
     scores = series.rows(**columns)

@@ -38,7 +38,7 @@ _MIXES: Final = [key for key, watch in WATCHED.items() if watch.is_mix]
 _WORSE_HIGHER: Final = [key for key, watch in WATCHED.items() if watch.is_worse_higher]
 
 
-class Evidence(msgspec.Struct, frozen=True):
+class DayEvidence(msgspec.Struct, frozen=True):
     """Knowledge of the days besides their numbers, arrays of series by days.
 
     Attributes:
@@ -72,7 +72,7 @@ class Scores:
         since: number of the first day of the open incident, -1 without one.
     """
 
-    def __init__(self, series: SeriesGrid, evidence: Evidence, limits: Limits) -> None:
+    def __init__(self, series: SeriesGrid, evidence: DayEvidence, limits: Limits) -> None:
         self.series, self._evidence, self._limits = series, evidence, limits
         shape = series.value.shape
         self.value = series.value.copy()

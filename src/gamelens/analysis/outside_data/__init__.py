@@ -1,6 +1,6 @@
-"""External tables beside a frame: joins, ad spend, special days.
+"""External tables: what they mean, joins, ad spend, special days.
 
-Never asks a service; `analysis.files` reads the files. Open `join` first.
+Never asks a service; `analysis.files` reads the files. Open `outside_table` first.
 """
 
 from typing import TYPE_CHECKING
@@ -14,12 +14,14 @@ from gamelens.analysis.outside_data.acquisition import (
     return_on_spend,
     roas,
 )
+from gamelens.analysis.outside_data.roles import formats
 from gamelens.analysis.outside_data.special_days import compare_with_weekdays
 from gamelens.errors import no_such_name
 
 __all__ = [
     "compare_with_weekdays",
     "cost_per_install",
+    "formats",
     "in_dollars",
     "ltv_against_cpi",
     "payback_ages",

@@ -9,70 +9,101 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from numbers import Real
+from dataclasses import replace as replaced
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 import pandas as pd
-from msgspec.structs import replace
+from msgspec import UNSET
+from msgspec.structs import replace as structs_replace
 from pandas import DataFrame, Series
-from pandas.api.types import is_integer_dtype, is_numeric_dtype
+from pandas.api.types import is_numeric_dtype
 
 from gamelens._text import counted
 from gamelens.analysis.claims.findings import Finding, direction_of, reads
 from gamelens.analysis.claims.leaders import leader
-from gamelens.analysis.outside_data.join import join
-from gamelens.analysis.outside_data.match_report import Joined
-from gamelens.analysis.outside_data.value_columns import CURRENCY
+from gamelens.analysis.outside_data.join import CURRENCY, join
+from gamelens.analysis.outside_data.join_keys import NOBODY, PUBLISHER, On, pairs_of, unknown_names
+from gamelens.analysis.outside_data.match_report import Joined, MatchReport
+from gamelens.analysis.outside_data.outside_table import OutsideColumn, OutsideTable, no_days, read_table
+from gamelens.analysis.outside_data.rate_formulas import ColumnQuotient
+from gamelens.analysis.outside_data.rates import DailyRates, Rate, check_rate, dollars_of, is_rates_file
+from gamelens.analysis.outside_data.row_periods import period_of, period_texts, periods_within
+from gamelens.analysis.outside_data.running_totals import running_total
 from gamelens.analysis.over_days import FEWEST_DAYS, day_numbers, over_days
-from gamelens.analysis.tidy_frames import column_of, display_values, ratio, with_ids, with_receipts_of
+from gamelens.analysis.tidy_frames import (
+    column_of,
+    dimension_columns,
+    display_values,
+    ratio,
+    with_ids,
+    with_receipts_of,
+)
 from gamelens.analysis.tidy_frames.column_units import name_of
 from gamelens.analysis.tidy_frames.frame_columns import series_names, sum_over
 from gamelens.analysis.tidy_frames.frame_periods import visible_period
 from gamelens.analysis.tidy_frames.frame_requirements import ANY, FrameRequirements, requires, result_of
 from gamelens.errors import BadQuery
-from gamelens.receipts import Receipt
+from gamelens.receipts import RECEIPT, Receipt
+from gamelens.wire.currencies import USD_PER_UNIT
 from gamelens.wire.intervals import Interval
 
 By = str | Sequence[str] | None
-Rate = float | str | Mapping[str, float | str]
 
+_DAY: Final = pd.Timedelta(days=1)
 _PAYBACK: Final = ("days_to_pay_back", "is_paid_back")
 _OF_PAYBACK: Final = ("age", "spend", "money", "days_to_pay_back", "largest_day")
 _WIDEST: Final = 1_000.0  # bounds of which one is so many times the other say nothing of a value
 _FIELLER: Final = 1.06  # Fieller, Hartley and Pearson 1957: the variance of Fisher's z of a rank correlation
 
 
-@requires(frame=replace(ANY, every=("day",)))
+@requires(frame=structs_replace(ANY, every=("day",)))
 def in_dollars(
-    frame: DataFrame, amount: str, rate: Rate | None = None, *, to: str = "spend", currency: str | None = None
+    frame: Any,
+    amount: str | None = None,
+    rate: Rate = None,
+    *,
+    to: str = "spend",
+    currency: str | None = None,
+    **reading: Any,
 ) -> DataFrame:
     """Return the frame with column *amount* in US dollars as *to* (float64, USD).
 
     Each amount is multiplied by the rate of its own row and currency. A row without a rate, such as one of a weekend,
-    has that of the last day before it in the same currency; days before the first rate have the first.
+    has that of the last day before it in the same currency; of a column of rates, days before the first have the first.
 
     Args:
-        frame: the amounts, by timestamp.
-        amount: the column of amounts.
-        rate: US dollars for one unit: a number, a column of rates, or these by currency: `{"EUR": "usd_per_eur"}`. US
-            dollars need none; None is for amounts that are all in US dollars.
+        frame: the amounts, by timestamp; or an outside table or its path, of which all columns are returned, with the
+            first day of each row as timestamp.
+        amount: the column of amounts. Of an outside table by default its only cost, or its only amount.
+        rate: US dollars for one unit: a number, a column of rates, a table of rates by day or its path
+            (`"eurofxref-hist.csv"`), or numbers and columns by currency: `{"EUR": "usd_per_eur"}`. US dollars need
+            none; None is for amounts that are all in US dollars.
         to: the name of the new column.
         currency: the column with the currency of each amount (ISO 4217). By default the one that `gl.join` added beside
             the amounts, if it is there. Without any, all amounts are in the currency of *rate*, or in US dollars.
+        reading: how an outside table is read, as in `gl.read_table`.
 
     Raises:
-        BadQuery: a column is missing, amounts have no rate, or one rate is given for several currencies.
+        BadQuery: a column is missing, amounts have no rate, a rate is upside down, or one is given for several
+            currencies.
     """
-    rates = dict(rate) if isinstance(rate, Mapping) else {"": 1.0 if rate is None else rate}
-    for each in rates.values():
-        is_number = isinstance(each, Real) and not isinstance(each, bool) and 0 < each < math.inf
-        if not is_number and not isinstance(each, str):
-            rule = 'must be a number above 0, a column of rates, or these by currency: {"EUR": "usd_per_eur"}'
-            raise BadQuery("rate", each, rule)
+    if not isinstance(frame, DataFrame):
+        table = read_table(frame, currency=currency, **reading)
+        table, column = cost_column(table, amount)
+        dollars = dollars_of(table, column, rate)
+        return table.frame.assign(timestamp=table.starts, **{to: dollars})
+    if amount is None:
+        raise BadQuery("amount", UNSET, "must name the column of amounts", [*map(str, frame.columns)])
     if currency is None and amount + CURRENCY in frame:
         currency = amount + CURRENCY
-    columns = [each for each in rates.values() if isinstance(each, str)]
+    is_file = is_rates_file(rate) and not (isinstance(rate, str) and rate in frame)
+    rates = dict(rate) if isinstance(rate, Mapping) else {"": rate}
+    columns = [] if is_file else [each for each in rates.values() if isinstance(each, str)]
+    for each in () if is_file or rate is None else rates.values():
+        if not isinstance(each, str):
+            check_rate("", each)
     for name in (amount, "timestamp", *columns, *([currency] if currency else [])):
         if name not in frame:
             raise BadQuery("frame", name, "is not a column of the frame", [*map(str, frame.columns)])
@@ -82,30 +113,63 @@ def in_dollars(
     amounts = frame[amount].astype("float64")
     codes = Series("", index=frame.index, dtype="object") if currency is None else frame[currency].astype("object")
     codes = codes.where(codes.notna() | amounts.isna(), "")
-    factors = Series(np.nan, index=frame.index).mask(codes == "USD", 1.0)
-    foreign = [str(code) for code in codes[amounts.notna() & (codes != "USD")].unique()]
-    for code in foreign:
-        rows = codes == code
-        own = rates.get(code, rates.get("") if code == "" or rate is not None else None)
-        if own is None:
-            raise BadQuery("rate", code, "has no rate: pass a number or a column of rates for each currency", [*rates])
-        factors = factors.mask(rows, _daily_rates(frame[rows], own) if isinstance(own, str) else float(own))
-    is_daily = isinstance(rate, str) and (frame.groupby("timestamp")[rate].nunique() <= 1).all()
-    if len(foreign) > 1 and (is_daily or isinstance(rate, Real)):
-        rule = f"has one rate a day for {', '.join(foreign)}: join rates by currency, or name one for each currency"
-        raise BadQuery("rate", rate, rule)
+    is_bare = ((codes == "") & amounts.notna() & (amounts != 0)).any()
+    if rate is None and is_bare and (currency is not None or _joined(frame, amount)[1] not in ("", "USD")):
+        raise _no_currency(amount)
+    is_foreign = bool((codes.notna() & (codes != "USD") & amounts.notna()).any())
+    named = None if rate is None or not is_foreign else DailyRates(rate) if is_file else rates
+    factors = _factors(frame, codes.where(amounts.notna()), named)
     result = frame.assign(**{to: amounts * factors})
     if to + CURRENCY in result:
         result[to + CURRENCY] = Series("USD", index=frame.index).where(amounts.notna()).astype("category")
     return with_receipts_of(result, frame)
 
 
+def _factors(frame: DataFrame, codes: Series[Any], rates: DailyRates | Mapping[str, Any] | None) -> Series[Any]:
+    """Return US dollars for one unit of the currency of each row, null for a row without an amount.
+
+    *rates* are numbers and columns by currency, "" for any.
+
+    Raises:
+        BadQuery: a currency has no rate, or one rate is given for several.
+    """
+    factors = Series(np.nan, index=frame.index).mask(codes == "USD", 1.0)
+    foreign = [str(code) for code in codes[codes.notna() & (codes != "USD")].unique()]
+    for code in foreign:
+        rows = codes == code
+        if isinstance(rates, DailyRates):
+            factors = factors.mask(rows, rates.of_days(code, frame["timestamp"]))
+            continue
+        own = (1.0 if code == "" else None) if rates is None else rates.get(code, rates.get(""))
+        if own is None:
+            usual = f', such as {{"{code}": {float(USD_PER_UNIT[code]):.4g}}}' if code in USD_PER_UNIT else ""
+            rule = f"has no rate: pass a number, a column or a file of rates for each currency{usual}"
+            raise BadQuery("rate", code, rule, [*filter(None, rates or ())])
+        factors = factors.mask(rows, _daily_rates(frame[rows], own) if isinstance(own, str) else check_rate(code, own))
+    one = rates.get("") if isinstance(rates, Mapping) else None
+    is_shared = one is not None and (not isinstance(one, str) or (frame.groupby("timestamp")[one].nunique() <= 1).all())
+    if len(foreign) > 1 and is_shared:
+        rule = f"has one rate a day for {', '.join(foreign)}: join rates by currency, or name one for each currency"
+        raise BadQuery("rate", one, rule)
+    return factors
+
+
 @requires(frame=FrameRequirements(metrics=("new_users",)))
-def cost_per_install(frame: DataFrame, by: By = None, *, spend: str = "spend") -> DataFrame:
+def cost_per_install(
+    frame: DataFrame, by: By = None, *, spend: Any = "spend", on: On | None = None, rate: Rate = None, **reading: Any
+) -> DataFrame:
     """Return the cost of an install for each value of *by*, largest spend first.
 
     The frame holds new_users and, beside them, *spend* in US dollars, null for installs without ad spend. The spend is
     known; the interval is that of the installs that a day's spend buys, from the differences between days.
+
+    Args:
+        frame: new_users, by the columns of *by*.
+        by: the columns that make the groups.
+        spend: the column of *frame* with the spend; or an outside table with costs, or its path, which is joined.
+        on: as in `gl.join`, for an outside table.
+        rate: as in `in_dollars`, for an outside table.
+        reading: how an outside table is read, as in `gl.read_table`.
 
     Columns: *by*, installs (Int64), paid_installs (Int64, of rows with spend), spend (float64, USD, NA where there is
     none), cpi (float64, USD: spend / paid_installs), low, high (float64, USD, the 95% interval of cpi, NA with fewer
@@ -115,8 +179,10 @@ def cost_per_install(frame: DataFrame, by: By = None, *, spend: str = "spend") -
     Raises:
         BadQuery: a column is missing, or the spend is not in US dollars.
     """
+    if not isinstance(spend, str) or (spend not in frame and Path(spend).suffix):
+        frame, spend = _beside_costs(frame, spend, on, rate, reading), "spend"
     count = column_of(frame, "new_users", "new_users")
-    _check_columns("frame", frame, [spend], "join ad spend first")
+    _check_columns("frame", frame, [spend], "join ad spend first, or pass the file as spend=")
     _check_columns("by", frame, with_ids(frame, by), "query new_users by it")
     _check_dollars(frame, spend)
     is_paid = frame[spend].notna()
@@ -200,10 +266,30 @@ def return_on_spend(
     _check_dollars(spend, "spend")
     query = f"query revenue and ilrd_revenue by installed_on and {' and '.join(keys)}"
     _check_columns("money", money, ["timestamp", "installed_on", *keys], query)
+    return with_receipts_of(_returns(spend, money, keys, ages, reaching), spend, money)
+
+
+def _returns(
+    spend: DataFrame,
+    money: DataFrame,
+    keys: list[str],
+    ages: Sequence[int],
+    reaching: int,
+    periods: DataFrame | None = None,
+) -> DataFrame:
+    """Return the columns of `return_on_spend`.
+
+    With *periods*, their start and end (exclusive), a cohort is all players installed in one of them.
+    """
     cost = spend.assign(spend=spend["spend"].astype("float64"), **_as_keys(spend, keys))
     cost = cost.groupby(["timestamp", *keys], dropna=False)["spend"].sum(min_count=1).reset_index()  # credits included
     cost = cost[cost["spend"].notna() & (cost.groupby(keys, dropna=False)["spend"].transform("sum") > 0)]
     earned = _earned(money, keys)
+    cost["last"] = cost["timestamp"]
+    if periods is not None:
+        earned["installed"] = period_of(earned["installed"], periods)
+        earned = earned[earned["installed"].notna()]
+        cost["last"] = cost["timestamp"].map(dict(zip(periods["start"], periods["end"], strict=True))) - _DAY
     last_day = money["timestamp"].max() if len(money) else pd.NaT
     rows = [_at_age(cost, earned, keys, age, last_day - pd.Timedelta(days=max(age, reaching))) for age in sorted(ages)]
     result = pd.concat([row for row in rows if len(row)] or rows[:1], ignore_index=True)
@@ -211,8 +297,7 @@ def return_on_spend(
     result["low"], result["high"] = result["roas"] * result["low"], result["roas"] * result["high"]
     columns = [*keys, "age", "spend", "money", "roas", "low", "high", "largest_day", "cohorts"]
     types = dict.fromkeys(keys, "category") | {"age": "Int64", "cohorts": "Int64", "spend": "float64"}
-    result = result[columns].astype({**types, "money": "float64"}).sort_values([*keys, "age"], ignore_index=True)
-    return with_receipts_of(result, spend, money)
+    return result[columns].astype({**types, "money": "float64"}).sort_values([*keys, "age"], ignore_index=True)
 
 
 @requires(roas=result_of("outside_data.return_on_spend(spend, money)", "age", "spend", "money", "roas"))
@@ -262,8 +347,18 @@ def _read_payback(paid: DataFrame, by: str | list[str]) -> Iterator[Finding]:
 @requires(
     values=result_of("retention.ltv(ret, money, by=...)", "age", "ltv", "is_projected"),
     cost=result_of("outside_data.cost_per_install(costs, by=...)", "cpi", "blended_cpi"),
+    installs=FrameRequirements(metrics=("new_users",)),
 )
-def ltv_against_cpi(values: DataFrame, cost: DataFrame, by: str = "install_publisher") -> DataFrame:
+def ltv_against_cpi(
+    values: DataFrame,
+    cost: Any,
+    by: str = "install_publisher",
+    *,
+    installs: DataFrame | None = None,
+    on: On | None = None,
+    rate: Rate = None,
+    **reading: Any,
+) -> DataFrame:
     """Return what a new player brings against what an install costs, for each value of *by* with a cost.
 
     Example: `ltv_against_cpi(retention.ltv(ret, money, by=by), outside_data.cost_per_install(costs, by=by), by=by)`
@@ -272,8 +367,12 @@ def ltv_against_cpi(values: DataFrame, cost: DataFrame, by: str = "install_publi
 
     Args:
         values: of `retention.ltv` by *by*, of the bought players. Its last age is the horizon.
-        cost: of `cost_per_install` by *by*.
+        cost: of `cost_per_install` by *by*; or an outside table with costs, or its path, which it is computed from.
         by: the column that makes the groups.
+        installs: new_users by *by*, for an outside table.
+        on: as in `gl.join`, for an outside table.
+        rate: as in `in_dollars`, for an outside table.
+        reading: how an outside table is read, as in `gl.read_table`.
 
     Columns: *by* (category), spend, cpi (float64, USD), age (Int64, the horizon), ltv, ltv_low, ltv_high (float64, USD
     per player by that age), ltv_to_cpi (float64, 1 is paid back), low, high (float64, its 95% interval, NA where it is
@@ -283,9 +382,14 @@ def ltv_against_cpi(values: DataFrame, cost: DataFrame, by: str = "install_publi
     Claims: "payback ahead", one a row.
 
     Raises:
-        BadQuery: a column is missing, such as *by*.
+        BadQuery: a column is missing, such as *by*, or the installs that an outside table needs.
     """
     _check_columns("values", values, [by], "split retention.ltv by it")
+    if not isinstance(cost, DataFrame):
+        if installs is None:
+            rule = f"are needed for an outside table: query new_users by {by}"
+            raise BadQuery("installs", UNSET, rule)
+        cost = cost_per_install(installs, by, spend=cost, on=on, rate=rate, **reading)
     _check_columns("cost", cost, [by], "split cost_per_install by it")
     priced = cost.loc[cost["cpi"] > 0, [by, "spend", "cpi", "low", "high"]].astype({by: "object"})
     ages = values.astype({by: "object"}).merge(
@@ -344,9 +448,9 @@ def roas(
     cost: Any,
     money: DataFrame,
     *,
-    on: Mapping[str, str],
-    amount: str,
-    rate: float | Mapping[str, float] | None = None,
+    on: Mapping[str, str] | None = None,
+    amount: str | None = None,
+    rate: Rate = None,
     currency: str | None = None,
     fold: bool = True,
     ages: Sequence[int] = (0, 1, 3, 7, 14, 28),
@@ -355,68 +459,159 @@ def roas(
 ) -> Joined:
     """Return the return on ad spend by group and age from a file of costs, and the report of its join.
 
-    Costs of days that *money* does not cover are left out, which the report counts. Rows of one key are added up.
-    What finds no partner in *money* stays, as spend that brought nothing: read the report.
+    Costs of days that *money* does not cover are left out, which the report counts. Rows of one key are added up. Where
+    a row of the file stands for several days, a cohort is all players of these days, and it counts at an age when all
+    have reached it. A name that *money* does not have keeps its spend, with an unknown return: the report says how to
+    name it. If none of the names is there, the file is refused.
 
-    Example: `frame, report = roas("spend.csv", money, on={"timestamp": "day", "platform": "OS"}, amount="cost")`
+    Example: `frame, report = roas("google_ads.csv", money, rate="eurofxref-hist.csv")`
 
     Args:
         cost: the file or table of costs, as `gl.join` takes it.
-        money: as in `return_on_spend`: revenue and ilrd_revenue by installed_on and the columns of *on*.
-        on: the column of *cost* for `timestamp`, the install day, and for each column that makes the groups.
-        amount: the column of amounts.
-        rate: US dollars for one unit, or by currency, `{"EUR": 1.08}`. US dollars need none. For rates by day join them
-            and use `in_dollars`.
-        currency: the column with the currency of each amount; by default that of the amounts themselves ("€12.50").
-        fold: whether names are matched without regard to case and blanks.
+        money: as in `return_on_spend`: revenue and ilrd_revenue by installed_on and the columns that make the groups.
+        on: the column of *cost* for each column that makes the groups, `{"install_publisher": "Campaign name"}`; for
+            `timestamp`, the install day, too, if it is not clear. By default what the roles of the file say.
+        amount: the column of costs. By default the only one.
+        rate: US dollars for one unit, or by currency, `{"EUR": 1.08}`, or a table of rates by day or its path. US
+            dollars need none.
+        currency: the currency of the amounts, or the column that has it, if the file does not tell.
+        fold: whether names match in any spelling.
         ages: days since install.
         reaching: the age that every cohort counted must have reached.
-        reading: how the file is read: missing, day_first, decimal, sheet, encoding, header_row and totals, as in
-            `gl.join`.
+        reading: how the file is read, as in `gl.read_table`.
 
     Columns of the frame: those of `return_on_spend`, then days_to_pay_back and is_paid_back (see `payback_ages`).
 
     Raises:
-        BadQuery: a column is missing, an amount has no rate, or *money* covers no day with costs.
+        BadQuery: a column is missing, an amount has no known currency or no rate, or *money* covers no day with costs.
     """
-    if "timestamp" not in on or len(on) < 2:
-        raise BadQuery(
-            "on", dict(on), 'needs the install day and a group: {"timestamp": "day", "install_publisher": "network"}'
-        )
-    keys = [name for name in on if name != "timestamp"]
-    _check_columns("money", money, ["installed_on", *keys], "query revenue and ilrd_revenue by it and installed_on")
-    cohorts = money.assign(timestamp=_install_days(money))[["timestamp", *keys]].drop_duplicates()
+    table, column = cost_column(read_table(cost, currency=currency, **reading), amount)
+    if table.period is None:
+        raise no_days(table, "a return on spend")
+    _check_columns("money", money, ["installed_on"], "query revenue and ilrd_revenue by it and installed_on")
     receipt = Receipt.of(money.attrs)
     days = receipt.interval or visible_period(money, "day")
+    cohorts = money.assign(timestamp=_install_days(money))
     cohorts = with_receipts_of(cohorts[_is_within(cohorts["timestamp"], days)], money)
-    columns = [amount, *([currency] if currency else [])]
-    folded = [name for name in keys if fold and not is_integer_dtype(cohorts[name])]
-    frame, report = join(cohorts, cost, on=on, how="outer", aggregate="sum", columns=columns, fold=folded, **reading)
+    splits = [name for name in dimension_columns(cohorts) if name != "installed_on"]
+    candidates = with_receipts_of(cohorts[["timestamp", *splits]], money)
+    pairs = pairs_of(
+        {name: right for name, right in on.items() if name != "timestamp"} if on else None, candidates, table
+    )
+    pairs |= {"timestamp": on["timestamp"]} if on and "timestamp" in on else {}
+    keys = [name for name in pairs if name != "timestamp"]
+    if not keys:
+        groups = "install_publisher" if "install_publisher" in money else next(iter(splits), "install_publisher")
+        raise BadQuery(
+            "on", UNSET, f'needs a group that both have: on={{"{groups}": "..."}}', [it.name for it in table.columns]
+        )
+    used = Series(True, index=column.values.index)
+    if days is not None:
+        used = (table.starts < days.end) & (table.ends >= days.start)
+    dollars = replaced(column, values=dollars_of(table, column, rate, used=used), currencies=None, money_problem=None)
+    is_converted = bool((dollars.values.notna() | column.values.isna()).all())
+    table = replaced(table, columns=tuple(dollars if it is column else it for it in table.columns))
+    cohorts = candidates[["timestamp", *keys]].drop_duplicates()
+    periods = periods_within(table, days, frame="money")
+    if periods is not None:
+        cohorts["timestamp"] = period_of(cohorts["timestamp"], periods)
+        cohorts = cohorts.dropna(subset="timestamp").drop_duplicates()
+        cohorts.attrs = {RECEIPT: structs_replace(receipt, periods=period_texts(periods)).to_json()}
+    else:
+        cohorts = with_receipts_of(cohorts, money)
+    frame, report = join(cohorts, table, on=pairs, how="outer", columns=[column.name], fold=fold)
+    for name, texts in report.unknown.items():
+        if not _known(report, name, cohorts):
+            raise unknown_names(table, pairs[name], name, texts, cohorts[name].dropna().unique())
+    if PUBLISHER in keys:  # costs without a publisher are not those of organic players
+        is_nobody = frame[PUBLISHER].isna() & (np.arange(len(frame)) >= len(cohorts))
+        frame[PUBLISHER] = frame[PUBLISHER].astype("object").mask(is_nobody, NOBODY)
     is_inside = _is_within(frame["timestamp"], days)
-    spend = in_dollars(frame[is_inside], amount, rate, currency=currency)
-    outside = frame.loc[~is_inside, amount].dropna()
-    if len(outside) and spend[amount].isna().all():
+    spend = frame[is_inside].assign(spend=frame.loc[is_inside, column.name])
+    outside = frame.loc[~is_inside, column.name].dropna()
+    if len(outside) and spend["spend"].isna().all():
         first, last = (f"{day:%Y-%m-%d}" for day in frame.loc[outside.index, "timestamp"].agg(["min", "max"]))
         rule = f"has costs from {first} to {last} only, days that money does not cover: query money over them"
         raise BadQuery("cost", report.source, rule)
-    result = return_on_spend(spend, money, keys, ages=ages, reaching=reaching)
-    paid = payback_ages(result, keys)[[*keys, *_PAYBACK]]
+    result = _returns(spend, money, keys, ages, reaching, periods)
+    result = _without_unnamed(result, keys, report)
+    paid = payback_ages(with_receipts_of(result, money), keys)[[*keys, *_PAYBACK]]
     objects = dict.fromkeys(keys, "object")
     both = (
         result.astype(objects).merge(paid.astype(objects), on=keys, how="left").astype(dict.fromkeys(keys, "category"))
     )
-    missing = report.only_right[_is_within(report.only_right[on["timestamp"]], days)]
+    day = pairs.get("timestamp") or "days"
+    missing = report.only_right[_is_within(report.only_right[day], days)]
     notes = [*report.warnings]
     if left_out := len(report.only_right) - len(missing):
         words = f"{counted(left_out, 'row')} of {report.source} on days that money does not cover left out"
-        notes.append(f"{words}, with {outside.sum():,.2f} of {amount}")
-    if rate is None and currency is None and amount + CURRENCY not in frame:
-        notes.append(f"{amount} of {report.source} names no currency: taken as US dollars")
+        notes.append(f"{words}, with {outside.sum():,.2f} US dollars of {column.name}" if is_converted else words)
     told = dataclasses.replace(report, only_right=missing, warnings=tuple(notes))
-    return Joined(with_receipts_of(both, result), told)
+    return Joined(with_receipts_of(both, spend, money), told)
 
 
-@requires(frame=replace(ANY, every=("day",)))
+def cost_column(table: OutsideTable, amount: str | None) -> tuple[OutsideTable, OutsideColumn]:
+    """Return the table and its column of costs: *amount*, or the only one.
+
+    Raises:
+        BadQuery: there is none, or several.
+    """
+    if amount is not None:
+        named = table.column(amount, "amount")
+        if named.role == "cumulative":
+            raise running_total(named)
+        if isinstance(named.weight, ColumnQuotient):
+            rule = f"is {named.weight}, no amount of its own"
+            raise BadQuery("amount", amount, rule, [it.name for it in table.of_role("amount")])
+        if named.role != "amount":
+            table = read_table(table, roles={amount: "cost"})
+        return table, table.column(amount)
+    amounts = table.of_role("amount")
+    found = [it for it in amounts if it.concept == "cost"] or [it for it in amounts if it.concept != "income"]
+    if len(found) == 1:
+        return table, found[0]
+    totals = [it for it in table.of_role("cumulative") if it.concept in ("cost", "cumulative")]
+    if totals and not found:
+        raise running_total(totals[0])
+    names = [it.name for it in found or table.columns if it.role in ("amount", "number")]
+    rule = "has several costs: say which with amount=" if found else "has no column of costs: name it with amount="
+    raise BadQuery("amount", UNSET, f"is needed: {table.source} {rule}", names)
+
+
+def _beside_costs(frame: DataFrame, cost: Any, on: On | None, rate: Rate, reading: Mapping[str, Any]) -> DataFrame:
+    """Return *frame* with the costs of an outside table beside it as spend, in US dollars."""
+    table, column = cost_column(read_table(cost, **reading), None)
+    dollars = replaced(column, values=dollars_of(table, column, rate), currencies=None)
+    table = replaced(table, columns=tuple(dollars if it is column else it for it in table.columns))
+    joined, report = join(frame, table, on=on, how="outer", columns=[column.name])
+    for name, texts in report.unknown.items():
+        if not _known(report, name, frame):
+            raise unknown_names(table, report.on[name], name, texts, frame[name].dropna().unique())
+    brought = report.renamed.get(column.name, column.name)
+    result = joined.drop(columns=["spend"] if brought != "spend" and "spend" in joined else [])
+    return with_receipts_of(result.rename(columns={brought: "spend"}).drop(columns=brought + CURRENCY), joined)
+
+
+def _known(report: MatchReport, name: str, frame: DataFrame) -> bool:
+    """Return whether a name of the outside table is one of the frame."""
+    right = report.on[name]
+    texts = {*map(str, frame[name].dropna().unique())}
+    matched = len(report.only_left) < report.rows
+    return matched or bool(texts & {*map(str, report.only_right[right].dropna().unique())})
+
+
+def _without_unnamed(result: DataFrame, keys: Sequence[str], report: MatchReport) -> DataFrame:
+    """Return the returns on spend, unknown where the frame does not have the name or nobody knows the publisher."""
+    mask = Series(False, index=result.index)
+    for name in keys:
+        mask |= result[name].astype("object").isin([*report.unknown.get(name, ()), NOBODY])
+    numbers = ["money", "roas", "low", "high"]
+    result[numbers] = result[numbers].mask(mask)
+    nobody = [name for name in keys if NOBODY in result[name].cat.categories]
+    return result.assign(**{name: result[name].cat.remove_categories([NOBODY]) for name in nobody})
+
+
+@requires(frame=structs_replace(ANY, every=("day",)))
 def rank_correlation(frame: DataFrame, value: str, rank: str, by: str | None = None) -> DataFrame:
     """Return how closely a store rank follows *value*, day by day (Spearman's correlation).
 
@@ -464,10 +659,33 @@ def _check_columns(field: str, frame: DataFrame, names: Sequence[str], query: st
 
 def _check_dollars(frame: DataFrame, spend: str) -> None:
     """Raise `BadQuery` if the column beside *spend* says another currency than the US dollar."""
+    kind, unit = _joined(frame, spend)
+    if kind not in ("", "money"):
+        rule = f'is a {kind} and no money by what its file says: pass roles={{"{spend}": "cost"}} to gl.join if it is'
+        raise BadQuery("spend", spend, rule)
+    if unit in ("unknown", "several") or (unit and unit != "USD" and spend + CURRENCY not in frame):
+        raise _no_currency(spend) if unit == "unknown" else _not_dollars(spend, unit)
     if spend + CURRENCY in frame:
         others = {str(code) for code in frame[spend + CURRENCY].dropna().unique()} - {"USD"}
         if others:
-            raise BadQuery(spend, sorted(others), "is not in US dollars: convert it with outside_data.in_dollars first")
+            raise _not_dollars(spend, ", ".join(sorted(others)))
+        if (frame[spend + CURRENCY].isna() & frame[spend].notna() & (frame[spend] != 0)).any():
+            raise _no_currency(spend)
+
+
+def _joined(frame: DataFrame, name: str) -> tuple[str, str]:
+    """Return the kind and the unit of a column as the record of the join that brought it has them, "" without one."""
+    joined = [each.columns[name] for each in Receipt.of(frame.attrs).joined if name in each.columns]
+    return (joined[-1].kind, joined[-1].unit) if joined else ("", "")
+
+
+def _not_dollars(amount: str, unit: str) -> BadQuery:
+    return BadQuery(amount, unit, "is not in US dollars: convert it with outside_data.in_dollars first")
+
+
+def _no_currency(amount: str) -> BadQuery:
+    rule = 'is money in a currency that its file does not name: pass currency="USD", or the column of codes, to gl.join'
+    return BadQuery(amount, UNSET, rule)
 
 
 def _daily_rates(frame: DataFrame, rate: str) -> Series[Any]:
@@ -536,7 +754,7 @@ def _at_age(cost: DataFrame, earned: DataFrame, keys: list[str], age: int, lates
 
     *low* and *high* are the bounds of their ratio as multiples of it, from the differences between cohorts.
     """
-    reached: DataFrame = cost[cost["timestamp"] <= latest]
+    reached: DataFrame = cost[cost["last"] <= latest]
     until_age = earned[(earned["age"] >= 0) & (earned["age"] <= age)].rename(columns={"installed": "timestamp"})
     sums = until_age.groupby(["timestamp", *keys], dropna=False)["money"].sum().reset_index()
     both = reached.astype(dict.fromkeys(keys, "object")).merge(

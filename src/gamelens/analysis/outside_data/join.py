@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
 import numpy as np
 import pandas as pd
+from msgspec import UNSET
 from numpy.typing import NDArray
 from pandas import DataFrame, Series
 from pandas.api.types import is_bool_dtype, is_datetime64_any_dtype, is_integer_dtype
 
-from gamelens.analysis.files.table_reader import ExternalTable, read_table, without_totals
-from gamelens.analysis.outside_data.join_keys import On, left_key, pairs_of
+from gamelens.analysis.outside_data.by_role import by_role
+from gamelens.analysis.outside_data.join_keys import NOBODY, On, left_key, pairs_of, right_key
 from gamelens.analysis.outside_data.match_report import (
     Joined,
     MatchReport,
@@ -24,111 +25,106 @@ from gamelens.analysis.outside_data.match_report import (
     lookalikes,
     matched_share,
 )
-from gamelens.analysis.outside_data.right_side import RightTable, prepare_right
-from gamelens.analysis.outside_data.value_columns import read_values
+from gamelens.analysis.outside_data.outside_table import OutsideTable, read_table
+from gamelens.analysis.outside_data.roles import KEYS, MEASURES, TIMES
+from gamelens.analysis.outside_data.row_periods import periods_of_column
+from gamelens.analysis.outside_data.time_buckets import buckets_of
 from gamelens.analysis.tidy_frames import warn_of_mixture
 from gamelens.errors import BadQuery
-from gamelens.receipts import RECEIPT, JoinRecord, Provenance, Receipt, merge_provenance
+from gamelens.receipts import RECEIPT, JoinedColumn, JoinRecord, Provenance, Receipt, merge_provenance
 
 How = Literal["left", "inner", "right", "outer"]
+CURRENCY: Final = "_currency"
+"""End of the name of the column that has the currency of an amount."""
 _ALLOWED: Final[dict[str, Sequence[str | None]]] = {
     "how": ("left", "inner", "right", "outer"),
     "validate": ("one_to_one per key", "one_to_one"),
-    "aggregate": (None, "sum"),
-    "decimal": (None, ".", ","),
-    "totals": ("skip", "keep"),
+    "aggregate": ("sum", None),
 }
 _NO_MATCH: Final = -1
+
+
+class _Right(NamedTuple):
+    """The external table, ready to be joined.
+
+    *keys* and *values* have one row for each key; *rows* are all rows that were read, by their numbers, and *group* is
+    the place of each of them in *keys*, -1 if it was left out. *unknown* has names that the frame does not have.
+    """
+
+    keys: DataFrame
+    values: DataFrame
+    rows: DataFrame
+    group: Series[Any]
+    columns: dict[str, JoinedColumn]
+    unknown: dict[str, tuple[str, ...]]
+    notes: tuple[str, ...]
+    is_finer: bool
 
 
 def join(
     df: DataFrame,
     other: Any,
     *,
-    on: On,
-    how: How = "left",
+    on: On | None = None,
+    how: How | Mapping[str, str] = "left",
     validate: Literal["one_to_one per key", "one_to_one"] = "one_to_one per key",
-    aggregate: Literal["sum"] | None = None,
+    aggregate: Literal["sum"] | None = "sum",
     columns: Sequence[str] | None = None,
-    fold: Sequence[str] = (),
-    text: Sequence[str] = (),
-    missing: Sequence[str] = (),
-    day_first: bool | None = None,
-    decimal: Literal[".", ","] | None = None,
-    sheet: str | None = None,
-    encoding: str | None = None,
-    header_row: int | None = None,
-    totals: Literal["skip", "keep"] = "skip",
+    fold: bool | Sequence[str] = True,
+    **reading: Any,
 ) -> Joined:
     """Return the frame *df* with the columns of *other* added, and a report of what matched.
 
-    Keys are compared exactly and as text: "NA" is Namibia, "007" is not "7", the number 1001 is the game "1001". An
-    empty cell of the table is a key too: it matches the frame's null group, and that group matches nothing else. Days,
-    weeks (2026-W45) and months (2026-11) stand for their start, in UTC; they must be buckets of the frame, and days
-    inside its weeks or months are refused unless *aggregate* is "sum".
+    The table is read by `gl.read_table`, which shows what it means. Several rows of one key become one by the roles of
+    their columns: amounts of one currency and counts are added up, rates weighted, and what has no value together, such
+    as a rank, is refused if *columns* names it or nothing else is there, else left out and reported.
 
-    Columns: those of *df* with their dtypes, in its order, then those of *other*: numbers Int64 or float64 ("12%" is
-    0.12), text category, flags boolean, ISO days datetime64[us, UTC]. A name *df* has already gets the name of the file
-    appended. Rows that only *other* has are last. Amounts with a currency ("€12.50", or a column "Cost (EUR)") get a
-    column beside them, `Cost (EUR)_currency` (category), which `outside_data.in_dollars` reads.
+    Names of countries, networks, publishers, formats, platforms, games and campaigns match in any spelling, all other
+    keys exactly and as text: "NA" is Namibia, "007" is not "7", the number 1001 is the game "1001". An empty cell of
+    the table is a key too: it matches the frame's null group, and that group matches nothing else; but the group
+    without an install_publisher matches only the name "Organic". Days, weeks (2026-W45) and months (2026-11) stand for
+    their start, in UTC; rows that stand for more days than a bucket of the frame are refused.
+
+    Columns: those of *df* with their dtypes, in its order, then those of *other*: counts Int64, amounts, rates and
+    prices float64 ("12%" is 0.12), text category, flags boolean, times datetime64[us, UTC]. A name *df* has already
+    gets the name of the file appended. Rows that only *other* has are last. Amounts have a column beside them,
+    `Cost_currency` (category, ISO 4217, null where nothing says it), which `outside_data.in_dollars` reads.
 
     Args:
         df: a frame of `Client.query`.
-        other: the path of a CSV, TSV (also .gz), Parquet or Excel file, a pandas or polars frame or an Arrow table.
-        on: names of columns with the same meaning, such as `{"timestamp": "day", "country_code": "geo"}`, or names that
-            both tables have.
-        how: which rows without a match stay, as in pandas.
+        other: the path of a CSV, TSV, text (also .gz, .zip), Parquet or Excel file, a pandas or polars frame, an Arrow
+            table, or a table of `gl.read_table`.
+        on: names of columns with the same meaning, such as `{"country_code": "geo"}`, or names that both tables have.
+            By default what the roles of the table say; days are compared in any case.
+        how: which rows without a match stay, as in pandas; or how several rows of one key become one, by column:
+            `{"rank": "best"}`, "mean", "last", "sum", or "join" for texts.
         validate: whether a key may be several times in *df*. By default it may, and the report warns that the external
             value is then in each of these rows. "one_to_one" refuses it.
-        aggregate: "sum" adds up the numbers of rows with the same key, whose other values must agree; by default a key
-            that is several times in *other* is refused.
+        aggregate: None refuses a key that is several times in *other*.
         columns: the columns to add, by default all.
-        fold: keys of *df* whose texts are matched without regard to case and blanks: "New Ads" is "newads ".
-        text: columns that are not read as numbers.
-        missing: texts that mean an empty cell.
-        day_first: whether 01.11.2026 is the first of November, if the column leaves it open.
-        decimal: the decimal mark, if the column leaves it open.
-        sheet: the sheet of an Excel file.
-        encoding: the encoding of a text file, by default UTF-8 or that of its byte order mark.
-        header_row: the row of the file that names the columns (1 is the first). By default titles and date ranges above
-            it are recognised, left out and reported.
-        totals: what happens to rows that add up others ("Total", "Summe", or all keys empty and the sum of the rows
-            above). They are left out and reported, or kept.
+        fold: whether names match in any spelling.
+        reading: how the table is read: all other arguments of `gl.read_table`, such as `rate`, `currency` and `names`.
 
     Raises:
-        BadQuery: a name is missing, a key is there twice, or a cell can be read in two ways.
+        BadQuery: a name is missing, or something that is used has no meaning or several.
     """
-    _check_arguments(how=how, validate=validate, aggregate=aggregate, decimal=decimal, totals=totals)
+    _check_arguments(how="left" if isinstance(how, Mapping) else how, validate=validate, aggregate=aggregate)
     if not isinstance(df, DataFrame):
         raise BadQuery("df", f"a {type(df).__name__}", 'is not a pandas frame: query with to="pandas"')
-    if header_row is not None and (not isinstance(header_row, int) or header_row < 1):
-        raise BadQuery("header_row", header_row, "is not a row: 1 is the first")
-    table = read_table(other, sheet=sheet, encoding=encoding, missing=missing, header_row=header_row)
+    if isinstance(how, Mapping):
+        reading, how = {**reading, "how": {**reading.get("how", {}), **how}}, "left"
+    table = read_table(other, **reading)
     pairs = pairs_of(on, df, table)
-    table = without_totals(table, [*pairs.values()]) if totals == "skip" else table
     left_keys = DataFrame({name: left_key(df[name]) for name in pairs}).reset_index(drop=True)
-    is_summed = aggregate == "sum"
-    values = read_values(
-        table, _columns_to_bring(table, pairs, columns), decimal=decimal, text=text, is_summed=is_summed
-    )
-    right = prepare_right(
-        df,
-        left_keys,
-        table,
-        pairs,
-        values,
-        is_summed=is_summed,
-        day_first=day_first,
-        fold=fold,
-    )
+    right = _right(df, left_keys, table, pairs, columns, fold=bool(fold), is_refused=aggregate is None)
     matches = _matching_rows(left_keys, right.keys)
     repeats = _repeated_keys(left_keys, matches)
     if repeats.any() and validate == "one_to_one":
         key = key_text(left_keys[repeats].iloc[0])
         raise BadQuery("validate", validate, f"does not allow a key in several rows of the frame, as {key} is")
-    frame, renamed = _joined_frame(df, left_keys, right, matches, how, table.suffix)
+    frame, renamed = _joined_frame(df, left_keys, right.keys, right.values, matches, how, table.suffix)
     is_matched = matches != _NO_MATCH
-    origins = [receipt.provenance for receipt in (Receipt.of(df.attrs), table.receipt) if receipt]
+    origins = [receipt.provenance for receipt in (Receipt.of(df.attrs), table.grid.receipt) if receipt]
     share, share_of = matched_share(df, Series(is_matched, index=df.index))
     report = MatchReport(
         source=table.source,
@@ -140,18 +136,184 @@ def join(
         matched_share=share,
         share_of=share_of,
         renamed=renamed,
+        unknown=right.unknown,
         warnings=(
             *warn_of_mixture(origins),
             *table.notes,
             *right.notes,
-            *values.notes,
+            *_about_unknown(right.unknown, pairs, table),
             *lookalikes(left_keys, right.keys, pairs, table),
             *double_counting(right.values, matches, repeats, table),
             *(() if right.is_finer else cut_short(df, left_keys[is_matched])),
         ),
     )
-    _copy_receipt(frame, df, report, origins)
+    described = {renamed.get(name, name): column for name, column in right.columns.items()}
+    _copy_receipt(frame, df, report, origins, described)
     return Joined(frame, report)
+
+
+def _right(
+    df: DataFrame,
+    left_keys: DataFrame,
+    table: OutsideTable,
+    pairs: dict[str, str],
+    columns: Sequence[str] | None,
+    *,
+    fold: bool,
+    is_refused: bool,
+) -> _Right:
+    """Return the external table with one row for each key.
+
+    Raises:
+        BadQuery: a key has several rows and *is_refused*, or these have no value together.
+    """
+    for name in columns or ():
+        table.column(name)
+    for name, whole in table.larger.items():
+        if name not in pairs.values():
+            rule = f"has a row {whole!r} that is larger than the sum of the others, so its parts do not add up"
+            raise BadQuery(name, UNSET, f'{rule}: join by it too, or pass totals="keep"')
+    keys: dict[str, Series[Any]] = {}
+    shown: dict[str, Series[Any]] = {}
+    unknown: dict[str, tuple[str, ...]] = {}
+    notes: list[str] = []
+    is_left_out, is_finer = Series(False, index=range(len(table.rows))), False
+    for name, column in pairs.items():
+        if is_datetime64_any_dtype(df[name]):
+            periods = table.periods if column == table.periods.column else periods_of_column(column, table)
+            buckets = buckets_of(df, left_keys[name], table, periods, column)
+            keys[name], shown[column or "days"] = buckets.starts, periods.starts
+            is_left_out |= buckets.is_left_out
+            is_finer |= buckets.is_finer
+            notes += buckets.notes
+            if periods.note and periods.note not in table.notes:
+                notes.append(periods.note)
+        else:
+            matched = right_key(table, column, left_keys[name], name, fold=fold)
+            keys[name] = matched.keys
+            shown[column] = matched.keys.replace({NOBODY: None}) if matched.keys.dtype == "str" else matched.keys
+            unknown |= {name: matched.unknown} if matched.unknown else {}
+    of_rows = DataFrame(keys)[[*pairs]]
+    kept = of_rows[~is_left_out]
+    group = kept.groupby([*pairs], dropna=False, sort=False).ngroup()
+    is_first = ~group.duplicated()
+    if is_refused and not is_first.all():
+        raise _repeated_key_error(kept, group, table)
+    group = group.reindex(of_rows.index, fill_value=_NO_MATCH)
+    brought = [*columns] if columns is not None else _usual_columns(table, pairs)
+    combined, problems = by_role(table, brought, np.asarray(group, dtype="int64"), int(is_first.sum()))
+    notes += _left_out(table, combined, problems, group, columns)
+    values: dict[str, Series[Any]] = {}
+    described: dict[str, JoinedColumn] = {}
+    for name in [name for name in brought if name in combined]:
+        values[name] = _as_plain(combined[name].values)
+        currencies, of_table = combined[name].currencies, table.column(name)
+        if of_table.role == "amount" and name + CURRENCY not in {it.name for it in table.columns}:
+            empty = Series([None] * int(is_first.sum()), dtype="str")
+            values[name + CURRENCY] = (empty if currencies is None else currencies).astype("category")
+        known = [] if currencies is None else currencies.dropna().unique().tolist()
+        unit = known[0] if len(known) == 1 else "several" if known else "unknown"
+        kind = _kind(of_table.role, is_money=of_table.is_money)
+        described[name] = JoinedColumn(kind=kind, unit=unit if of_table.is_money else "")
+        if of_table.money_problem is not None and of_table.currencies is not None:  # what is said contradicts itself
+            notes.append(f"{name} {of_table.money_problem.rule}")
+    count = range(int(is_first.sum()))
+    return _Right(
+        keys=kept[is_first].reset_index(drop=True),
+        values=DataFrame(values, index=count),
+        rows=DataFrame(shown).join(_shown_values(table, shown)).set_index(pd.Index(table.rows, name="row")),
+        group=group,
+        columns=described,
+        unknown=unknown,
+        notes=tuple(notes),
+        is_finer=is_finer,
+    )
+
+
+def _usual_columns(table: OutsideTable, pairs: Mapping[str, str]) -> list[str]:
+    """Return the columns that a join brings if none are named: all but keys and the publisher that a vendor implies."""
+    return [name for name in table.grid.columns if name not in pairs.values()]
+
+
+def _shown_values(table: OutsideTable, keys: Mapping[str, Any]) -> DataFrame:
+    return DataFrame({column.name: column.values for column in table.columns if column.name not in keys})
+
+
+def _left_out(
+    table: OutsideTable,
+    combined: Mapping[str, Any],
+    problems: Mapping[str, BadQuery],
+    group: Series[Any],
+    columns: Sequence[str] | None,
+) -> list[str]:
+    """Return notes on the columns that cannot be put together, and on those that rows of one key are added up over.
+
+    Raises:
+        BadQuery: one of them was asked for, or nothing else is there.
+    """
+    if not problems:
+        return []
+    roles = {name: table.column(name).role for name in (*combined, *problems)}
+    if columns is not None:
+        raise next(iter(problems.values()))
+    is_left = any(roles[name] in MEASURES for name in combined)
+    measures = [name for name in problems if roles[name] in MEASURES]
+    if not is_left and measures:
+        raise problems[measures[0]]
+    texts = [name for name in problems if roles[name] == "text"]
+    if not is_left and texts:
+        joined = ", ".join(f'"{name}": "join"' for name in texts)
+        several = group[group.duplicated(keep=False) & (group >= 0)]
+        rows = ", ".join(str(table.rows[place]) for place in several.index[:4])
+        rule = f"has several rows for one key (rows {rows}), and {', '.join(texts)} differ in them"
+        raise BadQuery("other", table.source, f"{rule}: how={{{joined}}} joins the texts of a key")
+    over = [name for name in problems if roles[name] in KEYS | TIMES]
+    notes = [f"rows of one key are added up over {', '.join(over)}"] if over else []
+    unlike = [name for name in problems if roles[name] in ("identifier", "flag", "text", "currency")]
+    differ = "it differs" if len(unlike) == 1 else "they differ"
+    notes += [f"{', '.join(unlike)} left out: {differ} within one key"] if unlike else []
+    others = [name for name in problems if name not in over and name not in unlike]
+    return [*notes, *(f"{name} left out: it {problems[name].rule}" for name in others)]
+
+
+def _as_plain(values: Series[Any]) -> Series[Any]:
+    """Return texts as sorted categories that are there."""
+    if isinstance(values.dtype, pd.CategoricalDtype):
+        return values.cat.remove_unused_categories()
+    return values
+
+
+def _kind(role: str, *, is_money: bool) -> str:
+    """Return the kind of number that a column of *role* is, in the words of the tables."""
+    kinds = {
+        "rate": "money" if is_money else "share",
+        "amount": "money",
+        "price": "money",
+        "count": "count",
+        "distinct": "count",
+    }
+    return kinds.get(role, "number" if role in MEASURES else "text")
+
+
+def _about_unknown(unknown: Mapping[str, Sequence[str]], pairs: Mapping[str, str], table: OutsideTable) -> list[str]:
+    """Return warnings about names that the frame does not have."""
+    return [
+        f"{pairs[name]} of {table.source} has {', '.join(map(repr, texts[:3]))}{', ...' if len(texts) > 3 else ''}, "
+        f'which {name} does not have: names={{"{texts[0]}": ...}} says what it means'
+        for name, texts in unknown.items()
+    ]
+
+
+def _repeated_key_error(keys: DataFrame, group: Series[Any], table: OutsideTable) -> BadQuery:
+    """Return the exception for keys in several rows of *table*."""
+    repeated = group[group.duplicated(keep=False)]
+    several = [
+        f"{key_text(keys.loc[places[0]])} in rows {', '.join(str(table.rows[place]) for place in places[:5])}"
+        for places in (list(members.index) for _, members in repeated.groupby(repeated, sort=False))
+    ]
+    more = f" and {len(several) - 5} more" if len(several) > 5 else ""
+    rule = f'has a key more than once: {"; ".join(several[:5])}{more}. aggregate="sum" adds them up by their roles'
+    return BadQuery("other", table.source, rule)
 
 
 def _check_arguments(**arguments: str | None) -> None:
@@ -159,19 +321,6 @@ def _check_arguments(**arguments: str | None) -> None:
     for field, value in arguments.items():
         if value not in _ALLOWED[field]:
             raise BadQuery(field, value, "is not possible", [str(name) for name in _ALLOWED[field]])
-
-
-def _columns_to_bring(table: ExternalTable, pairs: dict[str, str], columns: Sequence[str] | None) -> list[str]:
-    """Return the names of the external columns to add.
-
-    Raises:
-        BadQuery: one of *columns* is missing.
-    """
-    for name in columns or ():
-        if name not in table.columns:
-            raise BadQuery("columns", name, f"is not a column of {table.source}", table.columns)
-    wanted = table.columns if columns is None else columns
-    return [name for name in wanted if name not in pairs.values()]
 
 
 def _matching_rows(left_keys: DataFrame, right_keys: DataFrame) -> NDArray[np.int64]:
@@ -188,22 +337,28 @@ def _repeated_keys(left_keys: DataFrame, matches: NDArray[np.int64]) -> NDArray[
 
 
 def _joined_frame(
-    df: DataFrame, left_keys: DataFrame, right: RightTable, matches: NDArray[np.int64], how: How, suffix: str
+    df: DataFrame,
+    left_keys: DataFrame,
+    right_keys: DataFrame,
+    values: DataFrame,
+    matches: NDArray[np.int64],
+    how: How,
+    suffix: str,
 ) -> tuple[DataFrame, dict[str, str]]:
     """Return the joined frame, and the new names of columns whose name *df* has already."""
     left_rows = np.arange(len(df))
     if how in ("inner", "right"):
         left_rows = left_rows[matches != _NO_MATCH]
     unmatched = (
-        np.setdiff1d(np.arange(len(right.keys)), matches) if how in ("right", "outer") else np.array([], dtype="int64")
+        np.setdiff1d(np.arange(len(right_keys)), matches) if how in ("right", "outer") else np.array([], dtype="int64")
     )
     left_positions = np.concatenate([left_rows, np.full(len(unmatched), _NO_MATCH)])
     right_positions = np.concatenate([matches[left_rows], unmatched])
     frame = _take_rows(df.reset_index(drop=True), left_positions)
     for name in map(str, left_keys.columns):
-        frame[name] = _fill_keys(frame[name], right.keys[name], right_positions, left_positions == _NO_MATCH)
+        frame[name] = _fill_keys(frame[name], right_keys[name], right_positions, left_positions == _NO_MATCH)
     renamed: dict[str, str] = {}
-    new_values = _take_rows(right.values, right_positions)
+    new_values = _take_rows(values, right_positions)
     for name in map(str, new_values.columns):
         free = _free_name(name, frame, suffix)
         renamed |= {name: free} if free != name else {}
@@ -226,6 +381,7 @@ def _fill_keys(
     if not is_new.any():
         return column
     new = keys.iloc[positions[is_new]]
+    new = new.where(new != NOBODY, None) if new.dtype == "str" else new
     if isinstance(column.dtype, pd.CategoricalDtype):
         categories = column.cat.categories
         column = column.cat.add_categories([key for key in dict.fromkeys(new.dropna()) if key not in categories])
@@ -242,7 +398,13 @@ def _free_name(name: str, frame: DataFrame, suffix: str) -> str:
     return next(candidate for candidate in candidates if candidate not in frame)
 
 
-def _copy_receipt(frame: DataFrame, df: DataFrame, report: MatchReport, origins: Sequence[Provenance]) -> None:
+def _copy_receipt(
+    frame: DataFrame,
+    df: DataFrame,
+    report: MatchReport,
+    origins: Sequence[Provenance],
+    columns: dict[str, JoinedColumn],
+) -> None:
     """Copy the receipt of *df*, if any, to *frame*, and add the join and *origins* to it."""
     frame.attrs = deepcopy(df.attrs)
     receipt = Receipt.of(df.attrs)
@@ -253,6 +415,7 @@ def _copy_receipt(frame: DataFrame, df: DataFrame, report: MatchReport, origins:
             how=report.how,
             matched_share=report.matched_share,
             share_of=report.share_of,
+            columns=columns,
         )
         frame.attrs[RECEIPT] = msgspec.structs.replace(
             receipt, joined=(*receipt.joined, joined), provenance=merge_provenance(origins)

@@ -1,34 +1,67 @@
-"""Join keys: pairs of columns with one meaning, converted to the same type.
+"""Join keys: which column of an outside table means which column of the frame, and whose name is whose.
 
 The frame's column decides the type: times match times, text matches text (1001 is "1001", and 007 stays "007"), whole
-numbers match whole numbers. Null is a key like any other.
+numbers match whole numbers. Names of networks, publishers, formats, platforms, countries, games and campaigns match in
+any spelling. Null is a key like any other, but a cost without a publisher never meets the players without one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any, Final
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
-import pyarrow.compute as pc
+from msgspec import UNSET
 from pandas import DataFrame, Series
-from pandas.api.types import is_datetime64_any_dtype, is_float_dtype, is_integer_dtype
+from pandas.api.types import is_datetime64_any_dtype, is_float_dtype, is_integer_dtype, is_numeric_dtype
 
-from gamelens.analysis.files.number_parsing import ParsedNumbers, read_amounts
-from gamelens.analysis.files.table_reader import ExternalTable
+from gamelens.analysis.ads.canonical_names import NameKind, bare_name, canonical_name
+from gamelens.analysis.outside_data.outside_table import OutsideTable
+from gamelens.analysis.outside_data.roles import Role
 from gamelens.errors import BadQuery
 
 On = str | Sequence[str] | Mapping[str, str]
 
+PUBLISHER: Final = "install_publisher"
+NOBODY: Final = "\0nobody"
+"""The key of a row whose publisher is not known, which no row of a frame has."""
 
-def pairs_of(on: On, frame: DataFrame, table: ExternalTable) -> dict[str, str]:
-    """Return the column of the external table for each column of the frame in *on*.
+_ROLES: Final[dict[str, Role]] = {
+    **{"country_code": "country", "platform": "platform", PUBLISHER: "network", "game": "app", "campaign": "campaign"},
+    **dict.fromkeys(("network", "ilrd_network_name", "ad_sdk_name"), "network"),
+    **dict.fromkeys(("format", "ilrd_adunit_format", "ad_type"), "format"),
+}
+_KINDS: Final[dict[str, NameKind | None]] = {
+    **{"country_code": "country", "platform": "platform", PUBLISHER: "publisher", "game": None, "campaign": None},
+    **dict.fromkeys(("network", "ilrd_network_name", "ad_sdk_name"), "network"),
+    **dict.fromkeys(("format", "ilrd_adunit_format", "ad_type"), "format"),
+}
+_ORGANIC: Final = re.compile(
+    r"(?i)organi[ck]\w*|orgánic\w*|orgânic\w*|органик\w*|自然|自然量|オーガニック|오가닉|non-?paid"
+)
+
+
+@dataclass(frozen=True, eq=False)
+class MatchedNames:
+    """The key of each row of an outside table, and its names that the frame does not have, by column of the frame."""
+
+    keys: Series[Any]
+    unknown: tuple[str, ...] = ()
+
+
+def pairs_of(on: On | None, frame: DataFrame, table: OutsideTable) -> dict[str, str]:
+    """Return the column of the external table for each column of the frame in *on*; without it, by their roles.
 
     Raises:
-        BadQuery: there is no pair, or a column is missing, named twice or not a key.
+        BadQuery: there is no pair, or a column is missing, named twice or not a key, or roles leave a choice.
     """
+    if on is None:
+        return _pairs_by_role(frame, table)
     listed = [on] if isinstance(on, str) else on
     pairs = dict(listed) if isinstance(listed, Mapping) else {name: name for name in listed}
     if not pairs:
@@ -36,13 +69,68 @@ def pairs_of(on: On, frame: DataFrame, table: ExternalTable) -> dict[str, str]:
     for left, right in pairs.items():
         if left not in frame:
             raise BadQuery("on", left, "is not a column of the frame", [str(name) for name in frame.columns])
-        if right not in table.columns:
-            raise BadQuery("on", right, f"is not a column of {table.source}", table.columns)
+        table.column(right, "on")
         if is_float_dtype(frame[left]):
             raise BadQuery("on", left, "is a measured number, not a key: join on timestamp or a dimension")
     if len(set(pairs.values())) < len(pairs):
         raise BadQuery("on", [*pairs.values()], f"names a column of {table.source} twice")
+    has_days = any(is_datetime64_any_dtype(frame[left]) for left in pairs)
+    has_days |= "timestamp" not in frame or table.periods.column in pairs.values()
+    if not has_days and table.period is not None:
+        names = DataFrame({right: table.column(right).values.astype("object") for right in pairs.values()})
+        is_sure = table.periods.evidence is not None and table.periods.evidence.where != "cells"
+        if is_sure or names.duplicated().any():  # days are compared too, whatever names are given for the rest
+            pairs = {"timestamp": table.periods.column} | pairs
     return pairs
+
+
+def _pairs_by_role(frame: DataFrame, table: OutsideTable) -> dict[str, str]:
+    """Return the pairs of columns that mean the same by their roles.
+
+    Raises:
+        BadQuery: several columns have the role, or none.
+    """
+    pairs: dict[str, str] = {}
+    names = [str(name) for name in frame.columns]
+    if "timestamp" in names and table.periods.length is not None:
+        pairs["timestamp"] = table.periods.column
+    elif "timestamp" in names and table.periods.problem is not None:
+        raise table.periods.problem
+    taken: set[Role] = set()
+    for left in sorted(names, key=lambda name: [*_ROLES].index(name) if name in _ROLES else len(_ROLES)):
+        role = _ROLES.get(left)
+        if role in taken and left != PUBLISHER:
+            continue
+        found = _columns_for(left, role, frame, table) if role else []
+        if not found and not is_numeric_dtype(frame[left]) and left not in pairs:
+            found = [it.name for it in table.columns if it.name == left and it.role not in ("amount", "count")]
+        if len(found) > 1:
+            todo = " or ".join(f'on={{"{left}": "{name}"}}' for name in found[:2])
+            raise BadQuery("on", UNSET, f"must say which column of {table.source} is {left}: {todo}")
+        if found and found[0] not in pairs.values():
+            pairs[left] = found[0]
+            taken |= {role} if role else set()
+    if not pairs:
+        rule = 'has no column that means one of the frame: name a pair with on={"country_code": "..."}'
+        raise BadQuery("other", table.source, rule, [column.name for column in table.columns])
+    return pairs
+
+
+def _columns_for(left: str, role: Role, frame: DataFrame, table: OutsideTable) -> list[str]:
+    """Return the columns of a table that have the *role* of a column of the frame.
+
+    Campaigns called like publishers are these, where no column has networks.
+    """
+    made = [column.name for column in table.of_role(role) if column.name not in table.grid.columns]
+    found = [column.name for column in table.of_role(role) if column.name not in made]
+    if left == PUBLISHER and not found:
+        known = _Names(frame[left], _KINDS[left])
+        for column in table.of_role("campaign"):
+            texts = [str(text) for text in column.values.dropna().unique()]
+            is_known = [known.find(text) is not None for text in texts]
+            if any(is_known) and all(is_known[at] or canonical_name(it, "publisher") for at, it in enumerate(texts)):
+                return [column.name]
+    return found or made
 
 
 def left_key(column: Series[Any]) -> Series[Any]:
@@ -54,68 +142,137 @@ def left_key(column: Series[Any]) -> Series[Any]:
     return column.astype("object").map(_as_text, na_action="ignore").astype("str")
 
 
-def right_texts(table: ExternalTable, column: str) -> Series[Any]:
-    """Return a column of the external table as text keys.
+def right_key(table: OutsideTable, name: str, left: Series[Any], field: str, *, fold: bool = True) -> MatchedNames:
+    """Return the keys of an outside column in the type of *left*, a key of the frame's column *field* that is no time.
+
+    Raises:
+        BadQuery: it is not an exact name or, if *left* has whole numbers, anything but these, or the frame has a name
+            in two spellings.
+    """
+    column = table.column(name, "on")
+    if is_integer_dtype(left):
+        if not is_numeric_dtype(column.values) or not _is_whole(column.values):
+            example = column.values.dropna().iloc[0] if column.values.notna().any() else None
+            raise BadQuery(name, example, "must be whole numbers, as in the frame")
+        return MatchedNames(column.values.astype("float64").astype("Int64"))
+    texts, codes = _texts(table, name)
+    is_name = fold and field in _KINDS
+    known = _Names(left, _KINDS.get(field)) if is_name else None
+    targets: list[str | None] = []
+    unknown: list[str] = []
+    for text in texts:
+        target = _named(text, table.names)
+        if target is not UNSET:  # the analyst says it
+            targets.append((target and (known.find(target) if known else None)) or target)
+        elif known is None or (found := known.find(text)) is None:
+            code = canonical_name(text, "country") if known and _KINDS[field] == "country" else None
+            if field == PUBLISHER and _ORGANIC.fullmatch(text.strip()):
+                targets.append(None)
+            elif field == PUBLISHER and _says_nobody(text):
+                targets.append(NOBODY)
+            else:
+                targets.append(code or text)
+                unknown += [text] if known and not code else []
+        else:
+            targets.append(found)
+    targets.append(NOBODY if field == PUBLISHER else None)
+    keys = Series(np.array(targets, dtype=object)[codes], dtype="object")
+    return MatchedNames(keys.where(keys.notna(), None).astype("str"), tuple(unknown))
+
+
+def unknown_names(
+    table: OutsideTable, column: str, field: str, unknown: Sequence[str], left: Iterable[str]
+) -> BadQuery:
+    """Return the exception for names none of which the frame has, with the mapping to type."""
+    known = [str(name) for name in left]
+    text = unknown[0]
+    similar = get_close_matches(bare_name(text).casefold(), [name.casefold() for name in known], n=1, cutoff=0.6)
+    meant = next((name for name in known if similar and name.casefold() == similar[0]), "...")
+    example = f'names={{"{text}": "{meant}"}}' if meant != "..." else f'names={{"{text}": ...}}'
+    rule = f"has {text!r}, and none of its names is in {field} of the frame ({', '.join(known[:5])}): {example}"
+    return BadQuery(column, UNSET, rule)
+
+
+class _Names:
+    """The names in a column of the frame, found in any spelling."""
+
+    def __init__(self, column: Series[Any], kind: NameKind | None) -> None:
+        self.exact = {str(text) for text in column.dropna().unique()}
+        self._kind = kind
+        self._by_form: dict[str, set[str]] = defaultdict(set)
+        for name in sorted(self.exact):
+            for form in self._forms(name):
+                self._by_form[form].add(name)
+
+    def find(self, text: str) -> str | None:
+        """Return the name of the frame that *text* means, None if there is none.
+
+        Raises:
+            BadQuery: two spellings of the frame mean it.
+        """
+        if text in self.exact:
+            return text
+        for form in self._forms(text):
+            found = self._by_form.get(form, set())
+            if len(found) > 1:
+                rule = f"may be {' or '.join(repr(it) for it in sorted(found))}, which the frame has both"
+                step = "make its names one first, as ads.with_canonical_names(frame) does for networks"
+                raise BadQuery("other", text, f"{rule}: {step}")
+            if found:
+                return next(iter(found))
+        return None
+
+    def _forms(self, text: str) -> list[str]:
+        """Return what two spellings of one name have in common, the surest first."""
+        canonical = canonical_name(text, self._kind) if self._kind else None
+        forms = [f"={canonical}"] if canonical else []
+        if self._kind in ("country", "platform", "format"):
+            return [*forms, _folded(text)]
+        bare = re.sub(r"(?i)\s*\b(?:ads?|network)$", "", bare_name(text)) if self._kind else bare_name(text)
+        return [*forms, *dict.fromkeys(filter(None, (_folded(text), f"~{_folded(bare)}" if _folded(bare) else "")))]
+
+
+def _named(text: str, names: Mapping[str, str | None]) -> Any:
+    """Return what the argument *names* calls *text*, UNSET if it does not say."""
+    if text in names:
+        return names[text]
+    folded = {_folded(spelling): name for spelling, name in names.items()}
+    return folded.get(_folded(text), UNSET)
+
+
+def _says_nobody(text: str) -> bool:
+    return canonical_name(text, "network") is None and not re.sub(
+        r"(?i)\W|none|null|unknown|n/?a|not ?set|nan", "", text
+    )
+
+
+def _folded(text: str) -> str:
+    """Return *text* without case, blanks and punctuation."""
+    return re.sub(r"[\W_]+", "", text.casefold())
+
+
+def _texts(table: OutsideTable, name: str) -> tuple[list[str], Any]:
+    """Return the distinct texts of a column and the place of each row's text, the last for none.
 
     Raises:
         BadQuery: numbers are not exact names: they have decimals, or digits beyond 2**53.
     """
-    cells = table.column(column)
-    if pa.types.is_floating(cells.type):
-        is_exact = pc.and_(pc.equal(pc.floor(cells), cells), pc.less(pc.abs(cells), 2.0**53))
-        if not pc.all(is_exact).as_py() and cells.null_count < len(cells):
-            example = cells.filter(pc.invert(is_exact))[0].as_py()
-            raise BadQuery(column, example, "is a number where a name is needed: read the column as text")
-        cells = cells.cast(pa.int64())
-    if pa.types.is_timestamp(cells.type):
-        moments = cells.to_pandas()
-        is_day = (moments.dropna() == moments.dropna().dt.normalize()).all()
-        return Series(moments.dt.strftime("%Y-%m-%d" if is_day else "%Y-%m-%dT%H:%M:%SZ"), dtype="str")
-    return Series(cells.cast(pa.string()).to_pandas(), dtype="str")
+    column = table.column(name, "on")
+    if name not in table.grid.columns:
+        codes, texts = pd.factorize(column.values.astype("object"))
+        return [str(text) for text in texts], codes
+    cells = table.grid.cells.column(name)
+    if str(cells.type) == "double":
+        values = cells.to_numpy()
+        wrong = ~np.isnan(values) & ((values % 1 != 0) | (np.abs(values) >= 2.0**53))
+        if wrong.any():
+            raise BadQuery(name, float(values[wrong][0]), "is a number where a name is needed: read the column as text")
+    return table.grid.texts(name)
 
 
-def right_moments(table: ExternalTable, column: str) -> Series[Any]:
-    """Return a column of the external table for `read_moments`: datetimes or text."""
-    cells = table.column(column)
-    if pa.types.is_floating(cells.type):  # a spreadsheet's numbers of days, with the time as the part of a day
-        return Series([None if day is None else f"{day:.10g}" for day in cells.to_pylist()], dtype="str")
-    if not pa.types.is_timestamp(cells.type):
-        return right_texts(table, column)
-    moments: Series[Any] = cells.to_pandas()
-    return moments
-
-
-def right_key(table: ExternalTable, column: str, left: Series[Any]) -> Series[Any]:
-    """Return a column of the external table in the type of *left*, a key that is not a time.
-
-    Raises:
-        BadQuery: it is not an exact name or, if *left* has whole numbers, anything but these.
-    """
-    texts = right_texts(table, column)
-    if not is_integer_dtype(left):
-        return texts
-    read = read_amounts(texts, field=column) if texts.notna().any() else ParsedNumbers(texts.astype("Int64"))
-    if not isinstance(read, ParsedNumbers) or not is_integer_dtype(read.numbers):
-        raise BadQuery(column, texts.dropna().iloc[0], "must be whole numbers, as in the frame")
-    return read.numbers
-
-
-def respelled(right: Series[Any], left: Series[Any], field: str) -> Series[Any]:
-    """Return the texts of *right* in the spelling of *left*, where they differ in nothing but case and blanks.
-
-    Raises:
-        BadQuery: two texts of *left* differ in nothing else.
-    """
-
-    def folded(text: str) -> str:
-        return "".join(text.casefold().split())
-
-    spellings: dict[str, str] = {}
-    for text in sorted(set(left.dropna())):
-        other = spellings.setdefault(folded(text), text)
-        if other != text:
-            raise BadQuery("fold", field, f"has {other!r} and {text!r}, which differ only in case and blanks")
-    return right.map(lambda text: spellings.get(folded(text), text), na_action="ignore").astype("str")
+def _is_whole(values: Series[Any]) -> bool:
+    known = values.dropna().astype("float64")
+    return bool((known % 1 == 0).all())
 
 
 def _as_text(value: Any) -> str:

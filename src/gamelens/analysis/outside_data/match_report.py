@@ -14,8 +14,8 @@ from pandas.api.types import is_bool_dtype, is_datetime64_any_dtype, is_numeric_
 
 from gamelens._scales import format_number
 from gamelens._text import counted, one_line
-from gamelens.analysis.files.table_reader import ExternalTable
 from gamelens.analysis.outside_data import time_buckets
+from gamelens.analysis.outside_data.outside_table import OutsideTable
 from gamelens.analysis.tidy_frames import queried_metrics
 from gamelens.catalog import METRICS
 from gamelens.errors import suggests_names
@@ -39,6 +39,7 @@ class MatchReport:
         matched_share: share of *share_of* that matched, 0 to 1, or None for an empty frame.
         share_of: the frame's first metric, such as "revenue (sum)", or "rows" if it cannot be added up.
         renamed: external column to its name in the frame, for names that both have.
+        unknown: names of the table that the frame does not have, by column of the frame.
         warnings: sentences without a full stop.
     """
 
@@ -51,6 +52,7 @@ class MatchReport:
     matched_share: float | None
     share_of: str
     renamed: Mapping[str, str]
+    unknown: Mapping[str, tuple[str, ...]]
     warnings: tuple[str, ...]
 
     def __repr__(self) -> str:
@@ -64,14 +66,16 @@ class MatchReport:
 
     def explain(self) -> str:
         """Return the join, its matches, its unmatched rows and its warnings, a line for each."""
-        keys = ", ".join(left if left == right else f"{left} = {right}" for left, right in self.on.items())
+        keys = ", ".join(
+            left if left == right else f"{left} = {right or 'the days of all rows'}" for left, right in self.on.items()
+        )
         matched_rows = self.rows - len(self.only_left)
         share = format_number(self.matched_share, "share")
         lines = [
             f"Joined with {self.source} on {keys}, {self.how}.",
             f"{matched_rows:,} of {counted(self.rows, 'row')} have a counterpart: {share} of {self.share_of}.",
             _unmatched(self.only_left[[*self.on]], "the frame", ""),
-            _unmatched(self.only_right[[*self.on.values()]], self.source, "row "),
+            _unmatched(self.only_right[[name or "days" for name in self.on.values()]], self.source, "row "),
         ]
         lines += [f"{name} of {self.source} is called {left}." for name, left in self.renamed.items()]
         lines += [f"Warning: {warning}." for warning in self.warnings]
@@ -133,7 +137,7 @@ def _unmatched(keys: DataFrame, what: str, numbered: str) -> str:
     return f"{counted(len(keys), 'row')} of {what} {verb} no counterpart: {shown}{more}."
 
 
-def lookalikes(left_keys: DataFrame, right_keys: DataFrame, pairs: dict[str, str], table: ExternalTable) -> list[str]:
+def lookalikes(left_keys: DataFrame, right_keys: DataFrame, pairs: dict[str, str], table: OutsideTable) -> list[str]:
     """Return warnings about keys that look alike and are not equal.
 
     They differ in nothing but case, spaces, leading zeros or a final `.0`.
@@ -157,7 +161,7 @@ def lookalikes(left_keys: DataFrame, right_keys: DataFrame, pairs: dict[str, str
 
 
 def double_counting(
-    values: DataFrame, matches: NDArray[np.int64], repeats: NDArray[np.bool_], table: ExternalTable
+    values: DataFrame, matches: NDArray[np.int64], repeats: NDArray[np.bool_], table: OutsideTable
 ) -> list[str]:
     """Return a warning if sums over the frame would count external values more than once.
 

@@ -14,6 +14,7 @@ from pandas.api.types import is_float_dtype, is_numeric_dtype
 from gamelens._scales import NumberKind, Scale
 from gamelens.analysis.tidy_frames.results import CELLS
 from gamelens.catalog import METRICS, find_metric
+from gamelens.receipts import Receipt
 
 ROW_UNITS: Final[tuple[NumberKind, ...]] = ("money", "share", "count", "number")
 """The units that a row of a frame may name in its column `unit` or `kind`."""
@@ -171,6 +172,23 @@ def name_of(column: str) -> str:
     return _NAMES.get(column) or words[:1].upper() + words[1:]
 
 
+def joined_unit(frame: DataFrame, column: str) -> ColumnUnit | None:
+    """Return the unit of a column that a join brought, by the record of the join or the currency beside it.
+
+    Money in another currency than US dollars is a number in that currency. None for any other column.
+    """
+    described = [each.columns[column] for each in Receipt.of(frame.attrs).joined if column in each.columns]
+    beside = frame.get(f"{column}_currency")
+    codes = [] if beside is None else [str(code) for code in beside.dropna().unique()]
+    if described and described[-1].kind != "money":
+        kind: NumberKind = next((kind for kind in ROW_UNITS if kind == described[-1].kind), "number")
+        return ColumnUnit(kind, name_of(column))
+    if not described and not codes:
+        return None
+    currency = codes[0] if len(codes) == 1 else described[-1].unit if described and not codes else ""
+    return ColumnUnit("money" if currency == "USD" else "number", currency)
+
+
 def unit_of(column: str, metrics: list[str] | None = None) -> ColumnUnit:
     """Return the unit of a value column.
 
@@ -199,7 +217,9 @@ def units_of(frame: DataFrame, metrics: list[str] | None = None) -> list[ColumnU
     cells = frame.attrs.get(CELLS) or {}
     spread = dict.fromkeys(cells.get("columns", ()), cells.get("of", ""))
     return [
-        ColumnUnit("money", "USD") if _is_amount(frame, name) else unit_of(spread.get(name, name), metrics)
+        ColumnUnit("money", "USD")
+        if _is_amount(frame, name)
+        else joined_unit(frame, name) or unit_of(spread.get(name, name), metrics)
         for name in numbers_of(frame)
     ]
 

@@ -24,6 +24,7 @@ from gamelens.analysis.tidy_frames.column_units import (
 from gamelens.catalog import find_metric
 from gamelens.notebook.labels import bucket_heading, bucket_text, day, period_text
 from gamelens.receipts import Receipt
+from gamelens.wire.currencies import USD_PER_UNIT
 from gamelens.wire.intervals import Interval
 
 _INTERVAL: Final = "Interval"
@@ -108,7 +109,8 @@ class ColumnTexts:
             self.name = "Period" if self._period else "Time" if is_time else bucket_heading(self._every)
         self.is_day = pd.api.types.is_datetime64_any_dtype(dtype) and not self._period
         words = unit.words if self.is_number and self._upper is None else ""
-        self.unit = "" if words.casefold() in self.name.casefold() or unit.kind == "number" else words
+        is_plain = unit.kind == "number" and words not in USD_PER_UNIT
+        self.unit = "" if words.casefold() in self.name.casefold() or is_plain else words
 
     def text(self, row: int) -> str:
         """Return the cell of a row."""

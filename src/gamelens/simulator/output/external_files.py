@@ -9,6 +9,8 @@ with the same last day gives the same bytes.
     holidays.csv        date, country, holiday           those whose date follows from a rule
     store_rank.csv      Date, App, Country, Rank         the store of one country; beyond the chart it says "200+"
     exchange_rates.csv  date, usd_per_eur, usd_per_gbp   no rates on Saturdays and Sundays, as banks have it
+    google_ads.csv      the part of Google Ads as its own export: lines above, a column of currencies, a total
+    meta_ads.csv        the part of Meta Ads as its own export: one row for the last four weeks
 
 Our choice, as no scenario says it: the cost of an install (`_COST`, a plausible guess by tier of the country and by
 publisher), the effect of installs on a rank, and the daily moves of exchange rates around the sandbox's own table.
@@ -18,7 +20,8 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date, timedelta
 from typing import Final
 
@@ -35,6 +38,8 @@ HEADERS: Final = {
     "holidays.csv": ("date", "country", "holiday"),
     "store_rank.csv": ("Date", "App", "Country", "Rank"),
     "exchange_rates.csv": ("date", "usd_per_eur", "usd_per_gbp"),
+    "google_ads.csv": ("Day", "Campaign", "Currency code", "Cost"),
+    "meta_ads.csv": ("Reporting starts", "Reporting ends", "Campaign name", "Country", "Amount spent (EUR)"),
 }
 """The files and their columns."""
 
@@ -58,6 +63,7 @@ _CHART: Final = 200
 _DAILY_STEP: Final = 0.004
 _SATURDAY: Final = 5
 _COUNTRY_NAMES: Final = {"GB": "UK"}
+_GOOGLE, _META, _META_DAYS = "Google Ads", "Meta Ads", 28
 
 _FIXED: Final = {
     "US": "1/1 New Year's Day, 6/19 Juneteenth, 7/4 Independence Day, 11/11 Veterans Day, 12/25 Christmas Day",
@@ -105,8 +111,12 @@ def outside_files(scenario: Scenario, *, ends_on: date | None = None) -> dict[st
     """
     days = [first_day(scenario, ends_on) + timedelta(days=day) for day in range(scenario.days)]
     rates = _rates(scenario, days)
+    spend = _spend(scenario, days, rates[0])
+    google = _of_google(spend)
     tables: dict[str, Iterable[Row]] = {
-        "ad_spend.csv": _spend(scenario, days, rates[0]),
+        "ad_spend.csv": spend,
+        "google_ads.csv": google,
+        "meta_ads.csv": _of_meta(spend, days),
         "holidays.csv": sorted(
             row for country in scenario.countries for row in holidays(country.code, days[0], days[-1])
         ),
@@ -117,7 +127,11 @@ def outside_files(scenario: Scenario, *, ends_on: date | None = None) -> dict[st
             if day.weekday() < _SATURDAY
         ],
     }
-    return {name: _csv(HEADERS[name], rows) for name, rows in tables.items()}
+    texts = {name: _csv(HEADERS[name], rows) for name, rows in tables.items()}
+    if google:
+        period = " - ".join(f"{day:%B} {day.day}, {day.year}" for day in (days[0], days[-1]))
+        texts["google_ads.csv"] = f'Campaign report\n"{period}"\n{texts["google_ads.csv"]}'
+    return texts
 
 
 def empty_files() -> dict[str, str]:
@@ -157,6 +171,32 @@ def _spend(scenario: Scenario, days: Sequence[date], usd_per_eur: Floats) -> lis
         parts = (cents * 9 // 10, cents - cents * 9 // 10) if row_place in split_rows else (cents,)
         lines += [(*key, f"€{part // 100}.{part % 100:02}") for part in parts]
     return sorted(lines)
+
+
+def _of_google(spend: Sequence[Row]) -> list[Row]:
+    """Return the costs of Google Ads by day and game, a campaign each, with their total."""
+    cents = _sums((row for row in spend if row[2] == _GOOGLE), lambda row: row[:2])
+    rows = [(*key, "EUR", _amount(total)) for key, total in sorted(cents.items())]
+    return [*rows, ("Total: Campaigns", " --", "EUR", _amount(sum(cents.values())))] if rows else []
+
+
+def _of_meta(spend: Sequence[Row], days: Sequence[date]) -> list[Row]:
+    """Return the costs of Meta Ads by game and country, one row for the last four weeks."""
+    first, last = days[-_META_DAYS:][0].isoformat(), days[-1].isoformat()
+    own = (row for row in spend if row[2] == _META and row[0] >= first)
+    return [(first, last, *key, _amount(total)) for key, total in sorted(_sums(own, lambda row: row[1::2]).items())]
+
+
+def _sums(spend: Iterable[Row], key: Callable[[Row], Row]) -> Counter[Row]:
+    """Return the cents of lines of ad spend by their *key*, of which the amount is left out."""
+    cents = Counter[Row]()
+    for *names, amount in spend:
+        cents[key(tuple(names))] += round(100 * float(amount[1:]))
+    return cents
+
+
+def _amount(cents: int) -> str:
+    return f"{cents / 100:,.2f}"
 
 
 def _ranks(scenario: Scenario, days: Sequence[date]) -> Iterator[Row]:

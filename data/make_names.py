@@ -1,0 +1,100 @@
+"""Program that makes the tables of country names and month names from Unicode's CLDR, as Babel ships it.
+
+Run it as `python data/make_names.py` where Babel is installed. The package itself needs no Babel.
+"""
+
+from __future__ import annotations
+
+import json
+import lzma
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from babel import Locale, localedata
+from babel.core import get_global
+
+from gamelens.analysis.ads.canonical_names import folded_country
+from gamelens.analysis.files.date_parsing import folded_word
+
+ANALYSIS = Path(__file__).parents[1] / "src/gamelens/analysis"
+LANGUAGES = """
+en de fr es pt it nl sv da nb fi pl cs sk hu ro bg el tr ru uk ja zh ko vi id th ar he hi ms ca hr sr lt lv et sl
+"""
+OTHER_NAMES = """
+AE UAE; BN Brunei Darussalam; BO Bolivia, Plurinational State of; BQ Caribbean Netherlands; CD DR Congo;
+CD Congo, the Democratic Republic of the; CD Democratic Republic of the Congo; CG Congo; CG Republic of the Congo;
+CI Ivory Coast; CV Cabo Verde; CZ Czech Republic; FK Falkland Islands (Malvinas); FM Micronesia, Federated States of;
+GB UK; GB Britain; GB Great Britain; GB England; HK Hong Kong; HK Hong Kong SAR; HK Hong Kong SAR China;
+IR Iran, Islamic Republic of; KP Korea, Democratic People's Republic of; KR Korea; KR Korea, Republic of;
+KR Republic of Korea; KR Korea, South; LA Lao People's Democratic Republic; LA Lao PDR; MD Moldova, Republic of;
+MK Macedonia; MK Macedonia, the former Yugoslav Republic of; MM Burma; MO Macau; MO Macau SAR; NL Holland;
+PS Palestinian Territory, Occupied; PS State of Palestine; RU Russian Federation; SY Syrian Arab Republic;
+SZ Swaziland; TL East Timor; TR Turkey; TW Taiwan, Province of China; TW Taiwan, China; TZ Tanzania, United Republic of;
+US USA; US U.S.; US United States of America; US America; VA Holy See; VE Venezuela, Bolivarian Republic of;
+VG Virgin Islands, British; VI Virgin Islands, U.S.; VN Viet Nam; XK Kosovo
+"""
+
+
+def country_names() -> dict[str, str]:
+    """Return the two letters of each folded name of a country, in any language that has one for it alone."""
+    aliases: Mapping[str, list[str]] = get_global("territory_aliases")
+    codes = {code for code in Locale("en").territories if len(code) == 2 and code.isalpha()} - {
+        *["EU", "EZ", "UN", "QO", "ZZ", "XA", "XB"]
+    }
+    codes -= {code for code in codes if code in aliases}
+    found: dict[str, set[str]] = defaultdict(set)
+    for identifier in localedata.locale_identifiers():
+        for code, name in Locale.parse(identifier).territories.items():
+            if code in codes:
+                for spelling in spellings(name):
+                    found[folded_country(spelling)].add(code)
+    names = {name: min(of) for name, of in found.items() if len(of) == 1 and name}
+    names |= {folded_country(name): code for name, code in (name_and_code(entry) for entry in OTHER_NAMES.split(";"))}
+    names |= {
+        alias.casefold(): of[0]
+        for alias, of in aliases.items()
+        if len(alias) == 3 and alias.isalpha() and of[0] in codes
+    }
+    english = {folded_country(Locale("en").territories[code]): code for code in codes}
+    return names | english | {"uk": "GB"} | {code.casefold(): code for code in codes}
+
+
+def spellings(name: str) -> Iterable[str]:
+    """Yield a name as it is, and with other usual signs."""
+    yield name
+    yield name.replace("&", "and")
+    yield name.replace("St.", "Saint")
+    yield name.partition("(")[0]
+
+
+def name_and_code(entry: str) -> tuple[str, str]:
+    """Return the name and the code of an entry."""
+    code, _, name = entry.strip().partition(" ")
+    return name, code
+
+
+def words_of_dates() -> dict[str, object]:
+    """Return the number of the month of each word that is one month in all languages, and the names of weekdays."""
+    months: dict[str, set[int]] = defaultdict(set)
+    weekdays: set[str] = set()
+    for language in LANGUAGES.split():
+        locale = Locale(language)
+        for use in ("format", "stand-alone"):
+            for width in ("wide", "abbreviated"):
+                for number, name in locale.months[use][width].items():
+                    months[folded_word(name)].add(number)
+                weekdays |= {folded_word(name) for name in locale.days[use][width].values()}
+    months["sept"].add(9)
+    known = {name: min(of) for name, of in months.items() if len(of) == 1 and not name.isdigit()}
+    return {"months": known, "weekdays": sorted(weekdays - {*known})}
+
+
+if __name__ == "__main__":
+    names = defaultdict[str, list[str]](list)
+    for name, code in sorted(country_names().items()):
+        names[code].append(name)
+    lines = "\n".join("\t".join([code, *names[code]]) for code in sorted(names))
+    (ANALYSIS / "ads/country_names.tsv.xz").write_bytes(lzma.compress(lines.encode(), preset=9 | lzma.PRESET_EXTREME))
+    text = json.dumps(words_of_dates(), sort_keys=True, ensure_ascii=False, indent=0)
+    (ANALYSIS / "files/month_names.json").write_text(text + "\n", encoding="utf-8")

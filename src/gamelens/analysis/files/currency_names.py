@@ -1,0 +1,71 @@
+"""Currencies by code, symbol and name. A symbol such as $ stands for several, which other evidence narrows."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+from gamelens.wire.currencies import USD_PER_UNIT
+
+Currencies = frozenset[str]
+"""The currencies (ISO 4217) that a text may mean, none if it is no currency."""
+
+NO_CURRENCY: Final[Currencies] = frozenset()
+_WORDS: Final = frozenset({"ALL", "TOP", "IMP"})  # codes, but far more often a word
+_LOWER_WORDS: Final = frozenset(
+    {"try", "cup", "pen", "mad", "bob", "gel", "sos", "bam", "lak", "ron", "cop", "mop", "rub"}
+)
+_TABLE: Final = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+_MEANT: Final[dict[str, Currencies]] = {
+    **{symbol: frozenset({code}) for code, symbols in _TABLE["one"].items() for symbol in symbols},
+    **{symbol: frozenset(codes.split()) for symbol, codes in _TABLE["several"].items()},
+}
+_SPELLED: Final = "|".join(
+    re.escape(name) for name in _MEANT if len(name) > 2 and name.isascii() and name[-1].isalpha()
+)
+_NAMES: Final = re.compile(rf"(?<![^\W_])(?:{_SPELLED})(?![^\W_])")
+_SIGNS: Final = re.compile(r"[A-Z]{0,3}[$\u00a3\u00a5\uffe5\u20a0-\u20bf]")
+
+
+def is_currency(code: str) -> bool:
+    """Return whether *code* is a currency with a rate, and not a word that begins many names."""
+    return code in USD_PER_UNIT and code not in _WORDS
+
+
+@cache
+def currencies_of(text: str) -> Currencies:
+    """Return the currencies that a code, a symbol, a name, or several of them together may mean."""
+    if text in USD_PER_UNIT:
+        return frozenset({text})
+    if (meant := _MEANT.get(text.casefold().rstrip("."))) is not None:
+        return meant
+    if text[:-1] in USD_PER_UNIT:  # USD$
+        return frozenset({text[:-1]})
+    parts = text.split()
+    return common(map(currencies_of, parts)) if len(parts) > 1 else NO_CURRENCY
+
+
+def common(several: Iterable[Currencies]) -> Currencies:
+    """Return the currencies that all of *several* may mean."""
+    first, *others = several
+    return first.intersection(*others)
+
+
+def currencies_in(text: str, *, is_header: bool = False) -> Currencies:
+    """Return the currencies that words of a header or a line name by code, symbol or name.
+
+    In capitals a code is one; in the name of a column such as cost_usd also in small letters, unless it is a word.
+    """
+    words = re.split(r"[^A-Za-z]+", text)
+    found = {currencies_of(word) for word in words if len(word) == 3 and is_currency(word)}
+    if is_header and "_" in text:
+        upper = [word.upper() for word in text.split("_") if word.islower() and word not in _LOWER_WORDS]
+        found |= {currencies_of(word) for word in upper if len(word) == 3 and is_currency(word)}
+    found |= {currencies_of(sign) or currencies_of(sign[-1]) for sign in _SIGNS.findall(text)}
+    found |= {currencies_of(name) for name in _NAMES.findall(text.casefold())} if not found else set()
+    found -= {NO_CURRENCY}
+    return common(found) if found else NO_CURRENCY

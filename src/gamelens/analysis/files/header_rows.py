@@ -1,0 +1,72 @@
+"""The header of an exported table, below the lines that name its report, account or dates."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from datetime import date
+from numbers import Real
+from typing import Any, Final, Literal
+
+SEARCHED_ROWS: Final = 50
+"""Rows at the top of a table among which the header is searched."""
+
+_TWO_COLUMNS: Final = 2
+_NUMBER: Final = re.compile(r"[^\w]*[A-Z]{0,3}[^\w]*\d[\d.,' \u00a0\u202f]*(?:[eE][+-]?\d+)?[^\w]*[A-Z]{0,3}[^\w]*")
+_DATE: Final = re.compile(
+    r"\d{1,4}([-./])\d{1,2}\1\d{1,4}\b.{0,30}|.{0,24}\b20\d\d\b.{0,16}|20\d{6}|.{0,9}\d月\d.{0,9}"
+)
+
+Kind = Literal["", "number", "date", "text"]
+
+
+def header_place(rows: Sequence[Sequence[Any]]) -> int:
+    """Return the place of the header among *rows*, 0 if nothing is above it.
+
+    A line above a header has at most one filled cell, or fewer than half as many as the widest row; in a table of two
+    columns it must also be shorter, because a header may leave a name out. Where columns hold numbers or dates, the
+    header is the first row without them above a row that has them: so lines of names and values above it are no header.
+    """
+    top = rows[:SEARCHED_ROWS]
+    filled = [sum(cell not in (None, "") for cell in row) for row in top]
+    widest, longest = max(filled, default=0), max(map(len, top), default=0)
+    first = 0
+    for place, cells in enumerate(filled):
+        is_short = len(top[place]) < longest or widest > _TWO_COLUMNS
+        if widest < _TWO_COLUMNS or not is_short or (cells > 1 and 2 * cells >= widest):
+            first = place
+            break
+    kinds = [[_kind(cell) for cell in row] for row in top]
+    usual = _usual_kinds(kinds[first:])
+    for place in range(first, len(top) - 1):
+        below = next((row for row in kinds[place + 1 :] if any(row)), [])
+        if _share(below, usual) >= 0.5 and _share(kinds[place], usual) == 0 and 2 * filled[place] >= len(usual):
+            return place
+    return first
+
+
+def _kind(cell: Any) -> Kind:
+    if cell is None or cell == "":
+        return ""
+    if isinstance(cell, date):
+        return "date"
+    if isinstance(cell, Real) and not isinstance(cell, bool):
+        return "number"
+    text = str(cell).strip()
+    return "date" if _DATE.fullmatch(text) else "number" if _NUMBER.fullmatch(text) else "text"
+
+
+def _usual_kinds(rows: Sequence[Sequence[Kind]]) -> dict[int, Kind]:
+    """Return the most frequent kind of the cells of each column that mostly has numbers or dates."""
+    counts = [
+        Counter(row[place] for row in rows if len(row) > place) for place in range(max(map(len, rows), default=0))
+    ]
+    most: list[Kind] = [max(("text", "number", "date"), key=lambda kind: each[kind]) for each in counts]
+    return {place: kind for place, kind in enumerate(most) if kind != "text" and counts[place][kind]}
+
+
+def _share(row: Sequence[Kind], usual: dict[int, Kind]) -> float:
+    """Return the share of the columns of numbers and dates in which *row* has one, of those that it fills."""
+    filled = [place for place in usual if place < len(row) and row[place]]
+    return sum(row[place] == usual[place] for place in filled) / len(filled) if filled else 0.0

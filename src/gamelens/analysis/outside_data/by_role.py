@@ -1,0 +1,214 @@
+"""Several rows of one key become one, each column by its role. Nothing else adds up an outside table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import pandas as pd
+from msgspec import UNSET
+from numpy.typing import NDArray
+from pandas import Series
+
+from gamelens.analysis.outside_data.outside_table import OutsideColumn, OutsideTable
+from gamelens.analysis.outside_data.rate_formulas import ColumnQuotient, Weight
+from gamelens.errors import BadQuery
+
+Groups = NDArray[np.int64]
+
+_NUMBERS: Final = frozenset({"sum", "mean", "last"})
+_HOWS: Final[dict[str, frozenset[str]]] = {
+    "rank": frozenset({"best", "mean", "last"}),
+    "rate": frozenset({"mean", "last"}),
+    "distinct": frozenset({"mean", "last"}),
+    **dict.fromkeys(("amount", "count", "number"), _NUMBERS),
+    **dict.fromkeys(("price", "stock", "cumulative", "exchange_rate"), frozenset({"mean", "last"})),
+    **dict.fromkeys(
+        ("text", "network", "campaign", "app", "platform", "format", "country"), frozenset({"join", "last"})
+    ),
+}
+_EQUAL: Final = frozenset({"distinct", "number", "cumulative", "stock"})
+"""Roles of which equal values do not pass: two campaigns may each reach 100 players."""
+
+
+class Combined(NamedTuple):
+    """A column with one value for each key, and the currency of each."""
+
+    values: Series[Any]
+    currencies: Series[Any] | None = None
+
+
+def by_role(
+    table: OutsideTable, names: Sequence[str], groups: Groups, count: int
+) -> tuple[dict[str, Combined], dict[str, BadQuery]]:
+    """Return the columns *names* with one row for each key, and why others cannot be put together.
+
+    Args:
+        table: the outside table.
+        names: its columns.
+        groups: the place of each row's key, -1 for a row that is left out.
+        count: the number of keys.
+    """
+    combined: dict[str, Combined] = {}
+    problems: dict[str, BadQuery] = {}
+    rows = np.flatnonzero(groups >= 0)
+    groups = groups[rows]
+    is_single = len(np.unique(groups)) == len(groups)
+    for name in names:
+        column = table.column(name)
+        how = table.how.get(name)
+        try:
+            if column.problem is not None:
+                raise column.problem
+            if is_single:
+                place = Series(rows, index=groups).reindex(range(count))
+                currencies = None if column.currencies is None else column.currencies.iloc[place].reset_index(drop=True)
+                combined[name] = Combined(column.values.iloc[place].reset_index(drop=True), currencies)
+            else:
+                combined[name] = _combined(table, column, how, rows, groups)
+        except BadQuery as error:
+            problems[name] = error
+    return combined, problems
+
+
+def _combined(table: OutsideTable, column: OutsideColumn, how: str | None, rows: Groups, groups: Groups) -> Combined:
+    """Return *column* with one value for each of *groups*.
+
+    Raises:
+        BadQuery: its role does not say how, or *how* is not possible.
+    """
+    values = column.values.iloc[rows].reset_index(drop=True)
+    if how is not None:
+        if how not in _HOWS.get(column.role, frozenset()):
+            raise BadQuery(
+                "how", how, f"is not possible for {column.name}, a {column.role}", sorted(_HOWS.get(column.role, ()))
+            )
+        return Combined(_chosen(values, how, table, rows, groups), _one_currency(column, rows, groups))
+    if column.role in ("amount", "count"):
+        return Combined(_sums(values, groups), _one_currency(column, rows, groups))
+    if column.role not in _EQUAL and (_same_in(values, groups)):
+        return Combined(_firsts(values, groups), _one_currency(column, rows, groups))
+    if column.role in ("rate", "price") and column.weight is not None:
+        return Combined(_weighted(table, column, column.weight, rows, groups), _one_currency(column, rows, groups))
+    if column.role in ("cumulative", "stock") and table.period is not None:
+        at = table.starts.iloc[rows].reset_index(drop=True)
+        is_last = (at == at.groupby(groups).transform("max")).to_numpy()
+        return Combined(_sums(values.where(is_last), groups), None)
+    raise _refusal(table, column, values, rows, groups)
+
+
+def _sums(values: Series[Any], groups: Groups) -> Series[Any]:
+    return values.groupby(groups).sum(min_count=1).reset_index(drop=True)
+
+
+def _firsts(values: Series[Any], groups: Groups) -> Series[Any]:
+    """Return the first value of each group that is known."""
+    if isinstance(values.dtype, pd.CategoricalDtype):
+        codes = values.cat.codes.where(values.notna())
+        first = codes.groupby(groups).first().fillna(-1).astype("int64")
+        return Series(pd.Categorical.from_codes(first.to_numpy(), dtype=values.dtype))
+    return values.groupby(groups).first().reset_index(drop=True).astype(values.dtype)
+
+
+def _same_in(values: Series[Any], groups: Groups) -> bool:
+    """Return whether all values of a group are equal, missing ones too."""
+    codes = Series(pd.factorize(values)[0])
+    return bool((codes == codes.groupby(groups).transform("first")).all())
+
+
+def _one_currency(column: OutsideColumn, rows: Groups, groups: Groups) -> Series[Any] | None:
+    """Return the currency of each group.
+
+    Raises:
+        BadQuery: a group has amounts in several.
+    """
+    if column.currencies is None:
+        return None
+    if column.money_problem is not None:  # it is in several, and nothing says which row is in which
+        raise column.money_problem
+    known = column.currencies.iloc[rows].reset_index(drop=True).where(column.values.iloc[rows].notna().to_numpy())
+    counts = known.groupby(groups).nunique()
+    if (counts > 1).any():
+        codes = sorted(known[groups == counts.idxmax()].dropna().unique())
+        rule = f'is in {" and ".join(codes)} within one key, which do not add up: pass rate={{"{codes[0]}": ...}}'
+        raise BadQuery(column.name, UNSET, f"{rule} or a file of rates, or make the currency part of on=")
+    return known.groupby(groups).first().reset_index(drop=True)
+
+
+def _weighted(
+    table: OutsideTable, column: OutsideColumn, weight: ColumnQuotient | Weight, rows: Groups, groups: Groups
+) -> Series[Any]:
+    """Return the quotient of sums, or the average by the weight, NA where the weights are 0."""
+    if isinstance(weight, ColumnQuotient):
+        parts = [table.column(name) for name in (weight.numerator, weight.denominator)]
+        for part in parts:
+            _one_currency(part, rows, groups)
+        above, below = (part.values.iloc[rows].astype("float64").reset_index(drop=True) for part in parts)
+        is_known = above.notna() & below.notna()
+        sums = [part.where(is_known).groupby(groups).sum(min_count=1) for part in (above, below)]
+        return (weight.factor * sums[0] / sums[1].where(sums[1] != 0)).reset_index(drop=True)
+    by = table.column(weight.column)
+    if by.is_money:
+        _one_currency(by, rows, groups)
+    values, weights = (part.values.iloc[rows].astype("float64").reset_index(drop=True) for part in (column, by))
+    weights = weights.where(values.notna())
+    totals = (values * weights).groupby(groups).sum(min_count=1), weights.groupby(groups).sum(min_count=1)
+    return (totals[0] / totals[1].where(totals[1] != 0)).reset_index(drop=True)
+
+
+def _chosen(values: Series[Any], how: str, table: OutsideTable, rows: Groups, groups: Groups) -> Series[Any]:
+    if how == "sum":
+        return _sums(values, groups)
+    if how == "mean":
+        return values.astype("float64").groupby(groups).mean().reset_index(drop=True)
+    if how == "best":
+        return values.groupby(groups).min().reset_index(drop=True)
+    if how == "last":
+        at = table.starts.iloc[rows].reset_index(drop=True)
+        order = np.lexsort((np.arange(len(groups)), at.fillna(pd.Timestamp.min.tz_localize("UTC")).to_numpy(), groups))
+        last = np.append(np.flatnonzero(np.diff(groups[order])), len(order) - 1) if len(order) else order
+        return values.iloc[order[last]].reset_index(drop=True)
+    texts = values.astype("object")
+    joined = Series(
+        [", ".join(dict.fromkeys(map(str, part.dropna()))) or None for _, part in texts.groupby(groups)], dtype="object"
+    )
+    return joined.astype("str").astype("category")
+
+
+def _refusal(table: OutsideTable, column: OutsideColumn, values: Series[Any], rows: Groups, groups: Groups) -> BadQuery:
+    """Return the exception for a column whose rows of one key have no value together."""
+    name = column.name
+    where = _two_rows(table, values, rows, groups)
+    leave = "leave it out with columns=[...], or make it part of on="
+    steps: Mapping[str, str] = {
+        "rank": f'is a rank, which does not add up ({where}): how={{"{name}": "best"}}, "mean" or "last"',
+        "rate": (
+            f"is a rate, and the file does not say of what ({where}): "
+            f'roles={{"{name}": {{"of": ["...", "..."]}}}} names its numerator and denominator, or {leave}'
+        ),
+        "price": (
+            f"is a price, and the file has no units that weight it ({where}): "
+            f'roles={{"{name}": {{"role": "price", "weight": "..."}}}}'
+        ),
+        "distinct": f"counts people once, so that rows do not add up ({where}): {leave}",
+        "exchange_rate": f"is an exchange rate, which does not add up ({where}): pass the table as rate=",
+        "number": (
+            f'is a number, and nothing says of what ({where}): roles={{"{name}": "count"}} if it adds up, or {leave}'
+        ),
+    }
+    rule = steps.get(
+        column.role, f'differs within one key ({where}): how={{"{name}": "join"}} joins the texts, or {leave}'
+    )
+    if column.role in ("identifier", "flag", "currency", "day", "start", "end", "hour"):
+        rule = f"differs within one key ({where}): {leave}"
+    return BadQuery(name, UNSET, rule)
+
+
+def _two_rows(table: OutsideTable, values: Series[Any], rows: Groups, groups: Groups) -> str:
+    """Return the numbers of two rows of one key, different ones if there are."""
+    codes = Series(pd.factorize(values)[0])
+    unlike = (codes != codes.groupby(groups).transform("first")).to_numpy()
+    other = int(unlike.argmax()) if unlike.any() else int(Series(groups).duplicated().to_numpy().argmax())
+    first = int((groups == groups[other]).argmax())
+    return f"rows {table.rows[rows[first]]} and {table.rows[rows[other]]}"

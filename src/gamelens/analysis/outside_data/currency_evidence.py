@@ -1,0 +1,279 @@
+"""The currency of each amount of an outside table: witnesses that must agree.
+
+An argument decides. Else a column of codes, the cells, the header, a line above it, the number format and what a vendor
+always writes are witnesses: each says which currencies are possible, and all must leave one. $ alone says too little.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from msgspec import UNSET
+from numpy.typing import NDArray
+from pandas import Series
+
+from gamelens.analysis.files.currency_names import NO_CURRENCY, Currencies, common, currencies_in, currencies_of
+from gamelens.analysis.files.table_reader import Grid
+from gamelens.analysis.outside_data.roles import ColumnCells, Evidence, Meaning, concepts_in, find_header, folded_header
+from gamelens.errors import BadQuery
+
+_IN_CURRENCY: Final = re.compile(
+    r"(?i)\b(?:amounts?|values?|figures?|prices?|money|costs?|spend|revenues?|betr[aä]ge|montants)\b.*\bin\b|^\W*in\b"
+)
+_SYMBOL_OF_FORMAT: Final = re.compile(r"\[\$([^\]-]*)(?:-([0-9A-Fa-f]+))?\]|\"([^\"]*)\"|\\(.)|([$£¥€₩₹₺₽])")
+_LANDS: Final = {  # the languages of number formats whose symbol says too little
+    **{
+        "409": "USD",
+        "1009": "CAD",
+        "c0c": "CAD",
+        "c09": "AUD",
+        "1409": "NZD",
+        "80a": "MXN",
+        "2c0a": "ARS",
+        "340a": "CLP",
+    },
+    **{
+        "240a": "COP",
+        "4809": "SGD",
+        "c04": "HKD",
+        "404": "TWD",
+        "411": "JPY",
+        "804": "CNY",
+        "41d": "SEK",
+        "414": "NOK",
+    },
+    **{"406": "DKK", "40f": "ISK", "416": "BRL"},
+}
+_GENERAL: Final = frozenset({"currency", "code", "iso", "account", "the", "of", "in"})
+
+
+@dataclass(frozen=True, eq=False)
+class Witness:
+    """Who says what of the currency of a column.
+
+    Attributes:
+        evidence: the witness.
+        says: the possible currencies, one for each different statement.
+        rows: the place of each row's statement in *says*, -1 for none.
+    """
+
+    evidence: Evidence
+    says: Sequence[Currencies]
+    rows: NDArray[np.int64]
+
+
+def currencies_of_column(
+    name: str,
+    meaning: Meaning,
+    cells: Mapping[str, ColumnCells],
+    grid: Grid,
+    codes: Mapping[str, Sequence[str]],
+    argument: str | None,
+) -> tuple[Series | None, tuple[Evidence, ...], BadQuery | None]:
+    """Return the currency of each row of the amount *name* (ISO 4217), the evidence, and why it is not known.
+
+    The currencies are None if nothing says them, or only a symbol of several; all null if witnesses disagree.
+
+    Args:
+        name: the column of amounts.
+        meaning: its role.
+        cells: the cells of all columns.
+        grid: the table.
+        codes: the columns of codes that belong to each amount.
+        argument: a currency or a column of codes that the analyst names.
+    """
+    own = cells[name]
+    count = len(grid.rows)
+    if argument is not None:
+        witness = _named(argument, cells, count, "the argument")
+        if witness is None:
+            return None, (), BadQuery("currency", argument, "is neither a currency nor a column", sorted(cells))
+        witnesses = [witness]
+    else:
+        witnesses = [*_of_codes(codes.get(name, ()), cells), *_of_cells(own), *_constant(name, meaning, grid, count)]
+        witnesses += _of_formats(grid.formats.get(name, ()))
+        if (said := meaning.details.get("currency")) and currencies_of(said):
+            witnesses.append(_same(said, meaning.evidence.where, "", count))
+    is_filled = _filled(own)
+    rows = [np.where(is_filled, witness.rows, -1) for witness in witnesses]
+    if not witnesses or all((places < 0).all() for places in rows):
+        return None, (), _unknown(name)
+    pairs, of_row = np.unique(np.stack(rows), axis=1, return_inverse=True)
+    result: list[str | None] = []
+    nothing = Series([None] * count, dtype="str")
+    for combination in pairs.T.tolist():
+        says = [(it, it.says[place]) for it, place in zip(witnesses, combination, strict=True) if place >= 0]
+        possible = common(said for _, said in says) if says else NO_CURRENCY
+        if says and not possible:
+            return nothing, tuple(it.evidence for it, _ in says), _contradiction(name, says)
+        result.append(next(iter(possible)) if len(possible) == 1 else "?" if says else None)
+    found = Series(np.array(result, dtype=object)[of_row.reshape(-1)], dtype="str")
+    evidence = tuple(witness.evidence for witness, places in zip(witnesses, rows, strict=True) if (places >= 0).any())
+    codes_found = sorted({code for code in result if code not in (None, "?")})
+    is_needed = is_filled & _is_not_zero(own)
+    is_open, is_bare = ((found == "?") & is_needed), (found.isna() & is_needed)
+    if not codes_found:
+        return None, evidence, _unknown(name, witnesses)
+    if is_open.any() or (is_bare.any() and (len(codes_found) > 1 or not _are_cells(witnesses))):
+        row = grid.rows[int((is_open | is_bare).to_numpy().argmax())]
+        rule = f"names no currency for sure in row {row}, and others are in {', '.join(codes_found)}"
+        return nothing, evidence, BadQuery(name, UNSET, f"{rule}: write the currency of each, or pass currency=")
+    found = found.where(found != "?")
+    return found.fillna(codes_found[0]) if len(codes_found) == 1 else found, evidence, None  # 7 beside £5
+
+
+def _are_cells(witnesses: Sequence[Witness]) -> bool:
+    """Whether only the cells say it, where a number without a symbol is like the others."""
+    return all(witness.evidence.where == "the cells" for witness in witnesses)
+
+
+def columns_of_codes(
+    amounts: Mapping[str, Meaning], currencies: Sequence[str], names: Sequence[str]
+) -> dict[str, list[str]]:
+    """Return the columns of codes that belong to each of *amounts*.
+
+    A column belongs to the amounts whose brackets name it or that share a word with it; without any to all amounts,
+    like one that is just called currency.
+    """
+    owned: dict[str, list[str]] = {name: [] for name in amounts}
+    for column in currencies:
+        words = (
+            set(folded_header(column).split())
+            - _GENERAL
+            - {phrase for it, phrase, _ in concepts_in(folded_header(column)) if it.role == "currency"}
+        )
+        named = [name for name in amounts if column.casefold() in name.casefold()]
+        named = named or [name for name in amounts if words & set(folded_header(name).split())]
+        for name in named or amounts:
+            owned[name].append(column)
+    for name, meaning in amounts.items():
+        if (said := meaning.details.get("currency")) and not currencies_of(said):
+            found = find_header(said, names)
+            owned[name] = [found] if found else []
+    return owned
+
+
+def _named(argument: str, cells: Mapping[str, ColumnCells], count: int, where: str) -> Witness | None:
+    if argument in cells:
+        return _of_codes([argument], cells)[0]
+    return _same(argument, where, argument, count) if len(currencies_of(argument)) == 1 else None
+
+
+def _same(text: str, where: str, quote: str, count: int) -> Witness:
+    """Return a witness that says the same of all rows."""
+    possible = currencies_of(text) or currencies_in(text, is_header=True)
+    return Witness(Evidence(_shown(possible), where, quote), [possible], np.zeros(count, dtype="int64"))
+
+
+def _of_codes(columns: Sequence[str], cells: Mapping[str, ColumnCells]) -> list[Witness]:
+    """Return what columns of codes say."""
+    found = []
+    for column in columns:
+        says = [currencies_of(text.strip()) for text in cells[column].texts]
+        known = np.array([bool(it) for it in says], dtype=bool)
+        codes = cells[column].codes
+        rows = np.where((codes >= 0) & known[codes], codes, -1) if len(known) else codes
+        codes_said = sorted({code for it in says for code in it})
+        found.append(
+            Witness(Evidence(", ".join(codes_said[:3]), "the column of codes", column), says, rows.astype("int64"))
+        )
+    return found
+
+
+def _of_cells(own: ColumnCells) -> list[Witness]:
+    """Return what the symbols and codes beside the numbers say."""
+    if own.is_typed or not own.has_units:
+        return []
+    units = [str(unit) for unit in dict.fromkeys(own.numbers.units.tolist()) if unit]
+    place = {unit: row for row, unit in enumerate(units)}
+    of_text = np.array([place.get(unit, -1) for unit in own.numbers.units.tolist()])
+    rows = np.where(own.codes >= 0, of_text[own.codes], -1)
+    says = [currencies_of(unit) for unit in units]
+    return [Witness(Evidence(", ".join(units[:3]), "the cells", own.named[0] if own.named else ""), says, rows)]
+
+
+def _constant(name: str, meaning: Meaning, grid: Grid, count: int) -> list[Witness]:
+    """Return what the header says, and the lines around the table."""
+    found = []
+    if possible := currencies_in(name, is_header=True):
+        found.append(
+            Witness(Evidence(_shown(possible), "the header", name), [possible], np.zeros(count, dtype="int64"))
+        )
+    for line in grid.above:
+        is_about = any(it.name == "currency" for it, _, _ in concepts_in(folded_header(line))) or _IN_CURRENCY.search(
+            line
+        )
+        if (is_about or line.strip("()[] ") in currencies_of(line.strip("()[] "))) and (
+            possible := currencies_in(line)
+        ):
+            evidence = Evidence(_shown(possible), "a line beside the table", line)
+            found.append(Witness(evidence, [possible], np.zeros(count, dtype="int64")))
+    return found
+
+
+def _of_formats(formats: Sequence[str | None]) -> list[Witness]:
+    """Return what the number formats of a workbook say."""
+    known = [form for form in dict.fromkeys(formats) if form]
+    says = [_of_format(form) for form in known]
+    place = {form: row for row, form in enumerate(known) if says[row]}
+    rows = np.array([place.get(form or "", -1) for form in formats], dtype="int64")
+    return (
+        [
+            Witness(
+                Evidence(_shown(says[next(iter(place.values()))]), "the number format", next(iter(place))), says, rows
+            )
+        ]
+        if place
+        else []
+    )
+
+
+def _of_format(form: str) -> Currencies:
+    possible = []
+    for symbol, land, quoted, escaped, plain in _SYMBOL_OF_FORMAT.findall(form.partition(";")[0]):
+        text = (symbol or quoted or escaped or plain).strip()
+        if found := currencies_of(text):
+            code = _LANDS.get(land.casefold().lstrip("0"))
+            possible.append(found & {code} if code in found else found)
+    return common(possible) if possible else NO_CURRENCY
+
+
+def _filled(own: ColumnCells) -> NDArray[np.bool_]:
+    if own.is_typed:
+        return np.asarray(own.values.notna(), dtype=bool)
+    is_number = own.numbers.is_number
+    return np.asarray((own.codes >= 0) & is_number[own.codes] if len(is_number) else own.codes >= 0)
+
+
+def _is_not_zero(own: ColumnCells) -> NDArray[np.bool_]:
+    if own.is_typed:
+        return np.asarray(own.values.fillna(0) != 0, dtype=bool)
+    is_zero = np.array([not re.search("[1-9]", text) for text in own.texts], dtype=bool)
+    return ~is_zero[own.codes]
+
+
+def _shown(possible: Currencies) -> str:
+    return next(iter(possible)) if len(possible) == 1 else "one of several currencies"
+
+
+def _contradiction(name: str, says: Sequence[tuple[Witness, Currencies]]) -> BadQuery:
+    first, said = says[0]
+    other, differs = next((pair for pair in says[1:] if not pair[1] & said), says[-1])
+    parts = [
+        f"in {_shown(each)} by {it.evidence.where} ({it.evidence.quote})"
+        for it, each in ((first, said), (other, differs))
+    ]
+    return BadQuery(name, UNSET, f"is {' and '.join(parts)}: pass currency= with the right one")
+
+
+def _unknown(name: str, witnesses: Sequence[Witness] = ()) -> BadQuery:
+    step = 'pass currency="USD", or the column of codes'
+    if witnesses:
+        first = witnesses[0]
+        rule = f"is money in {first.evidence.says} ({first.evidence.where}), and nothing else says which: {step}"
+        return BadQuery(name, UNSET, rule)
+    return BadQuery(name, UNSET, f"is money in a currency that the file does not name: {step}")

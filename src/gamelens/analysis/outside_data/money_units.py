@@ -1,0 +1,80 @@
+"""What a header says of the unit of its money: cents, millionths, thousands."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from msgspec import UNSET
+
+from gamelens.errors import BadQuery
+
+if TYPE_CHECKING:
+    from gamelens.analysis.outside_data.outside_table import OutsideColumn
+
+_PARTS: Final = {
+    1e-6: r"(?<!\w)(?:micros?|micro ?units?|e6|millionths?)(?!\w)",
+    0.01: (
+        r"(?<!\w)(?:cents?|cts?|pence|centimes?|centimos?|centavos?|grosz[ey]?|kopeks?|копе[ий]\w*"
+        r"|minor(?: currency)?(?: units?)?)(?!\w)|(?<=[(（ ])分(?!\w)"
+    ),
+}
+_MULTIPLES: Final = {
+    1e7: r"(?<!\w)crores?(?!\w)",
+    1e6: (
+        r"(?<!\w)(?:mio|mn|mm|mln|(?<=(?:usd|eur|gbp) )m|m(?:eur|usd)|millions?|millones|millionen|milhoes|milioni|млн)"
+        r"(?!\w)|百万"
+    ),
+    1e5: r"(?<!\w)la(?:kh|c)s?(?!\w)",
+    1e4: r"万|萬|만",
+    1e3: (
+        r"(?<!\w)(?:thousands?|tsd|tausend|milliers|miles|milhares|migliaia|тыс|000s?|in 1 ?000|k"
+        r"|[tk](?:eur|usd|gbp|chf))(?!\w)|千"
+    ),
+}
+_NO_HUNDREDTHS: Final = frozenset(
+    {
+        "BHD", "BIF", "CLP", "DJF", "GNF", "IQD", "ISK", "JOD", "JPY", "KMF", "KRW", "KWD", "LYD", "OMR", "PYG", "RWF",
+        "TND", "UGX", "VND", "VUV", "XAF", "XOF", "XPF",
+    }
+)  # fmt: skip
+"""Currencies whose smallest unit is not a hundredth."""
+
+
+class MoneyUnit(NamedTuple):
+    """Units of a currency for one of a column, and the word that says it."""
+
+    scale: float
+    word: str
+
+
+def without_unit(folded: str) -> str:
+    """Return a folded header without the words for parts of a unit, which are no measure: of minor units, revenue."""
+    for pattern in _PARTS.values():
+        folded = re.sub(pattern, " ", folded)
+    return " ".join(folded.split())
+
+
+def unit_in(folded: str, role: str) -> MoneyUnit | None:
+    """Return the unit that a folded header of money names, None for the currency's; a rate has parts, no multiples."""
+    patterns = _PARTS | _MULTIPLES if role == "amount" else _PARTS
+    matches = ((scale, re.search(pattern, folded)) for scale, pattern in patterns.items())
+    return next((MoneyUnit(scale, match[0]) for scale, match in matches if match), None)
+
+
+def unit_problem(column: OutsideColumn, unit: MoneyUnit) -> BadQuery | None:
+    """Return why hundredths are not, if the currency of a column has none."""
+    known = set() if column.currencies is None else {*column.currencies.dropna().unique()} & _NO_HUNDREDTHS
+    if unit.scale != 0.01 or not known:
+        return None
+    rule = f"is in {unit.word} by its header, and {min(known)} has no hundredths: say what one of it is, such as"
+    return BadQuery(
+        column.name, UNSET, f'{rule} roles={{"{column.name}": {{"role": "{role_word(column)}", "scale": 1}}}}'
+    )
+
+
+def role_word(column: OutsideColumn) -> str:
+    """Return what `roles=` calls the amount that a column would be."""
+    if column.concept in ("cost", "income"):
+        return column.concept
+    return "amount" if column.role == "cumulative" else column.role

@@ -1,0 +1,89 @@
+"""How a rate is put together from several rows: as a quotient of sums, or weighted by its denominator.
+
+A formula is accepted only if the cells agree within the rounding of both sides, for three different values at least.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from itertools import product
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gamelens.errors import suggests_names
+
+_FEWEST_VALUES: Final = 3
+_FACTORS: Final = (1.0, 1000.0, 100.0)
+_SAMPLE: Final = 2_000  # rows that a formula must fit before all are looked at
+
+
+@suggests_names
+@dataclass(frozen=True)
+class ColumnQuotient:
+    """A rate is *factor* * *numerator* / *denominator*, columns of the file."""
+
+    numerator: str
+    denominator: str
+    factor: float = 1.0
+
+    def __str__(self) -> str:
+        factor = f"{self.factor:,.0f} * " if self.factor != 1 else ""
+        return f"{factor}{self.numerator} / {self.denominator}"
+
+
+@suggests_names
+@dataclass(frozen=True)
+class Weight:
+    """A rate is an average, weighted by another *column*."""
+
+    column: str
+
+    def __str__(self) -> str:
+        return f"average by {self.column}"
+
+
+@dataclass(frozen=True, eq=False)
+class Written:
+    """Numbers of a column, and the decimal places they are written with."""
+
+    values: NDArray[np.float64]
+    places: int
+
+
+def fitting_formula(
+    rate: Written,
+    numerators: Mapping[str, Written],
+    denominators: Mapping[str, Written],
+    stated: Iterable[ColumnQuotient] = (),
+) -> ColumnQuotient | None:
+    """Return the quotient of two columns that *rate* is in every row, None without one; those *stated* come first."""
+    pairs = product(_FACTORS, numerators, denominators)
+    tried = [*stated, *(ColumnQuotient(above, below, factor) for factor, above, below in pairs if above != below)]
+    for quotient in tried:
+        above, below = numerators.get(quotient.numerator), denominators.get(quotient.denominator)
+        if above and below and _fits(rate, above, below, quotient.factor):
+            return quotient
+    return None
+
+
+def _fits(rate: Written, above: Written, below: Written, factor: float) -> bool:
+    for rows in (slice(_SAMPLE), slice(None)):
+        shown, number, by = rate.values[rows], above.values[rows], below.values[rows]
+        known = ~np.isnan(shown) & ~np.isnan(number) & ~np.isnan(by) & (by > 0)
+        shown, number, by = shown[known], number[known], by[known]
+        rounding = 0.5 * 10.0 ** -np.array([rate.places, above.places, below.places])
+        rounding[1:] *= np.array([above.places > 0, below.places > 0])  # counts are exact
+        rounding += 1e-12
+        low = factor * (number - rounding[1]) / (by + rounding[2])
+        high = factor * (number + rounding[1]) / np.maximum(by - rounding[2], 1e-12)
+        slack = rounding[0] * (1 + 1e-9)
+        agrees = (shown >= np.minimum(low, high) - slack) & (shown <= np.maximum(low, high) + slack)
+        informative = len(np.unique(shown)) >= _FEWEST_VALUES
+        if not (informative and agrees.all()):
+            return False
+        if len(rate.values) <= _SAMPLE:
+            break
+    return True

@@ -1,0 +1,293 @@
+"""US dollars for amounts in other currencies, at the rates of their days."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from numbers import Real
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+from msgspec import UNSET
+from pandas import DataFrame, Series
+
+from gamelens.analysis.files.currency_names import currencies_of, is_currency
+from gamelens.analysis.outside_data.outside_table import OutsideColumn, OutsideTable, read_table
+from gamelens.analysis.outside_data.roles import Evidence, is_exchange
+from gamelens.errors import BadQuery
+from gamelens.wire.currencies import USD_PER_UNIT
+
+Rate = Any
+"""US dollars for one unit: a number, or numbers by currency, or a table of rates or its path."""
+
+_OLDEST: Final = pd.Timedelta(days=10)  # between rates, the longest time without any: holidays around a weekend
+_NEAR: Final = 0.12  # of the logarithm of a rate: what differs so much from the usual may be upside down
+_FAR: Final = math.log(4)
+_DAY: Final = pd.Timedelta(days=1)
+
+
+def check_rate(code: str, rate: Any) -> float:
+    """Return a rate in US dollars for one unit of *code*, any currency if it is empty.
+
+    Raises:
+        BadQuery: it is not a number above 0, or it is upside down.
+    """
+    if not isinstance(rate, Real) or isinstance(rate, bool) or not 0 < float(rate) < math.inf:
+        rule = (
+            'must be a number above 0, a column of rates, a file of rates, or these by currency: {"EUR": "usd_per_eur"}'
+        )
+        raise BadQuery("rate", rate, rule)
+    usual = float(USD_PER_UNIT.get(code, 0))
+    if usual and _is_upside_down(float(rate), usual):
+        rule = (
+            f"dollars for one {code}, and {usual:.4g} is usual: it is {code} for one dollar, pass {1 / float(rate):.3g}"
+        )
+        raise BadQuery("rate", rate, f"is {rule}")
+    return float(rate)
+
+
+def _is_upside_down(rate: float, usual: float) -> bool:
+    from_usual, from_inverse = abs(math.log(rate / usual)), abs(math.log(rate * usual))
+    return (from_inverse < _NEAR < from_usual) or from_usual - from_inverse > _FAR
+
+
+def is_rates_file(rate: Any) -> bool:
+    """Return whether *rate* is a table of rates, or the path of one."""
+    is_path = isinstance(rate, os.PathLike) or (isinstance(rate, str) and ("." in rate or "/" in rate))
+    return is_path or isinstance(rate, (OutsideTable, DataFrame)) or hasattr(rate, "__arrow_c_stream__")
+
+
+class DailyRates:
+    """Rates of a table: US dollars for one unit of each currency, by day."""
+
+    def __init__(self, rate: Any) -> None:
+        table = read_table(rate)
+        self.source = table.source
+        self._rates = _rates_of(table)
+
+    def of_days(self, code: str, days: Series[Any]) -> Series[Any]:
+        """Return the rate of each day, or of the last day before it that has one.
+
+        Raises:
+            BadQuery: the table does not have the currency, or no rate within ten days before a day.
+        """
+        if code not in self._rates:
+            raise BadQuery("rate", code, f"is no currency of {self.source}", [*self._rates])
+        known = self._rates[code].dropna()
+        wanted = DataFrame({"day": days.dt.floor("D")}).reset_index(drop=True)
+        wanted["row"] = range(len(wanted))
+        ordered = wanted.dropna().sort_values("day")
+        found = pd.merge_asof(ordered, known.rename("rate").reset_index(), on="day", tolerance=_OLDEST)
+        if found["rate"].isna().any():
+            missing = found["day"][found["rate"].isna()]
+            rule = f"has no rate of {code} on or up to 10 days before {missing.iloc[0]:%Y-%m-%d}"
+            span = f"{known.index.min():%Y-%m-%d} to {known.index.max():%Y-%m-%d}" if len(known) else "none"
+            raise BadQuery("rate", self.source, f"{rule} (its rates: {span}): pass a file that covers the days")
+        by_row = found.set_index("row")["rate"].reindex(range(len(wanted)))
+        return by_row.set_axis(days.index)
+
+
+def _rates_of(table: OutsideTable) -> DataFrame:
+    """Return US dollars for one unit: a row for each day, a column for each currency.
+
+    Raises:
+        BadQuery: the table has no days, or nothing tells what its rates mean.
+    """
+    if table.periods.problem is not None or table.period is None:
+        raise table.periods.problem or BadQuery("rate", table.source, "has no column of days")
+    days = table.starts.dt.floor("D").rename("day")
+    numbers = [it for it in table.columns if it.role in ("exchange_rate", "number", "rate") and it.problem is None]
+    codes = table.of_role("currency")
+    found: dict[str, Series[Any]] = {}
+    if codes and numbers:
+        found = _rates_by_code(table, codes, numbers, days)
+    elif table.rates_of:
+        found = _rates_of_base({it.name.strip(): _by_day(it, days) for it in numbers}, table.rates_of, table)
+    else:
+        for column in numbers:
+            if pair := is_exchange(column.name):
+                code, rates = _by_pair(column, pair, _by_day(column, days))
+                found[code] = rates
+        named = {it.name.strip(): _by_day(it, days) for it in numbers if is_currency(it.name.strip())}
+        found |= _rates_of_named(named, table) if named else {}
+    if not found:
+        rule = "has no rates that can be told: name columns usd_per_eur, or one column of currencies and one of rates"
+        raise BadQuery("rate", table.source, rule, [column.name for column in table.columns])
+    return DataFrame(found).rename_axis("day").sort_index()
+
+
+def _by_day(column: OutsideColumn, days: Series[Any]) -> Series[Any]:
+    return column.values.astype("float64").groupby(days).last()
+
+
+def _by_pair(column: OutsideColumn, pair: tuple[str, str], rates: Series[Any]) -> tuple[str, Series[Any]]:
+    """Return the rates of a column such as usd_per_eur or EUR/USD, which people write in both orders.
+
+    Raises:
+        BadQuery: neither currency is the dollar, or its rates are upside down.
+    """
+    if "USD" not in pair:
+        raise BadQuery("rate", column.name, "compares two currencies, neither of them US dollars")
+    code = pair[0] if pair[1] == "USD" else pair[1]
+    usual, middle = float(USD_PER_UNIT[code]), float(rates.median())
+    if "per" in column.name.casefold():
+        if pair[0] != "USD":  # EUR per dollar
+            return code, 1 / rates
+        check_rate(code, middle)
+        return code, rates
+    return code, 1 / rates if _is_upside_down(middle, usual) else rates
+
+
+def _rates_by_code(
+    table: OutsideTable, codes: list[OutsideColumn], numbers: list[OutsideColumn], days: Series[Any]
+) -> dict[str, Series[Any]]:
+    """Return the rates of a table with a column of currencies and one of rates.
+
+    Raises:
+        BadQuery: several columns may be the rates, or nothing tells their direction.
+    """
+    surest = [it for it in numbers if it.role == "exchange_rate"] or numbers
+    if len(surest) > 1:
+        rule = f'has several columns that may be rates: say which with roles={{"{surest[0].name}": "exchange_rate"}}'
+        raise BadQuery("rate", table.source, rule, [it.name for it in surest])
+    texts = codes[0].values.astype("object")
+    if len(codes) > 1 and codes[0].values.nunique() == 1:  # base and quote
+        texts = codes[1].values.astype("object")
+    frame = DataFrame({"day": days, "code": texts, "rate": surest[0].values.astype("float64")}).dropna()
+    wide = frame.groupby(["day", "code"])["rate"].last().unstack()
+    named = {next(iter(currencies_of(str(text).strip()))): wide[text] for text in wide}
+    base = codes[0] if len(codes) > 1 and codes[0].values.nunique() == 1 else None
+    if base is not None and base.currency is None and str(base.values.iloc[0]) not in ("USD",):
+        return _rates_of_base(named, str(base.values.iloc[0]).strip(), table)
+    return _rates_of_named(named, table)
+
+
+def _rates_of_base(named: Mapping[str, Series[Any]], base: str, table: OutsideTable) -> dict[str, Series[Any]]:
+    """Return rates from a table that has units of each currency for one of *base*."""
+    if "USD" not in named and base != "USD":
+        raise BadQuery("rate", table.source, f"has rates for one {base}, and none of US dollars")
+    dollars = named["USD"] if base != "USD" else next(iter(named.values())) * 0 + 1
+    return {base: dollars} | {code: dollars / units for code, units in named.items() if code not in ("USD", base)}
+
+
+def _rates_of_named(named: Mapping[str, Series[Any]], table: OutsideTable) -> dict[str, Series[Any]]:
+    """Return rates of columns called by a currency: dollars for one, or units for one dollar or euro, as is usual.
+
+    Raises:
+        BadQuery: none of these is near the usual rates.
+    """
+    middles = {code: float(rates.median()) for code, rates in named.items() if rates.notna().any() and code != "USD"}
+    if not middles:
+        return {}
+    usual = {code: math.log(float(USD_PER_UNIT[code])) for code in middles}
+    ways = {"dollars": (1, 0.0), "per dollar": (-1, 0.0), "per euro": (-1, math.log(float(USD_PER_UNIT["EUR"])))}
+    if "EUR" in middles:
+        del ways["per euro"]
+    far = {
+        way: max(abs(math.log(middle) - sign * usual[code] - shift) for code, middle in middles.items())
+        for way, (sign, shift) in ways.items()
+    }
+    best, *others = sorted(far, key=far.__getitem__)
+    if far[best] > _FAR or any(
+        far[other] - far[best] < _NEAR for other in others if other != best and not _is_alike(best, other)
+    ):
+        raise BadQuery("rate", table.source, "has rates that are far from the usual ones: call the columns usd_per_eur")
+    if best == "dollars":
+        return dict(named)
+    if best == "per dollar":
+        return {code: 1 / rates for code, rates in named.items() if code != "USD"}
+    return _rates_of_base(named, "EUR", table)
+
+
+def _is_alike(first: str, second: str) -> bool:
+    """Whether two ways differ by the euro alone, which a column of dollars tells apart."""
+    return {first, second} == {"per dollar", "per euro"}
+
+
+def dollars_of(
+    table: OutsideTable, column: OutsideColumn, rate: Rate, *, used: Series[bool] | None = None
+) -> Series[Any]:
+    """Return the amounts of a column in US dollars, each row at the rate of its currency and days.
+
+    Rows that are not *used* (by default all are) may be of days without a rate, and are null then.
+
+    Raises:
+        BadQuery: its currency is not known, or has no rate.
+    """
+    if column.problem is not None:
+        raise column.problem
+    is_number = isinstance(rate, Real) and not isinstance(rate, bool)
+    codes = Series("", index=column.values.index, dtype="object")
+    if column.currencies is not None:
+        codes = column.currencies.astype("object").where(column.currencies.notna(), "")
+    if column.money_problem is not None and (not is_number or column.currencies is not None):
+        raise column.money_problem
+    amounts = column.values.astype("float64")
+    factors = Series(1.0, index=amounts.index).where(codes == "USD")
+    foreign = [str(code) for code in codes[amounts.notna() & (codes != "USD")].unique()]
+    if is_number and len(foreign) > 1:
+        raise BadQuery(
+            "rate", rate, f'is one rate for {", ".join(foreign)}: name one for each currency, {{"{foreign[0]}": ...}}'
+        )
+    daily = DailyRates(rate) if foreign and is_rates_file(rate) else None
+    for code in foreign:
+        rows = (codes == code) & amounts.notna()
+        if daily is not None:
+            if code == "":
+                raise column.money_problem or BadQuery(column.name, UNSET, "names no currency: pass currency=")
+            factors = factors.mask(rows, _mean_rates(daily, code, table, rows, rows if used is None else rows & used))
+            continue
+        own = rate.get(code) if isinstance(rate, Mapping) else rate
+        if own is None:
+            step = f'rate={{"{code}": {float(USD_PER_UNIT.get(code, 1)):.4g}}}, or a file of rates'
+            raise BadQuery("rate", code, f"has no rate: {step}")
+        factors = factors.mask(rows, check_rate(code, own))
+    return amounts * factors
+
+
+def _mean_rates(daily: DailyRates, code: str, table: OutsideTable, rows: Series[Any], used: Series[Any]) -> Series[Any]:
+    """Return the rate of the day of each row, of several days their mean; null where none is known and none is used."""
+    if table.period is None:
+        raise table.periods.problem or BadQuery(
+            "rate", daily.source, f"has rates by day, and {table.source} has no days"
+        )
+    starts, ends = table.starts.dt.floor("D"), table.ends
+    periods = DataFrame({"start": starts, "end": ends})[rows]
+    needed = {*periods[used[rows]].itertuples(index=False, name=None)}
+    rates = {}
+    for start, end in periods.drop_duplicates().itertuples(index=False, name=None):
+        days = Series(pd.date_range(start, max(end - _DAY, start), freq="D"))
+        try:
+            rates[start, end] = float(daily.of_days(code, days).mean())
+        except BadQuery:
+            if (start, end) in needed:
+                raise
+    found = [rates.get(pair, np.nan) for pair in zip(starts, ends, strict=True)]
+    return Series(found, index=rows.index, dtype="float64")
+
+
+def table_in_dollars(table: OutsideTable, rate: Rate) -> OutsideTable:
+    """Return a table with its amounts, prices and rates of money in US dollars.
+
+    Raises:
+        BadQuery: no column can be converted.
+    """
+    columns, refused = [], []
+    for column in table.columns:
+        if column.is_money and column.problem is None:
+            try:
+                values = dollars_of(table, column, rate)
+            except BadQuery as error:
+                refused.append(error)
+                columns.append(replace(column, money_problem=error))
+                continue
+            codes = Series("USD", index=values.index, dtype="str").where(values.notna())
+            evidence = (*column.evidence, Evidence("USD", "the argument", "rate"))
+            column = replace(column, values=values, currencies=codes, evidence=evidence, money_problem=None)
+        columns.append(column)
+    if refused and len(refused) == sum(column.is_money for column in table.columns):
+        raise refused[0]
+    return replace(table, columns=tuple(columns))

@@ -1,0 +1,511 @@
+"""The role of each column of an outside table, with its evidence.
+
+An argument says it, or else the format of a vendor (`vendors.toml`), the words of the header (`lexicon.toml`), or the
+cells. Evidence that the cells contradict falls to the next.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+import unicodedata
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any, Final, Literal, NamedTuple, get_args
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from pandas import DataFrame
+
+from gamelens.analysis.ads.canonical_names import canonical_name
+from gamelens.analysis.files.currency_names import currencies_of
+from gamelens.analysis.files.date_parsing import ParsedTimes, read_times
+from gamelens.analysis.files.number_parsing import NO_VALUE, WrittenNumbers, written_numbers
+from gamelens.analysis.files.table_reader import Grid
+from gamelens.analysis.outside_data.money_units import without_unit
+from gamelens.errors import BadQuery, suggests_names
+from gamelens.wire.currencies import USD_PER_UNIT
+
+Role = Literal[
+    "amount", "count", "rate", "price", "rank", "cumulative", "stock", "distinct", "exchange_rate", "number", "day",
+    "start", "end", "hour", "country", "network", "campaign", "app", "platform", "format", "currency", "identifier",
+    "text", "flag",
+]  # fmt: skip
+ROLES: Final[tuple[Role, ...]] = get_args(Role)
+MEASURES: Final = frozenset(ROLES[:10])
+"""Roles of numbers."""
+SUMMANDS: Final = frozenset({"amount", "count"})
+"""Roles that add up."""
+TIMES: Final = frozenset({"day", "start", "end", "hour"})
+KEYS: Final = frozenset({"country", "network", "campaign", "app", "platform", "format"})
+
+TOTAL: Final = re.compile(
+    r"(?i)\W*(?:(?:grand|sub|sub-|overall|report|campaign|account|all)?\s*totals?(?:\s*[:(–-].*|\s+of\b.*|\s+[\d.,]+.*)?"
+    r"|sum|summe|gesamt(?:summe|ergebnis)?|zwischensumme|insgesamt|total (?:g[ée]n[ée]ral|geral)|totale|totaal|toplam"
+    r"|suma|razem|итого|всего|合計|小計|总计|合计|汇总|總計|합계|총계)\W*"
+)
+"""A text of a row that adds up others, whatever its numbers are."""
+
+_PER: Final = re.compile(r"(?<!\w)(per|pro|par|por|je|на|за)(?!\w)|/|(.+)あたり|당 ")
+_HEAD_FIRST: Final = re.compile(
+    r"(?<!\w)(?:of|from|for|by|de|del|des|der|di|da|do|dos|du|por|par|pour|para|від|за|en)(?!\w)"
+)
+_BRACKETS: Final = re.compile(r"[(\[（【]([^()\[\]（）【】]*)[)\]）】]")
+_EXCHANGE: Final = re.compile(
+    r"(?:.*?[^a-z])??([a-z]{3})[ _]*(?:per|/|to|in|-)?[ _]*([a-z]{3})(?:[^a-z].*)?", re.IGNORECASE
+)
+_SAYS_NOTHING: Final = re.compile(NO_VALUE.replace("n/?a|", "n/a|"))  # NA is Namibia
+_FEWEST_NUMBERS: Final = 1 / 3
+_FLAGS: Final = frozenset({"true", "false", "yes", "no"})
+_HERE: Final = Path(__file__)
+
+
+@suggests_names
+@dataclass(frozen=True)
+class Evidence:
+    """A reason for what is said of a column: *says* "CAD", *where* "column of codes", *quote* "Currency code"."""
+
+    says: str
+    where: str
+    quote: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.says} by {self.where}{f' ({self.quote})' if self.quote else ''}"
+
+
+class Concept(NamedTuple):
+    """What words of a header mean.
+
+    *of* are the concepts of numerator and denominator of a rate, and the factor of their quotient.
+    """
+
+    name: str
+    role: Role
+    of: tuple[str, str, float] | None = None
+
+
+@suggests_names
+@dataclass(frozen=True)
+class Meaning:
+    """What one evidence says of a column.
+
+    Attributes:
+        role: the role.
+        evidence: who says it.
+        concept: the concept of the lexicon, such as "clicks"; "cost" and "income" for amounts.
+        of: the concepts of a rate, or the names of columns if *details* has them.
+        details: what else an argument or a vendor says: currency, of, weight, scale, negative.
+    """
+
+    role: Role
+    evidence: Evidence
+    concept: str = ""
+    of: tuple[str, str, float] | None = None
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+
+class ColumnCells:
+    """The cells of one column, looked at when a role asks."""
+
+    def __init__(self, grid: Grid, name: str, day_first: bool | None = None, *, is_text: bool = False) -> None:
+        self.name = name
+        self.is_typed = not grid.is_text(name)
+        self.type = grid.cells.column(name).type
+        self._grid, self._day_first, self._is_text = grid, day_first, is_text
+
+    @cached_property
+    def _distinct(self) -> tuple[list[str], NDArray[np.int32]]:
+        return self._grid.texts(self.name)
+
+    @property
+    def texts(self) -> list[str]:
+        """The distinct texts."""
+        return self._distinct[0]
+
+    @property
+    def codes(self) -> NDArray[np.int32]:
+        """The place of each row's text, -1 for none."""
+        return self._distinct[1]
+
+    @cached_property
+    def values(self) -> Any:
+        """The values of a typed column."""
+        return self._grid.numbers(self.name)
+
+    @cached_property
+    def named(self) -> list[str]:
+        """The distinct texts that name something: not of totals, and not for no value."""
+        return [text for text in self.texts if not TOTAL.fullmatch(text) and not _SAYS_NOTHING.fullmatch(text)]
+
+    @cached_property
+    def numbers(self) -> WrittenNumbers:
+        """The numbers of a column of text."""
+        return written_numbers(self.texts)
+
+    @cached_property
+    def is_number(self) -> bool:
+        """Whether most cells are numbers, and not names of digits."""
+        if self.is_typed:
+            return bool(pa.types.is_integer(self.type) or pa.types.is_floating(self.type)) and not self._is_text
+        if self._is_text or not self.texts:
+            return False
+        numbers = self.numbers
+        if not numbers.is_number.any() or numbers.are_names:
+            return False
+        return self._share_of_numbers > 0.5
+
+    @cached_property
+    def _share_of_numbers(self) -> float:
+        """The share of rows with a number, of those that have a value and are no totals."""
+        numbers = self.numbers
+        rows = np.bincount(self.codes[self.codes >= 0], minlength=len(self.texts))
+        other = ~(numbers.is_number | numbers.is_empty)
+        other &= np.array([not (other[place] and TOTAL.fullmatch(text)) for place, text in enumerate(self.texts)])
+        count = rows[numbers.is_number].sum()
+        return float(count / max(count + rows[other].sum(), 1))
+
+    @property
+    def may_be_number(self) -> bool:
+        """Whether the cells are numbers for a header that says so: a third of them is enough."""
+        if self.is_typed or self._is_text or not self.texts:
+            return self.is_number
+        return self._share_of_numbers > _FEWEST_NUMBERS and not self.numbers.are_names
+
+    @property
+    def is_percent(self) -> bool:
+        """Whether its numbers are percentages."""
+        return not self.is_typed and self.may_be_number and bool(self.numbers.is_percent.any())
+
+    @property
+    def has_units(self) -> bool:
+        """Whether a currency stands beside its numbers."""
+        return not self.is_typed and self.may_be_number and bool((self.numbers.units != "").any())
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all its numbers are whole."""
+        if self.is_typed:
+            known = self.values.dropna().to_numpy(dtype="float64")
+            return bool((known == np.floor(known)).all())
+        marks = self.numbers.fitting or (".",)
+        return any(bool((self.numbers.values(mark) % 1 > 0).sum() == 0) for mark in marks)
+
+    @property
+    def is_flag(self) -> bool:
+        """Whether it holds flags."""
+        if self.is_typed:
+            return bool(pa.types.is_boolean(self.type))
+        return not self._is_text and bool(self.texts) and {text.casefold() for text in self.texts} <= _FLAGS
+
+    @cached_property
+    def times(self) -> ParsedTimes | BadQuery:
+        """Its times, by distinct text, or why they cannot be read."""
+        texts = [text for text in self.texts if text in set(self.named)] if self.named != self.texts else self.texts
+        try:
+            read = read_times(texts, field=self.name, day_first=self._day_first)
+        except BadQuery as error:
+            return error
+        if texts is self.texts or not texts:
+            return read
+        place = {text: row for row, text in enumerate(texts)}
+        rows = np.array([place.get(text, -1) for text in self.texts])
+        nat = np.datetime64("NaT", "us")
+        at = np.where(rows < 0, nat, read.at[rows])
+        until = None if read.until is None else np.where(rows < 0, nat, read.until[rows])
+        return ParsedTimes(at, read.precision, until, read.zones, read.note)
+
+    @property
+    def are_times(self) -> bool:
+        """Whether it holds days or times, also if these can be read in two ways."""
+        if self.is_typed:
+            return bool(pa.types.is_timestamp(self.type)) or (self.is_whole and self.is_number and self._reads_times())
+        return not self._is_text and bool(self.named) and any(map(_has_digit, self.named[:3])) and self._reads_times()
+
+    def _reads_times(self) -> bool:
+        return isinstance(self.times, ParsedTimes) or "is not a" not in self.times.rule
+
+    @cached_property
+    def are_countries(self) -> bool:
+        """Whether at least half of its names are countries."""
+        named = self.named[:500]
+        return bool(named) and 2 * sum(canonical_name(text, "country") is not None for text in named) >= len(named)
+
+    @property
+    def are_currencies(self) -> bool:
+        """Whether all its names are codes of currencies."""
+        return bool(self.named) and all(len(currencies_of(text.strip())) == 1 for text in self.named)
+
+    def allows(self, meaning: Meaning) -> bool:
+        """Return whether the cells do not contradict *meaning*."""
+        if not self.is_typed and not len(self.codes):  # nothing contradicts the header of an empty table
+            return True
+        if not self.is_typed and not self.named:
+            return meaning.role not in TIMES and any(text.strip() for text in self.texts)
+        match meaning.role:
+            case "count" | "distinct" | "rank" | "cumulative" | "stock":
+                is_rank = meaning.role == "rank"
+                return (
+                    self.may_be_number and not self.is_percent and not self.has_units and (not is_rank or self.is_whole)
+                )
+            case "amount" | "price" | "exchange_rate":
+                return self.may_be_number and not self.is_percent
+            case "rate" | "number":
+                return self.may_be_number
+            case "day" | "start" | "end" | "hour":
+                return self.are_times or (meaning.role == "hour" and self.is_number)
+            case "country":
+                return self.are_countries
+            case "currency":
+                return self.are_currencies
+            case "network" | "campaign" | "app" | "platform" | "format":
+                return not self.is_number and not self.is_flag
+            case "flag":
+                return self.is_flag
+            case "text":  # a number with a word for names in its header, such as device upgrades, is none
+                return not self.is_number or meaning.evidence.quote in (folded_header(self.name), self.name)
+        return True
+
+    def own_meaning(self) -> Meaning:
+        """Return what the cells alone say."""
+        says: Role = "text"
+        if self.is_flag:
+            says = "flag"
+        elif self.is_number:
+            says = "rate" if self.is_percent else "amount" if self.has_units else "number"
+        elif (
+            not self.is_typed
+            and bool(self.texts)
+            and not self._is_text
+            and self.numbers.are_names
+            and not self.numbers.others
+        ):
+            says = "identifier"
+        elif (self.is_typed and pa.types.is_timestamp(self.type)) or (self.are_times and not self._is_text):
+            says = "day"
+        elif self.are_currencies:
+            says = "currency"
+        elif self.named and all(len(text) == 2 and text.isupper() for text in self.named) and self.are_countries:
+            says = "country"
+        example = next(iter(self.named), "") if not self.is_typed else ""
+        return Meaning(says, Evidence(says, "cells", example))
+
+
+def _has_digit(text: str) -> bool:
+    return any(letter.isdigit() for letter in text)
+
+
+def folded_header(text: str) -> str:
+    """Return a header as words: no case, accents, punctuation but % and /, `adFormat` as `ad format`."""
+    text = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", " ", text)
+    parts = unicodedata.normalize("NFKD", text.casefold().replace("¢", " cents "))
+    text = unicodedata.normalize("NFC", "".join(part for part in parts if not unicodedata.combining(part)))
+    return " ".join(re.sub(r"[^\w%/]|_", " ", text).replace("/", " / ").replace("%", " % ").split())
+
+
+def header_meanings(header: str) -> Iterator[Meaning]:
+    """Yield what the words of a header may mean, the likeliest first."""
+    inner = " ".join(_BRACKETS.findall(header))
+    outer = folded_header(_BRACKETS.sub(" ", header)) or folded_header(inner)
+    if is_exchange(header):
+        yield Meaning("exchange_rate", Evidence("exchange rate", "header", header))
+    outer = without_unit(outer) or outer
+    found = concepts_in(outer)
+    if not found:
+        outer = folded_header(inner)
+        found = concepts_in(outer)
+    yield from _running_totals([*found, *concepts_in(folded_header(inner))])
+    yield from _rates(header, outer, found, folded_header(inner))
+    is_head_first = len(found) > 1 and _HEAD_FIRST.search(outer, found[0][2])
+    for concept, phrase, _ in found if is_head_first else reversed(found):
+        yield Meaning(concept.role, Evidence(concept.role, "header", phrase), concept.name, concept.of)
+        if concept.role == "amount":  # Campaign cost has numbers, Cost centre has texts
+            continue
+
+
+def _running_totals(found: Sequence[tuple[Concept, str, int]]) -> Iterator[Meaning]:
+    """Yield the running total that a header names beside a measure, whatever their order; rates are none."""
+    phrase = next((phrase for concept, phrase, _ in found if concept.role == "cumulative"), None)
+    if phrase is not None and all(concept.role != "rate" for concept, _, _ in found):
+        measure = next((concept.name for concept, _, _ in found if concept.role in ("amount", "count")), "cumulative")
+        yield Meaning("cumulative", Evidence("cumulative", "header", phrase), measure)
+
+
+def _rates(header: str, outer: str, found: Sequence[tuple[Concept, str, int]], inner: str) -> Iterator[Meaning]:
+    """Yield the rates that a header names: by a word, or as a quotient of two measures."""
+    rates = [(concept, phrase) for concept, phrase, _ in found if concept.role == "rate"]
+    per = _PER.search(outer)
+    if per:
+        before = [concept for concept, _, at in found if at < per.start() and concept.role in MEASURES]
+        after = [concept for concept, _, at in found if at >= per.end() and concept.role in MEASURES]
+        if per[1] == "per" or (before and after):
+            factor = 1000.0 if re.search(r"\b(?:1 ?000|mille|thousand|tausend)\b", outer[per.end() :]) else 1.0
+            names = (before[0].name if before else "", after[0].name if after else "")
+            yield Meaning("rate", Evidence("rate", "header", header), "", (*names, factor))
+            return
+    if not rates and re.search(r"\bper\b", inner) and concepts_in(inner):
+        yield Meaning("rate", Evidence("rate", "header", header), "")
+    for concept, phrase in sorted(rates, key=lambda rate: rate[0].of is None):
+        yield Meaning("rate", Evidence("rate", "header", phrase), concept.name, concept.of)
+
+
+def is_exchange(header: str) -> tuple[str, str] | None:
+    """Return the two currencies that a header compares: usd_per_eur, EUR/USD."""
+    match = _EXCHANGE.fullmatch(header.strip())
+    codes = (match[1].upper(), match[2].upper()) if match else ("", "")
+    return codes if codes[0] != codes[1] and all(code in USD_PER_UNIT for code in codes) else None
+
+
+@cache
+def lexicon() -> dict[str, Concept]:
+    """Return the concept of each folded phrase."""
+    tables = tomllib.loads(_HERE.with_name("lexicon.toml").read_text(encoding="utf-8"))
+    phrases: dict[str, Concept] = {}
+    for name, table in tables.items():
+        concept = Concept(name, table["role"], tuple(table["of"]) if "of" in table else None)
+        for word in table["words"]:
+            phrases.setdefault(folded_header(word), concept)
+    return phrases
+
+
+@cache
+def _phrases() -> re.Pattern[str]:
+    words = sorted(lexicon(), key=len, reverse=True)
+    spelled = [
+        rf"(?<!\w){re.escape(word)}s?(?!\w)" if word.isascii() or not _is_eastern(word) else re.escape(word)
+        for word in words
+    ]
+    return re.compile("|".join(spelled))
+
+
+def _is_eastern(word: str) -> bool:
+    return any("\u3040" <= letter <= "\u9fff" or "\uac00" <= letter <= "\ud7af" for letter in word)
+
+
+def concepts_in(folded: str) -> list[tuple[Concept, str, int]]:
+    """Return the concepts in a folded header with their phrase and place, the longest phrase where several fit."""
+    found = []
+    for match in _phrases().finditer(folded):
+        phrase = match[0] if match[0] in lexicon() else match[0].removesuffix("s")
+        found.append((lexicon()[phrase], match[0], match.start()))
+    return found
+
+
+@suggests_names
+@dataclass(frozen=True)
+class Vendor:
+    """The format of a vendor's files, a row of `vendors.toml`."""
+
+    key: str
+    table: Mapping[str, Any]
+
+    @property
+    def name(self) -> str:
+        """The name of the format."""
+        return str(self.table["name"])
+
+    def measure(self, above: Sequence[str]) -> str | None:
+        """Return what the columns measure, where the format says it in a line above the header."""
+        matches = (re.fullmatch(self.table["above"], line) for line in above if "above" in self.table)
+        return next((match[1] for match in matches if match), None)
+
+    def meaning_of(self, header: str) -> Meaning | None:
+        """Return what the format says of a column, if anything."""
+        for names, said in self.table.get("columns", {}).items():
+            if _is_header(header, names):
+                details: Mapping[str, Any] = {"role": said} if isinstance(said, str) else said
+                concept = details.get("concept", "")
+                of = concepts_in(folded_header(_BRACKETS.sub(" ", header)))
+                if not concept and of:
+                    concept = next((it.name for it, _, _ in of if it.role == details["role"]), "")
+                return Meaning(details["role"], Evidence(details["role"], self.name, header), concept, None, details)
+        return None
+
+
+@cache
+def vendors() -> tuple[Vendor, ...]:
+    """Return all formats."""
+    tables = tomllib.loads(_HERE.with_name("vendors.toml").read_text(encoding="utf-8"))
+    return tuple(Vendor(key, table) for key, table in tables.items())
+
+
+def vendor_of(headers: Sequence[str], above: Sequence[str] = ()) -> Vendor | None:
+    """Return the format whose needed headers are all there, the one with most columns if several are.
+
+    *above* are the lines above the header, one of which some formats need.
+    """
+    found = [
+        vendor
+        for vendor in vendors()
+        if all(any(_is_header(header, names) for header in headers) for names in vendor.table["needs"])
+        and ("above" not in vendor.table or vendor.measure(above) is not None)
+    ]
+    known = {vendor.key: sum(vendor.meaning_of(header) is not None for header in headers) for vendor in found}
+    return max(found, key=lambda vendor: (known[vendor.key], len(vendor.table["needs"])), default=None)
+
+
+def find_header(names: str, headers: Sequence[str]) -> str | None:
+    """Return the header that one of *names*, separated by |, calls; in brackets `(*)` stands for anything."""
+    return next((header for name in names.split("|") for header in headers if _is_header(header, name)), None)
+
+
+@cache
+def _is_header(header: str, names: str) -> bool:
+    folded = " ".join(header.casefold().split())
+    for name in names.split("|"):
+        pattern = re.escape(" ".join(name.casefold().split())).replace(r"\*", ".+")
+        if re.fullmatch(pattern, folded):
+            return True
+    return False
+
+
+def formats(name: str | None = None) -> DataFrame:
+    """Return the formats of vendors that `gl.read_table` knows, a row for each column whose meaning they say.
+
+    Columns that a format does not list are understood by their header and cells.
+
+    Args:
+        name: one format, such as "Google Ads".
+
+    Columns: vendor (category), recognised_by (str, headers that are all there, alternatives by |), column (str), is
+    (str, what becomes of it), paid_to (str, who is paid in every row, "" where a column says it), days (str, the time
+    zone of its days, "" where it is not known).
+
+    Raises:
+        BadQuery: there is no such format.
+    """
+    names = [vendor.name for vendor in vendors()]
+    if name is not None and name not in names:
+        raise BadQuery("name", name, "is not a format", names)
+    rows = []
+    for vendor in vendors():
+        shared = {
+            "vendor": vendor.name,
+            "recognised_by": "; ".join(vendor.table["needs"]),
+            "paid_to": vendor.table.get("publisher", ""),
+            "days": vendor.table.get("zone", ""),
+        }
+        columns = vendor.table.get("columns", {}) | (
+            {"all others": "exchange_rate"} if "rates_of" in vendor.table else {}
+        )
+        rows += [shared | {"column": header, "is": _becomes(stated)} for header, stated in columns.items()]
+    frame = DataFrame(rows)[["vendor", "recognised_by", "column", "is", "paid_to", "days"]]
+    chosen = frame if name is None else frame[frame["vendor"] == name]
+    return chosen.astype({"vendor": "category"}).reset_index(drop=True)
+
+
+def _becomes(stated: str | Mapping[str, Any]) -> str:
+    """Return the role of a column with what else a format says of it."""
+    if isinstance(stated, str):
+        return stated
+    words = [str(stated.get("concept") or stated["role"])]
+    words += [f"in {stated['currency']}"] if stated.get("currency", "?") != "?" else []
+    if "of" in stated:
+        above, below, *factor = stated["of"]
+        words.append(f"{f'{factor[0]:,} * ' if factor and factor[0] != 1 else ''}{above} / {below}")
+    words += [f"weighted by {stated['weight']}"] if "weight" in stated else []
+    words += [f"times {stated['scale']:g}"] if "scale" in stated else []
+    words += ["negative for refunds"] if "negative" in stated else []
+    return ", ".join(words)

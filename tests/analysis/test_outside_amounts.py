@@ -1,0 +1,203 @@
+"""Columns that look like the amounts of their rows and are not: running totals, prices of one unit, cents."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import gamelens as gl
+from gamelens.analysis import outside_data
+from gamelens.errors import BadQuery
+from support.tidy_frames import tidy_frame
+
+DAYS = [f"2026-11-{day:02}" for day in range(1, 9)]
+RUNNING = [10, 20, 35, 50, 60, 75, 90, 100]
+INSTALLS = tidy_frame("new_users", timestamp=DAYS, install_publisher=["Meta Ads"] * 8, new_users=[5] * 8)
+
+
+def written(folder: Path, header: str, cells: list[str]) -> Path:
+    """Return a file with a row for each day, of one publisher."""
+    path = folder / "costs.csv"
+    rows = [f"{day},Meta Ads,{cell}" for day, cell in zip(DAYS, cells, strict=False)]
+    path.write_text("\n".join([f"Day,Publisher,{header}", *rows, ""]), encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "Cumulative spend (USD)", "Cost (USD; cumulative)", "Lifetime spend USD", "Running total cost USD",
+        "mtd_cost_usd", "Kosten kumuliert (USD)", "Costo acumulado USD", "Spend to date (USD)", "累计消耗 USD",
+    ],
+)  # fmt: skip
+def test_a_running_total_is_no_cost_of_a_day(tmp_path: Path, header: str) -> None:
+    """Added up, the first dollar would count on every day."""
+    path = written(tmp_path, header, [*map(str, RUNNING)])
+    assert gl.read_table(path).column(header).role == "cumulative"
+    for arguments in ({}, {"roles": {"Day": "day"}}):
+        with pytest.raises(BadQuery, match=r"is a running total.*roles=\{.*: \"cost\"\}"):
+            outside_data.cost_per_install(INSTALLS, "install_publisher", spend=path, **arguments)
+    stated = outside_data.cost_per_install(INSTALLS, "install_publisher", spend=path, roles={header: "cost"})
+    assert stated["spend"].tolist() == [sum(RUNNING)]
+
+
+def test_a_running_total_that_was_joined_is_no_spend(tmp_path: Path) -> None:
+    """What it is travels with the frame."""
+    path = written(tmp_path, "Cumulative spend USD", [*map(str, RUNNING)])
+    joined = gl.join(INSTALLS, path).frame
+    with pytest.raises(BadQuery, match="is a number and no money"):
+        outside_data.cost_per_install(joined, "install_publisher", spend="Cumulative spend USD")
+
+
+def test_cells_that_only_grow_are_asked_about(tmp_path: Path) -> None:
+    """A header may say cost where the cells are running totals: used only if somebody says what they are."""
+    path = written(tmp_path, "Cost (USD)", [*map(str, RUNNING)])
+    with pytest.raises(BadQuery, match=r'grows with every day.*roles=\{"Cost \(USD\)": "cost"\}.*"cumulative"'):
+        outside_data.cost_per_install(INSTALLS, spend=path)
+    stated = outside_data.cost_per_install(INSTALLS, spend=path, roles={"Cost (USD)": "cost"})
+    assert stated["spend"].tolist() == [sum(RUNNING)]
+
+
+def test_the_word_of_a_growing_income_is_income(tmp_path: Path) -> None:
+    """What the refusal proposes is what the column would be."""
+    path = written(tmp_path, "Revenue (USD)", [*map(str, RUNNING)])
+    with pytest.raises(BadQuery, match=r'roles=\{"Revenue \(USD\)": "income"\}'):
+        gl.join(INSTALLS, path)
+
+
+@pytest.mark.parametrize("cells", [[10, 20, 35, 50, 60, 75, 90, 80], [10] * 8, [10, 11, 12, 13, 14, 15, 16, 17]])
+def test_costs_that_fall_stay_or_grow_slowly_are_costs(tmp_path: Path, cells: list[int]) -> None:
+    """Most costs of a week are."""
+    path = written(tmp_path, "Cost (USD)", [*map(str, cells)])
+    assert outside_data.cost_per_install(INSTALLS, spend=path)["spend"].tolist() == [sum(cells)]
+
+
+@pytest.mark.parametrize(
+    ("header", "factor"),
+    [
+        ("cost_cents", 0.01), ("Kosten (ct)", 0.01), ("cost_usd_cents", 0.01), ("Spend (¢)", 0.01),
+        ("cost_minor", 0.01), ("Cost in minor units", 0.01), ("revenue_minor_units", 0.01), ("Kosten in Cent", 0.01),
+        ("costMicros", 1e-6), ("spend_e6", 1e-6), ("spend_micro_usd", 1e-6), ("ecpm_micros", 1e-6),
+        ("cpi_cents", 0.01), ("price_cents", 0.01), ("Cost (thousands)", 1e3),
+        ("Revenue in Tsd.", 1e3), ("Umsatz in Mio.", 1e6), ("消耗 万", 1e4), ("Spend ($ lakh)", 1e5),
+        ("Cost USD m", 1e6), ("Kosten TUSD", 1e3), ("Cost", 1),
+        ("Cost centre bill amount", 1), ("eCPM", 1), ("CPM (cost per mille)", 1),
+    ],
+)  # fmt: skip
+def test_money_in_parts_or_multiples_of_a_unit_is_in_units(tmp_path: Path, header: str, factor: float) -> None:
+    """What the header says of it is applied, and shown."""
+    path = written(tmp_path, f"{header},Currency", ["1050,USD", "990,USD"])
+    column = gl.read_table(path).column(header)
+    assert column.currency == "USD"
+    assert column.values.tolist() == pytest.approx([1050 * factor, 990 * factor])
+    assert any("times" in it.says for it in column.evidence) == (factor != 1)
+
+
+def test_a_price_in_cents_is_the_quotient_of_dollars(tmp_path: Path) -> None:
+    """Rounded to a cent on both sides."""
+    path = written(tmp_path, "Spend (USD),Installs,cpi_cents", ["10.00,3,333", "20.01,7,286", "5.55,9,62"])
+    column = gl.read_table(path).column("cpi_cents")
+    assert (str(column.weight), column.values.tolist()) == ("Spend (USD) / Installs", [3.33, 2.86, 0.62])
+
+
+def test_minor_units_of_a_currency_without_any_are_asked_about(tmp_path: Path) -> None:
+    """A yen has no cents, and a dinar has a thousand fils."""
+    path = written(tmp_path, "cost_cents,Currency", ["1050,JPY", "990,JPY"])
+    with pytest.raises(BadQuery, match=r'JPY.*roles=\{"cost_cents": \{"role": "cost", "scale": 1\}\}'):
+        outside_data.cost_per_install(INSTALLS, spend=path, rate={"JPY": 0.0065})
+    roles = {"cost_cents": {"role": "cost", "scale": 1}}
+    stated = outside_data.cost_per_install(INSTALLS, spend=path, rate={"JPY": 0.01}, roles=roles)
+    assert stated["spend"].tolist() == [pytest.approx(20.4)]
+
+
+def test_a_cost_that_is_another_cost_by_a_count_is_one_of_a_unit(tmp_path: Path) -> None:
+    """A column called Cost beside the budget that was spent is what an install cost."""
+    rows = ["2.5,25.00,10,USD", "3.0,60.00,20,USD", "2.2,66.00,30,USD"]
+    path = written(tmp_path, "Cost,Budget spent,Installs,Currency", rows)
+    table = gl.read_table(path)
+    assert (table.column("Cost").role, str(table.column("Cost").weight)) == ("rate", "Budget spent / Installs")
+    assert outside_data.cost_per_install(INSTALLS, spend=path)["spend"].tolist() == [151.0]
+    with pytest.raises(BadQuery, match="is Budget spent / Installs"):
+        outside_data.in_dollars(path, "Cost")
+
+
+def test_a_cost_that_is_written_twice_is_no_price(tmp_path: Path) -> None:
+    """One install in each row makes the cost of a row that of an install."""
+    path = written(tmp_path, "Cost,Spent,Installs,Currency", ["2.5,2.5,1,USD", "3.0,3.0,1,USD", "2.2,2.2,1,USD"])
+    assert gl.read_table(path).in_words()["Cost"] == "cost, USD"
+
+
+@pytest.mark.parametrize(
+    ("encoding", "text"),
+    [
+        ("cp932", "日付,媒体,費用\n2026-11-01,メタ,100\n"),
+        ("euc_jp", "日付,媒体,費用\n2026-11-01,メタ,100\n"),
+        ("cp949", "날짜,매체,광고비\n2026-11-01,메타,100\n"),
+        ("gb18030", "日期,渠道,消耗\n2026-11-01,广告平台,100\n"),
+        ("big5", "日期,媒體,花費\n2026-11-01,廣告平臺,100\n"),
+        ("cp1251", "Дата,Сеть,Расход\n2026-11-01,Мета,100\n"),
+        ("cp1250", "Dzień,Sieć,Koszt łączny\n2026-11-01,Meta,100\n"),
+        ("cp1250", "Den,Síť,Částka\n2026-11-01,Meta,100\n"),
+        ("cp1252", "Jour,Réseau,Coût\n2026-11-01,Meta,100\n"),
+        ("cp1252", "Tag,Netzwerk,Währung\n2026-11-01,Meta,100\n"),
+        ("cp1254", "Gün,Ağ,Harcanan tutarı\n2026-11-01,Meta,100\n"),
+        ("utf-16-le", "Jour,Réseau,Coût\n2026-11-01,Meta,100\n"),
+    ],
+)
+def test_the_encodings_of_a_text_that_is_no_utf8_are_named_as_they_read(
+    tmp_path: Path, encoding: str, text: str
+) -> None:
+    """None is guessed: one of few is named, with how it reads the first words, and works when it is passed."""
+    path = tmp_path / "file.csv"
+    path.write_bytes(text.encode(encoding))
+    with pytest.raises(BadQuery) as refused:
+        gl.read_table(path)
+    assert f'"{encoding}"' in refused.value.rule
+    assert next(word for word in text.replace("\n", ",").split(",") if not word.isascii()) in refused.value.rule
+    assert gl.read_table(path, encoding=encoding).columns[2].name == text.partition("\n")[0].split(",")[2]
+
+
+def test_a_file_of_headers_alone_has_the_roles_that_they_say(tmp_path: Path) -> None:
+    """A day without costs yet is no other format."""
+    path = tmp_path / "spend.csv"
+    path.write_text("Day,Channel,Spend (EUR)\n", encoding="utf-8")
+    table = gl.read_table(path)
+    assert [column.role for column in table.columns] == ["day", "network", "amount"]
+    joined, _ = gl.join(INSTALLS, table)
+    rates = tmp_path / "rates.csv"
+    rates.write_text("date,usd_per_eur\n", encoding="utf-8")
+    assert outside_data.in_dollars(joined, "Spend (EUR)", rates)["spend"].isna().all()
+
+
+def test_a_file_that_is_no_text_names_no_encoding(tmp_path: Path) -> None:
+    """A picture has none."""
+    path = tmp_path / "file.csv"
+    path.write_bytes(b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR" + bytes(range(256)))
+    with pytest.raises(BadQuery, match="is not text"):
+        gl.read_table(path)
+
+
+def test_the_values_of_players_are_set_against_a_file_of_costs(tmp_path: Path) -> None:
+    """What an install costs is computed from the file and the installs of the service."""
+    values = pd.DataFrame(
+        {
+            "install_publisher": pd.Categorical(["Meta Ads"]),
+            "age": pd.array([90], dtype="Int64"),
+            "ltv": [4.0],
+            "low": [3.0],
+            "high": [5.0],
+            "installs": pd.array([40], dtype="Int64"),
+            "is_projected": [True],
+        }
+    )
+    path = written(tmp_path, "Cost (EUR)", [*map(str, [20, 10] * 4)])
+    cost = outside_data.cost_per_install(INSTALLS, "install_publisher", spend=path, rate={"EUR": 1.1})
+    expected = outside_data.ltv_against_cpi(values, cost)
+    for given in (path, str(path), gl.read_table(path)):
+        found = outside_data.ltv_against_cpi(values, given, installs=INSTALLS, rate={"EUR": 1.1})
+        pd.testing.assert_frame_equal(found, expected)
+    assert expected["cpi"].tolist() == [pytest.approx(120 * 1.1 / 40)]
+    with pytest.raises(BadQuery, match=r"installs.*query new_users by install_publisher"):
+        outside_data.ltv_against_cpi(values, path)

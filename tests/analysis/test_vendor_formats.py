@@ -1,0 +1,71 @@
+"""The formats of vendors: each has a sample of ten lines at most, and what becomes of its columns."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import gamelens as gl
+from gamelens.analysis import outside_data
+from gamelens.analysis.outside_data.roles import vendors
+from gamelens.errors import BadQuery
+
+SAMPLES = Path(__file__).parent / "vendor_samples"
+ROLES: dict[str, dict[str, Any]] = tomllib.loads((SAMPLES / "roles.toml").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("name", ROLES)
+def test_a_sample_is_understood(name: str) -> None:
+    """Its format, what a row stands for, the rows without totals, and the role of each column."""
+    table = gl.read_table(SAMPLES / name)
+    expected = ROLES[name]
+    assert (table.vendor, table.period or "", len(table.rows)) == tuple(
+        expected[it] for it in ("format", "period", "rows")
+    )
+    assert table.in_words() == expected["columns"]
+
+
+def test_every_format_has_a_sample() -> None:
+    """A row of the table without one would never be tried."""
+    assert {vendor.name for vendor in vendors()} == {sample["format"] for sample in ROLES.values()}
+    assert {path.name for path in SAMPLES.iterdir()} == {*ROLES, "roles.toml"}
+
+
+@pytest.mark.parametrize(
+    ("name", "column", "total"),
+    [
+        ("google_ads.csv", "Cost", 233.67),
+        ("google_ads_de.csv", "Kosten", 2880.96),
+        ("google_ads_api.csv", "metrics.cost_micros", 129.96),
+        ("meta_ads.csv", "Amount spent (EUR)", 56.65),
+        ("tiktok_ads.csv", "Cost", 19.08),
+        ("apple_search_ads.csv", "Spend", 29.923),
+        ("play_sales.csv", "Charged Amount", 5.39),
+        ("play_earnings.csv", "Amount (Merchant Currency)", 3.94),
+        ("app_store_financial.txt", "Extended Partner Share", 13.7),
+        ("skan.csv", "postbacks", 3),
+        ("play_statistics.csv", "User acquisition (All users, All events, Per interval, Daily)", 123),
+    ],
+)
+def test_the_sum_of_a_sample_is_that_of_its_rows(name: str, column: str, total: float) -> None:
+    """Without totals, with refunds below 0, in units and not millionths."""
+    assert gl.read_table(SAMPLES / name).column(column).values.sum() == pytest.approx(total)
+
+
+def test_a_file_of_local_midnights_has_days() -> None:
+    """They end at the next midnight, also where the clock changes in between."""
+    table = gl.read_table(SAMPLES / "snapchat_ads.csv")
+    assert table.starts.dt.strftime("%Y-%m-%d").tolist() == ["2026-10-31", "2026-11-01", "2026-11-02"]
+    assert (table.ends - table.starts).dt.days.tolist() == [1, 1, 1]
+
+
+def test_formats_are_listed() -> None:
+    """By name, with what each is recognised by; another name brings the nearest."""
+    listed = outside_data.formats("App Store sales").set_index("column")
+    assert listed["is"]["Developer Proceeds"] == "price, in Currency of Proceeds, weighted by Units"
+    assert outside_data.formats()["vendor"].nunique() == len(vendors())
+    with pytest.raises(BadQuery, match="Did you mean `Google Ads`"):
+        outside_data.formats("GoogleAds")
