@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from pathlib import Path
 
@@ -55,6 +56,20 @@ def test_the_exit_status_says_that_a_file_was_not_imported(tmp_path: Path) -> No
     assert json.loads(text)["damaged"].keys() == {str(page)}
     page.unlink()
     assert run(*imported)[0] == 0
+
+
+def test_a_game_that_is_unknown_is_said_beside_what_was_imported(tmp_path: Path) -> None:
+    """The exit status is 1, with --json after its document."""
+    assert run("simulate", *SMALL, "--export", "raw-json", tmp_path / "raw")[0] == 0
+    first = min((tmp_path / "raw").rglob("*.gz"))
+    line = json.loads(gzip.decompress(first.read_bytes()).splitlines()[0])
+    strange = tmp_path / "raw" / "strange.json"
+    strange.write_text(json.dumps(line | {"game_id": 7777}))
+    imported = ["lake", "import", tmp_path / "raw", "--state", tmp_path / "state", "--json"]
+    code, text, error = run(*imported)
+    assert (code, json.loads(text)["files"]) == (1, len(list((tmp_path / "raw").rglob("*.gz"))))
+    assert "--game 7777=1001" in json.loads(text)["damaged"][str(strange)]
+    assert error.splitlines()[-1].startswith("Error: not imported: 1 of ")
 
 
 def test_a_mapping_that_is_no_pair_is_refused(tmp_path: Path) -> None:

@@ -629,13 +629,40 @@ def test_fields_with_ever_other_names_are_named_so_far(tmp_path: Path) -> None:
 
 
 def test_games_are_mapped(tmp_path: Path) -> None:
-    """A game of the export gets the id it has in the lake; an unknown one is refused, and its file not taken."""
+    """A game of the export gets the id it has in the lake."""
     path = write_lines(tmp_path / "a.gz", wrapped(event(), game_id=555))
-    with pytest.raises(Refused, match="--game 555=1001"):
-        take(tmp_path / "state", path)
     result = take(tmp_path / "state", path, options=ImportOptions(games={"555": "1002"}))
     assert result.events == 1
     assert table_of(tmp_path / "state", "events")["game_id"].to_pylist() == ["1002"]
+
+
+def test_files_with_an_unknown_game_are_left_out_whole(tmp_path: Path) -> None:
+    """The others are taken; once the game is mapped, so are they, all of their lines."""
+    player = iter(range(99))
+
+    def line(game_id: int) -> dict[str, Any]:
+        return wrapped(event(user_id=f"u{next(player)}"), game_id=game_id)
+
+    write_lines(tmp_path / "in" / "a.gz", line(1001), line(1002))
+    mixed = write_lines(tmp_path / "in" / "b.gz", line(1001), line(555), b'{"broken')
+    unknown = write_lines(tmp_path / "in" / "c.gz", line(556), line(556), line(555))
+    row = {"game_id": 557, "user_id": "u", "session_id": "s", "event_id_01": "kill", "event_arrival_ts": NOW}
+    table = tmp_path / "in" / "d.parquet"
+    pq.write_table(pa.Table.from_pylist([row]), table)
+    result = take(tmp_path / "state", tmp_path / "in")
+    assert (result.files, result.events, result.refused) == (1, 2, {})
+    words = "which the organisation does not have: map each to one that it has (1001, 1002, 2001, 2002), as with"
+    assert result.damaged == {
+        str(mixed): f"it has events of game 555, {words} --game 555=1001",
+        str(unknown): f"it has events of games 555, 556, {words} --game 555=1001 --game 556=1001",
+        str(table): f"it has events of game 557, {words} --game 557=1001",
+    }
+    mistaken = take(tmp_path / "state", unknown, options=ImportOptions(games={"555": "9", "556": "1001"}))
+    assert mistaken.damaged == {str(unknown): f"it has events of game 9, {words} --game 555=1001"}
+    mapped = ImportOptions(games=dict.fromkeys(("555", "556", "557"), "1002"))
+    result = take(tmp_path / "state", tmp_path / "in", options=mapped)
+    assert (result.files, result.events, result.taken_before, result.damaged) == (3, 6, 1, {})
+    assert result.refused == {"no JSON object": 1}
 
 
 def test_an_organisation_is_chosen(tmp_path: Path) -> None:

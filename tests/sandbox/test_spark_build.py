@@ -106,16 +106,21 @@ def test_batches_on_spark_equal_those_with_keyed_runs(tmp_path: Path, cluster: s
     assert different_rows(*map(lake_tables, snapshots)) == {}
 
 
-def test_an_import_that_fails_on_the_cluster_takes_nothing(tmp_path: Path, cluster: str) -> None:
-    """A game that is not known ends the import; the lake is as before, and the next import takes the file."""
+def test_a_file_with_an_unknown_game_is_left_out_on_the_cluster(tmp_path: Path, cluster: str) -> None:
+    """It is named, the others are taken, and the next import takes the file once the game is mapped."""
     at = int(NOW.timestamp()) - 86_400
     write_lines(tmp_path / "in" / "a.gz", *(wrapped(event(user_id=f"u{n}", client_ts=at), game_id=7) for n in range(3)))
-    with pytest.raises(Refused, match="--game 7=1001 maps it to one"):
-        take(tmp_path / "state", tmp_path / "in", options=ImportOptions(engine=cluster))
+    options = ImportOptions(engine=cluster, lake_url=f"file://{tmp_path}/state/lake")
+    alone = take(tmp_path / "state", tmp_path / "in", options=options)
+    assert (alone.files, alone.events) == (0, 0)
     assert not (tmp_path / "state" / "lake" / SCRATCH).exists()
-    options = ImportOptions(engine=cluster, games={"7": "1001"}, lake_url=f"file://{tmp_path}/state/lake")
-    result = take(tmp_path / "state", tmp_path / "in", options=options)
-    assert (result.files, result.events) == (1, 3)
+    write_lines(tmp_path / "in" / "b.gz", wrapped(event(user_id="u9", client_ts=at)))
+    beside = take(tmp_path / "state", tmp_path / "in", options=options)
+    assert (beside.files, beside.events) == (1, 1)
+    assert beside.damaged == alone.damaged
+    assert ["--game 7=1001" in reason for reason in alone.damaged.values()] == [True]
+    result = take(tmp_path / "state", tmp_path / "in", options=msgspec.structs.replace(options, games={"7": "1001"}))
+    assert (result.files, result.events, result.taken_before) == (1, 3, 1)
 
 
 def test_java_is_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -152,7 +152,7 @@ def take_on_cluster(
     *oldest_days* is that of `staging.stage`.
 
     Raises:
-        Refused: a game is not known, or the cluster failed. Nothing is taken then.
+        Refused: the cluster failed. Nothing is taken then.
     """
     engine.prepare_for(sum(file.bytes for file in files))
     taken = _numbered(files, engine, counts, first_seq=first_seq)
@@ -160,8 +160,15 @@ def take_on_cluster(
     if not taken:
         return
     tasks = [DecodeTask(each.file, number, each.first_seq, games.sql, oldest_days) for number, each in enumerate(taken)]
-    engine.create_rows("decoded", lambda number: tasks[number].rows(), len(tasks), _DECODED)
-    games.check([game_id for (game_id,) in engine.run("SELECT DISTINCT game_id FROM decoded WHERE fault IS NULL")])
+    engine.create_rows("rows_read", lambda number: tasks[number].rows(), len(tasks), _DECODED)
+    found_games: dict[int, list[str]] = {}
+    for file, game_id in engine.run("SELECT DISTINCT file, game_id FROM rows_read WHERE fault IS NULL"):
+        found_games.setdefault(file, []).append(game_id)
+    unmapped = {file: unknown for file, ids in sorted(found_games.items()) if (unknown := games.unknown(ids))}
+    for file, unknown in unmapped.items():
+        counts.note_unknown_games(taken[file], games.how_to_map(unknown))
+    left_out = f"WHERE file NOT IN ({', '.join(map(str, unmapped))})" if unmapped else ""
+    engine.create_view("decoded", f"SELECT * FROM rows_read {left_out}")  # noqa: S608
     refused = engine.run(f"""
         SELECT file, fault, number, seq FROM (
             SELECT file, fault, seq, count(*) OVER (PARTITION BY file, fault) AS number,
@@ -177,9 +184,11 @@ def take_on_cluster(
     for file, game_id, first, last in spans:
         taken[file].arrived[game_id] = (first, last)
     for number, each in enumerate(taken):
-        if each.refused and number not in with_events:
+        if each.refused and number not in with_events and number not in unmapped:
             counts.note_without_events(each)
-    taken = [each for number, each in enumerate(taken) if number in with_events or not each.refused]
+    taken = [
+        each for number, each in enumerate(taken) if number in with_events or not (each.refused or number in unmapped)
+    ]
     if not taken:
         return
     found = EventCounts()

@@ -14,7 +14,6 @@ from typing import Any, Final
 
 import msgspec
 
-from gamelens.errors import Refused
 from gamelens.sandbox.engines.duckdb_engine import literal
 from gamelens.sandbox.imports.source_files import DamagedFileError, SourceFile
 from gamelens.sandbox.storage.lake_schema import EVENT_COLUMNS
@@ -208,6 +207,11 @@ class ImportCounts:
         fields = f". Is it an export? It has no {', '.join(lacking)}" if lacking else ""
         self.damaged[each.file.url] = f"no {each.word} of it is an event: {reasons}{fields}"
 
+    def note_unknown_games(self, each: ReadFile, reason: str) -> None:
+        """Note that a file has events of unknown games, so that it is not taken until they are mapped."""
+        self._contents.discard((each.file.bytes, each.content))
+        self.damaged[each.file.url] = reason
+
     def note_committed(self, files: Iterable[ReadFile], counts: EventCounts) -> None:
         """Note that *files* are in the lake, with the events in *counts*."""
         for each in files:
@@ -271,15 +275,18 @@ class GameIds:
         whens = " ".join(f"WHEN {literal(old)} THEN {literal(new)}" for old, new in self._mapped.items())
         return f"CASE exported_game {whens} ELSE exported_game END" if whens else "exported_game"
 
-    def check(self, found: list[str]) -> None:
-        """Refuse the *found* ids in the lake that the organisation does not have.
+    def unknown(self, found: Iterable[str]) -> list[str]:
+        """Return the *found* ids in the lake that the organisation does not have, sorted."""
+        return sorted(set(found).difference(self._own))
 
-        Raises:
-            Refused: there is one; says how to map it.
-        """
-        unknown = sorted(set(found) - set(self._own))
-        if unknown:
-            raise Refused(
-                f"game {unknown[0]} of the export is not one of the organisation's ({', '.join(self._own)}): "
-                f"--game {unknown[0]}={self._own[0]} maps it to one. Its files were skipped"
-            )
+    def how_to_map(self, unknown: Sequence[str]) -> str:
+        """Return why a file with events of *unknown* games is not imported, and how it would be."""
+        one = "game" if len(unknown) == 1 else "games"
+        more = f" and {len(unknown) - EXAMPLES:,} more" if len(unknown) > EXAMPLES else ""
+        own = self._own[0] if self._own else "ID"
+        exported = [[old for old, new in self._mapped.items() if new == game] or [game] for game in unknown[:EXAMPLES]]
+        options = " ".join(f"--game {old}={own}" for olds in exported for old in olds)
+        return (
+            f"it has events of {one} {', '.join(unknown[:EXAMPLES])}{more}, which the organisation does not have: map "
+            f"each to one that it has ({', '.join(self._own)}), as with {options}"
+        )

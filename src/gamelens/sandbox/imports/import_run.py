@@ -145,8 +145,8 @@ def import_raw_events(
     No sandbox runs on *state*; a new one gets its games from the options.
 
     Raises:
-        Refused: a source cannot be read, a game is not known, or another process has locked *state*. What was
-            committed before stays, and the next import goes on after it.
+        Refused: a source cannot be read, or another process has locked *state*. What was committed before stays, and
+            the next import goes on after it.
         BadQuery: there is no such organisation.
     """
     files = find_files(sources)
@@ -291,8 +291,7 @@ class DecodedGroup:
         self._sql.create("decoded", line_rows_sql("lines", self._games.sql, oldest_days=self._oldest_days))
         for each in read:
             if each.rows and not each.is_taken:
-                last_seq = each.first_seq + each.rows - 1
-                self._sql.run(f"DELETE FROM decoded WHERE seq BETWEEN {each.first_seq} AND {last_seq}")  # noqa: S608
+                self._sql.run(f"DELETE FROM decoded WHERE {_rows_of(each)}")  # noqa: S608
         self._take([each for each in read if each.is_taken])
         return sum(each.rows for each in read)
 
@@ -372,11 +371,10 @@ class DecodedGroup:
     def _take(self, files: Sequence[ReadFile]) -> None:
         """Write the events of `decoded`, the rows of *files*, and count the rows that are not events.
 
-        A file that has rows, and no event among them, is not taken. Events that are dated by their arrival for one
-        reason are a file of their own (`dating`).
+        A file that has rows, and no event among them, is not taken, and neither is one with events of unknown games.
+        Events that are dated by their arrival for one reason are a file of their own (`dating`).
         """
-        found = self._sql.run("SELECT DISTINCT game_id FROM decoded WHERE fault IS NULL")
-        self._games.check([game_id for (game_id,) in found])
+        files = self._without_unknown_games(files)
         for seq, fault in self._sql.run("SELECT seq, fault FROM decoded WHERE fault IS NOT NULL ORDER BY seq"):
             next(each for each in reversed(files) if each.first_seq <= seq).refuse(seq, fault)
         without = [each for each in files if each.refused and not self._has_events(each)]
@@ -395,6 +393,26 @@ class DecodedGroup:
         self._sql.run("DROP TABLE decoded")
         self.files += [each for each in files if each not in without]
 
+    def _without_unknown_games(self, files: Sequence[ReadFile]) -> list[ReadFile]:
+        """Return the *files* whose games are all known, and delete the rows of the others."""
+        games = "SELECT DISTINCT game_id FROM decoded WHERE fault IS NULL"
+        if not self._games.unknown(game for (game,) in self._sql.run(games)):
+            return list(files)
+        known = []
+        for each in files:
+            if unknown := self._games.unknown(game for (game,) in self._sql.run(f"{games} AND {_rows_of(each)}")):
+                self._sql.run(f"DELETE FROM decoded WHERE {_rows_of(each)}")  # noqa: S608
+                self._counts.note_unknown_games(each, self._games.how_to_map(unknown))
+            else:
+                known.append(each)
+        return known
+
     def _has_events(self, each: ReadFile) -> bool:
-        seqs = f"seq BETWEEN {each.first_seq} AND {each.first_seq + each.rows - 1}"
-        return bool(self._sql.run(f"SELECT seq FROM decoded WHERE fault IS NULL AND {seqs} LIMIT 1"))  # noqa: S608
+        return bool(
+            self._sql.run(f"SELECT seq FROM decoded WHERE fault IS NULL AND {_rows_of(each)} LIMIT 1")  # noqa: S608
+        )
+
+
+def _rows_of(each: ReadFile) -> str:
+    """Return the SQL condition that a row of `decoded` is one of the file."""
+    return f"seq BETWEEN {each.first_seq} AND {each.first_seq + each.rows - 1}"
