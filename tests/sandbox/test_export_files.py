@@ -331,3 +331,85 @@ def test_the_value_of_the_service_counts_where_a_currency_has_no_rate(tmp_path: 
     rows = table_of(tmp_path / "state", "events").to_pylist()
     money = {row["user_id"]: (row["money"], row["currency"]) for row in rows}
     assert money == {f"u{n}": (cents, "USD") for n, (_, cents) in enumerate(PURCHASES) if cents is not None}
+
+
+MOST = 2**53 - 1
+NO_NUMBERS = ("abc", "", "60", True, [60], {"s": 60})
+OUT_OF_RANGE = (-100, -1, 99.5, 1e-9, MOST + 1, 10**30)
+
+
+def faulty(category: str, name: str, **fields: Any) -> list[tuple[bytes, str]]:
+    """Return lines of which the field *name* is no usable number, and what is said of each."""
+    article = "an" if name.startswith("a") else "a"
+    whole = f"whole number from 0 to {MOST}"
+    values = [(json.dumps(value), f"{article} {name} that is no number") for value in NO_NUMBERS]
+    values += [(json.dumps(value), f"{article} {name} that is no {whole}") for value in OUT_OF_RANGE]
+    values += [(value, f"{article} {name} that is no {whole}") for value in ("NaN", "Infinity", "1e400", "-1e400")]
+    line = json.dumps(wrapped(event(category=category, user_id="bad", client_ts=S, **fields) | {name: "HERE"}))
+    absent = wrapped(event(category=category, user_id="bad", client_ts=S, **fields))
+    absent["data"].pop(name, None)
+    lines = [(line.replace('"HERE"', value).encode(), reason) for value, reason in values]
+    none = "a currency without a rate and no amount_usd" if name == "amount_usd" else f"no {name}"
+    return [*lines, (line.replace('"HERE"', "null").encode(), none), (json.dumps(absent).encode(), none)]
+
+
+@pytest.mark.parametrize(
+    ("category", "name", "fields"),
+    [
+        ("session_end", "length", {}),
+        ("business", "amount", {"currency": "USD", "event_id": "a:b", "transaction_num": 1}),
+        ("business", "amount_usd", {"currency": "VEF", "event_id": "a:b", "amount": 1, "transaction_num": 1}),
+    ],
+)
+def test_a_line_with_an_unusable_number_is_left_out(
+    tmp_path: Path, category: str, name: str, fields: dict[str, Any]
+) -> None:
+    """As the collector refuses it: nothing that is no value counts as one, and each is named by its line."""
+    bad = faulty(category, name, **fields)
+    good = [
+        wrapped(event(category=category, user_id=f"u{value}", client_ts=S, **fields) | {name: value})
+        for value in (0, 60, 60.0, MOST)
+    ]
+    result = take(tmp_path / "state", write_lines(tmp_path / "a.gz", *(line for line, _ in bad), *good))
+    assert (result.events, result.damaged) == (4, {})
+    assert result.refused == Counter(reason for _, reason in bad)
+    assert {place.rpartition(": ")[2] for place in result.refused_at} == result.refused.keys()
+    column = "length" if name == "length" else "money"
+    assert sorted(table_of(tmp_path / "state", "events")[column].to_pylist()) == [0, 60, 60, MOST]
+
+
+def test_numbers_of_other_categories_are_not_judged(tmp_path: Path) -> None:
+    """A field counts for its own category alone, so nothing is left out for it elsewhere."""
+    lines = [wrapped(event(user_id="u", client_ts=S) | {"length": "x", "amount": -1, "amount_usd": None})]
+    assert take(tmp_path / "state", write_lines(tmp_path / "a.gz", *lines)).events == 1
+
+
+def test_what_is_unlikely_is_remarked_and_taken(tmp_path: Path) -> None:
+    """As the live feed remarks on it: sessions above a day, and impressions that count as 0 (Wire 4.11, Metrics)."""
+
+    def shown(vendor: str, **payload: Any) -> dict[str, Any]:
+        return event(category="impression", ad_network_name=vendor, impression_data=payload)
+
+    data = [
+        *(event(category="session_end", length=length) for length in (86_400, 86_401, 1_795_766_996)),
+        *(shown("max", revenue=revenue) for revenue in (0, 0.5, None, "abc", "0.5", -1, 1e30)),
+        shown("max"),
+        shown("aequus", revenue=1),
+        *(shown("fyber", netPayout=1, currency=code) for code in (None, "EUR", "VEF", "")),
+    ]
+    lines = [wrapped(each | {"client_ts": S, "user_id": f"u{n}"}) for n, each in enumerate(data)]
+    rows = [
+        {"game_id": 1001, "user_id": f"t{n}", "adunit_name": "a", "publisher_revenue_usd_cents": cents}
+        | {"event_client_ts": S, "event_arrival_ts": S}
+        for n, cents in enumerate((0.0, 1.5, -1.0, None, float("nan"), float("inf")))
+    ]
+    (tmp_path / "in").mkdir()
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "in" / "a.parquet")
+    write_lines(tmp_path / "in" / "a.gz", *lines)
+    result = take(tmp_path / "state", tmp_path / "in")
+    assert (result.events, result.refused) == (len(lines) + len(rows), {})
+    assert result.remarks == {
+        "a length above a day: it is the seconds of the session, not a time or milliseconds": 2,
+        "no usable revenue: they count as impressions of 0": 7 + 4,
+        "a currency without a rate: they count as impressions of 0": 2,
+    }

@@ -146,6 +146,8 @@ def _import_remarks(result: ImportResult) -> Iterator[str]:
         yield f"install not used: {count:,} events with {reason}"
     for currency, count in result.valued_by_service.items():
         yield f"valued by amount_usd: {count:,} purchases in {currency}, which has no rate here"
+    for remark, count in result.remarks.items():
+        yield f"unlikely: {count:,} events with {remark}"
     for name, count in result.unknown.items():
         yield f"not read: the unknown field {name}, in {count:,} files"
     for name, count in result.missing.items():

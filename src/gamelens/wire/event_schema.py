@@ -13,9 +13,9 @@ from msgspec.structs import replace
 
 from gamelens.wire.currencies import USD_PER_UNIT
 from gamelens.wire.field_rules import FieldRule, RequiredSibling
+from gamelens.wire.limits import MAX_SAFE_INTEGER
 
 _PART: Final = r"(?a:[A-Za-z0-9\s\-_\.\(\)\!\?]{1,64})"
-_MAX_SAFE_INTEGER: Final = 2**53 - 1  # Our choice: what every JSON reader keeps exact
 
 
 def _text(shortest: int = 1, longest: int = 64) -> FieldRule:
@@ -104,10 +104,10 @@ _HARDWARE: Final = {
 }
 _REQUIRED_OF: Final[dict[str, dict[str, FieldRule]]] = {
     "user": {},
-    "session_end": {"length": _whole(0, _MAX_SAFE_INTEGER)},
+    "session_end": {"length": _whole(0, MAX_SAFE_INTEGER)},
     "business": {
         "event_id": _like(f"{_PART}:{_PART}"),
-        "amount": _whole(0, _MAX_SAFE_INTEGER),
+        "amount": _whole(0, MAX_SAFE_INTEGER),
         "currency": _one_of(*USD_PER_UNIT),
         "transaction_num": _whole(1),
     },

@@ -12,6 +12,7 @@ JSON_DEPTH: Final = 32  # Our choice: Wire 1.6, Body limits
 SUBMIT_PERIOD_S: Final = 20.0  # Wire 1.15, Client queue
 FUTURE_S: Final = 24 * 3600  # Our choice: a time further ahead is not used (Wire 4.1, Event time)
 OLDEST_DAYS: Final = 365  # Our choice: an older time is not used; a sandbox may have another (Wire 4.1, Event time)
+MAX_SAFE_INTEGER: Final = 2**53 - 1  # Our choice: what every JSON reader keeps exact (Wire 3.5, Category fields)
 USUAL_SESSION_S: Final = 24 * 3600  # Our choice: a longer one is remarked on (Wire 4.11, Metrics)
 
 # Metrics

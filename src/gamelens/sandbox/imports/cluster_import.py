@@ -44,7 +44,7 @@ _ROWS_AT_ONCE: Final = 100_000
 _DECODED: Final = {
     **EVENT_COLUMNS,
     **{"installed": "BIGINT", "first_build": "VARCHAR", "arrived": "DATE", "dated_by": "VARCHAR"},
-    **{"install_fault": "VARCHAR", "valued_in": "VARCHAR", "fault": "VARCHAR", "file": "BIGINT"},
+    **{"install_fault": "VARCHAR", "valued_in": "VARCHAR", "remark": "VARCHAR", "fault": "VARCHAR", "file": "BIGINT"},
 }
 
 

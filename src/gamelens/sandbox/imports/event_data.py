@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from gamelens.sandbox.engines.duckdb_engine import literal
+from gamelens.sandbox.imports.remarks import NO_REVENUE
 from gamelens.sandbox.imports.source_files import DamagedFileError
 from gamelens.sandbox.storage.dating import StatedTime, device_time, service_time_fault
 from gamelens.sandbox.storage.lake_schema import EVENT_COLUMNS
@@ -70,9 +71,9 @@ def table_rows_sql(path: str, columns: Mapping[str, str], *, first_seq: int, gam
     """Return the SQL of the rows of the Parquet file at *path*, whose *columns* have Arrow types by name.
 
     The rows have the columns of the events table, `installed`, `first_build`, `install_fault` and `valued_in`, which
-    are null, `arrived`, the day of arrival, and reasons, or null: `dated_by`, why an event is dated by its arrival, and
-    `fault`, why a row is not an event. *first_seq* is the number of the first row, *game_sql* the SQL of the game's id
-    in the lake, of `exported_game`; *oldest_days* that of `staging.stage`.
+    are null, `arrived`, the day of arrival, and reasons, or null: `dated_by`, why an event is dated by its arrival,
+    `remark`, what is unlikely about it, and `fault`, why a row is not an event. *first_seq* is the number of the first
+    row, *game_sql* the SQL of the game's id in the lake, of `exported_game`; *oldest_days* that of `staging.stage`.
 
     Raises:
         DamagedFileError: the columns are not those of Event Data.
@@ -119,12 +120,13 @@ def table_rows_sql(path: str, columns: Mapping[str, str], *, first_seq: int, gam
         ), arrived AS (
             SELECT *, CASE WHEN arrival_fault IS NULL THEN CAST(arrived_us AS BIGINT) END AS arrival_us FROM judged
         ), placed AS (
-            SELECT seq, make_timestamp(arrival_us) AS arrival, {listed}, {time.reason} AS dated_by, {fault} AS fault
+            SELECT seq, make_timestamp(arrival_us) AS arrival, {listed}, {time.reason} AS dated_by, {fault} AS fault,
+                CASE WHEN category = 'impression' AND NOT {_has_revenue_sql(columns)} THEN '{NO_REVENUE}' END AS remark
             FROM arrived
         )
         SELECT {ordered}, CAST(NULL AS BIGINT) AS installed, CAST(NULL AS VARCHAR) AS first_build,
             CAST(CASE WHEN fault IS NULL THEN arrival END AS DATE) AS arrived,
-            dated_by, CAST(NULL AS VARCHAR) AS install_fault, CAST(NULL AS VARCHAR) AS valued_in, fault
+            dated_by, CAST(NULL AS VARCHAR) AS install_fault, CAST(NULL AS VARCHAR) AS valued_in, remark, fault
         FROM placed"""  # noqa: S608
 
 
@@ -134,7 +136,7 @@ def _values(columns: Mapping[str, str], time: StatedTime) -> dict[str, str]:
     def text(name: str) -> str:
         return f'CAST("{name}" AS VARCHAR)' if name in columns else "CAST(NULL AS VARCHAR)"
 
-    cents = 'TRY_CAST("publisher_revenue_usd_cents" AS DOUBLE)' if "publisher_revenue_usd_cents" in columns else "NULL"
+    cents = _cents_sql(columns)
     is_impression = "category = 'impression'"
     sent = ((it.name, it.only, it.event_data) for it in DIMENSIONS.values() if it.event_data)
     return {
@@ -147,12 +149,22 @@ def _values(columns: Mapping[str, str], time: StatedTime) -> dict[str, str]:
             for name, only, column in sent
         },
         "ilrd_id": f"CASE WHEN {is_impression} THEN 's' || seq END",
-        "money": f"CASE WHEN {is_impression} THEN CAST(CASE WHEN {cents} BETWEEN 0 AND {_MOST_CENTS} "
+        "money": f"CASE WHEN {is_impression} THEN CAST(CASE WHEN {_has_revenue_sql(columns)} "
         f"THEN round({cents} * {_NANOS_PER_CENT}) ELSE 0 END AS BIGINT) END",
         "currency": f"CASE WHEN {is_impression} THEN 'USD' END",
         **{name: text(name) for name in ("custom_01", "custom_02", "custom_03")},
         "event_id": f"CASE category {' '.join(_event_id_sql(name, parts, text) for name, parts in _IDS.items())} END",
     }
+
+
+def _cents_sql(columns: Mapping[str, str]) -> str:
+    """Return the SQL of the revenue of an impression."""
+    return 'TRY_CAST("publisher_revenue_usd_cents" AS DOUBLE)' if "publisher_revenue_usd_cents" in columns else "NULL"
+
+
+def _has_revenue_sql(columns: Mapping[str, str]) -> str:
+    """Return the SQL of whether the revenue of an impression is usable."""
+    return f"coalesce({_cents_sql(columns)} BETWEEN 0 AND {_MOST_CENTS}, false)"
 
 
 def _event_id_sql(category: str, parts: Sequence[str], text: Callable[[str], str]) -> str:

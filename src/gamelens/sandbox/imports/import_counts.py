@@ -48,6 +48,7 @@ class EventCounts(msgspec.Struct, kw_only=True):
         dated_by_arrival: events without a usable time of their device, by reason (Wire 4.1, Event time).
         unusable_installs: events whose stated install is not used, by reason.
         valued_by_service: purchases whose `amount_usd` counts, by their currency, which has no rate here.
+        remarks: events that are unlikely, by what is unlikely about them (`remarks`).
     """
 
     events: int = 0
@@ -55,19 +56,22 @@ class EventCounts(msgspec.Struct, kw_only=True):
     dated_by_arrival: Counter[str] = msgspec.field(default_factory=Counter)
     unusable_installs: Counter[str] = msgspec.field(default_factory=Counter)
     valued_by_service: Counter[str] = msgspec.field(default_factory=Counter)
+    remarks: Counter[str] = msgspec.field(default_factory=Counter)
 
     def add(self, run: Callable[[str], Sequence[tuple[Any, ...]]]) -> None:
         """Add the rows of `decoded` that are events. *run* returns the rows of a statement."""
         rows = run(f"""
-            SELECT count(*), coalesce(sum(CASE WHEN {UNDISCLOSED} THEN 1 END), 0), dated_by, install_fault, valued_in
-            FROM decoded WHERE fault IS NULL GROUP BY dated_by, install_fault, valued_in""")  # noqa: S608
-        for events, undisclosed, dated_by, install_fault, valued_in in rows:
+            SELECT count(*), coalesce(sum(CASE WHEN {UNDISCLOSED} THEN 1 END), 0), dated_by, install_fault, valued_in,
+                remark
+            FROM decoded WHERE fault IS NULL GROUP BY dated_by, install_fault, valued_in, remark""")  # noqa: S608
+        for events, undisclosed, dated_by, install_fault, valued_in, remark in rows:
             self.events += events
             self.undisclosed += undisclosed
             for counted, reason in (
                 (self.dated_by_arrival, dated_by),
                 (self.unusable_installs, install_fault),
                 (self.valued_by_service, valued_in),
+                (self.remarks, remark),
             ):
                 if reason is not None:
                     counted[reason] += events
@@ -223,6 +227,7 @@ class ImportCounts:
         self.taken.dated_by_arrival += counts.dated_by_arrival
         self.taken.unusable_installs += counts.unusable_installs
         self.taken.valued_by_service += counts.valued_by_service
+        self.taken.remarks += counts.remarks
 
     def note_taken_before(self, file: SourceFile) -> None:
         """Note that *file* was taken already."""

@@ -86,6 +86,7 @@ class ImportResult(msgspec.Struct, frozen=True, kw_only=True):
             time).
         unusable_installs: number of the events whose stated install is not used, by reason.
         valued_by_service: number of the purchases whose `amount_usd` counts, by their currency, which has no rate here.
+        remarks: number of the events that are unlikely, and taken, by what is unlikely about them.
         unknown: fields that are not documented and were not read, with the number of files that have them.
         missing: documented fields that files lack, with the number of these files.
         available: available interval of the organisation.
@@ -104,6 +105,7 @@ class ImportResult(msgspec.Struct, frozen=True, kw_only=True):
     dated_by_arrival: dict[str, int]
     unusable_installs: dict[str, int]
     valued_by_service: dict[str, int]
+    remarks: dict[str, int]
     unknown: dict[str, int]
     missing: dict[str, int]
     available: str
@@ -211,6 +213,7 @@ def import_raw_events(
             dated_by_arrival=dict(sorted(counts.taken.dated_by_arrival.items())),
             unusable_installs=dict(sorted(counts.taken.unusable_installs.items())),
             valued_by_service=dict(sorted(counts.taken.valued_by_service.items())),
+            remarks=dict(sorted(counts.taken.remarks.items())),
             unknown=dict(sorted(counts.unknown.items())),
             missing=dict(sorted(counts.missing.items())),
             available=available_intervals(sandbox.tenants, lake, sandbox.clock)[name],

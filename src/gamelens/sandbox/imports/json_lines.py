@@ -18,12 +18,14 @@ import numpy as np
 import pyarrow as pa
 from zlib_ng import zlib_ng
 
+from gamelens.sandbox.imports.remarks import LONG_SESSION, NO_RATE, NO_REVENUE
 from gamelens.sandbox.imports.source_files import BLANK, BOM, EMPTY, GZIP, DamagedFileError
 from gamelens.sandbox.processing.staging import EVENT_SHAPE, event_rows_sql
 from gamelens.sandbox.storage.dating import StatedTime, service_time_fault
 from gamelens.wire.currencies import USD_PER_UNIT
 from gamelens.wire.event_schema import CATEGORIES
 from gamelens.wire.event_time import FIRST_S
+from gamelens.wire.limits import MAX_SAFE_INTEGER, USUAL_SESSION_S
 
 if TYPE_CHECKING:
     from hashlib import _Hash
@@ -70,7 +72,7 @@ _NEWLINE: Final = ord("\n")
 _SHAPE: Final = (
     '{"arrival_ts": "VARCHAR", "country_code": "VARCHAR", "game_id": "VARCHAR", '
     '"user_meta": {"install_ts": "VARCHAR", "first_build": "VARCHAR", "install_publisher": "VARCHAR"}, '
-    f'"data": {EVENT_SHAPE.removesuffix("}")}, "amount_usd": "VARCHAR"}}}}'
+    f'"data": {EVENT_SHAPE}}}'
 )
 
 
@@ -294,7 +296,8 @@ def line_rows_sql(lines: str, game_sql: str, *, oldest_days: int) -> str:
     The rows have the columns of the events table, `installed` (the install that the service states, epoch seconds),
     `first_build` (the build of it) and reasons, or null: `dated_by`, why an event is dated by its arrival,
     `install_fault`, why a stated install is not used, and `fault`, why a line is not an event; beside them `valued_in`,
-    the currency without a rate in which a purchase was paid whose `amount_usd` counts. *game_sql* is the SQL of the
+    the currency without a rate in which a purchase was paid whose `amount_usd` counts, and `remark`, what is unlikely
+    about an event. *game_sql* is the SQL of the
     game's id in the lake, of `exported_game`; *oldest_days* that of `staging.stage`.
     """
     categories = ", ".join(f"'{name}'" for name in CATEGORIES)
@@ -330,9 +333,10 @@ def line_rows_sql(lines: str, game_sql: str, *, oldest_days: int) -> str:
                 WHEN arrival_fault IS NOT NULL THEN arrival_fault
                 WHEN coalesce(wrapper.data.category NOT IN ({categories}), true) THEN 'no known category'
                 WHEN wrapper.data.user_id IS NULL AND wrapper.data.category <> 'sdk_error' THEN 'no user_id'
-                WHEN has_no_rate AND usd_cents IS NULL THEN 'a currency without a rate and no amount_usd'
-                WHEN wrapper.data.category = 'business' AND usd_cents IS NULL
-                    AND TRY_CAST(wrapper.data.amount AS BIGINT) IS NULL THEN 'no usable amount'
+                WHEN wrapper.data.category = 'session_end' THEN {_number_fault("length")}
+                WHEN has_no_rate AND wrapper.data.amount_usd IS NULL THEN 'a currency without a rate and no amount_usd'
+                WHEN has_no_rate THEN {_number_fault("amount_usd")}
+                WHEN wrapper.data.category = 'business' THEN {_number_fault("amount")}
             END AS fault
         FROM (
             SELECT *, {arrival_fault} AS arrival_fault, wrapper.game_id AS exported_game FROM (
@@ -346,7 +350,15 @@ def line_rows_sql(lines: str, game_sql: str, *, oldest_days: int) -> str:
             )
         )
     )"""  # noqa: S608
-    others = ("installed", "first_build", "dated_by", "install_fault", "valued_in", "fault", "publisher", "usd_cents")
+    remark = f"""CASE
+        WHEN event.category = 'session_end' AND TRY_CAST(event.length AS BIGINT) > {USUAL_SESSION_S}
+            THEN '{LONG_SESSION}'
+        WHEN event.category = 'impression' AND NOT has_revenue THEN '{NO_REVENUE}'
+        WHEN event.category = 'impression' AND payload_currency IS NULL THEN '{NO_RATE}' END AS remark"""
+    others = (
+        *("installed", "first_build", "dated_by", "install_fault", "valued_in", remark, "fault", "publisher"),
+        "usd_cents",
+    )
     rows = event_rows_sql(events, others=others, oldest_days=oldest_days)
     return f"""
         SELECT * EXCLUDE (publisher, usd_cents) REPLACE (
@@ -354,3 +366,17 @@ def line_rows_sql(lines: str, game_sql: str, *, oldest_days: int) -> str:
             coalesce(usd_cents, money) AS money,
             CASE WHEN usd_cents IS NULL THEN currency ELSE 'USD' END AS currency
         ) FROM ({rows})"""  # noqa: S608
+
+
+def _number_fault(field: str) -> str:
+    """Return the SQL of why a *field* of an event is not what the collector takes, null where it is.
+
+    A whole number may be written with a point, such as 60.0.
+    """
+    number = f"TRY_CAST(CAST(wrapper.data.{field} AS VARCHAR) AS DOUBLE)"
+    article = "an" if field[0] in "aeiou" else "a"
+    return f"""CASE
+        WHEN wrapper.data.{field} IS NULL THEN 'no {field}'
+        WHEN {number} IS NULL THEN '{article} {field} that is no number'
+        WHEN {number} NOT BETWEEN 0 AND {MAX_SAFE_INTEGER} OR {number} <> trunc({number})
+            THEN '{article} {field} that is no whole number from 0 to {MAX_SAFE_INTEGER}' END"""

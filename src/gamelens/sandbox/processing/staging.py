@@ -37,11 +37,15 @@ _SENT: Final = {it.name: it.source for it in DIMENSIONS.values() if isinstance(i
 _FIELDS: Final = (
     *_COPIED,
     *(source.field or name for name, source in _SENT.items()),
-    *("country_code", "ad_network_name", "client_ts", "length", "amount", "currency", "event_id"),
+    *("country_code", "ad_network_name", "client_ts", "currency", "event_id"),
 )
 _TEXTS: Final = ", ".join(f'"{name}": "VARCHAR"' for name in dict.fromkeys(_FIELDS))
-EVENT_SHAPE: Final = f"""{{{_TEXTS}, "impression_data": "JSON"}}"""
-"""The fields of an event that are read, as `from_json` takes them."""
+_AS_SENT: Final = ", ".join(f'"{name}": "JSON"' for name in ("length", "amount", "amount_usd", "impression_data"))
+EVENT_SHAPE: Final = f"{{{_TEXTS}, {_AS_SENT}}}"
+"""The fields of an event that are read, as `from_json` takes them.
+
+Numbers that are summed are read as JSON, which tells them from text.
+"""
 _BYTES_AT_ONCE: Final = 1 << 20  # what fits into the processor's cache is decoded faster
 _BODIES_AT_ONCE: Final = 2048
 _BODIES: Final = pa.schema(
@@ -154,8 +158,9 @@ def _decode_sql(oldest_days: int) -> str:
 def event_rows_sql(events: str, *, others: Sequence[str], oldest_days: int) -> str:
     """Return the SQL of the rows of *events*.
 
-    They have the columns of the events table, then the columns *others*: those of *events*, or `dated_by`, the reason
-    why an event is dated by its arrival (`dating`), null where it is not.
+    They have the columns of the events table, then *others*: SQL of the columns of *events* or of `dated_by`, the
+    reason why an event is dated by its arrival (`dating`), null where it is not, `has_revenue`, whether an impression
+    has a usable revenue, and `payload_currency`, its currency, null where that has no rate.
 
     *events* is a table of `seq`, `game_id`, `arrival_ms`, `country` and `event`, which `from_json` makes of an event in
     `EVENT_SHAPE`. An event without an arrival has no time unless it names one.
@@ -175,6 +180,7 @@ def event_rows_sql(events: str, *, others: Sequence[str], oldest_days: int) -> s
         for per_unit, of_vendor in whens.items()
     ]
     earned = f"CASE WHEN payload IS NOT NULL THEN coalesce({', '.join(nanos)}) END"
+    has_revenue = f"coalesce(earned BETWEEN 0 AND {_MOST_NANOS}, false)"
     time = device_time(
         "client_ts", sent=_sent_sql("client_ts"), number="told", arrival="arrival_s", oldest_days=oldest_days
     )
@@ -184,7 +190,9 @@ def event_rows_sql(events: str, *, others: Sequence[str], oldest_days: int) -> s
                 arrival_ms // 1000 AS arrival_s
             FROM {events}
         ), timed AS (
-            SELECT *, {earned} AS earned, {time.reason} AS dated_by, make_timestamp(arrival_ms * 1000) AS arrival,
+            SELECT *, {earned} AS earned, {has_revenue} AS has_revenue,
+                {_payload_currency_sql()} AS payload_currency, {time.reason} AS dated_by,
+                make_timestamp(arrival_ms * 1000) AS arrival,
                 make_timestamp(CASE WHEN {time.is_used} THEN told * 1000000 ELSE arrival_ms * 1000 END) AS ts
             FROM paid
         )
@@ -207,28 +215,32 @@ def _columns() -> dict[str, str]:
     for name, source in _SENT.items():
         field = _sent_sql(source.field or name)
         columns[name] = f"CASE WHEN event.category = '{source.only}' THEN {field} END" if source.only else field
-    # The currency of an impression, null if it is not one of the table.
-    in_dollars = ", ".join(f"'{name}'" for name, revenue in _REVENUE.items() if not revenue.names_currency)
-    currencies = ", ".join(f"'{code}'" for code in USD_PER_UNIT)
-    text = (
-        "CASE WHEN payload.currency IS NULL OR payload.currency = 'null' THEN 'USD' "
-        f"ELSE {_first_sql(('currency',))} END"
-    )
-    own = f"WHEN ({text}) IN ({currencies}) THEN {text}"
-    currency = f"(CASE WHEN event.ad_network_name IN ({in_dollars}) THEN 'USD' {own} END)"
-    usable = f"earned BETWEEN 0 AND {_MOST_NANOS} AND {currency} IS NOT NULL"
+    usable = "has_revenue AND payload_currency IS NOT NULL"
     impression = {
         **{column: _first_sql(names) for column, names in _NAMES.items()},
         # Prefixes keep the vendor's ids and others apart.
         "ilrd_id": f"coalesce('i' || {_first_sql(_IDS)}, 'u' || {_sent_sql('event_uuid')}, 's' || (seq))",
         "money": f"CASE WHEN {usable} THEN CAST(earned AS BIGINT) ELSE 0 END",
-        "currency": f"CASE WHEN {usable} THEN {currency} ELSE 'USD' END",
+        "currency": f"CASE WHEN {usable} THEN payload_currency ELSE 'USD' END",
     }
     money = {"money": "TRY_CAST(event.amount AS BIGINT)", "currency": "event.currency"}
     for name, of_impression in impression.items():
         of_purchase = f"WHEN event.category = 'business' THEN {money[name]} " if name in money else ""
         columns[name] = f"CASE {of_purchase}WHEN event.category = 'impression' THEN {of_impression} END"
     return {name: columns[name] for name in EVENT_COLUMNS}
+
+
+def _payload_currency_sql() -> str:
+    """Return the SQL of the currency of an impression's revenue, null if it is not one of the table."""
+    in_dollars = ", ".join(f"'{name}'" for name, revenue in _REVENUE.items() if not revenue.names_currency)
+    currencies = ", ".join(f"'{code}'" for code in USD_PER_UNIT)
+    text = (
+        "CASE WHEN payload.currency IS NULL OR payload.currency = 'null' THEN 'USD' "
+        f"ELSE {_first_sql(('currency',))} END"
+    )
+    return (
+        f"CASE WHEN event.ad_network_name IN ({in_dollars}) THEN 'USD' WHEN ({text}) IN ({currencies}) THEN {text} END"
+    )
 
 
 def _sent_sql(field: str) -> str:
