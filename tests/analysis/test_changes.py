@@ -204,17 +204,17 @@ def test_a_driver_that_moved_is_named_with_the_country_behind_it() -> None:
     )
     first = drivers.to_dict("records")[0]
     assert (first["driver"], first["behind"], first["p_adjusted"] < 0.05) == ("ecpm", "US", True)
-    assert first["change_low"] < 70 / 120 - 1 < first["change_high"]
+    assert first["like_for_like_low"] < 70 / 120 - 1 < first["like_for_like_high"]
     claim: Any
     (claim, *others) = claims.of(drivers).itertuples()
     assert claim.direction == "lower"
-    assert claim.text.startswith("Tile: a lower eCPM, -4")
+    assert claim.text.startswith("Tile: a lower eCPM like for like, -4")
     assert " cost $" in claim.text
     assert {other.direction for other in others} == {"no clear difference"}
 
 
 def test_a_shift_between_countries_is_no_change_of_what_a_player_brings() -> None:
-    """Players move from the dear country to the cheap one: money falls by players, per player nothing changes."""
+    """Players move from the dear country to the cheap one: money falls by their mix, per player nothing changes."""
     drivers = money_drivers(
         earned(
             {
@@ -224,31 +224,35 @@ def test_a_shift_between_countries_is_no_change_of_what_a_player_brings() -> Non
         )
     )
     effects = drivers.set_index("driver")["effect"]
-    assert effects.abs().idxmax() == "players"
-    assert effects[["purchases per player", "ecpm"]].abs().max() < 0.1 * abs(effects["players"])
-    assert drivers["behind"][0] == "US"
+    assert effects.abs().idxmax() == "player mix"
+    assert effects.drop("player mix").abs().max() < 0.1 * abs(effects["player mix"])
+    assert claims.of(drivers).text[0].startswith("Tile: a shift to players who bring less, -")
+    assert drivers["behind"][0] in {"US", "BR"}  # a shift has two ends
     assert not claims.of(drivers).text.str.contains("fewer players").any()  # there are as many as before
 
 
 def test_all_together_and_too_few_days() -> None:
     segments = {("Tile", "US"): [(100.0, 10.0, 500.0, 5.0)] * 2, ("Farm", "US"): [(100.0, 10.0, 500.0, 5.0)] * 2}
     whole = money_drivers(earned(segments), by=None)
-    assert len(whole) == 4
+    assert len(whole) == 5
     assert claims.of(whole).text.str.startswith("All together: ").all()
     with pytest.raises(BadQuery, match=r"10 days.*too few for whole weeks"):
         money_drivers(earned(segments, days=10))
 
 
-def test_a_driver_that_grew_while_its_money_fell_has_no_percentage() -> None:
-    """Players grew, but not those of the country that pays: its effect is said without the change of all of them."""
+def test_players_who_grew_brought_money_and_their_mix_cost_it() -> None:
+    """Players grew, but not those of the country that pays: the two effects have signs that agree with DAU."""
     segments = {
         ("Tile", "US"): [(100.0, 10.0, 0.0, 0.0), (95.0, 9.5, 0.0, 0.0)],
         ("Tile", "BR"): [(20.0, 0.0, 0.0, 0.0), (60.0, 0.0, 0.0, 0.0)],
     }
-    drivers = money_drivers(earned(segments))
-    players = drivers[drivers["driver"] == "players"]
-    assert players["effect"].iloc[0] < 0 < players["change"].iloc[0]
-    assert "%" not in claims.of(players).text[0]
+    frame = earned(segments)
+    drivers = money_drivers(frame)
+    found = drivers.set_index("driver")
+    assert min(found["effect"]["players"], found["like_for_like"]["players"]) > 0
+    assert max(found["effect"]["player mix"], found["like_for_like"]["player mix"]) < 0
+    is_later = frame["timestamp"] >= frame["timestamp"][14]
+    assert drivers["effect"].sum() == pytest.approx(frame["revenue"].where(is_later, -frame["revenue"]).sum())
 
 
 def test_a_driver_that_brought_nothing_is_not_named() -> None:
@@ -283,8 +287,16 @@ def test_a_driver_that_nobody_can_size_has_no_percentage() -> None:
     frame = tidy_frame("revenue", **rows, ilrd_revenue=[20.0] * 28, ecpm=[4.0] * 28, impressions=[5000] * 28)
     made = money_drivers(asked(frame, "user_unique", "revenue", "ecpm"))
     texts = {name: claims.of(made[made["driver"] == name])["text"][0] for name in ("purchases per player", "players")}
-    assert texts["purchases per player"].endswith("from purchases per player, within day-to-day variation.")
+    assert texts["purchases per player"].endswith("from purchases per player, too few or too uneven for a percentage.")
     assert "%" in texts["players"]
+    bounds = made.set_index("driver").loc["purchases per player", ["like_for_like", "like_for_like_high"]]
+    assert bounds.isna().all()
+    frame["revenue_event_count"] = (frame["revenue"] > 0).astype("Int64")
+    counted = money_drivers(asked(frame, "user_unique", "revenue", "ecpm")).set_index("driver")["like_for_like"]
+    assert counted.isna().tolist() == [driver == "purchases per player" for driver in counted.index]
+    sales = change(asked(frame, "revenue"))
+    assert sales[["ratio", "ratio_low", "ratio_high", "difference_high"]].isna().all(axis=None)
+    assert "%" not in claims.of(sales)["text"][0]
 
 
 def test_the_line_on_what_did_not_change_names_what_was_tested() -> None:

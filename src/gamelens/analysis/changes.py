@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from pandas import DataFrame, Series
 
 from gamelens._scales import RARE
-from gamelens.analysis.claims.findings import HALF_CENT, Clause, Finding, case_among, direction_among, reads
+from gamelens.analysis.claims.findings import HALF_CENT, Clause, Direction, Finding, case_among, direction_among, reads
 from gamelens.analysis.decomposition import split_in_halves
 from gamelens.analysis.over_days import Counted, DayEstimates, day_numbers, over_days
 from gamelens.analysis.retention.retention_rates import is_retention_frame
@@ -55,8 +55,16 @@ _FIELDS: Final = {
     "ads": ("ilrd_revenue", "sum"),
 }
 _MONEY: Final = FrameRequirements(metrics=("user_unique", "revenue", "ecpm"), every=("day",), counts_players=True)
+_COUNTS: Final = {  # what the money or the number of each driver is counted from
+    "players": "players",
+    "player mix": "players",
+    "purchases per player": "bought",
+    "ads per player": "impressions",
+    "ecpm": "impressions",
+}
 _DRIVERS: Final[dict[str, tuple[str, str | None]]] = {  # numerator and denominator of what each driver is
     "players": ("players", None),
+    "player mix": ("worth", "players"),
     "purchases per player": ("purchases", "players"),
     "ads per player": ("impressions", "players"),
     "ecpm": ("ads", "impressions"),
@@ -69,7 +77,8 @@ def change(frame: DataFrame, before: DataFrame | None = None) -> DataFrame:
 
     Money and counts are sums of the period. Players and sessions, which cannot be added up, are means of its days.
     Means, ratios and retention are made from their parts. A day without a row counts as 0. Intervals come from the
-    differences between days (`over_days`): with fewer than 7 days a period there are none.
+    differences between days (`over_days`): with fewer than 7 days a period there are none. A count of fewer than ten
+    before, and what has an interval wider than tenfold both ways, has no ratio.
 
     Args:
         frame: the answer to a query by day, or of retention by install day.
@@ -109,6 +118,9 @@ def change(frame: DataFrame, before: DataFrame | None = None) -> DataFrame:
     for side in ("low", "high"):
         root = np.sqrt(result[f"ratio_{side}"])
         result[f"difference_{side}"] = middle * (root - 1 / root)
+    is_sized = _is_narrow(result["ratio_low"], result["ratio_high"]) & ~_is_rare(result)
+    compared = ["difference_low", "difference_high", "ratio", "ratio_low", "ratio_high"]
+    result[compared] = result[compared].where(is_sized)
     labels = dimension_columns(result)
     numbers = [column for name in _PAIRS for column in (name, f"{name}_low", f"{name}_high")]
     numbers += ["p_value", "p_adjusted"]
@@ -121,11 +133,15 @@ def _read_change(changes: DataFrame) -> Iterator[Finding]:
     """Say of each number how it changed; it is clear if it stays so after the correction for all of them."""
     keys = [name for name in label_columns(changes) if name not in ("metric", "unit", "of")]
     names = series_names(changes, keys) if keys else Series("", index=changes.index)
-    for name, row in zip(names, changes.to_dict("records"), strict=True):
+    is_rare = (_is_rare(changes) | (changes["ratio_low"].isna() & changes["p_adjusted"].notna())).tolist()
+    for place, (name, row) in enumerate(zip(names, changes.to_dict("records"), strict=True)):
         direction = direction_among(row["ratio_low"], row["ratio_high"], row["p_adjusted"], neutral=1.0)
+        case = case_among(direction, row["ratio_low"], row["ratio_high"], neutral=1.0)
+        if is_rare[place]:
+            direction, case = _direction_of(row["difference"], row["p_adjusted"]), "rare"
         yield Finding(
             kind="change",
-            case="rare" if _is_rare(row) else case_among(direction, row["ratio_low"], row["ratio_high"], neutral=1.0),
+            case=case,
             subject={key: str(row[key]) for key in keys if not pd.isna(row[key])},
             direction=direction,
             size=row["ratio"],
@@ -142,10 +158,10 @@ def _read_change(changes: DataFrame) -> Iterator[Finding]:
         )
 
 
-def _is_rare(row: Mapping[Any, Any]) -> bool:
-    """Return whether a row counts so few before that the change has no percentage."""
-    is_count = row["of"] != "ratio" and not str(row["unit"]).startswith("USD")
-    return bool(is_count and row["before"] < RARE)
+def _is_rare(rows: DataFrame) -> Series[bool]:
+    """Return which rows count so few before that the change has no percentage."""
+    is_count = (rows["of"] != "ratio") & ~rows["unit"].astype("str").str.startswith("USD")
+    return is_count & (rows["before"] < RARE)
 
 
 @requires(frame=_MONEY)
@@ -154,17 +170,21 @@ def money_drivers(frame: DataFrame, by: str | None = "game") -> DataFrame:
 
     Money is purchases and ad revenue: players x (purchases per player + ads per player x eCPM). Its change is split
     into these four, each with the others at the mean of both halves (Shapley), so the effects of a value of *by* sum to
-    its change. They are taken in the finest segments that the frame has, such as countries: a shift between countries
-    changes players, not what a player brings. How much a driver itself changed, with the segments at their usual
-    levels, has an interval from the differences between days (`over_days`); below 7 days a half there is none.
+    its change. They are taken in the finest segments that the frame has, such as countries. Players are all of them, at
+    what the average one brings; a shift between segments that bring more and less is the player mix; the other drivers
+    are like for like, within the segments, so they differ from those of all segments together. How much a driver itself
+    changed, with the segments at their usual levels, has an interval from the differences between days (`over_days`);
+    below 7 days a half there is none, nor where the driver is from fewer than ten purchases or ads before, or the
+    interval is wider than tenfold both ways.
 
     Args:
         frame: user_unique, revenue and ecpm by day, *by* and what else may be behind a change, such as country_code.
         by: a dimension, None is all together.
 
-    Columns: *by* (category), driver (category: players, purchases per player, ads per player, ecpm), effect (float64,
-    USD, on the later half), change (float64, of the driver, -0.1 is a tenth less), change_low, change_high (float64,
-    its 95% interval, corrected as in `change`), p_value, p_adjusted (float64, Holm, over all rows), behind (text, the
+    Columns: *by* (category), driver (category: players, player mix if there are other dimensions, purchases per player,
+    ads per player, ecpm), effect (float64, USD, on the later half), like_for_like (float64, the change of the driver
+    within the segments, -0.1 is a tenth less), like_for_like_low, like_for_like_high (float64, its 95% interval,
+    corrected as in `change`), p_value, p_adjusted (float64, Holm, over all rows), behind (text, the
     segment with the largest part of the effect, NA without other dimensions), behind_effect (float64, USD, its part).
     Claims: "money", one for each effect of half a cent or more.
 
@@ -185,23 +205,31 @@ def money_drivers(frame: DataFrame, by: str | None = "game") -> DataFrame:
     for name, field in _FIELDS.items():
         amounts = _floats(rows[column_of(rows, *field)]).fillna(0.0).to_numpy()
         np.add.at(sums[name], (cell, day_numbers(rows["timestamp"]) - first), amounts)
+    bought = rows["revenue_event_count"] if "revenue_event_count" in rows else Series(np.inf, rows.index)
+    sums["bought"] = np.zeros_like(sums["players"])
+    np.add.at(sums["bought"], (cell, day_numbers(rows["timestamp"]) - first), _floats(bought).fillna(0.0).to_numpy())
     segments = rows[~Series(cell).duplicated()].reset_index(drop=True)
     group = _places(segments, keys)
     groups = segments[~Series(group).duplicated()][keys].reset_index(drop=True)
     others = [name for name in label_columns(segments) if name not in keys]
     names = series_names(segments, others) if others else Series(pd.NA, segments.index)
     before, after = ({name: table[:, at].sum(axis=1) for name, table in sums.items()} for at in (~is_later, is_later))
-    blocks, estimates = [], []
-    for driver, effect in _effects(before, after).items():
+    effects, worth = _effects(before, after, group)
+    sums["worth"] = sums["players"] * worth[:, None]
+    if not others:
+        del effects["player mix"]
+    blocks, estimates, is_rare = [], [], []
+    for driver, effect in effects.items():
         part, whole = _DRIVERS[driver]
         parts: Floats = np.zeros((int(group.max(initial=-1)) + 1, len(days)))
         wholes = np.zeros_like(parts) if whole else np.ones_like(parts)
         np.add.at(parts, group, sums[part])
         if whole:
-            usual = _ratios(before[part] + after[part], before[whole] + after[whole])
-            np.add.at(wholes, group, sums[whole] * usual[:, None])
+            usual = 1.0 if driver == "player mix" else _ratios(before[part] + after[part], before[whole] + after[whole])
+            np.add.at(wholes, group, sums[whole] * np.reshape(usual, (-1, 1)))
         counted: Counted | None = None if whole else "events"
         estimates.append(over_days(parts, wholes, days, later=is_later, counted=counted, is_balanced=False))
+        is_rare.append(np.bincount(group, before[_COUNTS[driver]], len(groups)) < RARE)
         own = DataFrame({"group": group, "effect": effect, "behind": names})
         total = own.groupby("group")["effect"].sum()
         own["same"] = own["effect"] * np.sign(total.to_numpy())[group]
@@ -210,18 +238,21 @@ def money_drivers(frame: DataFrame, by: str | None = "game") -> DataFrame:
             groups.assign(
                 driver=driver,
                 effect=total,
-                change=estimates[-1].value - 1,
+                like_for_like=estimates[-1].value - 1,
                 behind=largest["behind"],
                 behind_effect=largest["effect"].where(largest["behind"].notna()),
             )
         )
     result = pd.concat(blocks, ignore_index=True)
-    result[["p_value", "p_adjusted", "change_low", "change_high"]] = _judged(estimates) - np.array([0, 0, 1, 1])
+    bounds = ["like_for_like_low", "like_for_like_high"]
+    result[["p_value", "p_adjusted", *bounds]] = _judged(estimates) - np.array([0, 0, 1, 1])
+    is_sized = _is_narrow(*(result[name] + 1 for name in bounds)) & ~np.concatenate(is_rare)
+    result[["like_for_like", *bounds]] = result[["like_for_like", *bounds]].where(is_sized)
     is_clear = result["p_adjusted"] < LEVEL
     order = result.assign(is_clear=is_clear, size=result["effect"].abs()).sort_values(
         ["is_clear", "size"], ascending=False, kind="stable"
     )
-    numbers = ["effect", "change", "change_low", "change_high", "p_value", "p_adjusted"]
+    numbers = ["effect", "like_for_like", *bounds, "p_value", "p_adjusted"]
     columns = [*keys, "driver", *numbers, "behind", "behind_effect"]
     types = (
         dict.fromkeys([*keys, "driver"], "category")
@@ -231,25 +262,41 @@ def money_drivers(frame: DataFrame, by: str | None = "game") -> DataFrame:
     return with_receipts_of(order[columns].reset_index(drop=True).astype(types), frame)
 
 
-def _effects(before: Mapping[str, Floats], after: Mapping[str, Floats]) -> dict[str, Floats]:
-    """Return what each driver added to the money of each segment (USD). They sum to the change."""
+def _effects(
+    before: Mapping[str, Floats], after: Mapping[str, Floats], group: NDArray[np.int64]
+) -> tuple[dict[str, Floats], Floats]:
+    """Return what each driver added to the money of each segment (USD), and what a player of each brings (USD).
+
+    The effects sum to the change. A player more is one at the mean worth of the group; what those of the segment bring
+    above or below it is the mix.
+    """
     players, pairs = (before["players"], after["players"]), ((before, after), (after, before))
     a, b, c = (
         [_ratios(each[part], each[whole], other[part], other[whole]) for each, other in pairs]
         for part, whole in (("purchases", "players"), ("impressions", "players"), ("ads", "impressions"))
     )
     more_players = players[1] - players[0]
-    of_purchases = more_players * (a[0] + a[1]) / 2
-    of_ads = more_players * (b[0] * c[0] + b[1] * c[1] + (b[0] * c[1] + b[1] * c[0]) / 2) / 3
-    of_ads_per_player = (
+    by_purchases = (a[0] + a[1]) / 2
+    by_ads = (b[0] * c[0] + b[1] * c[1] + (b[0] * c[1] + b[1] * c[0]) / 2) / 3
+    by_ads_per_player = (
         (b[1] - b[0]) * (players[0] * c[0] + players[1] * c[1] + (players[0] * c[1] + players[1] * c[0]) / 2) / 3
     )
+    worth = by_purchases + by_ads
+    totals: list[Floats] = [np.bincount(group, each)[group].astype("float64") for each in players]
+    shares = [_ratios(players[at], totals[at], players[1 - at], totals[1 - at]) for at in (0, 1)]
+    mean_worth = np.bincount(group, worth * (shares[0] + shares[1]) / 2)[group]
     return {
-        "players": of_purchases + of_ads,
-        "purchases per player": after["purchases"] - before["purchases"] - of_purchases,
-        "ads per player": of_ads_per_player,
-        "ecpm": after["ads"] - before["ads"] - of_ads - of_ads_per_player,  # the rest: also money without impressions
-    }
+        "players": more_players * mean_worth,
+        "player mix": more_players * (worth - mean_worth),
+        "purchases per player": after["purchases"] - before["purchases"] - more_players * by_purchases,
+        "ads per player": by_ads_per_player,
+        "ecpm": after["ads"] - before["ads"] - more_players * by_ads - by_ads_per_player,  # also without impressions
+    }, worth
+
+
+def _is_narrow(low: Series[float], high: Series[float]) -> Series[bool]:
+    """Return which intervals of ratios are worth a percentage."""
+    return low.isna() | (high <= _WIDEST_RATIO * low)
 
 
 def _ratios(part: Floats, whole: Floats, *other: Floats) -> Floats:
@@ -270,32 +317,42 @@ def _read_drivers(drivers: DataFrame, by: str | None) -> Iterator[Finding]:
         yield Finding(kind="money", case="none", unit="change")
     names = display_values(drivers[by]) if by else Series(_ALL, index=drivers.index)
     for name, row in zip(names, drivers.to_dict("records"), strict=True):
-        direction = direction_among(row["change_low"], row["change_high"], row["p_adjusted"])
-        case = case_among(direction, row["change_low"], row["change_high"])
+        direction = direction_among(row["like_for_like_low"], row["like_for_like_high"], row["p_adjusted"])
+        case = case_among(direction, row["like_for_like_low"], row["like_for_like_high"])
+        if pd.isna(row["like_for_like_low"]) and not pd.isna(row["p_adjusted"]):
+            direction, case = _direction_of(row["effect"], row["p_adjusted"]), "rare"
         is_clear = case in ("higher", "lower")
-        is_against = row["effect"] * row["change"] <= 0  # within countries the money moved the other way
+        is_against = row["effect"] * row["like_for_like"] <= 0  # within countries the money moved the other way
         if is_clear and is_against:
             direction, case, is_clear = "no clear difference", "no_clear_difference", False
-        is_narrow = 1 + row["change_high"] <= _WIDEST_RATIO * (1 + row["change_low"])
-        driver, cut = str(row["driver"]).replace(" ", "_"), "up" if row["change"] > 0 else "down"
+        driver, cut = str(row["driver"]).replace(" ", "_"), "up" if row["like_for_like"] > 0 else "down"
+        is_within = driver in ("purchases_per_player", "ads_per_player", "ecpm") and not pd.isna(row["behind"])
         yield Finding(
             kind="money",
             case=("brought" if row["effect"] > 0 else "cost") if is_clear else case,
             subject={by: name} if by else {},
             direction=direction,
-            size=row["change"],
-            low=row["change_low"],
-            high=row["change_high"],
+            size=row["like_for_like"],
+            low=row["like_for_like_low"],
+            high=row["like_for_like_high"],
             unit="change",
             judged="days",
             numbers={
                 "name": name,
                 "driver": [Clause(f"{driver}_{cut}" if is_clear else driver)],
+                "basis": [Clause("like_for_like")] if is_within else None,
                 "behind": row["behind"] if HALF_CENT <= abs(row["behind_effect"]) < abs(row["effect"]) else None,
-                "own_change": [Clause("own_change")] if is_narrow and not is_against else None,
+                "own_change": None if is_against else [Clause("own_change")],
                 **{key: row[key] for key in ("effect", "behind_effect", "p_adjusted")},
             },
         )
+
+
+def _direction_of(size: float, p_adjusted: float) -> Direction:
+    """Return the direction of a change that has no interval to show."""
+    if pd.isna(p_adjusted):
+        return "unknown"
+    return "no clear difference" if p_adjusted >= LEVEL else "higher" if size > 0 else "lower"
 
 
 def _judged(estimates: Sequence[DayEstimates]) -> Floats:

@@ -75,6 +75,7 @@ _COLUMNS: Final[dict[str, ColumnUnit]] = {
     "largest_day": ColumnUnit("share", "extra share of the money"),
     "largest_share": ColumnUnit("share", "share of ad revenue"),
     "level_change": ColumnUnit("change", "change"),
+    "like_for_like": ColumnUnit("change", "like for like"),
     "lift": ColumnUnit("share", "of the control's value"),
     "ltv": ColumnUnit("money", "USD per new player"),
     "ltv_to_cpi": ColumnUnit("share", "of the cost of an install"),
