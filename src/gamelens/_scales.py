@@ -77,9 +77,10 @@ class Scale(NamedTuple):
         return f"{lower.removesuffix(' pp')} to {upper}"
 
     def near(self, bound: Any) -> Scale:
-        """Return the scale of a bound: one decimal place more where it would be rounded to 0."""
+        """Return the scale of a bound: one or two decimal places more where it would be rounded to 0."""
         is_small = is_finite(bound) and 0 < abs(bound) < self.least / 2
-        return self._replace(places=self.places + 1) if is_small else self
+        more = 1 if is_small and abs(bound) >= self.least / 20 else 2
+        return self._replace(places=self.places + more) if is_small else self
 
     @property
     def has_sign(self) -> bool:

@@ -31,6 +31,7 @@ MONEY: Final = {
 SHARES: Final = {
     "ads_share", "chance_best", "change", "click_rate", "comparable_share", "expected_loss", "expected_share",
     "fail_rate", "fill_rate", "impression_share", "largest_day", "largest_share", "level_change", "lift",
+    "like_for_like",
     "ltv_to_cpi", "minimal_effect", "minimal_lift", "of_previous", "payer_share", "quarter_lift", "relative",
     "retention", "revenue_share", "roas", "share", "share_of_change", "share_of_requests", "share_of_step_before",
     "sure_from", "unknown_share", "variance_kept", "weight",
