@@ -78,9 +78,9 @@ class Scale(NamedTuple):
 
     def near(self, bound: Any) -> Scale:
         """Return the scale of a bound: one or two decimal places more where it would be rounded to 0."""
-        is_small = is_finite(bound) and 0 < abs(bound) < self.least / 2
-        more = 1 if is_small and abs(bound) >= self.least / 20 else 2
-        return self._replace(places=self.places + more) if is_small else self
+        if not is_finite(bound) or not 0 < abs(bound) < self.least / 2:
+            return self
+        return self._replace(places=self.places + (1 if abs(bound) >= self.least / 20 else 2))
 
     @property
     def has_sign(self) -> bool:
