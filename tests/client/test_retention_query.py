@@ -265,6 +265,8 @@ def test_a_week_with_a_day_that_has_not_come_is_na(lens: Client) -> None:
     ):
         frame = lens.retention([1, 2], over=("2026-11-01", "2026-11-18"), every="month")
     assert table(frame, "age", "installs", "returned") == [(1, 52, 11), (2, 52, None)]
+    weeks = lens.retention(2, over=("2026-11-01", "2026-11-18"), every="week")  # an earlier week has a number
+    assert weeks["retention"].notna().any()
 
 
 @pytest.mark.parametrize(

@@ -118,26 +118,22 @@ def table(
     return from_rows(rows, pa.schema(columns))
 
 
-def left_out(ages: Sequence[int], every: str, times: ResolvedRange) -> Iterator[str]:
-    """Yield a warning for each age whose rows leave out install days that have not reached it, or are NA for them.
+def left_out(ages: Sequence[int], every: Granularity, times: ResolvedRange) -> Iterator[str]:
+    """Yield a warning for each age that has no row with a number, or leaves out install days, by week, month or "all".
 
-    By day it is plain which days are NA. The whole period counts the days that are old enough; a week or month is NA
-    until all its days are.
+    The whole period counts the days that have reached the age; a week or month is NA until all its days have.
     """
     days = [] if every == "day" else _days(_install_days(times))
     for age in ages:
         young = [day for day in days if not _has_come(day, age, times)]
-        if not young:
-            continue
         several = len(young) > 1
-        span = f"{young[0]:%Y-%m-%d}" + (f" to {young[-1]:%Y-%m-%d}" if several else "")
-        why = f"day {age} after {'them' if several else 'it'} is not over yet"
-        if every != "all":
-            yield f"D{age} retention is NA in {'each' if several else 'the'} {every} of {span}: {why}"
-        elif len(young) < len(days):
+        span = f"{young[0]:%Y-%m-%d}" + (f" to {young[-1]:%Y-%m-%d}" if several else "") if young else ""
+        if every == "all" and 0 < len(young) < len(days):
+            why = f"day {age} after {'them' if several else 'it'} is not over yet"
             yield f"D{age} retention leaves out {len(young)} of {len(days)} install days, {span}: {why}"
-        else:
-            yield f"D{age} retention is NA: day {age} after {span} is not over yet"
+        elif young and {bucket_start(day, every) for day in days} == {bucket_start(day, every) for day in young}:
+            rows = "" if every == "all" else f" in each {every}"
+            yield f"D{age} retention is NA{rows}: day {age} after {span} is not over yet"
 
 
 def install_days_behind(spec: QuerySpec, times: ResolvedRange) -> Interval | None:
