@@ -260,9 +260,7 @@ def test_a_week_pools_the_installs_of_its_days(lens: Client) -> None:
 
 def test_a_week_with_a_day_that_has_not_come_is_na(lens: Client) -> None:
     """Two days after 18 November has not come, so the whole month has no number yet; its other age has."""
-    with pytest.warns(
-        UserWarning, match="D2 retention is NA in the month of 2026-11-18: day 2 after it is not over yet"
-    ):
+    with pytest.warns(UserWarning, match="D2 retention is NA in each month: day 2 after 2026-11-18 is not over yet"):
         frame = lens.retention([1, 2], over=("2026-11-01", "2026-11-18"), every="month")
     assert table(frame, "age", "installs", "returned") == [(1, 52, 11), (2, 52, None)]
     weeks = lens.retention(2, over=("2026-11-01", "2026-11-18"), every="week")  # an earlier week has a number
