@@ -52,7 +52,8 @@ class BackgroundLoop:
     def _stop(self) -> None:
         """End the thread before the interpreter does, which would leave to an engine what the thread still holds."""
         if self.process.is_this and self._thread.is_alive():
-            wait(self._unawaited.copy(), _LONGEST_END_S)  # Python would report a task that it destroys
+            wait(self._unawaited.copy(), _LONGEST_END_S)
+            wait((self.submit(_end_cancelled()),), 2 * _LONGEST_END_S)
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join(_LONGEST_END_S)
 
@@ -115,6 +116,12 @@ class BackgroundLoop:
         except asyncio.CancelledError:
             submitted.cancel()  # directly: *future* would need the caller's loop, which may be blocked
             raise
+
+
+async def _end_cancelled() -> None:
+    """Let the tasks end that were cancelled, for a second: Python would report each that it destroys."""
+    if cancelled := [task for task in asyncio.all_tasks() if task.cancelling()]:
+        await asyncio.wait(cancelled, timeout=_LONGEST_END_S)
 
 
 @contextmanager
