@@ -44,6 +44,7 @@ class BackgroundLoop:
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
         self._unawaited = set[Future[Any]]()
+        self._was_interrupted = False
         self.process = OwnProcess("this client")
         self._thread = threading.Thread(target=self._loop.run_forever, name="gamelens", daemon=True)
         self._thread.start()
@@ -53,7 +54,8 @@ class BackgroundLoop:
         """End the thread before the interpreter does, which would leave to an engine what the thread still holds."""
         if self.process.is_this and self._thread.is_alive():
             wait(self._unawaited.copy(), _LONGEST_END_S)
-            wait((self.submit(_end_cancelled()),), 2 * _LONGEST_END_S)
+            if self._was_interrupted:
+                wait((self.submit(_end_cancelled()),), 2 * _LONGEST_END_S)
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join(_LONGEST_END_S)
 
@@ -99,6 +101,7 @@ class BackgroundLoop:
             if future is not None:
                 future.cancel()
             if isinstance(error, KeyboardInterrupt):
+                self._was_interrupted = True
                 raise Interrupted from None
             raise
 
