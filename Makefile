@@ -46,7 +46,7 @@ export PYTHONDONTWRITEBYTECODE :=
 export PYTHONPYCACHEPREFIX := $(CURDIR)/.cache/bytecode
 
 .PHONY: demo test test-wide durations seconds check static audit constraints coverage bench mutants record lab docs dist words \
-	check-copies check-lowest check-newest check-wheel check-docs clean
+	check-copies check-recipes check-lowest check-newest check-wheel check-docs clean
 
 demo: $(INSTALLED)
 	@$(BIN)/gamelens demo
@@ -58,7 +58,11 @@ test: $(INSTALLED)
 
 # That recipes name all that they break, and that users' scripts have types.
 check-copies: $(INSTALLED)
-	@$(TESTS) -n 2 $(COPIES)
+	@$(TESTS) -n 2 -m "not wide" $(COPIES)
+
+# That every fast test passes where all recipes were followed: five minutes and more.
+check-recipes: $(INSTALLED)
+	@$(TESTS) -n 0 -m wide tests/house/test_recipes.py
 
 # Other front ends, sizes and themes of pages that `make test` shows once.
 test-wide: $(INSTALLED)
