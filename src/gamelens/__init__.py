@@ -36,7 +36,8 @@ if TYPE_CHECKING:
     from gamelens.analysis.files.excel_export import export_excel
     from gamelens.analysis.outside_data.join import join
     from gamelens.analysis.outside_data.match_report import Joined
-    from gamelens.analysis.outside_data.outside_table import OutsideTable, read_table
+    from gamelens.analysis.outside_data.outside_table import OutsideTable
+    from gamelens.analysis.outside_data.read_table import read_table
     from gamelens.analysis.totals import in_periods
     from gamelens.client.async_client import AsyncClient
     from gamelens.client.events.collector_client import CollectorClient
@@ -115,7 +116,7 @@ _HOME = {
     "in_periods": "gamelens.analysis.totals",
     "join": "gamelens.analysis.outside_data.join",
     "open_lake": "gamelens.raw_events.lake_client",
-    "read_table": "gamelens.analysis.outside_data.outside_table",
+    "read_table": "gamelens.analysis.outside_data.read_table",
     "reconcile": "gamelens.raw_events.reconciliation.reconcile",
     "retention_definitions": "gamelens.raw_events.reconciliation.retention_definitions",
     "retention_gap": "gamelens.raw_events.reconciliation.retention_definitions",

@@ -9,7 +9,7 @@ import pandas as pd
 from msgspec.structs import replace
 from pandas import DataFrame, Series
 
-from gamelens.analysis.outside_data.outside_table import read_table
+from gamelens.analysis.outside_data.read_table import read_table
 from gamelens.analysis.outside_data.row_periods import period_of, period_texts, periods_within
 from gamelens.analysis.retention.retention_rates import is_retention_frame
 from gamelens.analysis.tidy_frames import dimension_columns, queried_metrics, with_receipts_of

@@ -26,9 +26,10 @@ from gamelens.analysis.claims.leaders import leader
 from gamelens.analysis.outside_data.join import CURRENCY, join
 from gamelens.analysis.outside_data.join_keys import NOBODY, PUBLISHER, On, pairs_of, unknown_names
 from gamelens.analysis.outside_data.match_report import Joined, MatchReport
-from gamelens.analysis.outside_data.outside_table import OutsideColumn, OutsideTable, no_days, read_table
+from gamelens.analysis.outside_data.outside_table import OutsideColumn, OutsideTable, no_days
 from gamelens.analysis.outside_data.rate_formulas import ColumnQuotient
 from gamelens.analysis.outside_data.rates import DailyRates, Rate, check_rate, dollars_of, is_rates_file
+from gamelens.analysis.outside_data.read_table import read_table
 from gamelens.analysis.outside_data.row_periods import period_of, period_texts, periods_within
 from gamelens.analysis.outside_data.running_totals import running_total
 from gamelens.analysis.over_days import FEWEST_DAYS, day_numbers, over_days

@@ -25,7 +25,8 @@ from gamelens.analysis.outside_data.match_report import (
     lookalikes,
     matched_share,
 )
-from gamelens.analysis.outside_data.outside_table import OutsideTable, read_table
+from gamelens.analysis.outside_data.outside_table import OutsideTable
+from gamelens.analysis.outside_data.read_table import read_table
 from gamelens.analysis.outside_data.roles import KEYS, MEASURES, TIMES
 from gamelens.analysis.outside_data.row_periods import periods_of_column
 from gamelens.analysis.outside_data.time_buckets import buckets_of

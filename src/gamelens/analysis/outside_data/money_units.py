@@ -3,14 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final, NamedTuple
-
-from msgspec import UNSET
-
-from gamelens.errors import BadQuery
-
-if TYPE_CHECKING:
-    from gamelens.analysis.outside_data.outside_table import OutsideColumn
+from typing import Final, NamedTuple
 
 _PARTS: Final = {
     1e-6: r"(?<!\w)(?:micros?|micro ?units?|e6|millionths?)(?!\w)",
@@ -32,7 +25,7 @@ _MULTIPLES: Final = {
         r"|[tk](?:eur|usd|gbp|chf))(?!\w)|千"
     ),
 }
-_NO_HUNDREDTHS: Final = frozenset(
+NO_HUNDREDTHS: Final = frozenset(
     {
         "BHD", "BIF", "CLP", "DJF", "GNF", "IQD", "ISK", "JOD", "JPY", "KMF", "KRW", "KWD", "LYD", "OMR", "PYG", "RWF",
         "TND", "UGX", "VND", "VUV", "XAF", "XOF", "XPF",
@@ -56,25 +49,10 @@ def without_unit(folded: str) -> str:
 
 
 def unit_in(folded: str, role: str) -> MoneyUnit | None:
-    """Return the unit that a folded header of money names, None for the currency's; a rate has parts, no multiples."""
+    """Return the unit that a folded header of money names, None where it names none.
+
+    A rate may be in cents or micros. Thousands in its header are what it is per, such as an eCPM.
+    """
     patterns = _PARTS | _MULTIPLES if role == "amount" else _PARTS
     matches = ((scale, re.search(pattern, folded)) for scale, pattern in patterns.items())
     return next((MoneyUnit(scale, match[0]) for scale, match in matches if match), None)
-
-
-def unit_problem(column: OutsideColumn, unit: MoneyUnit) -> BadQuery | None:
-    """Return why hundredths are not, if the currency of a column has none."""
-    known = set() if column.currencies is None else {*column.currencies.dropna().unique()} & _NO_HUNDREDTHS
-    if unit.scale != 0.01 or not known:
-        return None
-    rule = f"is in {unit.word} by its header, and {min(known)} has no hundredths: say what one of it is, such as"
-    return BadQuery(
-        column.name, UNSET, f'{rule} roles={{"{column.name}": {{"role": "{role_word(column)}", "scale": 1}}}}'
-    )
-
-
-def role_word(column: OutsideColumn) -> str:
-    """Return what `roles=` calls the amount that a column would be."""
-    if column.concept in ("cost", "income"):
-        return column.concept
-    return "amount" if column.role == "cumulative" else column.role

@@ -1,4 +1,4 @@
-"""A table from outside, understood once: what each column is, in which currency, and which days a row stands for.
+"""A table from outside, understood: what each column is, in which currency, and which days a row stands for.
 
 Joins, returns on spend, costs and exports read this and nothing else. What contradicts itself or is not known is
 refused when it is used, so a strange column that nobody asks for stops nobody.
@@ -6,59 +6,29 @@ refused when it is used, so a strange column that nobody asks for stops nobody.
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
 from functools import cached_property
-from typing import Any, Final, Literal
+from html import escape
+from typing import Any, Final
 
 import numpy as np
-import pandas as pd
-import pyarrow as pa
 from numpy.typing import NDArray
 from pandas import DataFrame, Series
 
-from gamelens.analysis.files.currency_names import is_currency
-from gamelens.analysis.files.date_parsing import ParsedTimes
-from gamelens.analysis.files.number_parsing import Mark, decimal_mark
-from gamelens.analysis.files.table_reader import Grid, read_grid
-from gamelens.analysis.outside_data.currency_evidence import columns_of_codes, currencies_of_column
-from gamelens.analysis.outside_data.money_units import MoneyUnit, unit_in, unit_problem
-from gamelens.analysis.outside_data.rate_formulas import ColumnQuotient, Weight, Written, fitting_formula
-from gamelens.analysis.outside_data.roles import (
-    KEYS,
-    MEASURES,
-    ROLES,
-    SUMMANDS,
-    TIMES,
-    ColumnCells,
-    Evidence,
-    Meaning,
-    Role,
-    Vendor,
-    find_header,
-    folded_header,
-    header_meanings,
-    vendor_of,
-)
-from gamelens.analysis.outside_data.row_periods import Periods, periods_of
-from gamelens.analysis.outside_data.running_totals import growth_problem
-from gamelens.analysis.outside_data.total_rows import are_merged, filled_down, find_totals, note_of
+from gamelens._text import counted
+from gamelens.analysis.files.table_reader import Grid
+from gamelens.analysis.outside_data.rate_formulas import ColumnQuotient, Weight
+from gamelens.analysis.outside_data.roles import Evidence, Role
+from gamelens.analysis.outside_data.row_periods import Periods
 from gamelens.errors import BadQuery, suggests_names
-from gamelens.wire.dimensions import DIMENSIONS
 from gamelens.wire.intervals import Interval
 
-RoleArgument = str | Mapping[str, Any]
-_HAS_MONEY: Final = frozenset({"amount", "price"})
-_ALIASES: Final = {
-    "cost": ("amount", "cost"),
-    "income": ("amount", "income"),
-    "week": ("day", "week"),
-    "month": ("day", "month"),
-}
-_DETAILS: Final = frozenset({"role", "of", "currency", "weight", "scale", "concept", "local"})
-_ALLOWED: Final[dict[str, Sequence[str | None]]] = {"decimal": (None, ".", ","), "totals": ("skip", "keep")}
+HAS_MONEY: Final = frozenset({"amount", "price"})
+"""Roles whose numbers are money."""
+_HEAD: Final = ("Column", "Is", "Because")
 
 
 @suggests_names
@@ -92,7 +62,14 @@ class OutsideColumn:
     @property
     def is_money(self) -> bool:
         """Whether its numbers are amounts of money, or rates and prices that are."""
-        return self.role in _HAS_MONEY or (self.role == "rate" and self.currencies is not None)
+        return self.role in HAS_MONEY or (self.role == "rate" and self.currencies is not None)
+
+    @property
+    def money_word(self) -> str:
+        """What `roles=` calls the amount that it would be."""
+        if self.concept in ("cost", "income"):
+            return self.concept
+        return "amount" if self.role == "cumulative" else self.role
 
     @property
     def currency(self) -> str | None:
@@ -193,509 +170,13 @@ class OutsideTable:
 
     def in_words(self) -> dict[str, str]:
         """Return what each column is, in words such as "cost, EUR" or "rate, Clicks / Impressions"."""
-        from gamelens.analysis.outside_data.table_text import words_of
-
         return {column.name: words_of(column) for column in self.columns}
 
     def __repr__(self) -> str:
-        from gamelens.analysis.outside_data.table_text import text_of
-
         return text_of(self)
 
     def _repr_html_(self) -> str:
-        from gamelens.analysis.outside_data.table_text import html_of
-
         return html_of(self)
-
-
-def read_table(
-    other: Any,
-    *,
-    roles: Mapping[str, RoleArgument] | None = None,
-    currency: str | Mapping[str, str] | None = None,
-    rate: Any = None,
-    names: Mapping[str, str | None] | None = None,
-    how: Mapping[str, str] | None = None,
-    text: Sequence[str] = (),
-    missing: Sequence[str] = (),
-    day_first: bool | None = None,
-    decimal: Literal[".", ","] | None = None,
-    sheet: str | None = None,
-    encoding: str | None = None,
-    header_row: int | None = None,
-    totals: Literal["skip", "keep"] = "skip",
-) -> OutsideTable:
-    """Return what a table from outside means: the role of each column, its currency, and the days of each row.
-
-    `gl.join`, `outside_data.roas`, `cost_per_install` and `in_dollars` take the result, or the path, which they read in
-    the same way. Print it, or let a notebook show it, to see what was understood and why.
-
-    Args:
-        other: the path of a CSV, TSV or text file (also .gz, or .zip with one file), a Parquet or Excel file, a pandas
-            or polars frame, an Arrow table, or a table that was read before.
-        roles: roles of columns that the file does not tell: `{"yield": "rate"}`, or more:
-            `{"yield": {"role": "rate", "of": ["money", "shown", 1000]}}` for 1000 * money / shown. "cost" and "income"
-            are amounts; "week" and "month" are days of coarser rows.
-        currency: the currency of the amounts (ISO 4217) or the column that has it; by column if they differ.
-        rate: converts all amounts to US dollars: as in `outside_data.in_dollars`, such as the path of a rates file.
-        names: names in the table, and what the frame calls them: `{"foo_int": "Foo Ads"}`. None means no name.
-        how: how several rows of one key become one, by column: "sum", "mean", "best" (of ranks), "last", or "join" for
-            texts. Roles need none of these where they decide it.
-        text: columns that are not read as numbers or days.
-        missing: texts that mean an empty cell.
-        day_first: whether 01.11.2026 is the first of November, if the column leaves it open.
-        decimal: the decimal mark, if the file leaves it open.
-        sheet: the sheet of an Excel file.
-        encoding: the encoding of a text file, by default UTF-8 or that of its byte order mark.
-        header_row: the row of the file that names the columns (1 is the first), by default recognised.
-        totals: what happens to rows that add up others. They are left out and reported, or kept.
-
-    Raises:
-        BadQuery: the file cannot be read, or an argument names a column that is not there.
-    """
-    arguments = {key: value for key, value in locals().items() if key != "other"}
-    if isinstance(other, OutsideTable):
-        given = {key: value for key, value in arguments.items() if value not in (None, (), "skip")}
-        if not given:
-            return other
-        return read_table(other.arguments["other"], **{**other.arguments["given"], **given})
-    for name, value in (("decimal", decimal), ("totals", totals)):
-        if value not in _ALLOWED[name]:
-            raise BadQuery(name, value, "is not possible", [str(each) for each in _ALLOWED[name]])
-    grid = read_grid(other, sheet=sheet, encoding=encoding, missing=missing, header_row=header_row)
-    vendor = vendor_of(grid.columns, grid.above)
-    grid, wide = _reshaped(grid, vendor)
-    if vendor and day_first is None:
-        day_first = vendor.table.get("day_first")
-    stated = _stated_roles(roles or {}, grid)
-    for name, meaning in wide.items():
-        stated.setdefault(name, meaning)
-    for field_, each in (("text", text), ("how", how or {})):
-        for name in each:
-            _check_column(field_, name, grid)
-    cells: Mapping[str, ColumnCells]
-    cells = {name: ColumnCells(grid, name, day_first, is_text=name in text) for name in grid.columns}
-    meanings = {name: _meaning(cells[name], vendor, stated.get(name)) for name in grid.columns}
-    larger: Mapping[str, str] = {}
-    if totals == "skip":
-        found = find_totals(grid, meanings, cells)
-        larger = found.larger
-        if found.mask.any():
-            grid = grid.filtered(~found.mask, note_of(found.mask, grid))
-            cells = {name: ColumnCells(grid, name, day_first, is_text=name in text) for name in grid.columns}
-            meanings = {name: _meaning(cells[name], vendor, stated.get(name)) for name in grid.columns}
-    grid, cells = _without_merged_cells(grid, cells, meanings, day_first, text)
-    table = _understood(grid, cells, meanings, vendor, currency, decimal)
-    table = replace(
-        table,
-        larger=larger,
-        how=dict(how or {}),
-        names=dict(names or {}),
-        arguments={"other": other, "given": {key: value for key, value in arguments.items() if value is not None}},
-    )
-    columns = (replace(it, problem=it.problem or growth_problem(table, it)) for it in table.columns)
-    table = replace(table, columns=tuple(columns))
-    if rate is None:
-        return table
-    from gamelens.analysis.outside_data.rates import table_in_dollars
-
-    return table_in_dollars(table, rate)
-
-
-def _understood(
-    grid: Grid,
-    cells: Mapping[str, ColumnCells],
-    meanings: Mapping[str, Meaning],
-    vendor: Vendor | None,
-    currency: str | Mapping[str, str] | None,
-    decimal: str | None,
-) -> OutsideTable:
-    """Return the table of *cells*, whose roles are known."""
-    texts = {
-        name: cells[name].numbers
-        for name, meaning in meanings.items()
-        if meaning.role in MEASURES and not cells[name].is_typed
-    }
-    whole = {name: meanings[name].role in ("count", "rank", "distinct") for name in texts}
-    marks, problems, notes = decimal_mark(texts, whole, grid.separator, decimal)
-    amounts = {
-        name: meaning
-        for name, meaning in meanings.items()
-        if meaning.role in _HAS_MONEY or _is_money_rate(meaning, cells[name])
-    }
-    codes = columns_of_codes(amounts, [name for name, it in meanings.items() if it.role == "currency"], grid.columns)
-    periods = periods_of(grid, meanings, cells)
-    columns = []
-    for name, meaning in meanings.items():
-        values, problem = _values(cells[name], meaning, marks.get(name, "."), grid)
-        column = OutsideColumn(name, meaning.role, values, (meaning.evidence,), meaning.concept)
-        column = replace(column, problem=problems.get(name) or problem)
-        if name in amounts:
-            argument = meaning.details.get("named currency") or (
-                currency.get(name) if isinstance(currency, Mapping) else currency
-            )
-            if argument is None and name in grid.receipt.asked.metrics:
-                argument = "USD"  # a frame of the service
-            found, evidence, money_problem = currencies_of_column(name, meaning, cells, grid, codes, argument)
-            column = replace(
-                column, currencies=found, evidence=(*column.evidence, *evidence), money_problem=money_problem
-            )
-        unit = _unit(cells[name], meaning)
-        if unit.scale != 1:
-            says = Evidence(f"times {unit.scale:g}", "header" if unit.word else meaning.evidence.where, unit.word)
-            column = replace(
-                column, evidence=(*column.evidence, says), problem=column.problem or unit_problem(column, unit)
-            )
-        columns.append(column)
-    columns = _with_weights(columns, meanings, cells, marks)
-    columns = _refunds_negative(columns, meanings, cells)
-    ranges = [note for note in (periods.note,) if note]
-    publisher = vendor.table.get("publisher") if vendor else None
-    if (
-        vendor
-        and publisher
-        and "network" not in {column.role for column in columns}
-        and "publisher" not in grid.columns
-    ):
-        values = Series(pd.Categorical([publisher] * len(grid.rows)))
-        columns.append(OutsideColumn("publisher", "network", values, (Evidence("network", vendor.name, publisher),)))
-    return OutsideTable(
-        source=grid.source,
-        vendor=vendor.name if vendor else None,
-        columns=tuple(columns),
-        rows=grid.rows,
-        periods=periods,
-        zone=vendor.table.get("zone") if vendor else None,
-        notes=(*grid.notes, *ranges, *notes),
-        grid=grid,
-        rates_of=vendor.table.get("rates_of") if vendor else None,
-    )
-
-
-def _is_money_rate(meaning: Meaning, own: ColumnCells) -> bool:
-    """Whether a rate is money: an eCPM, not a CTR."""
-    if meaning.role != "rate" or own.is_percent:
-        return False
-    of = meaning.of or ("", "", 1)
-    return own.has_units or bool(meaning.details.get("currency")) or (of[0] in ("cost", "income") and of[1] != "cost")
-
-
-def _unit(own: ColumnCells, meaning: Meaning) -> MoneyUnit:
-    """Return the unit of the numbers of a column: an argument, a vendor, or the header of money says it."""
-    if "scale" in meaning.details:
-        return MoneyUnit(float(meaning.details["scale"]), "")
-    is_money = meaning.role in _HAS_MONEY or _is_money_rate(meaning, own)
-    return (unit_in(folded_header(own.name), meaning.role) if is_money else None) or MoneyUnit(1.0, "")
-
-
-def _check_column(argument: str, name: str, grid: Grid) -> None:
-    if name not in grid.columns:
-        raise BadQuery(argument, name, f"is not a column of {grid.source}", grid.columns)
-
-
-def _stated_roles(roles: Mapping[str, RoleArgument], grid: Grid) -> dict[str, Meaning]:
-    """Return what the argument *roles* says of columns.
-
-    Raises:
-        BadQuery: a column, a role or a detail is unknown.
-    """
-    found = {}
-    for name, stated in roles.items():
-        _check_column("roles", name, grid)
-        details = {"role": stated} if isinstance(stated, str) else dict(stated)
-        for unknown in set(details) - _DETAILS:
-            raise BadQuery("roles", unknown, "is not stated of a column", sorted(_DETAILS))
-        role, concept = _ALIASES.get(
-            details.get("role", "rate"), (details.get("role", "rate"), details.get("concept", ""))
-        )
-        if role not in ROLES:
-            raise BadQuery("roles", role, "is not a role", [*ROLES, *_ALIASES])
-        for part in (*details.get("of", ())[:2], *([details["weight"]] if "weight" in details else [])):
-            _check_column("roles", part, grid)
-        if "currency" in details:
-            details["named currency"] = details["currency"]
-        found[name] = Meaning(role, Evidence(role, "the argument", name), concept, None, details)
-    return found
-
-
-def _meaning(own: ColumnCells, vendor: Vendor | None, stated: Meaning | None) -> Meaning:
-    """Return the first meaning that the cells do not contradict."""
-    if stated is not None:
-        return stated
-    from_vendor = vendor.meaning_of(own.name) if vendor else None
-    dimension: list[Meaning] = []
-    if own.name in DIMENSIONS and own.name not in ("country_code", "platform"):  # our own names are names
-        dimension = [Meaning("text", Evidence("text", "header", own.name))]
-    if vendor and vendor.table.get("rates_of") and own.is_number and is_currency(own.name.strip()):
-        return Meaning("exchange_rate", Evidence("exchange_rate", vendor.name, own.name))
-    of_header = [*dimension, *header_meanings(own.name)]
-    if from_vendor and from_vendor.role == "rate" and not {"of", "weight"} & from_vendor.details.keys():
-        same = next((it for it in of_header if it.role == "rate"), from_vendor)
-        from_vendor = replace(from_vendor, of=same.of, concept=same.concept)
-    for meaning in (*([from_vendor] if from_vendor else []), *of_header):
-        if own.allows(meaning) and not (meaning.role == "text" and own.is_flag):
-            return meaning
-    return own.own_meaning()
-
-
-def _values(own: ColumnCells, meaning: Meaning, mark: Mark, grid: Grid) -> tuple[Series[Any], BadQuery | None]:
-    """Return the values of a column in the type of its role, and why they cannot be used."""
-    if meaning.role in MEASURES:
-        return _numbers(own, meaning, mark, grid)
-    if meaning.role == "flag":
-        if own.is_typed:
-            return own.values, None
-        is_true = np.array([text.casefold() in ("true", "yes") for text in own.texts], dtype=bool)
-        flags = pd.array(is_true[own.codes] if len(is_true) else np.zeros(len(own.codes), bool), dtype="boolean")
-        return Series(flags).mask(Series(own.codes < 0)), None
-    if own.is_typed and pa.types.is_timestamp(own.type):
-        return own.values, None
-    if meaning.role in TIMES and isinstance(own.times, ParsedTimes) and own.times.until is None:
-        at = np.append(own.times.at, np.datetime64("NaT", "us"))[own.codes]
-        return Series(pd.DatetimeIndex(at).tz_localize("UTC")).astype("datetime64[us, UTC]"), None
-    order = sorted(range(len(own.texts)), key=own.texts.__getitem__)
-    place = np.empty(len(order) + 1, dtype="int64")
-    place[order] = np.arange(len(order))
-    place[-1] = -1
-    kinds = pd.CategoricalDtype(pd.Index([own.texts[each] for each in order], dtype="str"))
-    return Series(pd.Categorical.from_codes(place[own.codes], dtype=kinds)), None
-
-
-def _numbers(own: ColumnCells, meaning: Meaning, mark: Mark, grid: Grid) -> tuple[Series[Any], BadQuery | None]:
-    scale = _unit(own, meaning).scale
-    if own.is_typed:
-        if not own.is_number:
-            rule = "is not a column of numbers"
-            return Series(np.full(len(grid.rows), np.nan)), BadQuery(own.name, meaning.role, rule)
-        values = own.values.astype("float64") if meaning.role == "amount" or scale != 1 else own.values
-        return values * scale if scale != 1 else values, None
-    written = own.numbers
-    distinct = np.append(written.values(mark), np.nan) * scale
-    others, problem = written.others, None
-    if others:
-        row = grid.rows[int((own.codes == own.texts.index(others[0])).argmax())]
-        rule = f"in row {row} is not a number: missing=[{others[0]!r}] reads it as empty"
-        problem = BadQuery(own.name, others[0], f"{rule}, text=[{own.name!r}] keeps the column as text")
-    if written.is_percent.any() and (written.is_number & ~written.is_percent).any():
-        kinds = [
-            own.texts[int(mask.argmax())] for mask in (written.is_percent, written.is_number & ~written.is_percent)
-        ]
-        problem = BadQuery(own.name, kinds, "mixes percentages and numbers: use one kind")
-    known = distinct[~np.isnan(distinct)]
-    is_whole = meaning.role not in ("amount", "rate", "price", "exchange_rate") and not own.has_units
-    if is_whole and (known == np.floor(known)).all() and (np.abs(known) < 2**53).all():
-        whole = pd.array(np.nan_to_num(distinct).astype("int64")[own.codes], dtype="Int64")
-        whole[np.isnan(distinct)[own.codes]] = pd.NA
-        return Series(whole), problem
-    return Series(distinct[own.codes]), problem
-
-
-def _with_weights(
-    columns: Sequence[OutsideColumn],
-    meanings: Mapping[str, Meaning],
-    cells: Mapping[str, ColumnCells],
-    marks: Mapping[str, Mark],
-) -> list[OutsideColumn]:
-    """Return *columns*, rates with how they are put together; a number that is a quotient of two others is a rate."""
-    usable = {column.name: column for column in columns if column.problem is None}
-    summands = {name: column for name, column in usable.items() if column.role in SUMMANDS}
-    written = {name: _written(column, cells[name], meanings[name], marks) for name, column in summands.items()}
-    counts = {name: it for name, it in written.items() if summands[name].role == "count"}
-    result = []
-    for column in columns:
-        meaning = meanings[column.name]
-        if column.role == "price":
-            by = find_header(meaning.details.get("weight", ""), [*usable]) if "weight" in meaning.details else None
-            result.append(replace(column, weight=Weight(by)) if by else column)
-            continue
-        if column.role == "amount" and meaning.evidence.where == "header" and not column.problem:
-            quotient = _of_one_unit(column, written, counts)
-            if quotient is not None:
-                evidence = (*column.evidence, Evidence("rate", "its cells", str(quotient)))
-                column = replace(column, role="rate", concept="", weight=quotient, evidence=evidence)
-            result.append(column)
-            continue
-        if column.role not in ("rate", "number") or column.problem:
-            result.append(column)
-            continue
-        stated = _stated_quotient(column, meaning, usable)
-        if meaning.evidence.where == "the argument" and isinstance(stated, ColumnQuotient | Weight):
-            result.append(replace(column, weight=stated))
-            continue
-        below = written if column.concept == "roas" else counts
-        tried = [stated] if isinstance(stated, ColumnQuotient) else []
-        shown = _written(column, cells[column.name], meaning, marks)
-        formula = fitting_formula(shown, written, below, tried)
-        if formula is not None:
-            evidence = (*column.evidence, Evidence("rate", "its cells", str(formula)))
-            above, over = summands[formula.numerator], summands[formula.denominator]
-            if column.currencies is None and above.role == "amount" and over.role == "count":
-                column = replace(column, currencies=above.currencies, money_problem=above.money_problem)
-            result.append(replace(column, role="rate", weight=formula, evidence=evidence))
-        elif column.role == "rate" and stated is not None:
-            result.append(
-                replace(
-                    column, weight=Weight(stated.denominator if isinstance(stated, ColumnQuotient) else stated.column)
-                )
-            )
-        else:
-            result.append(column)
-    return result
-
-
-def _of_one_unit(
-    column: OutsideColumn, written: Mapping[str, Written], counts: Mapping[str, Written]
-) -> ColumnQuotient | None:
-    """Return the amount and the count whose quotient an amount is, such as the cost of an install called Cost."""
-    others = {name: it for name, it in written.items() if name not in counts and name != column.name}
-    several = {name: it for name, it in counts.items() if len(np.unique(it.values[it.values > 1])) > 1}
-    return fitting_formula(written[column.name], others, several) if others and several else None
-
-
-def _written(column: OutsideColumn, own: ColumnCells, meaning: Meaning, marks: Mapping[str, Mark]) -> Written:
-    values = column.values.to_numpy(dtype="float64", na_value=np.nan)
-    if own.is_typed:
-        known = values[~np.isnan(values)][:2_000]
-        places = next(
-            (digits for digits in range(12) if np.allclose(known, np.round(known, digits), rtol=1e-12, atol=0)), 12
-        )
-        return Written(values, places)
-    scale = min(_unit(own, meaning).scale, 1.0)
-    return Written(values, own.numbers.places(marks.get(column.name, ".")) - round(math.log10(scale)))
-
-
-def _stated_quotient(
-    column: OutsideColumn, meaning: Meaning, usable: Mapping[str, OutsideColumn]
-) -> ColumnQuotient | Weight | None:
-    """Return the quotient, or the weight, that an argument, a vendor or the header names, of columns that are there."""
-    if "weight" in meaning.details:
-        by = find_header(meaning.details["weight"], [*usable])
-        return Weight(by) if by else None
-    if "of" in meaning.details:
-        above, below, *factor = meaning.details["of"]
-        names = [find_header(above, [*usable]), find_header(below, [*usable])]
-        if names[1] is None:
-            return None
-        return ColumnQuotient(names[0], names[1], float(factor[0]) if factor else 1.0) if names[0] else Weight(names[1])
-    if meaning.of is None:
-        return None
-    above, below = (_of_concept(concept, usable) for concept in meaning.of[:2])
-    if below is None:
-        return None
-    return ColumnQuotient(above, below, float(meaning.of[2])) if above else Weight(below)
-
-
-def _of_concept(concept: str, usable: Mapping[str, OutsideColumn]) -> str | None:
-    """Return the column of a concept, the one with the shortest header if several are."""
-    roles = ("amount",) if concept in ("cost", "income") else ("count",)
-    found = [name for name, column in usable.items() if column.concept == concept and column.role in roles]
-    return min(found, key=len, default=None) if concept else None
-
-
-def _refunds_negative(
-    columns: Sequence[OutsideColumn], meanings: Mapping[str, Meaning], cells: Mapping[str, ColumnCells]
-) -> list[OutsideColumn]:
-    """Return *columns* with amounts of refunds below 0, where a vendor marks these rows in another column."""
-    result = []
-    for column in columns:
-        stated = meanings[column.name].details.get("negative")
-        name = find_header(stated["column"], [*cells]) if stated else None
-        if stated and name:
-            is_refund = np.array([text in stated["values"] for text in cells[name].texts], dtype=bool)[
-                cells[name].codes
-            ]
-            column = replace(column, values=column.values.where(~is_refund, -column.values.abs()))
-        result.append(column)
-    return result
-
-
-def _reshaped(grid: Grid, vendor: Vendor | None) -> tuple[Grid, dict[str, Meaning]]:
-    """Return *grid* as its format means it, and the meaning of columns that this makes.
-
-    It has one row for each country where headers hold countries, cells of two things are taken apart, and rows that are
-    events have a column that counts them.
-    """
-    if vendor is None:
-        return grid, {}
-    made: dict[str, Meaning] = {}
-    if (split := vendor.table.get("split")) and (name := find_header(split["column"], grid.columns)):
-        texts, codes = grid.texts(name)
-        matches = [re.fullmatch(split["pattern"], text) for text in texts]
-        cells = grid.cells
-        for part in re.compile(split["pattern"]).groupindex:
-            found = pa.array([*(match[part] if match else None for match in matches), None], pa.string())
-            column = found.take(pa.array(np.where(codes < 0, len(texts), codes)))
-            cells = cells.append_column(f"{name}: {part}", column.dictionary_encode())
-        grid = replace(grid, cells=cells)
-    if wide := vendor.table.get("wide"):
-        names = grid.columns
-        grid = _long(grid, re.compile(wide))
-        role = vendor.table["wide_role"]
-        made |= {
-            it: Meaning(role, Evidence(role, vendor.name, it)) for it in grid.columns if it not in {*names, "country"}
-        }
-    if (rows := vendor.table.get("rows_are")) and rows not in grid.columns:
-        ones = pa.chunked_array([pa.array(np.ones(len(grid.rows), dtype="int64"))])
-        grid = replace(grid, cells=grid.cells.append_column(rows, ones))
-        made[rows] = Meaning("count", Evidence("count", vendor.name, rows))
-    if measure := vendor.measure(grid.above):
-        meaning = next((it for it in header_meanings(measure) if it.role in MEASURES), None)
-        others = [it for it in grid.columns if meaning and vendor.meaning_of(it) is None]
-        made |= {
-            it: replace(meaning, evidence=Evidence(meaning.role, vendor.name, measure)) for it in others if meaning
-        }
-    return grid, made
-
-
-def _long(grid: Grid, pattern: re.Pattern[str]) -> Grid:
-    """Return *grid* with a row for each name that *pattern* finds in a header, in columns of the values they hold."""
-    matches = {name: match for name in grid.columns if (match := pattern.fullmatch(name))}
-    if not matches:
-        return grid
-    (key,) = [part for part in pattern.groupindex if part != "value"]
-    names = [*dict.fromkeys(match[key] for match in matches.values())]
-    values = [*dict.fromkeys(match["value"] for match in matches.values())]
-    others = [name for name in grid.columns if name not in matches]
-    count = len(grid.rows)
-    parts = []
-    for each in names:
-        columns = {name: grid.cells.column(name) for name in others}
-        columns[key] = pa.array([each] * count, pa.string()).dictionary_encode()
-        for value in values:
-            header = next((it for it, match in matches.items() if (match["value"], match[key]) == (value, each)), None)
-            empty = pa.nulls(count, pa.string()).dictionary_encode()
-            columns[value] = grid.cells.column(header) if header else empty
-        parts.append(pa.table(columns))
-    cells = pa.concat_tables(parts, promote_options="permissive").unify_dictionaries()
-    return replace(grid, cells=cells, rows=np.tile(grid.rows, len(names)))
-
-
-def _without_merged_cells(
-    grid: Grid,
-    cells: Mapping[str, ColumnCells],
-    meanings: Mapping[str, Meaning],
-    day_first: bool | None,
-    text: Iterable[str],
-) -> tuple[Grid, Mapping[str, ColumnCells]]:
-    """Return *grid* with days, and names in its first column, filled from above where cells were merged."""
-    table, notes = grid.cells, []
-    for place, name in enumerate(grid.columns):
-        role = meanings[name].role
-        is_day = role in ("day", "start", "end")
-        if cells[name].is_typed and not is_day:
-            continue
-        codes = cells[name].codes
-        if is_day or (place == 0 and role in KEYS and are_merged(codes)):
-            filled = filled_down(codes)
-            if filled is not None:
-                texts = pa.array(cells[name].texts, pa.string())
-                column = pa.DictionaryArray.from_arrays(pa.array(filled), texts)
-                table = table.set_column(place, name, column)
-                notes.append(f"empty cells of {name} have the value above them")
-    if not notes:
-        return grid, cells
-    grid = replace(grid, cells=table, notes=(*grid.notes, *notes))
-    return grid, {name: ColumnCells(grid, name, day_first, is_text=name in text) for name in grid.columns}
 
 
 def no_days(table: OutsideTable, use: str) -> BadQuery:
@@ -704,3 +185,65 @@ def no_days(table: OutsideTable, use: str) -> BadQuery:
         return table.periods.problem
     rule = f'has no column of days, which {use} needs: name it with roles={{"...": "day"}}'
     return BadQuery("other", table.source, rule, [column.name for column in table.columns])
+
+
+def text_of(table: OutsideTable) -> str:
+    """Return a line about the table, a line for each column, and a line for each note."""
+    rows = [_HEAD, *map(_row, table.columns)]
+    widths = [min(max(len(row[place]) for row in rows), 40) for place in range(2)]
+    lines = [f"{row[0]:{widths[0]}}  {row[1]:{widths[1]}}  {row[2]}".rstrip() for row in rows]
+    return "\n".join([_about(table), *lines, *(f"- {note}" for note in _notes(table))])
+
+
+def html_of(table: OutsideTable) -> str:
+    """Return the same as an HTML table."""
+    head = "".join(f'<th scope="col" style="text-align: left">{name}</th>' for name in _HEAD)
+    body = "".join(
+        "<tr>" + "".join(f'<td style="text-align: left">{escape(cell)}</td>' for cell in _row(column)) + "</tr>"
+        for column in table.columns
+    )
+    notes = "".join(f"<li>{escape(note)}</li>" for note in _notes(table))
+    caption = f'<caption style="text-align: left">{escape(_about(table))}</caption>'
+    listed = f"<ul>{notes}</ul>" if notes else ""
+    return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{listed}"
+
+
+def _about(table: OutsideTable) -> str:
+    parts = [table.source]
+    parts += [f"a file of {table.vendor}"] if table.vendor else []
+    parts += [counted(len(table.rows), "row")]
+    if table.interval is not None:
+        first, last = table.interval.start, table.interval.end - timedelta(seconds=1)
+        parts.append(f"one a {table.period}, {first:%Y-%m-%d} to {last:%Y-%m-%d}")
+    return ", ".join(parts)
+
+
+def words_of(column: OutsideColumn) -> str:
+    """Return what a column is: its role, its currency if it is money, and how a rate is put together."""
+    role = column.concept if column.role == "amount" and column.concept in ("cost", "income") else column.role
+    says = [role]
+    if column.role == "amount" or (column.is_money and column.currency):
+        says.append(column.currency or "currencies by row" if column.currencies is not None else "currency not known")
+    return ", ".join([*says, *([str(column.weight)] if column.weight else [])])
+
+
+def _row(column: OutsideColumn) -> tuple[str, str, str]:
+    why = [
+        f"{it.says}: {it.where} ({it.quote})" if it.quote and it.quote != column.name else f"{it.says}: {it.where}"
+        for it in column.evidence
+    ]
+    problem = column.problem or column.money_problem
+    return column.name, words_of(column), "; ".join(why) + (f". When used: {problem}" if problem else "")
+
+
+def _notes(table: OutsideTable) -> list[str]:
+    notes = [*table.notes]
+    if table.periods.problem is not None:
+        notes.append(f"Days cannot be used: {table.periods.problem}")
+    if table.zone:
+        notes.append(
+            f"Days are those of the zone of the {table.zone}"
+            if table.zone.islower()
+            else f"Days are those of {table.zone}"
+        )
+    return notes

@@ -15,8 +15,9 @@ from msgspec import UNSET
 from pandas import DataFrame, Series
 
 from gamelens.analysis.files.currency_names import currencies_of, is_currency
-from gamelens.analysis.outside_data.outside_table import OutsideColumn, OutsideTable, read_table
+from gamelens.analysis.outside_data.outside_table import OutsideColumn, OutsideTable
 from gamelens.analysis.outside_data.roles import Evidence, is_exchange
+from gamelens.analysis.outside_data.table_reading import understood
 from gamelens.errors import BadQuery
 from gamelens.wire.currencies import USD_PER_UNIT
 
@@ -64,7 +65,7 @@ class DailyRates:
     """Rates of a table: US dollars for one unit of each currency, by day."""
 
     def __init__(self, rate: Any) -> None:
-        table = read_table(rate)
+        table = rate if isinstance(rate, OutsideTable) else understood(rate)
         self.source = table.source
         self._rates = _rates_of(table)
 

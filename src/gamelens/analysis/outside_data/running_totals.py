@@ -1,18 +1,15 @@
-"""Amounts that hold those of all days before: what the header does not say, the cells may."""
+"""Running totals: amounts that include all days before. Where the header does not say so, the cells may."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from msgspec import UNSET
 from pandas import DataFrame
 
-from gamelens.analysis.outside_data.money_units import role_word
+from gamelens.analysis.outside_data.outside_table import OutsideColumn, OutsideTable
 from gamelens.analysis.outside_data.roles import KEYS
 from gamelens.errors import BadQuery
-
-if TYPE_CHECKING:
-    from gamelens.analysis.outside_data.outside_table import OutsideColumn, OutsideTable
 
 _FEWEST_DAYS: Final = 7
 _MANY_DAYS: Final = 14
@@ -32,7 +29,7 @@ def growth_problem(table: OutsideTable, column: OutsideColumn) -> BadQuery | Non
     """Return the question about an amount by day that only grows, in all keys with at least a week of days."""
     if table.period not in ("day", "time") or column.role != "amount" or column.evidence[0].where != "header":
         return None
-    keys = {str(place): it.values for place, it in enumerate(table.columns) if it.role in KEYS}
+    keys = {str(place): key.values for place, key in enumerate(table.columns) if key.role in KEYS}
     rows = DataFrame({**keys, "day": table.starts.dt.floor("D"), "value": column.values.astype("float64")}).dropna(
         subset=["day", "value"]
     )
@@ -52,5 +49,5 @@ def growth_problem(table: OutsideTable, column: OutsideColumn) -> BadQuery | Non
         return None
     name = column.name
     rule = "grows with every day, as a running total does"
-    step = f'pass roles={{"{name}": "{role_word(column)}"}} if each row is of its day alone'
+    step = f'pass roles={{"{name}": "{column.money_word}"}} if each row is of its day alone'
     return BadQuery(name, UNSET, f'{rule}: {step}, or roles={{"{name}": "cumulative"}} if it has the days before')

@@ -1,0 +1,68 @@
+"""The way in: a file or frame from outside as a table that is understood, in US dollars where rates are given."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Literal
+
+from gamelens.analysis.outside_data.outside_table import OutsideTable
+from gamelens.analysis.outside_data.rates import table_in_dollars
+from gamelens.analysis.outside_data.table_reading import RoleArgument, understood
+
+
+def read_table(
+    other: Any,
+    *,
+    roles: Mapping[str, RoleArgument] | None = None,
+    currency: str | Mapping[str, str] | None = None,
+    rate: Any = None,
+    names: Mapping[str, str | None] | None = None,
+    how: Mapping[str, str] | None = None,
+    text: Sequence[str] = (),
+    missing: Sequence[str] = (),
+    day_first: bool | None = None,
+    decimal: Literal[".", ","] | None = None,
+    sheet: str | None = None,
+    encoding: str | None = None,
+    header_row: int | None = None,
+    totals: Literal["skip", "keep"] = "skip",
+) -> OutsideTable:
+    """Return what a table from outside means: the role of each column, its currency, and the days of each row.
+
+    `gl.join`, `outside_data.roas`, `cost_per_install` and `in_dollars` take the result, or the path, which they read in
+    the same way. Print it, or let a notebook show it, to see what was understood and why.
+
+    Args:
+        other: the path of a CSV, TSV or text file (also .gz, or .zip with one file), a Parquet or Excel file, a pandas
+            or polars frame, an Arrow table, or a table that was read before.
+        roles: roles of columns that the file does not tell: `{"yield": "rate"}`, or more:
+            `{"yield": {"role": "rate", "of": ["money", "shown", 1000]}}` for 1000 * money / shown. "cost" and "income"
+            are amounts; "week" and "month" are days of coarser rows.
+        currency: the currency of the amounts (ISO 4217) or the column that has it; by column if they differ.
+        rate: converts all amounts to US dollars: as in `outside_data.in_dollars`, such as the path of a rates file.
+        names: names in the table, and what the frame calls them: `{"foo_int": "Foo Ads"}`. None means no name.
+        how: how several rows of one key become one, by column: "sum", "mean", "best" (of ranks), "last", or "join" for
+            texts. Roles need none of these where they decide it.
+        text: columns that are not read as numbers or days.
+        missing: texts that mean an empty cell.
+        day_first: whether 01.11.2026 is the first of November, if the column leaves it open.
+        decimal: the decimal mark, if the file leaves it open.
+        sheet: the sheet of an Excel file.
+        encoding: the encoding of a text file, by default UTF-8 or that of its byte order mark.
+        header_row: the row of the file that names the columns (1 is the first), by default recognised.
+        totals: what happens to rows that add up others. They are left out and reported, or kept.
+
+    Raises:
+        BadQuery: the file cannot be read, or an argument names a column that is not there.
+    """
+    arguments = {key: value for key, value in locals().items() if key != "other"}
+    if isinstance(other, OutsideTable):
+        given = {key: value for key, value in arguments.items() if value not in (None, (), "skip")}
+        if not given:
+            return other
+        return read_table(other.arguments["other"], **{**other.arguments["given"], **given})
+    given = {key: value for key, value in arguments.items() if value is not None}
+    table = understood(other, **{key: value for key, value in arguments.items() if key != "rate"})
+    table = replace(table, arguments={"other": other, "given": given})
+    return table if rate is None else table_in_dollars(table, rate)
