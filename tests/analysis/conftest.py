@@ -1,6 +1,9 @@
-"""A retention frame that several modules of this folder analyse."""
+"""A retention frame that several modules of this folder analyse, and the files of outside tables."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from pandas import DataFrame
@@ -22,3 +25,15 @@ def cohorts() -> DataFrame:
         returned=[5, 1, 2, 0, 8, 1, None, None],
     )
     return frame.astype({"retention": "float64", "returned": "Int64"})
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Callable[..., Path]:
+    """Return a function that writes a text to a file and returns its path."""
+
+    def write(text: str, name: str = "table.csv") -> Path:
+        path = tmp_path / name
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    return write

@@ -65,16 +65,9 @@ def by_week() -> DataFrame:
 
 
 @pytest.fixture
-def file(tmp_path: Path) -> WriteFile:
-    """A function that writes a text to a file and returns its path."""
-
-    def write(text: str, name: str = "spend.csv") -> Path:
-        """Write *text* to the file *name*."""
-        path = tmp_path / name
-        path.write_text(text, encoding="utf-8")
-        return path
-
-    return write
+def file(file: WriteFile) -> WriteFile:
+    """Return the function of all modules, for files of ad spend."""
+    return lambda text, name="spend.csv": file(text, name)
 
 
 def test_columns_stand_beside_the_frame_in_its_order(revenue: DataFrame, file: WriteFile) -> None:

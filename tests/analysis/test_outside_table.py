@@ -51,19 +51,6 @@ def queried(metric: str | list[str], every: str = "day", **columns: Any) -> Data
 
 
 @pytest.fixture
-def file(tmp_path: Path) -> WriteFile:
-    """A function that writes a text to a file and returns its path."""
-
-    def write(text: str, name: str = "table.csv") -> Path:
-        """Write *text* to the file *name*."""
-        path = tmp_path / name
-        path.write_text(text, encoding="utf-8")
-        return path
-
-    return write
-
-
-@pytest.fixture
 def money() -> DataFrame:
     """A dollar a day from the players of each install day and publisher, some of them organic."""
     rows = [(day, installed, name) for installed in DAYS for day in DAYS if day >= installed for name in PUBLISHERS]
