@@ -94,7 +94,9 @@ def morning(
     pages = ReportPages(notebooks, out)
     report = _complete_report(wait, games=games or None, metrics=metrics or None, accept=accept, stale_after=stale)
     if report.day is None:
-        print_line("no day is complete yet: nothing is sent", colour="yellow", err=True)
+        from gamelens.messages.morning_message import NO_DAY
+
+        print_line(NO_DAY, colour="yellow", err=True)
         raise SystemExit(CANNOT_TELL)
     if not targets:
         from gamelens.messages.message_text import plain_text

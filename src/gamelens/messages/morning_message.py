@@ -19,6 +19,8 @@ from gamelens.notebook.health_check import HealthReport
 from gamelens.notebook.labels import day as day_text
 from gamelens.notebook.receipt_text import source_line
 
+NO_DAY: Final = "no day is complete yet: nothing is sent"
+"""What is said in place of a message where no day is complete."""
 MOST_LINES: Final = 5
 MOST_NUMBERS: Final = 8
 _LONGEST: Final = 300
@@ -116,7 +118,7 @@ def message_of(
         GamelensError: no day is complete.
     """
     if report.day is None:
-        raise GamelensError("no day is complete yet: nothing is sent")
+        raise GamelensError(NO_DAY)
     day, own = report.day.date(), {*report.board["game_id"].astype(str)}
     alarms = {name: _undated(text, day) for name, text in alarms_of(report).items()}
     gone = [f"No longer on the board: {text}" for name, text in before.items() if _game_of(name) not in own]

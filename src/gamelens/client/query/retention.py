@@ -131,7 +131,7 @@ def left_out(ages: Sequence[int], every: Granularity, times: ResolvedRange) -> I
         if every == "all" and 0 < len(young) < len(days):
             why = f"day {age} after {'them' if several else 'it'} is not over yet"
             yield f"D{age} retention leaves out {len(young)} of {len(days)} install days, {span}: {why}"
-        elif young and {bucket_start(day, every) for day in days} == {bucket_start(day, every) for day in young}:
+        elif young and {start_of(day, every, times) for day in days} == {start_of(day, every, times) for day in young}:
             rows = "" if every == "all" else f" in each {every}"
             yield f"D{age} retention is NA{rows}: day {age} after {span} is not over yet"
 

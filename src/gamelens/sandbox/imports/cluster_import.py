@@ -166,7 +166,7 @@ def take_on_cluster(
         found_games.setdefault(file, []).append(game_id)
     unmapped = {file: unknown for file, ids in sorted(found_games.items()) if (unknown := games.unknown(ids))}
     for file, unknown in unmapped.items():
-        counts.note_unknown_games(taken[file], games.how_to_map(unknown))
+        counts.note_left_out(taken[file], games.how_to_map(unknown))
     left_out = f"WHERE file NOT IN ({', '.join(map(str, unmapped))})" if unmapped else ""
     engine.create_view("decoded", f"SELECT * FROM rows_read {left_out}")  # noqa: S608
     refused = engine.run(f"""

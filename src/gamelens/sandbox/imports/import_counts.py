@@ -203,18 +203,17 @@ class ImportCounts:
         self._names.add((each.file.name, each.file.bytes))
         return True
 
-    def note_without_events(self, each: ReadFile) -> None:
-        """Note that no row of a file that was read to its end is an event, so that the file is not taken."""
-        self._contents.discard((each.file.bytes, each.content))
-        reasons = "; ".join(f"{each.places(reason)}: {reason}" for reason in each.refused)
-        lacking = [name for name in each.missing if name in _NEEDED]
-        fields = f". Is it an export? It has no {', '.join(lacking)}" if lacking else ""
-        self.damaged[each.file.url] = f"no {each.word} of it is an event: {reasons}{fields}"
+    def note_left_out(self, read: ReadFile, reason: str) -> None:
+        """Note that a file that was read to its end is not taken, for *reason*."""
+        self._contents.discard((read.file.bytes, read.content))
+        self.damaged[read.file.url] = reason
 
-    def note_unknown_games(self, each: ReadFile, reason: str) -> None:
-        """Note that a file has events of unknown games, so that it is not taken until they are mapped."""
-        self._contents.discard((each.file.bytes, each.content))
-        self.damaged[each.file.url] = reason
+    def note_without_events(self, read: ReadFile) -> None:
+        """Note that a file is not taken because no row of it is an event."""
+        reasons = "; ".join(f"{read.places(reason)}: {reason}" for reason in read.refused)
+        lacking = [name for name in read.missing if name in _NEEDED]
+        fields = f". Is it an export? It has no {', '.join(lacking)}" if lacking else ""
+        self.note_left_out(read, f"no {read.word} of it is an event: {reasons}{fields}")
 
     def note_committed(self, files: Iterable[ReadFile], counts: EventCounts) -> None:
         """Note that *files* are in the lake, with the events in *counts*."""

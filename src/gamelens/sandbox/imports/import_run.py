@@ -405,7 +405,7 @@ class DecodedGroup:
         for each in files:
             if unknown := self._games.unknown(game for (game,) in self._sql.run(f"{games} AND {_rows_of(each)}")):
                 self._sql.run(f"DELETE FROM decoded WHERE {_rows_of(each)}")  # noqa: S608
-                self._counts.note_unknown_games(each, self._games.how_to_map(unknown))
+                self._counts.note_left_out(each, self._games.how_to_map(unknown))
             else:
                 known.append(each)
         return known

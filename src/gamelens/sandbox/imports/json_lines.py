@@ -96,7 +96,7 @@ class LineFields:
         return sorted(self._missing) if self._is_any else []
 
     def note(self, lines: Iterable[bytes]) -> list[int]:
-        """Compare *lines*, and return the places of those that are no JSON objects."""
+        """Compare the fields of *lines*, and return the places of the lines that are no JSON objects."""
         others = []
         for place, line in enumerate(lines):
             try:
@@ -295,10 +295,10 @@ def line_rows_sql(lines: str, game_sql: str, *, oldest_days: int) -> str:
 
     The rows have the columns of the events table, `installed` (the install that the service states, epoch seconds),
     `first_build` (the build of it) and reasons, or null: `dated_by`, why an event is dated by its arrival,
-    `install_fault`, why a stated install is not used, and `fault`, why a line is not an event; beside them `valued_in`,
-    the currency without a rate in which a purchase was paid whose `amount_usd` counts, and `remark`, what is unlikely
-    about an event. *game_sql* is the SQL of the
-    game's id in the lake, of `exported_game`; *oldest_days* that of `staging.stage`.
+    `install_fault`, why a stated install is not used, and `fault`, why a line is not an event. `valued_in` is the
+    currency of a purchase that has no rate, so that its `amount_usd` counts; `remark` says what is unlikely about an
+    event. *game_sql* turns the column `exported_game` into the game's id in the lake; *oldest_days* is as in
+    `staging.stage`.
     """
     categories = ", ".join(f"'{name}'" for name in CATEGORIES)
     currencies = ", ".join(f"'{code}'" for code in USD_PER_UNIT)

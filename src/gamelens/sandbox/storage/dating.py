@@ -88,7 +88,7 @@ def device_time(
 def dated_folder(reason: str | None) -> str:
     """Return the name of a folder for files of events that are dated by their arrival for *reason*, or are not (None).
 
-    It is that of a partition by `dated_by`.
+    DuckDB names the folders of a partition by `dated_by` alike.
     """
     return _FOLDER + (_NOT_DATED if reason is None else quote(reason))
 
