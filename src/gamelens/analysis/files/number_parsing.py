@@ -149,7 +149,7 @@ def decimal_mark(
 ) -> tuple[dict[str, Mark], dict[str, BadQuery], list[str]]:
     """Return the decimal mark of each column, what is wrong with columns that have none, and notes on what was assumed.
 
-    The mark belongs to the file: a column that leaves it open has that of the others. Our choice where all leave it
+    The mark belongs to the file: the other columns decide where one leaves it open. Our choice where all leave it
     open: a point is a decimal mark in a file separated by commas, as every program writes it. A comma is a thousands
     mark if other values below 1000 have none and none above lacks it, unless semicolons separate.
 
@@ -190,7 +190,7 @@ def decimal_mark(
         if assumed:
             marks[name] = mark = next(iter(assumed))
             if not votes:
-                other = next(it for it in MARKS if it != mark)
+                other = next(one for one in MARKS if one != mark)
                 read = f"{numbers.open_text} is read as {values[mark]}"
                 notes.append(f"{name}: {read}; with decimal={other!r} it would be {values[other]}")
             continue
@@ -252,7 +252,7 @@ def _bodies(plain: Any, forms: Sequence[_Form | None], of_text: NDArray[np.int32
     edges = [(form.before, form.behind) if form else None for form in forms]
     parts, order = [], []
     for edge in dict.fromkeys(edges):
-        rows = np.flatnonzero(np.array([it == edge for it in edges], dtype=bool)[of_text])
+        rows = np.flatnonzero(np.array([value == edge for value in edges], dtype=bool)[of_text])
         texts = plain.take(pa.array(rows))
         if edge is None:
             texts = pa.nulls(len(rows), pa.string())

@@ -266,7 +266,9 @@ def _to_plain_type(column: Any, missing: Sequence[str] = ()) -> Any:
     if pa.types.is_dictionary(kind) and pa.types.is_string(kind.value_type):
         if missing:
             return _to_plain_type(column.cast(pa.string()), missing)
-        parts = [pa.DictionaryArray.from_arrays(it.indices.cast(pa.int32()), it.dictionary) for it in column.chunks]
+        parts = [
+            pa.DictionaryArray.from_arrays(chunk.indices.cast(pa.int32()), chunk.dictionary) for chunk in column.chunks
+        ]
         return pa.chunked_array(parts, pa.dictionary(pa.int32(), pa.string()))
     if pa.types.is_dictionary(kind):
         chunks = column.unify_dictionaries().chunks

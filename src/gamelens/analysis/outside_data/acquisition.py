@@ -71,8 +71,8 @@ def in_dollars(
 ) -> DataFrame:
     """Return the frame with column *amount* in US dollars as *to* (float64, USD).
 
-    Each amount is multiplied by the rate of its own row and currency. A row without a rate, such as one of a weekend,
-    has that of the last day before it in the same currency; of a column of rates, days before the first have the first.
+    Each amount is multiplied by the rate of its row and currency. A row without a rate, such as one of a weekend, takes
+    the rate of the last day before it in the same currency. In a column of rates, days before the first rate take it.
 
     Args:
         frame: the amounts, by timestamp; or an outside table or its path, of which all columns are returned, with the
@@ -504,14 +504,17 @@ def roas(
     if not keys:
         groups = "install_publisher" if "install_publisher" in money else next(iter(splits), "install_publisher")
         raise BadQuery(
-            "on", UNSET, f'needs a group that both have: on={{"{groups}": "..."}}', [it.name for it in table.columns]
+            "on",
+            UNSET,
+            f'needs a group that both have: on={{"{groups}": "..."}}',
+            [column.name for column in table.columns],
         )
     used = Series(True, index=column.values.index)
     if days is not None:
         used = (table.starts < days.end) & (table.ends >= days.start)
     dollars = replaced(column, values=dollars_of(table, column, rate, used=used), currencies=None, money_problem=None)
     is_converted = bool((dollars.values.notna() | column.values.isna()).all())
-    table = replaced(table, columns=tuple(dollars if it is column else it for it in table.columns))
+    table = replaced(table, columns=tuple(dollars if other is column else other for other in table.columns))
     cohorts = candidates[["timestamp", *keys]].drop_duplicates()
     periods = periods_within(table, days, frame="money")
     if periods is not None:
@@ -563,18 +566,20 @@ def cost_column(table: OutsideTable, amount: str | None) -> tuple[OutsideTable, 
             raise running_total(named)
         if isinstance(named.weight, ColumnQuotient):
             rule = f"is {named.weight}, no amount of its own"
-            raise BadQuery("amount", amount, rule, [it.name for it in table.of_role("amount")])
+            raise BadQuery("amount", amount, rule, [column.name for column in table.of_role("amount")])
         if named.role != "amount":
             table = read_table(table, roles={amount: "cost"})
         return table, table.column(amount)
     amounts = table.of_role("amount")
-    found = [it for it in amounts if it.concept == "cost"] or [it for it in amounts if it.concept != "income"]
+    found = [amount_column for amount_column in amounts if amount_column.concept == "cost"] or [
+        amount_column for amount_column in amounts if amount_column.concept != "income"
+    ]
     if len(found) == 1:
         return table, found[0]
-    totals = [it for it in table.of_role("cumulative") if it.concept in ("cost", "cumulative")]
+    totals = [total for total in table.of_role("cumulative") if total.concept in ("cost", "cumulative")]
     if totals and not found:
         raise running_total(totals[0])
-    names = [it.name for it in found or table.columns if it.role in ("amount", "number")]
+    names = [column.name for column in found or table.columns if column.role in ("amount", "number")]
     rule = "has several costs: say which with amount=" if found else "has no column of costs: name it with amount="
     raise BadQuery("amount", UNSET, f"is needed: {table.source} {rule}", names)
 
@@ -583,7 +588,7 @@ def _beside_costs(frame: DataFrame, cost: Any, on: On | None, rate: Rate, readin
     """Return *frame* with the costs of an outside table beside it as spend, in US dollars."""
     table, column = cost_column(read_table(cost, **reading), None)
     dollars = replaced(column, values=dollars_of(table, column, rate), currencies=None)
-    table = replaced(table, columns=tuple(dollars if it is column else it for it in table.columns))
+    table = replaced(table, columns=tuple(dollars if other is column else other for other in table.columns))
     joined, report = join(frame, table, on=on, how="outer", columns=[column.name])
     for name, texts in report.unknown.items():
         if not _known(report, name, frame):

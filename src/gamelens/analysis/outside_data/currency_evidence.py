@@ -144,7 +144,7 @@ def columns_of_codes(
         words = (
             set(folded_header(column).split())
             - _GENERAL
-            - {phrase for it, phrase, _ in concepts_in(folded_header(column)) if it.role == "currency"}
+            - {phrase for concept, phrase, _ in concepts_in(folded_header(column)) if concept.role == "currency"}
         )
         named = [name for name in amounts if column.casefold() in name.casefold()]
         named = named or [name for name in amounts if words & set(folded_header(name).split())]
@@ -174,10 +174,10 @@ def _of_codes(columns: Sequence[str], cells: Mapping[str, ColumnCells]) -> list[
     found = []
     for column in columns:
         says = [currencies_of(text.strip()) for text in cells[column].texts]
-        known = np.array([bool(it) for it in says], dtype=bool)
+        known = np.array([bool(said) for said in says], dtype=bool)
         codes = cells[column].codes
         rows = np.where((codes >= 0) & known[codes], codes, -1) if len(known) else codes
-        codes_said = sorted({code for it in says for code in it})
+        codes_said = sorted({code for said in says for code in said})
         found.append(
             Witness(Evidence(", ".join(codes_said[:3]), "the column of codes", column), says, rows.astype("int64"))
         )
@@ -204,9 +204,9 @@ def _constant(name: str, meaning: Meaning, grid: Grid, count: int) -> list[Witne
             Witness(Evidence(_shown(possible), "the header", name), [possible], np.zeros(count, dtype="int64"))
         )
     for line in grid.above:
-        is_about = any(it.name == "currency" for it, _, _ in concepts_in(folded_header(line))) or _IN_CURRENCY.search(
-            line
-        )
+        is_about = any(
+            concept.name == "currency" for concept, _, _ in concepts_in(folded_header(line))
+        ) or _IN_CURRENCY.search(line)
         if (is_about or line.strip("()[] ") in currencies_of(line.strip("()[] "))) and (
             possible := currencies_in(line)
         ):

@@ -209,7 +209,7 @@ def _right(
     for name in [name for name in brought if name in combined]:
         values[name] = _as_plain(combined[name].values)
         currencies, of_table = combined[name].currencies, table.column(name)
-        if of_table.role == "amount" and name + CURRENCY not in {it.name for it in table.columns}:
+        if of_table.role == "amount" and name + CURRENCY not in {column.name for column in table.columns}:
             empty = Series([None] * int(is_first.sum()), dtype="str")
             values[name + CURRENCY] = (empty if currencies is None else currencies).astype("category")
         known = [] if currencies is None else currencies.dropna().unique().tolist()

@@ -103,7 +103,11 @@ def _pairs_by_role(frame: DataFrame, table: OutsideTable) -> dict[str, str]:
             continue
         found = _columns_for(left, role, frame, table) if role else []
         if not found and not is_numeric_dtype(frame[left]) and left not in pairs:
-            found = [it.name for it in table.columns if it.name == left and it.role not in ("amount", "count")]
+            found = [
+                column.name
+                for column in table.columns
+                if column.name == left and column.role not in ("amount", "count")
+            ]
         if len(found) > 1:
             todo = " or ".join(f'on={{"{left}": "{name}"}}' for name in found[:2])
             raise BadQuery("on", UNSET, f"must say which column of {table.source} is {left}: {todo}")
@@ -215,7 +219,7 @@ class _Names:
         for form in self._forms(text):
             found = self._by_form.get(form, set())
             if len(found) > 1:
-                rule = f"may be {' or '.join(repr(it) for it in sorted(found))}, which the frame has both"
+                rule = f"may be {' or '.join(repr(name) for name in sorted(found))}, which the frame has both"
                 step = "make its names one first, as ads.with_canonical_names(frame) does for networks"
                 raise BadQuery("other", text, f"{rule}: {step}")
             if found:

@@ -229,8 +229,8 @@ def words_of(column: OutsideColumn) -> str:
 
 def _row(column: OutsideColumn) -> tuple[str, str, str]:
     why = [
-        f"{it.says}: {it.where} ({it.quote})" if it.quote and it.quote != column.name else f"{it.says}: {it.where}"
-        for it in column.evidence
+        f"{said.says}: {said.where}" + (f" ({said.quote})" if said.quote and said.quote != column.name else "")
+        for said in column.evidence
     ]
     problem = column.problem or column.money_problem
     return column.name, words_of(column), "; ".join(why) + (f". When used: {problem}" if problem else "")

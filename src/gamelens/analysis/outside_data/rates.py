@@ -100,19 +100,25 @@ def _rates_of(table: OutsideTable) -> DataFrame:
     if table.periods.problem is not None or table.period is None:
         raise table.periods.problem or BadQuery("rate", table.source, "has no column of days")
     days = table.starts.dt.floor("D").rename("day")
-    numbers = [it for it in table.columns if it.role in ("exchange_rate", "number", "rate") and it.problem is None]
+    numbers = [
+        column
+        for column in table.columns
+        if column.role in ("exchange_rate", "number", "rate") and column.problem is None
+    ]
     codes = table.of_role("currency")
     found: dict[str, Series[Any]] = {}
     if codes and numbers:
         found = _rates_by_code(table, codes, numbers, days)
     elif table.rates_of:
-        found = _rates_of_base({it.name.strip(): _by_day(it, days) for it in numbers}, table.rates_of, table)
+        found = _rates_of_base(
+            {number.name.strip(): _by_day(number, days) for number in numbers}, table.rates_of, table
+        )
     else:
         for column in numbers:
             if pair := is_exchange(column.name):
                 code, rates = _by_pair(column, pair, _by_day(column, days))
                 found[code] = rates
-        named = {it.name.strip(): _by_day(it, days) for it in numbers if is_currency(it.name.strip())}
+        named = {number.name.strip(): _by_day(number, days) for number in numbers if is_currency(number.name.strip())}
         found |= _rates_of_named(named, table) if named else {}
     if not found:
         rule = "has no rates that can be told: name columns usd_per_eur, or one column of currencies and one of rates"
@@ -150,10 +156,10 @@ def _rates_by_code(
     Raises:
         BadQuery: several columns may be the rates, or nothing tells their direction.
     """
-    surest = [it for it in numbers if it.role == "exchange_rate"] or numbers
+    surest = [number for number in numbers if number.role == "exchange_rate"] or numbers
     if len(surest) > 1:
         rule = f'has several columns that may be rates: say which with roles={{"{surest[0].name}": "exchange_rate"}}'
-        raise BadQuery("rate", table.source, rule, [it.name for it in surest])
+        raise BadQuery("rate", table.source, rule, [number.name for number in surest])
     texts = codes[0].values.astype("object")
     if len(codes) > 1 and codes[0].values.nunique() == 1:  # base and quote
         texts = codes[1].values.astype("object")

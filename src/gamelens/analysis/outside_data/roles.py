@@ -419,7 +419,7 @@ class Vendor:
                 concept = details.get("concept", "")
                 of = concepts_in(folded_header(_BRACKETS.sub(" ", header)))
                 if not concept and of:
-                    concept = next((it.name for it, _, _ in of if it.role == details["role"]), "")
+                    concept = next((found.name for found, _, _ in of if found.role == details["role"]), "")
                 return Meaning(details["role"], Evidence(details["role"], self.name, header), concept, None, details)
         return None
 

@@ -221,7 +221,7 @@ def _beside(grid: Grid) -> Periods | None:
                 continue
             if read.until is not None:
                 return _of_all(grid, read.at[0], read.until[0], line)
-            role = next((it.role for it, _, _ in concepts_in(folded_header(label))), "")
+            role = next((concept.role for concept, _, _ in concepts_in(folded_header(label))), "")
             if role in ("start", "end") and read.precision == "day":
                 named.append(read.at[0] + (_DAY if role == "end" else np.timedelta64(0, "D")))
             break

@@ -124,7 +124,9 @@ def _table_of_cells(
         for name, meaning in meanings.items()
         if meaning.role in HAS_MONEY or _is_money_rate(meaning, cells[name])
     }
-    codes = columns_of_codes(amounts, [name for name, it in meanings.items() if it.role == "currency"], grid.columns)
+    codes = columns_of_codes(
+        amounts, [name for name, meaning in meanings.items() if meaning.role == "currency"], grid.columns
+    )
     periods = periods_of(grid, meanings, cells)
     columns = []
     for name, meaning in meanings.items():
@@ -242,7 +244,7 @@ def _meaning(own: ColumnCells, vendor: Vendor | None, stated: Meaning | None) ->
         return Meaning("exchange_rate", Evidence("exchange_rate", vendor.name, own.name))
     of_header = [*dimension, *header_meanings(own.name)]
     if from_vendor and from_vendor.role == "rate" and not {"of", "weight"} & from_vendor.details.keys():
-        same = next((it for it in of_header if it.role == "rate"), from_vendor)
+        same = next((known for known in of_header if known.role == "rate"), from_vendor)
         from_vendor = replace(from_vendor, of=same.of, concept=same.concept)
     for meaning in (*([from_vendor] if from_vendor else []), *of_header):
         if own.allows(meaning) and not (meaning.role == "text" and own.is_flag):
@@ -360,7 +362,7 @@ def _of_one_unit(
 ) -> ColumnQuotient | None:
     """Return the amount and the count whose quotient an amount is, such as the cost of an install called Cost."""
     others = {name: it for name, it in written.items() if name not in counts and name != column.name}
-    several = {name: it for name, it in counts.items() if len(np.unique(it.values[it.values > 1])) > 1}
+    several = {name: shown for name, shown in counts.items() if len(np.unique(shown.values[shown.values > 1])) > 1}
     return fitting_formula(written[column.name], others, several) if others and several else None
 
 
@@ -444,17 +446,19 @@ def _reshaped(grid: Grid, vendor: Vendor | None) -> tuple[Grid, dict[str, Meanin
         grid = _long(grid, re.compile(wide))
         role = vendor.table["wide_role"]
         made |= {
-            it: Meaning(role, Evidence(role, vendor.name, it)) for it in grid.columns if it not in {*names, "country"}
+            name: Meaning(role, Evidence(role, vendor.name, name))
+            for name in grid.columns
+            if name not in {*names, "country"}
         }
     if (rows := vendor.table.get("rows_are")) and rows not in grid.columns:
         ones = pa.chunked_array([pa.array(np.ones(len(grid.rows), dtype="int64"))])
         grid = replace(grid, cells=grid.cells.append_column(rows, ones))
         made[rows] = Meaning("count", Evidence("count", vendor.name, rows))
     if measure := vendor.measure(grid.above):
-        meaning = next((it for it in header_meanings(measure) if it.role in MEASURES), None)
-        others = [it for it in grid.columns if meaning and vendor.meaning_of(it) is None]
+        meaning = next((known for known in header_meanings(measure) if known.role in MEASURES), None)
+        others = [name for name in grid.columns if meaning and vendor.meaning_of(name) is None]
         made |= {
-            it: replace(meaning, evidence=Evidence(meaning.role, vendor.name, measure)) for it in others if meaning
+            name: replace(meaning, evidence=Evidence(meaning.role, vendor.name, measure)) for name in others if meaning
         }
     return grid, made
 

@@ -46,7 +46,9 @@ def find_totals(grid: Grid, meanings: Mapping[str, Meaning], cells: Mapping[str,
     for name in names:
         mask |= _matches(cells[name], TOTAL)
     larger: dict[str, str] = {}
-    has_word = np.any([mask, *(_matches(cells[it], _AT_ONE_END) | _matches(cells[it], _WHOLE) for it in names)], axis=0)
+    has_word = np.any(
+        [mask, *(_matches(cells[name], _AT_ONE_END) | _matches(cells[name], _WHOLE) for name in names)], axis=0
+    )
     suspects = {name: _suspects(cells[name]) for name in names}
     summands = {name: _numbers(cells[name]) for name, meaning in meanings.items() if meaning.role in SUMMANDS}
     if len(grid.rows) <= _FEWEST or not summands:

@@ -150,7 +150,7 @@ Bounds = dict[str, list[tuple[int, int]]]
 """Places of the lower and upper bounds of intervals, by the number that they are about."""
 UNIT: Final = "unit"
 _MEASURED: Final = "measured_in"
-"""The unit of what is compared, in claims, whose column `unit` is that of `size`, such as a ratio."""
+"""The unit of what a claim compares. Its column `unit` says the unit of `size`, such as a ratio."""
 _OF_ROW: Final = ("value", "control_value", "before", "difference")
 """Columns that are in the unit of their row, if the frame has a column for it."""
 _RATIO: Final = "ratio"
