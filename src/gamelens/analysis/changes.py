@@ -28,7 +28,7 @@ from gamelens.analysis.tidy_frames import (
     with_ids,
     with_receipts_of,
 )
-from gamelens.analysis.tidy_frames.column_units import name_of
+from gamelens.analysis.tidy_frames.columns import name_of
 from gamelens.analysis.tidy_frames.frame_columns import series_names
 from gamelens.analysis.tidy_frames.frame_periods import days_text, visible_period
 from gamelens.analysis.tidy_frames.frame_requirements import FrameRequirements, requires

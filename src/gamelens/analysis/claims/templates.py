@@ -46,6 +46,12 @@ _TOKEN: Final = re.compile(r"\{(\w+)(?::(\w+))?(?:\|([^|{}]*)\|([^|{}]*))?\}|([\
 _MONEY: Final = ("money", "amount", "signed_money")
 _PERCENT: Final = ("share", "change", "points", "ratio", "more", "size")
 _SPECS: Final = frozenset({*_MONEY, *_PERCENT, "count", "number", "value", "difference"})
+_KINDS: Final = {
+    **dict.fromkeys(_MONEY, "money"),
+    **{form: form for form in ("share", "change", "points", "count", "number", "p", "difference")},
+    **{"value": "of the row", "ratio": "ratio", "more": "ratio"},
+}
+"""What a number is that a sentence writes in a form."""
 _OTHER_SPECS: Final = frozenset({"day", "p", "many", "start", "text"})
 _BASE: Final = frozenset({"size", "low", "high", "unit", "direction"})
 
@@ -147,6 +153,17 @@ def spoken(findings: Sequence[Finding], *, escape: Callable[[str], str] = str) -
         ]
         lines += clear + sentences_of(rest)
     return [*dict.fromkeys(lines)]
+
+
+def kinds_of(findings: Sequence[Finding]) -> dict[str, str]:
+    """Return what the numbers of each field are, by the forms in which all sentences of these kinds write them."""
+    forms: dict[str, set[str]] = {}
+    for kind in {finding.kind for finding in findings}:
+        for template in words()[kind].values():
+            for field in fields_of(parsed(str(template))):
+                form = field.spec.removesuffix("_range").removesuffix("_interval")
+                forms.setdefault(field.name, set()).add(_KINDS.get(form, ""))
+    return {name: kind for name, (kind, *others) in forms.items() if kind and not others and name not in _BASE}
 
 
 def judged_of(findings: Sequence[Finding]) -> list[str]:

@@ -15,7 +15,7 @@ from gamelens.analysis.experiments.arm_outcomes import EXPERIMENT, MEASURE, VARI
 from gamelens.analysis.experiments.comparison import difference_finding
 from gamelens.analysis.significance import holm, two_sided
 from gamelens.analysis.tidy_frames import with_receipts_of
-from gamelens.analysis.tidy_frames.column_units import unit_of
+from gamelens.analysis.tidy_frames.columns import column_named
 from gamelens.analysis.tidy_frames.frame_requirements import ANY, requires
 from gamelens.errors import BadQuery
 
@@ -84,7 +84,7 @@ def compare_players(
 @reads("experiments.compare_players", row_by_row=True)
 def _read_players(compared: DataFrame, value: str, arm: str) -> Iterator[Finding]:
     """Say of each arm how its players differ from those of the control, after the correction for all rows."""
-    measured = {MEASURE: f"{value.replace('_', ' ')} per player", "unit": unit_of(value).kind, "design": "players"}
+    measured = {MEASURE: f"{value.replace('_', ' ')} per player", "unit": column_named(value).kind, "design": "players"}
     keys = [name for name in (EXPERIMENT, arm) if name in compared]
     for row in compared.to_dict("records"):
         yield difference_finding(row | measured, keys)

@@ -14,7 +14,7 @@ import pandas as pd
 from pandas import DataFrame
 
 from gamelens._scales import Scale
-from gamelens.analysis.tidy_frames.column_units import unit_of
+from gamelens.analysis.tidy_frames.columns import column_named
 from gamelens.errors import AuthError, GamelensError, Refused
 from gamelens.notebook.labels import escape, text_of
 from gamelens.notebook.tables.table_source import source_html
@@ -120,7 +120,7 @@ def table(frame: DataFrame, *, most: int = MOST_ROWS, classes: dict[str, str] | 
     shown = frame.head(most)
     metrics = list(Receipt.of(frame.attrs).asked.metrics or ()) or None
     numbers = {
-        str(name): Scale.of(unit_of(str(name), metrics).kind, shown[name])
+        str(name): Scale.of(column_named(str(name), metrics).written, shown[name])
         for name in shown.columns
         if pd.api.types.is_numeric_dtype(shown[name])
     }
