@@ -36,7 +36,7 @@ from gamelens.analysis.tidy_frames import (
 from gamelens.analysis.tidy_frames.columns import Column
 from gamelens.analysis.tidy_frames.frame_columns import series_names, sum_over
 from gamelens.analysis.tidy_frames.frame_requirements import ANY, FrameRequirements, requires, result_of
-from gamelens.analysis.tidy_frames.returned_columns import KEYS, between, column, returns
+from gamelens.analysis.tidy_frames.returned_columns import KEYS, between, named, returns
 from gamelens.receipts import Receipt
 from gamelens.wire.intervals import Interval
 
@@ -58,7 +58,7 @@ _AMOUNTS: Final = (
     Column("segments", "count", about="the finest ones that the row consists of"),
 )
 _RATIO: Final = between(
-    column("ratio", about="later price as a multiple of the earlier one"),
+    named("ratio", about="later price as a multiple of the earlier one"),
     "95%, of changes with p_adjusted below 0.05 corrected for having been selected, Benjamini and Yekutieli 2005",
     low="low",
     high="high",
@@ -175,9 +175,9 @@ def _part(frame: DataFrame, is_in: Series[bool], start: pd.Timestamp, end: pd.Ti
     KEYS,
     Column("days_of_week", "category", about="all days or weekends: what the next four are of"),
     _RATIO,
-    column("p_value", about="corrected for the parts of the week"),
-    column("p_adjusted", about="Holm, for all segments"),
-    column("effect", about="what the change of all days did to the later revenue"),
+    named("p_value", about="corrected for the parts of the week"),
+    named("p_adjusted", about="Holm, for all segments"),
+    named("effect", about="what the change of all days did to the later revenue"),
     Column("volume", "count", about="later impressions"),
 )
 def price_changes(before: DataFrame, after: DataFrame, by: By, *, within: By | None = None) -> DataFrame:

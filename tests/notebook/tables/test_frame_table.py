@@ -151,8 +151,13 @@ def test_players_who_returned_are_counted() -> None:
 
 def test_a_change_is_what_its_analysis_lists() -> None:
     """Of a decomposition it is dollars, also alone; of a frame that no analysis made it is what the name says."""
-    earned = {"ilrd_revenue": [1.0, 1.5], "ilrd_revenue_event_count": [100, 100], "game": ["Tile", "Tile"]}
-    frame = tidy_frame("ilrd_revenue", timestamp=["2026-11-01", "2026-11-02"], **earned)
+    frame = tidy_frame(
+        "ilrd_revenue",
+        timestamp=["2026-11-01", "2026-11-02"],
+        game=["Tile", "Tile"],
+        ilrd_revenue=[1.0, 1.5],
+        ilrd_revenue_event_count=[100, 100],
+    )
     parts = decompose(frame.head(1), frame.tail(1), by="game")
     assert cells(parts[["change"]]) == ["&#36;0.50"]
     assert cells(DataFrame({"change": [0.5], "volume": [0.5], "mix": [0.0], "price": [0.0]}))[0] == "+50.0%"

@@ -19,6 +19,8 @@ from gamelens.analysis.claims.findings import Finding, Judgement
 from gamelens.analysis.claims.leaders import LEAD, leader
 from gamelens.analysis.over_days import Counted, day_numbers, over_days
 from gamelens.analysis.tidy_frames import display_values, with_ids
+from gamelens.analysis.tidy_frames.columns import Column
+from gamelens.analysis.tidy_frames.returned_columns import FROM_DAYS, between, named
 
 Floats = NDArray[np.float64]
 
@@ -74,6 +76,12 @@ def _half_width_of_multiple(above: Floats, below: Floats, days: NDArray[np.int64
     weight = below.mean(axis=0)
     apart = (above[0] - below[0]) - (above[1] - below[1])
     return float(over_days(weight + apart, weight, days, is_balanced=False).half_width(confidence)[0])
+
+
+def lead_of(rate: str) -> Column:
+    """Return the column of the lead that the highest *rate* has, which `day_rates` finds."""
+    about = f"of the highest {rate}, the multiple of the next one"
+    return between(named("lead", about=about, na="in other rows"), FROM_DAYS)
 
 
 def read_level(result: DataFrame, rate: str, *, kind: str, unit: str, **numbers: Any) -> Finding:

@@ -31,16 +31,17 @@ Kind = Literal[
     "flag",
     "day",
     "span",
+    "texts",
 ]
 """What a column holds.
 
 Numbers are US dollars, fractions of 1, whole numbers, plain numbers, multiples, changes, differences of fractions,
 p-values, or in the unit that a column of kind "unit" says in their row, and differences of such numbers. "day" is a
-time, "span" a length of time.
+time, "span" a length of time, "texts" a list.
 """
 
 _DTYPES: Final = {"count": "Int64", "category": "category", "text": "str", "flag": "bool", "unit": "category"}
-_AS_THEY_ARE: Final = ("day", "span")
+_AS_THEY_ARE: Final = ("day", "span", "texts")
 _WRITTEN: Final[tuple[NumberKind, ...]] = ("money", "share", "count", "change", "points")
 _OF_UNITS: Final[dict[str, Kind]] = {"USD": "money", "share": "share"}
 OF_ROW: Final = ("of the row", "difference")
@@ -234,10 +235,18 @@ COLUMNS: Final = _columns(
     Column("share", "share", unit="share"),
     Column("share_of_requests", "share", unit="of the requests"),
     Column("share_of_step_before", "share", unit="of the step before"),
-    Column("show_rate", "number"),
+    Column("show_rate", "share", unit="shown / loaded", na="without loads"),
     Column("shown", "count"),
     Column("unknown_share", "share", unit="share of ad revenue"),
     # changes and decisions
+    Column("control", "category"),
+    Column("control_days", "count"),
+    Column("days", "count"),
+    Column("days_needed", "count"),
+    Column("expected", "of the row"),
+    Column("is_running", "flag", na="without a time"),
+    Column("last_day", "day"),
+    Column("measure", "category"),
     Column("change", "change", unit="change"),
     Column("chance_best", "share", "Probability of being the best", "probability of being the best"),
     Column("control_value", "of the row", "Value of the control", scale="values"),
@@ -268,6 +277,8 @@ COLUMNS: Final = _columns(
     Column("variance_kept", "share", unit="of the variance"),
     Column("weight", "share", unit="weight"),
     # retention and lifetime value
+    Column("cohorts", "count", about="install days"),
+    Column("model", "category"),
     Column("age", "count", about="days since install"),
     Column("fit_p_value", "p", "P-value of the fit"),
     Column("held_out_error", "number", "Held-out error"),

@@ -133,11 +133,12 @@ def requires(
                 _judge_beginning(name, since, case, arguments[since[1]])
             with extra_named(name, "analysis"):
                 result: Any = function(*bound.args, **bound.kwargs)
-            if isinstance(result, DataFrame) and returned.columns:
+            is_new = isinstance(result, DataFrame) and not any(result is value for value in arguments.values())
+            if is_new and returned.columns:
                 result = as_declared(result, returned.columns)
                 if not returned.has_own_receipt:
                     with_receipts_of(result, *(frame for value in arguments.values() for frame in _frames(value)))
-            if isinstance(result, DataFrame) and not any(result is value for value in arguments.values()):
+            if is_new:
                 bound.apply_defaults()
                 as_result(result, name, bound.arguments)
             return cast("R", result)

@@ -12,12 +12,13 @@ from __future__ import annotations
 
 import inspect
 import re
+import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 from typing import Any, Final, NamedTuple, TypeVar
 
 from msgspec.structs import replace
-from pandas import CategoricalDtype, DataFrame
+from pandas import CategoricalDtype, DataFrame, Series
 from pandas.api.types import is_object_dtype, is_string_dtype
 
 from gamelens.analysis.tidy_frames.columns import COLUMNS, Bounds, Column
@@ -28,6 +29,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 KEYS: Final = Column("*by*", "category")
 """The place of all columns that are not listed: what the rows are split by."""
 FROM_DAYS: Final = "95%, from the differences between days, NA below 7 days"
+_WIDTH: Final = 120
 _RETURNED: Final = "returned_columns"
 _TIMES: Final = {"day": "datetime64[us, UTC]", "span": "timedelta64[us]"}
 
@@ -47,7 +49,7 @@ Listed = str | Column | tuple[Column, ...]
 """Names of columns, split at blanks, or columns."""
 
 
-def column(name: str, **differs: Any) -> Column:
+def named(name: str, **differs: Any) -> Column:
     """Return the column *name* of `COLUMNS`, in which something *differs*, such as when it is missing."""
     return replace(COLUMNS[name], **differs)
 
@@ -126,9 +128,15 @@ def _stays(dtype: object, declared: object) -> bool:
     return isinstance(dtype, CategoricalDtype) and (declared == "category" or isinstance(declared, CategoricalDtype))
 
 
+def row_of(values: Mapping[str, Any], columns: Sequence[Column]) -> DataFrame:
+    """Return a frame of one row with *columns*, NA where *values* has none."""
+    dtypes = {name: dtype or _TIMES.get(each.kind, "object") for each in columns for name, dtype in _dtypes(each)}
+    return DataFrame({name: Series([values.get(name)], dtype=dtype) for name, dtype in dtypes.items()})
+
+
 def columns_text(columns: Sequence[Column]) -> str:
     """Return the paragraph of a docstring that lists *columns*."""
-    return f"Columns: {', '.join(map(_text, columns))}."
+    return textwrap.fill(f"Columns: {', '.join(map(_text, columns))}.", _WIDTH, break_long_words=False)
 
 
 def _flat(listed: Iterable[Listed]) -> Iterator[Column]:
@@ -158,7 +166,12 @@ def _text(column: Column) -> str:
     unit = column.unit if column.kind != "share" else f"0 to 1, {column.unit}" if column.unit else "0 to 1"
     what = ": ".join(filter(None, (unit, column.about)))
     values = "|".join(column.values)
-    parts = [column.dtype or _TIMES[column.kind], what, values, f"NA {column.na}" if column.na else ""]
+    parts = [
+        column.dtype or _TIMES.get(column.kind, "list of str"),
+        what,
+        values,
+        f"NA {column.na}" if column.na else "",
+    ]
     text = f"{column.name} ({', '.join(filter(None, parts))})"
     for pair in column.bounds:
         text += f", {pair.low}, {pair.high} (float64{', ' if pair.about else ''}{pair.about})"

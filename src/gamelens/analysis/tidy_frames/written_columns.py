@@ -66,6 +66,7 @@ def written_columns(frame: DataFrame) -> list[WrittenColumn]:
     metrics = list(Receipt.of(attrs).asked.metrics) or None
     listed = listed_columns(attrs)
     bounds = _bounds_of(frame, listed)
+    unit = next((name for name, each in listed.items() if each.kind == "unit" and name in frame), UNIT)
     number_of = {place: number for number, pairs in bounds.items() for pair in pairs for place in pair}
     uppers = {low: high for pairs in bounds.values() for low, high in pairs}
     cells = attrs.get(CELLS) or {}
@@ -90,15 +91,15 @@ def written_columns(frame: DataFrame) -> list[WrittenColumn]:
         column, is_known = columns.get(number) or (Column("", "number"), False)
         shared = [each for each, (other, _) in columns.items() if column.scale and other.scale == column.scale]
         family = shared if number in shared else [number] if number in columns else []
-        rows, scales = _scales_of(frame, column, family, bounds)
+        rows, scales = _scales_of(frame, column, family, bounds, unit)
         is_bound = place in number_of
         written.append(WrittenColumn(name, place, column, number, uppers.get(place), is_bound, is_known, rows, scales))
     return written
 
 
-def has_units(frame: DataFrame) -> bool:
-    """Return whether each row has a unit of its own."""
-    return UNIT in frame and bool(frame[UNIT].notna().all()) and not is_numeric_dtype(frame[UNIT].dtype)
+def has_units(frame: DataFrame, unit: str = UNIT) -> bool:
+    """Return whether each row has a unit of its own, in the column *unit*."""
+    return unit in frame and bool(frame[unit].notna().all()) and not is_numeric_dtype(frame[unit].dtype)
 
 
 def kind_of_unit(unit: str) -> NumberKind:
@@ -162,13 +163,14 @@ def _bounds_of(frame: DataFrame, listed: Mapping[str, Column]) -> dict[str, list
 
 
 def _scales_of(
-    frame: DataFrame, column: Column, family: Sequence[str], bounds: Mapping[str, list[tuple[int, int]]]
+    frame: DataFrame, column: Column, family: Sequence[str], bounds: Mapping[str, list[tuple[int, int]]], unit: str
 ) -> tuple[list[Any], Mapping[Any, Scale]]:
     """Return what each row's scale is found by, empty if all have one, and the scales of a column and its bounds.
 
-    The *family* are the columns that share a scale. Rows of different units or measures do not.
+    The *family* are the columns that share a scale. Rows of different units, as the column *unit* says, or measures do
+    not.
     """
-    is_of_row = has_units(frame) and (column.kind in OF_ROW or column.kind == "ratio")
+    is_of_row = has_units(frame, unit) and (column.kind in OF_ROW or column.kind == "ratio")
     if column.kind in OF_ROW and not is_of_row:
         family = family[:0] if column.name not in frame else [column.name]
     values = frame[[*family]].select_dtypes("number", exclude="timedelta").astype("float64").to_numpy(na_value=math.nan)
@@ -180,7 +182,7 @@ def _scales_of(
     halves = np.concatenate([(pair[:, 1:] - pair[:, :1]) / 2 for pair in pairs] or [np.empty((len(frame), 0))], axis=1)
     if not is_of_row:
         return [], {"": Scale.of(column.written, values.ravel(), halves.ravel())}
-    units: Series[Any] = frame[UNIT].astype("object")
+    units: Series[Any] = frame[unit].astype("object")
     if _MEASURED in frame:
         units = units.where(frame[_MEASURED].isna(), frame[_MEASURED])
     rows = [*zip(units, frame.get("measure", frame.get("metric", units)), strict=True)]
