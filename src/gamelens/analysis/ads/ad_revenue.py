@@ -332,7 +332,9 @@ def _read_concentration(measured: DataFrame) -> Iterator[Finding]:
 @requires(frame=_ACTIONS)
 @returns(
     Column("step", "category", about="loaded only where all SDKs report it", values=_STEPS),
-    "events share_of_requests share_of_step_before",
+    "events",
+    named("share_of_requests", na="without requests"),
+    named("share_of_step_before", na="of the first step, and after one without events"),
 )
 def waterfall(frame: DataFrame) -> DataFrame:
     """Return the steps of a game's ads, from request to click, from event_count by ad_action."""

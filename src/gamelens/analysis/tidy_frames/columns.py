@@ -165,7 +165,6 @@ COLUMNS: Final = _columns(
     Column("successes", "count"),
     Column("sessions", "count"),
     Column("returned", "count", na="where the age is not reached"),
-    Column("conversion", "share", unit="conversion"),
     Column("mean_dau", "number", "Mean DAU", "players"),
     # money
     Column("ad_arpdau", "money", "Ad ARPDAU", "USD per player per day", na="without players"),

@@ -18,7 +18,7 @@ from importlib import import_module
 from typing import Any, Final, NamedTuple, TypeVar
 
 from msgspec.structs import replace
-from pandas import CategoricalDtype, DataFrame, Series
+from pandas import CategoricalDtype, DataFrame, DatetimeTZDtype, Series
 from pandas.api.types import is_object_dtype, is_string_dtype
 
 from gamelens.analysis.tidy_frames.columns import COLUMNS, Bounds, Column
@@ -112,6 +112,7 @@ def as_declared(frame: DataFrame, columns: Sequence[Column]) -> DataFrame:
     listed = {name: dtype for each in columns if each is not KEYS for name, dtype in _dtypes(each)}
     keys = [name for name in frame.columns if name not in listed]
     order = [name for each in columns for name in (keys if each is KEYS else dict(_dtypes(each))) if name in frame]
+    listed |= {each.name: _time(frame[each.name].dtype) for each in columns if each.kind == "day" and each.name in frame}
     texts = {name: "category" for name in keys if is_object_dtype(frame[name]) or is_string_dtype(frame[name])}
     dtypes = {
         name: dtype
@@ -121,6 +122,11 @@ def as_declared(frame: DataFrame, columns: Sequence[Column]) -> DataFrame:
     declared = frame[order].astype(dtypes)
     declared.attrs = frame.attrs = attrs
     return declared
+
+
+def _time(dtype: object) -> DatetimeTZDtype:
+    """Return the dtype of times in microseconds, in the zone of *dtype* if that has one."""
+    return DatetimeTZDtype("us", dtype.tz if isinstance(dtype, DatetimeTZDtype) else "UTC")
 
 
 def _stays(dtype: object, declared: object) -> bool:
