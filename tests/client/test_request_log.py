@@ -189,7 +189,7 @@ def test_no_line_has_an_address_or_a_key_of_a_game(caplog: pytest.LogCaptureFixt
         await JSONResponse({"server_ts": 1, "enabled": True})(scope, receive, send)
 
     async def send_events() -> None:
-        keys = {"game_key": "game-key-of-it", "secret_key": "secret-key-of-it"}
+        keys: dict[str, Any] = {"game_key": "game-key-of-it", "secret_key": "secret-key-of-it"}
         url, pool = "http://127.0.0.1/collector-token", httpx.ASGITransport(app)
         async with CollectorClient(collector_url=url, transport=pool, **keys) as collector:
             await collector.init_v2(user_id="ada", platform="ios", os_version="ios 17")
