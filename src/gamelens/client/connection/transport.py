@@ -329,10 +329,8 @@ class Transport:
                 )
             else:
                 text = f"nothing answers at {self.address}: check the address and that the service runs"
-            unreachable = Unreachable(text)
-            unreachable.is_unsent = True
             may_retry = not is_untrusted
-            return FailedAttempt(unreachable, may_retry, never_answered=may_retry and not self._has_answered)
+            return FailedAttempt(Unreachable(text), may_retry, never_answered=may_retry and not self._has_answered)
         if isinstance(error, httpx.ProxyError):
             return self._refused_by_proxy(str(error))
         if isinstance(error, TimeoutError) and status:
@@ -351,9 +349,7 @@ class Transport:
         text = f"the proxy {self.proxy} does not pass requests on to {self.address}: {shown_words(words)}"
         if words.startswith("407") and self.proxy is not None:
             text += f". Write user name and password into {self.proxy.source}, as http://USER:PASSWORD@HOST:PORT"
-        refused = Unreachable(text)
-        refused.is_unsent = True
-        return FailedAttempt(refused, is_transient=words[:3] in map(str, TRANSIENT_STATUSES))
+        return FailedAttempt(Unreachable(text), is_transient=words[:3] in map(str, TRANSIENT_STATUSES))
 
 
 class _RetriedRequest:
