@@ -10,7 +10,7 @@ import re
 import tomllib
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, get_args
@@ -22,7 +22,7 @@ from pandas import DataFrame
 
 from gamelens.analysis.ads.canonical_names import canonical_name
 from gamelens.analysis.files.currency_names import currencies_of
-from gamelens.analysis.files.date_parsing import ParsedTimes, read_times
+from gamelens.analysis.files.date_parsing import NotTimes, ParsedTimes, read_times
 from gamelens.analysis.files.number_parsing import NO_VALUE, WrittenNumbers, written_numbers
 from gamelens.analysis.files.table_reader import Grid
 from gamelens.analysis.outside_data.money_units import without_unit
@@ -56,6 +56,9 @@ _HEAD_FIRST: Final = re.compile(
 _BRACKETS: Final = re.compile(r"[(\[（【]([^()\[\]（）【】]*)[)\]）】]")
 _EXCHANGE: Final = re.compile(
     r"(?:.*?[^a-z])??([a-z]{3})[ _]*(?:per|/|to|in|-)?[ _]*([a-z]{3})(?:[^a-z].*)?", re.IGNORECASE
+)
+_OF_ZONE: Final = re.compile(
+    r"(?<=\d\d:\d\d)(?::\d\d)?(?:\.\d+)? ?(?:Z|[A-Z]{2,5}|(?:GMT|UTC)?[+-]\d\d:?\d\d|\[.*\])+$"
 )
 _SAYS_NOTHING: Final = re.compile(NO_VALUE.replace("n/?a|", "n/a|"))  # NA is Namibia
 _FEWEST_NUMBERS: Final = 1 / 3
@@ -203,19 +206,27 @@ class ColumnCells:
     @cached_property
     def times(self) -> ParsedTimes | BadQuery:
         """Its times, by distinct text, or why they cannot be read."""
-        texts = [text for text in self.texts if text in set(self.named)] if self.named != self.texts else self.texts
+        return self._read_times()
+
+    def times_told(self, details: Mapping[str, Any]) -> ParsedTimes | BadQuery:
+        """Return its times with what is said of them: *local* are days where the account is, a *language* of names."""
+        told = {key: details[key] for key in ("local", "language") if key in details}
+        return self._read_times(**told) if told else self.times
+
+    def _read_times(self, *, local: bool = False, language: str | None = None) -> ParsedTimes | BadQuery:
+        named = set(self.named)
+        rows = np.array([place for place, text in enumerate(self.texts) if text in named], dtype="int64")
+        texts = [_OF_ZONE.sub("", self.texts[row]) if local else self.texts[row] for row in rows]
+        beside, day_first = self._grid.columns, self._day_first
         try:
-            read = read_times(texts, field=self.name, day_first=self._day_first)
+            read = read_times(texts, field=self.name, day_first=day_first, language=language, beside=beside)
         except BadQuery as error:
             return error
-        if texts is self.texts or not texts:
-            return read
-        place = {text: row for row, text in enumerate(texts)}
-        rows = np.array([place.get(text, -1) for text in self.texts])
-        nat = np.datetime64("NaT", "us")
-        at = np.where(rows < 0, nat, read.at[rows])
-        until = None if read.until is None else np.where(rows < 0, nat, read.until[rows])
-        return ParsedTimes(at, read.precision, until, read.zones, read.note)
+        at, until = (np.full(len(self.texts), np.datetime64("NaT", "us")) for _ in range(2))
+        at[rows] = read.at
+        if read.until is not None:
+            until[rows] = read.until
+        return replace(read, at=at, until=None if read.until is None else until)
 
     @property
     def are_times(self) -> bool:
@@ -225,7 +236,7 @@ class ColumnCells:
         return not self._is_text and bool(self.named) and any(map(_has_digit, self.named[:3])) and self._reads_times()
 
     def _reads_times(self) -> bool:
-        return isinstance(self.times, ParsedTimes) or "is not a" not in self.times.rule
+        return not isinstance(self.times, NotTimes)
 
     @cached_property
     def are_countries(self) -> bool:

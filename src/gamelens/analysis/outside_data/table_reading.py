@@ -50,7 +50,7 @@ _ALIASES: Final = {
     "week": ("day", "week"),
     "month": ("day", "month"),
 }
-_DETAILS: Final = frozenset({"role", "of", "currency", "weight", "scale", "concept", "local"})
+_DETAILS: Final = frozenset({"role", "of", "currency", "weight", "scale", "concept", "local", "language"})
 _ALLOWED: Final[dict[str, Sequence[str | None]]] = {"decimal": (None, ".", ","), "totals": ("skip", "keep")}
 
 
@@ -264,8 +264,9 @@ def _values(own: ColumnCells, meaning: Meaning, mark: Mark, grid: Grid) -> tuple
         return Series(flags).mask(Series(own.codes < 0)), None
     if own.is_typed and pa.types.is_timestamp(own.type):
         return own.values, None
-    if meaning.role in TIMES and isinstance(own.times, ParsedTimes) and own.times.until is None:
-        at = np.append(own.times.at, np.datetime64("NaT", "us"))[own.codes]
+    times = own.times_told(meaning.details) if meaning.role in TIMES else None
+    if isinstance(times, ParsedTimes) and times.until is None:
+        at = np.append(times.at, np.datetime64("NaT", "us"))[own.codes]
         return Series(pd.DatetimeIndex(at).tz_localize("UTC")).astype("datetime64[us, UTC]"), None
     order = sorted(range(len(own.texts)), key=own.texts.__getitem__)
     place = np.empty(len(order) + 1, dtype="int64")
