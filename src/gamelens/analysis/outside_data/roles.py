@@ -86,7 +86,7 @@ class Concept(NamedTuple):
     """
 
     name: str
-    role: Role
+    role: Role | Literal["modifier"]
     of: tuple[str, str, float] | None = None
 
 
@@ -317,23 +317,35 @@ def folded_header(text: str) -> str:
 
 
 def header_meanings(header: str) -> Iterator[Meaning]:
-    """Yield what the words of a header may mean, the likeliest first."""
+    """Yield what the words of a header may mean, the likeliest first.
+
+    A measure beside a modifier, such as a planned cost, has that as its concept: it is none of the days of its row.
+    """
+    modifiers = [concept.name for concept, _, _ in concepts_in(folded_header(header)) if concept.role == "modifier"]
+    for meaning in _meanings_of_words(header):
+        is_modified = bool(modifiers) and meaning.role in MEASURES - {"exchange_rate", "rank"}
+        yield replace(meaning, concept=modifiers[0], of=None) if is_modified else meaning
+
+
+def _meanings_of_words(header: str) -> Iterator[Meaning]:
     inner = " ".join(_BRACKETS.findall(header))
     outer = folded_header(_BRACKETS.sub(" ", header)) or folded_header(inner)
     if is_exchange(header):
         yield Meaning("exchange_rate", Evidence("exchange rate", "header", header))
     outer = without_unit(outer) or outer
-    found = concepts_in(outer)
+    found, of_inner = _measures_and_keys(outer), _measures_and_keys(folded_header(inner))
     if not found:
-        outer = folded_header(inner)
-        found = concepts_in(outer)
-    yield from _running_totals([*found, *concepts_in(folded_header(inner))])
+        outer, found = folded_header(inner), of_inner
+    yield from _running_totals([*found, *of_inner])
     yield from _rates(header, outer, found, folded_header(inner))
     is_head_first = len(found) > 1 and _HEAD_FIRST.search(outer, found[0][2])
     for concept, phrase, _ in found if is_head_first else reversed(found):
-        yield Meaning(concept.role, Evidence(concept.role, "header", phrase), concept.name, concept.of)
-        if concept.role == "amount":  # Campaign cost has numbers, Cost centre has texts
-            continue
+        if concept.role != "modifier":
+            yield Meaning(concept.role, Evidence(concept.role, "header", phrase), concept.name, concept.of)
+
+
+def _measures_and_keys(folded: str) -> list[tuple[Concept, str, int]]:
+    return [(concept, phrase, at) for concept, phrase, at in concepts_in(folded) if concept.role != "modifier"]
 
 
 def _running_totals(found: Sequence[tuple[Concept, str, int]]) -> Iterator[Meaning]:
