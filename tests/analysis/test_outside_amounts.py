@@ -78,8 +78,8 @@ def test_costs_that_fall_stay_or_grow_slowly_are_costs(tmp_path: Path, cells: li
     "header",
     [
         "Planned cost", "Cost forecast", "plan_cost", "Spend (target)", "Geplante Kosten", "Kosten Soll", "Coût prévu",
-        "Coste previsto", "Custo planejado", "Costi previsti", "Koszt planowany", "Плановые расходы", "目标消耗", "予測費用",
-        "Previous cost", "Cost (last 7 days)", "Kosten Vorwoche", "Change in cost", "Spend limit", "Max. cost",
+        "Coste previsto", "Custo planejado", "Costi previsti", "Koszt planowany", "Плановые расходы", "目标消耗",
+        "予測費用", "Previous cost", "Cost (last 7 days)", "Kosten Vorwoche", "Change in cost", "Spend limit", "Max. cost",
         "Daily budget", "Budget", "予算", "Refund", "Tax", "Umsatz",
     ],
 )  # fmt: skip
@@ -88,7 +88,7 @@ def test_what_was_planned_compared_or_limited_is_no_cost(tmp_path: Path, header:
     beside = written(tmp_path, f"{header},Spend,Currency", [f"{day}0,{day},USD" for day in (3, 1, 2)])
     assert outside_data.in_dollars(beside)["spend"].tolist() == [3, 1, 2]
     alone = written(tmp_path, f"{header},Currency", [f"{day}0,USD" for day in (3, 1, 2)])
-    with pytest.raises(BadQuery, match="has no column of costs.*name it with amount="):
+    with pytest.raises(BadQuery, match=r"has no column of costs.*name it with amount="):
         outside_data.cost_per_install(INSTALLS, spend=alone)
     assert outside_data.in_dollars(alone, header)["spend"].tolist() == [30, 10, 20]
 
