@@ -79,8 +79,8 @@ def test_costs_that_fall_stay_or_grow_slowly_are_costs(tmp_path: Path, cells: li
     [
         "Planned cost", "Cost forecast", "plan_cost", "Spend (target)", "Geplante Kosten", "Kosten Soll", "Coût prévu",
         "Coste previsto", "Custo planejado", "Costi previsti", "Koszt planowany", "Плановые расходы", "目标消耗",
-        "予測費用", "Previous cost", "Cost (last 7 days)", "Kosten Vorwoche", "Change in cost", "Spend limit", "Max. cost",
-        "Daily budget", "Budget", "予算", "Refund", "Tax", "Umsatz",
+        "予測費用", "Previous cost", "Cost (last 7 days)", "Kosten Vorwoche", "Change in cost", "Spend limit",
+        "Max. cost", "Daily budget", "Budget", "予算", "Refund", "Tax", "Umsatz",
     ],
 )  # fmt: skip
 def test_what_was_planned_compared_or_limited_is_no_cost(tmp_path: Path, header: str) -> None:

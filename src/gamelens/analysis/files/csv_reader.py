@@ -31,6 +31,7 @@ _SEPARATORS: Final = ",;\t|"  # csv.Sniffer takes one of two that do equally wel
 _HEADER_BYTES: Final = 1 << 20
 _BLOCK_BYTES: Final = 16 << 20  # the longest row possible
 _MOST_BELOW: Final = 5  # lines below a table that may be more than its rows
+_BLANK_LINES: Final = re.compile(rb'(?:(?:[ \t\r,;|]|"")*\n)+')
 _TEXT: Final = pa.dictionary(pa.int32(), pa.string())
 
 
@@ -65,18 +66,25 @@ def read_delimited(
             its byte order mark), or its rows differ in length.
     """
     content = _utf8(path, _unpacked(path, most_bytes), encoding)
-    hint = re.match(rb"sep=(.)\r?\n", content)  # the line by which a spreadsheet is told the separator
-    content = content[hint.end() :] if hint else content
     if b"\n" not in content:
         content = content.replace(b"\r", b"\n")
+    blank = _BLANK_LINES.match(content)
+    blank_rows = blank[0].count(b"\n") if blank else 0
+    content = content[blank.end() :] if blank else content
+    hint = re.match(rb"sep=(.)\r?\n", content)  # the line by which a spreadsheet is told the separator
+    content = content[hint.end() :] if hint else content
+    skipped = blank_rows + bool(hint)
+    place = None if header_row is None else header_row - 1 - skipped
+    if place is not None and place < 0:
+        raise BadQuery("header_row", header_row, f"is above the first row of the table: {skipped + 1} is its first")
     possible = hint[1].decode() if hint else "\t" if ".tsv" in path.name.lower() else _SEPARATORS
-    separator, lines, above, header, is_quoted = _top(path.name, content, possible, header_row)
-    if header_row is not None and hint:
-        above = [["sep="], *above]
+    separator, lines, above, header, is_quoted = _top(path.name, content, possible, place)
+    if not header and place:
+        raise BadQuery("header_row", header_row, f"is below the last row of {path.name}")
     if not header:
         raise BadQuery("other", path.name, "is empty: the first row must name the columns")
     cells, uneven = _cells(path.name, content, separator, len(header), lines, is_quoted)
-    first_row = len(above) + 2 + bool(hint and header_row is None)
+    first_row = skipped + len(above) + 2
     below = [row.text for row in uneven]
     if uneven and not _are_below(uneven, cells, len(header), lines):
         row = uneven[0]
@@ -144,20 +152,20 @@ def _utf8(path: Path, content: bytes, encoding: str | None) -> bytes:
 
 
 def _top(
-    source: str, content: bytes, possible: str, header_row: int | None
+    source: str, content: bytes, possible: str, place: int | None
 ) -> tuple[str, int, list[list[str]], list[str], bool]:
     """Return the separator, the number of lines above the header, the rows there, the header, and whether it quotes.
 
     Raises:
-        BadQuery: two separators do equally well, the file has no row *header_row*, or a quotation mark stays open.
+        BadQuery: two separators do equally well, or a quotation mark stays open.
     """
     text = content[:_HEADER_BYTES].decode(errors="ignore")
-    tops = {mark: _rows(text, mark, header_row, True) for mark in possible}
+    tops = {mark: _rows(text, mark, place, True) for mark in possible}
     widest = max(len(header) for _, _, header in tops.values())
     separator, *others = [mark for mark, (_, _, header) in tops.items() if len(header) == widest]
     if others and widest > 1:
         raise BadQuery("other", source, f"may be separated by {separator!r} or {others[0]!r}: quote the header's cells")
-    bare = _rows(text, separator, header_row, False)
+    bare = _rows(text, separator, place, False)
     if not _is_quoted(content, separator, len(bare[2])):
         return separator, *bare, False
     if content.count(b'"') % 2:
@@ -165,22 +173,20 @@ def _top(
     return separator, *tops[separator], True
 
 
-def _rows(text: str, separator: str, header_row: int | None, is_quoted: bool) -> tuple[int, list[list[str]], list[str]]:
+def _rows(text: str, separator: str, place: int | None, is_quoted: bool) -> tuple[int, list[list[str]], list[str]]:
     """Return the number of lines above the header, the rows there, and the header."""
     quoting: Literal[0, 3] = csv.QUOTE_MINIMAL if is_quoted else csv.QUOTE_NONE
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, quoting=quoting)
     rows, lines = list[list[str]](), [0]
     try:
-        for row in islice(reader, max(SEARCHED_ROWS, header_row or 0)):
+        for row in islice(reader, max(SEARCHED_ROWS, (place or 0) + 1)):
             rows.append(row)
             lines.append(reader.line_num)
     except csv.Error as error:
         if not rows:
             raise BadQuery("other", text[:40], f"is not a header: {error}") from None
-    place = header_place(rows) if header_row is None else header_row - 1
-    if place and place >= len(rows):
-        raise BadQuery("header_row", header_row, f"is below the last of {len(rows)} rows")
-    return lines[place], rows[:place], rows[place] if rows else []
+    place = header_place(rows) if place is None else min(place, len(rows))
+    return lines[place], rows[:place], rows[place] if place < len(rows) else []
 
 
 def _is_quoted(content: bytes, separator: str, width: int) -> bool:

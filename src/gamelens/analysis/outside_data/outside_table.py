@@ -185,7 +185,8 @@ def no_days(table: OutsideTable, use: str) -> BadQuery:
     """Return the exception for a table without days where *use* needs them."""
     if table.periods.problem is not None:
         return table.periods.problem
-    rule = f'has no column of days, which {use} needs: name it with roles={{"...": "day"}}'
+    rule = f"has no column of days, which {use} needs: "
+    rule += 'name it with roles={"...": "day"}, or the row of the headers with header_row='
     return BadQuery("other", table.source, rule, [column.name for column in table.columns])
 
 

@@ -16,6 +16,7 @@ from pandas import Series
 
 from gamelens.analysis.files.currency_names import is_currency
 from gamelens.analysis.files.date_parsing import ParsedTimes
+from gamelens.analysis.files.header_rows import SEARCHED_ROWS
 from gamelens.analysis.files.number_parsing import Mark, decimal_mark
 from gamelens.analysis.files.table_reader import Grid, read_grid
 from gamelens.analysis.outside_data.currency_evidence import columns_of_codes, currencies_of_column
@@ -290,7 +291,11 @@ def _numbers(own: ColumnCells, meaning: Meaning, mark: Mark, grid: Grid) -> tupl
     if others:
         row = grid.rows[int((own.codes == own.texts.index(others[0])).argmax())]
         rule = f"in row {row} is not a number: missing=[{others[0]!r}] reads it as empty"
-        problem = BadQuery(own.name, others[0], f"{rule}, text=[{own.name!r}] keeps the column as text")
+        rule += f", text=[{own.name!r}] keeps the column as text"
+        is_at_top = grid.rows[0] <= row < grid.rows[0] + SEARCHED_ROWS and grid.separator is not None
+        problem = BadQuery(
+            own.name, others[0], rule + (", header_row= names the row of the headers" if is_at_top else "")
+        )
     if written.is_percent.any() and (written.is_number & ~written.is_percent).any():
         kinds = [
             own.texts[int(mask.argmax())] for mask in (written.is_percent, written.is_number & ~written.is_percent)
