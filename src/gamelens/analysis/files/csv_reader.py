@@ -29,7 +29,7 @@ MOST_BYTES: Final = 256 << 20
 """Bytes of a text file, unpacked. Cells take several times as much memory."""
 _SEPARATORS: Final = ",;\t|"  # csv.Sniffer takes one of two that do equally well, and finds none below a title
 _HEADER_BYTES: Final = 1 << 20
-_BLOCK_BYTES: Final = 16 << 20  # the longest row possible
+_BLOCK_BYTES: Final = 4 << 20  # the longest row possible
 _MOST_BELOW: Final = 5  # lines below a table that may be more than its rows
 _BLANK_LINES: Final = re.compile(rb'(?:(?:[ \t\r,;|]|"")*\n)+')
 _TEXT: Final = pa.dictionary(pa.int32(), pa.string())
@@ -68,22 +68,22 @@ def read_delimited(
     content = _utf8(path, _unpacked(path, most_bytes), encoding)
     if b"\n" not in content:
         content = content.replace(b"\r", b"\n")
-    blank = _BLANK_LINES.match(content)
-    blank_rows = blank[0].count(b"\n") if blank else 0
-    content = content[blank.end() :] if blank else content
-    hint = re.match(rb"sep=(.)\r?\n", content)  # the line by which a spreadsheet is told the separator
-    content = content[hint.end() :] if hint else content
-    skipped = blank_rows + bool(hint)
+    top = _BLANK_LINES.match(content)
+    skipped, start = (top[0].count(b"\n"), top.end()) if top else (0, 0)
+    possible = "\t" if ".tsv" in path.name.lower() else _SEPARATORS
+    if top := re.compile(rb"sep=(.)\r?\n").match(content, start):  # by which a spreadsheet is told the separator
+        skipped, start, possible = skipped + 1, top.end(), top[1].decode()
+    content = content[start:]
     place = None if header_row is None else header_row - 1 - skipped
     if place is not None and place < 0:
         raise BadQuery("header_row", header_row, f"is above the first row of the table: {skipped + 1} is its first")
-    possible = hint[1].decode() if hint else "\t" if ".tsv" in path.name.lower() else _SEPARATORS
     separator, lines, above, header, is_quoted = _top(path.name, content, possible, place)
     if not header and place:
         raise BadQuery("header_row", header_row, f"is below the last row of {path.name}")
     if not header:
         raise BadQuery("other", path.name, "is empty: the first row must name the columns")
     cells, uneven = _cells(path.name, content, separator, len(header), lines, is_quoted)
+    del content, top  # a match holds the text that it was found in
     first_row = skipped + len(above) + 2
     below = [row.text for row in uneven]
     if uneven and not _are_below(uneven, cells, len(header), lines):
@@ -92,8 +92,13 @@ def read_delimited(
         rule = f"has {row.actual_columns} cells in row {number} and {row.expected_columns} columns"
         raise BadQuery("other", path.name, f"{rule}: quote cells that hold {separator!r}")
     names = unguarded(pa.array([name.strip() for name in header], pa.string())).to_pylist()
-    table = pa.Table.from_arrays([_unguarded(column) for column in cells.slice(1).columns], names=names)
-    return DelimitedText(table, separator, above, below, first_row)
+    cells, columns = cells.slice(1), []
+    for _ in names:
+        column = cells.column(0).unify_dictionaries()
+        cells = cells.remove_column(0)  # whose memory is free as soon as it is one dictionary
+        columns.append(_unguarded(column))
+    pa.default_memory_pool().release_unused()
+    return DelimitedText(pa.Table.from_arrays(columns, names=names), separator, above, below, first_row)
 
 
 def _unpacked(path: Path, most_bytes: int) -> bytes:
@@ -201,13 +206,15 @@ def _is_quoted(content: bytes, separator: str, width: int) -> bool:
     loose = rb'[^%(m)s\r\n"]"(?!["%(m)s\r\n]|\Z)|(?:\A|[%(m)s\n])"[^"%(m)s\n]*[%(m)s\n]' % {b"m": mark}
     if not re.search(loose, content):
         return True
-    bytes_ = np.frombuffer(content, dtype="uint8")
-    ends = np.flatnonzero(bytes_ == ord("\n"))
-    ends = ends if len(ends) and ends[-1] == len(content) - 1 else np.append(ends, len(content))
-    marks = np.diff(np.searchsorted(np.flatnonzero(bytes_ == ord(separator)), ends), prepend=0)
-    most = marks.max(initial=0)
-    is_body = np.maximum.accumulate(marks == most)  # lines above the header have fewer cells
-    return most != max(width - 1, 1) or bool((marks[is_body] != most).any())
+    marks, is_body, most = separator.encode(), False, max(width - 1, 1)
+    for line in io.BytesIO(content):
+        if line in (b"\n", b"\r\n"):
+            continue
+        count = line.count(marks)
+        is_body |= count == most  # lines above the header have fewer cells
+        if count > most or (is_body and count < most):
+            return True
+    return not is_body
 
 
 def _cells(
@@ -233,7 +240,7 @@ def _cells(
         )
     except pa.ArrowInvalid as error:
         raise BadQuery("other", source, f"cannot be read: {error}") from None
-    return cells.unify_dictionaries(), uneven
+    return cells, uneven
 
 
 def _are_below(uneven: list[Any], cells: pa.Table, width: int, lines: int) -> bool:

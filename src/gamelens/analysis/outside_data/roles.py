@@ -17,13 +17,14 @@ from typing import Any, Final, Literal, NamedTuple, get_args
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pandas import DataFrame
 
 from gamelens.analysis.ads.canonical_names import canonical_name
 from gamelens.analysis.files.currency_names import currencies_of
 from gamelens.analysis.files.date_parsing import NotTimes, ParsedTimes, read_times
-from gamelens.analysis.files.number_parsing import NO_VALUE, WrittenNumbers, written_numbers
+from gamelens.analysis.files.number_parsing import WrittenNumbers, say_nothing, written_numbers
 from gamelens.analysis.files.table_reader import Grid
 from gamelens.analysis.outside_data.money_units import without_unit
 from gamelens.errors import BadQuery, suggests_names
@@ -48,6 +49,10 @@ TOTAL: Final = re.compile(
     r"|suma|razem|итого|всего|合計|小計|总计|合计|汇总|總計|합계|총계)\W*"
 )
 """A text of a row that adds up others, whatever its numbers are."""
+_WORDS_OF_TOTALS: Final = (
+    r"(?i)total|totaal|totale|sum|gesamt|toplam|razem|итого|всего|合計|小計|总计|合计|汇总|總計|합계|총계"
+    r"|all|any|every|world|global|welt|monde|mundo|mundial|tous|toutes|todos|todas|tutti|全|すべて|전체|все|весь|^[^\pL\pN]*$"
+)
 
 _PER: Final = re.compile(r"(?<!\w)(per|pro|par|por|je|на|за)(?!\w)|/|(.+)あたり|당 ")
 _HEAD_FIRST: Final = re.compile(
@@ -60,7 +65,6 @@ _EXCHANGE: Final = re.compile(
 _OF_ZONE: Final = re.compile(
     r"(?<=\d\d:\d\d)(?::\d\d)?(?:\.\d+)? ?(?:Z|[A-Z]{2,5}|(?:GMT|UTC)?[+-]\d\d:?\d\d|\[.*\])+$"
 )
-_SAYS_NOTHING: Final = re.compile(NO_VALUE.replace("n/?a|", "n/a|"))  # NA is Namibia
 _FEWEST_NUMBERS: Final = 1 / 3
 _FLAGS: Final = frozenset({"true", "false", "yes", "no"})
 _HERE: Final = Path(__file__)
@@ -139,9 +143,18 @@ class ColumnCells:
         return self._grid.numbers(self.name)
 
     @cached_property
+    def unlike_names(self) -> list[int]:
+        """The places of the texts that have a word of totals, or no letter and no digit."""
+        mask = pc.match_substring_regex(pa.array(self.texts, pa.string()), _WORDS_OF_TOTALS)
+        return [int(place) for place in np.flatnonzero(mask)]
+
+    @cached_property
     def named(self) -> list[str]:
         """The distinct texts that name something: not of totals, and not for no value."""
-        return [text for text in self.texts if not TOTAL.fullmatch(text) and not _SAYS_NOTHING.fullmatch(text)]
+        is_name = ~say_nothing(self.texts)
+        for place in self.unlike_names:
+            is_name[place] &= not TOTAL.fullmatch(self.texts[place])
+        return self.texts if is_name.all() else [text for text, named in zip(self.texts, is_name, strict=True) if named]
 
     @cached_property
     def numbers(self) -> WrittenNumbers:
@@ -166,7 +179,8 @@ class ColumnCells:
         numbers = self.numbers
         rows = np.bincount(self.codes[self.codes >= 0], minlength=len(self.texts))
         other = ~(numbers.is_number | numbers.is_empty)
-        other &= np.array([not (other[place] and TOTAL.fullmatch(text)) for place, text in enumerate(self.texts)])
+        for place in self.unlike_names:
+            other[place] &= not TOTAL.fullmatch(self.texts[place])
         count = rows[numbers.is_number].sum()
         return float(count / max(count + rows[other].sum(), 1))
 
@@ -214,8 +228,8 @@ class ColumnCells:
         return self._read_times(**told) if told else self.times
 
     def _read_times(self, *, local: bool = False, language: str | None = None) -> ParsedTimes | BadQuery:
-        named = set(self.named)
-        rows = np.array([place for place, text in enumerate(self.texts) if text in named], dtype="int64")
+        named = set(self.named) if len(self.named) < len(self.texts) else None
+        rows = [place for place, text in enumerate(self.texts) if named is None or text in named]
         texts = [_OF_ZONE.sub("", self.texts[row]) if local else self.texts[row] for row in rows]
         beside, day_first = self._grid.columns, self._day_first
         try:

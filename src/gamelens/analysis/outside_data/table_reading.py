@@ -161,7 +161,7 @@ def _table_of_cells(
         and "network" not in {column.role for column in columns}
         and "publisher" not in grid.columns
     ):
-        values = Series(pd.Categorical([publisher] * len(grid.rows)))
+        values = Series(pd.Categorical.from_codes(np.zeros(len(grid.rows), dtype="int8"), pd.Index([publisher], dtype="str")))
         columns.append(OutsideColumn("publisher", "network", values, (Evidence("network", vendor.name, publisher),)))
     return OutsideTable(
         source=grid.source,
@@ -270,7 +270,7 @@ def _values(own: ColumnCells, meaning: Meaning, mark: Mark, grid: Grid) -> tuple
         at = np.append(times.at, np.datetime64("NaT", "us"))[own.codes]
         return Series(pd.DatetimeIndex(at).tz_localize("UTC")).astype("datetime64[us, UTC]"), None
     order = sorted(range(len(own.texts)), key=own.texts.__getitem__)
-    place = np.empty(len(order) + 1, dtype="int64")
+    place = np.empty(len(order) + 1, dtype="int32")
     place[order] = np.arange(len(order))
     place[-1] = -1
     kinds = pd.CategoricalDtype(pd.Index([own.texts[each] for each in order], dtype="str"))
