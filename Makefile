@@ -37,7 +37,7 @@ LOCK := $(UV) pip compile --quiet --universal --python-version 3.11.5 --no-pytho
 	--generate-hashes --no-emit-index-url --no-emit-find-links --no-annotate --no-header
 
 # All but Spark, which lies apart.
-PINNED_EXTRAS := delta excel keyring lab mcp notify polars remote sandbox
+PINNED_EXTRAS := delta excel keyring lab mcp notify polars remote sandbox tls
 
 AUDIT := $(BIN)/pip-audit --no-deps --disable-pip --progress-spinner off --timeout 3 --requirement
 

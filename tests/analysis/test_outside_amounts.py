@@ -75,6 +75,32 @@ def test_costs_that_fall_stay_or_grow_slowly_are_costs(tmp_path: Path, cells: li
 
 
 @pytest.mark.parametrize(
+    "header",
+    [
+        "Planned cost", "Cost forecast", "plan_cost", "Spend (target)", "Geplante Kosten", "Kosten Soll", "Coût prévu",
+        "Coste previsto", "Custo planejado", "Costi previsti", "Koszt planowany", "Плановые расходы", "目标消耗",
+        "予測費用", "Previous cost", "Cost (last 7 days)", "Kosten Vorwoche", "Change in cost", "Spend limit",
+        "Max. cost", "Daily budget", "Budget", "予算", "Refund", "Tax", "Umsatz",
+    ],
+)  # fmt: skip
+def test_what_was_planned_compared_or_limited_is_no_cost(tmp_path: Path, header: str) -> None:
+    """Beside the spend it is not taken; alone it is refused with what it is, and taken if it is named."""
+    beside = written(tmp_path, f"{header},Spend,Currency", [f"{day}0,{day},USD" for day in (3, 1, 2)])
+    assert outside_data.in_dollars(beside)["spend"].tolist() == [3, 1, 2]
+    alone = written(tmp_path, f"{header},Currency", [f"{day}0,USD" for day in (3, 1, 2)])
+    with pytest.raises(BadQuery, match=r"has no column of costs.*name it with amount="):
+        outside_data.cost_per_install(INSTALLS, spend=alone)
+    assert outside_data.in_dollars(alone, header)["spend"].tolist() == [30, 10, 20]
+
+
+@pytest.mark.parametrize("header", ["Estimated cost", "Actual spend", "Amount", "Coste estimado", "Kosten geschätzt"])
+def test_what_was_spent_is_a_cost(tmp_path: Path, header: str) -> None:
+    """An estimate of a network is what it bills, and an amount in a file of its own may be what was spent."""
+    path = written(tmp_path, f"{header},Currency", ["3,USD", "1,USD"])
+    assert outside_data.cost_per_install(INSTALLS, spend=path)["spend"].tolist() == [4.0]
+
+
+@pytest.mark.parametrize(
     ("header", "factor"),
     [
         ("cost_cents", 0.01), ("Kosten (ct)", 0.01), ("cost_usd_cents", 0.01), ("Spend (¢)", 0.01),

@@ -390,6 +390,14 @@ def test_a_strange_column_that_nobody_asks_for_stops_nobody(file: WriteFile) -> 
     assert frame["Share"].tolist()[1:] == [0.412, 0.391]
 
 
+def test_a_header_that_is_not_found_is_named(file: WriteFile, money: DataFrame) -> None:
+    """Lines of names and values above a table of names and values look like its rows; the refusal says what to type."""
+    path = file("Report,Costs (USD)\nAccount,12345\nPublisher,Spend (USD)\nMeta,5\nGoogle Ads,7\n")
+    with pytest.raises(BadQuery, match="header_row= names the row of the headers"):
+        outside_data.in_dollars(path)
+    assert outside_data.in_dollars(path, header_row=3)["spend"].tolist() == [5, 7]
+
+
 @pytest.mark.parametrize(
     ("arguments", "field"),
     [

@@ -56,6 +56,42 @@ def test_names_of_digits_stay_text(csv: ReadCsv) -> None:
     assert rows(csv("id,n\n007,1\n")) == [("007", "1")]
 
 
+@pytest.mark.parametrize("line", ["\n", "\r\n", ",,\n", ' ,"",\n', "\t\n"])
+@pytest.mark.parametrize("hint", ["", "sep=,\n"])
+def test_blank_lines_above_the_table_are_none_of_it(csv: ReadCsv, line: str, hint: str) -> None:
+    """However many there are; rows keep their numbers, also that of a header that is named."""
+    for told in ({}, {"header_row": 70_001 + bool(hint)}):
+        table = csv(line * 70_000 + f"{hint}geo,n,m\nUS,1,2\n", **told)
+        assert (rows(table), table.rows.tolist()) == ([("US", "1", "2")], [70_002 + bool(hint)])
+    with pytest.raises(BadQuery, match="is above the first row of the table"):
+        csv(line * 70_000 + "geo,n,m\nUS,1,2\n", header_row=5)
+
+
+@pytest.mark.parametrize(
+    "above",
+    [
+        "Report,Daily installs\nApp,Tile Harbor\nFrom,2026-10-31\nTo,2026-11-02\n\n",
+        "Report name,Daily cost\nAccount,Studio\nCurrency,EUR\n",
+        "Metric,Installs\nAccount,12345\nCreated,2026-11-03\n",
+        "Name,First-Time Downloads\nStart Date,10/31/26\nEnd Date,11/27/26\n,\n",
+        "",
+    ],
+)
+@pytest.mark.parametrize("count", [1, 2, 30])
+def test_lines_of_two_columns_above_a_header_of_two_columns_are_no_rows(csv: ReadCsv, above: str, count: int) -> None:
+    """Names and their values, of which some are days or numbers, however few rows follow."""
+    lines = [f"2026-11-{day:02},{100 + day}" for day in range(1, count + 1)]
+    table = csv(above + "\n".join(["Date,Installs", *lines, ""]))
+    assert (table.columns, len(table.rows)) == (["Date", "Installs"], count)
+
+
+def test_a_row_without_numbers_in_a_table_is_no_header(csv: ReadCsv) -> None:
+    """Such as a total, or a first day for which nothing is known yet."""
+    for text in ("Day,Geo,n\n2026-11-01,US,--\n2026-11-02,US,5\n", "Geo,n\nUS,4\nTotal Meta,--\nDE,5\nFR,6\n"):
+        table = csv(text)
+        assert (table.columns[-1], len(table.rows)) == ("n", text.count("\n") - 1)
+
+
 @pytest.mark.parametrize("mark", [",", ";", "\t", "|"])
 def test_the_separator_is_seen_in_the_header(csv: ReadCsv, mark: str) -> None:
     """Comma, semicolon, tab and bar are recognised from the header."""

@@ -21,7 +21,7 @@ from gamelens.analysis import claims, outside_data
 from gamelens.analysis.claims.findings import analyses
 from gamelens.analysis.files.export_target import with_index
 from gamelens.analysis.tidy_frames.frame_requirements import declared_requirements, public_name
-from gamelens.notebook.accessor import Lens
+from gamelens.notebook.accessor import Accessor
 from support.every_result import every_result, simulated_lake
 from support.tidy_frames import tidy_frame
 
@@ -211,7 +211,7 @@ def test_cells_of_a_spread_frame_have_the_unit_of_its_number(tmp_path: Path) -> 
         ilrd_network_name=["AdMob", "Unity"] * 2,
         ilrd_revenue=[1.5, 0.5, 2.0, 0.25],
     )
-    wide = Lens(frame).wide()
+    wide = Accessor(frame).wide()
     rows = wide.assign(correlation=[-0.35, 0.2]), wide[["AdMob", "Unity"]].corr(), frame.assign(p_value=[0.49] * 4)
     path = gl.export_excel(dict(zip(("wide", "corr", "tidy"), rows, strict=True)), tmp_path / "x.xlsx")
     book = openpyxl.load_workbook(path)

@@ -40,11 +40,11 @@ _BODIES: Final = {
     ",": rf"^(?:\d+|{_GROUPED % '[.]'})?(?:,\d+)?$|^inf$",
 }
 _SPACES: Final = "[\u00a0\u202f\u2007\u2009\t]+"
-NO_VALUE: Final = (
-    r"(?i)^\W*(?:n/?a|n\.? ?a\.?|n/?d|null|none|nil|nan|k\. ?a\.|not (?:set|available)"
-    r"|#(?:N/A|DIV/0!|REF!|VALUE!))?\W*$"
+_NO_NAME: Final = (
+    r"(?i)^[^\pL\pN]*(?:n/a|n\. ?a\.|n/?d|null|none|nil|nan|k\. ?a\.|not (?:set|available)"
+    r"|#(?:N/A|DIV/0!|REF!|VALUE!))?[^\pL\pN]*$"
 )
-"""A text that stands for no value among numbers."""
+_NO_VALUE: Final = rf"{_NO_NAME}|(?i)^[^\pL\pN]*na[^\pL\pN]*$"
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,8 +140,13 @@ def written_numbers(texts: Sequence[str]) -> WrittenNumbers:
         np.array([bool(form and form.is_negative) for form in forms], dtype=bool)[of_text] & is_number,
         np.array([bool(form and form.is_percent) for form in forms], dtype=bool)[of_text] & is_number,
         np.where(is_number, units, ""),
-        _flags(pc.match_substring_regex(plain, NO_VALUE)) & ~is_number,
+        _flags(pc.match_substring_regex(plain, _NO_VALUE)) & ~is_number,
     )
+
+
+def say_nothing(texts: Sequence[str]) -> NDArray[np.bool_]:
+    """Return which texts stand for no value among names, such as -- and N/A. NA is Namibia."""
+    return _flags(pc.match_substring_regex(pa.array(texts, pa.string()), _NO_NAME))
 
 
 def decimal_mark(

@@ -80,8 +80,12 @@ class Grid:
         if not pa.types.is_dictionary(column.type):
             column = _written(column).dictionary_encode()
         whole = column.unify_dictionaries().combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-        codes = pc.fill_null(whole.indices, -1).to_numpy().astype("int32")
-        used = pd.unique(codes[codes >= 0])
+        codes = whole.indices.fill_null(-1) if whole.null_count else whole.indices
+        codes = codes.to_numpy().astype("int32", copy=False)
+        used = pd.unique(codes)
+        used = used[used >= 0]
+        if (used == np.arange(len(whole.dictionary))[: len(used)]).all():  # as they were read
+            return whole.dictionary.slice(0, len(used)).to_pylist(), codes
         place = np.full(len(whole.dictionary) + 1, -1, dtype="int32")  # the last for none
         place[used] = np.arange(len(used))
         return whole.dictionary.take(pa.array(used, pa.int32())).to_pylist(), place[codes]
@@ -209,8 +213,8 @@ def _grid(
         notes.append(f"{len(below)} {lines} of {source} below the table ({below[0].strip()!r}) are left out")
     lines_around = tuple(line for line in (*around, *below) if line)
     grid = Grid(source, cells, numbers, separator, above=lines_around, formats=formats or {}, notes=tuple(notes))
-    if cells.num_columns > 1:
-        grid = grid.filtered(reduce(pc.or_, [column.is_valid() for column in cells.columns]).to_numpy())
+    if cells.num_columns > 1 and all(column.null_count for column in cells.columns):
+        return grid.filtered(reduce(pc.or_, [column.is_valid() for column in cells.columns]).to_numpy())
     return grid
 
 

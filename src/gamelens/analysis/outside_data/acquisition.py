@@ -26,7 +26,7 @@ from gamelens.analysis.claims.leaders import leader
 from gamelens.analysis.outside_data.join import CURRENCY, join
 from gamelens.analysis.outside_data.join_keys import NOBODY, PUBLISHER, On, pairs_of, unknown_names
 from gamelens.analysis.outside_data.match_report import Joined, MatchReport
-from gamelens.analysis.outside_data.outside_table import OutsideColumn, OutsideTable, no_days
+from gamelens.analysis.outside_data.outside_table import OutsideColumn, OutsideTable, no_days, words_of
 from gamelens.analysis.outside_data.rate_formulas import ColumnQuotient
 from gamelens.analysis.outside_data.rates import DailyRates, Rate, check_rate, dollars_of, is_rates_file
 from gamelens.analysis.outside_data.read_table import read_table
@@ -571,16 +571,18 @@ def cost_column(table: OutsideTable, amount: str | None) -> tuple[OutsideTable, 
             table = read_table(table, roles={amount: "cost"})
         return table, table.column(amount)
     amounts = table.of_role("amount")
-    found = [amount_column for amount_column in amounts if amount_column.concept == "cost"] or [
-        amount_column for amount_column in amounts if amount_column.concept != "income"
-    ]
+    found = [cost for cost in amounts if cost.concept == "cost"]
+    found = found or [sum_ for sum_ in amounts if sum_.concept in ("", "money")]  # Amount, or a column of $5
     if len(found) == 1:
         return table, found[0]
     totals = [total for total in table.of_role("cumulative") if total.concept in ("cost", "cumulative")]
     if totals and not found:
         raise running_total(totals[0])
     names = [column.name for column in found or table.columns if column.role in ("amount", "number")]
-    rule = "has several costs: say which with amount=" if found else "has no column of costs: name it with amount="
+    others = "; ".join(f"{column.name}: {words_of(column)}" for column in amounts)
+    rule = f"has no column of costs{f' ({others})' if others else ''}: name it with amount="
+    if found:
+        rule = "has several costs: say which with amount="
     raise BadQuery("amount", UNSET, f"is needed: {table.source} {rule}", names)
 
 

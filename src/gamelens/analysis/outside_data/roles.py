@@ -10,20 +10,21 @@ import re
 import tomllib
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, get_args
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pandas import DataFrame
 
 from gamelens.analysis.ads.canonical_names import canonical_name
 from gamelens.analysis.files.currency_names import currencies_of
-from gamelens.analysis.files.date_parsing import ParsedTimes, read_times
-from gamelens.analysis.files.number_parsing import NO_VALUE, WrittenNumbers, written_numbers
+from gamelens.analysis.files.date_parsing import NotTimes, ParsedTimes, read_times
+from gamelens.analysis.files.number_parsing import WrittenNumbers, say_nothing, written_numbers
 from gamelens.analysis.files.table_reader import Grid
 from gamelens.analysis.outside_data.money_units import without_unit
 from gamelens.errors import BadQuery, suggests_names
@@ -48,6 +49,10 @@ TOTAL: Final = re.compile(
     r"|suma|razem|итого|всего|合計|小計|总计|合计|汇总|總計|합계|총계)\W*"
 )
 """A text of a row that adds up others, whatever its numbers are."""
+_WORDS_OF_TOTALS: Final = (
+    r"(?i)total|totaal|totale|sum|gesamt|toplam|razem|итого|всего|合計|小計|总计|合计|汇总|總計|합계|총계"
+    r"|all|any|every|world|global|welt|monde|mundo|mundial|tous|toutes|todos|todas|tutti|全|すべて|전체|все|весь|^[^\pL\pN]*$"
+)
 
 _PER: Final = re.compile(r"(?<!\w)(per|pro|par|por|je|на|за)(?!\w)|/|(.+)あたり|당 ")
 _HEAD_FIRST: Final = re.compile(
@@ -57,7 +62,9 @@ _BRACKETS: Final = re.compile(r"[(\[（【]([^()\[\]（）【】]*)[)\]）】]")
 _EXCHANGE: Final = re.compile(
     r"(?:.*?[^a-z])??([a-z]{3})[ _]*(?:per|/|to|in|-)?[ _]*([a-z]{3})(?:[^a-z].*)?", re.IGNORECASE
 )
-_SAYS_NOTHING: Final = re.compile(NO_VALUE.replace("n/?a|", "n/a|"))  # NA is Namibia
+_OF_ZONE: Final = re.compile(
+    r"(?<=\d\d:\d\d)(?::\d\d)?(?:\.\d+)? ?(?:Z|[A-Z]{2,5}|(?:GMT|UTC)?[+-]\d\d:?\d\d|\[.*\])+$"
+)
 _FEWEST_NUMBERS: Final = 1 / 3
 _FLAGS: Final = frozenset({"true", "false", "yes", "no"})
 _HERE: Final = Path(__file__)
@@ -83,7 +90,7 @@ class Concept(NamedTuple):
     """
 
     name: str
-    role: Role
+    role: Role | Literal["modifier"]
     of: tuple[str, str, float] | None = None
 
 
@@ -136,9 +143,18 @@ class ColumnCells:
         return self._grid.numbers(self.name)
 
     @cached_property
+    def unlike_names(self) -> list[int]:
+        """The places of the texts that have a word of totals, or no letter and no digit."""
+        mask = pc.match_substring_regex(pa.array(self.texts, pa.string()), _WORDS_OF_TOTALS)
+        return [int(place) for place in np.flatnonzero(mask)]
+
+    @cached_property
     def named(self) -> list[str]:
         """The distinct texts that name something: not of totals, and not for no value."""
-        return [text for text in self.texts if not TOTAL.fullmatch(text) and not _SAYS_NOTHING.fullmatch(text)]
+        is_name = ~say_nothing(self.texts)
+        for place in self.unlike_names:
+            is_name[place] &= not TOTAL.fullmatch(self.texts[place])
+        return self.texts if is_name.all() else [text for text, named in zip(self.texts, is_name, strict=True) if named]
 
     @cached_property
     def numbers(self) -> WrittenNumbers:
@@ -163,7 +179,8 @@ class ColumnCells:
         numbers = self.numbers
         rows = np.bincount(self.codes[self.codes >= 0], minlength=len(self.texts))
         other = ~(numbers.is_number | numbers.is_empty)
-        other &= np.array([not (other[place] and TOTAL.fullmatch(text)) for place, text in enumerate(self.texts)])
+        for place in self.unlike_names:
+            other[place] &= not TOTAL.fullmatch(self.texts[place])
         count = rows[numbers.is_number].sum()
         return float(count / max(count + rows[other].sum(), 1))
 
@@ -203,19 +220,27 @@ class ColumnCells:
     @cached_property
     def times(self) -> ParsedTimes | BadQuery:
         """Its times, by distinct text, or why they cannot be read."""
-        texts = [text for text in self.texts if text in set(self.named)] if self.named != self.texts else self.texts
+        return self._read_times()
+
+    def times_told(self, details: Mapping[str, Any]) -> ParsedTimes | BadQuery:
+        """Return its times with what is said of them: *local* are days where the account is, a *language* of names."""
+        told = {key: details[key] for key in ("local", "language") if key in details}
+        return self._read_times(**told) if told else self.times
+
+    def _read_times(self, *, local: bool = False, language: str | None = None) -> ParsedTimes | BadQuery:
+        named = set(self.named) if len(self.named) < len(self.texts) else None
+        rows = [place for place, text in enumerate(self.texts) if named is None or text in named]
+        texts = [_OF_ZONE.sub("", self.texts[row]) if local else self.texts[row] for row in rows]
+        beside, day_first = self._grid.columns, self._day_first
         try:
-            read = read_times(texts, field=self.name, day_first=self._day_first)
+            read = read_times(texts, field=self.name, day_first=day_first, language=language, beside=beside)
         except BadQuery as error:
             return error
-        if texts is self.texts or not texts:
-            return read
-        place = {text: row for row, text in enumerate(texts)}
-        rows = np.array([place.get(text, -1) for text in self.texts])
-        nat = np.datetime64("NaT", "us")
-        at = np.where(rows < 0, nat, read.at[rows])
-        until = None if read.until is None else np.where(rows < 0, nat, read.until[rows])
-        return ParsedTimes(at, read.precision, until, read.zones, read.note)
+        at, until = (np.full(len(self.texts), np.datetime64("NaT", "us")) for _ in range(2))
+        at[rows] = read.at
+        if read.until is not None:
+            until[rows] = read.until
+        return replace(read, at=at, until=None if read.until is None else until)
 
     @property
     def are_times(self) -> bool:
@@ -225,7 +250,7 @@ class ColumnCells:
         return not self._is_text and bool(self.named) and any(map(_has_digit, self.named[:3])) and self._reads_times()
 
     def _reads_times(self) -> bool:
-        return isinstance(self.times, ParsedTimes) or "is not a" not in self.times.rule
+        return not isinstance(self.times, NotTimes)
 
     @cached_property
     def are_countries(self) -> bool:
@@ -306,23 +331,35 @@ def folded_header(text: str) -> str:
 
 
 def header_meanings(header: str) -> Iterator[Meaning]:
-    """Yield what the words of a header may mean, the likeliest first."""
+    """Yield what the words of a header may mean, the likeliest first.
+
+    A measure beside a modifier, such as a planned cost, has that as its concept: it is none of the days of its row.
+    """
+    modifiers = [concept.name for concept, _, _ in concepts_in(folded_header(header)) if concept.role == "modifier"]
+    for meaning in _meanings_of_words(header):
+        is_modified = bool(modifiers) and meaning.role in MEASURES - {"exchange_rate", "rank"}
+        yield replace(meaning, concept=modifiers[0], of=None) if is_modified else meaning
+
+
+def _meanings_of_words(header: str) -> Iterator[Meaning]:
     inner = " ".join(_BRACKETS.findall(header))
     outer = folded_header(_BRACKETS.sub(" ", header)) or folded_header(inner)
     if is_exchange(header):
         yield Meaning("exchange_rate", Evidence("exchange rate", "header", header))
     outer = without_unit(outer) or outer
-    found = concepts_in(outer)
+    found, of_inner = _measures_and_keys(outer), _measures_and_keys(folded_header(inner))
     if not found:
-        outer = folded_header(inner)
-        found = concepts_in(outer)
-    yield from _running_totals([*found, *concepts_in(folded_header(inner))])
+        outer, found = folded_header(inner), of_inner
+    yield from _running_totals([*found, *of_inner])
     yield from _rates(header, outer, found, folded_header(inner))
     is_head_first = len(found) > 1 and _HEAD_FIRST.search(outer, found[0][2])
     for concept, phrase, _ in found if is_head_first else reversed(found):
-        yield Meaning(concept.role, Evidence(concept.role, "header", phrase), concept.name, concept.of)
-        if concept.role == "amount":  # Campaign cost has numbers, Cost centre has texts
-            continue
+        if concept.role != "modifier":
+            yield Meaning(concept.role, Evidence(concept.role, "header", phrase), concept.name, concept.of)
+
+
+def _measures_and_keys(folded: str) -> list[tuple[Concept, str, int]]:
+    return [(concept, phrase, at) for concept, phrase, at in concepts_in(folded) if concept.role != "modifier"]
 
 
 def _running_totals(found: Sequence[tuple[Concept, str, int]]) -> Iterator[Meaning]:

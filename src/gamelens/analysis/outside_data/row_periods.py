@@ -13,7 +13,7 @@ from msgspec import UNSET
 from numpy.typing import NDArray
 from pandas import DataFrame, Series
 
-from gamelens.analysis.files.date_parsing import ParsedTimes, read_times
+from gamelens.analysis.files.date_parsing import read_times
 from gamelens.analysis.files.table_reader import Grid
 from gamelens.analysis.outside_data.roles import ColumnCells, Evidence, Meaning, concepts_in, folded_header
 from gamelens.errors import BadQuery, suggests_names
@@ -21,9 +21,6 @@ from gamelens.wire.intervals import Interval
 
 Days = NDArray[np.datetime64]
 
-_OF_ZONE: Final = re.compile(
-    r"(?<=\d\d:\d\d)(?::\d\d)?(?:\.\d+)? ?(?:Z|[A-Z]{2,5}|(?:GMT|UTC)?[+-]\d\d:?\d\d|\[.*\])+$"
-)
 _DAY: Final = np.timedelta64(1, "D")
 _WEEK: Final = np.timedelta64(7, "D")
 _FEWEST: Final = 3  # dates a week or a month apart that tell weeks or months
@@ -72,7 +69,7 @@ def periods_of(grid: Grid, meanings: Mapping[str, Meaning], cells: Mapping[str, 
     if days:
         return of_column(days[0], meanings[days[0]], cells[days[0]], grid)
     if starts and ends:
-        first, last = (_times(cells[name], meanings[name]) for name in (starts[0], ends[0]))
+        first, last = (cells[name].times_told(meanings[name].details) for name in (starts[0], ends[0]))
         if isinstance(first, BadQuery) or isinstance(last, BadQuery):
             return _none(grid, first if isinstance(first, BadQuery) else last)  # type: ignore[arg-type]
         at, until = _of_rows(first.at, cells[starts[0]]), _of_rows(last.at, cells[ends[0]])
@@ -95,7 +92,7 @@ def periods_of_column(name: str, table: Any) -> Periods:
 
 def of_column(name: str, meaning: Meaning, own: ColumnCells, grid: Grid) -> Periods:
     """Return the days that the column *name* says."""
-    read = _times(own, meaning)
+    read = own.times_told(meaning.details)
     if isinstance(read, BadQuery):
         return _none(grid, read)
     at = _of_rows(read.at, own)
@@ -149,15 +146,6 @@ def _best(meanings: Mapping[str, Meaning], cells: Mapping[str, ColumnCells], rol
     ]
     least = min(map(doubt, found), default=None)
     return [name for name in found if doubt(name) == least]
-
-
-def _times(own: ColumnCells, meaning: Meaning) -> ParsedTimes | BadQuery:
-    if meaning.details.get("local"):  # the day where the account is, whatever the offset
-        try:
-            return read_times([_OF_ZONE.sub("", text) for text in own.texts], field=own.name)
-        except BadQuery as error:
-            return error
-    return own.times
 
 
 def _midnight_elsewhere(name: str, moments: Days, own: ColumnCells) -> BadQuery | None:

@@ -16,6 +16,7 @@ from pandas import Series
 
 from gamelens.analysis.files.currency_names import is_currency
 from gamelens.analysis.files.date_parsing import ParsedTimes
+from gamelens.analysis.files.header_rows import SEARCHED_ROWS
 from gamelens.analysis.files.number_parsing import Mark, decimal_mark
 from gamelens.analysis.files.table_reader import Grid, read_grid
 from gamelens.analysis.outside_data.currency_evidence import columns_of_codes, currencies_of_column
@@ -50,7 +51,7 @@ _ALIASES: Final = {
     "week": ("day", "week"),
     "month": ("day", "month"),
 }
-_DETAILS: Final = frozenset({"role", "of", "currency", "weight", "scale", "concept", "local"})
+_DETAILS: Final = frozenset({"role", "of", "currency", "weight", "scale", "concept", "local", "language"})
 _ALLOWED: Final[dict[str, Sequence[str | None]]] = {"decimal": (None, ".", ","), "totals": ("skip", "keep")}
 
 
@@ -160,7 +161,7 @@ def _table_of_cells(
         and "network" not in {column.role for column in columns}
         and "publisher" not in grid.columns
     ):
-        values = Series(pd.Categorical([publisher] * len(grid.rows)))
+        values = Series(pd.Categorical.from_codes(np.zeros(len(grid.rows), dtype="int8"), pd.Index([publisher], dtype="str")))
         columns.append(OutsideColumn("publisher", "network", values, (Evidence("network", vendor.name, publisher),)))
     return OutsideTable(
         source=grid.source,
@@ -264,11 +265,12 @@ def _values(own: ColumnCells, meaning: Meaning, mark: Mark, grid: Grid) -> tuple
         return Series(flags).mask(Series(own.codes < 0)), None
     if own.is_typed and pa.types.is_timestamp(own.type):
         return own.values, None
-    if meaning.role in TIMES and isinstance(own.times, ParsedTimes) and own.times.until is None:
-        at = np.append(own.times.at, np.datetime64("NaT", "us"))[own.codes]
+    times = own.times_told(meaning.details) if meaning.role in TIMES else None
+    if isinstance(times, ParsedTimes) and times.until is None:
+        at = np.append(times.at, np.datetime64("NaT", "us"))[own.codes]
         return Series(pd.DatetimeIndex(at).tz_localize("UTC")).astype("datetime64[us, UTC]"), None
     order = sorted(range(len(own.texts)), key=own.texts.__getitem__)
-    place = np.empty(len(order) + 1, dtype="int64")
+    place = np.empty(len(order) + 1, dtype="int32")
     place[order] = np.arange(len(order))
     place[-1] = -1
     kinds = pd.CategoricalDtype(pd.Index([own.texts[each] for each in order], dtype="str"))
@@ -289,7 +291,11 @@ def _numbers(own: ColumnCells, meaning: Meaning, mark: Mark, grid: Grid) -> tupl
     if others:
         row = grid.rows[int((own.codes == own.texts.index(others[0])).argmax())]
         rule = f"in row {row} is not a number: missing=[{others[0]!r}] reads it as empty"
-        problem = BadQuery(own.name, others[0], f"{rule}, text=[{own.name!r}] keeps the column as text")
+        rule += f", text=[{own.name!r}] keeps the column as text"
+        is_at_top = grid.rows[0] <= row < grid.rows[0] + SEARCHED_ROWS and grid.separator is not None
+        problem = BadQuery(
+            own.name, others[0], rule + (", header_row= names the row of the headers" if is_at_top else "")
+        )
     if written.is_percent.any() and (written.is_number & ~written.is_percent).any():
         kinds = [
             own.texts[int(mask.argmax())] for mask in (written.is_percent, written.is_number & ~written.is_percent)
