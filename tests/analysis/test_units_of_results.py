@@ -31,7 +31,7 @@ MONEY: Final = {
     "total_revenue", "worth",
 }  # fmt: skip
 SHARES: Final = {
-    "ads_share", "chance_best", "change", "click_rate", "comparable_share", "expected_loss", "expected_share",
+    "ads_share", "chance", "chance_best", "change", "click_rate", "comparable_share", "expected_loss", "expected_share",
     "fail_rate", "fill_rate", "impression_share", "largest_day", "largest_share", "level_change", "lift",
     "like_for_like",
     "ltv_to_cpi", "minimal_effect", "minimal_lift", "of_previous", "payer_share", "quarter_lift", "relative",
@@ -184,6 +184,8 @@ def assert_units(results: dict[str, DataFrame], folder: Path, *, are_claims: boo
             number = number_of(name, names, result)
             expected = "money" if number in MONEY or (is_decomposition and number in PARTS) else "plain"
             expected = "share" if (number in SHARES and expected == "plain") or is_matrix else expected
+            if (result, name) == ("experiments.detectable_effects", "control_value"):
+                expected = "share"  # of players, in every row
             (form,) = forms.get(number, {""}) if len(forms.get(number, {""})) == 1 else ("",)
             expected = {"money": "money", "share": "share", "count": "plain"}.get(form, expected)
             of_row = OF_ROW | {name for name, own in forms.items() if own <= {"value", "difference"}}

@@ -39,7 +39,9 @@ def google_ads(rows: int) -> pd.DataFrame:
     cost = draw.gamma(2, 600, rows).round(2)
     return pd.DataFrame(
         {
-            "Day": pd.date_range("2026-01-01", periods=300).strftime("%Y-%m-%d").to_numpy()[np.arange(rows) * 300 // rows],
+            "Day": pd.date_range("2026-01-01", periods=300)
+            .strftime("%Y-%m-%d")
+            .to_numpy()[np.arange(rows) * 300 // rows],
             "Campaign": np.array([f"Tile Harbor {place} Broad" for place in range(400)])[draw.integers(0, 400, rows)],
             "Country": np.array(COUNTRIES)[draw.integers(0, len(COUNTRIES), rows)],
             "Currency code": "MXN",
@@ -58,7 +60,13 @@ def of_semicolons(rows: int) -> pd.DataFrame:
     days = pd.to_datetime(frame["Day"]).dt.strftime("%d.%m.%Y")
     cost = frame["Cost"].str.translate(str.maketrans({",": ".", ".": ",", "$": None})) + " €"
     return pd.DataFrame(
-        {"Tag": days, "Kampagne": frame["Campaign"], "Land": frame["Country"], "Kosten": cost, "Klicks": frame["Clicks"]}
+        {
+            "Tag": days,
+            "Kampagne": frame["Campaign"],
+            "Land": frame["Country"],
+            "Kosten": cost,
+            "Klicks": frame["Clicks"],
+        }
     )
 
 

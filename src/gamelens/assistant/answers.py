@@ -112,6 +112,8 @@ def _is_number(frame: DataFrame, name: Any) -> bool:
 
 
 def _value(value: Any, *, is_number: bool) -> Any:
+    if isinstance(value, list):
+        return [short(each) for each in value]
     if pd.isna(value):
         return None if is_number else UNKNOWN
     if isinstance(value, datetime):

@@ -29,10 +29,8 @@ _OF_REACH: Final = ("lift", "days_needed", "quarter_lift", "last_day", "is_runni
 @returns(
     *COMPARED,
     Column("step", "category", about="of `STEPS`", values=STEPS),
-    "lift",
-    named("days_needed", about="of *reach*"),
-    "quarter_lift last_day is_running",
-    Column("days_left", "count", about='of "go on"'),
+    *(named(name, about="of *reach*", na="of measures that are no shares") for name in _OF_REACH),
+    Column("days_left", "count", about="to the planned end", na='of other steps than "go on"'),
 )
 def next_steps(compared: DataFrame, reach: DataFrame, *, measures: Sequence[str] | None = None) -> DataFrame:
     """Return what to do about each comparison, read each morning.

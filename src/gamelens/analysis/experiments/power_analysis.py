@@ -144,7 +144,7 @@ def detectable_effects(
     more = {"comparisons": len(pairs), "lift": lift}
     rows = [_reach(pair, lift, chance, level) | more for pair in pairs if pair.is_counted]
     result = DataFrame(rows, columns=columns)
-    return result.astype({"last_day": "datetime64[us, UTC]"})
+    return result.assign(last_day=pd.to_datetime(result["last_day"], utc=True))
 
 
 @reads("experiments.detectable_effects", row_by_row=True)

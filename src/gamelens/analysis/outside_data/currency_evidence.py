@@ -125,7 +125,9 @@ def currencies_of_column(
     if not codes_found:
         return None, evidence, _unknown(name, witnesses)
     is_only = len(codes_found) == 1  # and may be meant by a number without a symbol: 7 beside £5
-    unsure = [it for it, code in result.items() if code == "?" or (code is None and not (is_only and _are_cells(witnesses)))]
+    unsure = [
+        it for it, code in result.items() if code == "?" or (code is None and not (is_only and _are_cells(witnesses)))
+    ]
     if unsure and (rows := np.isin(number, unsure) & is_filled & _is_not_zero(own)).any():
         row = grid.rows[int(rows.argmax())]
         rule = f"names no currency for sure in row {row}, and others are in {', '.join(codes_found)}"
@@ -193,9 +195,7 @@ def _of_codes(columns: Sequence[str], cells: Mapping[str, ColumnCells]) -> list[
         codes = cells[column].codes
         rows = np.where((codes >= 0) & known[codes], codes, -1) if len(known) else codes
         codes_said = sorted({code for said in says for code in said})
-        found.append(
-            Witness(Evidence(", ".join(codes_said[:3]), "the column of codes", column), says, rows)
-        )
+        found.append(Witness(Evidence(", ".join(codes_said[:3]), "the column of codes", column), says, rows))
     return found
 
 
@@ -215,9 +215,7 @@ def _constant(name: str, meaning: Meaning, grid: Grid, count: int) -> list[Witne
     """Return what the header says, and the lines around the table."""
     found = []
     if possible := currencies_in(name, is_header=True):
-        found.append(
-            Witness(Evidence(_shown(possible), "the header", name), [possible], _every(count))
-        )
+        found.append(Witness(Evidence(_shown(possible), "the header", name), [possible], _every(count)))
     for line in grid.above:
         is_about = any(
             concept.name == "currency" for concept, _, _ in concepts_in(folded_header(line))

@@ -161,7 +161,9 @@ def _table_of_cells(
         and "network" not in {column.role for column in columns}
         and "publisher" not in grid.columns
     ):
-        values = Series(pd.Categorical.from_codes(np.zeros(len(grid.rows), dtype="int8"), pd.Index([publisher], dtype="str")))
+        values = Series(
+            pd.Categorical.from_codes(np.zeros(len(grid.rows), dtype="int8"), pd.Index([publisher], dtype="str"))
+        )
         columns.append(OutsideColumn("publisher", "network", values, (Evidence("network", vendor.name, publisher),)))
     return OutsideTable(
         source=grid.source,

@@ -112,7 +112,9 @@ def as_declared(frame: DataFrame, columns: Sequence[Column]) -> DataFrame:
     listed = {name: dtype for each in columns if each is not KEYS for name, dtype in _dtypes(each)}
     keys = [name for name in frame.columns if name not in listed]
     order = [name for each in columns for name in (keys if each is KEYS else dict(_dtypes(each))) if name in frame]
-    listed |= {each.name: _time(frame[each.name].dtype) for each in columns if each.kind == "day" and each.name in frame}
+    listed |= {
+        each.name: _time(frame[each.name].dtype) for each in columns if each.kind == "day" and each.name in frame
+    }
     texts = {name: "category" for name in keys if is_object_dtype(frame[name]) or is_string_dtype(frame[name])}
     dtypes = {
         name: dtype
