@@ -68,6 +68,8 @@ class ColumnTexts:
     def text(self, row: int) -> str:
         """Return the cell of a row."""
         value = self.values[row]
+        if isinstance(value, list):
+            return ", ".join(map(str, value))
         if self._is_name and pd.isna(value):
             return UNKNOWN
         if self._upper is not None:
