@@ -107,9 +107,9 @@ def arpdau(frame: DataFrame, by: str | Sequence[str] | None = None) -> DataFrame
 def _read_arpdau(result: DataFrame, by: str | list[str] | None) -> Iterator[Finding]:
     """Say what a player's day is worth, or in which value of *by* it is worth most."""
     if by is None:
-        yield read_level(result, "arpdau", kind="ARPDAU", unit="USD", largest_day=result["largest_day"].iloc[0])
+        yield read_level(result, "arpdau", kind="ARPDAU", largest_day=result["largest_day"].iloc[0])
     elif isinstance(by, str):
-        yield read_leader(result, by, "arpdau", kind="ARPDAU by", unit="USD")
+        yield read_leader(result, by, "arpdau", kind="ARPDAU by")
 
 
 @requires(frame=FrameRequirements(metrics=("user_unique", "paying_users"), every=("day",), counts_players=True))

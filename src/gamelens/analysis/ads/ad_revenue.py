@@ -232,11 +232,11 @@ def per_player(frame: DataFrame, by: By = None) -> DataFrame:
 def _read_per_player(result: DataFrame, by: str | list[str] | None) -> Iterator[Finding]:
     """Say how many ads a player sees and what they bring, or in which value of *by* they bring most."""
     if by is None:
-        yield read_level(result, "impressions_per_dau", kind="ads per player", unit="ads")
+        yield read_level(result, "impressions_per_dau", kind="ads per player")
         if result["player_days"].iloc[0] > 0:
-            yield read_level(result, "ad_arpdau", kind="ad ARPDAU", unit="USD")
+            yield read_level(result, "ad_arpdau", kind="ad ARPDAU")
     elif isinstance(by, str):
-        yield read_leader(result, by, "ad_arpdau", kind="ad ARPDAU by", unit="USD")
+        yield read_leader(result, by, "ad_arpdau", kind="ad ARPDAU by")
 
 
 @requires(frame=FrameRequirements(metrics=("ad_impressions_count", "session_unique"), counts_players=True))
@@ -266,7 +266,7 @@ def per_session(frame: DataFrame, by: By = None) -> DataFrame:
 def _read_per_session(result: DataFrame, by: str | list[str] | None) -> Iterator[Finding]:
     """Say how many ads a session has."""
     if by is None:
-        yield read_level(result, "impressions_per_session", kind="ads per session", unit="ads")
+        yield read_level(result, "impressions_per_session", kind="ads per session")
 
 
 @requires(frame=_REVENUE)
@@ -390,9 +390,9 @@ def fill_rates(frame: DataFrame, by: By = None) -> DataFrame:
 def _read_fill_rates(result: DataFrame, by: str | list[str] | None) -> Iterator[Finding]:
     """Say how many of the shown ads were clicked, or which value of *by* fills most of its requests."""
     if by is None:
-        yield read_level(result, "click_rate", kind="clicks", unit="share", shown=int(result["shown"].iloc[0]))
+        yield read_level(result, "click_rate", kind="clicks", shown=int(result["shown"].iloc[0]))
     elif isinstance(by, str):
-        yield read_leader(result, by, "fill_rate", kind="fill rate", unit="share")
+        yield read_leader(result, by, "fill_rate", kind="fill rate")
 
 
 @requires(frame=_ACTIONS, daily=_REVENUE)
@@ -433,13 +433,13 @@ def empty_breaks(frame: DataFrame, by: By = None, *, daily: DataFrame | None = N
 def _read_empty_breaks(result: DataFrame, by: str | list[str] | None) -> Iterator[Finding]:
     """Say how many ad breaks stayed empty and what they were worth, or for which value of *by* most did."""
     if isinstance(by, str):
-        worst = read_leader(result, by, "fail_rate", kind="empty ad breaks by", unit="share")
+        worst = read_leader(result, by, "fail_rate", kind="empty ad breaks by")
         is_none = worst.numbers.get("value") == 0
         yield structs.replace(worst, case="none", subject={}, numbers={}) if is_none else worst
     if by is not None:
         return
     row = result.iloc[0]
-    level = read_level(result, "fail_rate", kind="empty ad breaks", unit="share", breaks=int(row["breaks"]))
+    level = read_level(result, "fail_rate", kind="empty ad breaks", breaks=int(row["breaks"]))
     yield structs.replace(level, case="none") if level.size == 0 else level
     if row["failed"] > 0 and not pd.isna(row["worth"]):
         numbers = {"failed": int(row["failed"])}

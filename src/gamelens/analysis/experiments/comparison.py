@@ -164,7 +164,7 @@ def comparison_finding(
 @returns(
     KEYS,
     "players",
-    between("value", "the middle 95% of the posterior", low="low", high="high"),
+    between(named("value", kind="share", scale=""), "the middle 95% of the posterior", low="low", high="high"),
     "chance_best",
     named("expected_loss", about="by choosing this arm although another is better"),
     named(

@@ -34,7 +34,7 @@ _SCORES: Final = result_of("health.score_days(daily)", "timestamp", *IDENTITY, *
 
 
 _SHORT: Final = "while the history is short"
-SCORED: Final = (
+SCORE_COLUMNS: Final = (
     *SERIES,
     between(named("expected", scale="values", na=_SHORT), "the band of usual days", low="low", high="high"),
     between(
@@ -53,14 +53,14 @@ SCORED: Final = (
     Column("open_days", "count", about="days since then, both counted", na="without one"),
     Column("note", "text", about="what an annotation or a person says of the day, empty without one"),
 )
-SAID: Final = (
-    *SCORED,
+BOARD_COLUMNS: Final = (
+    *SCORE_COLUMNS,
     Column("sentence", "text", about="the text of its claim: escape it before it becomes HTML or Markdown"),
 )
 
 
 @requires(daily=_SERIES)
-@returns(*SCORED)
+@returns(*SCORE_COLUMNS)
 def score_days(
     daily: DataFrame,
     *,
@@ -108,7 +108,7 @@ def _read_coverage(scores: DataFrame) -> Iterator[Finding]:
 
 
 @requires(scores=_SCORES)
-@returns(*SAID)
+@returns(*BOARD_COLUMNS)
 def board(scores: DataFrame, *, days: int = 1) -> DataFrame:
     """Return the last *days* days of every series, worst first, each with a sentence.
 
@@ -127,7 +127,9 @@ def _read_board(board: DataFrame) -> Iterator[Finding]:
 
 
 @requires(scores=_SCORES)
-@returns(*SAID, Column("is_open", "flag", about="its incident is still open on the last day of *scores*", na=_SHORT))
+@returns(
+    *BOARD_COLUMNS, Column("is_open", "flag", about="its incident is still open on the last day of *scores*", na=_SHORT)
+)
 def flagged(scores: DataFrame) -> DataFrame:
     """Return all flagged days, newest first, each with a sentence.
 

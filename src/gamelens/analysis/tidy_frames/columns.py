@@ -113,6 +113,11 @@ class Column(msgspec.Struct, frozen=True):
         return self.title or name_of(self.name)
 
     @property
+    def unit_of_claim(self) -> str:
+        """The unit in one word, as claims name it: "USD", "share", "ads"."""
+        return {"money": "USD", "share": "share"}.get(self.kind, self.unit.partition(" ")[0])
+
+    @property
     def unit_words(self) -> str:
         """Words for the unit, or the heading where there are none."""
         return self.unit or self.heading
