@@ -17,10 +17,10 @@ import pytest
 from gamelens.catalog import ALIASES, DIMENSIONS, METRICS, CohortShare
 from support.hypothesis_profiles import examples, tries
 from support.query_oracle import RANGES, Expected
-from support.query_walk import Fails, Query, Walk, some
+from support.query_walk import Fails, Query, Walk, after, of_kind, of_metric, some
 from support.random_worlds import play
 from support.sandbox_stage import Stage
-from support.watched_service import BATCHES, SEED, Watch, WideTruth, World, quick
+from support.watched_service import BATCHES, SEED, Sent, Watch, WideTruth, World, quick
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")  # what they say is in the receipts
 
@@ -137,10 +137,10 @@ class Questions:
             (
                 some(random.randrange(10**6)),
                 some(random.randrange(10**6), share=0.8),
-                lambda sent: sent.body is not None and sent.body["interval"].split("/")[1] > moment,
-                lambda sent: sent.body is not None and sent.name == metric,
-                lambda sent: sent.body is not None and sent.body.get("query", {}).get("type") == "timeseries",
-                lambda sent: sent.body is not None and sent.body.get("query", {}).get("type") != "timeseries",
+                after(moment),
+                of_metric(metric),
+                of_kind("timeseries"),
+                of_kind("group", "split", None),
             )
         )
 
@@ -161,6 +161,31 @@ def test_whatever_is_asked_is_true_and_costs_what_was_planned(world: World, tmp_
             error.add_note(f"seed {seed}, max_days={walk.max_days}: {query!r}, with failures: {fails is not None}")
             raise
     walk.close()
+
+
+def one_more(rows: list[Any]) -> None:
+    """Count one event more in the first row."""
+    rows[0]["event_count"] += 1
+
+
+def one_row_less(rows: list[Any]) -> None:
+    """Remove the last row."""
+    rows.pop()
+
+
+@pytest.mark.parametrize("change", [one_more, one_row_less])
+def test_a_wrong_answer_is_found(world: World, change: Callable[[list[Any]], None]) -> None:
+    """The negative control: no query passes where one number of one row is wrong."""
+
+    def spoilt(sent: Sent, answer: Any) -> Any:
+        if sent.body is not None:
+            change(next(bucket["result"] for bucket in answer["result"] if bucket["result"]))
+        return answer
+
+    walk = Walk(world)
+    walk.watch.changes = spoilt
+    with pytest.raises(AssertionError, match="is \\d+, not|rows are missing"):
+        walk.take({"metric": "event_count", "by": "platform", "over": "2026-10-20/2026-11-20"})
 
 
 @pytest.mark.hypothesis  # for `make bench`

@@ -39,10 +39,12 @@ class Walk:
 
     Attributes:
         watch: the requests that arrived.
+        failed: those of the last query with failures that failed.
     """
 
     def __init__(self, world: World, *, cache: Path | None = None, max_days: int | None = None) -> None:
         self.watch: Watch = world.watch()
+        self.failed: list[Sent] = []
         self._world = world
         self._cache = cache
         self.max_days = max_days
@@ -151,7 +153,7 @@ class Walk:
         except ServiceError:  # the only request
             frame = None
         self.watch.fails = lambda _: False
-        failed = [request for request in self.watch.queries if fails(request)]
+        self.failed = failed = [request for request in self.watch.queries if fails(request)]
         if frame is None:
             assert failed == self.watch.queries
             assert len(failed) == 1
@@ -191,6 +193,36 @@ class Walk:
 def some(seed: int, share: float = 0.3) -> Fails:
     """Return a condition that a *share* of the metric requests meets, the same ones whenever they are sent."""
     return lambda sent: sent.body is not None and Random(f"{seed} {sent}").random() < share
+
+
+def of_metric(metric: str) -> Fails:
+    """Return a condition that the requests of *metric* meet."""
+    return lambda sent: sent.body is not None and sent.name == metric
+
+
+def after(moment: str) -> Fails:
+    """Return a condition that metric requests meet whose interval ends after *moment*."""
+    return lambda sent: sent.body is not None and sent.body["interval"].split("/")[1] > moment
+
+
+def starting(*moments: str) -> Fails:
+    """Return a condition that metric requests meet whose interval starts at one of *moments*."""
+    return lambda sent: sent.body is not None and sent.body["interval"].split("/")[0] in moments
+
+
+def having(**fields: Any) -> Fails:
+    """Return a condition that metric requests meet whose body has these *fields*."""
+    return lambda sent: sent.body is not None and all(sent.body.get(name) == it for name, it in fields.items())
+
+
+def of_kind(*kinds: str | None) -> Fails:
+    """Return a condition that queries of these *kinds* meet; None is one by game."""
+    return lambda sent: sent.body is not None and sent.body.get("query", {}).get("type") in kinds
+
+
+def both(one: Fails, other: Fails) -> Fails:
+    """Return a condition that a request meets which meets both."""
+    return lambda sent: bool(one(sent) and other(sent))
 
 
 def _arguments(query: Query) -> dict[str, Any]:
