@@ -85,6 +85,12 @@ def test_lines_of_two_columns_above_a_header_of_two_columns_are_no_rows(csv: Rea
     assert (table.columns, len(table.rows)) == (["Date", "Installs"], count)
 
 
+def test_cells_with_as_many_separators_in_each_line_are_quoted(csv: ReadCsv) -> None:
+    """Lines that have the same length without quotation marks have it with them too, and these enclose cells."""
+    table = csv('Time,n,Note\n"Oct 31, 2026, 12:00 AM",5,"a, b"\n"Nov 1, 2026, 12:00 AM",6,"c, d"\n')
+    assert rows(table) == [("Oct 31, 2026, 12:00 AM", "5", "a, b"), ("Nov 1, 2026, 12:00 AM", "6", "c, d")]
+
+
 def test_a_row_without_numbers_in_a_table_is_no_header(csv: ReadCsv) -> None:
     """Such as a total, or a first day for which nothing is known yet."""
     for text in ("Day,Geo,n\n2026-11-01,US,--\n2026-11-02,US,5\n", "Geo,n\nUS,4\nTotal Meta,--\nDE,5\nFR,6\n"):

@@ -36,12 +36,11 @@ def google_ads(rows: int) -> pd.DataFrame:
     """Return an export of Google Ads: cells such as $1,234.50, in pesos by the column of codes."""
     draw = np.random.default_rng(7)
     clicks, installs = draw.poisson(300, rows), draw.poisson(9, rows)
+    days = pd.date_range("2026-01-01", periods=300).strftime("%Y-%m-%d").to_numpy()
     cost = draw.gamma(2, 600, rows).round(2)
     return pd.DataFrame(
         {
-            "Day": pd.date_range("2026-01-01", periods=300)
-            .strftime("%Y-%m-%d")
-            .to_numpy()[np.arange(rows) * 300 // rows],
+            "Day": days[np.arange(rows) * 300 // rows],
             "Campaign": np.array([f"Tile Harbor {place} Broad" for place in range(400)])[draw.integers(0, 400, rows)],
             "Country": np.array(COUNTRIES)[draw.integers(0, len(COUNTRIES), rows)],
             "Currency code": "MXN",
@@ -59,15 +58,8 @@ def of_semicolons(rows: int) -> pd.DataFrame:
     frame = google_ads(rows)
     days = pd.to_datetime(frame["Day"]).dt.strftime("%d.%m.%Y")
     cost = frame["Cost"].str.translate(str.maketrans({",": ".", ".": ",", "$": None})) + " €"
-    return pd.DataFrame(
-        {
-            "Tag": days,
-            "Kampagne": frame["Campaign"],
-            "Land": frame["Country"],
-            "Kosten": cost,
-            "Klicks": frame["Clicks"],
-        }
-    )
+    others = {"Campaign": "Kampagne", "Country": "Land", "Clicks": "Klicks"}
+    return frame[[*others]].rename(columns=others).assign(Tag=days, Kosten=cost)
 
 
 WRITERS: dict[str, Callable[[Path, int], None]] = {
@@ -112,8 +104,8 @@ def test_a_table_is_understood_while_you_wait(name: str, rows: int, tmp_path: Pa
     ours, theirs = measured(gl.read_table, path, small), measured(by_pandas, path, small)
     size = path.stat().st_size / 2**20
     print(
-        f"\n{name}, {rows:,} rows, {size:.1f} MiB: {ours.seconds:.2f} s, {ours.seconds / theirs.seconds:.1f} times pandas"
-        f" ({theirs.seconds:.2f} s); memory {ours.mib:.0f} MiB, {ours.mib / size:.1f} times the file"
+        f"\n{name}, {rows:,} rows, {size:.1f} MiB: {ours.seconds:.2f} s, {ours.seconds / theirs.seconds:.1f} times"
+        f" {theirs.seconds:.2f} s of pandas; {ours.mib:.0f} MiB, {ours.mib / size:.1f} times the file"
         f" (pandas {theirs.mib / size:.1f} times)"
     )
     assert ours.seconds <= MOST_SECONDS[rows]
