@@ -222,7 +222,7 @@ class ColumnCells:
         """Its times, by distinct text, or why they cannot be read."""
         return self._read_times()
 
-    def times_told(self, details: Mapping[str, Any]) -> ParsedTimes | BadQuery:
+    def times_as_said(self, details: Mapping[str, Any]) -> ParsedTimes | BadQuery:
         """Return its times with what is said of them: *local* are days where the account is, a *language* of names."""
         told = {key: details[key] for key in ("local", "language") if key in details}
         return self._read_times(**told) if told else self.times

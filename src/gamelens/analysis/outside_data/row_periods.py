@@ -69,7 +69,7 @@ def periods_of(grid: Grid, meanings: Mapping[str, Meaning], cells: Mapping[str, 
     if days:
         return of_column(days[0], meanings[days[0]], cells[days[0]], grid)
     if starts and ends:
-        first, last = (cells[name].times_told(meanings[name].details) for name in (starts[0], ends[0]))
+        first, last = (cells[name].times_as_said(meanings[name].details) for name in (starts[0], ends[0]))
         if isinstance(first, BadQuery) or isinstance(last, BadQuery):
             return _none(grid, first if isinstance(first, BadQuery) else last)  # type: ignore[arg-type]
         at, until = _of_rows(first.at, cells[starts[0]]), _of_rows(last.at, cells[ends[0]])
@@ -92,7 +92,7 @@ def periods_of_column(name: str, table: Any) -> Periods:
 
 def of_column(name: str, meaning: Meaning, own: ColumnCells, grid: Grid) -> Periods:
     """Return the days that the column *name* says."""
-    read = own.times_told(meaning.details)
+    read = own.times_as_said(meaning.details)
     if isinstance(read, BadQuery):
         return _none(grid, read)
     at = _of_rows(read.at, own)

@@ -267,7 +267,7 @@ def _values(own: ColumnCells, meaning: Meaning, mark: Mark, grid: Grid) -> tuple
         return Series(flags).mask(Series(own.codes < 0)), None
     if own.is_typed and pa.types.is_timestamp(own.type):
         return own.values, None
-    times = own.times_told(meaning.details) if meaning.role in TIMES else None
+    times = own.times_as_said(meaning.details) if meaning.role in TIMES else None
     if isinstance(times, ParsedTimes) and times.until is None:
         at = np.append(times.at, np.datetime64("NaT", "us"))[own.codes]
         return Series(pd.DatetimeIndex(at).tz_localize("UTC")).astype("datetime64[us, UTC]"), None
