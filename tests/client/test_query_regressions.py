@@ -7,13 +7,16 @@ A row is a query and which of its requests fail. What is expected is in no row: 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
+from support.game_events import event
 from support.query_walk import Fails, Query, Walk, after, both, having, of_kind, of_metric, starting
-from support.watched_service import World
+from support.sandbox_stage import Stage
+from support.watched_service import Body, World, quick, rows_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")  # what they say is in the receipts
 
@@ -219,3 +222,26 @@ def test_only_what_the_cache_lacks_is_requested(
     assert walk.watch.intervals() == intervals
     walk.take(queries[-1])
     walk.close()
+
+
+def test_retention_lists_the_values_of_the_whole_install_day(stage: Stage) -> None:
+    """Installs count for their whole day, wherever the interval begins (Wire 4.12, Retention)."""
+
+    def seen(user: str, moment: str, **fields: str) -> Body:
+        return event(user_id=user, client_ts=int(datetime.fromisoformat(moment).timestamp()), **fields)
+
+    events = [
+        seen("early", "2026-11-10T01:00+00:00", build="rare"),
+        seen("early", "2026-11-11T15:00+00:00", build="1.0"),
+        *(
+            seen(f"{country}{place}", "2026-11-10T14:00+00:00", country_code=country)
+            for place, country in enumerate(("US", "DE", "FR"))
+        ),
+        *(seen("US0", "2026-11-10T14:01+00:00", platform=platform) for platform in ("android", "linux", "windows")),
+    ]
+    assert stage.submit(events).status_code == 200
+    stage.process()
+    frame = quick(stage.metrics_app).query(
+        "retention_retro", by=["platform", "build", "game"], over="2026-11-11T12:00Z/PT10H", since_days_ago=1
+    )
+    assert rows_of(frame)[0]["build"] == "rare"

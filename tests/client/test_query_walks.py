@@ -184,7 +184,7 @@ def test_a_wrong_answer_is_found(world: World, change: Callable[[list[Any]], Non
 
     walk = Walk(world)
     walk.watch.changes = spoilt
-    with pytest.raises(AssertionError, match="is \\d+, not|rows are missing"):
+    with pytest.raises(AssertionError, match=r"is \d+, not|rows are missing"):
         walk.take({"metric": "event_count", "by": "platform", "over": "2026-10-20/2026-11-20"})
 
 
