@@ -180,9 +180,9 @@ def _read_file(path: Path, sheet: str | None, encoding: str | None, header_row: 
         names = ["" if cell is None else str(cell) for cell in header]
         cells, numbers = pa.Table.from_arrays(columns, names=names), np.arange(len(rows)) + place + 2
         formats = {
-            name: [page.formats.get((number, column)) for number in numbers.tolist()]
-            for column, name in enumerate(names)
-            if any(at == column for _, at in page.formats)
+            names[at]: [of_rows.get(number) for number in numbers.tolist()]
+            for at, of_rows in page.formats.items()
+            if at < len(names)
         }
         return _grid(path.name, cells, numbers, every_row[:place], formats=formats)
     raise BadQuery("other", path.name, "is not a file that can be read", _SUFFIXES)
