@@ -181,24 +181,21 @@ def _columns(sheet: str, frame: DataFrame) -> list[_SheetColumn]:
     units = units_of(named, list(Receipt.of(frame.attrs).asked.metrics) or None)
     bounds, columns = bounds_of(named), []
     for place, (title, unit, number) in enumerate(zip(titles, units, numbers_of(named), strict=True)):
-        column, is_bound, written = frame.iloc[:, place], number != named.columns[place], None
-        if unit.kind != "number" or has_units(named):
+        column, is_bound = frame.iloc[:, place], number != named.columns[place]
+        written: str | list[str] | None = None
+        if unit.kind != "number" or number in bounds or has_units(named):
             rows, scales = scales_of(named, number, unit.kind, bounds)
-            written = _format(column, rows, scales, unit, is_bound=is_bound)
+        else:
+            rows, scales = [], {}
+        if is_bound:
+            of_rows = [scales[row] for row in rows] or [scales[""]] * len(column)
+            written = [scale.near(value).excel for scale, value in zip(of_rows, column, strict=True)]
+        elif rows:
+            written = [scales[row].excel for row in rows]
+        elif unit.kind != "number" or number in bounds:
+            written = scales[""].excel
         columns.append(_column(title, column, unit, written)._replace(is_bound=is_bound))
     return columns
-
-
-def _format(
-    column: Series[Any], rows: list[Any], scales: Mapping[Any, Scale], unit: ColumnUnit, *, is_bound: bool
-) -> str | list[str] | None:
-    """Return the format of a column or of each of its cells, None without a unit."""
-    if not rows and unit.kind == "number":
-        return None
-    of_rows = [scales[row] for row in rows] or [scales[""]] * len(column)
-    if is_bound:
-        return [scale.near(value).excel for scale, value in zip(of_rows, column, strict=True)]
-    return [scale.excel for scale in of_rows] if rows else scales[""].excel
 
 
 def _column(title: str, column: Series[Any], unit: ColumnUnit, written: str | list[str] | None) -> _SheetColumn:
