@@ -37,7 +37,7 @@ LOCK := $(UV) pip compile --quiet --universal --python-version 3.11.5 --no-pytho
 	--generate-hashes --no-emit-index-url --no-emit-find-links --no-annotate --no-header
 
 # All but Spark, which lies apart.
-PINNED_EXTRAS := delta excel keyring lab mcp notify polars remote sandbox
+PINNED_EXTRAS := delta excel keyring lab mcp notify polars remote sandbox tls
 
 AUDIT := $(BIN)/pip-audit --no-deps --disable-pip --progress-spinner off --timeout 3 --requirement
 
@@ -64,8 +64,9 @@ check-copies: $(INSTALLED)
 check-recipes: $(INSTALLED)
 	@$(TESTS) -n 0 -m wide tests/house/test_recipes.py
 
-# Other front ends, sizes and themes of pages that `make test` shows once.
+# Other front ends, sizes and themes of pages that `make test` shows once; the notebooks from a sandbox instead of a recording.
 test-wide: $(INSTALLED)
+	@LIVE_NOTEBOOKS=yes $(NOTEBOOKS)
 	@$(TESTS) -n 2 -m wide $(addprefix --ignore ,$(BUILT)) tests/browser
 
 # What `make test` took last, by folder, and its slowest tests.

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from docs.public_names import GROUPS, public_names
 
-_ACCESSOR = "gamelens.notebook.accessor.Lens"
+_ACCESSOR = "gamelens.notebook.accessor.Accessor"
 _NAME_OF_MODULE = re.compile(r"gamelens(\.|$)")
 
 

@@ -14,7 +14,7 @@ import griffe
 import gamelens
 from docs.reference import escape_lines
 from gamelens import errors
-from gamelens.notebook.accessor import Lens
+from gamelens.notebook.accessor import Accessor
 
 if TYPE_CHECKING:
     from docs.name_uses import Use
@@ -92,7 +92,7 @@ def headings(group: str) -> Iterator[str]:
 def _listed(module: ModuleType) -> list[str]:
     """Return what a package lists, or the functions and classes that a module defines and `gamelens` does not list."""
     if module.__name__.endswith(".accessor"):
-        return ["Lens"]
+        return ["Accessor"]
     own = (name for name, it in vars(module).items() if getattr(it, "__module__", None) == module.__name__)
     return getattr(module, "__all__", None) or [
         name for name in own if not name.startswith("_") and name not in gamelens.__all__
@@ -107,9 +107,9 @@ def names_page(group: str, examples: Mapping[str, Use]) -> str:
         module, _, name = full.rpartition(".")
         if module != seen:
             seen = module
-            about = inspect.getdoc(Lens if value is Lens else import_module(module)) or ""
+            about = inspect.getdoc(Accessor if value is Accessor else import_module(module)) or ""
             parts.append(escape_lines(about.partition("\n")[0]))
-            parts += [f"```python\n{_import_of(module)}\n```"] if value is not Lens else []
+            parts += [f"```python\n{_import_of(module)}\n```"] if value is not Accessor else []
         parts += _described(full, _shown_name(full, name), value, examples)
     return "\n\n".join(filter(None, parts)) + "\n"
 
@@ -124,7 +124,7 @@ def _import_of(module: str) -> str:
 def _shown_name(full: str, name: str) -> str:
     holder = full.split(".")[-2]
     prefix = "gl" if holder == "gamelens" else holder
-    return "df.lens" if name == "Lens" else f"{prefix}.{name}"
+    return "df.lens" if name == "Accessor" else f"{prefix}.{name}"
 
 
 def _described(full: str, shown: str, value: Any, examples: Mapping[str, Use]) -> Iterator[str]:

@@ -101,7 +101,7 @@ def test_numbers_are_shown_in_their_unit(tmp_path: Path) -> None:
 def test_intervals_have_the_places_of_their_number(tmp_path: Path) -> None:
     """Also where it has no unit; other numbers without one are as they are, and counts have none after the point."""
     frame = pd.DataFrame(
-        {"index": [1.25, 0.5], "low": [1.2, 0.45], "high": [1.3, 0.55], "installs": [1200, 7], "p_value": [0.5, 0.25]}
+        {"index": [1.25, 0.5], "low": [1.2, 0.45], "high": [1.3, 0.55], "installs": [1200, 7], "x": [0.5, 0.25]}
     )
     _, cells, _ = sheet(frame, tmp_path)
     assert [cell.number_format for cell in cells] == [*["#,##0.00"] * 3, "#,##0", "General"]

@@ -214,6 +214,24 @@ def test_a_page_shows_what_its_code_shows(runner: PageRunner, tmp_path: Path) ->
     assert shown.endswith("\n\nThat is 1.5.\n")
 
 
+def test_the_page_on_the_log_shows_every_request(runner: PageRunner, tmp_path: Path) -> None:
+    """Metric, days, status, duration and attempt, and the wait that a 429 asks for."""
+    text = (ROOT / "docs" / "pages" / "how-to" / "log.md").read_text(encoding="utf-8")
+    (shown,) = re.findall(r"^```text\n(.*?)^```$", run(text, runner, tmp_path), re.MULTILINE | re.DOTALL)
+    lines = re.sub(r"\d+ ms", "ms", re.sub(r"\d{4}-\d\d-\d\d", "DAY", shown)).splitlines()
+    refused = "revenue" if "DEBUG revenue DAY/P7D: 429 in ms, attempt 1" in lines else "new_users"
+    answered = "new_users" if refused == "revenue" else "revenue"
+    assert sorted(lines) == sorted(
+        [
+            "DEBUG interval: 200 in ms, attempt 1",
+            f"DEBUG {answered} DAY/P7D: 200 in ms, attempt 1",
+            f"DEBUG {refused} DAY/P7D: 429 in ms, attempt 1",
+            f"INFO {refused} DAY/P7D: 429, attempt 2 in 1.0 s",
+            f"DEBUG {refused} DAY/P7D: 200 in ms, attempt 2",
+        ]
+    )
+
+
 @pytest.mark.parametrize(
     ("text", "why"),
     [

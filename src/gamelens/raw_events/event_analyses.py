@@ -18,7 +18,9 @@ from gamelens.analysis.claims.findings import Finding, reads
 from gamelens.analysis.claims.leaders import leader
 from gamelens.analysis.retention.retention_rates import wilson
 from gamelens.analysis.tidy_frames import with_receipt
+from gamelens.analysis.tidy_frames.columns import Column
 from gamelens.analysis.tidy_frames.frame_requirements import requires
+from gamelens.analysis.tidy_frames.returned_columns import KEYS, between, named, returns
 from gamelens.client.tables.time_ranges import TimeRange, clip_to_available, resolve_range
 from gamelens.errors import BadQuery
 from gamelens.raw_events.lake_client import QUERY_S, LakeClient
@@ -141,6 +143,14 @@ def resolve_in_zone(over: TimeRange, available: Interval, zone: ZoneInfo) -> Int
 
 
 @requires()
+@returns(
+    named("timestamp", about="the start"),
+    KEYS,
+    "events players sessions",
+    named("revenue", na="where events came as Event Data, without purchases; the receipt says so"),
+    "ad_revenue",
+    has_own_receipt=True,
+)
 def count_events(
     lake: LakeClient,
     over: TimeRange,
@@ -167,8 +177,6 @@ def count_events(
         where: a condition of SQL over the view `events`.
         games: ids of games; None is all of them.
 
-    Columns: timestamp (datetime64[us, *zone*], the start), *by* (category), events, players, sessions (Int64), revenue,
-    ad_revenue (float64, USD). revenue is NA where events came as Event Data, without purchases; the receipt says so.
     Claims: "events by hour" of hours, else "events".
 
     Raises:
@@ -238,6 +246,11 @@ def _read_counts(counted: DataFrame, every: str, zone: str) -> Iterator[Finding]
 
 
 @requires()
+@returns(
+    "timestamp game_id",
+    *(Column(name, "count", unit="players") for name in ("active", "new", "returning", "resurrected")),
+    has_own_receipt=True,
+)
 def active_players(lake: LakeClient, over: TimeRange, *, away: int = 7, games: Names | None = None) -> DataFrame:
     """Return the new, returning and resurrected players of each day and game.
 
@@ -251,7 +264,6 @@ def active_players(lake: LakeClient, over: TimeRange, *, away: int = 7, games: N
         away: days without an event.
         games: ids of games; None is all of them.
 
-    Columns: timestamp (datetime64[us, UTC]), game_id (category), active, new, returning, resurrected (Int64).
     Claims: "active players".
 
     Raises:
@@ -299,6 +311,12 @@ def _read_active(active: DataFrame, away: int) -> Iterator[Finding]:
 
 
 @requires()
+@returns(
+    Column("path", "category", about='steps separated by " > "'),
+    "sessions",
+    between(named("share", about="of all sessions with a step"), "its Wilson interval", low="low", high="high"),
+    has_own_receipt=True,
+)
 def session_paths(
     lake: LakeClient,
     over: TimeRange,
@@ -325,8 +343,7 @@ def session_paths(
         games: ids of games; None is all of them.
         confidence: level of the intervals.
 
-    Columns: path (category, steps separated by " > "), sessions (Int64), share (float64, of all sessions with a step),
-    low, high (float64, its Wilson interval). Claims: "session paths".
+    Claims: "session paths".
 
     Raises:
         BadQuery: an argument is not as described.
@@ -379,6 +396,14 @@ def _read_paths(paths: DataFrame) -> Iterator[Finding]:
 
 
 @requires()
+@returns(
+    Column("step", "count", about="from 1"),
+    Column("name", "category"),
+    "players",
+    between(named("share", about="of the players of the first step"), "its Wilson interval", low="low", high="high"),
+    named("of_previous", about="of the players of the step before", na="of the first step"),
+    has_own_receipt=True,
+)
 def funnel(
     lake: LakeClient,
     steps: Sequence[str],
@@ -403,8 +428,6 @@ def funnel(
         only_new: True follows only the players who installed in *over*.
         confidence: level of the intervals.
 
-    Columns: step (Int64, from 1), name (category), players (Int64), share (float64, of the players of the first step),
-    low, high (float64, its Wilson interval), of_previous (float64, of the players of the step before).
     Claims: "funnel" and "players lost".
 
     Raises:
@@ -474,6 +497,13 @@ def _read_funnel(steps: DataFrame) -> Iterator[Finding]:
 
 
 @requires()
+@returns(
+    named("timestamp", about="the install day"),
+    "game_id user_id country_code platform first_build install_publisher ab_id ab_variant_id",
+    Column("days_played", "count"),
+    "revenue ad_revenue",
+    has_own_receipt=True,
+)
 def player_money(
     lake: LakeClient,
     over: TimeRange,
@@ -495,8 +525,6 @@ def player_money(
         when_unavailable: whether to raise if days of some players are still to come, or to leave these players out;
             None is as the lake was opened.
 
-    Columns: timestamp (datetime64[us, UTC], the install day), game_id, user_id, country_code, platform, first_build,
-    install_publisher, ab_id, ab_variant_id (category), days_played (Int64), revenue, ad_revenue (float64, USD).
     Claims: "money of players".
 
     Raises:

@@ -16,8 +16,9 @@ from pandas import DataFrame
 from gamelens.analysis.claims.findings import Finding, reads
 from gamelens.analysis.experiments.arm_outcomes import MEASURE, VARIANT, key_columns, outcomes_of
 from gamelens.analysis.experiments.arm_pairs import ArmPair, arm_pairs
-from gamelens.analysis.tidy_frames import with_receipts_of
+from gamelens.analysis.tidy_frames.columns import Column
 from gamelens.analysis.tidy_frames.frame_requirements import ANY, requires
+from gamelens.analysis.tidy_frames.returned_columns import KEYS, named, returns
 from gamelens.errors import BadQuery
 
 QUARTER_DAYS: Final = 91
@@ -100,6 +101,21 @@ def minimal_effect(
 
 
 @requires(frames=ANY)
+@returns(
+    KEYS,
+    "players control_players",
+    Column("comparisons", "count"),
+    named("control_value", kind="share", unit="", scale="", about="the control's share"),
+    named("minimal_effect", na="if no rise can be detected"),
+    named("minimal_lift", na="if no rise can be detected"),
+    named("players_needed", about="for a relative *lift* at this split"),
+    "control_players_needed",
+    named("days_needed", about="install days at the present pace, from the first on"),
+    named("quarter_lift", about="the minimal lift after 91 install days"),
+    named("lift", about="as given"),
+    "last_day",
+    named("is_running", about="no other arm of the measure has later install days"),
+)
 def detectable_effects(
     *frames: DataFrame,
     arm: str = VARIANT,
@@ -115,13 +131,7 @@ def detectable_effects(
     no row, but count as comparisons. The arms are as unequal as they are, and the level is divided by the number of
     comparisons, as a correction for all of them would in the worst case.
 
-    Columns: ab_id, *by* (category, if there), measure, the arm (category), players, control_players (Int64),
-    comparisons (Int64), control_value (float64, share), minimal_effect (float64, share), minimal_lift (float64, of the
-    control's value), players_needed, control_players_needed (Int64, for a relative *lift* at this split, NA if the
-    control's share is 0 or the lifted one is 1 or more), days_needed (Int64, install days at the present pace, from the
-    first on), quarter_lift (float64, the minimal lift after 91 install days), lift (float64, as given), last_day
-    (datetime64[us, UTC]), is_running (boolean: no other arm of the measure has later install days). Claims: "reach",
-    one a row.
+    Keys are ab_id and *by*, if there, measure and the arm. Claims: "reach", one a row.
 
     Raises:
         BadQuery: *control* has no players; a frame or an argument is not as described; a number is unknown.
@@ -133,10 +143,8 @@ def detectable_effects(
     columns = [*keys, *_COUNTS[:3], *_SHARES[:3], *_COUNTS[3:], *_SHARES[3:], "last_day", "is_running"]
     more = {"comparisons": len(pairs), "lift": lift}
     rows = [_reach(pair, lift, chance, level) | more for pair in pairs if pair.is_counted]
-    types: dict[str, Any] = dict.fromkeys(keys, "category") | dict.fromkeys(_COUNTS, "Int64")
-    types |= dict.fromkeys(_SHARES, "float64") | {"last_day": "datetime64[us, UTC]", "is_running": "boolean"}
     result = DataFrame(rows, columns=columns)
-    return with_receipts_of(result.assign(last_day=pd.to_datetime(result["last_day"], utc=True)).astype(types), *frames)
+    return result.assign(last_day=pd.to_datetime(result["last_day"], utc=True))
 
 
 @reads("experiments.detectable_effects", row_by_row=True)

@@ -28,7 +28,7 @@ from gamelens.analysis.files.export_target import (
     target_of,
     with_index,
 )
-from gamelens.analysis.tidy_frames.column_units import ColumnUnit, bounds_of, has_units, numbers_of, scales_of, units_of
+from gamelens.analysis.tidy_frames.written_columns import WrittenColumn, written_columns
 from gamelens.errors import BadQuery
 from gamelens.receipts import Receipt
 from gamelens.wire.currencies import USD_PER_UNIT
@@ -177,29 +177,28 @@ def _columns(sheet: str, frame: DataFrame) -> list[_SheetColumn]:
         )
         raise BadQuery("frames", sheet, rule)
     titles = _texts(sheet, [column_title(column) for column in frame.columns])
-    named = frame.set_axis([str(name) for name in frame.columns], axis=1).infer_objects()
-    units = units_of(named, list(Receipt.of(frame.attrs).asked.metrics) or None)
-    bounds, columns = bounds_of(named), []
-    for place, (title, unit, number) in enumerate(zip(titles, units, numbers_of(named), strict=True)):
-        column, is_bound = frame.iloc[:, place], number != named.columns[place]
-        written: str | list[str] | None = None
-        if unit.kind != "number" or number in bounds or has_units(named):
-            rows, scales = scales_of(named, number, unit.kind, bounds)
-        else:
-            rows, scales = [], {}
-        if is_bound:
-            of_rows = [scales[row] for row in rows] or [scales[""]] * len(column)
-            written = [scale.near(value).excel for scale, value in zip(of_rows, column, strict=True)]
-        elif rows:
-            written = [scales[row].excel for row in rows]
-        elif unit.kind != "number" or number in bounds:
-            written = scales[""].excel
-        columns.append(_column(title, column, unit, written)._replace(is_bound=is_bound))
+    named = frame.infer_objects()
+    columns = []
+    for title, written in zip(titles, written_columns(named), strict=True):
+        column = frame.iloc[:, written.place]
+        columns.append(_column(title, column, written)._replace(is_bound=written.is_bound))
     return columns
 
 
-def _column(title: str, column: Series[Any], unit: ColumnUnit, written: str | list[str] | None) -> _SheetColumn:
-    """Return a column with the cells of its type, its numbers in the format *written*, one for all or for each row.
+def _format(column: Series[Any], written: WrittenColumn) -> str | list[str] | None:
+    """Return the format of a column or of each of its cells, None of numbers that may be ids."""
+    if not ((written.is_known and written.column.is_number) or written.rows):
+        return None
+    if written.column.kind == "p":
+        return "0.000"
+    scales = [written.scale(row) for row in range(len(column))]
+    if written.is_bound:
+        return [scale.near(value).excel for scale, value in zip(scales, column, strict=True)]
+    return [scale.excel for scale in scales] if written.rows else written.scale().excel
+
+
+def _column(title: str, column: Series[Any], written: WrittenColumn) -> _SheetColumn:
+    """Return a column with the cells of its type, and the format of its numbers, one for all or for each row.
 
     Raises:
         BadQuery: a text is too long for a cell, or cannot be encoded.
@@ -213,17 +212,19 @@ def _column(title: str, column: Series[Any], unit: ColumnUnit, written: str | li
         return _SheetColumn(title, cells, "yyyy-mm-dd" if is_days else "yyyy-mm-dd hh:mm:ss")
     column, values = plain_values(column)
     if is_numeric_dtype(column) and not is_bool_dtype(column):
-        if unit.kind == "money" and unit.words not in title:
-            title = f"{title} ({unit.words})"
-        if unit.kind == "number" and unit.words in USD_PER_UNIT:
-            written = Scale.of("money", values).excel.replace("[$$-409]", f"[${unit.words}] ")
+        unit = written.column.unit
+        if written.column.kind == "money" and unit not in title:
+            title = f"{title} ({unit})"
+        number_format = _format(column, written)
+        if written.column.kind == "number" and unit in USD_PER_UNIT:
+            number_format = Scale.of("money", values).excel.replace("[$$-409]", f"[${unit}] ")
     if is_bool_dtype(column):
         return _SheetColumn(title, [None if value is None else bool(value) for value in values])
     if is_integer_dtype(column):
         of_cell = int if all(value is None or abs(int(value)) < _EXACT for value in values) else str
-        return _SheetColumn(title, [None if value is None else of_cell(value) for value in values], written)
+        return _SheetColumn(title, [None if value is None else of_cell(value) for value in values], number_format)
     if is_numeric_dtype(column):
-        return _SheetColumn(title, [value if value is None else float(value) for value in values], written)
+        return _SheetColumn(title, [value if value is None else float(value) for value in values], number_format)
     return _SheetColumn(title, _texts(title, values), "yyyy-mm-dd" if infer_dtype(column) == "date" else None)
 
 

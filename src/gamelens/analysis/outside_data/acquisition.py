@@ -41,10 +41,11 @@ from gamelens.analysis.tidy_frames import (
     with_ids,
     with_receipts_of,
 )
-from gamelens.analysis.tidy_frames.column_units import name_of
+from gamelens.analysis.tidy_frames.columns import Column, name_of
 from gamelens.analysis.tidy_frames.frame_columns import series_names, sum_over
 from gamelens.analysis.tidy_frames.frame_periods import visible_period
 from gamelens.analysis.tidy_frames.frame_requirements import ANY, FrameRequirements, requires, result_of
+from gamelens.analysis.tidy_frames.returned_columns import KEYS, between, named, returns
 from gamelens.errors import BadQuery
 from gamelens.receipts import RECEIPT, Receipt
 from gamelens.wire.currencies import USD_PER_UNIT
@@ -57,6 +58,18 @@ _PAYBACK: Final = ("days_to_pay_back", "is_paid_back")
 _OF_PAYBACK: Final = ("age", "spend", "money", "days_to_pay_back", "largest_day")
 _WIDEST: Final = 1_000.0  # bounds of which one is so many times the other say nothing of a value
 _FIELLER: Final = 1.06  # Fieller, Hartley and Pearson 1957: the variance of Fisher's z of a rank correlation
+
+
+_RETURNS: Final = (
+    named("spend", about="of the cohorts that reached the age"),
+    named("money", about="of the cohorts that reached the age", na="where it is not known"),
+    between(
+        named("roas", about="1 is paid back", na="where the money is not known"),
+        "95%, NA with fewer than 7 cohorts or without money",
+        low="low",
+        high="high",
+    ),
+)
 
 
 @requires(frame=structs_replace(ANY, every=("day",)))
@@ -156,6 +169,14 @@ def _factors(frame: DataFrame, codes: Series[Any], rates: DailyRates | Mapping[s
 
 
 @requires(frame=FrameRequirements(metrics=("new_users",)))
+@returns(
+    KEYS,
+    "installs paid_installs",
+    named("spend", na="where there is none"),
+    between("cpi", "95%, NA with fewer than 7 days or 10 installs", low="low", high="high"),
+    "blended_cpi",
+    has_own_receipt=True,
+)
 def cost_per_install(
     frame: DataFrame, by: By = None, *, spend: Any = "spend", on: On | None = None, rate: Rate = None, **reading: Any
 ) -> DataFrame:
@@ -172,10 +193,7 @@ def cost_per_install(
         rate: as in `in_dollars`, for an outside table.
         reading: how an outside table is read, as in `gl.read_table`.
 
-    Columns: *by*, installs (Int64), paid_installs (Int64, of rows with spend), spend (float64, USD, NA where there is
-    none), cpi (float64, USD: spend / paid_installs), low, high (float64, USD, the 95% interval of cpi, NA with fewer
-    than 7 days or 10 installs), blended_cpi (float64, USD: spend / installs). Claims: "install cost" without *by*,
-    "install cost by" with one.
+    Claims: "install cost" without *by*, "install cost by" with one.
 
     Raises:
         BadQuery: a column is missing, or the spend is not in US dollars.
@@ -231,6 +249,18 @@ def _read_cost(result: DataFrame, by: str | list[str] | None) -> Iterator[Findin
         metrics=("revenue", "ilrd_revenue"), every=("day",), splits=("installed_on",), is_split_by=True
     ),
 )
+@returns(
+    KEYS,
+    "age",
+    *_RETURNS,
+    named(
+        "largest_day",
+        about="by which the install day that brought most exceeds its part of the money",
+        na="unless that makes the interval rough",
+    ),
+    "cohorts",
+    has_own_receipt=True,
+)
 def return_on_spend(
     spend: DataFrame,
     money: DataFrame,
@@ -253,11 +283,7 @@ def return_on_spend(
         ages: days since install.
         reaching: the age that every cohort counted must have reached.
 
-    Columns: *by* (category, values with spend), age (Int64, days since install), spend, money (float64, USD, of the
-    cohorts that reached the age), roas (float64, 1 is paid back), low, high (float64, its 95% interval, NA with fewer
-    than 7 cohorts or without money), largest_day (float64, the share of the money by which the install day that brought
-    most exceeds its part, where a few payments make the sum and the interval is rough, else NA), cohorts (Int64,
-    install days).
+    Values of *by* are those with spend.
 
     Raises:
         BadQuery: a column is missing, *money* has neither metric, or the spend is not in US dollars.
@@ -302,12 +328,18 @@ def _returns(
 
 
 @requires(roas=result_of("outside_data.return_on_spend(spend, money)", "age", "spend", "money", "roas"))
+@returns(
+    KEYS,
+    "age",
+    *_RETURNS,
+    named("largest_day", na="unless that makes the interval rough"),
+    Column("days_to_pay_back", "count", about="the first age with a roas of 1", na="where not yet"),
+    named("is_paid_back", about="whether the interval lies above or below 1", na="where it holds 1 or is unknown"),
+)
 def payback_ages(roas: DataFrame, by: str | Sequence[str] = "install_publisher") -> DataFrame:
     """Return the last age of each value of *by*, and the first that earned back its spend.
 
-    Columns: *by* (category), age (Int64), spend, money, roas, low, high (float64), days_to_pay_back (Int64, the first
-    age with a roas of 1, NA where not yet), is_paid_back (boolean: whether the interval lies above or below 1, NA where
-    it holds 1 or is unknown). Best first. Claims: "payback", one a row.
+    Best first. Claims: "payback", one a row.
     """
     keys = with_ids(roas, by)
     last = roas.sort_values("age").groupby(keys, observed=True, dropna=False).tail(1)
@@ -318,10 +350,9 @@ def payback_ages(roas: DataFrame, by: str | Sequence[str] = "install_publisher")
         .astype(dict.fromkeys(keys, "object"))
         .merge(paid_back, on=keys, how="left")
     )
-    result = result.astype(dict.fromkeys(keys, "category") | {"days_to_pay_back": "Int64"})
     is_clear = (result["low"] >= 1) | (result["high"] < 1)
     result["is_paid_back"] = (result["low"] >= 1).astype("boolean").where(is_clear)
-    return with_receipts_of(result.sort_values("roas", ascending=False, ignore_index=True), roas)
+    return result.sort_values("roas", ascending=False, ignore_index=True)
 
 
 @reads("outside_data.payback_ages", row_by_row=True)
@@ -350,6 +381,29 @@ def _read_payback(paid: DataFrame, by: str | list[str]) -> Iterator[Finding]:
     cost=result_of("outside_data.cost_per_install(costs, by=...)", "cpi", "blended_cpi"),
     installs=FrameRequirements(metrics=("new_users",)),
 )
+@returns(
+    KEYS,
+    "spend cpi",
+    named("age", about="the horizon"),
+    between(named("ltv", about="by that age")),
+    between(
+        named("ltv_to_cpi", about="1 is paid back"),
+        "95%, NA where it is wider than a factor of a thousand",
+        low="low",
+        high="high",
+    ),
+    Column(
+        "days_to_pay_back",
+        "count",
+        about="the first age at which ltv reaches cpi",
+        na="unless the interval lies above 1",
+    ),
+    named("is_projected", about="that age is beyond the measured ones", na="unless the interval lies above 1"),
+    Column(
+        "pays_back", "flag", about="whether the interval lies above or below 1", na="where it holds 1 or is unknown"
+    ),
+    has_own_receipt=True,
+)
 def ltv_against_cpi(
     values: DataFrame,
     cost: Any,
@@ -375,12 +429,7 @@ def ltv_against_cpi(
         rate: as in `in_dollars`, for an outside table.
         reading: how an outside table is read, as in `gl.read_table`.
 
-    Columns: *by* (category), spend, cpi (float64, USD), age (Int64, the horizon), ltv, ltv_low, ltv_high (float64, USD
-    per player by that age), ltv_to_cpi (float64, 1 is paid back), low, high (float64, its 95% interval, NA where it is
-    wider than a factor of a thousand), days_to_pay_back (Int64, the first age at which ltv reaches cpi, NA unless the
-    interval lies above 1), is_projected (boolean: whether that age is beyond the measured ones), pays_back (boolean:
-    whether the interval lies above or below 1, NA where it holds 1 or is unknown). Largest spend first.
-    Claims: "payback ahead", one a row.
+    Largest spend first. Claims: "payback ahead", one a row.
 
     Raises:
         BadQuery: a column is missing, such as *by*, or the installs that an outside table needs.
@@ -411,8 +460,7 @@ def ltv_against_cpi(
     unsure = ~result["pays_back"].fillna(False)
     result[days.columns[1:]] = result[days.columns[1:]].mask(unsure)
     columns = [by, "spend", "cpi", "age", "ltv", "ltv_low", "ltv_high", "ltv_to_cpi", "low", "high"]
-    types: dict[str, Any] = {by: "category", "age": "Int64", "days_to_pay_back": "Int64", "is_projected": "boolean"}
-    result = result[[*columns, "days_to_pay_back", "is_projected", "pays_back"]].astype(types)
+    result = result[[*columns, "days_to_pay_back", "is_projected", "pays_back"]]
     return with_receipts_of(result.sort_values("spend", ascending=False, ignore_index=True), values, cost)
 
 
@@ -620,22 +668,28 @@ def _without_unnamed(result: DataFrame, keys: Sequence[str], report: MatchReport
 
 
 @requires(frame=structs_replace(ANY, every=("day",)))
+@returns(
+    KEYS,
+    named("days", about="with both numbers"),
+    between(
+        Column("correlation", "number", about="-1 to 1", na="with fewer than 7 days"),
+        "a rough 95%, from the differences between days, `over_days`",
+        low="low",
+        high="high",
+    ),
+)
 def rank_correlation(frame: DataFrame, value: str, rank: str, by: str | None = None) -> DataFrame:
     """Return how closely a store rank follows *value*, day by day (Spearman's correlation).
 
     It is -1 if a higher value always means a better rank.
 
-    Columns: *by*, days (Int64, with both numbers), correlation, low, high (float64, -1 to 1, a rough 95% interval
-    from the differences between days, `over_days`; NA with fewer than 7). Claims: "store rank", one a row.
+    Claims: "store rank", one a row.
     """
     _check_columns("frame", frame, [value, rank], "join store ranks to installs first")
     known = frame[frame[value].notna() & frame[rank].notna()]
     groups = known.groupby(with_ids(known, by), observed=True) if by else [((), known)]
     rows = [_correlated(rows, value, rank) | dict(zip(with_ids(known, by), keys, strict=True)) for keys, rows in groups]
-    columns = [*with_ids(known, by), "days", "correlation", "low", "high"]
-    numbers = dict.fromkeys(("correlation", "low", "high"), "float64")
-    types = {"days": "Int64"} | numbers | dict.fromkeys(with_ids(known, by), "category")
-    return with_receipts_of(DataFrame(rows, columns=columns).astype(types), frame)
+    return DataFrame(rows, columns=[*with_ids(known, by), "days", "correlation", "low", "high"])
 
 
 @reads("outside_data.rank_correlation", row_by_row=True)

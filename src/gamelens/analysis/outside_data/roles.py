@@ -236,7 +236,7 @@ class ColumnCells:
         """Its times, by distinct text and with one for none at the end, or why they cannot be read."""
         return self._read_times()
 
-    def times_told(self, details: Mapping[str, Any]) -> ParsedTimes | BadQuery:
+    def times_with(self, details: Mapping[str, Any]) -> ParsedTimes | BadQuery:
         """Return its times with what is said of them: *local* are days where the account is, a *language* of names."""
         read = self._read_times(details["language"]) if "language" in details else self.times
         if details.get("local") and isinstance(read, ParsedTimes) and read.written is not None:

@@ -78,7 +78,7 @@ def periods_of(grid: Grid, meanings: Mapping[str, Meaning], cells: Mapping[str, 
     if days:
         return of_column(days[0], meanings[days[0]], cells[days[0]], grid)
     if starts and ends:
-        first, last = (cells[name].times_told(meanings[name].details) for name in (starts[0], ends[0]))
+        first, last = (cells[name].times_with(meanings[name].details) for name in (starts[0], ends[0]))
         if isinstance(first, BadQuery) or isinstance(last, BadQuery):
             return _none(grid, first if isinstance(first, BadQuery) else last)  # type: ignore[arg-type]
         if (problem := _midnight_elsewhere(cells[starts[0]], first, "start")) is not None:
@@ -104,7 +104,7 @@ def periods_of_column(name: str, table: Any) -> Periods:
 
 def of_column(name: str, meaning: Meaning, own: ColumnCells, grid: Grid) -> Periods:
     """Return the days that the column *name* says."""
-    read = own.times_told(meaning.details)
+    read = own.times_with(meaning.details)
     if isinstance(read, BadQuery):
         return _none(grid, read)
     at = read.at

@@ -270,7 +270,7 @@ def _values(own: ColumnCells, meaning: Meaning, mark: Mark, grid: Grid) -> tuple
         return Series(flags).mask(Series(own.codes < 0)), None
     if own.is_typed and pa.types.is_timestamp(own.type):
         return own.values, None
-    times = own.times_told(meaning.details) if meaning.role in TIMES else None
+    times = own.times_with(meaning.details) if meaning.role in TIMES else None
     if isinstance(times, ParsedTimes) and times.until is None:
         return Series(pd.DatetimeIndex(times.at[own.codes]).tz_localize("UTC")), None
     order = pc.sort_indices(own.distinct)

@@ -286,7 +286,14 @@ class ControlApi:
     async def _call(self, method: str, path: str, kind: type[T], *, body: bytes | None = None, **query: object) -> T:
         """Send one request and return its decoded answer."""
         params = [(name, str(value)) for name, value in query.items()]
-        request = HttpRequest(method=method, path=self._path + path, params=params, body=body, attempts=self._attempts)
+        request = HttpRequest(
+            method=method,
+            path=self._path + path,
+            params=params,
+            body=body,
+            attempts=self._attempts,
+            subject=f"control API {path}",
+        )
         try:
             async with asyncio.timeout(self._within_s):
                 response = await self._transport.send(request)
