@@ -53,7 +53,10 @@ AROUND: Final = {
     "retention.ltv": "ltv", "retention.project_retention": "retention",
 }  # fmt: skip
 """The number of a result that its bounds low and high are around."""
-SHARES_ALWAYS: Final = {("experiments.detectable_effects", "control_value"), ("experiments.probability_best", "value")}
+SHARES_ALWAYS: Final = {
+    *(("experiments.detectable_effects", "control_value"), ("experiments.probability_best", "value")),
+    ("gl.retention_gap", "amount"),
+}
 OF_ROW: Final = {"value", "control_value", "before", "difference"}
 NO_RESULTS: Final = {
     "ads.unlisted_names", "decomposition.dominant_effect", "decomposition.split_in_halves", "health.as_json",
