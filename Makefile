@@ -8,7 +8,7 @@ NOTEBOOKS := $(BIN)/pytest --nbmake --nbmake-timeout 300 notebooks
 
 # What `make check-lowest` and `make check-newest` install and run: not the tools, which are pinned.
 LIBRARY_EXTRAS := excel keyring lab polars sandbox
-LIBRARY_TOOLS := hypothesis jsonschema mmdb-writer pytest pytest-xdist pyyaml
+LIBRARY_TOOLS := hypothesis jsonschema mmdb-writer openpyxl pytest pytest-xdist pyyaml
 LIBRARY_TESTS := tests/analysis tests/catalog tests/client tests/contract tests/errors tests/receipts tests/simulator tests/wire
 
 # Without nbmake, which takes every process 1.5 s to import.

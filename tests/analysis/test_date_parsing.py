@@ -146,10 +146,18 @@ def test_a_weekday_that_is_called_like_a_month_is_none() -> None:
     ]
 
 
+def test_times_of_another_zone_are_also_had_as_written() -> None:
+    """So that days of an account are told from moments."""
+    times = read("2026-10-24 00:00 Europe/Berlin", "2026-10-26 00:00 Europe/Berlin")
+    assert times.written is not None
+    assert [str(moment)[:16] for moment in times.written] == ["2026-10-24T00:00", "2026-10-26T00:00"]
+    assert [str(moment)[:16] for moment in times.at] == ["2026-10-23T22:00", "2026-10-25T23:00"]
+
+
 def test_many_times_are_read_at_once() -> None:
     """As ISO 8601 has them, with or without a zone."""
     times = read("2026-10-31 00:03:11", "2026-10-31T23:59:59.5Z", "2026-11-01 04:00 UTC", "2026-11-02")
-    assert (times.precision, times.zones) == ("time", True)
+    assert (times.precision, times.written) == ("time", None)
     assert [str(moment) for moment in times.at] == [
         *("2026-10-31T00:03:11.000000", "2026-10-31T23:59:59.500000"),
         *("2026-11-01T04:00:00.000000", "2026-11-02T00:00:00.000000"),

@@ -53,6 +53,10 @@ AROUND: Final = {
     "retention.ltv": "ltv", "retention.project_retention": "retention",
 }  # fmt: skip
 """The number of a result that its bounds low and high are around."""
+SHARES_ALWAYS: Final = {
+    *(("experiments.detectable_effects", "control_value"), ("experiments.probability_best", "value")),
+    ("gl.retention_gap", "amount"),
+}
 OF_ROW: Final = {"value", "control_value", "before", "difference"}
 NO_RESULTS: Final = {
     "ads.unlisted_names", "decomposition.dominant_effect", "decomposition.split_in_halves", "health.as_json",
@@ -165,7 +169,8 @@ def written_as(kinds: set[str]) -> dict[str, set[str]]:
     words = tomllib.loads(files("gamelens.analysis.claims").joinpath("words.toml").read_text("utf-8"))
     forms: dict[str, set[str]] = {}
     for kind in kinds:
-        for name, form in re.findall(r"{(\w+):(\w+?)(?:_range|_interval)?}", " ".join(words[kind].values())):
+        templates = [*words[kind].values(), *words.get(words[kind].get("like", ""), {}).values()]
+        for name, form in re.findall(r"{(\w+):(\w+?)(?:_range|_interval)?}", " ".join(templates)):
             forms.setdefault(name, set()).add(form)
     return {name: of for name, of in forms.items() if name != "size"}
 
@@ -184,7 +189,7 @@ def assert_units(results: dict[str, DataFrame], folder: Path, *, are_claims: boo
             number = number_of(name, names, result)
             expected = "money" if number in MONEY or (is_decomposition and number in PARTS) else "plain"
             expected = "share" if (number in SHARES and expected == "plain") or is_matrix else expected
-            if (result, name) == ("experiments.detectable_effects", "control_value"):
+            if (result, number) in SHARES_ALWAYS:
                 expected = "share"  # of players, in every row
             (form,) = forms.get(number, {""}) if len(forms.get(number, {""})) == 1 else ("",)
             expected = {"money": "money", "share": "share", "count": "plain"}.get(form, expected)

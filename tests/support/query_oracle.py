@@ -58,12 +58,16 @@ class Expected:
         truth: the events.
         query: the arguments of `Client.query`, or with `days` of `Client.retention`; *over* is one of `RANGES`.
         max_days: that of the client.
+
+    Attributes:
+        filled: the rows of each metric that are 0 because it has none, once `rows` were worked out.
     """
 
     def __init__(self, truth: WideTruth, query: Mapping[str, Any], max_days: int | None = None) -> None:
         self.truth = truth
         self.query = query
         self.max_days = max_days
+        self.filled: dict[str, int] = {}
         self.ages: tuple[int, ...] = tuple(query.get("days", ()))
         self.metrics = () if self.ages else _names(query["metric"])
         self.by = _names(query.get("by"))
@@ -179,6 +183,8 @@ class Expected:
                 sums = [] if is_alone or self._may_hide(name, key[0]) else _sums(name)
                 found = table.get(key)
                 is_known |= found is not None or bool(sums)
+                if found is None and sums:
+                    self.filled[name] = self.filled.get(name, 0) + 1
                 for column in self.fields(name):
                     value = found[column] if found is not None else 0 if column in sums else None
                     row[column] = row[column] if row.get(column) is not None else value

@@ -45,7 +45,6 @@ Floats = NDArray[np.float64]
 
 _DAILY: Final = FrameRequirements(every=("day",))
 _FEWEST_DAYS: Final = 14
-_PAIRS: Final = ("value", "before", "difference", "ratio")
 _WIDEST_RATIO: Final = 100.0  # of the bounds of an interval that is worth a percentage: tenfold both ways
 _LATER: Final = "is later"
 _ALL: Final = "All together"
@@ -135,11 +134,7 @@ def change(frame: DataFrame, before: DataFrame | None = None) -> DataFrame:
     is_sized = _is_narrow(result["ratio_low"], result["ratio_high"]) & ~_is_rare(result)
     compared = ["difference_low", "difference_high", "ratio", "ratio_low", "ratio_high"]
     result[compared] = result[compared].where(is_sized)
-    labels = dimension_columns(result)
-    numbers = [column for name in _PAIRS for column in (name, f"{name}_low", f"{name}_high")]
-    numbers += ["p_value", "p_adjusted"]
-    types = dict.fromkeys(labels, "category") | dict.fromkeys(numbers, "float64")
-    return with_receipts_of(result[[*labels, *numbers]].astype(types), before, frame)
+    return with_receipts_of(result, before, frame)
 
 
 @reads("changes.change", row_by_row=True)
@@ -190,7 +185,6 @@ def _is_rare(rows: DataFrame) -> Series[bool]:
     "p_value",
     named("p_adjusted", about="Holm, over all rows"),
     "behind behind_effect",
-    has_own_receipt=True,
 )
 def money_drivers(frame: DataFrame, by: str | None = "game") -> DataFrame:
     """Return what moved the money of each value of *by* between the two halves of the days, clear changes first.
@@ -275,17 +269,10 @@ def money_drivers(frame: DataFrame, by: str | None = "game") -> DataFrame:
     is_sized = _is_narrow(*(result[name] + 1 for name in bounds)) & ~np.concatenate(is_rare)
     result[["like_for_like", *bounds]] = result[["like_for_like", *bounds]].where(is_sized)
     is_clear = result["p_adjusted"] < LEVEL
-    order = result.assign(is_clear=is_clear, size=result["effect"].abs()).sort_values(
-        ["is_clear", "size"], ascending=False, kind="stable"
+    largest = result.assign(is_clear=is_clear, size=result["effect"].abs()).sort_values(
+        ["is_clear", "size"], ascending=False, kind="stable", ignore_index=True
     )
-    numbers = ["effect", "like_for_like", *bounds, "p_value", "p_adjusted"]
-    columns = [*keys, "driver", *numbers, "behind", "behind_effect"]
-    types = (
-        dict.fromkeys([*keys, "driver"], "category")
-        | dict.fromkeys([*numbers, "behind_effect"], "float64")
-        | {"behind": "str"}
-    )
-    return with_receipts_of(order[columns].reset_index(drop=True).astype(types), frame)
+    return largest[[*result.columns]]
 
 
 def _effects(

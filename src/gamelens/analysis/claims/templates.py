@@ -52,6 +52,8 @@ _KINDS: Final = {
     **{"value": "of the row", "ratio": "ratio", "more": "ratio"},
 }
 """What a number is that a sentence writes in a form."""
+_PARTS: Final = ("opening", "ending")
+"""What the sentences of a kind differ in from those of the one that it is `like`."""
 _OTHER_SPECS: Final = frozenset({"day", "p", "many", "start", "text"})
 _BASE: Final = frozenset({"size", "low", "high", "unit", "direction"})
 
@@ -80,7 +82,7 @@ def words() -> Words:
     Raises:
         BadQuery: the file is missing, is not TOML, or has a kind, case, field or form that ours do not have.
     """
-    built_in: Words = tomllib.loads(files("gamelens.analysis.claims").joinpath("words.toml").read_text("utf-8"))
+    built_in = _inherited(tomllib.loads(files("gamelens.analysis.claims").joinpath("words.toml").read_text("utf-8")))
     path = os.environ.get(WORDS_FILE)
     if not path:
         return built_in
@@ -92,6 +94,23 @@ def words() -> Words:
         _check_table(kind, table, built_in)
         built_in[kind] = built_in[kind] | table
     return built_in
+
+
+def _inherited(tables: Words) -> Words:
+    """Return the tables of kinds, each `like` another with the templates of that one, in which its own parts stand."""
+    found: Words = {}
+    for kind, table in tables.items():
+        like = str(table.get("like", ""))
+        parts = {f"{{{part}}}": str(table.get(part, "")) for part in _PARTS}
+        inherited = {case: _filled(str(text), parts) for case, text in tables[like].items()} if like else {}
+        found[kind] = inherited | {case: text for case, text in table.items() if case not in ("like", *_PARTS)}
+    return {kind: table for kind, table in found.items() if kind not in {each.get("like") for each in tables.values()}}
+
+
+def _filled(text: str, parts: Mapping[str, str]) -> str:
+    for mark, part in parts.items():
+        text = text.replace(mark, part)
+    return text
 
 
 def _check_table(kind: str, table: object, built_in: Words) -> None:

@@ -29,7 +29,7 @@ MOST_BYTES: Final = 256 << 20
 """Bytes of a text file, unpacked. Cells take several times as much memory."""
 _SEPARATORS: Final = ",;\t|"  # csv.Sniffer takes one of two that do equally well, and finds none below a title
 _HEADER_BYTES: Final = 1 << 20
-_BLOCK_BYTES: Final = 4 << 20  # the longest row possible
+_BLOCK_BYTES: Final = 2 << 20  # the longest row possible
 _MOST_BELOW: Final = 5  # lines below a table that may be more than its rows
 _BLANK_LINES: Final = re.compile(rb'(?:(?:[ \t\r,;|]|"")*\n)+')
 _TEXT: Final = pa.dictionary(pa.int32(), pa.string())
@@ -97,7 +97,6 @@ def read_delimited(
         column = cells.column(0).unify_dictionaries()
         cells = cells.remove_column(0)  # whose memory is free as soon as it is one dictionary
         columns.append(_unguarded(column))
-    pa.default_memory_pool().release_unused()
     return DelimitedText(pa.Table.from_arrays(columns, names=names), separator, above, below, first_row)
 
 
@@ -171,7 +170,8 @@ def _top(
     if others and widest > 1:
         raise BadQuery("other", source, f"may be separated by {separator!r} or {others[0]!r}: quote the header's cells")
     bare = _rows(text, separator, place, False)
-    if not _is_quoted(content, separator, len(bare[2])):
+    lines, _, header = tops[separator]
+    if not _is_quoted(content, separator, len(bare[2]), text.splitlines()[lines:SEARCHED_ROWS], len(header)):
         return separator, *bare, False
     if content.count(b'"') % 2:
         raise BadQuery("other", source, "has a quotation mark that is never closed")
@@ -194,19 +194,22 @@ def _rows(text: str, separator: str, place: int | None, is_quoted: bool) -> tupl
     return lines[place], rows[:place], rows[place] if place < len(rows) else []
 
 
-def _is_quoted(content: bytes, separator: str, width: int) -> bool:
+def _is_quoted(content: bytes, separator: str, bare_width: int, lines: list[str], width: int) -> bool:
     """Return whether quotation marks enclose cells.
 
-    They do not if one stands inside a cell or encloses only part of it, and all lines have the *width* of the header
-    when marks are letters like any other.
+    They do not if one stands inside a cell or encloses only part of it, and all lines have the *bare_width* of the
+    header when marks are letters like any other; unless the first *lines* each have the *width* that it has with them.
     """
     if b'"' not in content:
         return True
-    mark = re.escape(separator).encode()
-    loose = rb'[^%(m)s\r\n"]"(?!["%(m)s\r\n]|\Z)|(?:\A|[%(m)s\n])"[^"%(m)s\n]*[%(m)s\n]' % {b"m": mark}
-    if not re.search(loose, content):
+    mark = {b"m": re.escape(separator).encode()}
+    is_inside = re.search(rb'[^%(m)s\r\n"]"(?!["%(m)s\r\n]|\Z)' % mark, content)
+    if not is_inside and not re.search(rb'(?:\A|[%(m)s\n])"[^"%(m)s\n]*[%(m)s\n]' % mark, content):
         return True
-    marks, is_body, most = separator.encode(), False, max(width - 1, 1)
+    widths = {len(row) for row in csv.reader(lines, delimiter=separator) if row}
+    if not is_inside and widths == {width} and all(line.count('"') % 2 == 0 for line in lines):
+        return True
+    marks, is_body, most = separator.encode(), False, max(bare_width - 1, 1)
     for line in io.BytesIO(content):
         if line in (b"\n", b"\r\n"):
             continue

@@ -45,7 +45,7 @@ _RANGE: Final = re.compile(
 )
 _SHORT_YEAR: Final = re.compile(rf"(\d\d?)([-/.] ?)(\d\d?)\2(\d\d|(?<= )\d){_TIME}", re.ASCII)
 _ISO: Final = re.compile(
-    r"(\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?)?)((?<=:\d\d)(?:Z| UTC|[+-]00:00)|)", re.ASCII
+    r"(\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?(?=$|Z| UTC$|[+-]00:00))?)(?:Z| UTC|[+-]00:00)?", re.ASCII
 )
 _UNSEEN: Final = re.compile("[\u200e\u200f\u061c\u202a-\u202e\u2066-\u2069]")
 _YEAR_WORD: Final = re.compile(r"(?<=\d) (?:\u0433|\u0440|r)$")  # the year, behind a date of numbers
@@ -70,14 +70,14 @@ class ParsedTimes:
         at: the start of each day, week, month or period, or the time.
         until: the end of each period, exclusive; None for texts of one day each.
         precision: what a text names.
-        zones: whether the texts name a zone.
+        written: the times as written, where they name another zone than UTC; None where none does.
         note: what was assumed, or None.
     """
 
     at: NDArray[np.datetime64]
     precision: Precision
     until: NDArray[np.datetime64] | None = None
-    zones: bool = False
+    written: NDArray[np.datetime64] | None = None
     note: str | None = None
 
 
@@ -116,7 +116,7 @@ def read_times(
     plain = _written_out([*texts_of.values()], field, day_first)
     is_day_first = _is_day_first([*plain.values()], field, day_first)
     months = _months_of([*plain.values()], field, language, beside)
-    moments: list[tuple[datetime, Precision]] = []
+    moments: list[tuple[datetime, Precision]] = []  # with their zones
     for text, short in zip(texts, trimmed, strict=True):
         try:
             moments.append(_parse_text(plain[texts_of[short]].strip(), is_day_first, months))
@@ -129,9 +129,12 @@ def read_times(
         raise BadQuery(field, [*examples.values()], f"mixes {unlike}: use one kind")
     changed = next((place for place, text in enumerate(trimmed) if plain[texts_of[text]] != texts_of[text]), None)
     note = None if changed is None else f"{field}: {texts[changed]} is read as {moments[changed][0]:%Y-%m-%d}"
-    at = np.array([moment.replace(tzinfo=None) for moment, _ in moments], dtype="datetime64[us]")
+    written, at = (
+        np.array([moment.replace(tzinfo=None) for moment in read], dtype="datetime64[us]")
+        for read in ([moment for moment, _ in moments], [moment.astimezone(UTC) for moment, _ in moments])
+    )
     precision: Precision = "time" if "time" in examples else next(iter(examples), "day")
-    return ParsedTimes(at, precision, zones=any(_names_zone(match["time"]) for match in clocks.values()), note=note)
+    return ParsedTimes(at, precision, written=written if (written != at).any() else None, note=note)
 
 
 def folded_word(text: str) -> str:
@@ -149,8 +152,7 @@ def _iso_times(texts: Sequence[str]) -> ParsedTimes | None:
         at = np.array([match[1] for match in matches if match], dtype="datetime64[us]")
     except ValueError:  # such as a day 31 in a month of 30
         return None
-    are_times = any(":" in text for text in texts)
-    return ParsedTimes(at, "time" if are_times else "day", zones=any(match[2] for match in matches if match))
+    return ParsedTimes(at, "time" if any(":" in text for text in texts) else "day")
 
 
 def _read_ranges(
@@ -240,7 +242,7 @@ def _is_day_first(texts: Sequence[str], field: str, day_first: bool | None) -> b
 
 
 def _parse_text(text: str, is_day_first: bool, months: Mapping[str, int]) -> tuple[datetime, Precision]:
-    """Return the time in *text* (UTC) and its precision, by the first form that fits.
+    """Return the time in *text* in its zone and its precision, by the first form that fits.
 
     Raises:
         ValueError: no form fits, or there is no such day or time.
@@ -321,7 +323,7 @@ def _months_of(texts: Sequence[str], field: str, language: str | None, beside: S
 
 
 def _at_time(day: datetime, text: str) -> datetime:
-    """Return the moment of *day* at the time in *text*, in UTC.
+    """Return the moment of *day* at the time in *text*, in its zone.
 
     Raises:
         ValueError: it is not a time, or its zone is unknown.
@@ -336,13 +338,9 @@ def _at_time(day: datetime, text: str) -> datetime:
         time = datetime.strptime(clock, form).time()
     else:
         time = datetime.fromisoformat(f"2000-01-01T{clock.zfill(5) if clock.count(':') == 1 else clock}").time()
-    return day.replace(
-        hour=time.hour,
-        minute=time.minute,
-        second=time.second,
-        microsecond=time.microsecond,
-        tzinfo=_zone(match["zone"]),
-    ).astimezone(UTC)
+    moment = datetime.combine(day.date(), time.replace(tzinfo=None), _zone(match["zone"]))
+    moment.astimezone(UTC)  # which fails beyond the years 1 to 9999
+    return moment
 
 
 def _zone(name: str) -> tzinfo:
@@ -360,11 +358,6 @@ def _zone(name: str) -> tzinfo:
     if "/" not in name:
         raise ValueError(name)
     return ZoneInfo(name)
-
-
-def _names_zone(time: str) -> bool:
-    match = _ZONE.fullmatch(time)
-    return bool(match and match["zone"])
 
 
 class _DateWords(NamedTuple):

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import numpy as np
 import pandas as pd
+import pyarrow.compute as pc
 from msgspec import UNSET
 from numpy.typing import NDArray
 from pandas import Series
@@ -124,10 +125,10 @@ def currencies_of_column(
     codes_found = sorted({code for code in result.values() if code not in (None, "?")})
     if not codes_found:
         return None, evidence, _unknown(name, witnesses)
-    is_only = len(codes_found) == 1  # and may be meant by a number without a symbol: 7 beside £5
-    unsure = [
-        it for it, code in result.items() if code == "?" or (code is None and not (is_only and _are_cells(witnesses)))
-    ]
+    is_only = len(codes_found) == 1
+    is_of_cells = all(witness.evidence.where == "the cells" for witness in witnesses)
+    known = {*codes_found, None} if is_only and is_of_cells else {*codes_found}  # 7 beside £5 is in pounds too
+    unsure = [combination for combination, code in result.items() if code not in known]
     if unsure and (rows := np.isin(number, unsure) & is_filled & _is_not_zero(own)).any():
         row = grid.rows[int(rows.argmax())]
         rule = f"names no currency for sure in row {row}, and others are in {', '.join(codes_found)}"
@@ -136,11 +137,6 @@ def currencies_of_column(
     for combination, code in result.items():
         place_of[combination] = codes_found.index(code) if code in codes_found else is_only - 1
     return Series(pd.Categorical.from_codes(place_of[number], pd.Index(codes_found, dtype="str"))), evidence, None
-
-
-def _are_cells(witnesses: Sequence[Witness]) -> bool:
-    """Whether only the cells say it, where a number without a symbol is like the others."""
-    return all(witness.evidence.where == "the cells" for witness in witnesses)
 
 
 def columns_of_codes(
@@ -203,12 +199,10 @@ def _of_cells(own: ColumnCells) -> list[Witness]:
     """Return what the symbols and codes beside the numbers say."""
     if own.is_typed or not own.has_units:
         return []
-    units = [str(unit) for unit in dict.fromkeys(own.numbers.units.tolist()) if unit]
-    place = {unit: row for row, unit in enumerate(units)}
-    of_text = np.array([place.get(unit, -1) for unit in own.numbers.units.tolist()], dtype="int32")
-    rows = np.where(own.codes >= 0, of_text[own.codes], -1)
-    says = [currencies_of(unit) for unit in units]
-    return [Witness(Evidence(", ".join(units[:3]), "the cells", own.named[0] if own.named else ""), says, rows)]
+    of_text, units = pd.factorize(np.where(own.numbers.units == "", None, own.numbers.units))
+    rows = np.append(of_text, -1).astype("int32")[own.codes]
+    evidence = Evidence(", ".join(units[:3]), "the cells", own.example)
+    return [Witness(evidence, [currencies_of(unit) for unit in units], rows)]
 
 
 def _constant(name: str, meaning: Meaning, grid: Grid, count: int) -> list[Witness]:
@@ -265,8 +259,8 @@ def _filled(own: ColumnCells) -> NDArray[np.bool_]:
 def _is_not_zero(own: ColumnCells) -> NDArray[np.bool_]:
     if own.is_typed:
         return np.asarray(own.values.fillna(0) != 0, dtype=bool)
-    is_zero = np.array([not re.search("[1-9]", text) for text in own.texts], dtype=bool)
-    return ~is_zero[own.codes]
+    is_not_zero = np.append(pc.match_substring_regex(own.distinct, "[1-9]"), False)
+    return np.asarray(is_not_zero[own.codes], dtype=bool)
 
 
 def _shown(possible: Currencies) -> str:

@@ -62,9 +62,6 @@ _BRACKETS: Final = re.compile(r"[(\[（【]([^()\[\]（）【】]*)[)\]）】]")
 _EXCHANGE: Final = re.compile(
     r"(?:.*?[^a-z])??([a-z]{3})[ _]*(?:per|/|to|in|-)?[ _]*([a-z]{3})(?:[^a-z].*)?", re.IGNORECASE
 )
-_OF_ZONE: Final = re.compile(
-    r"(?<=\d\d:\d\d)(?::\d\d)?(?:\.\d+)? ?(?:Z|[A-Z]{2,5}|(?:GMT|UTC)?[+-]\d\d:?\d\d|\[.*\])+$"
-)
 _FEWEST_NUMBERS: Final = 1 / 3
 _FLAGS: Final = frozenset({"true", "false", "yes", "no"})
 _HERE: Final = Path(__file__)
@@ -124,18 +121,23 @@ class ColumnCells:
         self._grid, self._day_first, self._is_text = grid, day_first, is_text
 
     @cached_property
-    def _distinct(self) -> tuple[list[str], NDArray[np.int32]]:
+    def _texts(self) -> tuple[Any, NDArray[np.int32]]:
         return self._grid.texts(self.name)
 
     @property
-    def texts(self) -> list[str]:
-        """The distinct texts."""
-        return self._distinct[0]
+    def distinct(self) -> Any:
+        """The distinct texts, an Arrow array."""
+        return self._texts[0]
 
     @property
     def codes(self) -> NDArray[np.int32]:
         """The place of each row's text, -1 for none."""
-        return self._distinct[1]
+        return self._texts[1]
+
+    @cached_property
+    def texts(self) -> list[str]:
+        """The distinct texts as Python has them, which takes ten times the memory."""
+        return self.distinct.to_pylist()  # type: ignore[no-any-return]
 
     @cached_property
     def values(self) -> Any:
@@ -143,30 +145,41 @@ class ColumnCells:
         return self._grid.numbers(self.name)
 
     @cached_property
-    def unlike_names(self) -> list[int]:
-        """The places of the texts that have a word of totals, or no letter and no digit."""
-        mask = pc.match_substring_regex(pa.array(self.texts, pa.string()), _WORDS_OF_TOTALS)
-        return [int(place) for place in np.flatnonzero(mask)]
+    def unlike_names(self) -> dict[int, str]:
+        """The texts that have a word of totals, or no letter and no digit, by their place."""
+        places = np.flatnonzero(pc.match_substring_regex(self.distinct, _WORDS_OF_TOTALS))
+        return {int(place): self.distinct[int(place)].as_py() for place in places}
+
+    @cached_property
+    def _is_name(self) -> NDArray[np.bool_]:
+        """Whether each text names something: it is not of totals, and not for no value."""
+        is_name = ~say_nothing(self.distinct)
+        for place, text in self.unlike_names.items():
+            is_name[place] &= not TOTAL.fullmatch(text)
+        return is_name
 
     @cached_property
     def named(self) -> list[str]:
-        """The distinct texts that name something: not of totals, and not for no value."""
-        is_name = ~say_nothing(self.texts)
-        for place in self.unlike_names:
-            is_name[place] &= not TOTAL.fullmatch(self.texts[place])
-        return self.texts if is_name.all() else [text for text, named in zip(self.texts, is_name, strict=True) if named]
+        """The distinct texts that name something."""
+        return self.texts if self._is_name.all() else self.distinct.filter(pa.array(self._is_name)).to_pylist()
+
+    @property
+    def example(self) -> str:
+        """The first text that names something, "" without one."""
+        is_there = not self.is_typed and self._is_name.any()
+        return self.distinct[int(self._is_name.argmax())].as_py() if is_there else ""
 
     @cached_property
     def numbers(self) -> WrittenNumbers:
         """The numbers of a column of text."""
-        return written_numbers(self.texts)
+        return written_numbers(self.distinct)
 
     @cached_property
     def is_number(self) -> bool:
         """Whether most cells are numbers, and not names of digits."""
         if self.is_typed:
             return bool(pa.types.is_integer(self.type) or pa.types.is_floating(self.type)) and not self._is_text
-        if self._is_text or not self.texts:
+        if self._is_text or not len(self.distinct):
             return False
         numbers = self.numbers
         if not numbers.is_number.any() or numbers.are_names:
@@ -177,17 +190,17 @@ class ColumnCells:
     def _share_of_numbers(self) -> float:
         """The share of rows with a number, of those that have a value and are no totals."""
         numbers = self.numbers
-        rows = np.bincount(self.codes[self.codes >= 0], minlength=len(self.texts))
+        rows = np.bincount(self.codes + 1, minlength=len(self.distinct) + 1)[1:]
         other = ~(numbers.is_number | numbers.is_empty)
-        for place in self.unlike_names:
-            other[place] &= not TOTAL.fullmatch(self.texts[place])
+        for place, text in self.unlike_names.items():
+            other[place] &= not TOTAL.fullmatch(text)
         count = rows[numbers.is_number].sum()
         return float(count / max(count + rows[other].sum(), 1))
 
     @property
     def may_be_number(self) -> bool:
         """Whether the cells are numbers for a header that says so: a third of them is enough."""
-        if self.is_typed or self._is_text or not self.texts:
+        if self.is_typed or self._is_text or not len(self.distinct):
             return self.is_number
         return self._share_of_numbers > _FEWEST_NUMBERS and not self.numbers.are_names
 
@@ -215,39 +228,43 @@ class ColumnCells:
         """Whether it holds flags."""
         if self.is_typed:
             return bool(pa.types.is_boolean(self.type))
-        return not self._is_text and bool(self.texts) and {text.casefold() for text in self.texts} <= _FLAGS
+        are_few = 0 < len(self.distinct) <= 4 * len(_FLAGS)
+        return are_few and not self._is_text and {text.casefold() for text in self.texts} <= _FLAGS
 
     @cached_property
     def times(self) -> ParsedTimes | BadQuery:
-        """Its times, by distinct text, or why they cannot be read."""
+        """Its times, by distinct text and with one for none at the end, or why they cannot be read."""
         return self._read_times()
 
-    def times_told(self, details: Mapping[str, Any]) -> ParsedTimes | BadQuery:
+    def times_with(self, details: Mapping[str, Any]) -> ParsedTimes | BadQuery:
         """Return its times with what is said of them: *local* are days where the account is, a *language* of names."""
-        told = {key: details[key] for key in ("local", "language") if key in details}
-        return self._read_times(**told) if told else self.times
+        read = self._read_times(details["language"]) if "language" in details else self.times
+        if details.get("local") and isinstance(read, ParsedTimes) and read.written is not None:
+            return replace(read, at=read.written, written=None)
+        return read
 
-    def _read_times(self, *, local: bool = False, language: str | None = None) -> ParsedTimes | BadQuery:
-        named = set(self.named) if len(self.named) < len(self.texts) else None
-        rows = [place for place, text in enumerate(self.texts) if named is None or text in named]
-        texts = [_OF_ZONE.sub("", self.texts[row]) if local else self.texts[row] for row in rows]
-        beside, day_first = self._grid.columns, self._day_first
+    def _read_times(self, language: str | None = None) -> ParsedTimes | BadQuery:
+        names = self._grid.columns
         try:
-            read = read_times(texts, field=self.name, day_first=day_first, language=language, beside=beside)
+            read = read_times(self.named, field=self.name, day_first=self._day_first, language=language, beside=names)
         except BadQuery as error:
             return error
-        at, until = (np.full(len(self.texts), np.datetime64("NaT", "us")) for _ in range(2))
-        at[rows] = read.at
-        if read.until is not None:
-            until[rows] = read.until
-        return replace(read, at=at, until=None if read.until is None else until)
+        return replace(read, **{name: self._of_texts(getattr(read, name)) for name in ("at", "until", "written")})
+
+    def _of_texts(self, named: NDArray[np.datetime64] | None) -> NDArray[np.datetime64] | None:
+        """Return the times of all texts by those of the named ones, and none at the end."""
+        if named is None:
+            return None
+        every = np.full(len(self.distinct) + 1, np.datetime64("NaT", "us"))
+        every[:-1][self._is_name] = named
+        return every
 
     @property
     def are_times(self) -> bool:
         """Whether it holds days or times, also if these can be read in two ways."""
         if self.is_typed:
             return bool(pa.types.is_timestamp(self.type)) or (self.is_whole and self.is_number and self._reads_times())
-        return not self._is_text and bool(self.named) and any(map(_has_digit, self.named[:3])) and self._reads_times()
+        return not self._is_text and any(letter.isdigit() for letter in self.example) and self._reads_times()
 
     def _reads_times(self) -> bool:
         return not isinstance(self.times, NotTimes)
@@ -267,7 +284,7 @@ class ColumnCells:
         """Return whether the cells do not contradict *meaning*."""
         if not self.is_typed and not len(self.codes):  # nothing contradicts the header of an empty table
             return True
-        if not self.is_typed and not self.named:
+        if not self.is_typed and not self._is_name.any():
             return meaning.role not in TIMES and any(text.strip() for text in self.texts)
         match meaning.role:
             case "count" | "distinct" | "rank" | "cumulative" | "stock":
@@ -302,24 +319,19 @@ class ColumnCells:
             says = "rate" if self.is_percent else "amount" if self.has_units else "number"
         elif (
             not self.is_typed
-            and bool(self.texts)
+            and len(self.distinct)
             and not self._is_text
             and self.numbers.are_names
-            and not self.numbers.others
+            and self.numbers.other is None
         ):
             says = "identifier"
         elif (self.is_typed and pa.types.is_timestamp(self.type)) or (self.are_times and not self._is_text):
             says = "day"
         elif self.are_currencies:
             says = "currency"
-        elif self.named and all(len(text) == 2 and text.isupper() for text in self.named) and self.are_countries:
+        elif self.are_countries and all(len(text) == 2 and text.isupper() for text in self.named):
             says = "country"
-        example = next(iter(self.named), "") if not self.is_typed else ""
-        return Meaning(says, Evidence(says, "cells", example))
-
-
-def _has_digit(text: str) -> bool:
-    return any(letter.isdigit() for letter in text)
+        return Meaning(says, Evidence(says, "cells", self.example))
 
 
 def folded_header(text: str) -> str:

@@ -76,7 +76,7 @@ def find_totals(grid: Grid, meanings: Mapping[str, Meaning], cells: Mapping[str,
         for name in said:
             whole = rows & ~confirmed & _matches(cells[name], _WHOLE) & is_larger
             if whole.any():
-                larger[name] = cells[name].texts[int(cells[name].codes[whole.argmax()])]
+                larger[name] = cells[name].distinct[int(cells[name].codes[whole.argmax()])].as_py()
                 mask |= whole
     return TotalRows(mask, larger)
 
@@ -118,8 +118,8 @@ def _compare(
 
 
 def _matches(own: ColumnCells, pattern: re.Pattern[str]) -> NDArray[np.bool_]:
-    found = np.zeros(len(own.texts) + 1, dtype=bool)  # the last for none
-    found[[place for place in own.unlike_names if pattern.fullmatch(own.texts[place])]] = True
+    found = np.zeros(len(own.distinct) + 1, dtype=bool)  # the last for none
+    found[[place for place, text in own.unlike_names.items() if pattern.fullmatch(text)]] = True
     return found[own.codes]
 
 

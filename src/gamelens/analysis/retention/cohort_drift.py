@@ -64,8 +64,6 @@ def drift(frame: DataFrame, by: str | None = None) -> DataFrame:
         for value, segments in groups.items()
     ]
     result = DataFrame(rows, columns=[by or "", "ratio", "low", "high", "days"])
-    types = {by or "": "category", **dict.fromkeys(("ratio", "low", "high"), "float64"), "days": "Int64"}
-    result = result.astype(types)
     return result if by else result.drop(columns="")
 
 

@@ -191,9 +191,7 @@ def day_range(frame: DataFrame) -> DataFrame:
         "reached": last["retention"].notna().sum(),
         "installed": len(last),
     }
-    whole = dict.fromkeys(("age", "days", "last_age", "reached", "installed"), "Int64")
-    numbers = dict.fromkeys(("retention", "low", "high", "spread", "p_value"), "float64")
-    return DataFrame([row] if len(cohorts) else [], columns=[*row]).astype({**whole, **numbers})
+    return DataFrame([row] if len(cohorts) else [], columns=[*row])
 
 
 @reads("retention.day_range")

@@ -98,8 +98,9 @@ def listed_columns(attrs: Mapping[Any, Any]) -> dict[str, Column]:
     if record is None:
         return {}
     room, _, name = record.name.rpartition(".")
-    home = import_module("gamelens.raw_events" if room == "raw_events" else f"gamelens.analysis.{room}")
-    columns = declared_columns(getattr(home, name, None)).columns
+    homes = ("gamelens.raw_events", "gamelens") if room == "raw_events" else (f"gamelens.analysis.{room}",)
+    analysis = next((found for home in homes if (found := getattr(import_module(home), name, None))), None)
+    columns = declared_columns(analysis).columns
     return {each.name: each for each in columns if each.name in record.columns}
 
 

@@ -399,8 +399,8 @@ def _total_refusal(spec: QuerySpec, rest: str | None) -> str:
     *rest* is the dimension whose rest one request answers for one bucket.
     """
     plain = f'query("{spec.metrics[0]}", by={list(spec.by)}) without {"other" if spec.other else "check"}=True'
-    others = [name for name in spec.dimensions if name not in _IDS]
-    if spec.check or len(others) != 1:
+    others, metric = [name for name in spec.dimensions if name not in _IDS], find_metric(spec.metrics[0])
+    if spec.check or len(others) != 1 or metric is None or metric.kinds == "retention":
         return plain
     if rest is not None:
         return f'{plain}, or every="all": the rest of one bucket takes one more request'
