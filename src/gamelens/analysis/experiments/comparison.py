@@ -69,6 +69,10 @@ def compare(
 ) -> DataFrame:
     """Return the difference between each arm of *frames* and the control, measure by measure.
 
+        split, is_member = ["ab_id", "ab_variant_id"], ~gl.dim.ab_id.is_null()
+        came_back = lens.retention([1, 7], by=split, where=is_member, over="last 28 complete days")
+        experiments.compare(came_back)
+
     Variants of an experiment: `compare(came_back, conversions)`. Builds: `compare(came_back, arm="first_build",
     control="1.9.0")`. Before and after a day: `compare(came_back, since="2026-11-03")`.
 
@@ -182,6 +186,10 @@ def probability_best(
     prior: tuple[float, float] = (1.0, 1.0),
 ) -> DataFrame:
     """Return the probability that each arm is the best, measure by measure.
+
+        split, is_member = ["ab_id", "ab_variant_id"], ~gl.dim.ab_id.is_null()
+        came_back = lens.retention([7], by=split, where=is_member, over="last 28 complete days")
+        experiments.probability_best(came_back)
 
     *frames* are those of `compare` whose measures are shares of players. Shares are those of equally large install
     days, on the days that all arms have. Every share has a Beta *prior* (flat by default). *draws* samples of the

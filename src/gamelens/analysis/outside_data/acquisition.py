@@ -84,6 +84,8 @@ def in_dollars(
 ) -> DataFrame:
     """Return the frame with column *amount* in US dollars as *to* (float64, USD).
 
+        outside_data.in_dollars("ad_spend.csv", rate="exchange_rates.csv")
+
     Each amount is multiplied by the rate of its row and currency. A row without a rate, such as one of a weekend, takes
     the rate of the last day before it in the same currency. In a column of rates, days before the first rate take it.
 
@@ -182,6 +184,9 @@ def cost_per_install(
 ) -> DataFrame:
     """Return the cost of an install for each value of *by*, largest spend first.
 
+        installs = lens.query("new_users", by=["install_publisher", "country_code"], over="last 28 complete days")
+        outside_data.cost_per_install(installs, by="country_code", spend="ad_spend.csv", rate="exchange_rates.csv")
+
     The frame holds new_users and, beside them, *spend* in US dollars, null for installs without ad spend. The spend is
     known; the interval is that of the installs that a day's spend buys, from the differences between days.
 
@@ -271,6 +276,11 @@ def return_on_spend(
 ) -> DataFrame:
     """Return the revenue of paid installs at each age, beside their cost (ROAS by cohort).
 
+        over, by = "last 28 complete days", "install_publisher"
+        bought = gl.join(lens.query("new_users", by=by, over=over), "ad_spend.csv").frame
+        money = lens.query(["revenue", "ilrd_revenue"], by=["installed_on", by], over=over)
+        outside_data.return_on_spend(outside_data.in_dollars(bought, "Spend", "exchange_rates.csv"), money, ages=[0, 7])
+
     A cohort counts at an age only if it has reached it, so later ages rest on fewer cohorts and the curve may fall. Up
     to the age *reaching* it does not, because younger cohorts are left out at every age. The interval comes from the
     differences between cohorts, because no player is in the data; a few payers make it wide.
@@ -338,6 +348,11 @@ def _returns(
 )
 def payback_ages(roas: DataFrame, by: str | Sequence[str] = "install_publisher") -> DataFrame:
     """Return the last age of each value of *by*, and the first that earned back its spend.
+
+        split = ["installed_on", "install_publisher"]
+        money = lens.query(["revenue", "ilrd_revenue"], by=split, over="last 28 complete days")
+        back, report = outside_data.roas("ad_spend.csv", money, rate="exchange_rates.csv")
+        outside_data.payback_ages(back)
 
     Best first. Claims: "payback", one a row.
     """
@@ -416,7 +431,10 @@ def ltv_against_cpi(
 ) -> DataFrame:
     """Return what a new player brings against what an install costs, for each value of *by* with a cost.
 
-    Example: `ltv_against_cpi(retention.ltv(ret, money, by=by), outside_data.cost_per_install(costs, by=by), by=by)`
+        over, by = "last 28 complete days", "install_publisher"
+        cohorts, installs = lens.retention([1, 3, 7, 14], by=by, over=over), lens.query("new_users", by=by, over=over)
+        money = lens.query(["revenue", "user_unique"], by=["installed_on", by], over=over)
+        outside_data.ltv_against_cpi(retention.ltv(cohorts, money, by=by), "ad_spend.csv", installs=installs, rate=1.16)
 
     The interval takes the value of a player and the cost of an install as independent of each other.
 
@@ -508,12 +526,14 @@ def roas(
 ) -> Joined:
     """Return the return on ad spend by group and age from a file of costs, and the report of its join.
 
+        split = ["installed_on", "install_publisher"]
+        money = lens.query(["revenue", "ilrd_revenue"], by=split, over="last 28 complete days")
+        outside_data.roas("google_ads.csv", money, rate="exchange_rates.csv").frame
+
     Costs of days that *money* does not cover are left out, which the report counts. Rows of one key are added up. Where
     a row of the file stands for several days, a cohort is all players of these days, and it counts at an age when all
     have reached it. A name that *money* does not have keeps its spend, with an unknown return: the report says how to
     name it. If none of the names is there, the file is refused.
-
-    Example: `frame, report = roas("google_ads.csv", money, rate="eurofxref-hist.csv")`
 
     Args:
         cost: the file or table of costs, as `gl.join` takes it.
@@ -680,6 +700,11 @@ def _without_unnamed(result: DataFrame, keys: Sequence[str], report: MatchReport
 )
 def rank_correlation(frame: DataFrame, value: str, rank: str, by: str | None = None) -> DataFrame:
     """Return how closely a store rank follows *value*, day by day (Spearman's correlation).
+
+        installs = lens.query("new_users", by=["game", "country_code"], over="last 28 complete days")
+        shop = {"timestamp": "Date", "game": "App", "country_code": "Country"}
+        ranked = gl.join(installs, "store_rank.csv", on=shop, how="inner", missing=["200+"]).frame
+        outside_data.rank_correlation(ranked, "new_users", "Rank", by="game")
 
     It is -1 if a higher value always means a better rank.
 

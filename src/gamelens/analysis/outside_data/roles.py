@@ -513,6 +513,8 @@ def _is_header(header: str, names: str) -> bool:
 def formats(name: str | None = None) -> DataFrame:
     """Return the formats of vendors that `gl.read_table` knows, a row for each column whose meaning they say.
 
+        outside_data.formats("Google Ads")
+
     Columns that a format does not list are understood by their header and cells.
 
     Args:
