@@ -39,13 +39,16 @@ from gamelens.analysis.tidy_frames import (
     display_values,
     ratio,
     with_ids,
+    with_receipt,
     with_receipts_of,
 )
 from gamelens.analysis.tidy_frames.columns import Column, name_of
 from gamelens.analysis.tidy_frames.frame_columns import series_names, sum_over
 from gamelens.analysis.tidy_frames.frame_periods import visible_period
 from gamelens.analysis.tidy_frames.frame_requirements import ANY, FrameRequirements, requires, result_of
+from gamelens.analysis.tidy_frames.query_text import interval_text
 from gamelens.analysis.tidy_frames.returned_columns import KEYS, between, named, returns
+from gamelens.catalog import TITLES
 from gamelens.errors import BadQuery
 from gamelens.receipts import RECEIPT, Receipt
 from gamelens.wire.currencies import USD_PER_UNIT
@@ -91,7 +94,7 @@ def in_dollars(
 
     Args:
         frame: the amounts, by timestamp; or an outside table or its path, of which all columns are returned, with the
-            first day of each row as timestamp.
+            first day of each row, if it has days, as timestamp.
         amount: the column of amounts. Of an outside table by default its only cost, or its only amount.
         rate: US dollars for one unit: a number, a column of rates, a table of rates by day or its path
             (`"eurofxref-hist.csv"`), or numbers and columns by currency: `{"EUR": "usd_per_eur"}`. US dollars need
@@ -109,7 +112,10 @@ def in_dollars(
         table = read_table(frame, currency=currency, **reading)
         table, column = cost_column(table, amount)
         dollars = dollars_of(table, column, rate)
-        return table.frame.assign(timestamp=table.starts, **{to: dollars})
+        if table.periods.problem is not None:
+            raise table.periods.problem
+        starts = {} if table.period is None else {"timestamp": table.starts}
+        return table.frame.assign(**starts, **{to: dollars})
     if amount is None:
         raise BadQuery("amount", UNSET, "must name the column of amounts", [*map(str, frame.columns)])
     if currency is None and amount + CURRENCY in frame:
@@ -193,7 +199,8 @@ def cost_per_install(
     Args:
         frame: new_users, by the columns of *by*.
         by: the columns that make the groups.
-        spend: the column of *frame* with the spend; or an outside table with costs, or its path, which is joined.
+        spend: the column of *frame* with the spend; or an outside table with costs, or its path, which is joined to
+            the installs by the days and names that both have.
         on: as in `gl.join`, for an outside table.
         rate: as in `in_dollars`, for an outside table.
         reading: how an outside table is read, as in `gl.read_table`.
@@ -201,10 +208,11 @@ def cost_per_install(
     Claims: "install cost" without *by*, "install cost by" with one.
 
     Raises:
-        BadQuery: a column is missing, or the spend is not in US dollars.
+        BadQuery: a column is missing; the spend is not in US dollars; or an outside table has no column of *by*, no
+            days where the frame has them, or days that are a part of the frame's only bucket.
     """
     if not isinstance(spend, str) or (spend not in frame and Path(spend).suffix):
-        frame, spend = _beside_costs(frame, spend, on, rate, reading), "spend"
+        frame, spend = _beside_costs(frame, by, spend, on, rate, reading), "spend"
     count = column_of(frame, "new_users", "new_users")
     _check_columns("frame", frame, [spend], "join ad spend first, or pass the file as spend=")
     _check_columns("by", frame, with_ids(frame, by), "query new_users by it")
@@ -654,18 +662,52 @@ def cost_column(table: OutsideTable, amount: str | None) -> tuple[OutsideTable, 
     raise BadQuery("amount", UNSET, f"is needed: {table.source} {rule}", names)
 
 
-def _beside_costs(frame: DataFrame, cost: Any, on: On | None, rate: Rate, reading: Mapping[str, Any]) -> DataFrame:
-    """Return *frame* with the costs of an outside table beside it as spend, in US dollars."""
+def _beside_costs(
+    frame: DataFrame, by: By, cost: Any, on: On | None, rate: Rate, reading: Mapping[str, Any]
+) -> DataFrame:
+    """Return the new players of *frame* with the costs of an outside table beside them as spend, in US dollars.
+
+    Players are added up over all that the table does not tell apart, so that each of its costs stands in one row.
+    """
     table, column = cost_column(read_table(cost, **reading), None)
-    dollars = replaced(column, values=dollars_of(table, column, rate), currencies=None)
+    values = dollars_of(table, column, rate)
+    currencies = Series("USD", index=values.index, dtype="str").where(values.notna())
+    dollars = replaced(column, values=values, currencies=currencies, money_problem=None)
     table = replaced(table, columns=tuple(dollars if other is column else other for other in table.columns))
-    joined, report = join(frame, table, on=on, how="outer", columns=[column.name])
+    pairs = pairs_of(on, frame, table)
+    _check_split(frame, by, table, pairs)
+    installs = sum_over(frame, [*pairs], [column_of(frame, "new_users", "new_users")])
+    installs.attrs = frame.attrs
+    joined, report = join(installs, table, on=pairs, how="outer", columns=[column.name])
     for name, texts in report.unknown.items():
         if not _known(report, name, frame):
             raise unknown_names(table, report.on[name], name, texts, frame[name].dropna().unique())
     brought = report.renamed.get(column.name, column.name)
     result = joined.drop(columns=["spend"] if brought != "spend" and "spend" in joined else [])
-    return with_receipts_of(result.rename(columns={brought: "spend"}).drop(columns=brought + CURRENCY), joined)
+    result = result.rename(columns={brought: "spend"}).drop(columns=brought + CURRENCY)
+    receipt = Receipt.of(joined.attrs)
+    return with_receipt(result, structs_replace(receipt, warnings=(*receipt.warnings, *report.warnings)))
+
+
+def _check_split(frame: DataFrame, by: By, table: OutsideTable, pairs: Mapping[str, str]) -> None:
+    """Raise `BadQuery` where the costs of *table* cannot be told apart as the rows of *frame* and *by* are."""
+    titles = TITLES | {title: identity for identity, title in TITLES.items()}
+    for name in [by] if isinstance(by, str) else by or ():
+        if name in frame and not {name, titles.get(name)} & {*pairs, "timestamp"}:
+            rule = f"is not told apart in {table.source}: leave it out of by, or name its column, on={{{name!r}: ...}}"
+            raise BadQuery("by", name, rule, [column.name for column in table.columns])
+    times = frame["timestamp"].dropna().unique() if "timestamp" in frame else []
+    if len(times) > 1 and "timestamp" not in pairs:
+        if table.periods.problem is not None:
+            raise table.periods.problem
+        rule = "has no column of days, so that a cost would stand beside each of them: "
+        rule += 'name it with roles={"...": "day"}, or query new_users with every="all" over the days of the file'
+        raise BadQuery("spend", table.source, rule, [column.name for column in table.columns])
+    receipt, days = Receipt.of(frame.attrs), table.interval
+    whole = receipt.interval if receipt.asked.every == "all" else None
+    if days is not None and whole is not None and days & whole != whole:
+        rule = f"has costs of {interval_text(days)}, and new_users are of {interval_text(whole)}: "
+        raise BadQuery("spend", table.source, rule + f'query new_users over="{interval_text(days & whole)}"')
 
 
 def _known(report: MatchReport, name: str, frame: DataFrame) -> bool:
