@@ -7,7 +7,7 @@ whole, or an empty key counts only if a number of the row is the sum of the rows
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -16,17 +16,12 @@ from numpy.typing import NDArray
 from pandas import DataFrame, Series
 
 from gamelens.analysis.files.table_reader import Grid
-from gamelens.analysis.outside_data.roles import KEYS, MEASURES, SUMMANDS, TIMES, TOTAL, ColumnCells, Meaning
+from gamelens.analysis.outside_data.roles import KEYS, MEASURES, SUMMANDS, TIMES, ColumnCells, Meaning
+from gamelens.analysis.outside_data.total_words import AT_ONE_END, TOTAL, WHOLE, WHOLE_OF_NAMES
+from gamelens.errors import BadQuery
 
 _NO_VALUE: Final = re.compile(r"\W*")
-_AT_ONE_END: Final = re.compile(
-    r"(?i)(?:sub)?totals?\b.*|.*\b(?:sub)?totals?\W*|.*\b(?:sum|summe|gesamt|totale|合計|итого)\W*|(?:summe|gesamt|total)\b.*"
-)
-_WHOLE: Final = re.compile(
-    r"(?i)\W*(?:all|overall|any|everything|worldwide|world|global|rest of world and all|weltweit|monde|mundo|mundial"
-    r"|all (?:countries|regions|territories|campaigns|networks|sources|apps|channels|platforms|formats).*"
-    r"|alle.*|tous.*|toutes.*|todos.*|todas.*|tutti.*|全部|全体|すべて|全世界|전체|все|весь мир)\W*"
-)
+_NAMED_BY_ALL: Final = frozenset({"country", "network", "platform", "format"})  # campaigns are called Todos los Santos
 _ROUNDING: Final = 0.005  # of a sum of rounded rows
 _FEWEST: Final = 2  # rows that a sum adds up
 
@@ -38,18 +33,33 @@ class TotalRows(NamedTuple):
     larger: Mapping[str, str]
 
 
-def find_totals(grid: Grid, meanings: Mapping[str, Meaning], cells: Mapping[str, ColumnCells]) -> TotalRows:
-    """Return the rows of *grid* that add up others."""
+def find_totals(
+    grid: Grid, meanings: Mapping[str, Meaning], cells: Mapping[str, ColumnCells], named: Sequence[str] = ()
+) -> TotalRows:
+    """Return the rows of *grid* that add up others, and those with a cell of the texts *named*.
+
+    Raises:
+        BadQuery: no cell has one of them.
+    """
     names = _naming_columns(grid, meanings, cells)
     keys = [name for name in names if meanings[name].role in KEYS | TIMES or name == grid.columns[0]]
     mask = np.zeros(len(grid.rows), dtype=bool)
     for name in names:
         mask |= _matches(cells[name], TOTAL)
+    for text in named:
+        of_text = [
+            own.codes == own.texts.index(text) for own in cells.values() if not own.is_typed and text in own.texts
+        ]
+        if not of_text:
+            raise BadQuery("totals", text, f"is in no cell of {grid.source}")
+        mask |= np.any(of_text, axis=0)
     larger: dict[str, str] = {}
     has_word = mask.copy()
+    wholes: dict[str, NDArray[np.bool_]] = {}
     suspects: dict[str, NDArray[np.bool_]] = {}  # rows that may add up others, by the column that says so
     for name in names:
-        words = _matches(cells[name], _AT_ONE_END) | _matches(cells[name], _WHOLE)
+        wholes[name] = _matches(cells[name], WHOLE_OF_NAMES if meanings[name].role in _NAMED_BY_ALL else WHOLE)
+        words = _matches(cells[name], AT_ONE_END) | wholes[name]
         has_word |= words
         suspects[name] = words | (cells[name].codes < 0) | _matches(cells[name], _NO_VALUE)
     suspects = {name: rows for name, rows in suspects.items() if rows.any()}
@@ -74,7 +84,7 @@ def find_totals(grid: Grid, meanings: Mapping[str, Meaning], cells: Mapping[str,
             confirmed &= has_word
         mask |= confirmed
         for name in said:
-            whole = rows & ~confirmed & _matches(cells[name], _WHOLE) & is_larger
+            whole = rows & ~confirmed & wholes[name] & is_larger
             if whole.any():
                 larger[name] = cells[name].distinct[int(cells[name].codes[whole.argmax()])].as_py()
                 mask |= whole
