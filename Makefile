@@ -8,7 +8,7 @@ NOTEBOOKS := $(BIN)/pytest --nbmake --nbmake-timeout 300 notebooks
 
 # What `make check-lowest` and `make check-newest` install and run: not the tools, which are pinned.
 LIBRARY_EXTRAS := excel keyring lab polars sandbox
-LIBRARY_TOOLS := hypothesis jsonschema mmdb-writer pytest pytest-xdist pyyaml
+LIBRARY_TOOLS := hypothesis jsonschema mmdb-writer openpyxl pytest pytest-xdist pyyaml
 LIBRARY_TESTS := tests/analysis tests/catalog tests/client tests/contract tests/errors tests/receipts tests/simulator tests/wire
 
 # Without nbmake, which takes every process 1.5 s to import.
@@ -64,8 +64,9 @@ check-copies: $(INSTALLED)
 check-recipes: $(INSTALLED)
 	@$(TESTS) -n 0 -m wide tests/house/test_recipes.py
 
-# Other front ends, sizes and themes of pages that `make test` shows once.
+# Other front ends, sizes and themes of pages that `make test` shows once; the notebooks from a sandbox instead of a recording.
 test-wide: $(INSTALLED)
+	@LIVE_NOTEBOOKS=yes $(NOTEBOOKS)
 	@$(TESTS) -n 2 -m wide $(addprefix --ignore ,$(BUILT)) tests/browser
 
 # What `make test` took last, by folder, and its slowest tests.

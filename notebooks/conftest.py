@@ -1,8 +1,9 @@
-"""Fixtures of notebooks run by pytest with nbmake: a sandbox with `small`, and a check of what they print.
+"""Fixtures of notebooks run by pytest with nbmake: what answers them, and a check of what they print.
 
-With recorded answers in GAMELENS_REPLAY no sandbox is started. A notebook that writes to standard error, as a warning
-does, fails, because its reader would see that text. So does one that shows a frame as pandas prints it and not as
-`df.lens.table()`, and one whose last section shows nothing.
+Those of `OF_A_LAKE` get a sandbox with `small`, the others recorded answers; with GAMELENS_RECORD or LIVE_NOTEBOOKS in
+the environment all get the sandbox. A notebook that writes to standard error, as a warning does, fails, because its
+reader would see that text. So does one that shows a frame as pandas prints it and not as `df.lens.table()`, and one
+whose last section shows nothing.
 """
 
 from __future__ import annotations
@@ -15,24 +16,23 @@ from pathlib import Path
 import pytest
 from nbformat import NotebookNode
 from nbmake.nb_result import NotebookError  # type: ignore[import-untyped]
-from nbmake.nb_run import NotebookRun  # type: ignore[import-untyped]
 from nbmake.pytest_items import NotebookFailedException, NotebookItem  # type: ignore[import-untyped]
 
 from gamelens.local.pytest_plugin import sandbox_for
+from support.executed_notebooks import OF_A_LAKE, executed
 from support.notebook_files import silent_at_the_end
 
 _of_kernels: dict[str, str] = {}
 
 
 @contextlib.contextmanager
-def _kernel_environment(config: pytest.Config) -> Iterator[None]:
+def _sandbox(config: pytest.Config) -> Iterator[None]:
     """Name the sandbox in the environment, but not to the tests that this process runs after."""
     before = dict(os.environ)
     try:
-        if "GAMELENS_REPLAY" not in os.environ:
-            sandbox_for(config, scenario="small")  # the first call alone changes the environment
-            _of_kernels.update({name: value for name, value in os.environ.items() if before.get(name) != value})
-            os.environ.update(_of_kernels)
+        sandbox_for(config, scenario="small")  # the first call alone changes the environment
+        _of_kernels.update({name: value for name, value in os.environ.items() if before.get(name) != value})
+        os.environ.update(_of_kernels)
         yield
     finally:
         os.environ.clear()
@@ -48,16 +48,10 @@ class QuietNotebook(NotebookItem):  # type: ignore[misc]
     """A notebook that must run without error, warning or output to standard error."""
 
     def runtest(self) -> None:
-        """Execute the notebook as nbmake does and fail at the first complaint."""
-        option = self.config.option
-        with _kernel_environment(self.config):
-            run = NotebookRun(Path(self.filename), option.nbmake_timeout, kernel=option.nbmake_kernel)
-            try:
-                ran = run.execute()
-            except RuntimeError as error:  # a port that was free when it was chosen may be another test's by now
-                if "Kernel died before replying" not in str(error):
-                    raise
-                ran = run.execute()
+        """Execute the notebook as nbmake does, unless another test did, and fail at the first complaint."""
+        name = Path(self.filename).stem
+        is_live = name in OF_A_LAKE or not {"GAMELENS_RECORD", "LIVE_NOTEBOOKS"}.isdisjoint(os.environ)
+        ran = executed(name, _sandbox(self.config) if is_live else None)
         if ran.error is None:
             ran.error = next(filter(None, map(_complaint, range(len(ran.nb.cells)), ran.nb.cells)), None)
         if ran.error is None and (silent := silent_at_the_end(ran.nb)) is not None:

@@ -19,6 +19,7 @@ from xdist.scheduler import Scheduling
 from gamelens.notebook.figures.iri_grammar import defer_iri_grammar
 from support.hypothesis_profiles import register_profiles
 from support.scheduling import HEAVY, FixtureScheduling
+from support.shared_by_workers import share_a_folder
 
 if TYPE_CHECKING:
     from support.sandbox_stage import Stage
@@ -30,6 +31,8 @@ defer_iri_grammar()  # jsonschema would load it in every worker
 _MEMORY, _ROOM = Path("/dev/shm"), 4 * 2**30
 if os.access(_MEMORY, os.W_OK) and shutil.disk_usage(_MEMORY).free > _ROOM:
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(_MEMORY))
+
+share_a_folder()  # before there are workers
 
 _BEGAN = pytest.StashKey[float]()
 

@@ -390,6 +390,35 @@ def test_a_strange_column_that_nobody_asks_for_stops_nobody(file: WriteFile) -> 
     assert frame["Share"].tolist()[1:] == [0.412, 0.391]
 
 
+def test_a_header_that_is_not_found_is_named(file: WriteFile, money: DataFrame) -> None:
+    """Lines of names and values above a table of names and values look like its rows; the refusal says what to type."""
+    path = file("Report,Costs (USD)\nAccount,12345\nPublisher,Spend (USD)\nMeta,5\nGoogle Ads,7\n")
+    with pytest.raises(BadQuery, match="header_row= names the row of the headers"):
+        outside_data.in_dollars(path)
+    assert outside_data.in_dollars(path, header_row=3)["spend"].tolist() == [5, 7]
+
+
+@pytest.mark.parametrize(
+    ("texts", "day"),
+    [
+        (["2026-10-24 00:00 Europe/Berlin", "2026-10-25 00:00 Europe/Berlin", "2026-10-26 00:00 Europe/Berlin"], 24),
+        (["Oct 31, 2026, 12:00:00 AM PDT", "Nov 2, 2026, 12:00:00 AM PST"], 31),
+        (["2026-10-31T00:00:00+09:00", "2026-11-01T00:00:00+09:00"], 31),
+    ],
+)
+@pytest.mark.parametrize("header", ["Time", "Start time"])
+def test_midnights_of_another_zone_are_asked_about(file: WriteFile, texts: list[str], day: int, header: str) -> None:
+    """Also where the clock changes between them; taken as the days that they name, they are."""
+    rows = "\n".join(f'"{text}",5,"{text}"' for text in texts)
+    path = file(f"{header},Spend (USD),{'End time' if header == 'Start time' else 'Note'}\n{rows}\n")
+    problem = gl.read_table(path).periods.problem
+    assert problem is not None
+    assert "is midnight in another zone" in problem.rule
+    role = "day" if header == "Time" else "start"
+    table = gl.read_table(path, roles={header: {"role": role, "local": True}})
+    assert (table.starts[0].day, table.period) == (day, "day")
+
+
 @pytest.mark.parametrize(
     ("arguments", "field"),
     [

@@ -1,6 +1,6 @@
 """Reports of the shipped notebooks: no violation of axe-core's rules, the answer on the first screen.
 
-Those of `REPORTED` show all that any shipped notebook shows, so the others are not run a second time for this.
+Those of `REPORTED` show all that any shipped notebook shows.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import pytest
 
 from gamelens.local.demo import notebooks_folder
 from gamelens.notebook.figures.browser_rendering import one_browser
-from gamelens.notebook.reports.report import write_report
 from support.accessibility import violations_of
+from support.executed_notebooks import report_of
 from support.watched_page import is_file, problems_of
 
 if TYPE_CHECKING:
@@ -26,7 +26,6 @@ NOTEBOOKS = {path.stem: path for path in sorted(notebooks_folder().glob("*.ipynb
 REPORTED = ("00_monday", "08_tour", "01_ad_revenue", "02_retention", "03_health", "04_outside_data", "05_experiments")
 KIND = re.compile(r"\bdraw_\w+|\b(?:say|print|key_numbers|lens\.(?:table|matrix|plan|plot))\(|\.report\b|\bbars=")
 """What is shown in a report in a way of its own: each chart, sentences, printed lines, numbers, tables, plans."""
-RECORDED = Path(__file__).parents[2] / "data" / "recorded"
 FOCUS = """() => {
     const table = document.querySelector(".gamelens-table")
     table.focus({focusVisible: true})
@@ -41,9 +40,9 @@ pytestmark = pytest.mark.slow
 @pytest.fixture(scope="module")
 def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """The static reports of the notebooks `REPORTED` on recorded answers, by name."""
-    folder, environment = tmp_path_factory.mktemp("reports"), {"GAMELENS_REPLAY": str(RECORDED)}
+    folder = tmp_path_factory.mktemp("reports")
     with one_browser():
-        return {name: write_report(NOTEBOOKS[name], folder, environment=environment) for name in REPORTED}
+        return {name: report_of(name, folder) for name in REPORTED}
 
 
 @pytest.fixture(scope="module", params=REPORTED)

@@ -9,16 +9,15 @@ from typing import TYPE_CHECKING, Literal
 import pytest
 from pandas import DataFrame
 
-from gamelens.local.demo import notebooks_folder
 from gamelens.notebook.reports.report import write_report
 from gamelens.notebook.tables.frame_table import FrameTable
+from support.executed_notebooks import report_of
 from support.notebook_files import notebook_of, write_notebook
 from support.watched_page import is_file, problems_of
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
-RECORDED = Path(__file__).parents[2] / "data" / "recorded"
 HOSTILE = "</script><img src=x onerror=alert(1)>"
 CELLS = [
     f"""import pandas as pd
@@ -37,9 +36,7 @@ pd.DataFrame([arm | dict.fromkeys(numbers, -0.123)])""",
 @pytest.fixture(scope="module")
 def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The interactive report of 02_retention."""
-    folder, environment = tmp_path_factory.mktemp("report"), {"GAMELENS_REPLAY": str(RECORDED)}
-    notebook = notebooks_folder() / "02_retention.ipynb"
-    return write_report(notebook, folder, environment=environment, is_interactive=True)
+    return report_of("02_retention", tmp_path_factory.mktemp("report"), is_interactive=True)
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,7 @@ from docs import build
 from docs.name_uses import examples_in
 from docs.page_runner import PageError, PageRunner
 from docs.page_text import run_page
-from docs.public_names import GROUPS, headings, public_names
+from docs.public_names import GROUPS, docstring_examples, headings, public_names
 from docs.reference import commands_page, dimensions_page, metrics_page
 from gamelens import errors
 from gamelens.catalog import ALIASES, METRICS
@@ -144,8 +144,9 @@ def test_every_public_name_is_in_the_reference() -> None:
 
 
 def test_every_public_name_has_an_example() -> None:
-    """In a notebook or page, whose code is run when the site is built."""
-    examples = examples_in((name, name, text) for name, text, _ in build.sources())
+    """In its docstring, or in a notebook or page, whose code is run when the site is built."""
+    examples = {name for group in GROUPS for name, _ in docstring_examples(group)}
+    examples |= {*examples_in((name, name, text) for name, text, _ in build.sources())}
     assert [name for group in GROUPS for name in headings(group) if name not in examples] == []
 
 

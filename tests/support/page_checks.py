@@ -13,13 +13,12 @@ from typing import Any, Final
 
 from gamelens.local.sample_data import write_files
 from gamelens.simulator.output.external_files import empty_files, outside_files
+from support.executed_notebooks import OF_A_LAKE
 from support.notebook_pages import Page, defaults_of, is_number
 from support.report_worlds import SCENARIO, TODAY, World
 
 RANGES: Final = {"yesterday": 1, **{f"last {days} complete days": days for days in (3, 7, 14, 28, 31, 56, 112)}}
 """The days of the ranges that pages are asked for; all of them end with the last complete day."""
-LAKES: Final = ("06_raw_events", "07_why_numbers_differ")
-"""The notebooks about a lake, which their parameter `state` names."""
 NO_DATA: Final = "the service has no data yet. Ask again when its first events are processed"
 _END: Final = "What to take away"
 _MONEY: Final = r"(-?\$[\d,]+(?:\.\d+)?)"
@@ -38,7 +37,7 @@ def checked_page(notebook: str, world: World, files: Path, parameters: Mapping[s
         parameters: those that are not the defaults.
     """
     given = dict(parameters or {})
-    if notebook in LAKES:
+    if notebook in OF_A_LAKE:  # which their parameter `state` names
         given["state"] = str(world.lake())
     if notebook == "04_outside_data" and "folder" not in given:
         texts = outside_files(SCENARIO, ends_on=TODAY) if world.name == "demo" else empty_files()

@@ -163,9 +163,8 @@ def open_worlds(folder: Path) -> Iterator[dict[str, World]]:
         worlds[name] = World(name, titles[name], events, stage, folder)
     stage.process()
     del played
-    gc.freeze()  # a million values of events, which each collection would visit
+    gc.freeze()  # a million values of events, which each collection would visit; no cycle holds them
     yield worlds
-    gc.unfreeze()
     stage.sandbox.close()
 
 

@@ -271,7 +271,8 @@ def _texts(table: OutsideTable, name: str) -> tuple[list[str], Any]:
         wrong = ~np.isnan(values) & ((values % 1 != 0) | (np.abs(values) >= 2.0**53))
         if wrong.any():
             raise BadQuery(name, float(values[wrong][0]), "is a number where a name is needed: read the column as text")
-    return table.grid.texts(name)
+    distinct, places = table.grid.texts(name)
+    return distinct.to_pylist(), places
 
 
 def _is_whole(values: Series[Any]) -> bool:

@@ -11,11 +11,13 @@ from typing import Any, Final, Literal
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 from msgspec import UNSET
 from pandas import Series
 
 from gamelens.analysis.files.currency_names import is_currency
 from gamelens.analysis.files.date_parsing import ParsedTimes
+from gamelens.analysis.files.header_rows import SEARCHED_ROWS
 from gamelens.analysis.files.number_parsing import Mark, decimal_mark
 from gamelens.analysis.files.table_reader import Grid, read_grid
 from gamelens.analysis.outside_data.currency_evidence import columns_of_codes, currencies_of_column
@@ -50,7 +52,7 @@ _ALIASES: Final = {
     "week": ("day", "week"),
     "month": ("day", "month"),
 }
-_DETAILS: Final = frozenset({"role", "of", "currency", "weight", "scale", "concept", "local"})
+_DETAILS: Final = frozenset({"role", "of", "currency", "weight", "scale", "concept", "local", "language"})
 _ALLOWED: Final[dict[str, Sequence[str | None]]] = {"decimal": (None, ".", ","), "totals": ("skip", "keep")}
 
 
@@ -130,7 +132,10 @@ def _table_of_cells(
     periods = periods_of(grid, meanings, cells)
     columns = []
     for name, meaning in meanings.items():
-        values, problem = _values(cells[name], meaning, marks.get(name, "."), grid)
+        if name == periods.column and meaning.role == "day":
+            values, problem = periods.starts, None
+        else:
+            values, problem = _values(cells[name], meaning, marks.get(name, "."), grid)
         column = OutsideColumn(name, meaning.role, values, (meaning.evidence,), meaning.concept)
         column = replace(column, problem=problems.get(name) or problem)
         if name in amounts:
@@ -160,7 +165,8 @@ def _table_of_cells(
         and "network" not in {column.role for column in columns}
         and "publisher" not in grid.columns
     ):
-        values = Series(pd.Categorical([publisher] * len(grid.rows)))
+        only = pd.CategoricalDtype(pd.Index([publisher], dtype="str"))
+        values = Series(pd.Categorical.from_codes(np.zeros(len(grid.rows), dtype="int8"), dtype=only))
         columns.append(OutsideColumn("publisher", "network", values, (Evidence("network", vendor.name, publisher),)))
     return OutsideTable(
         source=grid.source,
@@ -264,14 +270,14 @@ def _values(own: ColumnCells, meaning: Meaning, mark: Mark, grid: Grid) -> tuple
         return Series(flags).mask(Series(own.codes < 0)), None
     if own.is_typed and pa.types.is_timestamp(own.type):
         return own.values, None
-    if meaning.role in TIMES and isinstance(own.times, ParsedTimes) and own.times.until is None:
-        at = np.append(own.times.at, np.datetime64("NaT", "us"))[own.codes]
-        return Series(pd.DatetimeIndex(at).tz_localize("UTC")).astype("datetime64[us, UTC]"), None
-    order = sorted(range(len(own.texts)), key=own.texts.__getitem__)
-    place = np.empty(len(order) + 1, dtype="int64")
-    place[order] = np.arange(len(order))
+    times = own.times_with(meaning.details) if meaning.role in TIMES else None
+    if isinstance(times, ParsedTimes) and times.until is None:
+        return Series(pd.DatetimeIndex(times.at[own.codes]).tz_localize("UTC")), None
+    order = pc.sort_indices(own.distinct)
+    place = np.empty(len(order) + 1, dtype="int32")
+    place[order.to_numpy()] = np.arange(len(order))
     place[-1] = -1
-    kinds = pd.CategoricalDtype(pd.Index([own.texts[each] for each in order], dtype="str"))
+    kinds = pd.CategoricalDtype(pd.Index(own.distinct.take(order).to_pandas(), dtype="str"))
     return Series(pd.Categorical.from_codes(place[own.codes], dtype=kinds)), None
 
 
@@ -285,11 +291,13 @@ def _numbers(own: ColumnCells, meaning: Meaning, mark: Mark, grid: Grid) -> tupl
         return values * scale if scale != 1 else values, None
     written = own.numbers
     distinct = np.append(written.values(mark), np.nan) * scale
-    others, problem = written.others, None
-    if others:
-        row = grid.rows[int((own.codes == own.texts.index(others[0])).argmax())]
-        rule = f"in row {row} is not a number: missing=[{others[0]!r}] reads it as empty"
-        problem = BadQuery(own.name, others[0], f"{rule}, text=[{own.name!r}] keeps the column as text")
+    other, problem = written.other, None
+    if other is not None:
+        row = grid.rows[int((own.codes == own.texts.index(other)).argmax())]
+        rule = f"in row {row} is not a number: missing=[{other!r}] reads it as empty"
+        rule += f", text=[{own.name!r}] keeps the column as text"
+        is_at_top = grid.rows[0] <= row < grid.rows[0] + SEARCHED_ROWS and grid.separator is not None
+        problem = BadQuery(own.name, other, rule + (", header_row= names the row of the headers" if is_at_top else ""))
     if written.is_percent.any() and (written.is_number & ~written.is_percent).any():
         kinds = [
             own.texts[int(mask.argmax())] for mask in (written.is_percent, written.is_number & ~written.is_percent)
@@ -362,20 +370,21 @@ def _of_one_unit(
 ) -> ColumnQuotient | None:
     """Return the amount and the count whose quotient an amount is, such as the cost of an install called Cost."""
     others = {name: it for name, it in written.items() if name not in counts and name != column.name}
-    several = {name: shown for name, shown in counts.items() if len(np.unique(shown.values[shown.values > 1])) > 1}
-    return fitting_formula(written[column.name], others, several) if others and several else None
+    if not others:
+        return None
+    several = {name: shown for name, shown in counts.items() if shown.values[shown.values > 1].nunique() > 1}
+    return fitting_formula(written[column.name], others, several)
 
 
 def _written(column: OutsideColumn, own: ColumnCells, meaning: Meaning, marks: Mapping[str, Mark]) -> Written:
-    values = column.values.to_numpy(dtype="float64", na_value=np.nan)
     if own.is_typed:
-        known = values[~np.isnan(values)][:2_000]
+        known = column.values.dropna().to_numpy(dtype="float64")[:2_000]
         places = next(
             (digits for digits in range(12) if np.allclose(known, np.round(known, digits), rtol=1e-12, atol=0)), 12
         )
-        return Written(values, places)
+        return Written(column.values, places)
     scale = min(_unit(own, meaning).scale, 1.0)
-    return Written(values, own.numbers.places(marks.get(column.name, ".")) - round(math.log10(scale)))
+    return Written(column.values, own.numbers.places(marks.get(column.name, ".")) - round(math.log10(scale)))
 
 
 def _stated_quotient(
@@ -434,7 +443,7 @@ def _reshaped(grid: Grid, vendor: Vendor | None) -> tuple[Grid, dict[str, Meanin
     made: dict[str, Meaning] = {}
     if (split := vendor.table.get("split")) and (name := find_header(split["column"], grid.columns)):
         texts, codes = grid.texts(name)
-        matches = [re.fullmatch(split["pattern"], text) for text in texts]
+        matches = [re.fullmatch(split["pattern"], text) for text in texts.to_pylist()]
         cells = grid.cells
         for part in re.compile(split["pattern"]).groupindex:
             found = pa.array([*(match[part] if match else None for match in matches), None], pa.string())
@@ -504,8 +513,7 @@ def _without_merged_cells(
         if is_day or (place == 0 and role in KEYS and are_merged(codes)):
             filled = filled_down(codes)
             if filled is not None:
-                texts = pa.array(cells[name].texts, pa.string())
-                column = pa.DictionaryArray.from_arrays(pa.array(filled), texts)
+                column = pa.DictionaryArray.from_arrays(pa.array(filled), cells[name].distinct)
                 table = table.set_column(place, name, column)
                 notes.append(f"empty cells of {name} have the value above them")
     if not notes:

@@ -46,24 +46,26 @@ def find_totals(grid: Grid, meanings: Mapping[str, Meaning], cells: Mapping[str,
     for name in names:
         mask |= _matches(cells[name], TOTAL)
     larger: dict[str, str] = {}
-    has_word = np.any(
-        [mask, *(_matches(cells[name], _AT_ONE_END) | _matches(cells[name], _WHOLE) for name in names)], axis=0
-    )
-    suspects = {name: _suspects(cells[name]) for name in names}
-    summands = {name: _numbers(cells[name]) for name, meaning in meanings.items() if meaning.role in SUMMANDS}
-    if len(grid.rows) <= _FEWEST or not summands:
+    has_word = mask.copy()
+    suspects: dict[str, NDArray[np.bool_]] = {}  # rows that may add up others, by the column that says so
+    for name in names:
+        words = _matches(cells[name], _AT_ONE_END) | _matches(cells[name], _WHOLE)
+        has_word |= words
+        suspects[name] = words | (cells[name].codes < 0) | _matches(cells[name], _NO_VALUE)
+    suspects = {name: rows for name, rows in suspects.items() if rows.any()}
+    if len(grid.rows) <= _FEWEST or not suspects:
         return TotalRows(mask, larger)
+    summands = {name: _numbers(cells[name]) for name, meaning in meanings.items() if meaning.role in SUMMANDS}
     table = DataFrame({name: cells[name].codes for name in keys}, index=range(len(mask)))
-    pattern = np.array([suspects[name] for name in names]).T  # of each row: in which columns it may add up others
-    patterns, of_row = np.unique(pattern, axis=0, return_inverse=True)
-    for place in np.argsort(patterns.sum(axis=1), kind="stable"):
-        is_suspect = patterns[place]
-        if not is_suspect.any():
-            continue
-        rows = (of_row.reshape(-1) == place) & ~mask
-        is_part = ((patterns & ~is_suspect).sum(axis=1) == 0) & (patterns.sum(axis=1) < is_suspect.sum())
-        parts = is_part[of_row.reshape(-1)] & ~mask
-        by = [name for name, suspect in zip(names, is_suspect, strict=True) if name in keys and not suspect]
+    bits = np.zeros(len(mask), dtype="int64")
+    for place, rows in enumerate(suspects.values()):
+        bits |= rows.astype("int64") << min(place, 62)
+    patterns = np.unique(bits)
+    for pattern in sorted(patterns[patterns > 0].tolist(), key=int.bit_count):
+        said = [name for place, name in enumerate(suspects) if pattern >> place & 1]
+        rows = (bits == pattern) & ~mask
+        parts = (bits & ~pattern == 0) & (bits != pattern) & ~mask
+        by = [name for name in keys if name not in said]
         group = np.zeros(len(mask), dtype="int64")
         if by:
             group = table.groupby(by, sort=False).ngroup().to_numpy(dtype="int64")
@@ -71,10 +73,10 @@ def find_totals(grid: Grid, meanings: Mapping[str, Meaning], cells: Mapping[str,
         if (is_comparable & ~confirmed & ~has_word).any():  # some rows without a name are no sum: so are the others
             confirmed &= has_word
         mask |= confirmed
-        for name in (name for name, suspect in zip(names, is_suspect, strict=True) if suspect):
+        for name in said:
             whole = rows & ~confirmed & _matches(cells[name], _WHOLE) & is_larger
             if whole.any():
-                larger[name] = cells[name].texts[int(cells[name].codes[whole.argmax()])]
+                larger[name] = cells[name].distinct[int(cells[name].codes[whole.argmax()])].as_py()
                 mask |= whole
     return TotalRows(mask, larger)
 
@@ -115,13 +117,10 @@ def _compare(
     return (confirmed if several.any() else several), larger, comparable
 
 
-def _suspects(own: ColumnCells) -> NDArray[np.bool_]:
-    return (own.codes < 0) | _matches(own, _NO_VALUE) | _matches(own, _AT_ONE_END) | _matches(own, _WHOLE)
-
-
 def _matches(own: ColumnCells, pattern: re.Pattern[str]) -> NDArray[np.bool_]:
-    found = np.array([bool(pattern.fullmatch(text)) for text in own.texts], dtype=bool)
-    return (own.codes >= 0) & found[own.codes] if len(found) else np.zeros(len(own.codes), dtype=bool)
+    found = np.zeros(len(own.distinct) + 1, dtype=bool)  # the last for none
+    found[[place for place, text in own.unlike_names.items() if pattern.fullmatch(text)]] = True
+    return found[own.codes]
 
 
 def _numbers(own: ColumnCells) -> NDArray[np.float64]:

@@ -18,6 +18,7 @@ from datetime import datetime
 from functools import cache
 from importlib import resources
 from itertools import count
+from threading import Lock
 from typing import Any, Final
 
 from gamelens.notebook.figures.alt_text import alt_text
@@ -213,13 +214,27 @@ def _cell_markup(document: Any, outputs: Sequence[Any], drawn: Sequence[str]) ->
 
     The figures are inserted last, in place of a token, because the exporter would parse and rewrite all their tags.
     """
-    from nbconvert import HTMLExporter
-
     token = secrets.token_hex(16)
     for number, output in enumerate(outputs):
         del output.data[FIGURE]
         output.data["text/html"] = f"{token}:{number}:"
-    exporter = HTMLExporter(  # type: ignore[no-untyped-call]
+    with _exporting:
+        title, answer, rest = (_rendered(_exporter(), document, cells) for cells in _parts(document.cells))
+    answer = f'<section class="answer">{answer}</section>' if answer else ""
+    page = title + answer + _with_contents(rest)
+    return re.sub(rf"{token}:(\d+):", lambda match: drawn[int(match[1])], page)
+
+
+_exporting: Final = Lock()
+"""An exporter keeps the notebook that it converts."""
+
+
+@cache
+def _exporter() -> Any:
+    """Return the exporter of this process, whose templates take 0.1 s to compile."""
+    from nbconvert import HTMLExporter
+
+    return HTMLExporter(  # type: ignore[no-untyped-call]
         template_name="basic",
         exclude_input=True,
         exclude_input_prompt=True,
@@ -228,10 +243,6 @@ def _cell_markup(document: Any, outputs: Sequence[Any], drawn: Sequence[str]) ->
         sanitize_html=True,
         filters={"clean_html": safe_markup},  # of each cell and output, so that none can swallow the next
     )
-    title, answer, rest = (_rendered(exporter, document, cells) for cells in _parts(document.cells))
-    answer = f'<section class="answer">{answer}</section>' if answer else ""
-    page = title + answer + _with_contents(rest)
-    return re.sub(rf"{token}:(\d+):", lambda match: drawn[int(match[1])], page)
 
 
 def _parts(cells: Sequence[Any]) -> tuple[list[Any], list[Any], list[Any]]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import ipywidgets
 from pandas import DataFrame
 
-from gamelens.analysis.tidy_frames.column_units import name_of
+from gamelens.analysis.tidy_frames.columns import name_of
 from gamelens.client.async_client import AsyncClient
 from gamelens.client.base_client import BaseClient, quiet_copy
 from gamelens.client.connection.event_loop import gather

@@ -13,11 +13,10 @@ import pandas as pd
 from pandas import DataFrame
 
 from gamelens._scales import Scale
-from gamelens.analysis.tidy_frames.column_units import unit_of
+from gamelens.analysis.tidy_frames.written_columns import written_columns
 from gamelens.errors import AuthError, GamelensError, Refused
 from gamelens.notebook.labels import escape, text_of
 from gamelens.notebook.tables.table_source import source_html
-from gamelens.receipts import Receipt
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -56,11 +55,10 @@ def table(frame: DataFrame, *, most: int = MOST_ROWS, classes: dict[str, str] | 
         classes: for a column, the column that holds the CSS class of its cells.
     """
     shown = frame.head(most)
-    metrics = list(Receipt.of(frame.attrs).asked.metrics or ()) or None
     numbers = {
-        str(name): Scale.of(unit_of(str(name), metrics).kind, shown[name])
-        for name in shown.columns
-        if pd.api.types.is_numeric_dtype(shown[name])
+        each.name: each.scale()
+        for each in written_columns(shown)
+        if pd.api.types.is_numeric_dtype(shown.dtypes.iloc[each.place])
     }
     head = "".join(f'<th{_class(str(name) in numbers)} scope="col">{escape(name)}</th>' for name in shown.columns)
     styled = classes or {}

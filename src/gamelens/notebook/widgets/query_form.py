@@ -10,7 +10,7 @@ import ipywidgets
 import msgspec
 from pandas import DataFrame
 
-from gamelens.analysis.tidy_frames.column_units import name_of, unit_of
+from gamelens.analysis.tidy_frames.columns import column_named, name_of
 from gamelens.catalog import ALIASES, DIMENSIONS, METRICS, find_metric
 from gamelens.client.tables.time_ranges import TIME_WORDS
 from gamelens.notebook.widgets import html_blocks
@@ -220,7 +220,7 @@ def _meaning(name: str) -> str:
     if name in DIMENSIONS:
         return DIMENSIONS[name].meaning
     found = find_metric(name)
-    return "" if found is None else f"{unit_of(name, [name]).words}: {found.meaning}"
+    return "" if found is None else f"{column_named(name, [name]).unit_words}: {found.meaning}"
 
 
 def _splits(dimensions: Iterable[str]) -> list[Option]:

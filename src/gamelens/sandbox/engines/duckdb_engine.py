@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from threading import Condition, Lock, Thread
 from time import monotonic
-from typing import Any
+from typing import Any, Final
 
 import duckdb
 import pyarrow as pa
 from pyarrow import RecordBatchReader
 
 from gamelens._files import disk_trouble
+from gamelens._forks import keep_for_ever
 from gamelens.errors import Refused
 from gamelens.sandbox.engines.engine import (
     LOCAL_SCHEME,
@@ -158,10 +161,9 @@ class DuckDBWriter:
     """
 
     def __init__(self, scratch: Path, *, threads: int | None = None) -> None:
-        self._connection = duckdb.connect(config={} if threads is None else {"threads": threads})
-        self._connection.execute(f"SET memory_limit = '{MEMORY_LIMIT}'")
-        self._connection.execute(f"SET temp_directory = {literal(str(scratch))}")
-        self._connection.execute("SET preserve_insertion_order = false")
+        self._instance = _instance(str(scratch), threads)
+        self._is_kept = threads is None
+        self._connection = self._instance.cursor()
 
     def run(self, sql: str) -> list[tuple[Any, ...]]:
         """Run one statement, which need not be a query, and return its rows (`BuildEngine`)."""
@@ -218,6 +220,49 @@ class DuckDBWriter:
     def close(self) -> None:
         """Release the engine's memory."""
         self._connection.close()
+        if not self._is_kept or _idle:
+            self._instance.close()
+            return
+        try:
+            self._instance.execute("SET enable_external_file_cache = false")  # what it has read would stay in memory
+        except duckdb.Error:  # of an error that it does not survive
+            self._instance.close()
+        else:
+            _idle.append(self._instance)
+
+
+_idle: Final[list[duckdb.DuckDBPyConnection]] = []
+"""At most one instance of DuckDB that no writer uses: making one takes longer than most runs of statements."""
+atexit.register(_idle.clear)  # or the engine would complain of leaks when Python ends
+
+
+def _leave_to_parent() -> None:
+    while _idle:
+        keep_for_ever(_idle.pop())  # its threads are not in this process, and closing it would wait for them
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_leave_to_parent)
+
+
+def _instance(scratch: str, threads: int | None) -> duckdb.DuckDBPyConnection:
+    """Return an instance of DuckDB that is empty and spills to *scratch*: the idle one, or another."""
+    settings = (
+        f"SET memory_limit = '{MEMORY_LIMIT}'",
+        f"SET temp_directory = {literal(scratch)}",
+        "SET GLOBAL preserve_insertion_order = false",
+        "SET enable_external_file_cache = true",
+    )
+    if threads is None:
+        with contextlib.suppress(IndexError, duckdb.Error):  # there is none, or it has spilled to its folder
+            instance = _idle.pop()
+            for setting in settings:
+                instance.execute(setting)
+            return instance
+    instance = duckdb.connect(config={} if threads is None else {"threads": threads})
+    for setting in settings:
+        instance.execute(setting)
+    return instance
 
 
 def _stopped(error: duckdb.Error) -> Refused:

@@ -42,6 +42,7 @@ _SETTINGS: Final = (
     "SET python_enable_replacements = false",
     "SET autoinstall_known_extensions = false",
     "SET autoload_known_extensions = false",
+    "SET enable_external_file_cache = false",  # what a statement has read would stay in memory
     f"SET allowed_directories = ['{SCHEME}']",
     "SET disabled_filesystems = 'LocalFileSystem'",
     "SET enable_external_access = false",
@@ -226,13 +227,38 @@ def _first_line(error: Exception) -> str:
 # ------------------------------------------------------------------------------------------------- inside the process
 
 
-def answer(order: _Order) -> tuple[_Answer, pa.Table | None]:
-    """Run the statement of an order in a connection of its own."""
-    try:
-        with duckdb.connect() as connection:
-            connection.register_filesystem(ReadFiles(LocalFileSystem(), only=order.files))
+class OpenLake:
+    """A locked connection with what the setup of an order makes, kept for the next order that has the same.
+
+    Making it takes longer than many a statement.
+    """
+
+    def __init__(self) -> None:
+        self._made_of: tuple[Sequence[str], Sequence[str], str] | None = None
+        self._connection: duckdb.DuckDBPyConnection | None = None
+
+    def cursor(self, order: _Order) -> duckdb.DuckDBPyConnection:
+        """Return a connection for one statement: nothing of another statement is in it."""
+        made_of = order.setup, order.files, order.memory
+        if self._connection is None or self._made_of != made_of:
+            self.close()
+            self._connection, self._made_of = duckdb.connect(), made_of
+            self._connection.register_filesystem(ReadFiles(LocalFileSystem(), only=order.files))
             for statement in (_memory_limit(order.memory), *order.setup, *_SETTINGS):
-                connection.execute(statement)
+                self._connection.execute(statement)
+        return self._connection.cursor()
+
+    def close(self) -> None:
+        """Release the memory."""
+        if self._connection is not None:
+            self._connection.close()
+        self._connection = None
+
+
+def answer(order: _Order, lake: OpenLake) -> tuple[_Answer, pa.Table | None]:
+    """Run the statement of an order."""
+    try:
+        with lake.cursor(order) as connection:
             if fault := _fault(connection, order.statement):
                 return _Answer("bad", fault), None
             reader = connection.sql(order.statement, params=order.parameters).to_arrow_reader(_ROWS_AT_ONCE)
@@ -243,6 +269,7 @@ def answer(order: _Order) -> tuple[_Answer, pa.Table | None]:
                     return _Answer("bad", f"has more than {order.rows:,} rows: aggregate, LIMIT, or pass rows="), None
             return _Answer("rows"), pa.Table.from_batches(batches, reader.schema)
     except duckdb.OutOfMemoryException:
+        lake.close()
         return _Answer("memory"), None
     except duckdb.PermissionException as error:
         return _Answer("forbidden", _first_line(error)), None
@@ -268,6 +295,7 @@ def _fault(connection: duckdb.DuckDBPyConnection, statement: str) -> str | None:
 def main() -> None:
     """Answer the orders at standard input until it ends, or the process whose id is the argument."""
     threading.Thread(target=_end_with, args=(int(sys.argv[1]),), daemon=True).start()
+    lake = OpenLake()
     with os.fdopen(os.dup(1), "wb") as answers:
         os.dup2(2, 1)  # what the engine prints is not an answer
         answers.write(b"ready\n")
@@ -277,7 +305,7 @@ def main() -> None:
                 order = _Order(*pickle.load(sys.stdin.buffer))  # noqa: S301  # of the process that started this one
             except EOFError:
                 return
-            said, table = answer(order)
+            said, table = answer(order, lake)
             answers.write(msgspec.json.encode(said) + b"\n")
             if table is not None:
                 with pa.ipc.new_stream(answers, table.schema) as stream:
