@@ -21,7 +21,7 @@ from gamelens.analysis.claims.findings import (
 from gamelens.analysis.experiments.arm_outcomes import MEASURE, VARIANT, groups, key_columns, outcomes_of
 from gamelens.analysis.experiments.arm_pairs import ArmPair, arm_pairs, informative_players
 from gamelens.analysis.significance import LEVEL, always_valid_half_width, holm
-from gamelens.analysis.tidy_frames.columns import Column
+from gamelens.analysis.tidy_frames.columns import OF_MEASURE, Column
 from gamelens.analysis.tidy_frames.frame_requirements import ANY, requires
 from gamelens.analysis.tidy_frames.returned_columns import KEYS, between, named, returns
 from gamelens.errors import BadQuery
@@ -168,7 +168,7 @@ def comparison_finding(
 @returns(
     KEYS,
     "players",
-    between(named("value", kind="share", scale=""), "the middle 95% of the posterior", low="low", high="high"),
+    between(named("value", kind="share", scale=OF_MEASURE), "the middle 95% of the posterior", low="low", high="high"),
     "chance_best",
     named("expected_loss", about="by choosing this arm although another is better"),
     named(
