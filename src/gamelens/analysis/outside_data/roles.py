@@ -240,7 +240,8 @@ class ColumnCells:
             read = read_times(self.named, field=self.name, day_first=self._day_first, language=language, beside=names)
         except BadQuery as error:
             return error
-        return replace(read, **{name: self._of_texts(getattr(read, name)) for name in ("at", "until", "written")})
+        at, until, written = map(self._of_texts, (read.at, read.until, read.written))
+        return read if at is None else replace(read, at=at, until=until, written=written)
 
     def _of_texts(self, named: NDArray[np.datetime64] | None) -> NDArray[np.datetime64] | None:
         """Return the times of all texts by those of the named ones, and none at the end."""
