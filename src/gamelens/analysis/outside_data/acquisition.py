@@ -662,7 +662,7 @@ def _beside_costs(
     Costs of other days are left out, and installs are added up over what the table does not have.
 
     Raises:
-        BadQuery: all costs are of other days or of none, no name of theirs is in the frame, or *by* does not split them.
+        BadQuery: all costs are of other days or none, no name of theirs is in the frame, or *by* does not split them.
     """
     table, column = cost_column(read_table(cost, **reading), amount)
     pairs = pairs_of(on, frame, table)
