@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -190,6 +191,55 @@ def test_a_cost_that_is_written_twice_is_no_price(tmp_path: Path) -> None:
     """One install in each row makes the cost of a row that of an install."""
     path = written(tmp_path, "Cost,Spent,Installs,Currency", ["2.5,2.5,1,USD", "3.0,3.0,1,USD", "2.2,2.2,1,USD"])
     assert gl.read_table(path).in_words()["Cost"] == "cost, USD"
+
+
+def test_costs_of_days_that_the_installs_do_not_cover_are_left_out(tmp_path: Path) -> None:
+    """A file of two months says nothing more of a week of installs; one of other days alone is refused."""
+    told: dict[str, Any] = {"on": {"install_publisher": "Campaign"}, "names": {"Launch": "Meta Ads"}}
+    found = outside_data.cost_per_install(INSTALLS, spend=by_day(tmp_path, [10] * 60, first="2026-10-10"), **told)
+    assert found[["installs", "spend", "cpi"]].to_numpy().tolist() == [[40, 80, 2]]
+    other = by_day(tmp_path, [10] * 5, first="2027-01-01")
+    with pytest.raises(BadQuery, match="has costs from 2027-01-01 to 2027-01-05 only, days that the frame does not"):
+        outside_data.cost_per_install(INSTALLS, spend=other, **told)
+
+
+def test_costs_that_are_split_less_than_the_installs_count_once(tmp_path: Path) -> None:
+    """By publisher beside installs by publisher and country; a split that they do not have is refused."""
+    rows = len(DAYS) * 2
+    installs = tidy_frame(
+        "new_users",
+        timestamp=DAYS * 2,
+        install_publisher=["Meta Ads"] * rows,
+        country_code=["US"] * len(DAYS) + ["DE"] * len(DAYS),
+        new_users=[5] * rows,
+    )
+    path = written(tmp_path, "Cost (USD)", ["10"] * len(DAYS))
+    for by in (None, "install_publisher"):
+        found = outside_data.cost_per_install(installs, by, spend=path)
+        assert found[["installs", "spend", "cpi"]].to_numpy().tolist() == [[80, 80, 1]]
+    with pytest.raises(BadQuery, match=r"country_code.*is not told apart in costs\.csv"):
+        outside_data.cost_per_install(installs, "country_code", spend=path)
+
+
+def test_costs_without_days_beside_installs_by_day_are_refused(tmp_path: Path) -> None:
+    """They would count on every day."""
+    path = tmp_path / "costs.csv"
+    path.write_text("Publisher,Cost (USD)\nMeta Ads,10\n", encoding="utf-8")
+    with pytest.raises(BadQuery, match="has no column of days"):
+        outside_data.cost_per_install(INSTALLS, spend=path)
+
+
+def test_one_of_several_costs_is_named(tmp_path: Path) -> None:
+    """By the argument that the refusal names."""
+    path = written(tmp_path, "Net cost (USD),Gross cost (USD)", ["10,12", "20,24"])
+    with pytest.raises(BadQuery, match="several costs: say which with amount="):
+        outside_data.cost_per_install(INSTALLS, spend=path)
+    assert outside_data.cost_per_install(INSTALLS, spend=path, amount="Gross cost (USD)")["spend"].tolist() == [36]
+    texts = written(tmp_path, "Cost,Note", ["about 10 dollars,a", "about 20 dollars,b"])
+    with pytest.raises(BadQuery, match="Cost holds 'about 10 dollars'"):
+        outside_data.cost_per_install(INSTALLS, spend=texts)
+    with pytest.raises(BadQuery, match="is a rate, no amount"):
+        outside_data.in_dollars(written(tmp_path, "CTR", ["1.5%", "2%"]), "CTR")
 
 
 @pytest.mark.parametrize(

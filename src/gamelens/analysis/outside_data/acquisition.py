@@ -30,6 +30,7 @@ from gamelens.analysis.outside_data.outside_table import OutsideColumn, OutsideT
 from gamelens.analysis.outside_data.rate_formulas import ColumnQuotient
 from gamelens.analysis.outside_data.rates import DailyRates, Rate, check_rate, dollars_of, is_rates_file
 from gamelens.analysis.outside_data.read_table import read_table
+from gamelens.analysis.outside_data.roles import MEASURES, header_meanings
 from gamelens.analysis.outside_data.row_periods import period_of, period_texts, periods_within
 from gamelens.analysis.outside_data.running_totals import running_total
 from gamelens.analysis.over_days import FEWEST_DAYS, day_numbers, over_days
@@ -186,7 +187,14 @@ def _factors(frame: DataFrame, codes: Series[Any], rates: DailyRates | Mapping[s
     has_own_receipt=True,
 )
 def cost_per_install(
-    frame: DataFrame, by: By = None, *, spend: Any = "spend", on: On | None = None, rate: Rate = None, **reading: Any
+    frame: DataFrame,
+    by: By = None,
+    *,
+    spend: Any = "spend",
+    amount: str | None = None,
+    on: On | None = None,
+    rate: Rate = None,
+    **reading: Any,
 ) -> DataFrame:
     """Return the cost of an install for each value of *by*, largest spend first.
 
@@ -201,9 +209,11 @@ def cost_per_install(
         by: the columns that make the groups.
         spend: the column of *frame* with the spend; or an outside table with costs, or its path, which is joined to
             the installs by the days and names that both have.
+        amount: the column of costs of an outside table. By default its only one.
         on: as in `gl.join`, for an outside table.
         rate: as in `in_dollars`, for an outside table.
-        reading: how an outside table is read, as in `gl.read_table`.
+        reading: how an outside table is read, as in `gl.read_table`. Its costs of days that *frame* does not cover are
+            left out.
 
     Claims: "install cost" without *by*, "install cost by" with one.
 
@@ -212,7 +222,7 @@ def cost_per_install(
             days where the frame has them, or days that are a part of the frame's only bucket.
     """
     if not isinstance(spend, str) or (spend not in frame and Path(spend).suffix):
-        frame, spend = _beside_costs(frame, by, spend, on, rate, reading), "spend"
+        frame, spend = _beside_costs(frame, by, spend, amount, on, rate, reading), "spend"
     count = column_of(frame, "new_users", "new_users")
     _check_columns("frame", frame, [spend], "join ad spend first, or pass the file as spend=")
     _check_columns("by", frame, with_ids(frame, by), "query new_users by it")
@@ -433,6 +443,7 @@ def ltv_against_cpi(
     by: str = "install_publisher",
     *,
     installs: DataFrame | None = None,
+    amount: str | None = None,
     on: On | None = None,
     rate: Rate = None,
     **reading: Any,
@@ -451,6 +462,7 @@ def ltv_against_cpi(
         cost: of `cost_per_install` by *by*; or an outside table with costs, or its path, which it is computed from.
         by: the column that makes the groups.
         installs: new_users by *by*, for an outside table.
+        amount: as in `cost_per_install`, for an outside table.
         on: as in `gl.join`, for an outside table.
         rate: as in `in_dollars`, for an outside table.
         reading: how an outside table is read, as in `gl.read_table`.
@@ -465,7 +477,7 @@ def ltv_against_cpi(
         if installs is None:
             rule = f"are needed for an outside table: query new_users by {by}"
             raise BadQuery("installs", UNSET, rule)
-        cost = cost_per_install(installs, by, spend=cost, on=on, rate=rate, **reading)
+        cost = cost_per_install(installs, by, spend=cost, amount=amount, on=on, rate=rate, **reading)
     _check_columns("cost", cost, [by], "split cost_per_install by it")
     priced = cost.loc[cost["cpi"] > 0, [by, "spend", "cpi", "low", "high"]].astype({by: "object"})
     ages = values.astype({by: "object"}).merge(
@@ -610,9 +622,7 @@ def roas(
     spend = frame[is_inside].assign(spend=frame.loc[is_inside, column.name])
     outside = frame.loc[~is_inside, column.name].dropna()
     if len(outside) and spend["spend"].isna().all():
-        first, last = (f"{day:%Y-%m-%d}" for day in frame.loc[outside.index, "timestamp"].agg(["min", "max"]))
-        rule = f"has costs from {first} to {last} only, days that money does not cover: query money over them"
-        raise BadQuery("cost", report.source, rule)
+        raise _other_days("cost", report.source, frame.loc[outside.index, "timestamp"], "money")
     result = _returns(spend, money, keys, ages, reaching, periods)
     result = _without_unnamed(result, keys, report)
     paid = payback_ages(with_receipts_of(result, money), keys)[[*keys, *_PAYBACK]]
@@ -643,6 +653,9 @@ def cost_column(table: OutsideTable, amount: str | None) -> tuple[OutsideTable, 
         if isinstance(named.weight, ColumnQuotient):
             rule = f"is {named.weight}, no amount of its own"
             raise BadQuery("amount", amount, rule, [column.name for column in table.of_role("amount")])
+        if named.role in ("rate", "rank", "distinct"):
+            rule = f'is a {named.role}, no amount: roles={{"{amount}": "cost"}} if it is one'
+            raise BadQuery("amount", amount, rule, [column.name for column in table.of_role("amount")])
         if named.role != "amount":
             table = read_table(table, roles={amount: "cost"})
         return table, table.column(amount)
@@ -656,33 +669,52 @@ def cost_column(table: OutsideTable, amount: str | None) -> tuple[OutsideTable, 
         raise running_total(totals[0])
     names = [column.name for column in found or table.columns if column.role in ("amount", "number")]
     others = "; ".join(f"{column.name}: {words_of(column)}" for column in amounts)
+    if not amounts:
+        called = [column for column in table.of_role("text") if _is_called_a_cost(column.name)]
+        others = "; ".join(f"{column.name} holds {column.values.dropna().iloc[0]!r}" for column in called[:2])
     rule = f"has no column of costs{f' ({others})' if others else ''}: name it with amount="
     if found:
         rule = "has several costs: say which with amount="
     raise BadQuery("amount", UNSET, f"is needed: {table.source} {rule}", names)
 
 
+def _is_called_a_cost(header: str) -> bool:
+    return next((known.concept for known in header_meanings(header) if known.role in MEASURES), "") == "cost"
+
+
 def _beside_costs(
-    frame: DataFrame, by: By, cost: Any, on: On | None, rate: Rate, reading: Mapping[str, Any]
+    frame: DataFrame, by: By, cost: Any, amount: str | None, on: On | None, rate: Rate, reading: Mapping[str, Any]
 ) -> DataFrame:
     """Return the new players of *frame* with the costs of an outside table beside them as spend, in US dollars.
 
-    Players are added up over all that the table does not tell apart, so that each of its costs stands in one row.
+    Costs of other days are left out. Players are added up over all that the table does not tell apart, so that each of
+    its costs stands in one row.
+
+    Raises:
+        BadQuery: all costs are of other days or none, no name of theirs is in the frame, or *by* does not split them.
     """
-    table, column = cost_column(read_table(cost, **reading), None)
-    values = dollars_of(table, column, rate)
+    table, column = cost_column(read_table(cost, **reading), amount)
+    pairs = pairs_of(on, frame, table)
+    _check_split(frame, by, table, pairs)
+    told_apart = [name for name in dict.fromkeys(("timestamp", *pairs)) if name in frame]
+    frame = with_receipts_of(sum_over(frame, told_apart, [column_of(frame, "new_users", "new_users")]), frame)
+    days = Receipt.of(frame.attrs).interval or visible_period(frame, "day") if "timestamp" in frame else None
+    used = None if days is None else (table.starts < days.end) & (table.ends >= days.start) | table.starts.isna()
+    values = dollars_of(table, column, rate, used=used)
     currencies = Series("USD", index=values.index, dtype="str").where(values.notna())
     dollars = replaced(column, values=values, currencies=currencies, money_problem=None)
     table = replaced(table, columns=tuple(dollars if other is column else other for other in table.columns))
-    pairs = pairs_of(on, frame, table)
-    _check_split(frame, by, table, pairs)
-    installs = sum_over(frame, [*pairs], [column_of(frame, "new_users", "new_users")])
-    installs.attrs = frame.attrs
-    joined, report = join(installs, table, on=pairs, how="outer", columns=[column.name])
+    joined, report = join(frame, table, on=pairs, how="outer", columns=[column.name])
     for name, texts in report.unknown.items():
         if not _known(report, name, frame):
             raise unknown_names(table, report.on[name], name, texts, frame[name].dropna().unique())
     brought = report.renamed.get(column.name, column.name)
+    if days is not None:
+        is_new = Series(np.arange(len(joined)) >= len(frame), index=joined.index)
+        is_outside = is_new & ~_is_within(joined["timestamp"], days) & ~joined["timestamp"].isin(frame["timestamp"])
+        if is_outside.any() and joined.loc[~is_outside, brought].isna().all():
+            raise _other_days("spend", report.source, joined.loc[is_outside, "timestamp"], "the frame")
+        joined = with_receipts_of(joined[~is_outside], joined)
     result = joined.drop(columns=["spend"] if brought != "spend" and "spend" in joined else [])
     result = result.rename(columns={brought: "spend"}).drop(columns=brought + CURRENCY)
     receipt = Receipt.of(joined.attrs)
@@ -707,6 +739,12 @@ def _check_split(frame: DataFrame, by: By, table: OutsideTable, pairs: Mapping[s
     if days is not None and whole is not None and days & whole != whole:
         rule = f"has costs of {interval_text(days)}, and new_users are of {interval_text(whole)}: "
         raise BadQuery("spend", table.source, rule + f'query new_users over="{interval_text(days & whole)}"')
+
+
+def _other_days(field: str, source: str, days: Series[Any], frame: str) -> BadQuery:
+    first, last = (f"{day:%Y-%m-%d}" for day in days.agg(["min", "max"]))
+    rule = f"has costs from {first} to {last} only, days that {frame} does not cover: query {frame} over them"
+    return BadQuery(field, source, rule)
 
 
 def _known(report: MatchReport, name: str, frame: DataFrame) -> bool:
