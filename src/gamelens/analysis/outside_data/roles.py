@@ -46,11 +46,13 @@ KEYS: Final = frozenset({"country", "network", "campaign", "app", "platform", "f
 TOTAL: Final = re.compile(
     r"(?i)\W*(?:(?:grand|sub|sub-|overall|report|campaign|account|all)?\s*totals?(?:\s*[:(–-].*|\s+of\b.*|\s+[\d.,]+.*)?"
     r"|sum|summe|gesamt(?:summe|ergebnis)?|zwischensumme|insgesamt|total (?:g[ée]n[ée]ral|geral)|totale|totaal|toplam"
-    r"|suma|razem|итого|всего|合計|小計|总计|合计|汇总|總計|합계|총계)\W*"
+    r"|suma(?: ko[nń]cowa)?|razem|(?:общий )?итого?|всего|genel toplam|totale complessivo|eindtotaal|celkem"
+    r"|celkový součet|összesen|végösszeg|yhteensä|totalt"
+    r"|合計|小計|総計|総合計|总计|合计|小计|汇总|總計|합계|총계|총합계|소계)\W*"
 )
 """A text of a row that adds up others, whatever its numbers are."""
 _WORDS_OF_TOTALS: Final = (
-    r"(?i)total|totaal|totale|sum|gesamt|toplam|razem|итого|всего|合計|小計|总计|合计|汇总|總計|합계|총계"
+    r"(?i)total|totaal|totale|sum|gesamt|toplam|razem|итог|всего|celk|összes|végössz|yhteensä|計|计|汇总|합계|총계|소계"
     r"|all|any|every|world|global|welt|monde|mundo|mundial|tous|toutes|todos|todas|tutti|全|すべて|전체|все|весь|^[^\pL\pN]*$"
 )
 

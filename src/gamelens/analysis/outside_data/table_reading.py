@@ -158,6 +158,9 @@ def _table_of_cells(
     columns = _with_weights(columns, meanings, cells, marks)
     columns = _refunds_negative(columns, meanings, cells)
     ranges = [note for note in (periods.note,) if note]
+    if periods.length is not None and (has_none := periods.starts.isna().to_numpy()).any():
+        shown = ", ".join(map(str, grid.rows[has_none][:5])) + (", ..." if has_none.sum() > 5 else "")
+        ranges.append(f"no day in {'row' if has_none.sum() == 1 else 'rows'} {shown} of {grid.source}")
     publisher = vendor.table.get("publisher") if vendor else None
     if (
         vendor
@@ -511,7 +514,8 @@ def _without_merged_cells(
             continue
         codes = cells[name].codes
         if is_day or (place == 0 and role in KEYS and are_merged(codes)):
-            filled = filled_down(codes)
+            keys = [other for other in grid.columns[:place] if meanings[other].role in KEYS]
+            filled = filled_down(codes, [cells[other].codes for other in keys if not cells[other].is_typed])
             if filled is not None:
                 column = pa.DictionaryArray.from_arrays(pa.array(filled), cells[name].distinct)
                 table = table.set_column(place, name, column)

@@ -1,17 +1,19 @@
 """Rows of an outside table that add up others, and would count everything twice.
 
 A total word alone, or followed by a colon, "of" or a number, is enough. A word at one end of a name, a word for the
-whole, or an empty key counts only if a number of the row is the sum of the rows that agree in all other keys.
+whole, or an empty key counts only if a number of the row is the sum of the rows that agree in all other keys. A name
+beside a total word is a total of the rows of this name.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
 import pandas as pd
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pandas import DataFrame, Series
 
@@ -27,6 +29,17 @@ _WHOLE: Final = re.compile(
     r"|all (?:countries|regions|territories|campaigns|networks|sources|apps|channels|platforms|formats).*"
     r"|alle.*|tous.*|toutes.*|todos.*|todas.*|tutti.*|全部|全体|すべて|全世界|전체|все|весь мир)\W*"
 )
+_WORDS_OF_ONE: Final = (
+    r"(?:grand|sub)?[ -]?totals?|totale|totaal|subtotaal|totalt|sub-?totale|sum|summe|gesamt(?:summe|ergebnis)?"
+    r"|ergebnis|zwischensumme|suma|somme|sous-total|soma|somma|summa|toplam|toplamı|ara toplam|razem|celkem|součet"
+    r"|összesen|összeg|ukupno|yhteensä|i alt|итого|итог|всего|сумма"
+    r"|合計|小計|総計|集計|总计|合计|汇总|小计|總計|합계|총계|소계|요약"
+)
+_PREPOSITION: Final = r"(?:\s+(?:of|for|von|für|de|du|des|pour|para|di|z|dla|za|по))?"
+_OF_ONE: Final = re.compile(  # a total word at one end of a name, and the name
+    rf"(?i)\W*(?:{_WORDS_OF_ONE})(?!\w){_PREPOSITION}\W+(?P<after>.+)|(?P<before>.+?)(?:\W+|(?<=\W))(?:{_WORDS_OF_ONE})\W*"
+)
+_MARKS: Final = " :–—-()[]\"'"
 _ROUNDING: Final = 0.005  # of a sum of rounded rows
 _FEWEST: Final = 2  # rows that a sum adds up
 
@@ -54,7 +67,7 @@ def find_totals(grid: Grid, meanings: Mapping[str, Meaning], cells: Mapping[str,
         suspects[name] = words | (cells[name].codes < 0) | _matches(cells[name], _NO_VALUE)
     suspects = {name: rows for name, rows in suspects.items() if rows.any()}
     if len(grid.rows) <= _FEWEST or not suspects:
-        return TotalRows(mask, larger)
+        return TotalRows(mask | _totals_of_one(names, meanings, cells, mask), larger)
     summands = {name: _numbers(cells[name]) for name, meaning in meanings.items() if meaning.role in SUMMANDS}
     table = DataFrame({name: cells[name].codes for name in keys}, index=range(len(mask)))
     bits = np.zeros(len(mask), dtype="int64")
@@ -78,7 +91,63 @@ def find_totals(grid: Grid, meanings: Mapping[str, Meaning], cells: Mapping[str,
             if whole.any():
                 larger[name] = cells[name].distinct[int(cells[name].codes[whole.argmax()])].as_py()
                 mask |= whole
-    return TotalRows(mask, larger)
+    return TotalRows(mask | _totals_of_one(names, meanings, cells, mask), larger)
+
+
+def _totals_of_one(
+    names: Sequence[str], meanings: Mapping[str, Meaning], cells: Mapping[str, ColumnCells], mask: NDArray[np.bool_]
+) -> NDArray[np.bool_]:
+    """Return the rows that are totals of the rows of one name: "Moloco total", or any other words beside the name.
+
+    Without a day among rows that have one, a total word is enough; otherwise a number must be the sum of these rows.
+    """
+    found = np.zeros(len(mask), dtype=bool)
+    summands = {name: _numbers(cells[name]) for name, meaning in meanings.items() if meaning.role in SUMMANDS}
+    texts = [name for name in names if not cells[name].is_typed]
+    times = [cells[name].codes >= 0 for name in texts if meanings[name].role in TIMES]
+    has_day = np.logical_or.reduce(times) if times else np.ones(len(mask), dtype=bool)
+    filled_in = {name: cells[name].codes >= 0 for name in texts}
+    for name in texts:
+        if meanings[name].role in TIMES:
+            continue
+        own = cells[name]
+        without_day = {*own.codes[~has_day & filled_in[name] & ~mask].tolist()} if has_day.any() else set()
+        with_word = {*np.flatnonzero(pc.match_substring_regex(own.distinct, f"(?i){_WORDS_OF_ONE}")).tolist()}
+        if not without_day | with_word:
+            continue
+        places = {folded: place for place, text in enumerate(own.texts) if (folded := _folded(text))}
+        filled = filled_down(own.codes) if are_merged(own.codes) else None
+        codes = own.codes if filled is None else filled
+        for place in sorted(without_day | with_word):
+            base, has_word = _name_beside(own.texts[place], places)
+            if base is None or not (has_word or place in without_day):
+                continue
+            rows = (own.codes == place) & ~mask
+            if has_word and has_day.any():
+                found |= rows & ~has_day
+            by = [other for other in texts if other != name and filled_in[other][rows].all()] if rows.any() else []
+            table = DataFrame({other: cells[other].codes for other in by}, index=range(len(mask)))
+            group = (
+                table.groupby(by, sort=False).ngroup().to_numpy(dtype="int64") if by else np.zeros(len(mask), "int64")
+            )
+            found |= _compare(group, rows, (codes == base) & ~mask & ~rows, summands)[0]
+    return found
+
+
+def _folded(text: str) -> str:
+    return " ".join(text.casefold().split()).strip(_MARKS)
+
+
+def _name_beside(text: str, places: Mapping[str, int]) -> tuple[int | None, bool]:
+    """Return the place of the name that stands beside other words in *text*, and whether these are of a total."""
+    if (match := _OF_ONE.fullmatch(text)) and (name := _folded(match["after"] or match["before"])) in places:
+        return places[name], True
+    folded = _folded(text)
+    ends = [place.start() for place in re.finditer(r"[^\w]+", folded)]
+    for part in (*(folded[:end] for end in reversed(ends)), *(folded[end:] for end in ends)):
+        if (name := _folded(part)) in places and len(name) > 1:
+            return places[name], False
+    return None, False
 
 
 def _naming_columns(grid: Grid, meanings: Mapping[str, Meaning], cells: Mapping[str, ColumnCells]) -> list[str]:
@@ -140,15 +209,20 @@ def note_of(totals: NDArray[np.bool_], grid: Grid) -> str:
     return f'{words} {rows} of {grid.source} {verb} left out; totals="keep" keeps them'
 
 
-def filled_down(codes: NDArray[np.int32]) -> NDArray[np.int32] | None:
+def filled_down(codes: NDArray[np.int32], before: Sequence[NDArray[np.int32]] = ()) -> NDArray[np.int32] | None:
     """Return the places of texts with each empty cell filled from above, as a merged cell is exported.
 
-    None where cells are not merged: none is empty, the first is, or fewer are empty than filled although one repeats.
+    A merged cell ends where one of the names *before* it changes. None where cells are not merged: none is empty, the
+    first is, or a filled one repeats the one above it.
     """
     empty = codes < 0
-    if not empty.any() or len(codes) == 0 or empty[0]:
+    if not empty.any() or len(codes) == 0 or empty[0] or (~empty[1:] & (codes[1:] == codes[:-1])).any():
         return None
-    return Series(np.where(empty, np.nan, codes)).ffill().to_numpy().astype("int32")
+    changes = np.zeros(len(codes), dtype="int64")
+    for names in before:
+        changes[1:] |= (names[1:] >= 0) & (names[1:] != names[:-1])
+    found = Series(np.where(empty, np.nan, codes)).groupby(changes.cumsum()).ffill().fillna(-1).to_numpy()
+    return None if (found < 0).sum() == empty.sum() else found.astype("int32")
 
 
 def are_merged(codes: NDArray[np.int32]) -> bool:

@@ -1,0 +1,75 @@
+"""Rows that add up others are left out, wherever they stand and whatever they are called; others are not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import gamelens as gl
+
+WriteFile = Callable[..., Path]
+
+
+@pytest.mark.parametrize(
+    ("header", "labels"),
+    [
+        ("Network;Date;Cost (EUR)", ("Unity Ads Total", "Moloco Total", "Grand Total")),
+        ("Netzwerk;Datum;Kosten (EUR)", ("Unity Ads Ergebnis", "Moloco Ergebnis", "Gesamtergebnis")),
+        ("Netzwerk;Datum;Kosten (EUR)", ("Summe Unity Ads", "Summe Moloco", None)),
+        ("Réseau;Date;Coût (EUR)", ("Total Unity Ads", "Total Moloco", "Total général")),
+        ("Sieć;Data;Koszt (EUR)", ("Suma: Unity Ads", "Suma: Moloco", "Razem")),
+        ("Сеть;Дата;Расход (EUR)", ("Unity Ads Итог", "Moloco Итог", None)),
+        ("媒体;日付;費用 (EUR)", ("Unity Ads 集計", "Moloco 集計", "総計")),
+        ("매체;날짜;비용 (EUR)", ("Unity Ads 요약", "Moloco 요약", None)),
+        ("Network;Date;Cost (EUR)", ("Unity Ads — zzz", "Moloco — zzz", None)),  # a word that we do not know
+    ],
+)
+@pytest.mark.parametrize("is_first", [False, True])
+def test_a_total_of_one_name_is_left_out(
+    file: WriteFile, header: str, labels: tuple[str, str, str | None], *, is_first: bool
+) -> None:
+    lines, total = [header], 0
+    for name, label, cost in zip(("Unity Ads", "Moloco"), labels[:2], (40, 7), strict=True):
+        block = [f"{name};2026-11-{day:02};{cost + day}" for day in range(1, 5)]
+        subtotal = f"{label};;{4 * cost + 10}"
+        lines += [subtotal, *block] if is_first else [*block, subtotal]
+        total += 4 * cost + 10
+    lines += [f"{labels[2]};;{total}"] if labels[2] else []
+    table = gl.read_table(file("\n".join(lines) + "\n"))
+    assert table.of_role("amount")[0].values.sum() == total
+    assert "left out" in str(table)
+
+
+def test_a_total_of_merged_names_is_left_out(file: WriteFile) -> None:
+    """Its block is the name above and the empty cells below it."""
+    rows = ["Unity Ads,2026-11-01,4", ",2026-11-02,5", ",2026-11-03,6", "Sum Unity Ads,,15"]
+    rows += ["Moloco,2026-11-01,1", ",2026-11-02,2", ",2026-11-03,3", "Sum Moloco,,6"]
+    table = gl.read_table(file("Network,Date,Cost (USD)\n" + "\n".join(rows) + "\n"))
+    assert table.of_role("amount")[0].values.sum() == 21
+    assert table.frame["Network"].tolist() == ["Unity Ads"] * 3 + ["Moloco"] * 3
+
+
+def test_a_total_of_one_name_that_other_rows_do_not_reach_is_one_by_its_word(file: WriteFile) -> None:
+    """A report that shows the largest rows only still has totals of all."""
+    rows = ["Moloco,2026-11-01,4", "Moloco,2026-11-02,5", "Moloco total,,90"]
+    table = gl.read_table(file("Network,Date,Cost (USD)\n" + "\n".join(rows) + "\n"))
+    assert table.of_role("amount")[0].values.tolist() == [4, 5]
+
+
+def test_a_campaign_with_a_total_word_is_no_total(file: WriteFile) -> None:
+    rows = [f"{name},2026-11-0{day},{cost}" for day in (1, 2, 3) for name, cost in (("War", 5), ("Total War", 9))]
+    table = gl.read_table(file("Campaign,Date,Cost (USD)\n" + "\n".join(rows) + "\n"))
+    assert table.of_role("amount")[0].values.sum() == 42
+
+
+def test_an_empty_day_beside_another_name_is_not_the_day_above(file: WriteFile) -> None:
+    """Only a merged cell is the cell above it: its row has the names of the row above, or its day comes first."""
+    rows = ["Moloco,2026-11-01,4", "Moloco,2026-11-02,5", "Unity Ads,,7", "Unity Ads,2026-11-02,1"]
+    table = gl.read_table(file("Network,Date,Cost (USD)\n" + "\n".join(rows) + "\n"))
+    assert table.starts.isna().tolist() == [False, False, True, False]
+    assert "no day in row 4 of table.csv" in table.notes
+    merged = ["2026-11-01,Moloco,4", ",Unity Ads,5", "2026-11-02,Moloco,7", ",Unity Ads,1"]
+    table = gl.read_table(file("Date,Network,Cost (USD)\n" + "\n".join(merged) + "\n"))
+    assert table.starts.dt.day.tolist() == [1, 1, 2, 2]
