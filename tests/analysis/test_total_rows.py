@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 import gamelens as gl
+from gamelens.analysis.outside_data.row_periods import periods_within
+from gamelens.errors import BadQuery
 
 WriteFile = Callable[..., Path]
 
@@ -73,3 +75,62 @@ def test_an_empty_day_beside_another_name_is_not_the_day_above(file: WriteFile) 
     merged = ["2026-11-01,Moloco,4", ",Unity Ads,5", "2026-11-02,Moloco,7", ",Unity Ads,1"]
     table = gl.read_table(file("Date,Network,Cost (USD)\n" + "\n".join(merged) + "\n"))
     assert table.starts.dt.day.tolist() == [1, 1, 2, 2]
+
+
+@pytest.mark.parametrize("is_first", [False, True])
+@pytest.mark.parametrize(
+    ("header", "days", "whole"),
+    [
+        ("Campaign name,Day,Reporting starts,Reporting ends,Spent (USD)", "{0},{0},{0}", ",2026-11-01,2026-11-03"),
+        ("Kampagne,Berichtsstart,Berichtsende,Kosten (EUR)", "{0},{0}", "2026-11-01,2026-11-03"),
+        (
+            "Campanha,Início dos relatórios,Encerramento dos relatórios,Valor usado (BRL)",
+            "{0},{0}",
+            "2026-11-01,2026-11-03",
+        ),
+        ("Network,From,Until,Expense (GBP)", "{0},{0}", "2026-11-01,2026-11-03"),
+    ],
+)
+def test_a_total_of_the_whole_range_is_left_out(
+    file: WriteFile, header: str, days: str, whole: str, *, is_first: bool
+) -> None:
+    rows = [f"{name},{days.format(f'2026-11-0{day}')},{day}" for day in (1, 2, 3) for name in ("one", "two")]
+    total = f",{whole},12"
+    table = gl.read_table(file("\n".join([header, *([total, *rows] if is_first else [*rows, total])]) + "\n"))
+    assert table.of_role("amount")[0].values.sum() == 12
+    assert len(table.rows) == 6
+    assert table.period == "day"
+
+
+def test_a_row_without_a_name_within_the_range_of_others_is_no_total(file: WriteFile) -> None:
+    """Its number may be the sum of others, but its days are not theirs."""
+    rows = ["one,2026-11-01,2026-11-07,1", "one,2026-11-08,2026-11-14,2", ",2026-11-15,2026-11-21,3"]
+    table = gl.read_table(file("Campaign,Start,End,Cost (USD)\n" + "\n".join(rows) + "\n"))
+    assert len(table.rows) == 3
+
+
+def test_days_beside_a_start_are_its_end_or_are_asked_about(file: WriteFile) -> None:
+    weeks = "Campaign,Start,Hasta el,Cost (USD)\none,2026-11-01,2026-11-07,1\none,2026-11-08,2026-11-14,2\n"
+    assert gl.read_table(file(weeks)).period == "week from Sunday"
+    changed = "\n".join(f"one,2026-11-0{day},2026-12-{2 * day * day + 1:02},1" for day in (1, 2, 3)) + "\n"
+    changed += "\n".join(f"two,2026-11-0{day},2026-12-{20 + day * 2},1" for day in (1, 2, 3)) + "\n"
+    table = gl.read_table(file("Campaign,Start,Ändrung,Cost (USD)\n" + changed))
+    assert table.period is None
+    assert 'roles={"Ändrung": "end"}' in str(table.periods.problem)
+    assert (
+        gl.read_table(file("Campaign,Start,Ändrung,Cost (USD)\n" + changed), roles={"Ändrung": "end"}).period
+        == "period"
+    )
+    assert (
+        gl.read_table(file("Campaign,Start,Ändrung,Cost (USD)\n" + changed), roles={"Ändrung": "text"}).period == "day"
+    )
+
+
+def test_periods_that_overlap_name_the_longest_row(file: WriteFile) -> None:
+    """A total that also counts what the other rows do not show."""
+    rows = ["one,2026-11-01,2026-11-07,1", "one,2026-11-08,2026-11-14,2", ",2026-11-01,2026-11-14,30"]
+    table = gl.read_table(file("Campaign,Start,End,Cost (USD)\n" + "\n".join(rows) + "\n"))
+    with pytest.raises(
+        BadQuery, match=r"row 4 stands for 2026-11-01 to 2026-11-14, and row 2 for 2026-11-01 to 2026-11-07"
+    ):
+        periods_within(table, None, frame="money")

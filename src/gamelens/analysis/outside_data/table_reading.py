@@ -33,6 +33,7 @@ from gamelens.analysis.outside_data.roles import (
     ColumnCells,
     Evidence,
     Meaning,
+    Role,
     Vendor,
     find_header,
     folded_header,
@@ -53,6 +54,7 @@ _ALIASES: Final = {
     "month": ("day", "month"),
 }
 _DETAILS: Final = frozenset({"role", "of", "currency", "weight", "scale", "concept", "local", "language"})
+_MOST_LENGTHS: Final = 5  # of periods: months, and the whole range of a total row
 _ALLOWED: Final[dict[str, Sequence[str | None]]] = {"decimal": (None, ".", ","), "totals": ("skip", "keep")}
 
 
@@ -89,7 +91,7 @@ def understood(
             _check_column(field_, name, grid)
     cells: Mapping[str, ColumnCells]
     cells = {name: ColumnCells(grid, name, day_first, is_text=name in text) for name in grid.columns}
-    meanings = {name: _meaning(cells[name], vendor, stated.get(name)) for name in grid.columns}
+    meanings = _with_both_ends({name: _meaning(cells[name], vendor, stated.get(name)) for name in grid.columns}, cells)
     larger: Mapping[str, str] = {}
     if totals == "skip":
         found = find_totals(grid, meanings, cells)
@@ -98,6 +100,7 @@ def understood(
             grid = grid.filtered(~found.mask, note_of(found.mask, grid))
             cells = {name: ColumnCells(grid, name, day_first, is_text=name in text) for name in grid.columns}
             meanings = {name: _meaning(cells[name], vendor, stated.get(name)) for name in grid.columns}
+            meanings = _with_both_ends(meanings, cells)
     grid, cells = _without_merged_cells(grid, cells, meanings, day_first, text)
     table = _table_of_cells(grid, cells, meanings, vendor, currency, decimal)
     table = replace(table, larger=larger, how=dict(how or {}), names=dict(names or {}))
@@ -259,6 +262,27 @@ def _meaning(own: ColumnCells, vendor: Vendor | None, stated: Meaning | None) ->
         if own.allows(meaning) and not (meaning.role == "text" and own.is_flag):
             return meaning
     return own.own_meaning()
+
+
+def _with_both_ends(meanings: dict[str, Meaning], cells: Mapping[str, ColumnCells]) -> dict[str, Meaning]:
+    """Return *meanings* with the only column of days without a known header as the start of an end, or the reverse."""
+    unclear = [name for name, it in meanings.items() if it.role == "day" and it.evidence.where == "cells"]
+    ends = [name for name, it in meanings.items() if it.role in ("start", "end")]
+    is_clear = any(it.role == "day" and it.evidence.where != "cells" for it in meanings.values())
+    if len(unclear) != 1 or len(ends) != 1 or is_clear:
+        return meanings
+    (day,), (known,) = unclear, ends
+    times = [cells[name].times_with(meanings[name].details) for name in (day, known)]
+    if not all(isinstance(read, ParsedTimes) for read in times):
+        return meanings
+    at, other = (read.at[cells[name].codes] for read, name in zip(times, (day, known), strict=True))  # type: ignore[union-attr]
+    says: Role = "start" if meanings[known].role == "end" else "end"
+    first, last = (at, other) if says == "start" else (other, at)
+    lengths = np.unique(last[~np.isnat(last)].astype("datetime64[D]") - first[~np.isnat(last)].astype("datetime64[D]"))
+    if (last < first).any() or len(lengths) > _MOST_LENGTHS:  # such as the day of the last change
+        return meanings
+    evidence = Evidence(says, "cells", f"not {'after' if says == 'start' else 'before'} {known}")
+    return meanings | {day: Meaning(says, evidence)}
 
 
 def _values(own: ColumnCells, meaning: Meaning, mark: Mark, grid: Grid) -> tuple[Series[Any], BadQuery | None]:

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pandas import DataFrame, Series
 
+from gamelens.analysis.files.date_parsing import ParsedTimes
 from gamelens.analysis.files.table_reader import Grid
 from gamelens.analysis.outside_data.roles import KEYS, MEASURES, SUMMANDS, TIMES, TOTAL, ColumnCells, Meaning
 
@@ -70,6 +71,7 @@ def find_totals(grid: Grid, meanings: Mapping[str, Meaning], cells: Mapping[str,
         return TotalRows(mask | _totals_of_one(names, meanings, cells, mask), larger)
     summands = {name: _numbers(cells[name]) for name, meaning in meanings.items() if meaning.role in SUMMANDS}
     table = DataFrame({name: cells[name].codes for name in keys}, index=range(len(mask)))
+    ranges = _ranges(names, meanings, cells)
     bits = np.zeros(len(mask), dtype="int64")
     for place, rows in enumerate(suspects.values()):
         bits |= rows.astype("int64") << min(place, 62)
@@ -79,10 +81,9 @@ def find_totals(grid: Grid, meanings: Mapping[str, Meaning], cells: Mapping[str,
         rows = (bits == pattern) & ~mask
         parts = (bits & ~pattern == 0) & (bits != pattern) & ~mask
         by = [name for name in keys if name not in said]
-        group = np.zeros(len(mask), dtype="int64")
-        if by:
-            group = table.groupby(by, sort=False).ngroup().to_numpy(dtype="int64")
+        group = _groups(table, by)
         confirmed, is_larger, is_comparable = _compare(group, rows, parts, summands)
+        confirmed |= _sums_of_range(rows, parts, [name for name in by if name not in ranges], table, ranges, summands)
         if (is_comparable & ~confirmed & ~has_word).any():  # some rows without a name are no sum: so are the others
             confirmed &= has_word
         mask |= confirmed
@@ -92,6 +93,48 @@ def find_totals(grid: Grid, meanings: Mapping[str, Meaning], cells: Mapping[str,
                 larger[name] = cells[name].distinct[int(cells[name].codes[whole.argmax()])].as_py()
                 mask |= whole
     return TotalRows(mask | _totals_of_one(names, meanings, cells, mask), larger)
+
+
+def _groups(table: DataFrame, by: Sequence[str]) -> NDArray[np.int64]:
+    """Return the number of the group of each row, the same for rows that agree in *by*."""
+    if not by:
+        return np.zeros(len(table), dtype="int64")
+    groups: NDArray[np.int64] = table.groupby(list(by), sort=False).ngroup().to_numpy(dtype="int64")
+    return groups
+
+
+def _ranges(
+    names: Sequence[str], meanings: Mapping[str, Meaning], cells: Mapping[str, ColumnCells]
+) -> dict[str, NDArray[np.datetime64]]:
+    """Return the times of the columns that say where the days of a row start and end, if there are both."""
+    found = {}
+    for role in ("start", "end"):
+        for name in [name for name in names if meanings[name].role == role and not cells[name].is_typed][:1]:
+            times = cells[name].times_with(meanings[name].details)
+            if isinstance(times, ParsedTimes):
+                found[name] = times.at[cells[name].codes]
+    return found if len(found) > 1 else {}
+
+
+def _sums_of_range(
+    rows: NDArray[np.bool_],
+    parts: NDArray[np.bool_],
+    by: Sequence[str],
+    table: DataFrame,
+    ranges: Mapping[str, NDArray[np.datetime64]],
+    summands: Mapping[str, NDArray[np.float64]],
+) -> NDArray[np.bool_]:
+    """Return which of *rows* are the sum of *parts* that all lie in their range of days, which is longer."""
+    found = np.zeros(len(rows), dtype=bool)
+    if not ranges or not rows.any():
+        return found
+    starts, ends = (pd.Series(at) for at in ranges.values())
+    group = _groups(table, by)
+    first, last = (at.where(parts).groupby(group) for at in (starts, ends))
+    is_around = (starts <= first.transform("min")) & (ends >= last.transform("max"))
+    is_longer = (ends - starts) > (ends - starts).where(parts).groupby(group).transform("max")
+    rows = rows & (is_around & is_longer).to_numpy(dtype=bool)
+    return _compare(group, rows, parts, summands)[0]
 
 
 def _totals_of_one(
@@ -127,10 +170,7 @@ def _totals_of_one(
                 found |= rows & ~has_day
             by = [other for other in texts if other != name and filled_in[other][rows].all()] if rows.any() else []
             table = DataFrame({other: cells[other].codes for other in by}, index=range(len(mask)))
-            group = (
-                table.groupby(by, sort=False).ngroup().to_numpy(dtype="int64") if by else np.zeros(len(mask), "int64")
-            )
-            found |= _compare(group, rows, (codes == base) & ~mask & ~rows, summands)[0]
+            found |= _compare(_groups(table, by), rows, (codes == base) & ~mask & ~rows, summands)[0]
     return found
 
 
