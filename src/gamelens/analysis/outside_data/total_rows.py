@@ -99,7 +99,7 @@ def _groups(table: DataFrame, by: Sequence[str]) -> NDArray[np.int64]:
     """Return the number of the group of each row, the same for rows that agree in *by*."""
     if not by:
         return np.zeros(len(table), dtype="int64")
-    groups: NDArray[np.int64] = table.groupby(list(by), sort=False).ngroup().to_numpy(dtype="int64")
+    groups: NDArray[np.int64] = np.asarray(table.groupby(list(by), sort=False).ngroup(), dtype="int64")
     return groups
 
 
