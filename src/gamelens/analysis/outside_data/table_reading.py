@@ -54,6 +54,7 @@ _ALIASES: Final = {
     "month": ("day", "month"),
 }
 _DETAILS: Final = frozenset({"role", "of", "currency", "weight", "scale", "concept", "local", "language"})
+_FEWEST_HEADERS: Final = 2  # that a row of headers has
 _MOST_LENGTHS: Final = 5  # of periods: months, and the whole range of a total row
 _ALLOWED: Final[dict[str, Sequence[str | None]]] = {"decimal": (None, ".", ","), "totals": ("skip", "keep")}
 
@@ -79,6 +80,7 @@ def understood(
         if value not in _ALLOWED[name]:
             raise BadQuery(name, value, "is not possible", [str(each) for each in _ALLOWED[name]])
     grid = read_grid(other, sheet=sheet, encoding=encoding, missing=missing, header_row=header_row)
+    grid = _without_repeated_headers(grid)
     vendor = vendor_of(grid.columns, grid.above)
     grid, wide = _reshaped(grid, vendor)
     if vendor and day_first is None:
@@ -457,6 +459,26 @@ def _refunds_negative(
             column = replace(column, values=column.values.where(~is_refund, -column.values.abs()))
         result.append(column)
     return result
+
+
+def _without_repeated_headers(grid: Grid) -> Grid:
+    """Return *grid* without rows that hold its headers again, as files pasted below each other do."""
+    is_header, is_other = (np.zeros(len(grid.rows), dtype=bool) for _ in range(2))
+    named = 0
+    for name in grid.columns:
+        if not grid.is_text(name):
+            return grid
+        texts, codes = grid.texts(name)
+        place = pc.index(texts, pa.scalar(name, texts.type)).as_py() if len(texts) else -1
+        is_header |= (codes == place) & (place >= 0)
+        is_other |= (codes != place) & (codes >= 0)
+        named += place >= 0
+    repeated = is_header & ~is_other
+    if named < _FEWEST_HEADERS or not repeated.any():
+        return grid
+    rows = ", ".join(map(str, grid.rows[repeated][:5]))
+    words = f"row {rows} of {grid.source} repeats" if repeated.sum() == 1 else f"rows {rows} of {grid.source} repeat"
+    return grid.filtered(~repeated, f"{words} the headers and {'is' if repeated.sum() == 1 else 'are'} left out")
 
 
 def _reshaped(grid: Grid, vendor: Vendor | None) -> tuple[Grid, dict[str, Meaning]]:
