@@ -45,6 +45,9 @@ AUDIT := $(BIN)/pip-audit --no-deps --disable-pip --progress-spinner off --timeo
 export PYTHONDONTWRITEBYTECODE :=
 export PYTHONPYCACHEPREFIX := $(CURDIR)/.cache/bytecode
 
+# Workers have all processors busy already: the threads of a matrix product would wait for each other, and burn while they do.
+export OPENBLAS_NUM_THREADS := 1
+
 .PHONY: demo test test-wide durations seconds check static audit constraints coverage bench mutants record lab docs dist words \
 	check-copies check-recipes check-lowest check-newest check-wheel check-docs clean
 

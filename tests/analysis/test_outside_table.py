@@ -238,7 +238,16 @@ def test_periods_add_up_what_adds_up_over_days(file: WriteFile) -> None:
     [
         *["2026-10-31,Total,12.00", "Total,,20.00", "Total: all,--,20.00", "Total of 3 results,-,20.00"],
         *["2026-10-31,All countries,12.00", "2026-10-31,,12.00", ",,20.00", ",US,13.00", "2026-10-31,US Total,12.00"],
-        *["Summe,,20.00", "合計,,20.00", "Grand total,,20.00"],
+        *[
+            "Summe,,20.00",
+            "合計,,20.00",
+            "Grand total,,20.00",
+            "Suma: konto,--,20.00",
+            "Łącznie,,20.00",
+            "Celkem,,20.00",
+        ],
+        *["Итого:,,20.00", "Összesen,,20.00", "Totalt: konto, --,20.00", "Yhteensä,,20.00", "Tổng cộng: 3,,20.00"],
+        *["2026-10-31,Alle Länder,12.00", "2026-10-31,Wszystkie kraje,12.00", "2026-10-31,全世界,12.00"],
     ],
 )
 @pytest.mark.parametrize("place", [0, 3])
@@ -258,6 +267,41 @@ def test_a_name_with_a_total_word_and_an_unknown_country_are_no_totals(file: Wri
     rows = ["2026-10-31,Total War,US,5.00", "2026-10-31,Lump Sum,DE,7.00", "2026-10-31,Lump Sum,,4.00"]
     table = gl.read_table(file("Date,Campaign,Country,Spend (USD)\n" + "\n".join(rows) + "\n"))
     assert len(table.rows) == 3
+
+
+@pytest.mark.parametrize("form", ["{} Total", "Total {}", "{} (total)", "Summe {}", "Total for {}", "{} - razem"])
+@pytest.mark.parametrize("day", ["", "2026-10-31"])
+def test_totals_of_a_name_add_up_the_rows_of_that_name(file: WriteFile, form: str, day: str) -> None:
+    """With a day or without; a campaign with such a word in its name is one where the sum is another."""
+    rows = ["Meta,2026-10-31,US,10", "Meta,2026-10-31,DE,20", "Google,2026-10-31,US,5", "Google,2026-10-31,DE,6"]
+    rows[2:2] = [f"{form.format('Meta')},{day},,30"]
+    rows += [f"{form.format('Google')},{day},,11"]
+    path = file("Network,Date,Country,Cost (USD)\n" + "\n".join([*rows, "Grand total,,,41", ""]))
+    assert gl.read_table(path).column("Cost (USD)").values.sum() == 41
+    other = file("Network,Date,Country,Cost (USD)\n" + "\n".join([*rows, ""]).replace(",30", ",31"), "other.csv")
+    assert gl.read_table(other).column("Cost (USD)").values.sum() == (41 if form == "Total for {}" else 72)
+
+
+def test_names_that_only_contain_a_word_of_totals_are_none(file: WriteFile) -> None:
+    """Whatever they cost: a hyphen is no colon, and a campaign may be called after all saints."""
+    rows = [
+        f"2026-10-31,{name},{cost}" for name, cost in [("Total-Recall", 50), ("Todos los Santos", 90), ("Sum-mer", 9)]
+    ]
+    table = gl.read_table(file("Date,Campaign,Spend (USD)\n" + "\n".join([*rows, "2026-10-31,b,5", ""])))
+    assert table.column("Spend (USD)").values.sum() == 154
+
+
+def test_a_day_that_is_none_is_asked_about_and_its_row_left_out(file: WriteFile, money: DataFrame) -> None:
+    """Not read as text, which would take the days of a line above for all rows; a total in words nobody knows."""
+    rows = ["2026-10-31,Meta,5", "2026-11-01,Meta,7", "Wszystkiego,--,12"]
+    path = file("Report\n2026-10-31 - 2026-11-01\nDay,Publisher,Spend (USD)\n" + "\n".join([*rows, ""]))
+    rule = r"in row 6 is not a day, and most others are: totals=\['Wszystkiego'\] leaves the row out"
+    with pytest.raises(BadQuery, match=rule):
+        outside_data.roas(path, money)
+    frame, _ = outside_data.roas(path, money, totals=["Wszystkiego"], ages=[0])
+    assert spends(frame) == {"Meta Ads": 12.0}
+    with pytest.raises(BadQuery, match="is in no cell"):
+        gl.read_table(path, totals=["Wszystko"])
 
 
 def test_a_whole_that_is_larger_than_its_parts_needs_its_key(file: WriteFile) -> None:

@@ -53,11 +53,12 @@ def test_a_total_of_merged_names_is_left_out(file: WriteFile) -> None:
     assert table.frame["Network"].tolist() == ["Unity Ads"] * 3 + ["Moloco"] * 3
 
 
-def test_a_total_of_one_name_that_other_rows_do_not_reach_is_one_by_its_word(file: WriteFile) -> None:
-    """A report that shows the largest rows only still has totals of all."""
+def test_a_total_that_other_rows_do_not_reach_has_no_day(file: WriteFile) -> None:
+    """A report that shows the largest rows only may have totals of all: no day has this cost."""
     rows = ["Moloco,2026-11-01,4", "Moloco,2026-11-02,5", "Moloco total,,90"]
     table = gl.read_table(file("Network,Date,Cost (USD)\n" + "\n".join(rows) + "\n"))
-    assert table.of_role("amount")[0].values.tolist() == [4, 5]
+    assert table.starts.isna().tolist() == [False, False, True]
+    assert "no day in row 4 of table.csv" in table.notes
 
 
 def test_a_campaign_with_a_total_word_is_no_total(file: WriteFile) -> None:

@@ -39,7 +39,9 @@ def test_every_format_has_a_sample() -> None:
     [
         ("google_ads.csv", "Cost", 233.67),
         ("google_ads_de.csv", "Kosten", 2880.96),
+        ("google_ads_pl.csv", "Koszt", 2880.96),
         ("google_ads_api.csv", "metrics.cost_micros", 129.96),
+        ("ironsource_ads.csv", "spend", 141.0),
         ("meta_ads.csv", "Amount spent (EUR)", 56.65),
         ("tiktok_ads.csv", "Cost", 19.08),
         ("apple_search_ads.csv", "Spend", 29.923),

@@ -15,7 +15,8 @@ pytest_plugins = ["pytester"]
 
 ENDS_WITHIN_S = 10
 PLUGIN = ["-p", "gamelens.local.pytest_plugin"]
-README = (Path(__file__).parents[2] / "src" / "gamelens" / "local" / "README.md").read_text()
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "src" / "gamelens" / "local" / "README.md").read_text()
 TESTS = """
 import os
 import pathlib
@@ -61,14 +62,16 @@ def test_workers_and_notebooks_share_a_sandbox_that_ends_with_them(
 ) -> None:
     """Two xdist workers and a notebook use one sandbox process, which ends with the run."""
     monkeypatch.delenv("GAMELENS_REPLAY", raising=False)
-    (pytester.path / "few.toml").write_text('extends = "small"\nname = "few"\nplayers = 400\ndays = 10\n')
+    (pytester.path / "few.toml").write_text('extends = "small"\nname = "few"\nplayers = 40\ndays = 8\n')
     pytester.makeini("[pytest]\ngamelens_scenario = few.toml")
     pytester.makeconftest(readme_code("sandbox_for"))
     pytester.makepyfile(test_it=TESTS, test_players=readme_code("gamelens_client"))
     cells = [nbformat.v4.new_code_cell(NOTEBOOK)]  # type: ignore[no-untyped-call]
     notebook = nbformat.v4.new_notebook(cells=cells)  # type: ignore[no-untyped-call]
     nbformat.write(notebook, pytester.path / "page.ipynb")  # type: ignore[no-untyped-call]
-    result = pytester.runpytest_subprocess(*PLUGIN, "-p", "xdist", "-p", "nbmake", "-n", "2", "--nbmake")
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    lean = ["-p", "tests.support.lean_start"]  # else nbmake takes seconds more in each of three processes
+    result = pytester.runpytest_subprocess(*lean, *PLUGIN, "-p", "xdist", "-p", "nbmake", "-n", "2", "--nbmake")
     result.assert_outcomes(passed=6)
     pids = {int(path.read_text()) for path in pytester.path.glob("*.pid")}
     assert len(pids) == 1
@@ -106,5 +109,5 @@ def test_an_unknown_scenario_is_refused_and_leaves_no_files(
 
 def test_pytest_finds_the_plugin_by_its_name() -> None:
     """The package declares one entry point of pytest, `gamelens`."""
-    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert project["entry-points"]["pytest11"] == {"gamelens": PLUGIN[1]}

@@ -91,12 +91,6 @@ def test_workers_end_when_the_caller_stops_reading() -> None:
     assert active_children() == []
 
 
-def test_fewer_than_one_worker_is_refused() -> None:
-    """`workers=0` raises `BadQuery`."""
-    with pytest.raises(BadQuery, match="workers"):
-        next(play(load_scenario("small"), ends_on=ENDS_ON, workers=0))
-
-
 def test_a_block_does_not_depend_on_the_players_after_it() -> None:
     """Each block has its own child of the seed: more players leave the first blocks unchanged."""
     few, many = (load_scenario("small", players=players, days=5) for players in (1300, 2600))
@@ -283,16 +277,17 @@ def test_games_are_matched_by_position_and_further_ones_stay_silent() -> None:
     assert receiving == {"a", "b", "c"}
 
 
-def test_too_few_games_are_refused_at_once() -> None:
-    """Fewer game ids than games raise `BadQuery` at the call, before the first batch."""
-    with pytest.raises(BadQuery, match=r"game_ids .* 3 games"):
-        play(load_scenario("small"), ends_on=ENDS_ON, game_ids=["a", "b"])
+def test_fewer_than_one_worker_is_refused() -> None:
+    """`workers=0` raises `BadQuery`."""
+    with pytest.raises(BadQuery, match="workers"):
+        next(play(load_scenario("small"), ends_on=ENDS_ON, workers=0))
 
 
-def test_a_game_id_given_twice_is_refused() -> None:
-    """The same game id twice raises `BadQuery`."""
-    with pytest.raises(BadQuery, match=r"game_ids .* must be unique"):
-        play(load_scenario("small"), ends_on=ENDS_ON, game_ids=["a", "b", "a"])
+@pytest.mark.parametrize(("game_ids", "words"), [(["a", "b"], "3 games"), (["a", "b", "a"], "must be unique")])
+def test_game_ids_that_do_not_suffice_are_refused_at_once(game_ids: list[str], words: str) -> None:
+    """Fewer than games, or one that is given twice: at the call, before the first batch."""
+    with pytest.raises(BadQuery, match=f"game_ids .* {words}"):
+        play(load_scenario("small"), ends_on=ENDS_ON, game_ids=game_ids)
 
 
 def test_a_session_may_run_past_midnight(played: PlayedScenario) -> None:

@@ -39,7 +39,7 @@ def run_installed(
 ) -> subprocess.CompletedProcess[str]:
     """Run Python with *arguments* where only gamelens with *extras* and what it needs are installed."""
     there = {"gamelens", *_needed("gamelens", frozenset(extras))}
-    homes = {name: {canonicalize_name(it) for it in found} for name, found in packages_distributions().items()}
+    homes = _homes()
     hidden = sorted(name for name, found in homes.items() if not there & found)
     missing = sorted({one for found in homes.values() for one in found} - there)
     (folder / "sitecustomize.py").write_text(f"HIDDEN = {hidden!r}\nMISSING = {missing!r}\n{_HIDE}")
@@ -48,6 +48,12 @@ def run_installed(
     return subprocess.run(
         [sys.executable, *arguments], env=own | environment, capture_output=True, text=True, check=False, timeout=120
     )
+
+
+@cache
+def _homes() -> dict[str, set[str]]:
+    """Return the distributions of each package that can be imported, which takes half a second to read."""
+    return {name: {canonicalize_name(it) for it in found} for name, found in packages_distributions().items()}
 
 
 @cache

@@ -88,6 +88,9 @@ _DRIVERS: Final[dict[str, tuple[str, str | None]]] = {  # numerator and denomina
 def change(frame: DataFrame, before: DataFrame | None = None) -> DataFrame:
     """Return how each metric of each segment changed from the period before, largest segments first.
 
+        days = lens.query(["dau", "revenue"], by="platform", over="last 2 complete weeks")
+        changes.change(days)
+
     Money and counts are sums of the period. Players and sessions, which cannot be added up, are means of its days.
     Means, ratios and retention are made from their parts. A day without a row counts as 0. Intervals come from the
     differences between days (`over_days`): with fewer than 7 days a period there are none. A count of fewer than ten
@@ -185,6 +188,10 @@ def _is_rare(rows: DataFrame) -> Series[bool]:
 )
 def money_drivers(frame: DataFrame, by: str | None = "game") -> DataFrame:
     """Return what moved the money of each value of *by* between the two halves of the days, clear changes first.
+
+        metrics = ["user_unique", "revenue", "ecpm"]
+        days = lens.query(metrics, by=["game", "country_code"], over="last 4 complete weeks")
+        changes.money_drivers(days)
 
     Money is purchases and ad revenue: players x (purchases per player + ads per player x eCPM). Its change is split
     into these four, each with the others at the mean of both halves (Shapley), so the effects of a value of *by* sum to

@@ -71,6 +71,11 @@ _RESULT: Final = result_of("decomposition.decompose(before, after, by=...)", "be
 def decompose(before: DataFrame, after: DataFrame, by: By) -> DataFrame:
     """Return the change of ad revenue from *before* to *after* by segment, largest first.
 
+        split = ["ilrd_network_name", "country_code"]
+        before = lens.query("ecpm", by=split, over="2026-10-19/P2W")
+        after = lens.query("ecpm", by=split, over="2026-11-02/P2W")
+        decomposition.decompose(before, after, by="ilrd_network_name")
+
     Both are frames of ecpm by *by*. Impressions are the volume, revenue per impression is the price. The parts are
     computed in the finest segments, those of all dimensions of the frames, and summed: a shift between countries within
     a network is mix, not price. Summed over all rows they are those of the total change. Months of unequal length
@@ -101,14 +106,28 @@ def decompose(before: DataFrame, after: DataFrame, by: By) -> DataFrame:
 @requires(parts=_RESULT)
 @returns(*_AMOUNTS)
 def total_change(parts: DataFrame) -> DataFrame:
-    """Return the rows of `decompose` summed up in one row, as the figure draws it."""
+    """Return the rows of `decompose` summed up in one row, as the figure draws it.
+
+    For example:
+
+        income = lens.query("ecpm", by=["game", "country_code"], over="last 28 complete days")
+        parts = decomposition.decompose(*decomposition.split_in_halves(income), by="game")
+        decomposition.total_change(parts)
+    """
     numbers = ["before", "after", "change", *PARTS, "volume_before", "volume_after", "segments"]
     return sum_over(parts, None, [name for name in numbers if name in parts])
 
 
 @requires(parts=_RESULT)
 def dominant_effect(parts: DataFrame) -> str:
-    """Return the part with the largest effect: volume, mix or price; "none" if all are below half a cent."""
+    """Return the part with the largest effect: volume, mix or price; "none" if all are below half a cent.
+
+    For example:
+
+        income = lens.query("ecpm", by="platform", over="last 14 complete days")
+        parts = decomposition.decompose(*decomposition.split_in_halves(income), by="platform")
+        decomposition.dominant_effect(parts)
+    """
     effects = total_change(parts).iloc[0][list(PARTS)].astype("float64")
     return str(effects.abs().idxmax()) if effects.abs().max() >= HALF_CENT else "none"
 
@@ -148,6 +167,9 @@ def _read_parts(parts: DataFrame, by: str | list[str]) -> Iterator[Finding]:
 def split_in_halves(frame: DataFrame) -> tuple[DataFrame, DataFrame]:
     """Return the frame's rows as two periods of equal length, the earlier and the later.
 
+        income = lens.query("ecpm", by=["game", "platform"], over="last 28 complete days")
+        decomposition.split_in_halves(income)
+
     The later one ends with the frame's last day. Both are whole weeks if each half has at least one, so that they have
     the same weekdays. Days left over at the beginning are dropped.
     """
@@ -182,6 +204,10 @@ def _part(frame: DataFrame, is_in: Series[bool], start: pd.Timestamp, end: pd.Ti
 )
 def price_changes(before: DataFrame, after: DataFrame, by: By, *, within: By | None = None) -> DataFrame:
     """Return how the price of an impression changed, like for like, by segment.
+
+        income = lens.query("ecpm", by=["ilrd_adunit_format", "country_code"], over="last 4 complete weeks")
+        before, after = decomposition.split_in_halves(income)
+        decomposition.price_changes(before, after, by="ilrd_adunit_format")
 
     Both are frames of ecpm by day and *by*. Each segment of *within*, by default of all other dimensions of the frames,
     is compared with itself, weighted by its later impressions, so a shift between them changes nothing; one without

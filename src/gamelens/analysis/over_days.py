@@ -47,7 +47,7 @@ _PRIOR: Final = np.log([RHOS[rho] * REMEMBERED[share] * WEEKLY[weekly] for rho, 
 _STILL: Final = 1e-9  # relative differences between days that rounding makes
 _SHARED: Final = 0.5  # weight of what other groups say of the correlation, which need not be that of this one
 _LARGE_DAYS: Final = 3  # a day of so many even parts is large; so many more of them are allowed for
-_STEPS: Final = 60  # of the bisection of an interval
+_NARROW: Final = 1e-9  # by how much the bounds of an interval's width are wider where all models agree
 
 
 @suggests_names
@@ -87,12 +87,22 @@ class DayEstimates:
 
     def half_width(self, confidence: float = 0.95) -> Floats:
         """Return half the width of the interval of the logarithm, NaN where it is unknown."""
-        low, high = np.zeros(len(self.log)), 1e4 * np.maximum(self.scale.max(axis=1, initial=0.0), self.chance)
-        for _ in range(_STEPS):
-            middle = (low + high) / 2
-            is_inside = self._p_value(middle) > 1 - confidence
-            low, high = np.where(is_inside, middle, low), np.where(is_inside, high, middle)
-        return np.where([bool(reason) for reason in self.reasons], np.nan, high)
+        from scipy.optimize.elementwise import find_root
+        from scipy.special import ndtri, stdtr, stdtrit
+
+        level = (1 - confidence) / np.broadcast_to(self.severity, len(self.log))
+        of_models = -stdtrit(self.degrees[:, None], level[:, None] / 2) * self.scale
+        low, high = of_models.min(axis=1, initial=np.inf), of_models.max(axis=1, initial=0.0)
+
+        def beyond(gap: Floats, group: NDArray[np.int64]) -> Floats:  # of their average, near a straight line
+            of_gap = stdtr(self.degrees[group, None], -gap[:, None] / self.scale[group])
+            return np.asarray(np.log(2 * (self.weight[group] * of_gap).sum(axis=1) / level[group]))
+
+        with np.errstate(divide="ignore", invalid="ignore"):  # of groups without an interval
+            found = find_root(beyond, (low * (1 - _NARROW), high * (1 + _NARROW)), args=(np.arange(len(low)),)).x
+        by_models = np.where(high > 0, found, 0.0)
+        is_unknown = [bool(reason) for reason in self.reasons]
+        return np.where(is_unknown, np.nan, np.maximum(by_models, -ndtri(level / 2) * self.chance))
 
     def bounds(self, confidence: float = 0.95) -> tuple[Floats, Floats]:
         """Return the bounds of the ratio of each group, NaN where they are unknown.
@@ -149,6 +159,10 @@ def over_parts_of_week(
 ) -> WeekPartEstimates:
     """Return how the later days differ from the others: on all of them, or on weekends only.
 
+        daily = lens.query(["revenue", "user_unique"], over="last 4 complete weeks")
+        day = over_days.day_numbers(daily.timestamp)
+        over_days.over_parts_of_week(daily.revenue, daily.user_unique, day, later=day >= day[14])
+
     All days together rarely show a change of weekends alone. Weekends are named instead of all days where they show a
     change (p below 5% after the correction for two looks) that all days show less clearly by far, or not at all.
     """
@@ -166,7 +180,12 @@ def over_parts_of_week(
 
 
 def day_numbers(timestamps: Series[Any] | Index[Any]) -> NDArray[np.int64]:
-    """Return the days since 1970-01-01 of *timestamps*."""
+    """Return the days since 1970-01-01 of *timestamps*.
+
+    For example:
+
+        over_days.day_numbers(lens.query("dau", over="last week").timestamp)
+    """
     return timestamps.to_numpy(dtype="datetime64[us]").astype("datetime64[D]").astype("int64")
 
 
@@ -184,6 +203,10 @@ def over_days(
     weekdays: frozenset[int] = frozenset(range(7)),
 ) -> DayEstimates:
     """Return the long-run ratio of two daily sums for each group, or how it differs between two sets of days.
+
+        daily = lens.query(["revenue", "user_unique"], over="last 28 complete days")
+        day = over_days.day_numbers(daily.timestamp)
+        over_days.over_days(daily.revenue, daily.user_unique, day).bounds()
 
     A day without a denominator is left out of its group. Below `FEWEST_DAYS` days a side, without one of the weekdays,
     where counted events are fewer than `FEWEST_EVENTS` or where no day differs from another, a group has no interval.
@@ -283,6 +306,11 @@ def mean_over_days(values: Floats, weights: Floats, day: ArrayLike, *, chance: F
 
 def trend_over_days(rates: Floats, weights: Floats, chance: Floats, day: ArrayLike) -> DayEstimates:
     """Return how much a straight line through *rates* rises from the first day to the last, as a share of their mean.
+
+        daily = lens.query("user_unique", over="last 28 complete days")
+        players = daily.user_unique.to_numpy("float64")
+        rates, chance = players / players.mean(), players / players.mean() ** 2
+        over_days.trend_over_days(rates, players, chance, over_days.day_numbers(daily.timestamp))
 
     `log` and the half width are in that share, not in logarithms.
 

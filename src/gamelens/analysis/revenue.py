@@ -29,6 +29,9 @@ from gamelens.analysis.tidy_frames.returned_columns import FROM_DAYS, KEYS, betw
 def revenue_by_source(frame: DataFrame, by: str | Sequence[str] | None = None) -> DataFrame:
     """Return revenue from purchases and from ads for each value of *by*.
 
+        income = lens.query(["revenue", "ilrd_revenue"], by=["game", "platform"], over="last 28 complete days")
+        revenue.revenue_by_source(income, by=["game", "platform"])
+
     Income is counted, not estimated: few payers bring most of the purchases, and another month may have others.
 
     Claims: "share of ads" of all rows, "share of ads by" for one dimension.
@@ -85,6 +88,9 @@ def _read_sources(result: DataFrame, by: str | list[str] | None) -> Iterator[Fin
 def arpdau(frame: DataFrame, by: str | Sequence[str] | None = None) -> DataFrame:
     """Return revenue per daily active player for each value of *by*, in its two parts.
 
+        metrics = ["revenue", "ilrd_revenue", "user_unique"]
+        revenue.arpdau(lens.query(metrics, by="country_code", over="last 28 complete days"), by="country_code")
+
     Over several days a player counts once for each day of activity.
 
     Claims: "ARPDAU" without *by*, "ARPDAU by" for one dimension.
@@ -117,6 +123,9 @@ def _read_arpdau(result: DataFrame, by: str | list[str] | None) -> Iterator[Find
 def payer_share(frame: DataFrame, by: str | Sequence[str] | None = None) -> DataFrame:
     """Return the share of active players who paid, for each value of *by*.
 
+        daily = lens.query(["paying_users", "user_unique"], by="game", over="last 28 complete days")
+        revenue.payer_share(daily, by="game")
+
     Over several days it is the share on a typical day, weighted by players.
     """
     result = metric_sums(
@@ -133,6 +142,9 @@ def payer_share(frame: DataFrame, by: str | Sequence[str] | None = None) -> Data
 @returns(KEYS, "paying_player_days iap_revenue", named("arppu", unit="USD per payer and day"))
 def arppu(frame: DataFrame, by: str | Sequence[str] | None = None) -> DataFrame:
     """Return purchase revenue per paying player for each value of *by*.
+
+        month = lens.query(["revenue", "paying_users"], by="platform", every="all", over="last 28 complete days")
+        revenue.arppu(month, by="platform")
 
     Over several days a payer counts once for each day with a purchase, so the result is per payer and day. Of a query
     with every="all" it is per payer of the interval. Ad revenue belongs to no payer and is left out.

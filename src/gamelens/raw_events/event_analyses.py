@@ -163,7 +163,8 @@ def count_events(
 ) -> DataFrame:
     """Return events, players, sessions and money in buckets of local time.
 
-        count_events(lake, "last 7 complete days", zone="America/Sao_Paulo", by="device", where="category = 'ads'")
+        over, is_ad = "last 7 complete days", "category = 'ads'"
+        raw_events.count_events(lake, over, zone="America/Sao_Paulo", by="device", where=is_ad)
 
     Midnights of *over* are those of *zone*. A bucket without events has no row. An hour that a clock shows twice is
     two.
@@ -254,6 +255,8 @@ def _read_counts(counted: DataFrame, every: str, zone: str) -> Iterator[Finding]
 def active_players(lake: LakeClient, over: TimeRange, *, away: int = 7, games: Names | None = None) -> DataFrame:
     """Return the new, returning and resurrected players of each day and game.
 
+        raw_events.active_players(lake, "last 14 complete days", away=3)
+
     They add up to the active players. A resurrected player comes back after more than *away* days without an event, a
     returning one sooner. New are those whose install is that day, or later as an export states it. Days are UTC days;
     the first one counts as a whole.
@@ -329,7 +332,7 @@ def session_paths(
 ) -> DataFrame:
     """Return the most frequent sequences with which sessions begin.
 
-        session_paths(lake, "last 7 complete days", of="event_id_01")
+        raw_events.session_paths(lake, "last 7 complete days", of="event_id_01", steps=3)
 
     A sequence has the first *steps* different values of *of* in the order of the session's events: the same value again
     is not a step, and an event without one is left out. Sessions are those whose first event lies in *over*.
@@ -415,7 +418,8 @@ def funnel(
 ) -> DataFrame:
     """Return the players who reach each of *steps*, one after the other.
 
-        funnel(lake, ["tutorial:step_1", "Complete:world01:level001", "Complete:world01:level002"], "last 7 days")
+        steps = ["user", "Complete:world01:level001", "Complete:world01:level002"]
+        raw_events.funnel(lake, steps, "last 7 complete days", only_new=True)
 
     A player is in a step from the first of its events that is not before the step before. Only events in *over* count:
     players who begin late in it have had less time, and old players may have done a step before it.
@@ -513,6 +517,8 @@ def player_money(
     when_unavailable: Literal["raise", "clip"] | None = None,
 ) -> DataFrame:
     """Return the revenue of each player in the first *days* days.
+
+        raw_events.player_money(lake, "last 28 complete days", days=7, when_unavailable="clip")
 
     The day of the install is the first of them. There is a row for each player, also those who brought nothing: the
     variance of money is between players, and `analysis.experiments.compare_players` reads it.

@@ -99,6 +99,9 @@ _REASONS: Final = {"not reported": "not_reported", "undisclosed": "undisclosed"}
 def earnings(frame: DataFrame, by: By = None) -> DataFrame:
     """Return impressions, ad revenue and eCPM for each value of *by*, highest revenue first.
 
+        income = lens.query("ecpm", by=["game", "ilrd_network_name"], over="last 28 complete days")
+        ads.earnings(income, by=["game", "network"])
+
     Null is a group of its own. The receipt is that of the days from the first to the last of *frame*, which may be a
     part of a query's; where days between them have no row it names no period.
 
@@ -208,6 +211,10 @@ def _unknown_networks(earned: DataFrame) -> Finding:
 def per_player(frame: DataFrame, by: By = None) -> DataFrame:
     """Return ads shown and ad revenue per daily active player for each value of *by*.
 
+        metrics = ["ilrd_revenue", "ad_impressions_count", "user_unique"]
+        daily = lens.query(metrics, by="platform", over="last 28 complete days")
+        ads.per_player(daily, by="platform")
+
     The frame holds ilrd_revenue, ad_impressions_count and user_unique at day granularity. Over several days a player
     counts once for each day of activity.
 
@@ -244,6 +251,9 @@ def _read_per_player(result: DataFrame, by: str | list[str] | None) -> Iterator[
 def per_session(frame: DataFrame, by: By = None) -> DataFrame:
     """Return ads shown per session for each value of *by*.
 
+        daily = lens.query(["ad_impressions_count", "session_unique"], by="game", over="last 7 complete days")
+        ads.per_session(daily, by="game")
+
     The frame holds ad_impressions_count and session_unique. A session that runs past midnight counts on both days, in
     the service's daily numbers and so in their sum.
 
@@ -273,6 +283,9 @@ def _read_per_session(result: DataFrame, by: str | list[str] | None) -> Iterator
 @returns(*_CONCENTRATION)
 def concentration(frame: DataFrame, by: str) -> DataFrame:
     """Return in one row how far ad revenue depends on a few values of *by*.
+
+        income = lens.query("ecpm", by="ilrd_network_name", over="last 28 complete days")
+        ads.concentration(income, by="network")
 
     Networks and formats are counted under their canonical names, also if *by* is the column of raw ones: two spellings
     of one network are not two networks. The null group counts as one more value.
@@ -337,7 +350,14 @@ def _read_concentration(measured: DataFrame) -> Iterator[Finding]:
     named("share_of_step_before", na="of the first step, and after one without events"),
 )
 def waterfall(frame: DataFrame) -> DataFrame:
-    """Return the steps of a game's ads, from request to click, from event_count by ad_action."""
+    """Return the steps of a game's ads, from request to click, from event_count by ad_action.
+
+    For example:
+
+        is_rewarded = (gl.dim.category == "ads") & (gl.dim.ad_type == "rewarded_video")
+        actions = lens.query("event_count", by="ad_action", where=is_rewarded, over="last week")
+        ads.waterfall(actions)
+    """
     counts = fill_rates(frame)
     steps = ["requested", *(["loaded"] if counts["loaded"].notna().any() else []), "shown", "clicked"]
     events = Series([counts[step].iloc[0] if len(counts) else 0 for step in steps], dtype="Int64")
@@ -360,6 +380,10 @@ def waterfall(frame: DataFrame) -> DataFrame:
 )
 def fill_rates(frame: DataFrame, by: By = None) -> DataFrame:
     """Return requests, loads, shows and clicks for each value of *by*, with their rates.
+
+        split, is_ad = ["ad_action", "ad_sdk_name"], gl.dim.category == "ads"
+        actions = lens.query("event_count", by=split, where=is_ad, over="last 28 complete days")
+        ads.fill_rates(actions, by="network")
 
     A request is filled when an ad was loaded, or when one was shown if not every SDK reports loads. Mediation sends a
     request to several networks for one ad break, so the share of requests filled is small, and only *failed* counts the
@@ -405,6 +429,10 @@ def _read_fill_rates(result: DataFrame, by: str | list[str] | None) -> Iterator[
 )
 def empty_breaks(frame: DataFrame, by: By = None, *, daily: DataFrame | None = None) -> DataFrame:
     """Return the ad breaks that stayed empty for each value of *by*, from event_count by ad_action.
+
+        over = "last 14 complete days"
+        actions = lens.query("event_count", by="ad_action", where=gl.dim.category == "ads", over=over)
+        ads.empty_breaks(actions, daily=lens.query("ecpm", over=over))
 
     An ad break is one that showed an ad or failed to show any.
 

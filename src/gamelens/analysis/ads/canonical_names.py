@@ -54,6 +54,9 @@ _ADAPTER_SUFFIX: Final = re.compile(r"(?:RTB|Custom|Event|Mediation)*(?:Adapter|
 def with_canonical_names(frame: DataFrame, *, networks: Names | None = None, formats: Names | None = None) -> DataFrame:
     """Return the frame with canonical names of networks and formats beside the raw ones.
 
+        income = lens.query("ecpm", by=["ilrd_network_name", "ilrd_adunit_format"], over="yesterday")
+        ads.with_canonical_names(income, networks={"unityads": "Unity"})
+
     A name that the table does not list stays as it is: `unlisted_names` has them. A name that says nothing is null.
 
     Args:
@@ -88,6 +91,9 @@ def with_canonical_names(frame: DataFrame, *, networks: Names | None = None, for
 
 def canonical_values(column: Series[Any], kind: NameKind | None = None) -> Series[Any]:
     """Return the names of a column in their canonical spelling (category), names that no table lists as they are.
+
+        spend = gl.read_table("ad_spend.csv").frame
+        ads.canonical_values(spend["Geo"], "country")
 
     Countries become two letters, from two or three letters or a name in any language. A name that says nothing becomes
     null.
@@ -124,7 +130,13 @@ def named_for(frame: DataFrame, by: str | Sequence[str] | None) -> DataFrame:
 
 @requires(frame=ANY)
 def unlisted_names(frame: DataFrame) -> list[str]:
-    """Return the names of networks and formats that the table does not list, sorted."""
+    """Return the names of networks and formats that the table does not list, sorted.
+
+    For example:
+
+        income = lens.query("ecpm", by="ilrd_network_name", over="last 28 complete days")
+        ads.unlisted_names(income)
+    """
     return sorted(
         {
             str(text)

@@ -50,6 +50,9 @@ def ecpm_index(
 ) -> DataFrame:
     """Return the eCPM of each value of *by* against that of the others, like for like.
 
+        split = ["game", "country_code", "ilrd_adunit_format", "ilrd_network_name"]
+        ads.ecpm_index(lens.query("ecpm", by=split, over="last 28 complete days"))
+
     The intervals hold together with the probability *confidence* (Bonferroni's correction for the number of rows),
     because the reader picks the best of several. They cover the price on days like these, not what more impressions of
     a network would earn, which only a test can tell.

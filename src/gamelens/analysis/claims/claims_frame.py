@@ -34,6 +34,9 @@ _COLUMNS: Final = (
 def of(result: DataFrame, kinds: Sequence[str] = ()) -> DataFrame:
     """Return what *result* says, with a row for each sentence.
 
+        income = lens.query("ecpm", by="country_code", over="last 28 complete days")
+        claims.of(ads.earnings(income, by="country_code"), ["ad revenue by"])
+
     *result* is the frame of an analysis, *kinds* are those of the claims to return, by default all.
     `result.lens.claims()` is the same, and `result.lens.say()` shows the sentences.
 

@@ -55,6 +55,10 @@ _NUMBERS: Final = ("players", "amount")
 def per_new_player(installs: DataFrame, outcome: DataFrame, *, metric: str = "revenue") -> DataFrame:
     """Return the players of each install day, and what they have brought until now.
 
+        over, split = "last 28 complete days", ["ab_id", "ab_variant_id"]
+        spent = lens.query("revenue", by=["installed_on", *split], every="all", over=over)
+        experiments.per_new_player(lens.query("new_users", by=split, over=over), spent)
+
     *installs* is new_users at day granularity; *outcome* is *metric* over all the time since, by installed_on and the
     same dimensions. With *metric* "converting_users" the result has the players who have paid, with another metric of
     money its sum. A day without any has 0. Later install days have had less time, in every arm alike.
@@ -84,6 +88,11 @@ def per_new_player(installs: DataFrame, outcome: DataFrame, *, metric: str = "re
 @returns("players payers payer_share money")
 def payers(conversions: DataFrame, money: DataFrame) -> DataFrame:
     """Return in one row how many players have paid, and how much, of two frames of `per_new_player`.
+
+        installs = lens.query("new_users", by="platform", over="last 28 complete days")
+        so_far = {"by": ["installed_on", "platform"], "every": "all", "over": "last 28 complete days"}
+        paid = experiments.per_new_player(installs, lens.query("converting_users", **so_far), metric="converting_users")
+        experiments.payers(paid, experiments.per_new_player(installs, lens.query("revenue", **so_far)))
 
     It is counted for these players: arms are compared by `experiments.compare`.
 

@@ -21,7 +21,7 @@ from gamelens.analysis.claims.findings import (
 from gamelens.analysis.experiments.arm_outcomes import MEASURE, VARIANT, groups, key_columns, outcomes_of
 from gamelens.analysis.experiments.arm_pairs import ArmPair, arm_pairs, informative_players
 from gamelens.analysis.significance import LEVEL, always_valid_half_width, holm
-from gamelens.analysis.tidy_frames.columns import Column
+from gamelens.analysis.tidy_frames.columns import OF_MEASURE, Column
 from gamelens.analysis.tidy_frames.frame_requirements import ANY, requires
 from gamelens.analysis.tidy_frames.returned_columns import KEYS, between, named, returns
 from gamelens.errors import BadQuery
@@ -68,6 +68,10 @@ def compare(
     confidence: float = 0.95,
 ) -> DataFrame:
     """Return the difference between each arm of *frames* and the control, measure by measure.
+
+        split, is_member = ["ab_id", "ab_variant_id"], ~gl.dim.ab_id.is_null()
+        came_back = lens.retention([1, 7], by=split, where=is_member, over="last 28 complete days")
+        experiments.compare(came_back)
 
     Variants of an experiment: `compare(came_back, conversions)`. Builds: `compare(came_back, arm="first_build",
     control="1.9.0")`. Before and after a day: `compare(came_back, since="2026-11-03")`.
@@ -164,7 +168,7 @@ def comparison_finding(
 @returns(
     KEYS,
     "players",
-    between(named("value", kind="share", scale=""), "the middle 95% of the posterior", low="low", high="high"),
+    between(named("value", kind="share", scale=OF_MEASURE), "the middle 95% of the posterior", low="low", high="high"),
     "chance_best",
     named("expected_loss", about="by choosing this arm although another is better"),
     named(
@@ -182,6 +186,10 @@ def probability_best(
     prior: tuple[float, float] = (1.0, 1.0),
 ) -> DataFrame:
     """Return the probability that each arm is the best, measure by measure.
+
+        split, is_member = ["ab_id", "ab_variant_id"], ~gl.dim.ab_id.is_null()
+        came_back = lens.retention([7], by=split, where=is_member, over="last 28 complete days")
+        experiments.probability_best(came_back)
 
     *frames* are those of `compare` whose measures are shares of players. Shares are those of equally large install
     days, on the days that all arms have. Every share has a Beta *prior* (flat by default). *draws* samples of the

@@ -35,6 +35,11 @@ _OF_REACH: Final = ("lift", "days_needed", "quarter_lift", "last_day", "is_runni
 def next_steps(compared: DataFrame, reach: DataFrame, *, measures: Sequence[str] | None = None) -> DataFrame:
     """Return what to do about each comparison, read each morning.
 
+        split, is_member = ["ab_id", "ab_variant_id"], ~gl.dim.ab_id.is_null()
+        came_back = lens.retention([1, 7], by=split, where=is_member, over="last 28 complete days")
+        changed, reach = experiments.compare(came_back), experiments.detectable_effects(came_back)
+        experiments.next_steps(changed, reach, measures=["D7 retention"])
+
     Args:
         compared: the frame of `experiments.compare`.
         reach: the frame of `experiments.detectable_effects` for the same frames.

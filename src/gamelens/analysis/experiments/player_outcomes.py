@@ -48,6 +48,9 @@ def compare_players(
 ) -> DataFrame:
     """Return the difference between each arm and the control, from one row for each player.
 
+        money = raw_events.player_money(lake, "last 14 complete days", days=3, when_unavailable="clip")
+        experiments.compare_players(money, "ad_revenue")
+
     It is that of the means of *value*. The variance is that between players, of each arm for itself (Welch's t-test).
     Money of few large spenders is far from normal: with under some thousand players the interval is a rough one. A
     *covariate* takes out of the variance what was known of a player before the experiment could change it (CUPED, Deng

@@ -39,6 +39,8 @@ _MOST_DAYS: Final = 365
 def power(control: float, treated: float, players: float, control_players: float, *, confidence: float = 0.95) -> float:
     """Return the probability of detecting the difference of two true shares.
 
+        experiments.power(0.40, 0.42, players=5_000, control_players=5_000)
+
     Args:
         control: the true share of the control.
         treated: the true share of the variant.
@@ -65,6 +67,8 @@ def sample_size(
 ) -> int:
     """Return the players that the control needs to detect the difference of two shares.
 
+        experiments.sample_size(0.40, 0.42, chance=0.9)
+
     The variant needs *ratio* times as many. *chance* is the power wanted.
 
     Raises:
@@ -86,6 +90,8 @@ def minimal_effect(
     control: float, players: float, control_players: float, *, chance: float = 0.8, confidence: float = 0.95
 ) -> float:
     """Return the smallest rise of the control's share detected with probability *chance*.
+
+        experiments.minimal_effect(0.4, players=5_000, control_players=5_000)
 
     A share: 0.01 is one percentage point. NaN if no rise can be detected with so few players.
     """
@@ -126,6 +132,10 @@ def detectable_effects(
     confidence: float = 0.95,
 ) -> DataFrame:
     """Return the smallest effect that each comparison can show, and how long a *lift* takes.
+
+        split, is_member = ["ab_id", "ab_variant_id"], ~gl.dim.ab_id.is_null()
+        came_back = lens.retention([7], by=split, where=is_member, over="last 28 complete days")
+        experiments.detectable_effects(came_back, lift=0.1)
 
     *frames*, *arm*, *control* and *by* are those of `experiments.compare`; measures that are not shares of players have
     no row, but count as comparisons. The arms are as unequal as they are, and the level is divided by the number of

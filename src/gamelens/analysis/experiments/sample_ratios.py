@@ -34,6 +34,9 @@ Days with fewer are tested together with the next.
 def arms(installs: DataFrame) -> DataFrame:
     """Return the arms of every experiment, from new_users by ab_id and ab_variant_id.
 
+        installs = lens.query("new_users", by=["ab_id", "ab_variant_id"], over="last 28 complete days")
+        experiments.arms(installs)
+
     Players of no experiment are left out. Largest experiment first, its arms by name.
 
     Claims: "experiments".
@@ -49,6 +52,9 @@ def arms(installs: DataFrame) -> DataFrame:
 @requires(frame=ANY)
 def newest_arms(frame: DataFrame, arm: str, by: str | None = None, *, most: int = 2) -> DataFrame:
     """Return the rows of the arms of each value of *by* that began last, *most* of them.
+
+        by_build = lens.retention([1], by=["game", "first_build"], over="last 28 complete days")
+        experiments.newest_arms(by_build, "first_build", by="game")
 
     Such as the newest builds. An arm begins on its first install day with players. Players of no arm are left out.
     *frame* is one of `Client.retention`, or has timestamp, the arm and players.
@@ -100,6 +106,10 @@ def sample_ratio(
     by: str | Sequence[str] | None = None,
 ) -> DataFrame:
     """Compare the split of players with the *expected* weights, in total and day by day.
+
+        split, is_gate = ["ab_id", "ab_variant_id"], gl.dim.ab_id == "first_gate"
+        installs = lens.query("new_users", by=split, where=is_gate, over="last 28 complete days")
+        experiments.sample_ratio(installs, {"ctrl": 1, "late_gate": 1})
 
     The tests are Pearson's. A suspect split means that players were lost on the way to one arm, so the players left
     differ in more than number, and no result can be trusted.

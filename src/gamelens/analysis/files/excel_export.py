@@ -63,7 +63,9 @@ class _SheetColumn(NamedTuple):
 def export_excel(frames: Mapping[str, DataFrame], path: str | os.PathLike[str], *, chart: bool = False) -> Path:
     """Write *frames* as the sheets of an Excel file and return the path.
 
-        gl.export_excel({"ads": revenue, "retention": retention}, "week.xlsx")
+        income = lens.query("revenue", by="game", over="last 28 complete days")
+        cohorts = lens.retention([1, 7], by="game", over="last 28 complete days")
+        gl.export_excel({"revenue": income, "retention": cohorts}, "week.xlsx")
 
     Days are dates, times are dates with a time in UTC, numbers are numbers and flags are flags; a missing value is an
     empty cell. Text stays text, also where it looks like a formula; a control character is written as its number,

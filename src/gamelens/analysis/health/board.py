@@ -71,6 +71,9 @@ def score_days(
 ) -> DataFrame:
     """Return every day of every series of `daily` with its baseline and severity.
 
+        installs = lens.query("new_users", by="game", over="last 28 complete days")
+        health.score_days(health.daily([installs]), least_change=0.2)
+
     A share is judged by its day, or by the one to four weeks up to it if they show more; *value*, *expected* and
     the rest are then those of that window. *restatements* is the frame of `Client.restatements`, *notes* are accepted
     levels and annotations.
@@ -112,6 +115,10 @@ def _read_coverage(scores: DataFrame) -> Iterator[Finding]:
 def board(scores: DataFrame, *, days: int = 1) -> DataFrame:
     """Return the last *days* days of every series, worst first, each with a sentence.
 
+        queries = health.board_queries(health.watches(["user_unique", "revenue"]))
+        answers = [lens.query(**query.arguments, over="last 28 complete days") for query in queries]
+        health.board(health.score_days(health.daily(answers)), days=3)
+
     The stable ones: game_id, game, metric, dimension, segment, timestamp, value, expected, low, high, change,
     change_low, change_high, z, p, q, severity, since, sentence. Claims: "number", one a row; alarms have a direction.
     """
@@ -132,6 +139,9 @@ def _read_board(board: DataFrame) -> Iterator[Finding]:
 )
 def flagged(scores: DataFrame) -> DataFrame:
     """Return all flagged days, newest first, each with a sentence.
+
+        sessions = lens.query("session_unique", by="game", over="last 28 complete days")
+        health.flagged(health.score_days(health.daily([sessions]), most_q=0.2))
 
     Claims: "incidents", of all rows.
     """
@@ -160,7 +170,13 @@ def _read_incidents(flags: DataFrame) -> Iterator[Finding]:
 @requires(daily=_SERIES)
 @returns(KEYS, named("last_day", about="the last with a value"), Column("silent_days", "count"))
 def silent_games(daily: DataFrame) -> DataFrame:
-    """Games that sent something before and nothing on the last day, whatever the metric."""
+    """Games that sent something before and nothing on the last day, whatever the metric.
+
+    For example:
+
+        purchases = lens.query("revenue", by="game", over="last 14 complete days")
+        health.silent_games(health.daily([purchases], health.watches("revenue")))
+    """
     whole = daily[daily["dimension"].isna() & (daily["kind"] != "share")]
     active = whole[whole["value"] > 0].groupby(["game_id", "game"], observed=True)["timestamp"].max()
     silent = (daily["timestamp"].max() - active).dt.days.astype("Int64")

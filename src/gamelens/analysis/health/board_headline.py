@@ -50,6 +50,9 @@ _LEVELS: Final = result_of("health.levels(daily)", "game", "metric", "weeks", "c
 def headline(board: DataFrame, levels: DataFrame | None = None, *, stale_after: timedelta | None = None) -> DataFrame:
     """Return what stands out on a board in one row, beside the *levels* that moved, if they are given.
 
+        daily = health.daily([lens.query("user_unique", by="game", over="last 35 complete days")])
+        health.headline(health.board(health.score_days(daily)), health.levels(daily))
+
     Data are stale if they were older than *stale_after* when they were asked for, by default if the day before was not
     complete.
 
@@ -139,6 +142,8 @@ def _headline_of(row: dict[Any, Any], alarms: int) -> Finding:
 )
 def data_age(frame: DataFrame, *, stale_after: timedelta | None = None) -> DataFrame:
     """Return in one row how old the data of an answer by day are, and whether something was sent on its last day.
+
+        health.data_age(lens.query("event_count", by="game", over="last 7 complete days"))
 
     Data are stale if they were older than *stale_after* when they were asked for, by default if the day before was not
     complete.

@@ -75,6 +75,9 @@ class SeriesGrid(msgspec.Struct, frozen=True):
 def measured(frame: DataFrame, metrics: Mapping[str, str]) -> DataFrame:
     """Return any columns of a query by game as series: integers as counts, others as money.
 
+        income = lens.query(["revenue", "session_unique"], by="game", over="last 14 complete days")
+        health.measured(income, {"revenue": "Purchases", "session_unique": "Sessions"})
+
     *metrics* maps a column of the frame to its display name.
     """
     grid = _DailyGrid(frame)
@@ -92,6 +95,10 @@ def measured(frame: DataFrame, metrics: Mapping[str, str]) -> DataFrame:
 @returns(*SERIES)
 def daily(answers: Iterable[DataFrame], watched: Iterable[WatchedMetric] | None = None) -> DataFrame:
     """Return the series of every watched metric from the *answers* to `board_queries`.
+
+        watched = health.watches("errors")
+        answers = [lens.query(**query.arguments, over="last week") for query in health.board_queries(watched)]
+        health.daily(answers, watched)
 
     Metrics that no answer holds are left out.
 

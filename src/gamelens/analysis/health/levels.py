@@ -47,6 +47,9 @@ _NUMBERS: Final = ("before", "value", "change", "low", "high", "p_value")
 def levels(daily: DataFrame) -> DataFrame:
     """Return how the level of each number of a game moved over the last weeks, the largest change first.
 
+        sessions = lens.query("session_unique", by="game", over="last 35 complete days")
+        health.levels(health.daily([sessions]))
+
     Left out are series in which a day of the two weeks compared is missing or zero, and counts of fewer than 20 a
     week.
 

@@ -75,6 +75,10 @@ def segments(
 ) -> DataFrame:
     """Return the contribution of each value of *by* to the change of *watch* on *day*.
 
+        players = lens.query("user_unique", by="country_code", games="1001", over="last 28 complete days")
+        (watch,) = health.watches("user_unique")
+        health.segments(players, watch, "country_code", day=players.timestamp.max())
+
     Args:
         frame: the answer to one of `drill_queries`, of one game by *by*.
         watch: the watched metric.

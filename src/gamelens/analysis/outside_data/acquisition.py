@@ -39,13 +39,16 @@ from gamelens.analysis.tidy_frames import (
     display_values,
     ratio,
     with_ids,
+    with_receipt,
     with_receipts_of,
 )
 from gamelens.analysis.tidy_frames.columns import Column, name_of
 from gamelens.analysis.tidy_frames.frame_columns import series_names, sum_over
 from gamelens.analysis.tidy_frames.frame_periods import visible_period
 from gamelens.analysis.tidy_frames.frame_requirements import ANY, FrameRequirements, requires, result_of
+from gamelens.analysis.tidy_frames.query_text import interval_text
 from gamelens.analysis.tidy_frames.returned_columns import KEYS, between, named, returns
+from gamelens.catalog import TITLES
 from gamelens.errors import BadQuery
 from gamelens.receipts import RECEIPT, Receipt
 from gamelens.wire.currencies import USD_PER_UNIT
@@ -84,12 +87,14 @@ def in_dollars(
 ) -> DataFrame:
     """Return the frame with column *amount* in US dollars as *to* (float64, USD).
 
+        outside_data.in_dollars("ad_spend.csv", rate="exchange_rates.csv")
+
     Each amount is multiplied by the rate of its row and currency. A row without a rate, such as one of a weekend, takes
     the rate of the last day before it in the same currency. In a column of rates, days before the first rate take it.
 
     Args:
         frame: the amounts, by timestamp; or an outside table or its path, of which all columns are returned, with the
-            first day of each row as timestamp.
+            first day of each row, if it has days, as timestamp.
         amount: the column of amounts. Of an outside table by default its only cost, or its only amount.
         rate: US dollars for one unit: a number, a column of rates, a table of rates by day or its path
             (`"eurofxref-hist.csv"`), or numbers and columns by currency: `{"EUR": "usd_per_eur"}`. US dollars need
@@ -107,7 +112,10 @@ def in_dollars(
         table = read_table(frame, currency=currency, **reading)
         table, column = cost_column(table, amount)
         dollars = dollars_of(table, column, rate)
-        return table.frame.assign(timestamp=table.starts, **{to: dollars})
+        if table.periods.problem is not None:
+            raise table.periods.problem
+        starts = {} if table.period is None else {"timestamp": table.starts}
+        return table.frame.assign(**starts, **{to: dollars})
     if amount is None:
         raise BadQuery("amount", UNSET, "must name the column of amounts", [*map(str, frame.columns)])
     if currency is None and amount + CURRENCY in frame:
@@ -182,13 +190,17 @@ def cost_per_install(
 ) -> DataFrame:
     """Return the cost of an install for each value of *by*, largest spend first.
 
+        installs = lens.query("new_users", by=["install_publisher", "country_code"], over="last 28 complete days")
+        outside_data.cost_per_install(installs, by="country_code", spend="ad_spend.csv", rate="exchange_rates.csv")
+
     The frame holds new_users and, beside them, *spend* in US dollars, null for installs without ad spend. The spend is
     known; the interval is that of the installs that a day's spend buys, from the differences between days.
 
     Args:
         frame: new_users, by the columns of *by*.
         by: the columns that make the groups.
-        spend: the column of *frame* with the spend; or an outside table with costs, or its path, which is joined.
+        spend: the column of *frame* with the spend; or an outside table with costs, or its path, which is joined to
+            the installs by the days and names that both have.
         on: as in `gl.join`, for an outside table.
         rate: as in `in_dollars`, for an outside table.
         reading: how an outside table is read, as in `gl.read_table`.
@@ -196,10 +208,11 @@ def cost_per_install(
     Claims: "install cost" without *by*, "install cost by" with one.
 
     Raises:
-        BadQuery: a column is missing, or the spend is not in US dollars.
+        BadQuery: a column is missing; the spend is not in US dollars; or an outside table has no column of *by*, no
+            days where the frame has them, or days that are a part of the frame's only bucket.
     """
     if not isinstance(spend, str) or (spend not in frame and Path(spend).suffix):
-        frame, spend = _beside_costs(frame, spend, on, rate, reading), "spend"
+        frame, spend = _beside_costs(frame, by, spend, on, rate, reading), "spend"
     count = column_of(frame, "new_users", "new_users")
     _check_columns("frame", frame, [spend], "join ad spend first, or pass the file as spend=")
     _check_columns("by", frame, with_ids(frame, by), "query new_users by it")
@@ -271,6 +284,11 @@ def return_on_spend(
 ) -> DataFrame:
     """Return the revenue of paid installs at each age, beside their cost (ROAS by cohort).
 
+        over, by = "last 28 complete days", "install_publisher"
+        bought = gl.join(lens.query("new_users", by=by, over=over), "ad_spend.csv").frame
+        money = lens.query(["revenue", "ilrd_revenue"], by=["installed_on", by], over=over)
+        outside_data.return_on_spend(outside_data.in_dollars(bought, "Spend", "exchange_rates.csv"), money, ages=[0, 7])
+
     A cohort counts at an age only if it has reached it, so later ages rest on fewer cohorts and the curve may fall. Up
     to the age *reaching* it does not, because younger cohorts are left out at every age. The interval comes from the
     differences between cohorts, because no player is in the data; a few payers make it wide.
@@ -338,6 +356,11 @@ def _returns(
 )
 def payback_ages(roas: DataFrame, by: str | Sequence[str] = "install_publisher") -> DataFrame:
     """Return the last age of each value of *by*, and the first that earned back its spend.
+
+        split = ["installed_on", "install_publisher"]
+        money = lens.query(["revenue", "ilrd_revenue"], by=split, over="last 28 complete days")
+        back, report = outside_data.roas("ad_spend.csv", money, rate="exchange_rates.csv")
+        outside_data.payback_ages(back)
 
     Best first. Claims: "payback", one a row.
     """
@@ -416,7 +439,10 @@ def ltv_against_cpi(
 ) -> DataFrame:
     """Return what a new player brings against what an install costs, for each value of *by* with a cost.
 
-    Example: `ltv_against_cpi(retention.ltv(ret, money, by=by), outside_data.cost_per_install(costs, by=by), by=by)`
+        over, by = "last 28 complete days", "install_publisher"
+        cohorts, installs = lens.retention([1, 3, 7, 14], by=by, over=over), lens.query("new_users", by=by, over=over)
+        money = lens.query(["revenue", "user_unique"], by=["installed_on", by], over=over)
+        outside_data.ltv_against_cpi(retention.ltv(cohorts, money, by=by), "ad_spend.csv", installs=installs, rate=1.16)
 
     The interval takes the value of a player and the cost of an install as independent of each other.
 
@@ -508,12 +534,14 @@ def roas(
 ) -> Joined:
     """Return the return on ad spend by group and age from a file of costs, and the report of its join.
 
+        split = ["installed_on", "install_publisher"]
+        money = lens.query(["revenue", "ilrd_revenue"], by=split, over="last 28 complete days")
+        outside_data.roas("google_ads.csv", money, rate="exchange_rates.csv").frame
+
     Costs of days that *money* does not cover are left out, which the report counts. Rows of one key are added up. Where
     a row of the file stands for several days, a cohort is all players of these days, and it counts at an age when all
     have reached it. A name that *money* does not have keeps its spend, with an unknown return: the report says how to
     name it. If none of the names is there, the file is refused.
-
-    Example: `frame, report = roas("google_ads.csv", money, rate="eurofxref-hist.csv")`
 
     Args:
         cost: the file or table of costs, as `gl.join` takes it.
@@ -634,18 +662,52 @@ def cost_column(table: OutsideTable, amount: str | None) -> tuple[OutsideTable, 
     raise BadQuery("amount", UNSET, f"is needed: {table.source} {rule}", names)
 
 
-def _beside_costs(frame: DataFrame, cost: Any, on: On | None, rate: Rate, reading: Mapping[str, Any]) -> DataFrame:
-    """Return *frame* with the costs of an outside table beside it as spend, in US dollars."""
+def _beside_costs(
+    frame: DataFrame, by: By, cost: Any, on: On | None, rate: Rate, reading: Mapping[str, Any]
+) -> DataFrame:
+    """Return the new players of *frame* with the costs of an outside table beside them as spend, in US dollars.
+
+    Players are added up over all that the table does not tell apart, so that each of its costs stands in one row.
+    """
     table, column = cost_column(read_table(cost, **reading), None)
-    dollars = replaced(column, values=dollars_of(table, column, rate), currencies=None)
+    values = dollars_of(table, column, rate)
+    currencies = Series("USD", index=values.index, dtype="str").where(values.notna())
+    dollars = replaced(column, values=values, currencies=currencies, money_problem=None)
     table = replaced(table, columns=tuple(dollars if other is column else other for other in table.columns))
-    joined, report = join(frame, table, on=on, how="outer", columns=[column.name])
+    pairs = pairs_of(on, frame, table)
+    _check_split(frame, by, table, pairs)
+    installs = sum_over(frame, [*pairs], [column_of(frame, "new_users", "new_users")])
+    installs.attrs = frame.attrs
+    joined, report = join(installs, table, on=pairs, how="outer", columns=[column.name])
     for name, texts in report.unknown.items():
         if not _known(report, name, frame):
             raise unknown_names(table, report.on[name], name, texts, frame[name].dropna().unique())
     brought = report.renamed.get(column.name, column.name)
     result = joined.drop(columns=["spend"] if brought != "spend" and "spend" in joined else [])
-    return with_receipts_of(result.rename(columns={brought: "spend"}).drop(columns=brought + CURRENCY), joined)
+    result = result.rename(columns={brought: "spend"}).drop(columns=brought + CURRENCY)
+    receipt = Receipt.of(joined.attrs)
+    return with_receipt(result, structs_replace(receipt, warnings=(*receipt.warnings, *report.warnings)))
+
+
+def _check_split(frame: DataFrame, by: By, table: OutsideTable, pairs: Mapping[str, str]) -> None:
+    """Raise `BadQuery` where the costs of *table* cannot be told apart as the rows of *frame* and *by* are."""
+    titles = TITLES | {title: identity for identity, title in TITLES.items()}
+    for name in [by] if isinstance(by, str) else by or ():
+        if name in frame and not {name, titles.get(name)} & {*pairs, "timestamp"}:
+            rule = f"is not told apart in {table.source}: leave it out of by, or name its column, on={{{name!r}: ...}}"
+            raise BadQuery("by", name, rule, [column.name for column in table.columns])
+    times = frame["timestamp"].dropna().unique() if "timestamp" in frame else []
+    if len(times) > 1 and "timestamp" not in pairs:
+        if table.periods.problem is not None:
+            raise table.periods.problem
+        rule = "has no column of days, so that a cost would stand beside each of them: "
+        rule += 'name it with roles={"...": "day"}, or query new_users with every="all" over the days of the file'
+        raise BadQuery("spend", table.source, rule, [column.name for column in table.columns])
+    receipt, days = Receipt.of(frame.attrs), table.interval
+    whole = receipt.interval if receipt.asked.every == "all" else None
+    if days is not None and whole is not None and days & whole != whole:
+        rule = f"has costs of {interval_text(days)}, and new_users are of {interval_text(whole)}: "
+        raise BadQuery("spend", table.source, rule + f'query new_users over="{interval_text(days & whole)}"')
 
 
 def _known(report: MatchReport, name: str, frame: DataFrame) -> bool:
@@ -680,6 +742,11 @@ def _without_unnamed(result: DataFrame, keys: Sequence[str], report: MatchReport
 )
 def rank_correlation(frame: DataFrame, value: str, rank: str, by: str | None = None) -> DataFrame:
     """Return how closely a store rank follows *value*, day by day (Spearman's correlation).
+
+        installs = lens.query("new_users", by=["game", "country_code"], over="last 28 complete days")
+        shop = {"timestamp": "Date", "game": "App", "country_code": "Country"}
+        ranked = gl.join(installs, "store_rank.csv", on=shop, how="inner", missing=["200+"]).frame
+        outside_data.rank_correlation(ranked, "new_users", "Rank", by="game")
 
     It is -1 if a higher value always means a better rank.
 

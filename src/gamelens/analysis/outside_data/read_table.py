@@ -26,7 +26,7 @@ def read_table(
     sheet: str | None = None,
     encoding: str | None = None,
     header_row: int | None = None,
-    totals: Literal["skip", "keep"] = "skip",
+    totals: Literal["skip", "keep"] | Sequence[str] = "skip",
 ) -> OutsideTable:
     """Return what a table from outside means: the role of each column, its currency, and the days of each row.
 
@@ -51,7 +51,8 @@ def read_table(
         sheet: the sheet of an Excel file.
         encoding: the encoding of a text file, by default UTF-8 or that of its byte order mark.
         header_row: the row of the file that names the columns (1 is the first), by default recognised.
-        totals: what happens to rows that add up others. They are left out and reported, or kept.
+        totals: what happens to rows that add up others. They are left out and reported, or kept. Texts of a cell of
+            such rows, `["Suma: konto"]`, leave out what is not recognised.
 
     Raises:
         BadQuery: the file cannot be read, or an argument names a column that is not there.

@@ -27,6 +27,7 @@ from gamelens.analysis.files.date_parsing import NotTimes, ParsedTimes, read_tim
 from gamelens.analysis.files.number_parsing import WrittenNumbers, say_nothing, written_numbers
 from gamelens.analysis.files.table_reader import Grid
 from gamelens.analysis.outside_data.money_units import without_unit
+from gamelens.analysis.outside_data.total_words import CANDIDATES, TOTAL
 from gamelens.errors import BadQuery, suggests_names
 from gamelens.wire.currencies import USD_PER_UNIT
 
@@ -43,19 +44,6 @@ SUMMANDS: Final = frozenset({"amount", "count"})
 TIMES: Final = frozenset({"day", "start", "end", "hour"})
 KEYS: Final = frozenset({"country", "network", "campaign", "app", "platform", "format"})
 
-TOTAL: Final = re.compile(
-    r"(?i)\W*(?:(?:grand|sub|sub-|overall|report|campaign|account|all)?\s*totals?(?:\s*[:(–-].*|\s+of\b.*|\s+[\d.,]+.*)?"
-    r"|sum|summe|gesamt(?:summe|ergebnis)?|zwischensumme|insgesamt|total (?:g[ée]n[ée]ral|geral)|totale|totaal|toplam"
-    r"|suma(?: ko[nń]cowa)?|razem|(?:общий )?итого?|всего|genel toplam|totale complessivo|eindtotaal|celkem"
-    r"|celkový součet|összesen|végösszeg|yhteensä|totalt"
-    r"|合計|小計|総計|総合計|总计|合计|小计|汇总|總計|합계|총계|총합계|소계)\W*"
-)
-"""A text of a row that adds up others, whatever its numbers are."""
-_WORDS_OF_TOTALS: Final = (
-    r"(?i)total|totaal|totale|sum|gesamt|toplam|razem|итог|всего|celk|összes|végössz|yhteensä|計|计|汇总|합계|총계|소계"
-    r"|all|any|every|world|global|welt|monde|mundo|mundial|tous|toutes|todos|todas|tutti|全|すべて|전체|все|весь|^[^\pL\pN]*$"
-)
-
 _PER: Final = re.compile(r"(?<!\w)(per|pro|par|por|je|на|за)(?!\w)|/|(.+)あたり|당 ")
 _HEAD_FIRST: Final = re.compile(
     r"(?<!\w)(?:of|from|for|by|de|del|des|der|di|da|do|dos|du|por|par|pour|para|від|за|en)(?!\w)"
@@ -64,6 +52,7 @@ _BRACKETS: Final = re.compile(r"[(\[（【]([^()\[\]（）【】]*)[)\]）】]")
 _EXCHANGE: Final = re.compile(
     r"(?:.*?[^a-z])??([a-z]{3})[ _]*(?:per|/|to|in|-)?[ _]*([a-z]{3})(?:[^a-z].*)?", re.IGNORECASE
 )
+_TRIED: Final = 500  # distinct texts that are looked at one by one
 _FEWEST_NUMBERS: Final = 1 / 3
 _FLAGS: Final = frozenset({"true", "false", "yes", "no"})
 _HERE: Final = Path(__file__)
@@ -149,7 +138,7 @@ class ColumnCells:
     @cached_property
     def unlike_names(self) -> dict[int, str]:
         """The texts that have a word of totals, or no letter and no digit, by their place."""
-        places = np.flatnonzero(pc.match_substring_regex(self.distinct, _WORDS_OF_TOTALS))
+        places = np.flatnonzero(pc.match_substring_regex(self.distinct, CANDIDATES))
         return {int(place): self.distinct[int(place)].as_py() for place in places}
 
     @cached_property
@@ -272,6 +261,27 @@ class ColumnCells:
         return not isinstance(self.times, NotTimes)
 
     @cached_property
+    def odd_time(self) -> str | None:
+        """The first text that is no time in a column of times, where those are most of its rows."""
+        if self.is_typed or self._is_text or not isinstance(self.times, NotTimes):
+            return None
+        rows = np.bincount(self.codes + 1, minlength=len(self.distinct) + 1)[1:]
+        odd: dict[str, int] = {}
+        times = 0
+        for place, text in enumerate(self.texts[:_TRIED]):
+            if not self._is_name[place]:
+                continue
+            try:
+                read_times([text], field=self.name)
+            except NotTimes:
+                odd[text] = int(rows[place])
+            except BadQuery:  # a day that can be read in two ways
+                times += int(rows[place])
+            else:
+                times += int(rows[place])
+        return next(iter(odd)) if sum(odd.values()) < times else None
+
+    @cached_property
     def are_countries(self) -> bool:
         """Whether at least half of its names are countries."""
         named = self.named[:500]
@@ -299,7 +309,7 @@ class ColumnCells:
             case "rate" | "number":
                 return self.may_be_number
             case "day" | "start" | "end" | "hour":
-                return self.are_times or (meaning.role == "hour" and self.is_number)
+                return self.are_times or (meaning.role == "hour" and self.is_number) or self.odd_time is not None
             case "country":
                 return self.are_countries
             case "currency":
@@ -415,6 +425,8 @@ def lexicon() -> dict[str, Concept]:
     tables = tomllib.loads(_HERE.with_name("lexicon.toml").read_text(encoding="utf-8"))
     phrases: dict[str, Concept] = {}
     for name, table in tables.items():
+        if table["role"] == "row":
+            continue
         concept = Concept(name, table["role"], tuple(table["of"]) if "of" in table else None)
         for word in table["words"]:
             phrases.setdefault(folded_header(word), concept)
@@ -526,6 +538,8 @@ def _is_header(header: str, names: str) -> bool:
 
 def formats(name: str | None = None) -> DataFrame:
     """Return the formats of vendors that `gl.read_table` knows, a row for each column whose meaning they say.
+
+        outside_data.formats("Google Ads")
 
     Columns that a format does not list are understood by their header and cells.
 

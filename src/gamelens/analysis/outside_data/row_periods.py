@@ -84,8 +84,9 @@ def periods_of(grid: Grid, meanings: Mapping[str, Meaning], cells: Mapping[str, 
         return of_column(days[0], meanings[days[0]], cells[days[0]], grid)
     if starts and ends:
         first, last = (cells[name].times_with(meanings[name].details) for name in (starts[0], ends[0]))
-        if isinstance(first, BadQuery) or isinstance(last, BadQuery):
-            return _none(grid, first if isinstance(first, BadQuery) else last)  # type: ignore[arg-type]
+        for read, name in ((first, starts[0]), (last, ends[0])):
+            if isinstance(read, BadQuery):
+                return _none(grid, _odd_day(cells[name], grid) or read)
         if (problem := _midnight_elsewhere(cells[starts[0]], first, "start")) is not None:
             return _none(grid, problem)
         at, until = (read.at[cells[name].codes] for read, name in ((first, starts[0]), (last, ends[0])))
@@ -111,7 +112,7 @@ def of_column(name: str, meaning: Meaning, own: ColumnCells, grid: Grid) -> Peri
     """Return the days that the column *name* says."""
     read = own.times_with(meaning.details)
     if isinstance(read, BadQuery):
-        return _none(grid, read)
+        return _none(grid, _odd_day(own, grid) or read)
     at = read.at
     known = np.unique(at[~np.isnat(at)])
     if (problem := _midnight_elsewhere(own, read, "day")) is not None:
@@ -160,6 +161,15 @@ def _best(meanings: Mapping[str, Meaning], cells: Mapping[str, ColumnCells], rol
     ]
     least = min(map(doubt, found), default=None)
     return [name for name in found if doubt(name) == least]
+
+
+def _odd_day(own: ColumnCells, grid: Grid) -> BadQuery | None:
+    """Return the exception for a text among days, with what leaves its row out."""
+    if own.odd_time is None:
+        return None
+    row = grid.rows[int((own.codes == own.texts.index(own.odd_time)).argmax())]
+    rule = f"in row {row} is not a day, and most others are: totals=[{own.odd_time!r}] leaves the row out"
+    return BadQuery(own.name, own.odd_time, rule)
 
 
 def _midnight_elsewhere(own: ColumnCells, read: ParsedTimes, role: str) -> BadQuery | None:

@@ -54,6 +54,10 @@ def compare_with_weekdays(
 ) -> DataFrame:
     """Return every occasion compared with the other days of its weekday, largest change first.
 
+        players = lens.query("user_unique", by="country_code", over="last 28 complete days")
+        calendar = gl.join(players, "holidays.csv", on={"timestamp": "date", "country_code": "country"}).frame
+        outside_data.compare_with_weekdays(calendar, "user_unique")
+
     The frame is daily, with the *occasion* joined to it (null on ordinary days); days are compared within one value of
     *by*. Special days in a row are one period, and each of them is divided by the median of the ordinary days in the
     week before and the week after that period. So neither the length of a holiday nor the growth of a game hides a

@@ -56,7 +56,6 @@ _ALIASES: Final = {
 _DETAILS: Final = frozenset({"role", "of", "currency", "weight", "scale", "concept", "local", "language"})
 _FEWEST_HEADERS: Final = 2  # that a row of headers has
 _MOST_LENGTHS: Final = 5  # of periods: months, and the whole range of a total row
-_ALLOWED: Final[dict[str, Sequence[str | None]]] = {"decimal": (None, ".", ","), "totals": ("skip", "keep")}
 
 
 def understood(
@@ -73,12 +72,13 @@ def understood(
     sheet: str | None = None,
     encoding: str | None = None,
     header_row: int | None = None,
-    totals: Literal["skip", "keep"] = "skip",
+    totals: Literal["skip", "keep"] | Sequence[str] = "skip",
 ) -> OutsideTable:
     """Return what a table means, as `gl.read_table` does, in its own currencies."""
-    for name, value in (("decimal", decimal), ("totals", totals)):
-        if value not in _ALLOWED[name]:
-            raise BadQuery(name, value, "is not possible", [str(each) for each in _ALLOWED[name]])
+    if decimal not in (None, ".", ","):
+        raise BadQuery("decimal", decimal, "is not possible", ["None", ".", ","])
+    if isinstance(totals, str) and totals not in ("skip", "keep"):
+        raise BadQuery("totals", totals, 'is not possible: name texts of rows in a list, ["Total"]', ["skip", "keep"])
     grid = read_grid(other, sheet=sheet, encoding=encoding, missing=missing, header_row=header_row)
     grid = _without_repeated_headers(grid)
     vendor = vendor_of(grid.columns, grid.above)
@@ -95,8 +95,8 @@ def understood(
     cells = {name: ColumnCells(grid, name, day_first, is_text=name in text) for name in grid.columns}
     meanings = _with_both_ends({name: _meaning(cells[name], vendor, stated.get(name)) for name in grid.columns}, cells)
     larger: Mapping[str, str] = {}
-    if totals == "skip":
-        found = find_totals(grid, meanings, cells)
+    if totals != "keep":
+        found = find_totals(grid, meanings, cells, () if totals == "skip" else totals)
         larger = found.larger
         if found.mask.any():
             grid = grid.filtered(~found.mask, note_of(found.mask, grid))

@@ -1,45 +1,28 @@
 """Rows of an outside table that add up others, and would count everything twice.
 
 A total word alone, or followed by a colon, "of" or a number, is enough. A word at one end of a name, a word for the
-whole, or an empty key counts only if a number of the row is the sum of the rows that agree in all other keys. A name
-beside a total word is a total of the rows of this name.
+whole, or an empty key counts only if a number of the row is the sum of the rows that agree in all other keys.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
 import pandas as pd
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pandas import DataFrame, Series
 
 from gamelens.analysis.files.date_parsing import ParsedTimes
 from gamelens.analysis.files.table_reader import Grid
-from gamelens.analysis.outside_data.roles import KEYS, MEASURES, SUMMANDS, TIMES, TOTAL, ColumnCells, Meaning
+from gamelens.analysis.outside_data.roles import KEYS, MEASURES, SUMMANDS, TIMES, ColumnCells, Meaning
+from gamelens.analysis.outside_data.total_words import AT_ONE_END, TOTAL, WHOLE, WHOLE_OF_NAMES, WORD_AT_ONE_END
+from gamelens.errors import BadQuery
 
 _NO_VALUE: Final = re.compile(r"\W*")
-_AT_ONE_END: Final = re.compile(
-    r"(?i)(?:sub)?totals?\b.*|.*\b(?:sub)?totals?\W*|.*\b(?:sum|summe|gesamt|totale|合計|итого)\W*|(?:summe|gesamt|total)\b.*"
-)
-_WHOLE: Final = re.compile(
-    r"(?i)\W*(?:all|overall|any|everything|worldwide|world|global|rest of world and all|weltweit|monde|mundo|mundial"
-    r"|all (?:countries|regions|territories|campaigns|networks|sources|apps|channels|platforms|formats).*"
-    r"|alle.*|tous.*|toutes.*|todos.*|todas.*|tutti.*|全部|全体|すべて|全世界|전체|все|весь мир)\W*"
-)
-_WORDS_OF_ONE: Final = (
-    r"(?:grand|sub)?[ -]?totals?|totale|totaal|subtotaal|totalt|sub-?totale|sum|summe|gesamt(?:summe|ergebnis)?"
-    r"|ergebnis|zwischensumme|suma|somme|sous-total|soma|somma|summa|toplam|toplamı|ara toplam|razem|celkem|součet"
-    r"|összesen|összeg|ukupno|yhteensä|i alt|итого|итог|всего|сумма"
-    r"|合計|小計|総計|集計|总计|合计|汇总|小计|總計|합계|총계|소계|요약"
-)
-_PREPOSITION: Final = r"(?:\s+(?:of|for|von|für|de|du|des|pour|para|di|z|dla|za|по))?"
-_OF_ONE: Final = re.compile(  # a total word at one end of a name, and the name
-    rf"(?i)\W*(?:{_WORDS_OF_ONE})(?!\w){_PREPOSITION}\W+(?P<after>.+)|(?P<before>.+?)(?:\W+|(?<=\W))(?:{_WORDS_OF_ONE})\W*"
-)
+_NAMED_BY_ALL: Final = frozenset({"country", "network", "platform", "format"})  # campaigns are called Todos los Santos
 _MARKS: Final = " :–—-()[]\"'"
 _ROUNDING: Final = 0.005  # of a sum of rounded rows
 _FEWEST: Final = 2  # rows that a sum adds up
@@ -52,31 +35,87 @@ class TotalRows(NamedTuple):
     larger: Mapping[str, str]
 
 
-def find_totals(grid: Grid, meanings: Mapping[str, Meaning], cells: Mapping[str, ColumnCells]) -> TotalRows:
-    """Return the rows of *grid* that add up others."""
+def find_totals(
+    grid: Grid, meanings: Mapping[str, Meaning], cells: Mapping[str, ColumnCells], named: Sequence[str] = ()
+) -> TotalRows:
+    """Return the rows of *grid* that add up others, and those with a cell of the texts *named*.
+
+    Raises:
+        BadQuery: no cell has one of them.
+    """
     names = _naming_columns(grid, meanings, cells)
     keys = [name for name in names if meanings[name].role in KEYS | TIMES or name == grid.columns[0]]
-    mask = np.zeros(len(grid.rows), dtype=bool)
+    mask = _with_texts(named, cells, grid)
     for name in names:
         mask |= _matches(cells[name], TOTAL)
-    larger: dict[str, str] = {}
     has_word = mask.copy()
+    wholes: dict[str, NDArray[np.bool_]] = {}
     suspects: dict[str, NDArray[np.bool_]] = {}  # rows that may add up others, by the column that says so
+    of_names: dict[str, NDArray[np.bool_]] = {}  # the same, where Meta Total adds up the rows of Meta
+    codes: dict[str, NDArray[np.int32]] = {}
+    of_name = np.zeros(len(grid.rows), dtype=bool)
     for name in names:
-        words = _matches(cells[name], _AT_ONE_END) | _matches(cells[name], _WHOLE)
+        wholes[name] = _matches(cells[name], WHOLE_OF_NAMES if meanings[name].role in _NAMED_BY_ALL else WHOLE)
+        words = _matches(cells[name], AT_ONE_END) | wholes[name]
         has_word |= words
         suspects[name] = words | (cells[name].codes < 0) | _matches(cells[name], _NO_VALUE)
-    suspects = {name: rows for name, rows in suspects.items() if rows.any()}
-    if len(grid.rows) <= _FEWEST or not suspects:
+        codes[name], is_of_name = _whose_totals(cells[name])
+        of_names[name] = suspects[name] & ~is_of_name
+        of_name |= is_of_name
+    larger: dict[str, str] = {}
+    if len(grid.rows) <= _FEWEST or not any(rows.any() for rows in suspects.values()):
         return TotalRows(mask | _totals_of_one(names, meanings, cells, mask), larger)
     summands = {name: _numbers(cells[name]) for name, meaning in meanings.items() if meaning.role in SUMMANDS}
-    table = DataFrame({name: cells[name].codes for name in keys}, index=range(len(mask)))
     ranges = _ranges(names, meanings, cells)
+    if of_name.any():
+        for _, _, confirmed, _ in _sums(of_names | {"": of_name}, codes, keys, summands, has_word, mask, ranges):
+            mask |= confirmed & of_name
+    codes = {name: cells[name].codes for name in names}
+    for said, rows, confirmed, is_larger in _sums(suspects, codes, keys, summands, has_word, mask, ranges):
+        mask |= confirmed
+        for name in said:
+            whole = rows & ~confirmed & wholes[name] & is_larger
+            if whole.any():
+                larger[name] = cells[name].distinct[int(cells[name].codes[whole.argmax()])].as_py()
+                mask |= whole
+    return TotalRows(mask | _totals_of_one(names, meanings, cells, mask), larger)
+
+
+def _with_texts(named: Sequence[str], cells: Mapping[str, ColumnCells], grid: Grid) -> NDArray[np.bool_]:
+    """Return the rows that have a cell of one of the texts *named*.
+
+    Raises:
+        BadQuery: none has one of them.
+    """
+    mask = np.zeros(len(grid.rows), dtype=bool)
+    for text in named:
+        found = [own.codes == own.texts.index(text) for own in cells.values() if not own.is_typed and text in own.texts]
+        if not found:
+            raise BadQuery("totals", text, f"is in no cell of {grid.source}")
+        mask |= np.any(found, axis=0)
+    return mask
+
+
+def _sums(
+    suspects: Mapping[str, NDArray[np.bool_]],
+    codes: Mapping[str, NDArray[np.int32]],
+    keys: Sequence[str],
+    summands: Mapping[str, NDArray[np.float64]],
+    has_word: NDArray[np.bool_],
+    mask: NDArray[np.bool_],
+    ranges: Mapping[str, NDArray[np.datetime64]],
+) -> Iterator[tuple[list[str], NDArray[np.bool_], NDArray[np.bool_], NDArray[np.bool_]]]:
+    """Yield the rows that the same columns suspect: these columns, the rows, which are sums, and which are larger.
+
+    They are compared with the rows that fewer of them suspect, and that agree in the other *keys*; with none of *mask*,
+    which the caller extends.
+    """
+    suspects = {name: rows for name, rows in suspects.items() if rows.any()}
+    table = DataFrame({name: codes[name] for name in keys}, index=range(len(mask)))
     bits = np.zeros(len(mask), dtype="int64")
     for place, rows in enumerate(suspects.values()):
         bits |= rows.astype("int64") << min(place, 62)
-    patterns = np.unique(bits)
-    for pattern in sorted(patterns[patterns > 0].tolist(), key=int.bit_count):
+    for pattern in sorted(np.unique(bits[bits > 0]).tolist(), key=int.bit_count):
         said = [name for place, name in enumerate(suspects) if pattern >> place & 1]
         rows = (bits == pattern) & ~mask
         parts = (bits & ~pattern == 0) & (bits != pattern) & ~mask
@@ -86,13 +125,7 @@ def find_totals(grid: Grid, meanings: Mapping[str, Meaning], cells: Mapping[str,
         confirmed |= _sums_of_range(rows, parts, [name for name in by if name not in ranges], table, ranges, summands)
         if (is_comparable & ~confirmed & ~has_word).any():  # some rows without a name are no sum: so are the others
             confirmed &= has_word
-        mask |= confirmed
-        for name in said:
-            whole = rows & ~confirmed & _matches(cells[name], _WHOLE) & is_larger
-            if whole.any():
-                larger[name] = cells[name].distinct[int(cells[name].codes[whole.argmax()])].as_py()
-                mask |= whole
-    return TotalRows(mask | _totals_of_one(names, meanings, cells, mask), larger)
+        yield said, rows, confirmed, is_larger
 
 
 def _groups(table: DataFrame, by: Sequence[str]) -> NDArray[np.int64]:
@@ -142,7 +175,7 @@ def _totals_of_one(
 ) -> NDArray[np.bool_]:
     """Return the rows that are totals of the rows of one name: "Moloco total", or any other words beside the name.
 
-    Without a day among rows that have one, a total word is enough; otherwise a number must be the sum of these rows.
+    A number must be the sum of these rows. Other words count only in a row without a day among rows that have one.
     """
     found = np.zeros(len(mask), dtype=bool)
     summands = {name: _numbers(cells[name]) for name, meaning in meanings.items() if meaning.role in SUMMANDS}
@@ -155,7 +188,7 @@ def _totals_of_one(
             continue
         own = cells[name]
         without_day = {*own.codes[~has_day & filled_in[name] & ~mask].tolist()} if has_day.any() else set()
-        with_word = {*np.flatnonzero(pc.match_substring_regex(own.distinct, f"(?i){_WORDS_OF_ONE}")).tolist()}
+        with_word = {*own.unlike_names}
         if not without_day | with_word:
             continue
         places = {folded: place for place, text in enumerate(own.texts) if (folded := _folded(text))}
@@ -166,8 +199,6 @@ def _totals_of_one(
             if base is None or not (has_word or place in without_day):
                 continue
             rows = (own.codes == place) & ~mask
-            if has_word and has_day.any():
-                found |= rows & ~has_day
             by = [other for other in texts if other != name and filled_in[other][rows].all()] if rows.any() else []
             table = DataFrame({other: cells[other].codes for other in by}, index=range(len(mask)))
             found |= _compare(_groups(table, by), rows, (codes == base) & ~mask & ~rows, summands)[0]
@@ -180,7 +211,8 @@ def _folded(text: str) -> str:
 
 def _name_beside(text: str, places: Mapping[str, int]) -> tuple[int | None, bool]:
     """Return the place of the name that stands beside other words in *text*, and whether these are of a total."""
-    if (match := _OF_ONE.fullmatch(text)) and (name := _folded(match["after"] or match["before"])) in places:
+    name = _folded(WORD_AT_ONE_END.sub("", text))
+    if name in places and name != _folded(text):
         return places[name], True
     folded = _folded(text)
     ends = [place.start() for place in re.finditer(r"[^\w]+", folded)]
@@ -200,6 +232,19 @@ def _naming_columns(grid: Grid, meanings: Mapping[str, Meaning], cells: Mapping[
         if not cells[name].is_typed or meanings[name].role in TIMES
         if meanings[name].role in KEYS | TIMES or (place < first and meanings[name].role in ("text", "identifier"))
     ]
+
+
+def _whose_totals(own: ColumnCells) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
+    """Return the place of each row's text, of a total that of the name which it adds up; and which rows have one."""
+    place_of = np.arange(len(own.distinct) + 1, dtype="int32")
+    place_of[-1] = -1
+    bare = {place: WORD_AT_ONE_END.sub("", text).strip() for place, text in own.unlike_names.items()}
+    shorter = {place: text for place, text in bare.items() if text and text != own.unlike_names[place]}
+    if shorter:
+        places = {text: place for place, text in enumerate(own.texts)}
+        for place, text in shorter.items():
+            place_of[place] = places.get(text, place)
+    return place_of[own.codes], (place_of != np.append(np.arange(len(own.distinct)), -1))[own.codes]
 
 
 def _compare(

@@ -39,6 +39,9 @@ _STEPS: Final = 200
 def drift(frame: DataFrame, by: str | None = None) -> DataFrame:
     """Return for each value of *by* how retention changes over the install days.
 
+        cohorts = lens.retention([1, 3, 7], by=["game", "country_code"], over="last 28 complete days")
+        retention.drift(cohorts, by="game")
+
     Each install day has one level, its retention relative to the others at the ages they share, within each segment of
     the frame's other dimensions: a shift between games is not drift. A straight line through the levels gives the
     retention of the last install day as a ratio of the first one's. Its interval comes from the days around the line,

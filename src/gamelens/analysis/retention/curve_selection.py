@@ -108,6 +108,9 @@ class CurveTrial:
 def compare_curves(frame: DataFrame, by: str | None = None) -> DataFrame:
     """Return the fit of every curve for each value of *by*, and the curve that is chosen.
 
+        cohorts = lens.retention([1, 2, 3, 5, 7, 14, 21], over="last 28 complete days")
+        retention.compare_curves(cohorts)
+
     BG/BB is chosen unless another curve, fitted to the earlier ages only, predicts the latest third of the ages clearly
     better, and fits all ages better as well (*weight*): then that one. With fewer ages than BG/BB needs, the shifted
     beta-geometric is chosen.

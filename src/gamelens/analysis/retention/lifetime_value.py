@@ -77,6 +77,11 @@ def ltv(
 ) -> DataFrame:
     """Return the money that a new player brings up to each age, measured, then projected.
 
+        over, ages = "last 28 complete days", [1, 2, 3, 5, 7, 14]
+        cohorts = lens.retention(ages, by="game", over=over)
+        money = lens.query(["revenue", "ilrd_revenue", "user_unique"], by=["game", "installed_on"], over=over)
+        retention.ltv(cohorts, money, by="game", to=30)
+
     Ages that a week of install days has reached are measured: the money of their players at that age / their installs.
     Later ages are retention on the chosen curve times the money of a returning player, whose decay with age is fitted
     to purchases and to ads, over all install days in *money*.

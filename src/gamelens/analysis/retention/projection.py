@@ -60,6 +60,9 @@ def project_retention(
 ) -> DataFrame:
     """Return retention at *ages*, reached or not, on the chosen curve, with a band.
 
+        cohorts = lens.retention([1, 2, 3, 5, 7, 14, 21], by="game", over="last 28 complete days")
+        retention.project_retention(cohorts, by="game", ages=[30, 90])
+
     The line is that of the chosen curve. Its band is of *draws* curves of all families that `compare_curves` weighs,
     drawn with *seed*, each as uncertain as its players, its days and its lack of fit leave it. So it covers the doubt
     about the family, which is the larger part once the ages counted are few. A curve that *model* names has the band of

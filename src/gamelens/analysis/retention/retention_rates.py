@@ -58,13 +58,22 @@ _CHANCE: Final = named(
     "installs returned",
 )
 def pooled(frame: DataFrame, by: str | None = None) -> DataFrame:
-    """Return one row for each install day (or week, month), age and value of *by*, other splits pooled."""
+    """Return one row for each install day (or week, month), age and value of *by*, other splits pooled.
+
+    For example:
+
+        cohorts = lens.retention([1, 7], by=["game", "platform"], over="last 28 complete days")
+        retention.pooled(cohorts, by="platform")
+    """
     return _pooled(frame, ["timestamp", "age", *with_ids(frame, by)])
 
 
 @requires(frame=POOLED_RETENTION)
 def cohort_matrix(frame: DataFrame, by: str | None = None) -> DataFrame:
     """Return retention (float64, 0 to 1) by install day, week or month (rows) and age (columns).
+
+        cohorts = lens.retention(range(1, 8), by="game", over="last 14 complete days")
+        retention.cohort_matrix(cohorts, by="game")
 
     NaN where the age is not reached. With *by*, the index has two levels: the value, then the install day; without it a
     split in the frame is pooled, weighted by installs.
@@ -93,6 +102,9 @@ def average_curve(
     frame: DataFrame, by: str | None = None, *, confidence: float = 0.95, widened: bool = False
 ) -> DataFrame:
     """Return the share of all installs that returned at each age, with a Wilson interval.
+
+        cohorts = lens.retention([1, 3, 7, 14], by="platform", over="last 28 complete days")
+        retention.average_curve(cohorts, by="platform")
 
     A cohort counts at an age only if it has reached it, so later ages rest on fewer installs.
 
@@ -158,6 +170,8 @@ def _read_levels(curve: DataFrame, by: str | None, widened: bool) -> Iterator[Fi
 def day_range(frame: DataFrame) -> DataFrame:
     """Return how far apart install days are at the first age, in one row; all splits are pooled.
 
+        retention.day_range(lens.retention([1, 7], over="last 28 complete days"))
+
     No row without players. Claims: "variation of install days".
     """
     cohorts = _pooled(frame, ["timestamp", "age"])
@@ -206,7 +220,13 @@ def _read_day_range(found: DataFrame) -> Iterator[Finding]:
 @requires(frame=RETENTION)
 @returns(KEYS, named("cohorts", about="install days that have reached an age"), _SPREAD, _CHANCE)
 def day_spread(frame: DataFrame, by: str | None = None) -> DataFrame:
-    """Return the variation of install days around the common curve beyond chance."""
+    """Return the variation of install days around the common curve beyond chance.
+
+    For example:
+
+        cohorts = lens.retention([1, 3, 7], by="game", over="last 28 complete days")
+        retention.day_spread(cohorts, by="game")
+    """
     blocks = [(key, _spread_frame(cohorts)) for key, cohorts in cohorts_of(frame, by)]
     empty = DataFrame({"cohorts": Series(dtype="Int64")}).assign(spread=0.0, p_value=0.0)
     return concat_groups(frame, by, blocks, like=empty)
@@ -216,6 +236,9 @@ def day_spread(frame: DataFrame, by: str | None = None) -> DataFrame:
 @returns(KEYS, Column("half", "category", about="cut in the middle", values=("earlier", "later")))
 def by_half(frame: DataFrame) -> DataFrame:
     """Return *frame* with a column that separates earlier from later install days.
+
+        cohorts = lens.retention([1, 7], over="last 28 complete days")
+        retention.by_half(cohorts)
 
     It has the columns of the frame as well. The later half has no ages its cohorts have not reached.
     """
@@ -229,6 +252,9 @@ def by_half(frame: DataFrame) -> DataFrame:
 @returns("timestamp", KEYS, "installs")
 def cohort_sizes(frame: DataFrame, by: str | None = None) -> DataFrame:
     """Return the new players of each install day.
+
+        cohorts = lens.retention([1], by="country_code", over="last 28 complete days")
+        retention.cohort_sizes(cohorts, by="country_code")
 
     Claims: "installs", of all rows.
     """
@@ -260,6 +286,8 @@ def wilson(
     successes: ArrayLike, trials: ArrayLike, *, confidence: float = 0.95
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return low and high of a share's Wilson score interval (0 to 1), NaN without trials.
+
+        retention.wilson(120, 400)
 
     Raises:
         BadQuery: *confidence* is not between 0 and 1.

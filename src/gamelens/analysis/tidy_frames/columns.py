@@ -44,6 +44,8 @@ _DTYPES: Final = {"count": "Int64", "category": "category", "text": "str", "flag
 _AS_THEY_ARE: Final = ("day", "span", "texts")
 _WRITTEN: Final[tuple[NumberKind, ...]] = ("money", "share", "count", "change", "points")
 _OF_UNITS: Final[dict[str, Kind]] = {"USD": "money", "share": "share"}
+OF_MEASURE: Final = "measure"
+"""As the *scale* of a column: rows of one measure have the same decimal places."""
 OF_ROW: Final = ("of the row", "difference")
 """The kinds whose unit is that of their row."""
 

@@ -16,7 +16,7 @@ from pandas import DataFrame, Series
 from pandas.api.types import is_float_dtype, is_integer_dtype, is_numeric_dtype
 
 from gamelens._scales import NumberKind, Scale
-from gamelens.analysis.tidy_frames.columns import COLUMNS, OF_ROW, Column, Kind, column_named
+from gamelens.analysis.tidy_frames.columns import COLUMNS, OF_MEASURE, OF_ROW, Column, Kind, column_named
 from gamelens.analysis.tidy_frames.results import CELLS, KINDS
 from gamelens.analysis.tidy_frames.returned_columns import listed_columns
 from gamelens.receipts import Receipt
@@ -89,7 +89,8 @@ def written_columns(frame: DataFrame) -> list[WrittenColumn]:
     for place, name in enumerate(frame.columns):
         number = number_of.get(place, name)
         column, is_known = columns.get(number) or (Column("", "number"), False)
-        shared = [each for each, (other, _) in columns.items() if column.scale and other.scale == column.scale]
+        is_shared = column.scale not in ("", OF_MEASURE)
+        shared = [each for each, (other, _) in columns.items() if is_shared and other.scale == column.scale]
         family = shared if number in shared else [number] if number in columns else []
         rows, scales = _scales_of(frame, column, family, bounds, unit)
         is_bound = place in number_of
@@ -180,10 +181,10 @@ def _scales_of(
         for pair in bounds.get(name, ())
     ]
     halves = np.concatenate([(pair[:, 1:] - pair[:, :1]) / 2 for pair in pairs] or [np.empty((len(frame), 0))], axis=1)
-    if not is_of_row:
+    if not is_of_row and column.scale != OF_MEASURE:
         return [], {"": Scale.of(column.written, values.ravel(), halves.ravel())}
-    units: Series[Any] = frame[unit].astype("object")
-    if _MEASURED in frame:
+    units: Series[Any] = frame[unit].astype("object") if is_of_row else Series(column.written, frame.index)
+    if is_of_row and _MEASURED in frame:
         units = units.where(frame[_MEASURED].isna(), frame[_MEASURED])
     rows = [*zip(units, frame.get("measure", frame.get("metric", units)), strict=True)]
     found = {key: [place for place, row in enumerate(rows) if row == key] for key in dict.fromkeys(rows)}

@@ -150,8 +150,7 @@ def reconcile(
 ) -> Reconciliation:
     """Ask both for *metric* and explain each difference by cause.
 
-        lake = gl.open_lake("lake")
-        found = gl.reconcile(gl.connect(), lake, "user_unique", by="country_code", over="last 28 complete days")
+        found = gl.reconcile(lens, lake, "user_unique", by="country_code", over="last 28 complete days")
         print(found)
         found.frame
 
