@@ -481,3 +481,50 @@ def test_arguments_that_name_nothing_are_refused(file: WriteFile, arguments: dic
     with pytest.raises(BadQuery) as refused:
         outside_data.in_dollars(file("Day,Spend\n2026-10-31,5.5\n"), **arguments)
     assert refused.value.field == field
+
+
+@pytest.mark.parametrize(
+    ("header", "cells", "currency"),
+    [
+        ("매출 비용(원)", "1200", "KRW"),
+        ("広告費（円）", "1200", "JPY"),
+        ("広告費（万円）", "1.2", "JPY"),
+        ("Ausgaben [zł]", "3.50", "PLN"),
+    ],
+)
+def test_a_unit_in_brackets_is_a_currency(file: WriteFile, header: str, cells: str, currency: str) -> None:
+    table = gl.read_table(file(f"Date,Network,{header}\n2026-11-01,one,{cells}\n2026-11-02,one,{cells}\n"))
+    assert table.columns[2].currency == currency
+
+
+@pytest.mark.parametrize(
+    ("header", "cell", "steps"),
+    [
+        ("Spend", "¥1200", 'currency="CNY" or currency="JPY"'),
+        ("Kostnad (kr)", "12", 'currency="DKK" or currency="ISK"'),
+        ("Cost (บาท)", "12", "pass currency= with its code"),
+    ],
+)
+def test_the_currencies_that_a_symbol_may_mean_are_proposed(
+    file: WriteFile, header: str, cell: str, steps: str
+) -> None:
+    table = gl.read_table(file(f"Date,Network,{header}\n2026-11-01,one,{cell}\n2026-11-02,one,{cell}\n"))
+    problem = str(table.columns[2].money_problem)
+    assert steps in problem
+    assert "USD" not in problem
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t"])
+def test_headers_that_are_repeated_within_a_file_are_left_out(file: WriteFile, separator: str) -> None:
+    """Exports that were pasted below each other."""
+    rows = ["Tag,Netzwerk,Kosten (EUR)", "2026-11-01,one,1.5", "Tag,Netzwerk,Kosten (EUR)", "2026-11-02,two,2.5"]
+    table = gl.read_table(file("\n".join(rows).replace(",", separator) + "\n"))
+    assert table.period == "day"
+    assert table.columns[2].values.tolist() == [1.5, 2.5]
+    assert "row 3 of table.csv repeats the headers and is left out" in table.notes
+
+
+def test_names_that_only_share_a_general_word_are_not_proposed(file: WriteFile, money: DataFrame) -> None:
+    path = file("Date,Media Source,Cost (USD)\n2026-10-31,Moloco Ads,5\n")
+    with pytest.raises(BadQuery, match=r'names=\{"Moloco Ads": \.\.\.\}'):
+        outside_data.roas(path, money)

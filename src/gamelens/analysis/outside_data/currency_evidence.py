@@ -278,9 +278,17 @@ def _contradiction(name: str, says: Sequence[tuple[Witness, Currencies]]) -> Bad
 
 
 def _unknown(name: str, witnesses: Sequence[Witness] = ()) -> BadQuery:
-    step = 'pass currency="USD", or the column of codes'
-    if witnesses:
+    """Return the exception for money of unknown currency, with the currencies that a symbol may mean."""
+    said = [possible for witness in witnesses for possible in witness.says if possible]
+    if said:
         first = witnesses[0]
-        rule = f"is money in {first.evidence.says} ({first.evidence.where}), and nothing else says which: {step}"
-        return BadQuery(name, UNSET, rule)
-    return BadQuery(name, UNSET, f"is money in a currency that the file does not name: {step}")
+        likely = sorted(common(said) or said[0], key=lambda code: (code != "USD", code))
+        shown = " or ".join(f'currency="{code}"' for code in likely[:2])
+        others = f" (or {', '.join(likely[2:5])}{', ...' if len(likely) > 5 else ''})" if likely[2:] else ""
+        rule = f"is money in {first.evidence.says} ({first.evidence.where}), and nothing else says which: pass {shown}"
+        return BadQuery(name, UNSET, f"{rule}{others}, or the column of codes")
+    if unit := [text for text in re.findall(r"[(\[（]([^()\[\]（）]+)[)\]）]", name) if not text.isascii()]:
+        rule = f"is money, and {unit[-1]!r} in its header is no currency that we know: pass currency= with its code"
+        return BadQuery(name, UNSET, f"{rule} (ISO 4217), or the column of codes")
+    rule = 'is money in a currency that the file does not name: pass currency="USD", or the column of codes'
+    return BadQuery(name, UNSET, rule)

@@ -75,6 +75,11 @@ def periods_of(grid: Grid, meanings: Mapping[str, Meaning], cells: Mapping[str, 
     if len(days) > 1:
         rule = f'are all days: say which one is meant with roles={{"{days[0]}": "day", "{days[1]}": "text"}}'
         return _none(grid, BadQuery("other", days, rule))
+    if days and meanings[days[0]].evidence.where == "cells" and bool(starts) != bool(ends):
+        known, role = (starts[0], "end") if starts else (ends[0], "start")
+        rule = f"is a column of days beside {known}, and its header does not say which days: "
+        rule += f'roles={{"{days[0]}": "{role}"}} makes both the period of a row, '
+        return _none(grid, BadQuery(days[0], UNSET, rule + f'roles={{"{days[0]}": "text"}} takes {known} alone'))
     if days:
         return of_column(days[0], meanings[days[0]], cells[days[0]], grid)
     if starts and ends:
@@ -258,7 +263,7 @@ def periods_within(table: Any, days: Interval | None, *, frame: str) -> DataFram
         return None
     periods = DataFrame({"start": table.starts, "end": table.ends}).dropna().drop_duplicates().sort_values("start")
     if (periods["start"].iloc[1:].to_numpy() < periods["end"].iloc[:-1].to_numpy()).any():
-        raise BadQuery("other", table.source, "has periods that overlap: pass one file for each")
+        raise _overlap(table)
     for edge in () if days is None else (pd.Timestamp(days.start), pd.Timestamp(days.end)):
         cut = periods[(periods["start"] < edge) & (periods["end"] > edge)]
         if len(cut):
@@ -266,6 +271,20 @@ def periods_within(table: Any, days: Interval | None, *, frame: str) -> DataFram
             rule = f"has a row for {start:%Y-%m-%d} to {end - pd.Timedelta(days=1):%Y-%m-%d}"
             raise BadQuery("other", table.source, f"{rule}, which {frame} covers only in part: query all its days")
     return periods.reset_index(drop=True)
+
+
+def _overlap(table: Any) -> BadQuery:
+    """Return the exception for periods that overlap, which names the longest and a row within it."""
+    longest = int((table.ends - table.starts).fillna(pd.Timedelta(0)).to_numpy().argmax())
+    start, end = table.starts.iloc[longest], table.ends.iloc[longest]
+    is_within = (table.starts < end) & (table.ends > start) & ((table.starts != start) | (table.ends != end))
+    shown = f"row {table.rows[longest]} stands for {start:%Y-%m-%d} to {end - pd.Timedelta(days=1):%Y-%m-%d}"
+    rule = f"has periods that overlap: {shown}"
+    if is_within.any():
+        row = int(is_within.to_numpy().argmax())
+        days = f"{table.starts.iloc[row]:%Y-%m-%d} to {table.ends.iloc[row] - pd.Timedelta(days=1):%Y-%m-%d}"
+        rule += f", and row {table.rows[row]} for {days}"
+    return BadQuery("other", table.source, f"{rule}. Take out the row if it is a total, or pass one file for each")
 
 
 def period_of(days: Series[Any], periods: DataFrame) -> Series[Any]:

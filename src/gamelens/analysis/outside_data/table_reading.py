@@ -33,6 +33,7 @@ from gamelens.analysis.outside_data.roles import (
     ColumnCells,
     Evidence,
     Meaning,
+    Role,
     Vendor,
     find_header,
     folded_header,
@@ -53,6 +54,8 @@ _ALIASES: Final = {
     "month": ("day", "month"),
 }
 _DETAILS: Final = frozenset({"role", "of", "currency", "weight", "scale", "concept", "local", "language"})
+_FEWEST_HEADERS: Final = 2  # that a row of headers has
+_MOST_LENGTHS: Final = 5  # of periods: months, and the whole range of a total row
 
 
 def understood(
@@ -77,6 +80,7 @@ def understood(
     if isinstance(totals, str) and totals not in ("skip", "keep"):
         raise BadQuery("totals", totals, 'is not possible: name texts of rows in a list, ["Total"]', ["skip", "keep"])
     grid = read_grid(other, sheet=sheet, encoding=encoding, missing=missing, header_row=header_row)
+    grid = _without_repeated_headers(grid)
     vendor = vendor_of(grid.columns, grid.above)
     grid, wide = _reshaped(grid, vendor)
     if vendor and day_first is None:
@@ -89,7 +93,7 @@ def understood(
             _check_column(field_, name, grid)
     cells: Mapping[str, ColumnCells]
     cells = {name: ColumnCells(grid, name, day_first, is_text=name in text) for name in grid.columns}
-    meanings = {name: _meaning(cells[name], vendor, stated.get(name)) for name in grid.columns}
+    meanings = _with_both_ends({name: _meaning(cells[name], vendor, stated.get(name)) for name in grid.columns}, cells)
     larger: Mapping[str, str] = {}
     if totals != "keep":
         found = find_totals(grid, meanings, cells, () if totals == "skip" else totals)
@@ -98,6 +102,7 @@ def understood(
             grid = grid.filtered(~found.mask, note_of(found.mask, grid))
             cells = {name: ColumnCells(grid, name, day_first, is_text=name in text) for name in grid.columns}
             meanings = {name: _meaning(cells[name], vendor, stated.get(name)) for name in grid.columns}
+            meanings = _with_both_ends(meanings, cells)
     grid, cells = _without_merged_cells(grid, cells, meanings, day_first, text)
     table = _table_of_cells(grid, cells, meanings, vendor, currency, decimal)
     table = replace(table, larger=larger, how=dict(how or {}), names=dict(names or {}))
@@ -158,6 +163,9 @@ def _table_of_cells(
     columns = _with_weights(columns, meanings, cells, marks)
     columns = _refunds_negative(columns, meanings, cells)
     ranges = [note for note in (periods.note,) if note]
+    if periods.length is not None and (has_none := periods.starts.isna().to_numpy()).any():
+        shown = ", ".join(map(str, grid.rows[has_none][:5])) + (", ..." if has_none.sum() > 5 else "")
+        ranges.append(f"no day in {'row' if has_none.sum() == 1 else 'rows'} {shown} of {grid.source}")
     publisher = vendor.table.get("publisher") if vendor else None
     if (
         vendor
@@ -256,6 +264,27 @@ def _meaning(own: ColumnCells, vendor: Vendor | None, stated: Meaning | None) ->
         if own.allows(meaning) and not (meaning.role == "text" and own.is_flag):
             return meaning
     return own.own_meaning()
+
+
+def _with_both_ends(meanings: dict[str, Meaning], cells: Mapping[str, ColumnCells]) -> dict[str, Meaning]:
+    """Return *meanings* with the only column of days without a known header as the start of an end, or the reverse."""
+    unclear = [name for name, it in meanings.items() if it.role == "day" and it.evidence.where == "cells"]
+    ends = [name for name, it in meanings.items() if it.role in ("start", "end")]
+    is_clear = any(it.role == "day" and it.evidence.where != "cells" for it in meanings.values())
+    if len(unclear) != 1 or len(ends) != 1 or is_clear:
+        return meanings
+    (day,), (known,) = unclear, ends
+    times = [cells[name].times_with(meanings[name].details) for name in (day, known)]
+    if not all(isinstance(read, ParsedTimes) for read in times):
+        return meanings
+    at, other = (read.at[cells[name].codes] for read, name in zip(times, (day, known), strict=True))  # type: ignore[union-attr]
+    says: Role = "start" if meanings[known].role == "end" else "end"
+    first, last = (at, other) if says == "start" else (other, at)
+    lengths = np.unique(last[~np.isnat(last)].astype("datetime64[D]") - first[~np.isnat(last)].astype("datetime64[D]"))
+    if (last < first).any() or len(lengths) > _MOST_LENGTHS:  # such as the day of the last change
+        return meanings
+    evidence = Evidence(says, "cells", f"not {'after' if says == 'start' else 'before'} {known}")
+    return meanings | {day: Meaning(says, evidence)}
 
 
 def _values(own: ColumnCells, meaning: Meaning, mark: Mark, grid: Grid) -> tuple[Series[Any], BadQuery | None]:
@@ -432,6 +461,26 @@ def _refunds_negative(
     return result
 
 
+def _without_repeated_headers(grid: Grid) -> Grid:
+    """Return *grid* without rows that hold its headers again, as files pasted below each other do."""
+    is_header, is_other = (np.zeros(len(grid.rows), dtype=bool) for _ in range(2))
+    named = 0
+    for name in grid.columns:
+        if not grid.is_text(name):
+            return grid
+        texts, codes = grid.texts(name)
+        place = pc.index(texts, pa.scalar(name, texts.type)).as_py() if len(texts) else -1
+        is_header |= (codes == place) & (place >= 0)
+        is_other |= (codes != place) & (codes >= 0)
+        named += place >= 0
+    repeated = is_header & ~is_other
+    if named < _FEWEST_HEADERS or not repeated.any():
+        return grid
+    rows = ", ".join(map(str, grid.rows[repeated][:5]))
+    words = f"row {rows} of {grid.source} repeats" if repeated.sum() == 1 else f"rows {rows} of {grid.source} repeat"
+    return grid.filtered(~repeated, f"{words} the headers and {'is' if repeated.sum() == 1 else 'are'} left out")
+
+
 def _reshaped(grid: Grid, vendor: Vendor | None) -> tuple[Grid, dict[str, Meaning]]:
     """Return *grid* as its format means it, and the meaning of columns that this makes.
 
@@ -511,7 +560,8 @@ def _without_merged_cells(
             continue
         codes = cells[name].codes
         if is_day or (place == 0 and role in KEYS and are_merged(codes)):
-            filled = filled_down(codes)
+            keys = [other for other in grid.columns[:place] if meanings[other].role in KEYS]
+            filled = filled_down(codes, [cells[other].codes for other in keys if not cells[other].is_typed])
             if filled is not None:
                 column = pa.DictionaryArray.from_arrays(pa.array(filled), cells[name].distinct)
                 table = table.set_column(place, name, column)

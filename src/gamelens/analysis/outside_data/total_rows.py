@@ -15,6 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from pandas import DataFrame, Series
 
+from gamelens.analysis.files.date_parsing import ParsedTimes
 from gamelens.analysis.files.table_reader import Grid
 from gamelens.analysis.outside_data.roles import KEYS, MEASURES, SUMMANDS, TIMES, ColumnCells, Meaning
 from gamelens.analysis.outside_data.total_words import AT_ONE_END, TOTAL, WHOLE, WHOLE_OF_NAMES, WORD_AT_ONE_END
@@ -22,6 +23,7 @@ from gamelens.errors import BadQuery
 
 _NO_VALUE: Final = re.compile(r"\W*")
 _NAMED_BY_ALL: Final = frozenset({"country", "network", "platform", "format"})  # campaigns are called Todos los Santos
+_MARKS: Final = " :–—-()[]\"'"
 _ROUNDING: Final = 0.005  # of a sum of rounded rows
 _FEWEST: Final = 2  # rows that a sum adds up
 
@@ -62,20 +64,21 @@ def find_totals(
         of_name |= is_of_name
     larger: dict[str, str] = {}
     if len(grid.rows) <= _FEWEST or not any(rows.any() for rows in suspects.values()):
-        return TotalRows(mask, larger)
+        return TotalRows(mask | _totals_of_one(names, meanings, cells, mask), larger)
     summands = {name: _numbers(cells[name]) for name, meaning in meanings.items() if meaning.role in SUMMANDS}
+    ranges = _ranges(names, meanings, cells)
     if of_name.any():
-        for _, _, confirmed, _ in _sums(of_names | {"": of_name}, codes, keys, summands, has_word, mask):
+        for _, _, confirmed, _ in _sums(of_names | {"": of_name}, codes, keys, summands, has_word, mask, ranges):
             mask |= confirmed & of_name
     codes = {name: cells[name].codes for name in names}
-    for said, rows, confirmed, is_larger in _sums(suspects, codes, keys, summands, has_word, mask):
+    for said, rows, confirmed, is_larger in _sums(suspects, codes, keys, summands, has_word, mask, ranges):
         mask |= confirmed
         for name in said:
             whole = rows & ~confirmed & wholes[name] & is_larger
             if whole.any():
                 larger[name] = cells[name].distinct[int(cells[name].codes[whole.argmax()])].as_py()
                 mask |= whole
-    return TotalRows(mask, larger)
+    return TotalRows(mask | _totals_of_one(names, meanings, cells, mask), larger)
 
 
 def _with_texts(named: Sequence[str], cells: Mapping[str, ColumnCells], grid: Grid) -> NDArray[np.bool_]:
@@ -100,6 +103,7 @@ def _sums(
     summands: Mapping[str, NDArray[np.float64]],
     has_word: NDArray[np.bool_],
     mask: NDArray[np.bool_],
+    ranges: Mapping[str, NDArray[np.datetime64]],
 ) -> Iterator[tuple[list[str], NDArray[np.bool_], NDArray[np.bool_], NDArray[np.bool_]]]:
     """Yield the rows that the same columns suspect: these columns, the rows, which are sums, and which are larger.
 
@@ -116,13 +120,106 @@ def _sums(
         rows = (bits == pattern) & ~mask
         parts = (bits & ~pattern == 0) & (bits != pattern) & ~mask
         by = [name for name in keys if name not in said]
-        group = np.zeros(len(mask), dtype="int64")
-        if by:
-            group = table.groupby(by, sort=False).ngroup().to_numpy(dtype="int64")
+        group = _groups(table, by)
         confirmed, is_larger, is_comparable = _compare(group, rows, parts, summands)
+        confirmed |= _sums_of_range(rows, parts, [name for name in by if name not in ranges], table, ranges, summands)
         if (is_comparable & ~confirmed & ~has_word).any():  # some rows without a name are no sum: so are the others
             confirmed &= has_word
         yield said, rows, confirmed, is_larger
+
+
+def _groups(table: DataFrame, by: Sequence[str]) -> NDArray[np.int64]:
+    """Return the number of the group of each row, the same for rows that agree in *by*."""
+    if not by:
+        return np.zeros(len(table), dtype="int64")
+    groups: NDArray[np.int64] = np.asarray(table.groupby(list(by), sort=False).ngroup(), dtype="int64")
+    return groups
+
+
+def _ranges(
+    names: Sequence[str], meanings: Mapping[str, Meaning], cells: Mapping[str, ColumnCells]
+) -> dict[str, NDArray[np.datetime64]]:
+    """Return the times of the columns that say where the days of a row start and end, if there are both."""
+    found = {}
+    for role in ("start", "end"):
+        for name in [name for name in names if meanings[name].role == role and not cells[name].is_typed][:1]:
+            times = cells[name].times_with(meanings[name].details)
+            if isinstance(times, ParsedTimes):
+                found[name] = times.at[cells[name].codes]
+    return found if len(found) > 1 else {}
+
+
+def _sums_of_range(
+    rows: NDArray[np.bool_],
+    parts: NDArray[np.bool_],
+    by: Sequence[str],
+    table: DataFrame,
+    ranges: Mapping[str, NDArray[np.datetime64]],
+    summands: Mapping[str, NDArray[np.float64]],
+) -> NDArray[np.bool_]:
+    """Return which of *rows* are the sum of *parts* that all lie in their range of days, which is longer."""
+    found = np.zeros(len(rows), dtype=bool)
+    if not ranges or not rows.any():
+        return found
+    starts, ends = (pd.Series(at) for at in ranges.values())
+    group = _groups(table, by)
+    first, last = (at.where(parts).groupby(group) for at in (starts, ends))
+    is_around = (starts <= first.transform("min")) & (ends >= last.transform("max"))
+    is_longer = (ends - starts) > (ends - starts).where(parts).groupby(group).transform("max")
+    rows = rows & (is_around & is_longer).to_numpy(dtype=bool)
+    return _compare(group, rows, parts, summands)[0]
+
+
+def _totals_of_one(
+    names: Sequence[str], meanings: Mapping[str, Meaning], cells: Mapping[str, ColumnCells], mask: NDArray[np.bool_]
+) -> NDArray[np.bool_]:
+    """Return the rows that are totals of the rows of one name: "Moloco total", or any other words beside the name.
+
+    A number must be the sum of these rows. Other words count only in a row without a day among rows that have one.
+    """
+    found = np.zeros(len(mask), dtype=bool)
+    summands = {name: _numbers(cells[name]) for name, meaning in meanings.items() if meaning.role in SUMMANDS}
+    texts = [name for name in names if not cells[name].is_typed]
+    times = [cells[name].codes >= 0 for name in texts if meanings[name].role in TIMES]
+    has_day = np.logical_or.reduce(times) if times else np.ones(len(mask), dtype=bool)
+    filled_in = {name: cells[name].codes >= 0 for name in texts}
+    for name in texts:
+        if meanings[name].role in TIMES:
+            continue
+        own = cells[name]
+        without_day = {*own.codes[~has_day & filled_in[name] & ~mask].tolist()} if has_day.any() else set()
+        with_word = {*own.unlike_names}
+        if not without_day | with_word:
+            continue
+        places = {folded: place for place, text in enumerate(own.texts) if (folded := _folded(text))}
+        filled = filled_down(own.codes) if are_merged(own.codes) else None
+        codes = own.codes if filled is None else filled
+        for place in sorted(without_day | with_word):
+            base, has_word = _name_beside(own.texts[place], places)
+            if base is None or not (has_word or place in without_day):
+                continue
+            rows = (own.codes == place) & ~mask
+            by = [other for other in texts if other != name and filled_in[other][rows].all()] if rows.any() else []
+            table = DataFrame({other: cells[other].codes for other in by}, index=range(len(mask)))
+            found |= _compare(_groups(table, by), rows, (codes == base) & ~mask & ~rows, summands)[0]
+    return found
+
+
+def _folded(text: str) -> str:
+    return " ".join(text.casefold().split()).strip(_MARKS)
+
+
+def _name_beside(text: str, places: Mapping[str, int]) -> tuple[int | None, bool]:
+    """Return the place of the name that stands beside other words in *text*, and whether these are of a total."""
+    name = _folded(WORD_AT_ONE_END.sub("", text))
+    if name in places and name != _folded(text):
+        return places[name], True
+    folded = _folded(text)
+    ends = [place.start() for place in re.finditer(r"[^\w]+", folded)]
+    for part in (*(folded[:end] for end in reversed(ends)), *(folded[end:] for end in ends)):
+        if (name := _folded(part)) in places and len(name) > 1:
+            return places[name], False
+    return None, False
 
 
 def _naming_columns(grid: Grid, meanings: Mapping[str, Meaning], cells: Mapping[str, ColumnCells]) -> list[str]:
@@ -197,15 +294,20 @@ def note_of(totals: NDArray[np.bool_], grid: Grid) -> str:
     return f'{words} {rows} of {grid.source} {verb} left out; totals="keep" keeps them'
 
 
-def filled_down(codes: NDArray[np.int32]) -> NDArray[np.int32] | None:
+def filled_down(codes: NDArray[np.int32], before: Sequence[NDArray[np.int32]] = ()) -> NDArray[np.int32] | None:
     """Return the places of texts with each empty cell filled from above, as a merged cell is exported.
 
-    None where cells are not merged: none is empty, the first is, or fewer are empty than filled although one repeats.
+    A merged cell ends where one of the names *before* it changes. None where cells are not merged: none is empty, the
+    first is, or a filled one repeats the one above it.
     """
     empty = codes < 0
-    if not empty.any() or len(codes) == 0 or empty[0]:
+    if not empty.any() or len(codes) == 0 or empty[0] or (~empty[1:] & (codes[1:] == codes[:-1])).any():
         return None
-    return Series(np.where(empty, np.nan, codes)).ffill().to_numpy().astype("int32")
+    changes = np.zeros(len(codes), dtype="int64")
+    for names in before:
+        changes[1:] |= (names[1:] >= 0) & (names[1:] != names[:-1])
+    found = Series(np.where(empty, np.nan, codes)).groupby(changes.cumsum()).ffill().fillna(-1).to_numpy()
+    return None if (found < 0).sum() == empty.sum() else found.astype("int32")
 
 
 def are_merged(codes: NDArray[np.int32]) -> bool:
