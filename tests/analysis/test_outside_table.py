@@ -387,6 +387,15 @@ def test_a_file_of_rates_is_taken_as_it_comes(file: WriteFile, money: DataFrame,
     assert frame["spend"].tolist() == [pytest.approx(6.25)]
 
 
+def test_a_table_is_read_again_with_what_is_said_later(file: WriteFile) -> None:
+    """And with what was said before; rates may be a frame."""
+    table = gl.read_table(file("Day,Cost,Note\n2026-10-31,5,x\n"), currency="EUR", text=["Note"])
+    rates = DataFrame({"date": ["2026-10-30"], "usd_per_eur": [1.2]})
+    again = gl.read_table(table, rate=rates)
+    assert (again.column("Cost").currency, again.column("Cost").values.tolist()) == ("USD", [6.0])
+    assert gl.read_table(table) is table
+
+
 def test_old_rates_are_refused(file: WriteFile, money: DataFrame) -> None:
     """Ten days without any are more than holidays."""
     path, rates = (

@@ -90,6 +90,20 @@ def test_lines_of_two_columns_above_a_header_of_two_columns_are_no_rows(csv: Rea
     assert (table.columns, len(table.rows)) == (["Date", "Installs"], count)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "data;1USD;1EUR;100JPY\n20261030;3,9;4,25;2,6\n20261102;3,95;4,3;2,6\n",
+        "Tag;Kosten\n2026-10-31;1,5\n2026-11-01;2,5\n",
+        "Tag;Kosten;Klicks\n2026-10-31;1,5;1,2\n2026-11-01;2,5;1,3\n",
+    ],
+)
+def test_a_comma_in_each_number_separates_nothing(csv: ReadCsv, text: str) -> None:
+    """The separator is the one by which the first lines are of one length, the header too."""
+    table = csv(text)
+    assert (table.separator, len(table.rows)) == (";", 2)
+
+
 def test_cells_with_as_many_separators_in_each_line_are_quoted(csv: ReadCsv) -> None:
     """Lines that have the same length without quotation marks have it with them too, and these enclose cells."""
     table = csv('Time,n,Note\n"Oct 31, 2026, 12:00 AM",5,"a, b"\n"Nov 1, 2026, 12:00 AM",6,"c, d"\n')

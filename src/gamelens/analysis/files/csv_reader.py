@@ -165,9 +165,9 @@ def _top(
     """
     text = content[:_HEADER_BYTES].decode(errors="ignore")
     tops = {mark: _rows(text, mark, place, True) for mark in possible}
-    widest = max(len(header) for _, _, header in tops.values())
-    separator, *others = [mark for mark, (_, _, header) in tops.items() if len(header) == widest]
-    if others and widest > 1:
+    fits = {mark: (_evenness(text, mark, len(header)), len(header)) for mark, (_, _, header) in tops.items()}
+    separator, *others = [mark for mark, fit in fits.items() if fit == max(fits.values())]
+    if others and fits[separator][1] > 1:
         raise BadQuery("other", source, f"may be separated by {separator!r} or {others[0]!r}: quote the header's cells")
     bare = _rows(text, separator, place, False)
     lines, _, header = tops[separator]
@@ -176,6 +176,18 @@ def _top(
     if content.count(b'"') % 2:
         raise BadQuery("other", source, "has a quotation mark that is never closed")
     return separator, *tops[separator], True
+
+
+def _evenness(text: str, separator: str, width: int) -> float:
+    """Return the share of the first rows that have the *width* of the header, 0 if that is one cell."""
+    try:
+        widths = [
+            len(row) for row in islice(csv.reader(io.StringIO(text, newline=""), delimiter=separator), SEARCHED_ROWS)
+        ]
+    except csv.Error:
+        return 0.0
+    filled = [cells for cells in widths if cells > 0]
+    return sum(cells == width for cells in filled) / len(filled) if filled and width > 1 else 0.0
 
 
 def _rows(text: str, separator: str, place: int | None, is_quoted: bool) -> tuple[int, list[list[str]], list[str]]:

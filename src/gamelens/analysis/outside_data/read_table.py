@@ -58,12 +58,11 @@ def read_table(
         BadQuery: the file cannot be read, or an argument names a column that is not there.
     """
     arguments = {key: value for key, value in locals().items() if key != "other"}
-    if isinstance(other, OutsideTable):
-        given = {key: value for key, value in arguments.items() if value not in (None, (), "skip")}
-        if not given:
-            return other
-        return read_table(other.arguments["other"], **{**other.arguments["given"], **given})
+    usual = {"text": (), "missing": (), "totals": "skip"}
     given = {key: value for key, value in arguments.items() if value is not None}
+    given = {key: value for key, value in given.items() if key not in usual or value != usual[key]}
+    if isinstance(other, OutsideTable):
+        return read_table(other.arguments["other"], **{**other.arguments["given"], **given}) if given else other
     table = understood(other, **{key: value for key, value in arguments.items() if key != "rate"})
     table = replace(table, arguments={"other": other, "given": given})
     return table if rate is None else table_in_dollars(table, rate)
