@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -90,7 +90,7 @@ def _names(names: str) -> str:
     return " or ".join(f"`{name}`" for name in names.split("|"))
 
 
-def _meant(table: dict[str, Any]) -> Iterator[str]:
+def _meant(table: Mapping[str, Any]) -> Iterator[str]:
     if "publisher" in table:
         yield f"{table['publisher']} is paid in every row, unless a column says who."
     if "wide" in table:

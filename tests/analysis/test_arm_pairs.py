@@ -11,6 +11,7 @@ from pandas import DataFrame
 
 from gamelens.analysis import experiments
 from support.experiment_frames import retention_of
+from support.hypothesis_profiles import tries
 
 
 def money(days: list[tuple[str, str, int, float]]) -> DataFrame:
@@ -77,12 +78,13 @@ def test_a_few_days_of_one_arm_give_no_interval() -> None:
     assert row[["low", "high", "p_value"]].isna().all()
 
 
+@pytest.mark.hypothesis  # more draws in `make bench`
 def test_independent_days_cost_little_beside_a_t_test() -> None:
     """Between days the interval is that of scipy's t-test, wider by at most a third for what 20 days leave open."""
     from scipy import stats
 
     widths = []
-    for seed in range(20):
+    for seed in range(tries(in_test=8, in_bench=20)):
         before, after = np.random.default_rng(seed).normal(50, 4, (2, 20))
         days = pd.date_range("2026-10-01", periods=40).strftime("%Y-%m-%d")
         rows = [(day, "x", 10, amount) for day, amount in zip(days, [*before, *after], strict=True)]

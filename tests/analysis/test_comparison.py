@@ -10,6 +10,7 @@ from pandas import DataFrame
 from gamelens.analysis import experiments
 from gamelens.errors import BadQuery
 from support.experiment_frames import FIRST_DAY, ramp, retention_of, shares
+from support.hypothesis_profiles import tries
 from support.tidy_frames import tidy_frame
 
 
@@ -63,11 +64,12 @@ def good_and_bad_days(seed: int, *, days: int = 28, rises: float = 0.04) -> Data
     return retention_of(rows, arm="ab_variant_id")
 
 
+@pytest.mark.hypothesis  # more draws in `make bench`
 def test_the_p_value_of_shares_is_that_of_their_interval() -> None:
     """The interval excludes 0 where p is below 5 %, and only there; both are close to Cochran, Mantel and Haenszel."""
     from statsmodels.stats.contingency_tables import StratifiedTable
 
-    for seed in range(60):
+    for seed in range(tries(in_test=15, in_bench=60)):
         frame = good_and_bad_days(seed)
         row = experiments.compare(frame).iloc[0]
         assert (row["p_value"] < 0.05) == (not row["low"] <= 0 <= row["high"])

@@ -95,12 +95,12 @@ def test_a_few_days_have_no_interval() -> None:
 
 
 def test_equal_prices_carry_no_advice() -> None:
-    """Of 20 seeds with three equal networks at most two give advice; the bench has the 5 %."""
+    """Of seven seeds with three equal networks at most one gives advice; the bench has the 5 %."""
     given = [
         said(ads.ecpm_index(priced_impressions(dict.fromkeys("ABC", 1.0), seed=seed, impressions=3)))[-1].direction
-        for seed in range(20)
+        for seed in range(7)
     ]
-    assert given.count("higher") <= 2
+    assert given.count("higher") <= 1
 
 
 def test_the_dearer_network_is_found() -> None:
@@ -111,14 +111,14 @@ def test_the_dearer_network_is_found() -> None:
 
 
 def test_intervals_hold_the_true_ratio() -> None:
-    """Of 20 intervals at least 16 hold the true index of 1.1; the bench has the 95 %."""
+    """Of ten intervals at least eight hold the true index of 1.1; the bench has the 95 %."""
     held = []
-    for seed in range(10):
+    for seed in range(5):
         for memory in (0.0, 0.5):
             frame = priced_impressions({"A": 1.1, "B": 1.0}, seed=seed, impressions=3, memory=memory)
             row = ads.ecpm_index(frame, confidence=0.9).set_index("network").loc["A"]  # two rows: 95 % each
             held.append(row["low"] <= 1.1 <= row["high"])
-    assert np.sum(held) >= 16
+    assert np.sum(held) >= 8
 
 
 def test_a_missing_column_is_named_with_the_query() -> None:

@@ -269,6 +269,19 @@ def test_a_name_with_a_total_word_and_an_unknown_country_are_no_totals(file: Wri
     assert len(table.rows) == 3
 
 
+@pytest.mark.parametrize("form", ["{} Total", "Total {}", "{} (total)", "Summe {}", "Total for {}", "{} - razem"])
+@pytest.mark.parametrize("day", ["", "2026-10-31"])
+def test_totals_of_a_name_add_up_the_rows_of_that_name(file: WriteFile, form: str, day: str) -> None:
+    """With a day or without; a campaign with such a word in its name is one where the sum is another."""
+    rows = ["Meta,2026-10-31,US,10", "Meta,2026-10-31,DE,20", "Google,2026-10-31,US,5", "Google,2026-10-31,DE,6"]
+    rows[2:2] = [f"{form.format('Meta')},{day},,30"]
+    rows += [f"{form.format('Google')},{day},,11"]
+    path = file("Network,Date,Country,Cost (USD)\n" + "\n".join([*rows, "Grand total,,,41", ""]))
+    assert gl.read_table(path).column("Cost (USD)").values.sum() == 41
+    other = file("Network,Date,Country,Cost (USD)\n" + "\n".join([*rows, ""]).replace(",30", ",31"), "other.csv")
+    assert gl.read_table(other).column("Cost (USD)").values.sum() == (41 if form == "Total for {}" else 72)
+
+
 def test_names_that_only_contain_a_word_of_totals_are_none(file: WriteFile) -> None:
     """Whatever they cost: a hyphen is no colon, and a campaign may be called after all saints."""
     rows = [

@@ -8,6 +8,7 @@ import pytest
 
 from gamelens.analysis import experiments
 from gamelens.errors import BadQuery
+from support.hypothesis_profiles import tries
 
 
 def players(seed: int = 0, *, effect: float = 0.0, each: int = 400) -> pd.DataFrame:
@@ -49,12 +50,14 @@ def test_a_covariate_narrows_the_interval_as_regression_does() -> None:
     assert ratio == pytest.approx(row["variance_kept"], rel=0.05)
 
 
+@pytest.mark.hypothesis  # more draws in `make bench`
 @pytest.mark.parametrize("covariate", [None, "before"])
 def test_intervals_hold_the_true_difference_as_often_as_they_say(covariate: str | None) -> None:
-    """Of 400 experiments with an effect of 0.3, about 95 % of the intervals hold it."""
-    drawn = [players(seed, effect=0.3, each=150).assign(ab_id=f"experiment {seed}") for seed in range(400)]
+    """Of many experiments with an effect of 0.3, about 95 % of the intervals hold it."""
+    runs = tries(in_test=250, in_bench=400)
+    drawn = [players(seed, effect=0.3, each=150).assign(ab_id=f"experiment {seed}") for seed in range(runs)]
     rows = experiments.compare_players(pd.concat(drawn, ignore_index=True), "revenue", covariate=covariate)
-    assert len(rows) == 400
+    assert len(rows) == runs
     assert 0.92 <= rows["low"].le(0.3).mul(rows["high"].ge(0.3)).mean() <= 0.975
 
 

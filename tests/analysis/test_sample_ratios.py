@@ -9,6 +9,7 @@ from pandas import DataFrame
 
 from gamelens.analysis import experiments
 from gamelens.errors import BadQuery
+from support.hypothesis_profiles import tries
 from support.tidy_frames import tidy_frame
 
 
@@ -111,18 +112,20 @@ def test_days_with_few_players_are_tested_together() -> None:
     assert not checked["is_suspect"].any()
 
 
+@pytest.mark.hypothesis  # more draws in `make bench`
 def test_a_fair_split_has_small_p_values_as_often_as_promised() -> None:
-    """Of 50 fair experiments of 20 days, one or two have one of three p-values below 0.01, and none is suspect.
+    """Of fair experiments of 20 days, one in thirty or so has one of three p-values below 0.01, and none is suspect.
 
-    More than five come by chance in 4 runs of 1,000.
+    More than five of fifty come by chance in 4 runs of 1,000.
     """
-    treated = np.random.default_rng(3).binomial(60, 0.5, (50, 20))
+    fair = tries(in_test=20, in_bench=50)
+    treated = np.random.default_rng(3).binomial(60, 0.5, (fair, 20))
     arms = by_day(ctrl=(60 - treated).ravel().tolist(), new=treated.ravel().tolist(), days=20)
-    names = [f"experiment {place}" for place in range(50) for _ in range(20)]
+    names = [f"experiment {place}" for place in range(fair) for _ in range(20)]
     checked = experiments.sample_ratio(arms.assign(ab_id=pd.Categorical(names * 2)))
     checked = checked.drop_duplicates("ab_id")
-    assert len(checked) == 50
-    assert (checked[["p_value", "p_days", "p_worst_day"]].min(axis=1) < 0.01).sum() <= 5
+    assert len(checked) == fair
+    assert (checked[["p_value", "p_days", "p_worst_day"]].min(axis=1) < 0.01).mean() <= 0.1
     assert checked["is_suspect"].sum() <= 1
 
 

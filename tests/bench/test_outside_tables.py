@@ -60,7 +60,7 @@ def of_semicolons(rows: int) -> pd.DataFrame:
     """Return an export with days before months and decimal commas."""
     frame = google_ads(rows)
     days = pd.to_datetime(frame["Day"]).dt.strftime("%d.%m.%Y")
-    cost = frame["Cost"].str.translate(str.maketrans({",": ".", ".": ",", "$": None})) + " €"
+    cost = frame["Cost"].str.translate(str.maketrans(",.", ".,", "$")) + " €"
     others = {"Campaign": "Kampagne", "Country": "Land", "Clicks": "Klicks"}
     return frame[[*others]].rename(columns=others).assign(Tag=days, Kosten=cost)
 

@@ -6,6 +6,9 @@ grow are taken where their growth is steady. Costs differ from day to day by 15%
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -30,12 +33,12 @@ def running(draw: np.random.Generator, days: int, before: int, growth: float) ->
 def ramp(draw: np.random.Generator, days: int, growth: float) -> Floats:
     """Return costs that a budget holds, which is raised every day: they never fall."""
     while True:
-        costs = 100 * (1 + growth) ** np.arange(days) * np.exp(draw.normal(0, 0.02, days))
+        costs = np.asarray(100 * (1 + growth) ** np.arange(days) * np.exp(draw.normal(0, 0.02, days)), dtype="float64")
         if (np.diff(costs) > 0).all():
             return costs
 
 
-def share_asked(series: list[Floats], clicks: list[Floats] | None = None) -> float:
+def share_asked(series: list[Floats], clicks: Sequence[NDArray[Any]] | None = None) -> float:
     """Return the share of files with these costs, and these clicks beside them, that are asked about."""
     asked = 0
     for place, costs in enumerate(series):

@@ -364,7 +364,7 @@ def test_a_row_of_the_board_is_picked_by_keys(lab: JupyterPage) -> None:
     rows.first.get_by_role("button").press("Enter")
     page.locator(".gamelens-pane table").first.wait_for()
     expect(page.locator(DRAWN)).to_have_count(1, timeout=PATIENCE_MS)
-    assert page.locator(".gamelens-widget img").count() == 0
+    assert page.locator("img[src=x], .gamelens-control img").count() == 0
     assert lab.problems == []
 
 

@@ -13,8 +13,8 @@ def register_profiles() -> None:
     `make test` runs "whole" and `make check` "quick". `make bench` runs "many" for every property, and "long" for
     random worlds (`tries`). None has a deadline: on a busy machine a slow example is not a failure.
     """
-    settings.register_profile("whole", deadline=None, max_examples=40)
-    settings.register_profile("quick", deadline=None, max_examples=20)
+    settings.register_profile("whole", deadline=None, max_examples=25)
+    settings.register_profile("quick", deadline=None, max_examples=15)
     settings.register_profile("many", deadline=None, max_examples=200)
     settings.register_profile("long", deadline=None, max_examples=1000)
     settings.load_profile("whole")

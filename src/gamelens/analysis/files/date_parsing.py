@@ -307,7 +307,7 @@ def _months_of(texts: Sequence[str], field: str, language: str | None, beside: S
     if not unsure:
         return words.months
     possible = {
-        code: words.months | {word: months[code] for word, months in words.several.items() if code in months}
+        code: {**words.months} | {word: months[code] for word, months in words.several.items() if code in months}
         for code, known in words.languages.items()
         if (language or code) == code and known >= spoken.keys()
     }

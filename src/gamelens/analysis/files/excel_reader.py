@@ -104,8 +104,8 @@ def read_sheet(path: Path, sheet: str | None, *, most: SheetBounds = SheetBounds
     except (BadZipFile, KeyError, ValueError, OSError, ElementTree.ParseError, calamine.CalamineError) as error:
         raise BadQuery("other", path.name, f"cannot be read as Excel: {error}") from None
     rows = [tuple(map(_plain, row)) for row in read]
-    for (row, place), error in errors.items():
-        rows[row] = (*rows[row][:place], error, *rows[row][place + 1 :])
+    for (row, place), wrong in errors.items():
+        rows[row] = (*rows[row][:place], wrong, *rows[row][place + 1 :])
     while rows and not any(cell is not None for cell in rows[-1]):
         rows.pop()
     return Sheet(rows, formats)

@@ -42,7 +42,7 @@ def header_place(rows: Sequence[Sequence[Any]]) -> int:
     usual = _usual_kinds(kinds[first:])
     for place in range(first, len(top) - 1):
         below = next((row for row in kinds[place + 1 :] if any(row)), [])
-        if _is_data(below, usual) and not _fitting(kinds[place], usual) and 2 * filled[place] >= len(usual):
+        if _is_data(below, usual) and not _fitting(kinds[place], usual) and 2 * filled[place] >= widest:
             return blank + place
     return blank + first
 

@@ -696,8 +696,7 @@ def _check_split(frame: DataFrame, by: By, table: OutsideTable, pairs: Mapping[s
         if name in frame and not {name, titles.get(name)} & {*pairs, "timestamp"}:
             rule = f"is not told apart in {table.source}: leave it out of by, or name its column, on={{{name!r}: ...}}"
             raise BadQuery("by", name, rule, [column.name for column in table.columns])
-    times = frame["timestamp"].dropna().unique() if "timestamp" in frame else []
-    if len(times) > 1 and "timestamp" not in pairs:
+    if "timestamp" in frame and frame["timestamp"].nunique() > 1 and "timestamp" not in pairs:
         if table.periods.problem is not None:
             raise table.periods.problem
         rule = "has no column of days, so that a cost would stand beside each of them: "

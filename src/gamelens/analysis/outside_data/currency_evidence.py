@@ -199,7 +199,7 @@ def _of_cells(own: ColumnCells) -> list[Witness]:
     """Return what the symbols and codes beside the numbers say."""
     if own.is_typed or not own.has_units:
         return []
-    of_text, units = pd.factorize(np.where(own.numbers.units == "", None, own.numbers.units))
+    of_text, units = pd.factorize(np.where(own.numbers.units == "", np.array(None), own.numbers.units))
     rows = np.append(of_text, -1).astype("int32")[own.codes]
     evidence = Evidence(", ".join(units[:3]), "the cells", own.example)
     return [Witness(evidence, [currencies_of(unit) for unit in units], rows)]

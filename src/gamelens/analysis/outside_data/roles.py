@@ -240,7 +240,8 @@ class ColumnCells:
             read = read_times(self.named, field=self.name, day_first=self._day_first, language=language, beside=names)
         except BadQuery as error:
             return error
-        return replace(read, **{name: self._of_texts(getattr(read, name)) for name in ("at", "until", "written")})
+        at, until, written = map(self._of_texts, (read.at, read.until, read.written))
+        return read if at is None else replace(read, at=at, until=until, written=written)
 
     def _of_texts(self, named: NDArray[np.datetime64] | None) -> NDArray[np.datetime64] | None:
         """Return the times of all texts by those of the named ones, and none at the end."""
@@ -474,6 +475,17 @@ class Vendor:
         matches = (re.fullmatch(self.table["above"], line) for line in above if "above" in self.table)
         return next((match[1] for match in matches if match), None)
 
+    def is_only(self, headers: Sequence[str], above: Sequence[str]) -> bool:
+        """Return whether no other vendor has these headers and lines above them, as far as the format says."""
+        table = self.table
+        if "wide" in table and not any(re.fullmatch(table["wide"], header) for header in headers):
+            return False
+        if "only" not in table:
+            return True
+        return any(_is_header(header, table["only"]) for header in headers) or any(
+            re.fullmatch(table["only_above"], line.strip()) for line in above
+        )
+
     def meaning_of(self, header: str) -> Meaning | None:
         """Return what the format says of a column, if anything."""
         for names, said in self.table.get("columns", {}).items():
@@ -504,6 +516,7 @@ def vendor_of(headers: Sequence[str], above: Sequence[str] = ()) -> Vendor | Non
         for vendor in vendors()
         if all(any(_is_header(header, names) for header in headers) for names in vendor.table["needs"])
         and ("above" not in vendor.table or vendor.measure(above) is not None)
+        and vendor.is_only(headers, above)
     ]
     known = {vendor.key: sum(vendor.meaning_of(header) is not None for header in headers) for vendor in found}
     return max(found, key=lambda vendor: (known[vendor.key], len(vendor.table["needs"])), default=None)

@@ -79,9 +79,10 @@ def periods_of(grid: Grid, meanings: Mapping[str, Meaning], cells: Mapping[str, 
         return of_column(days[0], meanings[days[0]], cells[days[0]], grid)
     if starts and ends:
         first, last = (cells[name].times_with(meanings[name].details) for name in (starts[0], ends[0]))
-        for read, name in ((first, starts[0]), (last, ends[0])):
-            if isinstance(read, BadQuery):
-                return _none(grid, _odd_day(cells[name], grid) or read)
+        if isinstance(first, BadQuery):
+            return _none(grid, _odd_day(cells[starts[0]], grid) or first)
+        if isinstance(last, BadQuery):
+            return _none(grid, _odd_day(cells[ends[0]], grid) or last)
         if (problem := _midnight_elsewhere(cells[starts[0]], first, "start")) is not None:
             return _none(grid, problem)
         at, until = (read.at[cells[name].codes] for read, name in ((first, starts[0]), (last, ends[0])))

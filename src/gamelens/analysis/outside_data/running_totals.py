@@ -70,7 +70,7 @@ def growth_problem(table: OutsideTable, column: OutsideColumn) -> BadQuery | Non
 def _key_numbers(table: OutsideTable) -> NDArray[np.int32]:
     """Return a number of each row, which those of the same key share."""
     number, most = np.zeros(len(table.rows), dtype="int32"), 1
-    for key in table.of_role(*KEYS):
+    for key in [column for column in table.columns if column.role in KEYS]:
         codes = key.values.astype("category").cat.codes.to_numpy()
         most *= int(codes.max(initial=0)) + 2
         if most > np.iinfo("int32").max:
@@ -89,12 +89,12 @@ def _by_key(
     is_known = (column.values.iloc[rows].notna() & table.starts.iloc[rows].notna()).to_numpy()
     rows = rows[is_known]
     day = table.starts.iloc[rows].to_numpy(dtype="datetime64[D]").astype("int64")
-    amounts, number = column.values.iloc[rows].to_numpy(dtype="float64"), pd.factorize(number[rows])[0]
+    amounts, group = column.values.iloc[rows].to_numpy(dtype="float64"), pd.factorize(number[rows])[0]
     if not len(day) or day.max() - day.min() < _FEWEST_DAYS - 1:
         return
     first, span = day.min(), day.max() - day.min() + 1
-    place = number * span + day - first
-    sums = np.bincount(place, amounts, minlength=span * (number.max() + 1)).reshape(-1, span)
+    place = group * span + day - first
+    sums = np.bincount(place, amounts, minlength=span * (group.max() + 1)).reshape(-1, span)
     is_there = np.bincount(place, minlength=sums.size).reshape(-1, span) > 0
     days = np.arange(first, first + span).astype("datetime64[D]")
     begins = days.astype("datetime64[M]") == days

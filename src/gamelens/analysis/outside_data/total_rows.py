@@ -7,7 +7,7 @@ whole, or an empty key counts only if a number of the row is the sum of the rows
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -17,7 +17,7 @@ from pandas import DataFrame, Series
 
 from gamelens.analysis.files.table_reader import Grid
 from gamelens.analysis.outside_data.roles import KEYS, MEASURES, SUMMANDS, TIMES, ColumnCells, Meaning
-from gamelens.analysis.outside_data.total_words import AT_ONE_END, TOTAL, WHOLE, WHOLE_OF_NAMES
+from gamelens.analysis.outside_data.total_words import AT_ONE_END, TOTAL, WHOLE, WHOLE_OF_NAMES, WORD_AT_ONE_END
 from gamelens.errors import BadQuery
 
 _NO_VALUE: Final = re.compile(r"\W*")
@@ -43,35 +43,75 @@ def find_totals(
     """
     names = _naming_columns(grid, meanings, cells)
     keys = [name for name in names if meanings[name].role in KEYS | TIMES or name == grid.columns[0]]
-    mask = np.zeros(len(grid.rows), dtype=bool)
+    mask = _with_texts(named, cells, grid)
     for name in names:
         mask |= _matches(cells[name], TOTAL)
-    for text in named:
-        of_text = [
-            own.codes == own.texts.index(text) for own in cells.values() if not own.is_typed and text in own.texts
-        ]
-        if not of_text:
-            raise BadQuery("totals", text, f"is in no cell of {grid.source}")
-        mask |= np.any(of_text, axis=0)
-    larger: dict[str, str] = {}
     has_word = mask.copy()
     wholes: dict[str, NDArray[np.bool_]] = {}
     suspects: dict[str, NDArray[np.bool_]] = {}  # rows that may add up others, by the column that says so
+    of_names: dict[str, NDArray[np.bool_]] = {}  # the same, where Meta Total adds up the rows of Meta
+    codes: dict[str, NDArray[np.int32]] = {}
+    of_name = np.zeros(len(grid.rows), dtype=bool)
     for name in names:
         wholes[name] = _matches(cells[name], WHOLE_OF_NAMES if meanings[name].role in _NAMED_BY_ALL else WHOLE)
         words = _matches(cells[name], AT_ONE_END) | wholes[name]
         has_word |= words
         suspects[name] = words | (cells[name].codes < 0) | _matches(cells[name], _NO_VALUE)
-    suspects = {name: rows for name, rows in suspects.items() if rows.any()}
-    if len(grid.rows) <= _FEWEST or not suspects:
+        codes[name], is_of_name = _whose_totals(cells[name])
+        of_names[name] = suspects[name] & ~is_of_name
+        of_name |= is_of_name
+    larger: dict[str, str] = {}
+    if len(grid.rows) <= _FEWEST or not any(rows.any() for rows in suspects.values()):
         return TotalRows(mask, larger)
     summands = {name: _numbers(cells[name]) for name, meaning in meanings.items() if meaning.role in SUMMANDS}
-    table = DataFrame({name: cells[name].codes for name in keys}, index=range(len(mask)))
+    if of_name.any():
+        for _, _, confirmed, _ in _sums(of_names | {"": of_name}, codes, keys, summands, has_word, mask):
+            mask |= confirmed & of_name
+    codes = {name: cells[name].codes for name in names}
+    for said, rows, confirmed, is_larger in _sums(suspects, codes, keys, summands, has_word, mask):
+        mask |= confirmed
+        for name in said:
+            whole = rows & ~confirmed & wholes[name] & is_larger
+            if whole.any():
+                larger[name] = cells[name].distinct[int(cells[name].codes[whole.argmax()])].as_py()
+                mask |= whole
+    return TotalRows(mask, larger)
+
+
+def _with_texts(named: Sequence[str], cells: Mapping[str, ColumnCells], grid: Grid) -> NDArray[np.bool_]:
+    """Return the rows that have a cell of one of the texts *named*.
+
+    Raises:
+        BadQuery: none has one of them.
+    """
+    mask = np.zeros(len(grid.rows), dtype=bool)
+    for text in named:
+        found = [own.codes == own.texts.index(text) for own in cells.values() if not own.is_typed and text in own.texts]
+        if not found:
+            raise BadQuery("totals", text, f"is in no cell of {grid.source}")
+        mask |= np.any(found, axis=0)
+    return mask
+
+
+def _sums(
+    suspects: Mapping[str, NDArray[np.bool_]],
+    codes: Mapping[str, NDArray[np.int32]],
+    keys: Sequence[str],
+    summands: Mapping[str, NDArray[np.float64]],
+    has_word: NDArray[np.bool_],
+    mask: NDArray[np.bool_],
+) -> Iterator[tuple[list[str], NDArray[np.bool_], NDArray[np.bool_], NDArray[np.bool_]]]:
+    """Yield the rows that the same columns suspect: these columns, the rows, which are sums, and which are larger.
+
+    They are compared with the rows that fewer of them suspect, and that agree in the other *keys*; with none of *mask*,
+    which the caller extends.
+    """
+    suspects = {name: rows for name, rows in suspects.items() if rows.any()}
+    table = DataFrame({name: codes[name] for name in keys}, index=range(len(mask)))
     bits = np.zeros(len(mask), dtype="int64")
     for place, rows in enumerate(suspects.values()):
         bits |= rows.astype("int64") << min(place, 62)
-    patterns = np.unique(bits)
-    for pattern in sorted(patterns[patterns > 0].tolist(), key=int.bit_count):
+    for pattern in sorted(np.unique(bits[bits > 0]).tolist(), key=int.bit_count):
         said = [name for place, name in enumerate(suspects) if pattern >> place & 1]
         rows = (bits == pattern) & ~mask
         parts = (bits & ~pattern == 0) & (bits != pattern) & ~mask
@@ -82,13 +122,7 @@ def find_totals(
         confirmed, is_larger, is_comparable = _compare(group, rows, parts, summands)
         if (is_comparable & ~confirmed & ~has_word).any():  # some rows without a name are no sum: so are the others
             confirmed &= has_word
-        mask |= confirmed
-        for name in said:
-            whole = rows & ~confirmed & wholes[name] & is_larger
-            if whole.any():
-                larger[name] = cells[name].distinct[int(cells[name].codes[whole.argmax()])].as_py()
-                mask |= whole
-    return TotalRows(mask, larger)
+        yield said, rows, confirmed, is_larger
 
 
 def _naming_columns(grid: Grid, meanings: Mapping[str, Meaning], cells: Mapping[str, ColumnCells]) -> list[str]:
@@ -101,6 +135,19 @@ def _naming_columns(grid: Grid, meanings: Mapping[str, Meaning], cells: Mapping[
         if not cells[name].is_typed or meanings[name].role in TIMES
         if meanings[name].role in KEYS | TIMES or (place < first and meanings[name].role in ("text", "identifier"))
     ]
+
+
+def _whose_totals(own: ColumnCells) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
+    """Return the place of each row's text, of a total that of the name which it adds up; and which rows have one."""
+    place_of = np.arange(len(own.distinct) + 1, dtype="int32")
+    place_of[-1] = -1
+    bare = {place: WORD_AT_ONE_END.sub("", text).strip() for place, text in own.unlike_names.items()}
+    shorter = {place: text for place, text in bare.items() if text and text != own.unlike_names[place]}
+    if shorter:
+        places = {text: place for place, text in enumerate(own.texts)}
+        for place, text in shorter.items():
+            place_of[place] = places.get(text, place)
+    return place_of[own.codes], (place_of != np.append(np.arange(len(own.distinct)), -1))[own.codes]
 
 
 def _compare(

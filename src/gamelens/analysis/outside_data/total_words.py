@@ -32,6 +32,8 @@ AT_ONE_END: Final = re.compile(
     rf"(?i)(?:{_TOTAL})\b.*|.*(?<!\w)(?:{_TOTAL})\W*|.*(?:合計|小計|合计|총계|합계)\W*|(?:{_WHOLE})\b.*"
 )
 """A name that begins or ends with such a word, such as that of a campaign."""
+WORD_AT_ONE_END: Final = re.compile(rf"(?i)^(?:{_TOTAL})\b\s*[:–-]?\s*(?:of\b|for\b)?|[\s(:–-]+(?:{_TOTAL})\W*$")
+"""Such a word, with what joins it to the name."""
 WHOLE: Final = re.compile(rf"(?i)\W*(?:rest of world and all|all (?:{_NOUNS}).*|{_WHOLE})\W*")
 """A word for the whole."""
 WHOLE_OF_NAMES: Final = re.compile(rf"(?i)\W*(?:all (?:{_NOUNS}).*|(?!all\b)(?:{_WHOLE})(?:\s.*)?|all)\W*")

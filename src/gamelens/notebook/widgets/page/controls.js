@@ -129,7 +129,11 @@ function search(model, el) {
     field.addEventListener("focus", () => setTimeout(() => field.select()))  // after the browser has put its cursor
     field.addEventListener("blur", hide)
     field.addEventListener("input", () => show(field.value))
-    field.addEventListener("click", () => { if (!isOpen()) show("") })
+    field.addEventListener("click", () => {
+        if (isOpen()) return
+        field.select()
+        show("")
+    })
     field.addEventListener("keydown", event => {
         if (event.isComposing || !keys[event.key] || !(isOpen() || event.key.startsWith("Arrow"))) return
         event.preventDefault()
