@@ -67,10 +67,11 @@ check-copies: $(INSTALLED)
 check-recipes: $(INSTALLED)
 	@$(TESTS) -n 0 -m wide tests/house/test_recipes.py
 
-# Other front ends, sizes and themes of pages that `make test` shows once; the notebooks from a sandbox instead of a recording.
+# Other front ends, sizes and themes of pages that `make test` shows once; each word of the reports on recorded answers; the
+# notebooks from a sandbox instead of a recording.
 test-wide: $(INSTALLED)
 	@LIVE_NOTEBOOKS=yes $(NOTEBOOKS)
-	@$(TESTS) -n 2 -m wide $(addprefix --ignore ,$(BUILT)) tests/browser
+	@$(TESTS) -n 2 -m wide $(addprefix --ignore ,$(BUILT)) tests/browser tests/notebook/test_frozen_reports.py
 
 # What `make test` took last, by folder, and its slowest tests.
 durations:

@@ -24,13 +24,12 @@ from gamelens.analysis.tidy_frames.frame_requirements import public_name
 from gamelens.analysis.tidy_frames.results import ResultRecord
 from gamelens.analysis.tidy_frames.returned_columns import KEYS, declared_columns
 from gamelens.local.sample_data import write_files
-from gamelens.sandbox.server import open_bulk_load
-from gamelens.sandbox.state.clock import Clock
 from gamelens.sandbox.state.state_directory import read_checked
-from gamelens.simulator import load_scenario, play_columns
+from gamelens.simulator import load_scenario
 from gamelens.simulator.output.external_files import outside_files
 from support.game_events import NOW
 from support.sandbox_stage import Stage
+from support.simulated_lakes import make_lake
 from support.watched_service import Watch, quick
 
 EXAMPLES: Final = {name: code for group in GROUPS for name, code in docstring_examples(group)}
@@ -60,10 +59,8 @@ game = "A game of another studio"
 @pytest.fixture(scope="module")
 def names(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
     """Yield what a reader has, in a folder of sample files and a lake."""
-    folder, scenario, clock = tmp_path_factory.mktemp("examples"), load_scenario("small"), Clock()
-    clock.freeze(NOW)
-    with open_bulk_load(folder / "lake", clock=clock, titles=scenario.titles) as load:
-        load.take(play_columns(scenario, load.folder, ends_on=NOW.date(), game_ids=load.game_ids))
+    folder, scenario = tmp_path_factory.mktemp("examples"), load_scenario("small")
+    make_lake(folder / "lake", scenario, now=NOW)
     write_files(outside_files(scenario, ends_on=NOW.date()) | {"health.toml": NOTES}, folder)
     stage = Stage(folder / "lake", tenants=None)
     (key,) = read_checked(folder / "lake" / "keys.json", dict[str, str]).values()
