@@ -162,7 +162,7 @@ class DuckDBWriter:
 
     def __init__(self, scratch: Path, *, threads: int | None = None) -> None:
         self._instance = _instance(str(scratch), threads)
-        self._is_kept = threads is None
+        self._is_reusable = threads is None
         self._connection = self._instance.cursor()
 
     def run(self, sql: str) -> list[tuple[Any, ...]]:
@@ -220,7 +220,7 @@ class DuckDBWriter:
     def close(self) -> None:
         """Release the engine's memory."""
         self._connection.close()
-        if not self._is_kept or _idle:
+        if not self._is_reusable or _idle:
             self._instance.close()
             return
         try:
