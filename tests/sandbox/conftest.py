@@ -16,6 +16,7 @@ from support.app_requests import Call, call
 from support.game_events import NOW, event
 from support.reference_stage import ReferenceStage
 from support.sandbox_stage import Stage
+from support.shared_by_workers import made_once
 
 
 @pytest.fixture(scope="module")
@@ -51,22 +52,19 @@ def control_api(stage: Stage) -> Call:
     return send
 
 
-@pytest.fixture(scope="session")
-def uncompacted_state(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a state directory with as many runs as make compaction due, each of two days, to be copied."""
-    stage = Stage(tmp_path_factory.mktemp("uncompacted") / "state")
-    day_before = int(NOW.timestamp()) - 86_400
-    for number in range(FAN_IN):
-        stage.submit([event(user_id=f"u{number}"), event(user_id="ann", client_ts=day_before)])
-        stage.process()
-    stage.sandbox.close()
-    return stage.sandbox.options.state
-
-
 @pytest.fixture
-def uncompacted(uncompacted_state: Path, tmp_path: Path, make_stage: Callable[..., Stage]) -> Stage:
-    """Return a sandbox with `2 * FAN_IN` events, in which compaction is due."""
-    shutil.copytree(uncompacted_state, tmp_path / "state")
+def uncompacted(tmp_path: Path, make_stage: Callable[..., Stage]) -> Stage:
+    """Return a sandbox with `2 * FAN_IN` events, in which compaction is due: as many runs, each of two days."""
+
+    def play(folder: Path) -> None:
+        folder.mkdir()
+        stage, day_before = Stage(folder / "state"), int(NOW.timestamp()) - 86_400
+        for number in range(FAN_IN):
+            stage.submit([event(user_id=f"u{number}"), event(user_id="ann", client_ts=day_before)])
+            stage.process()
+        stage.sandbox.close()
+
+    shutil.copytree(made_once("uncompacted", play) / "state", tmp_path / "state")
     return make_stage()
 
 

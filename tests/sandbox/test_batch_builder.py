@@ -93,7 +93,7 @@ def test_joined_tables_give_the_parts_that_keyed_runs_give(tmp_path: Path, seed:
     assert different_rows(*map(lake_tables, snapshots)) == {}
 
 
-@pytest.mark.parametrize("seed", range(40, 40 + tries(in_test=3, in_bench=80)))
+@pytest.mark.parametrize("seed", range(40, 40 + tries(in_test=1, in_bench=80)))
 def test_a_stated_install_wins_over_every_event(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
     """Every table has the rows of a rebuild, whether the install is stated before, with or after a player's events.
 

@@ -15,7 +15,7 @@ from support.sandbox_stage import Stage
 
 pytestmark = pytest.mark.slow
 
-QUERIES = tries(in_test=30, in_bench=100)  # in each world
+QUERIES = tries(in_test=15, in_bench=100)  # in each world
 
 
 @pytest.mark.parametrize("seed", range(tries(in_test=1, in_bench=50)))

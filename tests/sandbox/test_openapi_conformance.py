@@ -28,8 +28,8 @@ MANY = settings(
 TRIES = 8
 """How often a test of good requests may begin anew, until one of them is answered 200."""
 EXAMPLES = {
-    "positive": settings(MANY, max_examples=tries(in_test=12, in_bench=50)),
-    "negative": settings(MANY, max_examples=tries(in_test=6, in_bench=50)),
+    "positive": settings(MANY, max_examples=tries(in_test=6, in_bench=50)),
+    "negative": settings(MANY, max_examples=tries(in_test=3, in_bench=50)),
 }
 STARTS = st.sampled_from(
     ["2026-11-15", "2026-11-20T10:00:00Z", "2026-10-31T23:30:00+01:00", "0001-01-01", "9999-11-01"]

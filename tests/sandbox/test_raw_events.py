@@ -506,51 +506,53 @@ def test_an_import_may_use_older_times_of_devices(tmp_path: Path) -> None:
     assert result.dated_by_arrival == {"client_ts more than 4000 days before arrival": 1}
 
 
-@pytest.mark.parametrize(
-    ("sent", "arrived", "reason"),
-    [
-        (NOW, NOW, None),
-        (int(NOW.timestamp()), int(NOW.timestamp()), None),
-        (NOW.timestamp(), NOW.timestamp(), None),
-        (NOW.isoformat(), NOW.isoformat(), None),
-        ("2026-11-20T12:30:00+02:00", "2026-11-20T10:30:00Z", None),
-        (str(int(NOW.timestamp())), str(int(NOW.timestamp())), None),
-        (datetime(1970, 1, 1, tzinfo=UTC), NOW, "event_client_ts more than 365 days before arrival"),
-        (int(NOW.timestamp()) * 1000, int(NOW.timestamp()), "event_client_ts in milliseconds"),
-        (int(NOW.timestamp()) * 10**6, int(NOW.timestamp()), "event_client_ts in microseconds"),
-        (None, NOW, "no event_client_ts"),
-        ("soon", NOW.isoformat(), "event_client_ts that is no usable number of seconds"),
-    ],
-)
-def test_times_of_event_data_are_read_in_any_form(tmp_path: Path, sent: Any, arrived: Any, reason: str | None) -> None:
+IN_ANY_FORM: list[tuple[Any, Any, str | None]] = [
+    (NOW, NOW, None),
+    (S, S, None),
+    (NOW.timestamp(), NOW.timestamp(), None),
+    (NOW.isoformat(), NOW.isoformat(), None),
+    ("2026-11-20T12:30:00+02:00", "2026-11-20T10:30:00Z", None),
+    (str(S), str(S), None),
+    (datetime(1970, 1, 1, tzinfo=UTC), NOW, "event_client_ts more than 365 days before arrival"),
+    (S * 1000, S, "event_client_ts in milliseconds"),
+    (S * 10**6, S, "event_client_ts in microseconds"),
+    (None, NOW, "no event_client_ts"),
+    ("soon", NOW.isoformat(), "event_client_ts that is no usable number of seconds"),
+]
+"""Times of a device and of arrival in Event Data, and why the arrival dates the event instead."""
+
+
+def test_times_of_event_data_are_read_in_any_form(tmp_path: Path) -> None:
     """Moments, numbers of seconds and text say the same, and are judged as those of Raw Data."""
-    row = {"game_id": 1001, "user_id": "u", "session_id": "s", "event_id_01": "kill"}
-    rows = [row | {"event_client_ts": sent, "event_arrival_ts": arrived}]
-    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "a.parquet")
-    result = take(tmp_path / "state", tmp_path / "a.parquet")
-    assert (result.events, result.refused) == (1, {})
-    assert result.dated_by_arrival == ({reason: 1} if reason else {})
-    (stored,) = table_of(tmp_path / "state", "events").to_pylist()
-    assert (stored["ts"], stored["arrived_at"]) == (NOW.replace(tzinfo=None),) * 2
+    for number, (sent, arrived, _) in enumerate(IN_ANY_FORM):
+        fields = {"user_id": f"u{number}", "event_client_ts": sent, "event_arrival_ts": arrived}
+        event_data_file(tmp_path / "in" / f"{number}.parquet", NOW, **fields)
+    result = take(tmp_path / "state", tmp_path / "in")
+    assert (result.events, result.refused) == (len(IN_ANY_FORM), {})
+    assert result.dated_by_arrival == Counter(reason for *_, reason in IN_ANY_FORM if reason)
+    for row in table_of(tmp_path / "state", "events").to_pylist():
+        assert (row["ts"], row["arrived_at"]) == (NOW.replace(tzinfo=None),) * 2, IN_ANY_FORM[int(row["user_id"][1:])]
 
 
-@pytest.mark.parametrize(
-    ("arrival", "reason"),
-    [
-        (0, "no usable {}"),
-        (S * 1000, "{} in milliseconds"),
-        (S * 10**6, "{} in microseconds"),
-        (4_200_000_000, "no usable {}"),
-    ],
-)
-def test_a_row_without_a_usable_arrival_is_left_out_with_the_unit(tmp_path: Path, arrival: int, reason: str) -> None:
+ARRIVALS = {
+    0: "no usable {}",
+    S * 1000: "{} in milliseconds",
+    S * 10**6: "{} in microseconds",
+    4_200_000_000: "no usable {}",
+}
+"""Arrivals that are no time of a service's clock, and the reason."""
+
+
+def test_a_row_without_a_usable_arrival_is_left_out_with_the_unit(tmp_path: Path) -> None:
     """Nothing dates an event whose arrival is no time of a service's clock."""
-    lines = write_lines(tmp_path / "a.gz", wrapped(event()), wrapped(event(), arrival_ts=arrival))
+    lines = write_lines(tmp_path / "a.gz", wrapped(event()), *(wrapped(event(), arrival_ts=at) for at in ARRIVALS))
     row = {"game_id": 1001, "user_id": "u", "session_id": "s", "event_id_01": "kill"}
-    rows = [row | {"event_arrival_ts": at} for at in (S, arrival)]
+    rows = [row | {"event_arrival_ts": at} for at in (S, *ARRIVALS)]
     pq.write_table(pa.Table.from_pylist(rows), tmp_path / "b.parquet")
     result = take(tmp_path / "state", lines, tmp_path / "b.parquet")
-    assert result.refused == {reason.format("arrival_ts"): 1, reason.format("event_arrival_ts"): 1}
+    names = ("arrival_ts", "event_arrival_ts")
+    assert result.refused == Counter(reason.format(name) for reason in ARRIVALS.values() for name in names)
+    assert result.events == 2
 
 
 INSTALLED: list[tuple[Any, str | None]] = [

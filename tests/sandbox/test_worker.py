@@ -33,7 +33,7 @@ from support.sandbox_stage import Stage, metric_value
 pytestmark = pytest.mark.slow
 
 STARTS_WITHIN_S = 30
-BATCH_EVENTS = 25_000
+BATCH_EVENTS = 21_000
 
 
 def order_of(state: Path) -> RunOrder:
