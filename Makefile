@@ -8,7 +8,7 @@ NOTEBOOKS := $(BIN)/pytest --nbmake --nbmake-timeout 300 notebooks
 
 # What `make check-lowest` and `make check-newest` install and run: not the tools, which are pinned.
 LIBRARY_EXTRAS := excel keyring lab polars sandbox
-LIBRARY_TOOLS := hypothesis jsonschema mmdb-writer pytest pytest-xdist pyyaml
+LIBRARY_TOOLS := hypothesis jsonschema mmdb-writer openpyxl pytest pytest-xdist pyyaml
 LIBRARY_TESTS := tests/analysis tests/catalog tests/client tests/contract tests/errors tests/receipts tests/simulator tests/wire
 
 # Without nbmake, which takes every process 1.5 s to import.
@@ -37,7 +37,7 @@ LOCK := $(UV) pip compile --quiet --universal --python-version 3.11.5 --no-pytho
 	--generate-hashes --no-emit-index-url --no-emit-find-links --no-annotate --no-header
 
 # All but Spark, which lies apart.
-PINNED_EXTRAS := delta excel keyring lab mcp notify polars remote sandbox
+PINNED_EXTRAS := delta excel keyring lab mcp notify polars remote sandbox tls
 
 AUDIT := $(BIN)/pip-audit --no-deps --disable-pip --progress-spinner off --timeout 3 --requirement
 
@@ -67,10 +67,11 @@ check-copies: $(INSTALLED)
 check-recipes: $(INSTALLED)
 	@$(TESTS) -n 0 -m wide tests/house/test_recipes.py
 
-# Other front ends, sizes and themes of pages that `make test` shows once; the notebooks from a sandbox instead of a recording.
+# Other front ends, sizes and themes of pages that `make test` shows once; each word of the reports on recorded answers; the
+# notebooks from a sandbox instead of a recording.
 test-wide: $(INSTALLED)
 	@LIVE_NOTEBOOKS=yes $(NOTEBOOKS)
-	@$(TESTS) -n 2 -m wide $(addprefix --ignore ,$(BUILT)) tests/browser
+	@$(TESTS) -n 2 -m wide $(addprefix --ignore ,$(BUILT)) tests/browser tests/notebook/test_frozen_reports.py
 
 # What `make test` took last, by folder, and its slowest tests.
 durations:

@@ -21,6 +21,13 @@ ANALYSIS = Path(__file__).parents[1] / "src/gamelens/analysis"
 LANGUAGES = """
 en de fr es pt it nl sv da nb fi pl cs sk hu ro bg el tr ru uk ja zh ko vi id th ar he hi ms ca hr sr lt lv et sl
 """
+PREFIXES = {"he": "ב"}
+"""What dates of a language have before the month, and behind the weekday, as if it were part of it."""
+SUFFIXES = {"th": "ที่"}
+BETWEEN = """
+of the th st nd rd de del le d er den der dne г р r roku gada m a ngay nam ค ศ พ tanggal tahun
+"""
+"""What else stands in dates, folded: articles, endings of numbers, words for day and year."""
 OTHER_NAMES = """
 AE UAE; BN Brunei Darussalam; BO Bolivia, Plurinational State of; BQ Caribbean Netherlands; CD DR Congo;
 CD Congo, the Democratic Republic of the; CD Democratic Republic of the Congo; CG Congo; CG Republic of the Congo;
@@ -75,19 +82,46 @@ def name_and_code(entry: str) -> tuple[str, str]:
 
 
 def words_of_dates() -> dict[str, object]:
-    """Return the number of the month of each word that is one month in all languages, and the names of weekdays."""
-    months: dict[str, set[int]] = defaultdict(set)
-    weekdays: set[str] = set()
+    """Return the month of each of its names, by language where languages disagree, and the names of weekdays."""
+    months: dict[str, dict[int, set[str]]] = defaultdict(lambda: defaultdict(set))
+    weekdays: dict[str, set[str]] = defaultdict(set)
     for language in LANGUAGES.split():
         locale = Locale(language)
+        before, behind = PREFIXES.get(language, ""), SUFFIXES.get(language, "")
         for use in ("format", "stand-alone"):
             for width in ("wide", "abbreviated"):
                 for number, name in locale.months[use][width].items():
-                    months[folded_word(name)].add(number)
-                weekdays |= {folded_word(name) for name in locale.days[use][width].values()}
-    months["sept"].add(9)
+                    for spelling in {name, before + name}:
+                        months[folded_word(spelling)][number].add(language)
+                for name in locale.days[use][width].values():
+                    weekdays[language] |= {folded_word(name), folded_word(name + behind)}
+    months["sept"][9].add("en")
     known = {name: min(of) for name, of in months.items() if len(of) == 1 and not name.isdigit()}
-    return {"months": known, "weekdays": sorted(weekdays - {*known})}
+    several = {
+        name: {language: number for number, languages in of.items() for language in languages}
+        for name, of in months.items()
+        if len(of) > 1
+    }
+    unlike = sorted({language for of in several.values() for language in of})
+    spoken = {
+        language: weekdays[language] | {name for name, of in months.items() if language in set().union(*of.values())}
+        for language in unlike
+    }
+    return {
+        "months": known,
+        "several": several,
+        "languages": {language: sorted(names) for language, names in spoken.items()},
+        "letters": {language: letters_of(Locale(language)) for language in unlike},
+        "weekdays": sorted(set().union(*weekdays.values())),
+        "between": BETWEEN.split(),
+    }
+
+
+def letters_of(locale: Locale) -> str:
+    """Return the letters beyond ASCII in names of countries, languages, months and days."""
+    names = [*locale.territories.values(), *locale.languages.values(), *locale.months["format"]["wide"].values()]
+    text = "".join([*names, *locale.days["format"]["wide"].values()]).casefold()
+    return "".join(sorted({letter for letter in text if letter.isalpha() and not letter.isascii()}))
 
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@ from tempfile import TemporaryDirectory
 
 from docs.figures import FigureFolder
 from docs.name_uses import examples_in
+from docs.outside_formats import formats_page
 from docs.page_runner import PageRunner
 from docs.page_text import Page, notebook_text, plain_page, run_page
 from docs.public_names import GROUPS, names_page
@@ -77,6 +78,7 @@ def pages(figures: FigureFolder) -> Iterator[Page]:
     yield plain_page("reference/metrics.md", metrics_page())
     yield plain_page("reference/dimensions.md", dimensions_page())
     yield plain_page("reference/commands.md", commands_page())
+    yield plain_page("reference/outside-formats.md", formats_page())
     examples = examples_in(texts)
     yield from (plain_page(f"reference/{group}.md", names_page(group, examples)) for group in GROUPS)
 

@@ -1,4 +1,4 @@
-"""Where pages and notebooks use public names: the examples of the reference.
+"""Where pages and notebooks use public names: the examples of the reference for names whose docstring has none.
 
 A name is found as what a module or class is imported as, and behind variables: `plan = lens.plan(...)` is a use of
 `Client.plan` and of `Plan`, because that is what the method's signature says it returns.
@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from docs.public_names import GROUPS, public_names
 
-_ACCESSOR = "gamelens.notebook.accessor.Lens"
+_ACCESSOR = "gamelens.notebook.accessor.Accessor"
 _NAME_OF_MODULE = re.compile(r"gamelens(\.|$)")
 
 

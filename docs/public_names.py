@@ -1,8 +1,13 @@
-"""The reference of public names: signature, docstring, and a line of a notebook or page that uses the name."""
+"""The reference of public names: signature, docstring, and an example.
+
+The example is the indented block of the docstring, else a line of a notebook or page that uses the name.
+"""
 
 from __future__ import annotations
 
 import inspect
+import re
+import textwrap
 from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib import import_module
@@ -14,7 +19,7 @@ import griffe
 import gamelens
 from docs.reference import escape_lines
 from gamelens import errors
-from gamelens.notebook.accessor import Lens
+from gamelens.notebook.accessor import Accessor
 
 if TYPE_CHECKING:
     from docs.name_uses import Use
@@ -59,6 +64,8 @@ TITLES = {
 }
 """Titles of the pages."""
 _WIDTH = 96
+_EXAMPLE = re.compile(r"(?<=\n\n)(?: {4}.*\n?)+")
+_SECTION = re.compile(r"^(?:Args|Attributes|Raises|Yields):$", re.MULTILINE)
 
 
 class _Raw:
@@ -89,10 +96,28 @@ def headings(group: str) -> Iterator[str]:
             yield from (f"{full}.{name}" for name, _ in _methods(value))
 
 
+def docstring_examples(group: str) -> Iterator[tuple[str, str]]:
+    """Yield the names on the page *group* whose docstring has an example, dotted, each with its code."""
+    for full, value in public_names(group):
+        methods = _methods(value) if inspect.isclass(value) else ()
+        for name, named in ((full, value), *((f"{full}.{name}", method) for name, method in methods)):
+            if code := _docstring_example(named):
+                yield name, code
+
+
+def _docstring_example(value: Any) -> str:
+    """Return the first indented block of the docstring of a function or class, "" without one."""
+    if not (inspect.isroutine(value) or inspect.isclass(value)):
+        return ""
+    about = _SECTION.split(inspect.getdoc(value) or "")[0]
+    found = _EXAMPLE.search(about)
+    return textwrap.dedent(found[0]).strip() if found else ""
+
+
 def _listed(module: ModuleType) -> list[str]:
     """Return what a package lists, or the functions and classes that a module defines and `gamelens` does not list."""
     if module.__name__.endswith(".accessor"):
-        return ["Lens"]
+        return ["Accessor"]
     own = (name for name, it in vars(module).items() if getattr(it, "__module__", None) == module.__name__)
     return getattr(module, "__all__", None) or [
         name for name in own if not name.startswith("_") and name not in gamelens.__all__
@@ -107,9 +132,9 @@ def names_page(group: str, examples: Mapping[str, Use]) -> str:
         module, _, name = full.rpartition(".")
         if module != seen:
             seen = module
-            about = inspect.getdoc(Lens if value is Lens else import_module(module)) or ""
+            about = inspect.getdoc(Accessor if value is Accessor else import_module(module)) or ""
             parts.append(escape_lines(about.partition("\n")[0]))
-            parts += [f"```python\n{_import_of(module)}\n```"] if value is not Lens else []
+            parts += [f"```python\n{_import_of(module)}\n```"] if value is not Accessor else []
         parts += _described(full, _shown_name(full, name), value, examples)
     return "\n\n".join(filter(None, parts)) + "\n"
 
@@ -118,13 +143,13 @@ def _import_of(module: str) -> str:
     holder, _, last = module.rpartition(".")
     if module == "gamelens":
         return "import gamelens as gl"
-    return f"from {holder} import {last}" if holder != "gamelens" else f"import {module}"
+    return f"from {holder} import {last}"
 
 
 def _shown_name(full: str, name: str) -> str:
     holder = full.split(".")[-2]
     prefix = "gl" if holder == "gamelens" else holder
-    return "df.lens" if name == "Lens" else f"{prefix}.{name}"
+    return "df.lens" if name == "Accessor" else f"{prefix}.{name}"
 
 
 def _described(full: str, shown: str, value: Any, examples: Mapping[str, Use]) -> Iterator[str]:
@@ -135,12 +160,12 @@ def _described(full: str, shown: str, value: Any, examples: Mapping[str, Use]) -
         yield escape_lines(_text_below(full))
     else:
         yield from _callable(shown, value)
-    yield from _example(full, examples)
+    yield from _example(full, value, examples)
     if inspect.isclass(value):
         for name, method in _methods(value):
             yield f"### {shown}.{name}"
             yield from _callable(f"{shown.lower() if shown == 'df.lens' else shown}.{name}", method)
-            yield from _example(f"{full}.{name}", examples)
+            yield from _example(f"{full}.{name}", method, examples)
 
 
 def _callable(shown: str, value: Any) -> Iterator[str]:
@@ -206,7 +231,7 @@ def _docstring(text: str) -> Iterator[str]:
     for section in griffe.Docstring(text).parse("google", warnings=False):
         match section.kind.value:
             case "text":
-                yield escape_lines(section.value)
+                yield from _paragraphs(section.value)
             case "parameters" | "attributes" | "raises" as kind:
                 title = {"parameters": "Arguments", "attributes": "Attributes", "raises": "Errors"}[kind]
                 yield f"**{title}**"
@@ -215,6 +240,17 @@ def _docstring(text: str) -> Iterator[str]:
                 yield f"**{section.title}** {escape_lines(section.value.description)}"
             case kind:
                 raise ValueError(f"a docstring has a section that this page cannot show: {kind}")
+
+
+def _paragraphs(text: str) -> Iterator[str]:
+    """Yield the text of a docstring as Markdown, its example as a block of Python."""
+    found = _EXAMPLE.search(text)
+    if found is None:
+        yield escape_lines(text)
+        return
+    yield escape_lines(text[: found.start()])
+    yield f"```python\n{textwrap.dedent(found[0]).strip()}\n```"
+    yield escape_lines(text[found.end() :])
 
 
 def _item(item: Any) -> str:
@@ -240,7 +276,8 @@ def _sources() -> Any:
     return griffe.load("gamelens", search_paths=[str(gamelens.__path__[0]) + "/.."], try_relative_path=False)
 
 
-def _example(full: str, examples: Mapping[str, Use]) -> Iterator[str]:
-    if use := examples.get(full):
+def _example(full: str, value: Any, examples: Mapping[str, Use]) -> Iterator[str]:
+    """Yield the line of a page that uses a name, if its docstring has no example."""
+    if (use := examples.get(full)) and not _docstring_example(value):
         yield f"For example, in [{use.title}](../{use.page}):"
         yield f"```python\n{use.code}\n```"

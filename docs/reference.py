@@ -43,7 +43,7 @@ def metrics_page() -> str:
         "Every number that `lens.query` takes, with its definition, columns, units, and what it may be summed over. "
         '`lens.describe("arpdau")` prints the same in a notebook. A *metric* is computed by the service, an *alias* by '
         "gamelens from metrics of the service.",
-        _table(
+        markdown_table(
             ("name", "is", "unit", "adds up"),
             (
                 (f"[`{it.name}`](#{it.name})", it.meaning, _main_field(it).unit, it.adds)
@@ -67,7 +67,7 @@ def _metric(metric: Metric) -> str:
     parts = [
         f"### {metric.name} {{ #{metric.name} }}",
         f"{metric.meaning[0].upper()}{metric.meaning[1:]}.",
-        _table(("column", "unit", "type", "of several rows"), map(_field, metric.fields)),
+        markdown_table(("column", "unit", "type", "of several rows"), map(_field, metric.fields)),
         f"Adds up {_ADDS[metric.adds]} ([4.14 Adding up]({WIRE}#414-adding-up)). {_KINDS[metric.kinds]}".rstrip(),
         _alias(metric) if isinstance(metric, Alias) else f"Specification: [{title}]({WIRE}#{anchor}).",
         f"```python\n{_query(metric)}\n```",
@@ -107,7 +107,7 @@ def dimensions_page() -> str:
         "`game` and `studio` are written in *by* too: they give the id and the title. `network` and `format` are the "
         "ad networks and formats under one name each, whatever an SDK calls them, in functions of "
         "`gamelens.analysis.ads`.",
-        _table(("dimension", "is", "value of", "usual number of values"), map(_dimension, DIMENSIONS.values())),
+        markdown_table(("dimension", "is", "value of", "usual number of values"), map(_dimension, DIMENSIONS.values())),
         "A value of the player is null on events without `user_id`.",
     ]
     return "\n\n".join(lines) + "\n"
@@ -140,7 +140,7 @@ def _command(command: click.Command, path: str) -> str:
     about = inspect.cleandoc(command.help or "").split("\n\n")
     parts = [f"## {path}", *map(_help_text, about), f"```text\n{path} {usage}\n```"]
     rows = [row for it in command.get_params(context) if (row := _option(it, context))]
-    return "\n\n".join([*parts, _table(("option", "meaning"), rows)] if rows else parts)
+    return "\n\n".join([*parts, markdown_table(("option", "meaning"), rows)] if rows else parts)
 
 
 def _help_text(paragraph: str) -> str:
@@ -168,7 +168,8 @@ def escape_lines(text: str) -> str:
     return "`".join(part if place % 2 else part.replace("<", "&lt;") for place, part in enumerate(parts))
 
 
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a table in Markdown, whose cells are text unless they begin like code, a link or a bracket."""
     lines = [head, ["---"] * len(head), *([_cell(cell) for cell in row] for row in rows)]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 

@@ -9,6 +9,7 @@ The import is fast: whatever needs pandas or HTTP is imported when it is first u
 
 from __future__ import annotations
 
+import logging
 import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -149,6 +150,9 @@ if not TYPE_CHECKING:  # type checkers should find a name that does not exist
 def __dir__() -> list[str]:
     return sorted([*__all__, "__version__"])
 
+
+# The log of a library is shown where a program asks for it, warnings too: logging.basicConfig()
+logging.getLogger(__name__).addHandler(logging.NullHandler())
 
 if "pandas" in sys.modules:
     import_module(_ACCESSOR)

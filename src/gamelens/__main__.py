@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 
 
@@ -11,6 +12,8 @@ def main() -> None:
         from gamelens.cli import cli
     except ModuleNotFoundError as error:
         sys.exit(f"the gamelens command needs {error.name}: pip install 'gamelens[lab,sandbox]'")
+    # A command shows the warnings of its log on standard error, as Python does where nobody has said otherwise.
+    logging.getLogger("gamelens").handlers.clear()
     cli(prog_name="gamelens")
 
 

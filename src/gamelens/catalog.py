@@ -89,6 +89,7 @@ class Metric(msgspec.Struct, frozen=True):
         adds: what its values may be summed over: everywhere is buckets and dimensions (Wire 4.14, Adding up).
         fields: fields of its rows, without the dimensions; those of its recipe, if it has one.
         sorts_by: field that orders the rows of an answer; by default the one called as the metric.
+        title: its name for people; empty is the name in words.
     """
 
     name: str
@@ -101,6 +102,7 @@ class Metric(msgspec.Struct, frozen=True):
     adds: Adds = "everywhere"
     fields: tuple[Field, ...] = ()
     sorts_by: str = ""
+    title: str = ""
 
     def __post_init__(self) -> None:
         if not self.sorts_by:
@@ -182,7 +184,7 @@ def _completed(row: Metric, counts: Mapping[str, Field]) -> Metric:
 
 
 METRICS: Final = _catalog(
-    Metric("ad_impressions_count", "ads shown", "sum", ("shown",), "ads"),
+    Metric("ad_impressions_count", "ads shown", "sum", ("shown",), "ads", title="Ads shown"),
     Metric(
         "ad_impressions_per_session",
         "ads shown / sessions",
@@ -190,8 +192,12 @@ METRICS: Final = _catalog(
         ("ad_impressions_count", "session_unique"),
         "ads per session",
     ),
-    Metric("arppu", "revenue / paying users", "revenue per", ("paying_users",), "USD per payer"),
-    Metric("arpu", "revenue / active users", "revenue per", ("user_unique",), "USD per player"),
+    Metric(
+        "arppu", "revenue / paying users", "revenue per", ("paying_users",), "USD per payer", title="Revenue per payer"
+    ),
+    Metric(
+        "arpu", "revenue / active users", "revenue per", ("user_unique",), "USD per player", title="Revenue per player"
+    ),
     Metric("conversion", "paying users / active users", "share", ("paying_users", "user_unique"), "share", "per game"),
     Metric(
         "conversion_ft",
@@ -202,11 +208,15 @@ METRICS: Final = _catalog(
         "per game",
     ),
     Metric("converting_users", "players whose first purchase falls in the bucket", "sum", ("converted",), "players"),
-    Metric("event_count", "events of any category", "sum", ("events",), "events"),
-    Metric("ilrd_id_unique", "distinct ad impressions", "distinct", ("impression",), "impressions"),
-    Metric("ilrd_revenue", "ad impression revenue", "money", ("impressions", "earned")),
+    Metric("event_count", "events of any category", "sum", ("events",), "events", title="Events"),
+    Metric(
+        "ilrd_id_unique", "distinct ad impressions", "distinct", ("impression",), "impressions", title="Ad impressions"
+    ),
+    Metric("ilrd_revenue", "ad impression revenue", "money", ("impressions", "earned"), title="Ad revenue"),
     Metric("installs_ratio", "new users / active users", "share", ("new_users", "user_unique"), "share", "per game"),
-    Metric("new_users", "players whose install falls in the bucket", "sum", ("installed",), "players"),
+    Metric(
+        "new_users", "players whose install falls in the bucket", "sum", ("installed",), "players", title="New players"
+    ),
     Metric("paying_users", "distinct players with a purchase", "distinct", ("payer",), "players"),
     Metric(
         "retention_retro",
@@ -226,7 +236,7 @@ METRICS: Final = _catalog(
         "per game",
         takes_since_days_ago=True,
     ),
-    Metric("revenue", "purchases", "money", ("purchases", "paid")),
+    Metric("revenue", "purchases", "money", ("purchases", "paid"), title="Purchase revenue"),
     Metric(
         "session_length",
         "mean length of session_end events",
@@ -237,8 +247,8 @@ METRICS: Final = _catalog(
             _count("total_session_length", "seconds", "session_length_sum"),
         ),
     ),
-    Metric("session_unique", "distinct sessions with an event", "distinct", ("session",), "sessions"),
-    Metric("user_unique", "distinct players with an event", "distinct", ("player",), "players"),
+    Metric("session_unique", "distinct sessions with an event", "distinct", ("session",), "sessions", title="Sessions"),
+    Metric("user_unique", "distinct players with an event", "distinct", ("player",), "players", title="Active players"),
 )
 """All metrics of the service, by name."""
 
@@ -317,13 +327,17 @@ def _counted(name: str, metric: str, every: Granularity, meaning: str) -> Alias:
     """Return the alias of a count of players in buckets of *every*."""
     field = _count(name, "players")
     part = {name: AliasPart(metric, metric)}
-    return Alias(name=name, meaning=meaning, fields=(field,), adds="over games", parts=part, every=every)
+    return Alias(
+        name=name, title=name.upper(), meaning=meaning, fields=(field,), adds="over games", parts=part, every=every
+    )
 
 
-def _daily(name: str, metric: str, meaning: str) -> Alias:
+def _daily(name: str, title: str, metric: str, meaning: str) -> Alias:
     """Return the alias of a count of players by day, of which longer buckets have the mean."""
     part = {name: AliasPart(metric, metric, "day", is_mean=True)}
-    return Alias(name=name, meaning=meaning, fields=(_count(name, "players"),), adds="over games", parts=part)
+    return Alias(
+        name=name, title=title, meaning=meaning, fields=(_count(name, "players"),), adds="over games", parts=part
+    )
 
 
 _AD_FIELDS: Final = (_number("ad_revenue", "USD"), _count("impressions", "impressions"))
@@ -369,10 +383,16 @@ ALIASES: Final[dict[str, Alias]] = {
             },
         ),
         _daily(
-            "dap", "paying_users", "daily active payers: paying_users by day, for longer buckets the mean of their days"
+            "dap",
+            "Daily active payers",
+            "paying_users",
+            "daily active payers: paying_users by day, for longer buckets the mean of their days",
         ),
         _daily(
-            "dau", "user_unique", "daily active users: user_unique by day, for longer buckets the mean of their days"
+            "dau",
+            "DAU",
+            "user_unique",
+            "daily active users: user_unique by day, for longer buckets the mean of their days",
         ),
         Alias(
             name="ecpm",

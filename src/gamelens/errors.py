@@ -305,13 +305,7 @@ class ServiceError(Retryable):
 
 
 class Unreachable(Retryable):
-    """The service did not answer: it has no such address, cannot be reached or is too slow.
-
-    Attributes:
-        is_unsent: whether the request certainly did not reach the service.
-    """
-
-    is_unsent = False
+    """The service did not answer: it has no such address, cannot be reached or is too slow."""
 
 
 def _gaps_text(gaps: Sequence[dict[str, Any]]) -> str:

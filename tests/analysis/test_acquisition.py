@@ -12,7 +12,10 @@ import pytest
 from pandas import DataFrame
 
 from gamelens.analysis import claims, outside_data
+from gamelens.analysis.outside_data import cost_per_install
 from gamelens.errors import BadQuery
+from gamelens.receipts import QueryRecord, Receipt
+from gamelens.wire.intervals import Granularity
 from support.tidy_frames import tidy_frame
 
 PUBLISHER = "install_publisher"
@@ -391,7 +394,7 @@ def test_costs_of_other_days_alone_and_without_a_currency_are_refused(earned: Da
         outside_data.roas(old, earned, **asked, currency="USD")
     for amount in ("9", "$9"):
         lines = costs([("2026-11-01", "Meta", amount)])
-        with pytest.raises(BadQuery, match='pass currency="USD", or the column of codes'):
+        with pytest.raises(BadQuery, match=r'pass currency="USD".*, or the column of codes'):
             outside_data.roas(lines, earned, **asked)
         assert outside_data.roas(lines, earned, **asked, currency="USD").frame["spend"].tolist() == [9.0]
 
@@ -521,3 +524,82 @@ def test_whether_a_rank_follows_is_said() -> None:
     assert text.startswith("New players of A: higher numbers go with a better store rank")
     (text,) = claims.of(outside_data.rank_correlation(frame[:3], "new_users", "Rank", by="game"))["text"]
     assert text == "New players of A: too few days have a store rank to compare."
+
+
+def split_installs(every: Granularity = "day") -> pd.DataFrame:
+    """Return the new players of four days, publishers and countries."""
+    days = ["2026-11-01", "2026-11-02", "2026-11-03", "2026-11-04"] if every == "day" else ["2026-11-01"]
+    rows = [(day, who, where) for day in days for who in ("Meta", "Unity Ads") for where in ("US", "BR", None)]
+    day, who, where = ([row[place] for row in rows] for place in range(3))
+    frame = tidy_frame(
+        "new_users",
+        timestamp=day,
+        install_publisher=who,
+        country_code=where,
+        new_users=[10 + n for n in range(len(rows))],
+    )
+    interval = "2026-11-01T00:00Z/2026-11-05T00:00Z"
+    record = QueryRecord(metric="new_users", by=("install_publisher", "country_code"), every=every, interval=interval)
+    frame.attrs["gamelens"] = Receipt(asked=record, version="1", requests=1).to_json()
+    return frame
+
+
+COSTS_BY_NETWORK = """Fecha;Red;Gasto USD
+2026-11-01;Meta;12,50
+2026-11-02;Meta;7,50
+2026-11-03;Unity Ads;30,00
+2026-11-04;Unity Ads;10,25
+"""
+
+
+@pytest.mark.parametrize("by", ["install_publisher", None])
+def test_a_cost_stands_once_beside_installs_of_many_countries(by: str | None, tmp_path: Path) -> None:
+    """The file has no countries, so players are added up over them: a cost is not each country's."""
+    path = tmp_path / "gasto.csv"
+    path.write_text(COSTS_BY_NETWORK, encoding="utf-8")
+    costs = cost_per_install(split_installs(), by, spend=path)
+    assert costs["spend"].sum() == 60.25
+    assert costs["installs"].sum() == split_installs()["new_users"].sum()
+
+
+def test_costs_are_split_by_what_the_file_tells_apart_only(tmp_path: Path) -> None:
+    path = tmp_path / "gasto.csv"
+    path.write_text(COSTS_BY_NETWORK, encoding="utf-8")
+    with pytest.raises(BadQuery, match=r"country_code.*is not told apart in gasto\.csv: leave it out of by"):
+        cost_per_install(split_installs(), ["install_publisher", "country_code"], spend=path)
+    path.write_text("Land,Kosten USD\nUS,20\nBR,30\n", encoding="utf-8")
+    with pytest.raises(BadQuery, match="install_publisher"):
+        cost_per_install(split_installs("all"), "install_publisher", spend=path)
+    assert cost_per_install(split_installs("all"), "country_code", spend=path)["spend"].sum() == 50.0
+
+
+def test_costs_without_days_are_those_of_a_whole_interval_only(tmp_path: Path) -> None:
+    """Beside days they would be the cost of each."""
+    path = tmp_path / "total.csv"
+    path.write_text("Network,Spend (USD)\nMeta,1500.00\nUnity Ads,500\n", encoding="utf-8")
+    with pytest.raises(BadQuery, match=r"has no column of days.*every=\"all\""):
+        cost_per_install(split_installs(), "install_publisher", spend=path)
+    assert cost_per_install(split_installs("all"), "install_publisher", spend=path)["spend"].sum() == 2000.0
+
+
+def test_costs_of_some_days_are_not_those_of_the_whole_interval(tmp_path: Path) -> None:
+    path = tmp_path / "days.csv"
+    path.write_text("day,network,cost_usd\n2026-11-01,Meta,5\n2026-11-02,Meta,7\n", encoding="utf-8")
+    with pytest.raises(BadQuery, match=r"query new_users over=\"2026-11-01/2026-11-03\""):
+        cost_per_install(split_installs("all"), "install_publisher", spend=path)
+
+
+@pytest.mark.parametrize("header", ["spend", "Spend", "SPEND", "cost"])
+def test_a_column_of_costs_may_have_any_name(header: str, tmp_path: Path) -> None:
+    path = tmp_path / "costs.csv"
+    path.write_text(f"date,network,{header},currency\n2026-11-01,Meta,101.00,USD\n2026-11-02,Meta,102,USD\n")
+    costs = cost_per_install(split_installs(), "install_publisher", spend=path)
+    assert costs["spend"].sum() == 203.0
+
+
+def test_amounts_without_days_have_no_times(tmp_path: Path) -> None:
+    path = tmp_path / "total.csv"
+    path.write_text("Network,Spend (USD)\nMeta,1500.00\n", encoding="utf-8")
+    dollars = outside_data.in_dollars(path)
+    assert "timestamp" not in dollars
+    assert dollars["spend"].tolist() == [1500.0]

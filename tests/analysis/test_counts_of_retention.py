@@ -19,7 +19,7 @@ def test_definitions_of_retention_are_as_far_apart_as_counted() -> None:
             "retention": [12 / 40, 10 / 40, 18 / 40, math.nan],
         }
     )
-    first, second = said(as_made_by("retention.definitions", shown))
+    first, second = said(as_made_by("raw_events.retention_definitions", shown))
     assert first.size == pytest.approx(0.2)
     assert first.text == (
         "Day 1 retention is 25.0% by one definition (rolling 24 h) and 45.0% by another (that day or later), for "
@@ -38,7 +38,7 @@ def test_the_terms_of_a_gap_sum_to_it() -> None:
             "players": [3, 1, 0, 0, 0],
         }
     )
-    first, second, third = said(as_made_by("retention.gap", gap, first="UTC", second="rolling"))
+    first, second, third = said(as_made_by("raw_events.retention_gap", gap, first="UTC", second="rolling"))
     assert first.size == pytest.approx(0.05)
     assert first.direction == "higher"
     assert first.text == (

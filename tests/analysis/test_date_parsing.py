@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, date, datetime, timedelta, timezone
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,9 +17,14 @@ from gamelens.errors import BadQuery
 DATES = st.dates(min_value=date(1, 1, 2), max_value=date(9999, 12, 30))
 
 
-def read(*texts: str, day_first: bool | None = None) -> ParsedTimes:
+LANGUAGES = (
+    "en de fr es pt it nl sv da nb fi pl cs sk hu ro bg el tr ru uk ja zh ko vi id th ar he hi ms ca hr sr lt lv et sl"
+)
+
+
+def read(*texts: str, **told: Any) -> ParsedTimes:
     """Read the distinct *texts* of a column."""
-    return read_times([*dict.fromkeys(texts)], field="day", day_first=day_first)
+    return read_times([*dict.fromkeys(texts)], field="day", **told)
 
 
 def outcome(*texts: str) -> ParsedTimes | BadQuery:
@@ -94,6 +100,68 @@ def test_words_and_zones_are_read_in_many_languages(text: str, moment: str, prec
     """Names of months and weekdays, and zones by name, abbreviation or offset."""
     result = read(text)
     assert (day(result.at[0]), result.precision) == (moment, precision)
+
+
+@pytest.mark.parametrize("language", LANGUAGES.split())
+@pytest.mark.parametrize("form", ["medium", "long", "full"])
+def test_days_are_read_as_programs_write_them(language: str, form: Any) -> None:
+    """In every language: prefixes of Hebrew, months of Vietnamese with numbers, marks that no one sees of Arabic."""
+    babel = pytest.importorskip("babel.dates")
+    days = [date(2026, 10, 28) + timedelta(days=step) for step in range(8)]
+    days += [date(2026, 1, 15) + timedelta(days=step * 25) for step in range(14)]
+    times = read(*[babel.format_date(day, form, locale=language) for day in days])
+    assert (dates(times), times.precision) == ([str(day) for day in dict.fromkeys(days)], "day")
+
+
+@pytest.mark.parametrize(
+    ("texts", "told", "month"),
+    [
+        (["1 lis 2026", "31 paź 2026"], {}, 11),
+        (["1. lis 2026.", "1. stu 2026."], {}, 10),
+        (["niedziela, 1 listopada 2026"], {}, 11),
+        (["nedjelja, 1. listopada 2026."], {}, 10),
+        (["1 listopada 2026"], {"beside": ["Dzień", "Koszt"]}, 11),
+        (["1. lis 2026"], {"language": "hr"}, 10),
+        (["1. srp 2026"], {"language": "cs"}, 8),
+        (["1 lip 2026"], {"beside": ["Wyświetlenia"]}, 7),
+    ],
+)
+def test_a_month_of_two_languages_is_that_of_the_words_beside_it(
+    texts: list[str], told: dict[str, Any], month: int
+) -> None:
+    """Lis and listopad are November in Polish and October in Croatian."""
+    assert read(*texts, **told).at[0] == np.datetime64(f"2026-{month:02}-01")
+
+
+@pytest.mark.parametrize("beside", [[], ["Dan", "Trošak"]])
+def test_a_month_of_two_languages_alone_is_refused_with_the_language_to_name(beside: list[str]) -> None:
+    with pytest.raises(BadQuery, match=r'month 10 \(hr\), or month 11 \(pl\).*"language": "\.\.\."'):
+        read("1 lis 2026", "2 lis 2026", beside=beside)
+
+
+def test_a_weekday_that_is_called_like_a_month_is_none() -> None:
+    """Mar. is Tuesday in Spanish, and March."""
+    assert dates(read("mar, 3 nov 2026", "mié, 4 nov 2026", "mar, 3 mar 2026")) == [
+        *("2026-11-03", "2026-11-04", "2026-03-03")
+    ]
+
+
+def test_times_of_another_zone_are_also_had_as_written() -> None:
+    """So that days of an account are told from moments."""
+    times = read("2026-10-24 00:00 Europe/Berlin", "2026-10-26 00:00 Europe/Berlin")
+    assert times.written is not None
+    assert [str(moment)[:16] for moment in times.written] == ["2026-10-24T00:00", "2026-10-26T00:00"]
+    assert [str(moment)[:16] for moment in times.at] == ["2026-10-23T22:00", "2026-10-25T23:00"]
+
+
+def test_many_times_are_read_at_once() -> None:
+    """As ISO 8601 has them, with or without a zone."""
+    times = read("2026-10-31 00:03:11", "2026-10-31T23:59:59.5Z", "2026-11-01 04:00 UTC", "2026-11-02")
+    assert (times.precision, times.written) == ("time", None)
+    assert [str(moment) for moment in times.at] == [
+        *("2026-10-31T00:03:11.000000", "2026-10-31T23:59:59.500000"),
+        *("2026-11-01T04:00:00.000000", "2026-11-02T00:00:00.000000"),
+    ]
 
 
 @pytest.mark.parametrize("text", ["2026-10-31 00:00 IST", "2026-10-31 00:00 CST", "2026-10-31 00:00 Mars/Phobos"])

@@ -98,6 +98,15 @@ def test_numbers_are_shown_in_their_unit(tmp_path: Path) -> None:
     assert [cell.value for cell in cells] == [1001, 12.5, 0.125, 1200, 0.5]
 
 
+def test_intervals_have_the_places_of_their_number(tmp_path: Path) -> None:
+    """Also where it has no unit; other numbers without one are as they are, and counts have none after the point."""
+    frame = pd.DataFrame(
+        {"index": [1.25, 0.5], "low": [1.2, 0.45], "high": [1.3, 0.55], "installs": [1200, 7], "x": [0.5, 0.25]}
+    )
+    _, cells, _ = sheet(frame, tmp_path)
+    assert [cell.number_format for cell in cells] == [*["#,##0.00"] * 3, "#,##0", "General"]
+
+
 def test_the_first_row_has_filters(tmp_path: Path) -> None:
     book = openpyxl.load_workbook(
         gl.export_excel({"data": pd.DataFrame({"a": [1, 2], "b": [3, 4]})}, tmp_path / "x.xlsx")

@@ -225,20 +225,20 @@ def test_every_kind_of_frame_gives_the_same(revenue: DataFrame, make: Callable[[
     assert gl.join(revenue, make(outside), on=ON).frame["revenue_other"].dropna().to_dict() == {1: 2.5}
 
 
-def test_excel_without_openpyxl_says_what_to_install(tmp_path: Path) -> None:
-    """Without openpyxl, an Excel file raises `BadQuery` that names the package to install.
+def test_excel_without_its_reader_says_what_to_install(tmp_path: Path) -> None:
+    """Without calamine, an Excel file raises `BadQuery` that names what to install.
 
-    The interpreter of the test cannot import anything named openpyxl.
+    The interpreter of the test cannot import anything named python_calamine.
     """
     openpyxl.Workbook().save(tmp_path / "x.xlsx")
     script = (
-        "import sys; sys.modules['openpyxl'] = None\n"
+        "import sys; sys.modules['python_calamine'] = None\n"
         "from gamelens.analysis.files.table_reader import read_grid\n"
         f"read_grid({str(tmp_path / 'x.xlsx')!r})"
     )
     process = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert "BadQuery" in process.stderr
-    assert "pip install openpyxl" in process.stderr
+    assert "pip install 'gamelens[excel]'" in process.stderr
 
 
 @pytest.mark.parametrize("on", ["geo", ["geo"]])

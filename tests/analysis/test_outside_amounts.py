@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -60,6 +61,43 @@ def test_cells_that_only_grow_are_asked_about(tmp_path: Path) -> None:
     assert stated["spend"].tolist() == [sum(RUNNING)]
 
 
+RAMP = [100, 112, 121, 135, 150, 158, 171, 185, 204, 219, 240, 262, 281, 305]
+
+
+def by_day(folder: Path, costs: list[int], clicks: list[int] | None = None, first: str = "2026-11-01") -> Path:
+    """Return a file with these costs of a campaign on consecutive days, and clicks beside them."""
+    days = pd.date_range(first, periods=len(costs)).strftime("%Y-%m-%d")
+    frame = pd.DataFrame({"Day": days, "Campaign": "Launch", "Cost (USD)": costs})
+    (frame if clicks is None else frame.assign(Clicks=clicks)).to_csv(folder / "costs.csv", index=False)
+    return folder / "costs.csv"
+
+
+def test_a_campaign_that_grows_for_two_weeks_is_no_running_total(tmp_path: Path) -> None:
+    """Its costs grow at a steady rate; those of a running total grow by a day's part of all days so far."""
+    assert outside_data.in_dollars(by_day(tmp_path, RAMP))["spend"].sum() == sum(RAMP)
+    totals = [sum(RAMP[:5][:day] or [0]) + 100 * max(day - 5, 0) for day in range(1, 15)]
+    with pytest.raises(BadQuery, match="grows with every day"):
+        outside_data.cost_per_install(INSTALLS, spend=by_day(tmp_path, totals))
+
+
+def test_clicks_tell_what_costs_alone_leave_open(tmp_path: Path) -> None:
+    """A budget that is raised by the same amount each day looks like a running total, beside clicks it does not."""
+    costs = [100 + 20 * day for day in range(14)]
+    clicks = [10 + 2 * day - day % 3 * 3 for day in range(14)]
+    with pytest.raises(BadQuery, match="grows with every day"):
+        outside_data.cost_per_install(INSTALLS, spend=by_day(tmp_path, costs))
+    assert outside_data.in_dollars(by_day(tmp_path, costs, clicks))["spend"].sum() == sum(costs)
+    with pytest.raises(BadQuery, match="grows with every day"):
+        outside_data.cost_per_install(INSTALLS, spend=by_day(tmp_path, costs, [20, 22, 19] * 4 + [20, 22]))
+
+
+def test_a_running_total_that_begins_anew_with_the_month_is_asked_about(tmp_path: Path) -> None:
+    """It falls on the first of a month alone."""
+    totals = [10 * day for day in range(15, 31)] + [10 * day for day in range(1, 16)]
+    with pytest.raises(BadQuery, match="grows with every day"):
+        outside_data.cost_per_install(INSTALLS, spend=by_day(tmp_path, totals, first="2026-11-15"))
+
+
 def test_the_word_of_a_growing_income_is_income(tmp_path: Path) -> None:
     """What the refusal proposes is what the column would be."""
     path = written(tmp_path, "Revenue (USD)", [*map(str, RUNNING)])
@@ -72,6 +110,32 @@ def test_costs_that_fall_stay_or_grow_slowly_are_costs(tmp_path: Path, cells: li
     """Most costs of a week are."""
     path = written(tmp_path, "Cost (USD)", [*map(str, cells)])
     assert outside_data.cost_per_install(INSTALLS, spend=path)["spend"].tolist() == [sum(cells)]
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "Planned cost", "Cost forecast", "plan_cost", "Spend (target)", "Geplante Kosten", "Kosten Soll", "Coût prévu",
+        "Coste previsto", "Custo planejado", "Costi previsti", "Koszt planowany", "Плановые расходы", "目标消耗",
+        "予測費用", "Previous cost", "Cost (last 7 days)", "Kosten Vorwoche", "Change in cost", "Spend limit",
+        "Max. cost", "Daily budget", "Budget", "予算", "Refund", "Tax", "Umsatz",
+    ],
+)  # fmt: skip
+def test_what_was_planned_compared_or_limited_is_no_cost(tmp_path: Path, header: str) -> None:
+    """Beside the spend it is not taken; alone it is refused with what it is, and taken if it is named."""
+    beside = written(tmp_path, f"{header},Spend,Currency", [f"{day}0,{day},USD" for day in (3, 1, 2)])
+    assert outside_data.in_dollars(beside)["spend"].tolist() == [3, 1, 2]
+    alone = written(tmp_path, f"{header},Currency", [f"{day}0,USD" for day in (3, 1, 2)])
+    with pytest.raises(BadQuery, match=r"has no column of costs.*name it with amount="):
+        outside_data.cost_per_install(INSTALLS, spend=alone)
+    assert outside_data.in_dollars(alone, header)["spend"].tolist() == [30, 10, 20]
+
+
+@pytest.mark.parametrize("header", ["Estimated cost", "Actual spend", "Amount", "Coste estimado", "Kosten geschätzt"])
+def test_what_was_spent_is_a_cost(tmp_path: Path, header: str) -> None:
+    """An estimate of a network is what it bills, and an amount in a file of its own may be what was spent."""
+    path = written(tmp_path, f"{header},Currency", ["3,USD", "1,USD"])
+    assert outside_data.cost_per_install(INSTALLS, spend=path)["spend"].tolist() == [4.0]
 
 
 @pytest.mark.parametrize(
@@ -127,6 +191,55 @@ def test_a_cost_that_is_written_twice_is_no_price(tmp_path: Path) -> None:
     """One install in each row makes the cost of a row that of an install."""
     path = written(tmp_path, "Cost,Spent,Installs,Currency", ["2.5,2.5,1,USD", "3.0,3.0,1,USD", "2.2,2.2,1,USD"])
     assert gl.read_table(path).in_words()["Cost"] == "cost, USD"
+
+
+def test_costs_of_days_that_the_installs_do_not_cover_are_left_out(tmp_path: Path) -> None:
+    """A file of two months says nothing more of a week of installs; one of other days alone is refused."""
+    told: dict[str, Any] = {"on": {"install_publisher": "Campaign"}, "names": {"Launch": "Meta Ads"}}
+    found = outside_data.cost_per_install(INSTALLS, spend=by_day(tmp_path, [10] * 60, first="2026-10-10"), **told)
+    assert found[["installs", "spend", "cpi"]].to_numpy().tolist() == [[40, 80, 2]]
+    other = by_day(tmp_path, [10] * 5, first="2027-01-01")
+    with pytest.raises(BadQuery, match="has costs from 2027-01-01 to 2027-01-05 only, days that the frame does not"):
+        outside_data.cost_per_install(INSTALLS, spend=other, **told)
+
+
+def test_costs_that_are_split_less_than_the_installs_count_once(tmp_path: Path) -> None:
+    """By publisher beside installs by publisher and country; a split that they do not have is refused."""
+    rows = len(DAYS) * 2
+    installs = tidy_frame(
+        "new_users",
+        timestamp=DAYS * 2,
+        install_publisher=["Meta Ads"] * rows,
+        country_code=["US"] * len(DAYS) + ["DE"] * len(DAYS),
+        new_users=[5] * rows,
+    )
+    path = written(tmp_path, "Cost (USD)", ["10"] * len(DAYS))
+    for by in (None, "install_publisher"):
+        found = outside_data.cost_per_install(installs, by, spend=path)
+        assert found[["installs", "spend", "cpi"]].to_numpy().tolist() == [[80, 80, 1]]
+    with pytest.raises(BadQuery, match=r"country_code.*is not told apart in costs\.csv"):
+        outside_data.cost_per_install(installs, "country_code", spend=path)
+
+
+def test_costs_without_days_beside_installs_by_day_are_refused(tmp_path: Path) -> None:
+    """They would count on every day."""
+    path = tmp_path / "costs.csv"
+    path.write_text("Publisher,Cost (USD)\nMeta Ads,10\n", encoding="utf-8")
+    with pytest.raises(BadQuery, match="has no column of days"):
+        outside_data.cost_per_install(INSTALLS, spend=path)
+
+
+def test_one_of_several_costs_is_named(tmp_path: Path) -> None:
+    """By the argument that the refusal names."""
+    path = written(tmp_path, "Net cost (USD),Gross cost (USD)", ["10,12", "20,24"])
+    with pytest.raises(BadQuery, match="several costs: say which with amount="):
+        outside_data.cost_per_install(INSTALLS, spend=path)
+    assert outside_data.cost_per_install(INSTALLS, spend=path, amount="Gross cost (USD)")["spend"].tolist() == [36]
+    texts = written(tmp_path, "Cost,Note", ["about 10 dollars,a", "about 20 dollars,b"])
+    with pytest.raises(BadQuery, match="Cost holds 'about 10 dollars'"):
+        outside_data.cost_per_install(INSTALLS, spend=texts)
+    with pytest.raises(BadQuery, match="is a rate, no amount"):
+        outside_data.in_dollars(written(tmp_path, "CTR", ["1.5%", "2%"]), "CTR")
 
 
 @pytest.mark.parametrize(

@@ -238,7 +238,16 @@ def test_periods_add_up_what_adds_up_over_days(file: WriteFile) -> None:
     [
         *["2026-10-31,Total,12.00", "Total,,20.00", "Total: all,--,20.00", "Total of 3 results,-,20.00"],
         *["2026-10-31,All countries,12.00", "2026-10-31,,12.00", ",,20.00", ",US,13.00", "2026-10-31,US Total,12.00"],
-        *["Summe,,20.00", "合計,,20.00", "Grand total,,20.00"],
+        *[
+            "Summe,,20.00",
+            "合計,,20.00",
+            "Grand total,,20.00",
+            "Suma: konto,--,20.00",
+            "Łącznie,,20.00",
+            "Celkem,,20.00",
+        ],
+        *["Итого:,,20.00", "Összesen,,20.00", "Totalt: konto, --,20.00", "Yhteensä,,20.00", "Tổng cộng: 3,,20.00"],
+        *["2026-10-31,Alle Länder,12.00", "2026-10-31,Wszystkie kraje,12.00", "2026-10-31,全世界,12.00"],
     ],
 )
 @pytest.mark.parametrize("place", [0, 3])
@@ -258,6 +267,41 @@ def test_a_name_with_a_total_word_and_an_unknown_country_are_no_totals(file: Wri
     rows = ["2026-10-31,Total War,US,5.00", "2026-10-31,Lump Sum,DE,7.00", "2026-10-31,Lump Sum,,4.00"]
     table = gl.read_table(file("Date,Campaign,Country,Spend (USD)\n" + "\n".join(rows) + "\n"))
     assert len(table.rows) == 3
+
+
+@pytest.mark.parametrize("form", ["{} Total", "Total {}", "{} (total)", "Summe {}", "Total for {}", "{} - razem"])
+@pytest.mark.parametrize("day", ["", "2026-10-31"])
+def test_totals_of_a_name_add_up_the_rows_of_that_name(file: WriteFile, form: str, day: str) -> None:
+    """With a day or without; a campaign with such a word in its name is one where the sum is another."""
+    rows = ["Meta,2026-10-31,US,10", "Meta,2026-10-31,DE,20", "Google,2026-10-31,US,5", "Google,2026-10-31,DE,6"]
+    rows[2:2] = [f"{form.format('Meta')},{day},,30"]
+    rows += [f"{form.format('Google')},{day},,11"]
+    path = file("Network,Date,Country,Cost (USD)\n" + "\n".join([*rows, "Grand total,,,41", ""]))
+    assert gl.read_table(path).column("Cost (USD)").values.sum() == 41
+    other = file("Network,Date,Country,Cost (USD)\n" + "\n".join([*rows, ""]).replace(",30", ",31"), "other.csv")
+    assert gl.read_table(other).column("Cost (USD)").values.sum() == (41 if form == "Total for {}" else 72)
+
+
+def test_names_that_only_contain_a_word_of_totals_are_none(file: WriteFile) -> None:
+    """Whatever they cost: a hyphen is no colon, and a campaign may be called after all saints."""
+    rows = [
+        f"2026-10-31,{name},{cost}" for name, cost in [("Total-Recall", 50), ("Todos los Santos", 90), ("Sum-mer", 9)]
+    ]
+    table = gl.read_table(file("Date,Campaign,Spend (USD)\n" + "\n".join([*rows, "2026-10-31,b,5", ""])))
+    assert table.column("Spend (USD)").values.sum() == 154
+
+
+def test_a_day_that_is_none_is_asked_about_and_its_row_left_out(file: WriteFile, money: DataFrame) -> None:
+    """Not read as text, which would take the days of a line above for all rows; a total in words nobody knows."""
+    rows = ["2026-10-31,Meta,5", "2026-11-01,Meta,7", "Wszystkiego,--,12"]
+    path = file("Report\n2026-10-31 - 2026-11-01\nDay,Publisher,Spend (USD)\n" + "\n".join([*rows, ""]))
+    rule = r"in row 6 is not a day, and most others are: totals=\['Wszystkiego'\] leaves the row out"
+    with pytest.raises(BadQuery, match=rule):
+        outside_data.roas(path, money)
+    frame, _ = outside_data.roas(path, money, totals=["Wszystkiego"], ages=[0])
+    assert spends(frame) == {"Meta Ads": 12.0}
+    with pytest.raises(BadQuery, match="is in no cell"):
+        gl.read_table(path, totals=["Wszystko"])
 
 
 def test_a_whole_that_is_larger_than_its_parts_needs_its_key(file: WriteFile) -> None:
@@ -343,6 +387,15 @@ def test_a_file_of_rates_is_taken_as_it_comes(file: WriteFile, money: DataFrame,
     assert frame["spend"].tolist() == [pytest.approx(6.25)]
 
 
+def test_a_table_is_read_again_with_what_is_said_later(file: WriteFile) -> None:
+    """And with what was said before; rates may be a frame."""
+    table = gl.read_table(file("Day,Cost,Note\n2026-10-31,5,x\n"), currency="EUR", text=["Note"])
+    rates = DataFrame({"date": ["2026-10-30"], "usd_per_eur": [1.2]})
+    again = gl.read_table(table, rate=rates)
+    assert (again.column("Cost").currency, again.column("Cost").values.tolist()) == ("USD", [6.0])
+    assert gl.read_table(table) is table
+
+
 def test_old_rates_are_refused(file: WriteFile, money: DataFrame) -> None:
     """Ten days without any are more than holidays."""
     path, rates = (
@@ -390,6 +443,35 @@ def test_a_strange_column_that_nobody_asks_for_stops_nobody(file: WriteFile) -> 
     assert frame["Share"].tolist()[1:] == [0.412, 0.391]
 
 
+def test_a_header_that_is_not_found_is_named(file: WriteFile, money: DataFrame) -> None:
+    """Lines of names and values above a table of names and values look like its rows; the refusal says what to type."""
+    path = file("Report,Costs (USD)\nAccount,12345\nPublisher,Spend (USD)\nMeta,5\nGoogle Ads,7\n")
+    with pytest.raises(BadQuery, match="header_row= names the row of the headers"):
+        outside_data.in_dollars(path)
+    assert outside_data.in_dollars(path, header_row=3)["spend"].tolist() == [5, 7]
+
+
+@pytest.mark.parametrize(
+    ("texts", "day"),
+    [
+        (["2026-10-24 00:00 Europe/Berlin", "2026-10-25 00:00 Europe/Berlin", "2026-10-26 00:00 Europe/Berlin"], 24),
+        (["Oct 31, 2026, 12:00:00 AM PDT", "Nov 2, 2026, 12:00:00 AM PST"], 31),
+        (["2026-10-31T00:00:00+09:00", "2026-11-01T00:00:00+09:00"], 31),
+    ],
+)
+@pytest.mark.parametrize("header", ["Time", "Start time"])
+def test_midnights_of_another_zone_are_asked_about(file: WriteFile, texts: list[str], day: int, header: str) -> None:
+    """Also where the clock changes between them; taken as the days that they name, they are."""
+    rows = "\n".join(f'"{text}",5,"{text}"' for text in texts)
+    path = file(f"{header},Spend (USD),{'End time' if header == 'Start time' else 'Note'}\n{rows}\n")
+    problem = gl.read_table(path).periods.problem
+    assert problem is not None
+    assert "is midnight in another zone" in problem.rule
+    role = "day" if header == "Time" else "start"
+    table = gl.read_table(path, roles={header: {"role": role, "local": True}})
+    assert (table.starts[0].day, table.period) == (day, "day")
+
+
 @pytest.mark.parametrize(
     ("arguments", "field"),
     [
@@ -408,3 +490,50 @@ def test_arguments_that_name_nothing_are_refused(file: WriteFile, arguments: dic
     with pytest.raises(BadQuery) as refused:
         outside_data.in_dollars(file("Day,Spend\n2026-10-31,5.5\n"), **arguments)
     assert refused.value.field == field
+
+
+@pytest.mark.parametrize(
+    ("header", "cells", "currency"),
+    [
+        ("매출 비용(원)", "1200", "KRW"),
+        ("広告費（円）", "1200", "JPY"),
+        ("広告費（万円）", "1.2", "JPY"),
+        ("Ausgaben [zł]", "3.50", "PLN"),
+    ],
+)
+def test_a_unit_in_brackets_is_a_currency(file: WriteFile, header: str, cells: str, currency: str) -> None:
+    table = gl.read_table(file(f"Date,Network,{header}\n2026-11-01,one,{cells}\n2026-11-02,one,{cells}\n"))
+    assert table.columns[2].currency == currency
+
+
+@pytest.mark.parametrize(
+    ("header", "cell", "steps"),
+    [
+        ("Spend", "¥1200", 'currency="CNY" or currency="JPY"'),
+        ("Kostnad (kr)", "12", 'currency="DKK" or currency="ISK"'),
+        ("Cost (บาท)", "12", "pass currency= with its code"),
+    ],
+)
+def test_the_currencies_that_a_symbol_may_mean_are_proposed(
+    file: WriteFile, header: str, cell: str, steps: str
+) -> None:
+    table = gl.read_table(file(f"Date,Network,{header}\n2026-11-01,one,{cell}\n2026-11-02,one,{cell}\n"))
+    problem = str(table.columns[2].money_problem)
+    assert steps in problem
+    assert "USD" not in problem
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t"])
+def test_headers_that_are_repeated_within_a_file_are_left_out(file: WriteFile, separator: str) -> None:
+    """Exports that were pasted below each other."""
+    rows = ["Tag,Netzwerk,Kosten (EUR)", "2026-11-01,one,1.5", "Tag,Netzwerk,Kosten (EUR)", "2026-11-02,two,2.5"]
+    table = gl.read_table(file("\n".join(rows).replace(",", separator) + "\n"))
+    assert table.period == "day"
+    assert table.columns[2].values.tolist() == [1.5, 2.5]
+    assert "row 3 of table.csv repeats the headers and is left out" in table.notes
+
+
+def test_names_that_only_share_a_general_word_are_not_proposed(file: WriteFile, money: DataFrame) -> None:
+    path = file("Date,Media Source,Cost (USD)\n2026-10-31,Moloco Ads,5\n")
+    with pytest.raises(BadQuery, match=r'names=\{"Moloco Ads": \.\.\.\}'):
+        outside_data.roas(path, money)

@@ -11,8 +11,9 @@ import pytest
 from gamelens.analysis import experiments
 from gamelens.errors import BadQuery
 from gamelens.simulator import load_scenario
-from gamelens.simulator.population.installs import activity_of, arms_of
+from gamelens.simulator.population.installs import arms_of
 from gamelens.simulator.population.players import draw_active
+from support.closed_form import activity_of
 from support.experiment_frames import many, ramp, shares
 
 

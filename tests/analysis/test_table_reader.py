@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import re
+import tempfile
 from collections.abc import Callable
 from datetime import date, datetime
 from decimal import Decimal
@@ -16,11 +17,15 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+import xlsxwriter
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from gamelens.analysis.files.csv_reader import read_delimited
 from gamelens.analysis.files.excel_reader import SheetBounds, read_sheet
 from gamelens.analysis.files.table_reader import Grid, read_grid
 from gamelens.errors import BadQuery
+from support.hypothesis_profiles import examples
 from support.process_memory import memory_mib
 
 TEXT = "dictionary<values=string, indices=int32, ordered=0>"
@@ -54,6 +59,62 @@ def test_namibia_is_no_missing_value(csv: ReadCsv) -> None:
 def test_names_of_digits_stay_text(csv: ReadCsv) -> None:
     """Leading zeros of ids are kept."""
     assert rows(csv("id,n\n007,1\n")) == [("007", "1")]
+
+
+@pytest.mark.parametrize("line", ["\n", "\r\n", ",,\n", ' ,"",\n', "\t\n"])
+@pytest.mark.parametrize("hint", ["", "sep=,\n"])
+def test_blank_lines_above_the_table_are_none_of_it(csv: ReadCsv, line: str, hint: str) -> None:
+    """However many there are; rows keep their numbers, also that of a header that is named."""
+    for told in ({}, {"header_row": 70_001 + bool(hint)}):
+        table = csv(line * 70_000 + f"{hint}geo,n,m\nUS,1,2\n", **told)
+        assert (rows(table), table.rows.tolist()) == ([("US", "1", "2")], [70_002 + bool(hint)])
+    with pytest.raises(BadQuery, match="is above the first row of the table"):
+        csv(line * 70_000 + "geo,n,m\nUS,1,2\n", header_row=5)
+
+
+@pytest.mark.parametrize(
+    "above",
+    [
+        "Report,Daily installs\nApp,Tile Harbor\nFrom,2026-10-31\nTo,2026-11-02\n\n",
+        "Report name,Daily cost\nAccount,Studio\nCurrency,EUR\n",
+        "Metric,Installs\nAccount,12345\nCreated,2026-11-03\n",
+        "Name,First-Time Downloads\nStart Date,10/31/26\nEnd Date,11/27/26\n,\n",
+        "",
+    ],
+)
+@pytest.mark.parametrize("count", [1, 2, 30])
+def test_lines_of_two_columns_above_a_header_of_two_columns_are_no_rows(csv: ReadCsv, above: str, count: int) -> None:
+    """Names and their values, of which some are days or numbers, however few rows follow."""
+    lines = [f"2026-11-{day:02},{100 + day}" for day in range(1, count + 1)]
+    table = csv(above + "\n".join(["Date,Installs", *lines, ""]))
+    assert (table.columns, len(table.rows)) == (["Date", "Installs"], count)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "data;1USD;1EUR;100JPY\n20261030;3,9;4,25;2,6\n20261102;3,95;4,3;2,6\n",
+        "Tag;Kosten\n2026-10-31;1,5\n2026-11-01;2,5\n",
+        "Tag;Kosten;Klicks\n2026-10-31;1,5;1,2\n2026-11-01;2,5;1,3\n",
+    ],
+)
+def test_a_comma_in_each_number_separates_nothing(csv: ReadCsv, text: str) -> None:
+    """The separator is the one by which the first lines are of one length, the header too."""
+    table = csv(text)
+    assert (table.separator, len(table.rows)) == (";", 2)
+
+
+def test_cells_with_as_many_separators_in_each_line_are_quoted(csv: ReadCsv) -> None:
+    """Lines that have the same length without quotation marks have it with them too, and these enclose cells."""
+    table = csv('Time,n,Note\n"Oct 31, 2026, 12:00 AM",5,"a, b"\n"Nov 1, 2026, 12:00 AM",6,"c, d"\n')
+    assert rows(table) == [("Oct 31, 2026, 12:00 AM", "5", "a, b"), ("Nov 1, 2026, 12:00 AM", "6", "c, d")]
+
+
+def test_a_row_without_numbers_in_a_table_is_no_header(csv: ReadCsv) -> None:
+    """Such as a total, or a first day for which nothing is known yet."""
+    for text in ("Day,Geo,n\n2026-11-01,US,--\n2026-11-02,US,5\n", "Geo,n\nUS,4\nTotal Meta,--\nDE,5\nFR,6\n"):
+        table = csv(text)
+        assert (table.columns[-1], len(table.rows)) == ("n", text.count("\n") - 1)
 
 
 @pytest.mark.parametrize("mark", [",", ";", "\t", "|"])
@@ -254,6 +315,59 @@ def test_a_formula_that_was_never_computed_is_refused(book: ReadWorkbook) -> Non
         book(("a", "b"), (1, "=A2+1"))
 
 
+@settings(deadline=None, max_examples=examples(30))
+@given(
+    st.lists(
+        st.lists(
+            st.none()
+            | st.booleans()
+            | st.integers(-(2**53) + 1, 2**53 - 1)
+            | st.floats(-1e9, 1e9).map(lambda number: round(number, 3)).filter(lambda number: number % 1 != 0)
+            | st.datetimes(datetime(1901, 1, 1), datetime(2100, 1, 1)).map(lambda at: at.replace(microsecond=0))
+            | st.text("abc é字=+-'<&\"", min_size=1, max_size=5).map(lambda text: f"t{text}"),
+            min_size=1,
+            max_size=4,
+        ),
+        min_size=1,
+        max_size=5,
+    )
+)
+def test_cells_of_a_workbook_are_those_that_were_written(written: list[list[Any]]) -> None:
+    """Numbers whole or not, texts, flags and times, wherever cells are empty; openpyxl reads the same."""
+    workbook = openpyxl.Workbook()
+    for place, row in enumerate(written, 1):
+        for column, value in enumerate(row, 1):
+            workbook.active.cell(place, column).value = value
+    with tempfile.TemporaryDirectory() as folder:
+        workbook.save(Path(folder) / "x.xlsx")
+        read = read_sheet(Path(folder) / "x.xlsx", None).rows
+        theirs = [*openpyxl.load_workbook(Path(folder) / "x.xlsx").active.iter_rows(values_only=True)]
+    width = max(map(len, read), default=0)
+    padded = [tuple(row + [None] * width)[:width] for row in written]
+    while padded and not any(cell is not None for cell in padded[-1]):
+        padded.pop()
+    for found in (read, [row[:width] for row in theirs][: len(padded)]):
+        assert [[*map(type, row)] for row in found] == [[*map(type, row)] for row in padded]
+        assert found == padded
+
+
+def test_errors_of_a_workbook_stay_texts(tmp_path: Path) -> None:
+    """Among numbers #N/A stands for no value, and #NAME? is refused as a text is; an empty text is computed."""
+    with xlsxwriter.Workbook(tmp_path / "x.xlsx") as workbook:
+        page = workbook.add_worksheet()
+        page.write_row(0, 0, ["geo", "n", "note"])
+        page.write_row(1, 0, ["US", 5, "a"])
+        page.write_formula(2, 0, '="D"&"E"', None, "DE")
+        page.write_formula(2, 1, "=NA()", None, "#N/A")
+        page.write_formula(2, 2, "=nothing", None, "#NAME?")
+        page.write_formula(3, 0, "=1+1", None, 2)
+    assert read_sheet(tmp_path / "x.xlsx", None).rows[2:] == [("DE", "#N/A", "#NAME?"), (2, None, None)]
+    with ZipFile(tmp_path / "x.xlsx") as book, ZipFile(tmp_path / "y.xlsx", "w") as empty:
+        for name in book.namelist():
+            empty.writestr(name, book.read(name).replace(b"<v>DE</v>", b"<v></v>"))
+    assert read_sheet(tmp_path / "y.xlsx", None).rows[2][0] is None
+
+
 @pytest.fixture
 def memory_growth_mib() -> Callable[[], float]:
     """A function that returns by how many MiB the peak of this process's memory has grown since the test began."""
@@ -291,7 +405,7 @@ def test_a_cell_far_outside_the_table_is_refused_in_little_memory(
 def test_a_sheet_beyond_the_bounds_is_refused_early(
     tmp_path: Path, size: tuple[int, int], most: SheetBounds, form: str
 ) -> None:
-    """Before openpyxl reads its first byte, which takes a minute at the bounds, however its XML is written."""
+    """Before a reader reads its first byte, which takes a minute at the bounds, however its XML is written."""
     workbook = openpyxl.Workbook()
     workbook.active.append(("day", "spend"))
     if form == "a named sheet":
@@ -309,7 +423,7 @@ def test_a_sheet_beyond_the_bounds_is_refused_early(
             if name.endswith("sheet1.xml"):
                 content = re.sub(b"<row.*</row>", text.encode(), content)
             if name.endswith("styles.xml"):
-                content = b"nothing that openpyxl can read"
+                content = b"nothing that can be read"
             large.writestr(name, content, compresslevel=1)
     with pytest.raises(BadQuery, match=rf"a cell in row [0-9,]+ beyond 1,000 columns, {most.rows:,} rows or"):
         read_sheet(tmp_path / "large.xlsx", "Sheet" if form == "a named sheet" else None, most=most)

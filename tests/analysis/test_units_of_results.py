@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import inspect
 import re
+import tomllib
 from importlib import import_module
+from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,7 +21,7 @@ from gamelens.analysis import claims, outside_data
 from gamelens.analysis.claims.findings import analyses
 from gamelens.analysis.files.export_target import with_index
 from gamelens.analysis.tidy_frames.frame_requirements import declared_requirements, public_name
-from gamelens.notebook.accessor import Lens
+from gamelens.notebook.accessor import Accessor
 from support.every_result import every_result, simulated_lake
 from support.tidy_frames import tidy_frame
 
@@ -29,7 +31,7 @@ MONEY: Final = {
     "total_revenue", "worth",
 }  # fmt: skip
 SHARES: Final = {
-    "ads_share", "chance_best", "change", "click_rate", "comparable_share", "expected_loss", "expected_share",
+    "ads_share", "chance", "chance_best", "change", "click_rate", "comparable_share", "expected_loss", "expected_share",
     "fail_rate", "fill_rate", "impression_share", "largest_day", "largest_share", "level_change", "lift",
     "like_for_like",
     "ltv_to_cpi", "minimal_effect", "minimal_lift", "of_previous", "payer_share", "quarter_lift", "relative",
@@ -51,6 +53,10 @@ AROUND: Final = {
     "retention.ltv": "ltv", "retention.project_retention": "retention",
 }  # fmt: skip
 """The number of a result that its bounds low and high are around."""
+SHARES_ALWAYS: Final = {
+    *(("experiments.detectable_effects", "control_value"), ("experiments.probability_best", "value")),
+    ("gl.retention_gap", "amount"),
+}
 OF_ROW: Final = {"value", "control_value", "before", "difference"}
 NO_RESULTS: Final = {
     "ads.unlisted_names", "decomposition.dominant_effect", "decomposition.split_in_halves", "health.as_json",
@@ -114,7 +120,7 @@ def test_each_number_of_a_claim_has_its_unit(results: dict[str, DataFrame], tmp_
     """What is compared has its own unit where that of the size is a ratio: a count of players is no percentage."""
     claimed = {name: claims.of(frame) for name, frame in results.items() if name in analyses()}
     assert {"ratio", "share", "USD"} <= {unit for frame in claimed.values() for unit in frame["unit"]}
-    assert_units(claimed, tmp_path)
+    assert_units(claimed, tmp_path, are_claims=True)
 
 
 def test_each_column_of_an_analysis_of_events_has_its_unit(tmp_path: Path) -> None:
@@ -138,7 +144,8 @@ def test_each_column_of_an_analysis_of_events_has_its_unit(tmp_path: Path) -> No
         }
         claimed = {f"{name} said": claims.of(frame) for name, frame in results.items()}
     assert {*raw_events.__all__[1:]} <= {name.partition(".")[2] for name in results}
-    assert_units(results | claimed, tmp_path)
+    assert_units(results, tmp_path)
+    assert_units(claimed, tmp_path, are_claims=True)
 
 
 def test_each_column_of_a_return_on_a_file_of_costs_has_its_unit(results: dict[str, DataFrame], tmp_path: Path) -> None:
@@ -157,10 +164,22 @@ def test_each_column_of_a_return_on_a_file_of_costs_has_its_unit(results: dict[s
     assert_units({"outside_data.return_on_spend": frame}, tmp_path)
 
 
-def assert_units(results: dict[str, DataFrame], folder: Path) -> None:
-    """Hold the cells of each column to the unit of its number."""
+def written_as(kinds: set[str]) -> dict[str, set[str]]:
+    """Return the forms in which the sentences of some kinds write each number, as `words.toml` has them."""
+    words = tomllib.loads(files("gamelens.analysis.claims").joinpath("words.toml").read_text("utf-8"))
+    forms: dict[str, set[str]] = {}
+    for kind in kinds:
+        templates = [*words[kind].values(), *words.get(words[kind].get("like", ""), {}).values()]
+        for name, form in re.findall(r"{(\w+):(\w+?)(?:_range|_interval)?}", " ".join(templates)):
+            forms.setdefault(name, set()).add(form)
+    return {name: of for name, of in forms.items() if name != "size"}
+
+
+def assert_units(results: dict[str, DataFrame], folder: Path, *, are_claims: bool = False) -> None:
+    """Hold the cells of each column to the unit of its number, those of claims to what their sentences write."""
     cells = cells_of(results, folder)
     for result, frame in results.items():
+        forms = written_as({*frame["kind"]}) if are_claims else {}
         table = with_index(frame)
         names = [str(name) for name in table.columns]
         is_matrix, is_decomposition = result == "retention.cohort_matrix", {*names} >= PARTS
@@ -170,14 +189,20 @@ def assert_units(results: dict[str, DataFrame], folder: Path) -> None:
             number = number_of(name, names, result)
             expected = "money" if number in MONEY or (is_decomposition and number in PARTS) else "plain"
             expected = "share" if (number in SHARES and expected == "plain") or is_matrix else expected
+            if (result, number) in SHARES_ALWAYS:
+                expected = "share"  # of players, in every row
+            (form,) = forms.get(number, {""}) if len(forms.get(number, {""})) == 1 else ("",)
+            expected = {"money": "money", "share": "share", "count": "plain"}.get(form, expected)
+            of_row = OF_ROW | {name for name, own in forms.items() if own <= {"value", "difference"}}
             for row, cell in enumerate(below):
                 if cell.value is None:
                     continue
-                of_row = {"USD": "money", "money": "money", "share": "share"}
-                if "unit" in table and number in OF_ROW:
+                if "unit" in table and number in of_row and form not in ("money", "share"):
                     own = table.get("measured_in", table["unit"]).iloc[row]
                     unit = table["unit"].iloc[row] if pd.isna(own) else own
-                    expected = of_row.get(str(unit).partition(" ")[0], "plain")
+                    expected = {"USD": "money", "money": "money", "share": "share"}.get(
+                        str(unit).partition(" ")[0], "plain"
+                    )
                 assert kind_of(cell) == expected, (result, name, cell.number_format)
                 if number != name and cell.value:
                     assert shown(cell) > 0 or abs(cell.value) < 1e-4, (result, name, cell.number_format, cell.value)
@@ -193,10 +218,10 @@ def test_cells_of_a_spread_frame_have_the_unit_of_its_number(tmp_path: Path) -> 
         ilrd_network_name=["AdMob", "Unity"] * 2,
         ilrd_revenue=[1.5, 0.5, 2.0, 0.25],
     )
-    wide = Lens(frame).wide()
+    wide = Accessor(frame).wide()
     rows = wide.assign(correlation=[-0.35, 0.2]), wide[["AdMob", "Unity"]].corr(), frame.assign(p_value=[0.49] * 4)
     path = gl.export_excel(dict(zip(("wide", "corr", "tidy"), rows, strict=True)), tmp_path / "x.xlsx")
     book = openpyxl.load_workbook(path)
     assert [cell.number_format for cell in book["wide"][2]] == ["yyyy-mm-dd", *["[$$-409]#,##0.00"] * 2, "General"]
     assert [cell.value for cell in book["wide"][1]][1] == "AdMob (USD)"
-    assert [cell.number_format for cell in book["tidy"][2]][3] == "General"
+    assert [cell.number_format for cell in book["tidy"][2]][3] == "0.000"

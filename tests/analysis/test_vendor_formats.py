@@ -10,7 +10,7 @@ import pytest
 
 import gamelens as gl
 from gamelens.analysis import outside_data
-from gamelens.analysis.outside_data.roles import vendors
+from gamelens.analysis.outside_data.roles import vendor_of, vendors
 from gamelens.errors import BadQuery
 
 SAMPLES = Path(__file__).parent / "vendor_samples"
@@ -39,7 +39,9 @@ def test_every_format_has_a_sample() -> None:
     [
         ("google_ads.csv", "Cost", 233.67),
         ("google_ads_de.csv", "Kosten", 2880.96),
+        ("google_ads_pl.csv", "Koszt", 2880.96),
         ("google_ads_api.csv", "metrics.cost_micros", 129.96),
+        ("ironsource_ads.csv", "spend", 141.0),
         ("meta_ads.csv", "Amount spent (EUR)", 56.65),
         ("tiktok_ads.csv", "Cost", 19.08),
         ("apple_search_ads.csv", "Spend", 29.923),
@@ -69,3 +71,27 @@ def test_formats_are_listed() -> None:
     assert outside_data.formats()["vendor"].nunique() == len(vendors())
     with pytest.raises(BadQuery, match="Did you mean `Google Ads`"):
         outside_data.formats("GoogleAds")
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "Jour;Campagne;Code de devise;Coût;Impressions",
+        "Date,Media,Currency code,Cost",
+        "Date,Campaign ID,eCPM,Spend,Installs",
+        "Date,Offer Name,Spend,Ecpm",
+        "day,campaign id,spend,starts",
+        "Date,Notes,Spend",
+        "day,network,estimated_revenue,ecpm",
+    ],
+)
+def test_headers_that_several_vendors_write_name_none(header: str) -> None:
+    """Otherwise every row would be paid to whoever is guessed, or be in its currency."""
+    assert vendor_of([name for part in header.split(";") for name in part.split(",")]) is None
+    assert vendor_of(header.replace(";", ",").split(",")[::-1]) is None
+
+
+def test_a_line_above_says_the_vendor_of_headers_that_others_have() -> None:
+    found = vendor_of(["Tag", "Kosten", "Währungscode"], ["Anzeigengruppenbericht", "1. bis 3. November 2026"])
+    assert found is not None
+    assert found.name == "Google Ads"

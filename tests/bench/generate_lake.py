@@ -20,7 +20,8 @@ from typing import Any
 from gamelens.sandbox.processing.pipeline import commit_staged
 from gamelens.sandbox.storage.inbox import open_store
 from gamelens.sandbox.storage.lake import Lake
-from gamelens.simulator import Scenario, expect, load_scenario, play_columns
+from gamelens.simulator import Scenario, load_scenario, play_columns
+from gamelens.simulator.output.play import estimated_events
 
 ORGANISATION = "acme"
 GAMES = ("1001", "1002", "2001")
@@ -33,7 +34,7 @@ ENDS_AT = datetime(2026, 11, 20, tzinfo=UTC)
 def scenario_for(events: int) -> Scenario:
     """Return the demo with as many players as make about *events* events."""
     sample = load_scenario("demo", players=100_000, days=DAYS)
-    players = sample.players * events / expect(sample, ends_on=ENDS_AT.date()).events
+    players = sample.players * events / estimated_events(sample, ends_on=ENDS_AT.date())
     return load_scenario("demo", players=round(players), days=DAYS)
 
 

@@ -20,8 +20,8 @@ from msgspec.structs import replace
 from gamelens.analysis.claims.findings import Finding
 from gamelens.analysis.claims.templates import sentences_of
 from gamelens.simulator import Scenario, load_scenario
-from gamelens.simulator.population.installs import activity_of
 from gamelens.simulator.scenarios.timeline import BadBuild, Campaign, PriceChange
+from support.closed_form import activity_of
 from support.ledger_service import LedgerService
 from support.notebook_claims import HORIZON, Page, page_of
 from support.simulated_organisation import drawn

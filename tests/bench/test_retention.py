@@ -16,8 +16,9 @@ from scipy.special import expit, logit
 
 from gamelens.analysis import retention
 from gamelens.simulator import BgbbModel, fit_retention, load_scenario
-from gamelens.simulator.population.installs import mixture_of, plan_installs
+from gamelens.simulator.population.installs import plan_installs
 from gamelens.simulator.population.players import draw_active, draw_players
+from support.closed_form import mixture_of
 from support.retention_frames import frame_of
 from support.said import said
 

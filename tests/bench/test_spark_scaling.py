@@ -23,7 +23,8 @@ from gamelens.sandbox.imports.import_run import ImportOptions, import_raw_events
 from gamelens.sandbox.server import Sandbox, SandboxOptions
 from gamelens.sandbox.storage.inbox import open_store
 from gamelens.sandbox.storage.lake import Lake
-from gamelens.simulator import Scenario, expect, export_raw, load_scenario
+from gamelens.simulator import Scenario, export_raw, load_scenario
+from gamelens.simulator.output.play import estimated_events
 from support.reference_lake import different_rows, lake_tables
 from support.spark_cluster import spark_cluster
 
@@ -45,7 +46,7 @@ spark.eventLog.dir file:{folder}
 def scenario() -> Scenario:
     """Return the demo over a few days, with as many players as make the events."""
     sample = load_scenario("demo", players=10_000, days=DAYS)
-    players = sample.players * EVENTS / expect(sample, ends_on=date(2026, 11, 20)).events
+    players = sample.players * EVENTS / estimated_events(sample, ends_on=date(2026, 11, 20))
     return load_scenario("demo", players=round(players), days=DAYS)
 
 

@@ -55,6 +55,7 @@ name = "demo"
 """
 EXPLORER = 'from gamelens.notebook import widgets\n\nwidgets.explorer(lens, metric="ilrd_revenue", by="game")'
 ALONE = "import gamelens as gl\n\nlens = gl.connect()\n" + EXPLORER
+LIVE = "from gamelens.notebook import widgets\n\nwidgets.live()"
 BOARD = ALONE.replace(EXPLORER, "from gamelens.notebook import widgets\n\nwidgets.health_board(lens)")
 EXTENSION = Path(gamelens.__file__).parent / "notebook" / "labextension"
 SIZE: ViewportSize = {"width": 1280, "height": 900}
@@ -343,13 +344,41 @@ def test_keys_in_the_explorer_never_reach_the_notebook(notebook: JupyterPage) ->
     """`r` in a picker or at a button does not make the cell raw, and `d d` does not delete it."""
     before = notebook.page.evaluate(CELL_TYPES)
     assert {*before} == {"code"}
-    for picker in notebook.page.locator(".gamelens-widget :is(select, input, button)").all():
+    for picker in notebook.page.locator(".gamelens-control :is(select, input, button)").all():
         if picker.is_enabled():
             picker.focus()
             notebook.page.keyboard.press("r")
             notebook.page.keyboard.press("d")
             notebook.page.keyboard.press("d")
     assert notebook.page.evaluate(CELL_TYPES) == before
+
+
+def test_a_row_of_the_board_is_picked_by_keys(lab: JupyterPage) -> None:
+    """A search leaves the rows of one game; Enter on a button shows its days and segments, names as text alone."""
+    page = lab.show("board.ipynb").run_all().page
+    page.get_by_role("button", name="Ads shown").first.wait_for()
+    page.get_by_role("textbox", name="search", exact=True).fill(TITLE)
+    rows = page.locator(".gamelens-rows li")
+    expect(rows.first).to_contain_text(TITLE, timeout=PATIENCE_MS)
+    assert all(TITLE in row for row in rows.all_inner_texts())
+    rows.first.get_by_role("button").press("Enter")
+    page.locator(".gamelens-pane table").first.wait_for()
+    expect(page.locator(DRAWN)).to_have_count(1, timeout=PATIENCE_MS)
+    assert page.locator("img[src=x], .gamelens-control img").count() == 0
+    assert lab.problems == []
+
+
+def test_the_live_page_is_in_a_frame(lab: JupyterPage) -> None:
+    """It follows the sandbox, loads nothing but itself, and the link below it leads to the same page."""
+    page = lab.show("live.ipynb").run_all().page
+    frame = page.frame_locator("iframe[title='Live events of the sandbox']")
+    expect(frame.locator("#connection")).to_have_text("Live", timeout=PATIENCE_MS)
+    expect(frame.locator("#accepted")).not_to_have_text("–", timeout=PATIENCE_MS)
+    address = page.locator("iframe").get_attribute("src")
+    link = page.get_by_role("link", name="Open the live page in a tab")
+    assert (link.get_attribute("href"), link.get_attribute("target")) == (address, "_blank")
+    assert [problem for problem in lab.problems if not problem.startswith(str(address))] == []
+    lab.problems.clear()
 
 
 @pytest.mark.wide
@@ -427,7 +456,7 @@ def _picks(explorer: Explorer) -> None:
 
 
 def _write_notebooks(folder: Path) -> None:
-    """Write 01_ad_revenue with one figure of each kind, and notebooks of an explorer and of a health board alone."""
+    """Write 01_ad_revenue with one figure of each kind, and a notebook of each widget alone."""
     first, drawn = read_notebook(notebooks_folder() / "01_ad_revenue.ipynb"), set[str]()
     cells = [cell for cell in first.cells if "widgets." not in cell.source]
     first.cells = []
@@ -439,7 +468,7 @@ def _write_notebooks(folder: Path) -> None:
     first.cells.append(code_cell(EXPLORER))
     write_notebook(first, folder / "01_ad_revenue.ipynb")
     shutil.copy(notebooks_folder() / "08_tour.ipynb", folder)
-    for name, source in {"explorer": ALONE, "board": BOARD}.items():
+    for name, source in {"explorer": ALONE, "board": BOARD, "live": LIVE}.items():
         alone = notebook_of(source)
         alone.metadata = first.metadata
         write_notebook(alone, folder / f"{name}.ipynb")

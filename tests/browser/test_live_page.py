@@ -109,6 +109,18 @@ def test_an_event_appears_as_it_arrives(watched: LivePage) -> None:
     assert {"business", "499", "EUR", "Accepted", "Harbor"} <= set(row)
 
 
+def test_a_page_from_elsewhere_cannot_frame_it(ready: SandboxInfo, browser: Browser) -> None:
+    """The frame of a page that no port of this machine served stays empty."""
+    page = browser.new_page()
+    refused: list[str] = []
+    page.on("console", lambda message: refused.append(message.text))
+    page.set_content(f'<iframe src="{ready.console_url}/"></iframe>')
+    page.wait_for_timeout(1000)
+    assert page.frame_locator("iframe").locator("#connection").count() == 0
+    assert "frame-ancestors" in "".join(refused)
+    page.close()
+
+
 def test_a_rejected_event_appears_with_its_reasons(watched: LivePage) -> None:
     """A rejected event has path and violation in words (Wire 1.8, Rejected events)."""
     watched.open().submit(event(user_id=None, v=3))

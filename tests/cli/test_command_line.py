@@ -38,10 +38,20 @@ def test_simulate_says_what_was_sent_and_writes_the_ledger(sandbox: PlayedSandbo
     assert pq.read_metadata(sandbox.folder / "truth.parquet").num_rows == played["events"] > 0
 
 
-def test_a_dry_run_sends_nothing() -> None:
-    """`simulate --dry-run` counts the events without a sandbox."""
-    result = run_here("simulate", "--scenario", "small", "--dry-run", "--json")
-    assert json.loads(result.stdout)["events"] > 10_000
+def test_a_dry_run_plays_without_a_sandbox(tmp_path: Path) -> None:
+    """`simulate --dry-run` counts the events that a run would send, and writes the same ledger."""
+    small = ("simulate", "--scenario", "small", "--players", 60, "--days", 10)
+    played = json.loads(run_here(*small, "--dry-run", "--ledger", tmp_path / "truth.parquet", "--json").stdout)
+    written = json.loads(run_here(*small, "--into", tmp_path / "state", "--json").stdout)
+    assert (played["events"], played["sent_bytes"]) == (written["events"], 0)
+    assert 0 < played["requests"] < played["events"] == pq.read_metadata(tmp_path / "truth.parquet").num_rows
+
+
+def test_a_dry_run_is_one_of_four_ways_to_play(tmp_path: Path) -> None:
+    """A ready file beside it is refused, before anything is played."""
+    result = run_here("simulate", "--scenario", "small", "--dry-run", "--into", tmp_path / "state")
+    assert (result.returncode, "--into STATE, --export FORMAT DIR or --dry-run" in result.stderr) == (2, True)
+    assert not (tmp_path / "state").exists()
 
 
 def test_simulate_writes_to_a_sandbox_that_does_not_run(tmp_path: Path) -> None:

@@ -6,16 +6,11 @@ from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
 from shutil import copytree
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from gamelens.client.sync_client import Client
-from gamelens.wire.intervals import Granularity, Interval
-from support.hypothesis_profiles import examples
 from support.sandbox_stage import Stage
 from support.watched_service import Body, ManualClock, Watch, World, assert_equal, quick, sale, sell
 
@@ -94,26 +89,6 @@ def test_ninety_days_are_three_requests_and_the_lists_of_titles(watch: Watch, fo
     assert (receipt["requests"], receipt["cached_share"]) == (6, 0.0)
 
 
-def test_a_repeated_query_sends_nothing(watch: Watch, folder: Path) -> None:
-    """The same client answers the same query from its cache, with 0 requests in the receipt."""
-    lens = quick(watch, cache=folder)
-    first = lens.query("revenue", **QUARTER)
-    watch.clear()
-    second = lens.query("revenue", **QUARTER)
-    assert watch.sent == []
-    assert (second.attrs["gamelens"]["requests"], second.attrs["gamelens"]["cached_share"]) == (0, 1.0)
-    assert_equal(second, first)
-
-
-def test_a_new_client_requests_lists_only(watch: Watch, folder: Path, clock: ManualClock) -> None:
-    """A new client with the same cache requests the lists of titles and no metric."""
-    first = quick(watch, cache=folder, clock=clock).query("revenue", **QUARTER)
-    watch.clear()
-    second = quick(watch, cache=folder, clock=clock).query("revenue", **QUARTER)
-    assert (watch.queries, sorted(watch.lists)) == ([], LISTS)
-    assert_equal(second, first)
-
-
 def test_unsettled_days_are_requested_again_after_an_hour(watch: Watch, folder: Path, clock: ManualClock) -> None:
     """All days up to the 17th ended two days before the 20th, 10:00, and are settled."""
     first = quick(watch, cache=folder, clock=clock).query("revenue", **QUARTER)
@@ -160,26 +135,6 @@ def test_with_refresh_s_0_unsettled_days_are_requested_each_time(watch: Watch, f
     assert_equal(second, first)
 
 
-def test_overlapping_days_are_not_requested_again(watch: Watch, folder: Path) -> None:
-    """Of an overlapping range only the uncached days at both ends are requested."""
-    lens = quick(watch, cache=folder)
-    lens.query("revenue", by="country_code", over="2026-10-10/2026-10-20")
-    watch.clear()
-    second = lens.query("revenue", by="country_code", over="2026-10-05/2026-10-25")
-    assert watch.intervals() == ["2026-10-05T00:00Z/2026-10-10T00:00Z", "2026-10-20T00:00Z/2026-10-25T00:00Z"]
-    assert second.attrs["gamelens"]["cached_share"] == 0.5
-    assert_equal(second, quick(watch).query("revenue", by="country_code", over="2026-10-05/2026-10-25"))
-
-
-@pytest.mark.parametrize("every", ["week", "month"])
-def test_a_cut_bucket_is_not_used_for_the_whole_bucket(watch: Watch, folder: Path, every: Granularity) -> None:
-    """Part of a week or month in the cache never answers for the whole bucket."""
-    lens = quick(watch, cache=folder)
-    for over in ("2026-10-14/2026-11-12", "2026-10-01/2026-11-16", "2026-10-12/2026-11-12", "2026-10-14/2026-11-12"):
-        arguments: dict[str, Any] = {"by": "country_code", "over": over, "every": every}
-        assert_equal(lens.query("revenue", **arguments), quick(watch).query("revenue", **arguments))
-
-
 BASE: dict[str, Any] = {"by": "country_code", "over": "2026-10-10/2026-11-10", "every": "day"}
 OTHERS: list[dict[str, Any]] = [
     {"where": {"country_code": "US"}},
@@ -206,16 +161,6 @@ def test_another_query_never_shares_rows(watch: Watch, folder: Path, change: dic
     assert_equal(frame, quick(watch).query("revenue", **BASE | change))
 
 
-def test_another_age_never_shares_rows(watch: Watch, folder: Path) -> None:
-    """Queries with different `since_days_ago` share no rows."""
-    lens = quick(watch, cache=folder)
-    for since in (1, 2, None):
-        arguments: dict[str, Any] = {"over": BASE["over"], "since_days_ago": since}
-        frame = lens.query("returning_users", **arguments)
-        assert frame.attrs["gamelens"]["cached_share"] == 0
-        assert_equal(frame, quick(watch).query("returning_users", **arguments))
-
-
 @pytest.mark.parametrize("other", [{"key": "key-of-rival"}, {"address": "http://127.0.0.1:8"}], ids=str)
 def test_another_key_or_address_never_shares_rows(watch: Watch, folder: Path, other: dict[str, Any]) -> None:
     """Cached rows are private to one API key at one address."""
@@ -223,13 +168,6 @@ def test_another_key_or_address_never_shares_rows(watch: Watch, folder: Path, ot
     frame = quick(watch, cache=folder, **other).query("revenue", **BASE)
     assert frame.attrs["gamelens"]["cached_share"] == 0
     assert_equal(frame, quick(watch, **other).query("revenue", **BASE))
-
-
-def test_the_order_of_games_makes_no_other_query(watch: Watch, folder: Path) -> None:
-    """The same games in another order are the same query."""
-    lens = quick(watch, cache=folder)
-    lens.query("revenue", **BASE, games=["1001", "2001"])
-    assert lens.query("revenue", **BASE, games=["2001", "1001"]).attrs["gamelens"]["cached_share"] == 1
 
 
 def test_a_late_event_is_seen_at_the_next_refresh(shop: Stage, folder: Path, clock: ManualClock) -> None:
@@ -276,51 +214,6 @@ def test_a_settled_day_stays_until_it_is_refreshed(shop: Stage, folder: Path, cl
     assert watch.queries == []
 
 
-def test_a_refresh_without_changes_lists_no_restatements(watch: Watch, folder: Path) -> None:
-    """If no row changed, `refresh` returns an equal frame and no restatements."""
-    lens = quick(watch, cache=folder)
-    for frame in (lens.query("revenue", **QUARTER), lens.retention([1, 2], over="2026-11-10/2026-11-18", by="game")):
-        again = lens.refresh(frame)
-        assert again.attrs["gamelens"]["restated"] == []
-        assert_equal(again, frame)
-    assert lens.restatements().empty
-
-
-def test_a_refresh_works_without_a_cache(shop: Stage, clock: ManualClock) -> None:
-    """Without a cache `refresh` compares with the frame itself and lists restatements."""
-    watch = Watch(shop.metrics_app)
-    lens = quick(watch, clock=clock)
-    before = lens.query("revenue", over="2026-10-20/2026-11-10", every="week")
-    next_day(shop, clock, sale("2026-11-01", 10_000))
-    after = lens.refresh(before)
-    assert after["revenue"].sum() - before["revenue"].sum() == pytest.approx(100)
-    restated = lens.restatements("revenue").set_index("field")
-    assert str(restated.loc["revenue", "timestamp"])[:10] == "2026-10-26"
-    assert restated.loc["revenue", "moved"] == pytest.approx(100)
-
-
-def test_retention_is_cached_too(watch: Watch, folder: Path) -> None:
-    """Repeated retention sends nothing, one more age sends only that age."""
-    lens = quick(watch, cache=folder)
-    arguments: dict[str, Any] = {"over": "2026-11-01/2026-11-18", "by": ["game", "country_code"]}
-    first = lens.retention([1, 7], **arguments)
-    watch.clear()
-    assert_equal(lens.retention([1, 7], **arguments), first)
-    assert watch.sent == []
-    lens.retention([1, 2, 7], **arguments)
-    assert {request.body["since_days_ago"] for request in watch.queries if request.body} == {2}
-
-
-def test_without_a_cache_everything_is_requested_again(watch: Watch) -> None:
-    """Without a cache each query sends all its requests."""
-    lens = quick(watch)
-    first = lens.query("revenue", **QUARTER)
-    watch.clear()
-    second = lens.query("revenue", **QUARTER)
-    assert (lens.cache, len(watch.queries), second.attrs["gamelens"]["cached_share"]) == (None, 3, 0.0)
-    assert_equal(second, first)
-
-
 def test_the_cache_folder_can_be_chosen(world: World, make_lens: Make, tmp_path: Path) -> None:
     """`Client(cache=path)` stores its rows in that folder."""
     lens = make_lens(world.watch(), api_key="key-of-acme", cache=tmp_path / "here")
@@ -343,48 +236,3 @@ def test_an_unusable_cache_folder_fails_no_query(world: World, make_lens: Make, 
     assert lens.cache is not None
     assert "off, " in repr(lens.cache.info())
     assert lens.restatements().empty
-
-
-STARTS = st.sampled_from(["2026-09-30", "2026-10-05T12:00Z", "2026-10-14", "2026-10-26", "2026-11-01"])
-ENDS = st.sampled_from(["2026-11-05", "2026-11-09T06:00Z", "2026-11-16", "2026-11-20", "2026-11-20T10:00Z"])
-QUERIES = st.fixed_dictionaries(
-    {
-        "metric": st.sampled_from(
-            ["revenue", "user_unique", "conversion", "session_length", ["event_count", "revenue"]]
-        ),
-        "by": st.sampled_from([None, "platform", ["platform", "build"], "game", ["studio", "platform"]]),
-        "over": st.tuples(STARTS, ENDS).map("/".join),
-        "every": st.sampled_from(["day", "week", "month", "all"]),
-        "top": st.sampled_from([None, None, 2]),
-        "games": st.sampled_from([None, None, ["1001", "2001"]]),
-        "where": st.sampled_from([None, None, {"country_code": ["US", "DE"]}]),
-    }
-).filter(lambda arguments: arguments["top"] is None or arguments["by"] is not None)
-
-
-@given(st.lists(st.tuples(QUERIES, st.sampled_from([0, 4000])), min_size=2, max_size=4), st.sampled_from([None, 9]))
-@settings(max_examples=examples(15), deadline=None, suppress_health_check=[HealthCheck.too_slow])
-def test_cached_frames_equal_fresh_frames_in_any_order(
-    world: World, queries: list[tuple[dict[str, Any], int]], max_days: int | None
-) -> None:
-    """Rows, order, dtypes and categories do not depend on the cache, nor does the plan."""
-    clock, watch = ManualClock(), world.watch()
-    for query, _ in queries:  # metrics that do not add up cannot be cut
-        is_long = Interval.parse(query["over"]).length > timedelta(days=9)
-        if query["every"] != "day" and is_long and query["metric"] not in ("revenue", ["event_count", "revenue"]):
-            query["every"] = "day"
-    with TemporaryDirectory() as folder:
-        cached = quick(watch, cache=Path(folder), clock=clock, max_days=max_days)
-        uncached = quick(watch, max_days=max_days)
-        for query, passes_s in [*queries, *queries]:
-            clock.now_s += passes_s
-            plan = cached.plan(**query)
-            frame = cached.query(**query)
-            assert_equal(frame, uncached.query(**query))
-            receipt = frame.attrs["gamelens"]
-            assert receipt["cached_share"] == round(plan.cached_share, 4) or plan.guessed
-            assert receipt["requests"] == plan.requests or plan.guessed
-        assert cached.cache is not None
-        assert (cached.cache.info().off, cached.cache.info().store_error) == (None, None)
-        assert cached.restatements().empty
-        cached.cache.close()

@@ -56,16 +56,7 @@ def test_the_summary_counts_events_by_game(stage: Stage, control_api: ControlApi
     assert (game.title, game.accepted, game.rejected) == ("Tile Saga", 2, 1)
 
 
-def test_events_are_listed_newest_first(stage: Stage, control_api: ControlApi) -> None:
-    """`GET /events` lists the newest events first, with errors (Wire 5.2, Live feed)."""
-    for sent in (event(user_id="one"), event(v=1), "no event"):
-        stage.submit([sent])
-    three, two, one = asyncio.run(control_api.events(limit=3))
-    assert [event.status for event in (three, two, one)] == ["rejected", "rejected", "accepted"]
-    assert (two.errors[0].path, one.event["user_id"], three.event) == ("/v", "one", "no event")
-
-
-@pytest.mark.parametrize("ask", [ControlApi.summary, ControlApi.events])
+@pytest.mark.parametrize("ask", [ControlApi.summary, ControlApi.process])
 @pytest.mark.parametrize("body", [b"", b"<html>", b"7", b'{"accepted": "many"'])
 def test_an_answer_of_another_shape_is_a_service_error(ask: Ask, body: bytes) -> None:
     """A body that is not the documented JSON is a `ServiceError`."""

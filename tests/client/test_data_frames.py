@@ -29,7 +29,6 @@ from gamelens.client.query.data_frames import (
     unique_studio_names,
 )
 from gamelens.client.tables.table_operations import TIMESTAMP_TYPE, from_rows, order_columns, schema
-from gamelens.errors import BadQuery
 from gamelens.receipts import QueryRecord, Receipt, RestatementRecord
 from gamelens.wire.results import Studio
 
@@ -230,13 +229,6 @@ def test_polars_has_the_same_values() -> None:
         (DAY, "NA", 2**53 + 1, 0.5),
         (DAY, None, None, None),
     ]
-
-
-@pytest.mark.parametrize("to", ["", "Pandas", "numpy"])
-def test_another_kind_of_frame_is_refused(to: str) -> None:
-    """Any other value of `to` is a `BadQuery`."""
-    with pytest.raises(BadQuery, match=r"to = .* is not allowed"):
-        check_kind(to)
 
 
 @pytest.mark.parametrize("to", KINDS)

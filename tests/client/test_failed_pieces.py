@@ -1,4 +1,4 @@
-"""Failed requests of a query: the others are sent, each gap is named, the same query sends exactly those."""
+"""What a failed request says, and which others it stops."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ import pandas as pd
 import pytest
 
 from gamelens.client.async_client import AsyncClient
-from gamelens.client.sync_client import Client
-from gamelens.errors import AuthError, BadQuery, PartialResult, RateLimited, ServiceError
+from gamelens.errors import AuthError, BadQuery, PartialResult, RateLimited
 from support.served_metrics import METRICS, Served, served
 from support.watched_service import Sent, Watch, World, assert_equal, quick
 
@@ -21,19 +20,8 @@ pytestmark = pytest.mark.slow
 OVER = "2026-10-01/2026-10-31"
 PIECES = 6
 """Requests for each metric with max_days=5."""
+METRIC_PAIR = ["revenue", "user_unique"]
 FAILED = ("2026-10-06T00:00Z", "2026-10-16T00:00Z")
-Call = Callable[[Client], pd.DataFrame]
-
-CALLS: dict[str, Call] = {
-    "rows": lambda lens: lens.query("revenue", by="platform", over=OVER),
-    "a series": lambda lens: lens.query("user_unique", over=OVER),
-    "several metrics": lambda lens: lens.query(["revenue", "user_unique"], by="platform", over=OVER),
-    "a fan-out": lambda lens: lens.query("event_count", by=["platform", "build", "ab_id"], over=OVER),
-    "the rest": lambda lens: lens.query("event_count", by="platform", over=OVER, top=1, other=True),
-    "a check": lambda lens: lens.query("event_count", by="platform", over=OVER, check=True),
-    "retention": lambda lens: lens.retention([1, 7], over=OVER),
-    "retention by platform": lambda lens: lens.retention([1, 7], over=OVER, by="platform"),
-}
 
 
 @pytest.fixture(scope="module")
@@ -48,90 +36,17 @@ def in_failed_piece(sent: Sent) -> bool:
     return sent.body is not None and sent.body["interval"].split("/")[0] in FAILED
 
 
-def failed(watch: Watch, call: Call, fails: Callable[[Sent], bool | int], **options: Any) -> PartialResult:
-    """Return the error of *call* while the requests that match *fails* fail."""
+def failed(watch: Watch, fails: Callable[[Sent], bool | int], metric: str | list[str], by: list[str]) -> PartialResult:
+    """Return the error of a query while the requests that match *fails* fail."""
     watch.fails = fails
     with pytest.raises(PartialResult) as partial:
-        call(quick(watch, max_days=5, **options))
-    watch.fails = lambda _: False
+        quick(watch, max_days=5).query(metric, by=by, over=OVER)
     return partial.value
-
-
-@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
-def test_a_failed_request_does_not_stop_the_others(world: World, call: Call) -> None:
-    """All requests are sent, and the gaps are exactly those that failed."""
-    watch, calm = world.watch(), world.watch()
-    call(quick(calm, max_days=5))
-    partial = failed(watch, call, in_failed_piece)
-    assert sorted(map(str, watch.queries)) == sorted(map(str, calm.queries))
-    expected = [request.body["interval"] for request in watch.queries if request.body and in_failed_piece(request)]
-    assert len(expected) >= 1
-    assert sorted(gap["interval"] for gap in partial.gaps) == sorted(expected)
-    assert {gap["error"] for gap in partial.gaps} == {"the service answered 501: not today"}
-    assert partial.frame.attrs["gamelens"]["gaps"] == partial.gaps
-    assert isinstance(partial.__cause__, ServiceError)
-
-
-@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
-def test_the_same_query_sends_exactly_the_failed_requests(world: World, tmp_path: Path, call: Call) -> None:
-    """What came is not requested again, be it rows, retention or what a total was made of."""
-    calm, watch = world.watch(), world.watch()
-    whole = call(quick(calm, max_days=5))
-    expected = [request for request in calm.queries if in_failed_piece(request)]
-    lens = quick(watch, max_days=5, cache=tmp_path)
-    watch.fails = in_failed_piece
-    with pytest.raises(PartialResult):
-        call(lens)
-    watch.fails = lambda _: False
-    watch.clear()
-    again = call(lens)
-    assert_equal(again, whole)
-    assert sorted(map(str, watch.queries)) == sorted(map(str, expected))
-    assert again.attrs["gamelens"]["gaps"] == []
-
-
-def test_a_query_that_fails_again_keeps_what_came(world: World, tmp_path: Path) -> None:
-    """Each answer is requested once, however often the query is sent."""
-    watch = world.watch()
-    whole = CALLS["retention"](quick(watch, max_days=5))
-    lens = quick(watch, max_days=5, cache=tmp_path)
-    for first in FAILED:
-        watch.fails = lambda sent, first=first: in_failed_piece(sent) and sent.body["interval"] >= first  # type: ignore[misc]
-        with pytest.raises(PartialResult) as partial:
-            CALLS["retention"](lens)
-    watch.fails = lambda _: False
-    watch.clear()
-    assert_equal(CALLS["retention"](lens), whole)
-    assert len(watch.queries) == len(partial.value.gaps)
-
-
-@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
-def test_each_request_is_named_where_nothing_came(world: World, call: Call) -> None:
-    """The frame is empty with the columns of a whole one."""
-    watch = world.watch()
-    lens = quick(watch, max_days=5)
-    whole = call(lens)
-    watch.clear()
-    watch.fails = lambda sent: sent.body is not None
-    with pytest.raises(PartialResult) as partial:
-        call(lens)
-    watch.fails = lambda _: False
-    assert len(partial.value.gaps) == len(watch.queries)
-    assert len(partial.value.frame) == 0
-    assert [*partial.value.frame.columns] == [*whole.columns]
-
-
-def test_the_only_request_raises_its_own_error(world: World) -> None:
-    """A query of one request has no pieces to name."""
-    watch = world.watch()
-    watch.fails = lambda sent: sent.body is not None
-    with pytest.raises(ServiceError, match="501: not today"):
-        quick(watch).query("revenue", by="platform", over=OVER)
 
 
 def test_the_message_names_the_missing_pieces(world: World) -> None:
     """Metric, interval, scope and error of three pieces, and how many there are."""
-    fan_out = failed(world.watch(), CALLS["a fan-out"], in_failed_piece)
+    fan_out = failed(world.watch(), in_failed_piece, "event_count", ["platform", "build", "ab_id"])
     first = fan_out.gaps[0]
     (name, value), *_ = first["scope"].items()
     assert f"{len(fan_out.gaps)} pieces are missing: event_count in {first['interval']} ({name} = {value}); " in str(
@@ -144,7 +59,7 @@ def test_a_refusal_costs_the_requests_of_its_metric_alone(world: World) -> None:
     """Of two metrics the one that the service refuses (422) is missing, the other is whole."""
     watch = world.watch()
     whole = quick(watch).query("user_unique", by="platform", over=OVER)
-    partial = failed(watch, CALLS["several metrics"], lambda sent: 422 if sent.name == "revenue" and sent.body else 0)
+    partial = failed(watch, lambda sent: 422 if sent.name == "revenue" and sent.body else 0, METRIC_PAIR, ["platform"])
     assert isinstance(partial.__cause__, BadQuery)
     assert {gap["metric"] for gap in partial.gaps} == {"revenue"}
     assert len(partial.gaps) == PIECES
@@ -157,7 +72,7 @@ def test_a_refusal_of_everything_is_the_error(world: World) -> None:
     watch = world.watch()
     watch.fails = lambda sent: 422 if sent.body else 0
     with pytest.raises(BadQuery):
-        CALLS["several metrics"](quick(watch, max_days=5))
+        quick(watch, max_days=5).query(METRIC_PAIR, by="platform", over=OVER)
 
 
 DAYS: dict[str, Any] = {"metric": "event_count", "by": "platform", "over": "last 30 complete days"}

@@ -12,7 +12,7 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from gamelens.client.sync_client import Client
-from gamelens.errors import BadQuery, NotYetAvailable, ServiceError, Truncated
+from gamelens.errors import BadQuery, ServiceError, Truncated
 from support.scripted_service import Script
 
 Make = Callable[..., Client]
@@ -150,12 +150,6 @@ def test_an_unknown_dimension_is_refused_with_the_nearest_name(lens: Client) -> 
     with pytest.raises(BadQuery) as bad:
         lens.dimension_values("contry_code", over=WEEK)
     assert bad.value.did_you_mean == "country_code"
-
-
-def test_lists_outside_the_available_interval_are_refused(lens: Client) -> None:
-    """A list over a range that is not available raises `NotYetAvailable`."""
-    with pytest.raises(NotYetAvailable):
-        lens.studios(over="2027-01-01")
 
 
 def test_an_invalid_available_interval_is_a_service_error(lens: Client, script: Script) -> None:

@@ -3,100 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
-from gamelens.catalog import METRICS
-from gamelens.client.query.plan_estimate import Plan
-from gamelens.client.sync_client import Client
-from gamelens.errors import BadQuery, GamelensError, NotAdditive, NotYetAvailable
-from support.hypothesis_profiles import examples
-from support.watched_service import ManualClock, Watch, World, quick
+from support.watched_service import World, quick
 
 OVER = "2026-09-30/2026-11-20"
-DIMENSIONS = ["platform", "build", "country_code", "ab_id", "game", "studio", "game_id", "is_paying"]
-METRIC = st.sampled_from(list(METRICS))
-QUERIES = st.fixed_dictionaries(
-    {
-        "metric": METRIC | st.lists(METRIC, min_size=2, max_size=3, unique=True),
-        "by": st.none() | st.lists(st.sampled_from(DIMENSIONS), max_size=3, unique=True),
-        "over": st.sampled_from(
-            [OVER, "2026-10-20/2026-11-20", "2026-11-05T12:00Z/2026-11-20T10:00Z", "last complete week"]
-        ),
-        "every": st.sampled_from(["day", "day", "week", "month", "all"]),
-    },
-    optional={
-        "top": st.sampled_from([1, 2]),
-        "other": st.booleans(),
-        "check": st.booleans(),
-        "games": st.sampled_from(["1001", ["1001", "2001"], ["1002", "1001", "2001"]]),
-        "studios": st.sampled_from(["s1", "s2", ["s2", "s1"]]),
-        "where": st.sampled_from([{"platform": "ios"}, {"not": {"build": ["1.0"]}}]),
-        "since_days_ago": st.sampled_from([1, 7]),
-        "when_unavailable": st.sampled_from(["raise", "clip"]),
-    },
-)
 
 
 Names = str | list[str]
-
-
-def planned(lens: Client, arguments: dict[str, Any]) -> Plan | type[GamelensError]:
-    """Return the plan of a query, or the type of the error that refuses it."""
-    try:
-        return lens.plan(**arguments)
-    except GamelensError as error:
-        return type(error)
-
-
-@given(st.lists(QUERIES, min_size=1, max_size=3), st.sampled_from([None, 10]), st.booleans())
-@settings(max_examples=examples(30), deadline=None, suppress_health_check=[HealthCheck.too_slow])
-def test_a_plan_is_what_the_query_then_costs(
-    world: World, queries: list[dict[str, Any]], max_days: int | None, is_kept: bool
-) -> None:
-    """Requests, pieces and cached share are right after any earlier queries, or both refuse."""
-    watch = world.watch()
-    with TemporaryDirectory() as folder:
-        lens = quick(watch, cache=Path(folder) if is_kept else None, max_days=max_days)
-        lens.available()
-        for arguments in queries:
-            _plan_and_query(watch, lens, arguments, is_kept=is_kept)
-        if lens.cache is not None:
-            lens.cache.close()
-
-
-def _plan_and_query(watch: Watch, lens: Client, arguments: dict[str, Any], *, is_kept: bool) -> None:
-    """Plan and run one query twice, and compare plan, receipt and requests."""
-    watch.clear()
-    plan = planned(lens, arguments)
-    assert watch.sent == []
-    if not isinstance(plan, Plan):
-        with pytest.raises(plan):
-            lens.query(**arguments)
-        assert watch.queries == []
-        return
-    frame = lens.query(**arguments)
-    receipt = frame.attrs["gamelens"]
-    assert receipt["requests"] == len(watch.sent)
-    if not plan.guessed:
-        # Where a filter leaves no number but 0, its values are looked up in lists, which no plan can know.
-        has_numbers = frame.select_dtypes("number").fillna(0).to_numpy().any()
-        looked_up = 0 if has_numbers else len(receipt.get("values_listed", ()))
-        assert receipt["requests"] - plan.requests in range(looked_up + 1)
-        assert receipt["cached_share"] == round(plan.cached_share, 4)
-        assert sorted((piece.metric, str(piece.interval)) for piece in plan.pieces) == sorted(
-            (request.name, request.body["interval"]) for request in watch.queries if request.body is not None
-        )
-    again = planned(lens, arguments)
-    assert isinstance(again, Plan)
-    assert again.guessed == ()
-    assert again.requests == len(again.pieces) == (0 if is_kept else len(watch.queries))
-    watch.clear()
-    assert lens.query(**arguments).attrs["gamelens"]["requests"] == again.requests == len(watch.sent)
 
 
 @pytest.mark.parametrize("studios", [None, "s1", ["s1", "s2"]])
@@ -191,33 +107,3 @@ def test_a_clipped_plan_has_the_available_interval(world: World) -> None:
     plan = lens.plan("revenue", over="2026-11-10/2026-12-01", when_unavailable="clip")
     assert str(plan.clipped) == "2026-11-10T00:00Z/2026-11-20T10:00Z"
     assert "cut to what is available: 2026-11-10T00:00Z/2026-11-20T10:00Z" in str(plan)
-
-
-REFUSED: list[tuple[type[GamelensError], dict[str, Any]]] = [
-    (NotYetAvailable, {"metric": "revenue", "over": "2026-11-10/2026-12-01"}),
-    (NotYetAvailable, {"metric": "revenue", "over": "2026-11-10/2026-12-01", "when_unavailable": "wait"}),
-    (BadQuery, {"metric": "revenu", "over": OVER}),
-    (BadQuery, {"metric": "revenue", "by": "plattform", "over": OVER}),
-    (BadQuery, {"metric": "revenue", "where": {"plattform": "ios"}, "over": OVER}),
-    (BadQuery, {"metric": "revenue", "over": "the day before"}),
-    (BadQuery, {"metric": "retention_retro", "over": OVER}),
-    (BadQuery, {"metric": "retention_retro", "over": OVER, "by": "ad_type", "since_days_ago": 1}),
-    (BadQuery, {"metric": "retention_retro", "over": OVER, "by": ["ad_type", "build"], "since_days_ago": 1}),
-    (BadQuery, {"metric": "retention_retro", "over": OVER, "every": "week", "since_days_ago": 1}),
-    (BadQuery, {"metric": "revenue", "over": OVER, "since_days_ago": 1}),
-    (NotAdditive, {"metric": "user_unique", "over": OVER, "every": "all"}),
-    (NotAdditive, {"metric": "user_unique", "over": OVER, "every": "month", "by": ["platform", "build", "ab_id"]}),
-]
-
-
-@pytest.mark.parametrize(("error", "arguments"), REFUSED, ids=str)
-def test_a_plan_is_refused_like_its_query(world: World, error: type[GamelensError], arguments: dict[str, Any]) -> None:
-    """`plan` and `query` raise the same error before any metric is requested."""
-    watch = world.watch()
-    lens = quick(watch, max_days=20, refresh_s=0.05, clock=ManualClock())
-    with pytest.raises(error):
-        lens.plan(**arguments)
-    with pytest.raises(error):
-        lens.query(**arguments, deadline_s=0 if arguments.get("when_unavailable") == "wait" else None)
-    assert watch.queries == []
-    assert set(watch.lists) <= {"metrics", "dimensions"}

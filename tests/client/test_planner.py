@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gamelens.client.query.arguments import GAME_ID, STUDIO_ID, QuerySpec, as_filter, as_names
+from gamelens.client.query.arguments import GAME_ID, STUDIO_ID, QuerySpec, as_names
 from gamelens.client.query.planner import MetricPlan, Values, fan_out_dimensions, plan_requests, typical_values
-from gamelens.errors import BadQuery, NotAdditive
+from gamelens.errors import BadQuery
 from gamelens.wire.filters import And, Filter, Match, Not, Or, dim
 from gamelens.wire.intervals import Interval
-from gamelens.wire.queries import Group, MetricQuery, Split, Timeseries, decode_query
+from gamelens.wire.queries import Group, MetricQuery, Query, Split, Timeseries, decode_query
 from support.hypothesis_profiles import examples
 
 WEEK = Interval.parse("2026-11-01/P1W")
@@ -62,100 +62,7 @@ def required_arguments(metric: str) -> dict[str, Any]:
     return {"since_days_ago": 7} if metric == "retention_retro" else {}
 
 
-# The kind of query
-
-
-def test_no_dimension_is_a_timeseries() -> None:
-    """A query without dimensions is a timeseries (Wire 2.6, Query kinds)."""
-    assert only_query("revenue").query == Timeseries()
-
-
-def test_one_dimension_is_a_group_of_all_values() -> None:
-    """One dimension is a group with the largest limit, 30,000 (Wire 2.6, Query kinds)."""
-    assert only_query("revenue", by=("platform",)).query == Group("platform", 30_000)
-
-
-def test_two_dimensions_are_a_split() -> None:
-    """Two dimensions are a split (Wire 2.6, Query kinds)."""
-    assert only_query("revenue", by=PAIR).query == Split(PAIR)
-
-
-def test_game_is_an_alias_of_game_id() -> None:
-    """The dimension `game` is requested as `game_id`."""
-    assert only_query("revenue", by=("game",)).query == Group("game_id", 30_000)
-
-
-def test_three_dimensions_are_a_split_for_each_value_of_one() -> None:
-    """A split has two dimensions: the one with the fewest values is fanned out, null included."""
-    templates = metric_plan("revenue", by=TRIPLE).templates
-    assert [(template.query.query, template.fixed) for template in templates] == [
-        (Split(PAIR), (("build", "1.0"),)),
-        (Split(PAIR), (("build", None),)),
-    ]
-
-
-def test_four_dimensions_are_a_split_for_each_pair_of_values() -> None:
-    """Four dimensions are a split for each pair of values of the two shortest lists."""
-    templates = metric_plan("revenue", by=(*TRIPLE, "category")).templates
-    assert [template.fixed for template in templates] == [
-        (("platform", platform), ("build", build)) for platform in ("android", "ios", None) for build in ("1.0", None)
-    ]
-    assert {template.query.query for template in templates} == {Split(("country_code", "category"))}
-
-
-def test_a_per_game_metric_is_requested_by_game() -> None:
-    """A metric per game by one dimension is a by-game query (Wire 2.6, Query kinds)."""
-    request = only_query("conversion", by=("platform",))
-    assert (request.split_by, request.query, request.game) == ("platform", None, None)
-
-
-@pytest.mark.parametrize("by", [(), ("game",)])
-def test_a_per_game_metric_without_another_dimension_is_split_by_the_game(by: tuple[str, ...]) -> None:
-    """A metric per game without another dimension is split by game_id (Wire 2.6, Query kinds)."""
-    assert only_query("conversion", by=by).split_by == "game_id"
-
-
-def test_the_games_of_a_per_game_metric_are_pooled_unless_the_query_names_the_game() -> None:
-    """The answer has rows for each game, and the frame the columns of the query (Wire 4.14, Adding up)."""
-    pooled, by_game = metric_plan("conversion", by=("platform",)), metric_plan("conversion", by=("platform", "game"))
-    assert (pooled.dimensions, pooled.templates[0].carried, pooled.pools_games) == (
-        ("platform",),
-        ("platform", "game_id"),
-        True,
-    )
-    assert (by_game.dimensions, by_game.pools_games) == (("platform", "game_id"), False)
-
-
-@pytest.mark.parametrize("by", [(), ("platform",), ("studio",), PAIR])
-def test_retention_without_its_game_is_refused_with_the_queries_to_use(by: tuple[str, ...]) -> None:
-    """A share of retention has no parts to pool games with (Wire 4.14, Adding up)."""
-    with pytest.raises(NotAdditive) as raised:
-        metric_plan("retention_retro", by=by, since_days_ago=7)
-    assert f'query("retention_retro", by={[*by, "game"]})' in raised.value.use
-    assert f"retention(7{f', by={[*by]}' if by else ''})" in raised.value.use
-
-
-def test_the_game_keeps_its_place_among_the_dimensions() -> None:
-    """If `by` names the game, its column stands where `by` has it."""
-    assert metric_plan("conversion", by=("game", "platform")).dimensions == ("game_id", "platform")
-
-
-def test_a_per_game_metric_by_two_dimensions_is_requested_for_each_of_few_games() -> None:
-    """A per-game query may split by two dimensions, once per game (Wire 2.6, Query kinds)."""
-    templates = metric_plan("conversion", by=PAIR).templates
-    assert [(template.query.game, template.query.query, template.fixed) for template in templates] == [
-        ("1001", Split(PAIR), (("game_id", "1001"),)),
-        ("1002", Split(PAIR), (("game_id", "1002"),)),
-    ]
-
-
-def test_a_per_game_metric_by_two_dimensions_is_requested_for_each_of_few_values() -> None:
-    """With fewer values than games a by-game query is sent for each value."""
-    templates = metric_plan("conversion", by=("build", "country_code"), lists=many_games(5)).templates
-    assert [(template.query.split_by, template.query.game, template.fixed) for template in templates] == [
-        ("country_code", None, (("build", "1.0"),)),
-        ("country_code", None, (("build", None),)),
-    ]
+# The requests
 
 
 def many_games(number: int) -> Values:
@@ -163,64 +70,86 @@ def many_games(number: int) -> Values:
     return {**LISTS, GAME_ID: tuple(map(str, range(number)))}
 
 
-def test_retention_is_never_requested_for_a_single_game() -> None:
-    """`retention_retro` has only the by-game kind (Wire 2.6, Query kinds)."""
-    templates = metric_plan("retention_retro", by=(*PAIR, "game"), since_days_ago=1).templates
-    assert {(template.query.split_by, template.query.game) for template in templates} == {("country_code", None)}
+def fixed(*values: tuple[str, str | None]) -> tuple[tuple[str, str | None], ...]:
+    """Return the values that a request is narrowed to."""
+    return values
+
+
+ALL, IN_TWENTY = Group("platform", 30_000), Group("platform", 20)
+STUDIO_1, STUDIO_2 = fixed(("studio_id", "s1")), fixed(("studio_id", "s2"))
+GAME_1, GAME_2 = fixed(("game_id", "1001")), fixed(("game_id", "1002"))
+BUILD, NO_BUILD = fixed(("build", "1.0")), fixed(("build", None))
+CUT: dict[str, Any] = {"over": QUARTER, "every": "all", "max_days": 31}
+REQUESTS: list[tuple[str, dict[str, Any], list[tuple[Query | str, tuple[tuple[str, str | None], ...]]]]] = [
+    # no dimension is a timeseries, one a group of all values, two are a split (Wire 2.6, Query kinds)
+    ("revenue", {}, [(Timeseries(), ())]),
+    ("revenue", {"by": ("platform",)}, [(ALL, ())]),
+    ("revenue", {"by": ("game",)}, [(Group("game_id", 30_000), ())]),
+    ("revenue", {"by": PAIR}, [(Split(PAIR), ())]),
+    # more are a split for each value, null included, of the dimensions that have the fewest
+    ("revenue", {"by": TRIPLE}, [(Split(PAIR), BUILD), (Split(PAIR), NO_BUILD)]),
+    (
+        "revenue",
+        {"by": (*TRIPLE, "category")},
+        [
+            (Split(("country_code", "category")), fixed(("platform", platform), ("build", build)))
+            for platform in ("android", "ios", None)
+            for build in ("1.0", None)
+        ],
+    ),
+    # the service has no studios: a request for each, unless they follow from the game
+    ("revenue", {"by": ("studio", "platform")}, [(ALL, STUDIO_1), (ALL, STUDIO_2)]),
+    ("revenue", {"by": ("studio", "game", "platform")}, [(Split(("game_id", "platform")), ())]),
+    ("conversion", {"by": ("studio",)}, [("game_id", ())]),
+    # a metric per game is requested by game and one dimension, or for each game, whichever takes fewer requests
+    ("conversion", {}, [("game_id", ())]),
+    ("conversion", {"by": ("game",)}, [("game_id", ())]),
+    ("conversion", {"by": ("platform",)}, [("platform", ())]),
+    ("conversion", {"by": PAIR}, [(Split(PAIR), GAME_1), (Split(PAIR), GAME_2)]),
+    (
+        "conversion",
+        {"by": ("build", "country_code"), "lists": many_games(5)},
+        [("country_code", BUILD), ("country_code", NO_BUILD)],
+    ),
+    # retention never for one game
+    (
+        "retention_retro",
+        {"by": (*PAIR, "game"), "since_days_ago": 1},
+        [("country_code", fixed(("platform", platform))) for platform in ("android", "ios", None)],
+    ),
+    # the service chooses the largest values only where one request has all that are compared
+    ("revenue", {"by": ("platform",), "top": 20}, [(IN_TWENTY, ())]),
+    ("revenue", {"by": ("platform",), "top": 20, "over": QUARTER}, [(IN_TWENTY, ())]),
+    ("revenue", {"by": ("platform",), "top": 20, **CUT}, [(ALL, ())]),
+    ("revenue", {"by": ("studio", "platform"), "top": 20}, [(ALL, STUDIO_1), (ALL, STUDIO_2)]),
+    (
+        "revenue",
+        {"by": ("studio", "platform"), "top": 20, "top_of": "platform"},
+        [(IN_TWENTY, STUDIO_1), (IN_TWENTY, STUDIO_2)],
+    ),
+    ("revenue", {"by": ("studio", "game"), "top": 20, "top_of": "game"}, [(Group("game_id", 30_000), ())]),
+    ("revenue", {"by": PAIR, "top": 20}, [(Split(PAIR), ())]),
+    ("conversion", {"by": ("platform",), "top": 20}, [("platform", ())]),
+]
+
+
+@pytest.mark.parametrize(("metric", "arguments", "requests"), REQUESTS, ids=str)
+def test_a_query_takes_these_requests(
+    metric: str, arguments: dict[str, Any], requests: list[tuple[Query | str, tuple[tuple[str, str | None], ...]]]
+) -> None:
+    """The kind of each, or the dimension of a query by game, and the values that it is narrowed to."""
+    templates = metric_plan(metric, **arguments).templates
+    assert [(it.query.query or it.query.split_by, it.fixed) for it in templates] == requests
+    for template in templates:
+        narrowed = dict(template.fixed)
+        game, studio = narrowed.get(GAME_ID), narrowed.get(STUDIO_ID)
+        assert (template.query.game, template.query.studios) == (game, (studio,) if studio else None)
 
 
 def test_metrics_queried_with_a_per_game_metric_are_requested_as_without_it() -> None:
     """Beside a metric per game the other metrics are not split by game."""
     revenue = planned("conversion", "revenue", by=("platform",))[1]
-    assert revenue.templates[0].query.query == Group("platform", 30_000)
-
-
-def test_since_days_ago_goes_to_the_metric_that_takes_it() -> None:
-    """`since_days_ago` is sent only with the metrics that take it."""
-    users, returning = planned("user_unique", "returning_users", since_days_ago=7)
-    assert [planned_metric.templates[0].query.since_days_ago for planned_metric in (users, returning)] == [None, 7]
-
-
-def test_since_days_ago_is_refused_if_no_metric_takes_it() -> None:
-    """`since_days_ago` for a metric that does not take it is a `BadQuery`."""
-    with pytest.raises(BadQuery, match="since_days_ago"):
-        metric_plan("revenue", since_days_ago=7)
-
-
-# Valid queries
-
-
-@pytest.mark.parametrize(
-    ("arguments", "rule"),
-    [
-        ({"metrics": ()}, "at least one metric"),
-        ({"metrics": ("revenue", "revenue")}, "none twice"),
-        ({"by": ("game", "game_id")}, "must not name a dimension twice"),
-        ({"by": ("platform", "platform")}, "must not name a dimension twice"),
-        ({"every": "hour"}, "every = 'hour' is not allowed"),
-        ({"top": 5}, "needs a dimension in by"),
-        ({"by": PAIR, "top": 0}, "1 to 30000"),
-        ({"by": PAIR, "top": 30_001}, "1 to 30000"),
-        ({"by": PAIR, "top": "3"}, "a whole number"),
-        ({"by": PAIR, "top": 3.0}, "a whole number"),
-        ({"by": PAIR, "top": True}, "a whole number"),
-        ({"metrics": ("retention_retro",), "since_days_ago": "7"}, "a whole number of days"),
-        ({"metrics": ("retention_retro",), "since_days_ago": 0}, "1 or more"),
-        ({"by": PAIR, "other": True}, "needs top"),
-        ({"by": PAIR, "top": 3, "check": True}, "needs all values"),
-    ],
-)
-def test_a_query_that_contradicts_itself_is_refused(arguments: dict[str, Any], rule: str) -> None:
-    """A query checks its arguments when it is made and names the broken rule."""
-    with pytest.raises(BadQuery, match=rule):
-        QuerySpec(**({"metrics": ("revenue",)} | arguments))
-
-
-def test_an_unknown_dimension_is_refused_with_the_nearest() -> None:
-    """An unknown dimension is a `BadQuery` with the nearest known name."""
-    with pytest.raises(BadQuery) as bad:
-        metric_plan("revenue", by=("platfrom",))
-    assert bad.value.did_you_mean == "platform"
+    assert revenue.templates[0].query.query == ALL
 
 
 @pytest.mark.parametrize("arguments", [{"by": ("brand_new",)}, {"where": dim.brand_new == "x"}])
@@ -231,182 +160,10 @@ def test_a_dimension_the_service_knows_is_passed_on(arguments: dict[str, Any]) -
         metric_plan("revenue", **arguments)
 
 
-@pytest.mark.parametrize("name", ["sum", "event_count", "timestamp"])
-def test_a_dimension_called_like_a_field_is_refused(name: str) -> None:
-    """A row is a JSON object, which has one value for each name."""
-    with pytest.raises(BadQuery, match="also a field of revenue"):
-        metric_plan("revenue", by=(name,), passed=[name])
-
-
 def test_a_single_name_is_not_split_into_letters() -> None:
     """None, a name, a list and an iterator of names all become a tuple of names."""
     given = (None, "ios", ["a", "b"], iter(("a",)))
     assert [as_names("by", value) for value in given] == [(), ("ios",), ("a", "b"), ("a",)]
-
-
-@pytest.mark.parametrize("given", [1001, [1001], ["1001", None]])
-def test_a_name_that_is_no_text_is_refused(given: object) -> None:
-    """An id read as a number is a `BadQuery` and is never converted."""
-    with pytest.raises(BadQuery, match=r"games = .* must be one or more strings"):
-        as_names("games", given)  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("where", [True, [dim.platform == "ios"], dim.platform])
-def test_a_where_that_is_no_filter_is_refused(where: object) -> None:
-    """A `where` that is neither an expression nor an object is a `BadQuery` with an example."""
-    with pytest.raises(BadQuery, match=r"where = .* must be an expression such as dim.platform"):
-        as_filter(where)  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("where", [dim.platform == "ios", {"platform": "ios"}])
-def test_a_filter_may_be_the_services_own_object(where: Filter | dict[str, Any]) -> None:
-    """`where` takes an expression or the service's JSON (Wire 2.7, Filters)."""
-    assert as_filter(where) == Match("platform", ("ios",))
-
-
-# Top, other and check
-
-
-def test_top_is_the_limit_of_a_single_request() -> None:
-    """`top` is the limit of a group if one request answers (Wire 2.6, Query kinds)."""
-    result = metric_plan("revenue", by=("platform",), top=20)
-    assert (result.templates[0].query.query, result.limit, result.top) == (Group("platform", 20), 20, 20)
-
-
-def test_top_is_the_limit_of_each_piece_with_whole_buckets() -> None:
-    """Pieces of whole buckets are each requested with the limit."""
-    result = metric_plan("revenue", by=("platform",), top=20, over=QUARTER)
-    assert (result.templates[0].query.query, result.adds_up) == (Group("platform", 20), False)
-
-
-def test_top_of_a_cut_bucket_needs_all_values() -> None:
-    """The largest values of a whole bucket need not be among the largest of its pieces."""
-    result = metric_plan("revenue", over=QUARTER, every="all", max_days=31, by=("platform",), top=3)
-    assert (result.templates[0].query.query, result.limit, result.top) == (Group("platform", 30_000), 30_000, 3)
-
-
-def test_top_of_a_fan_out_needs_all_values() -> None:
-    """The requests of a fan-out have the largest limit, `top` is applied afterwards."""
-    result = metric_plan("revenue", by=("studio", "platform"), top=3)
-    assert {template.query.query for template in result.templates} == {Group("platform", 30_000)}
-    assert result.top == 3
-
-
-@pytest.mark.parametrize("arguments", [{"by": PAIR}, {"by": TRIPLE}])
-def test_top_of_a_split_is_applied_afterwards(arguments: dict[str, Any]) -> None:
-    """A split has no limit, so `top` is applied to its rows (Wire 2.6, Query kinds)."""
-    result = metric_plan("revenue", top=5, **arguments)
-    assert ({template.query.query for template in result.templates}, result.limit, result.top) == (
-        {Split(PAIR)},
-        None,
-        5,
-    )
-
-
-def test_top_of_a_by_game_answer_is_applied_afterwards() -> None:
-    """A by-game query has no limit, so `top` is applied to its rows (Wire 2.6, Query kinds)."""
-    result = metric_plan("conversion", by=("platform",), top=5)
-    assert (result.templates[0].query.split_by, result.limit, result.top) == ("platform", None, 5)
-
-
-def test_other_and_check_need_the_total_of_the_same_query() -> None:
-    """The total is a timeseries with the filter and the games of the query."""
-    where = dim.platform == "ios"
-    for more in ({"top": 3, "other": True}, {"check": True}):
-        result = metric_plan("revenue", by=TRIPLE, where=where, games=("1001",), **more)
-        assert result.total is not None
-        (template,) = result.total.templates
-        assert (template.query.query, template.query.filter, template.query.games) == (Timeseries(), where, ("1001",))
-        assert (result.total.dimensions, result.total.top, result.total.total) == ((), None, None)
-
-
-def test_a_plan_without_other_or_check_has_no_total() -> None:
-    """Without `other` or `check` no total is requested."""
-    assert metric_plan("revenue", by=PAIR, top=3).total is None
-
-
-@pytest.mark.parametrize("more", [{"top": 3, "other": True}, {"check": True}])
-@pytest.mark.parametrize(
-    ("metric", "by"),
-    [
-        ("user_unique", ("platform",)),
-        ("user_unique", ("game", "platform")),
-        ("session_length", ("game",)),
-        ("conversion", ("game",)),
-        ("retention_retro", ("game",)),
-    ],
-)
-def test_other_and_check_are_refused_for_rows_that_do_not_add_up(
-    metric: str, by: tuple[str, ...], more: dict[str, Any]
-) -> None:
-    """A metric that does not add up over `by` is `NotAdditive` (Wire 4.14, Adding up)."""
-    with pytest.raises(NotAdditive, match=f"{metric} cannot be added up"):
-        metric_plan(metric, by=by, **required_arguments(metric), **more)
-
-
-@pytest.mark.parametrize("by", [("game",), ("studio",), ("game", "studio")])
-def test_players_make_up_a_total_over_games_and_studios(by: tuple[str, ...]) -> None:
-    """A device in two games is two players, so players add up over games (Wire 4.2, Player)."""
-    assert metric_plan("user_unique", by=by, check=True).total is not None
-
-
-# Pieces of time
-
-
-def test_ninety_days_are_three_requests() -> None:
-    """A request has at most 31 days (Wire 2.8, Intervals and buckets)."""
-    result = metric_plan("user_unique", over=QUARTER)
-    assert [len(run) for run in result.runs(result.slices)] == [31, 31, 28]
-
-
-def test_all_is_one_request_however_long() -> None:
-    """Granularity `all` is one request however long (Wire 2.8, Intervals and buckets)."""
-    result = metric_plan("user_unique", over=QUARTER, every="all")
-    assert (len(result.runs(result.slices)), result.adds_up) == (1, False)
-
-
-@pytest.mark.parametrize("metric", ["user_unique", "arpu", "session_length", "brand_new"])
-def test_what_cannot_be_added_over_pieces_is_refused_with_the_way_out(metric: str) -> None:
-    """A metric that does not add up over pieces is `NotAdditive` with the query to use."""
-    with pytest.raises(NotAdditive, match=rf'{metric} cannot be added up over pieces. Use query\("{metric}"'):
-        metric_plan(metric, over=QUARTER, every="all", max_days=31)
-
-
-def test_a_cut_week_is_refused_for_unique_players() -> None:
-    """Unique players of a week cannot be computed from pieces of three days."""
-    with pytest.raises(NotAdditive):
-        metric_plan("user_unique", over=QUARTER, every="week", max_days=3)
-
-
-def test_money_over_pieces_is_added_up() -> None:
-    """Pieces of a revenue query are added up to one bucket."""
-    result = metric_plan("revenue", over=QUARTER, every="all", max_days=31)
-    assert (result.adds_up, len(result.runs(result.slices))) == (True, 3)
-
-
-# Studios
-
-
-def test_studios_are_fanned_out() -> None:
-    """The service has no studio dimension: a request is sent for each studio."""
-    templates = metric_plan("revenue", by=("studio", "platform")).templates
-    assert [(template.query.studios, template.fixed, template.carried) for template in templates] == [
-        (("s1",), (("studio_id", "s1"),), ("platform",)),
-        (("s2",), (("studio_id", "s2"),), ("platform",)),
-    ]
-
-
-@pytest.mark.parametrize(("metric", "by"), [("revenue", ("studio", "game", "platform")), ("conversion", ("studio",))])
-def test_the_studio_is_looked_up_if_the_game_is_known(metric: str, by: tuple[str, ...]) -> None:
-    """With the game among the columns the studio is looked up and not fanned out."""
-    result = metric_plan(metric, by=by)
-    assert (len(result.templates), result.labels, result.dimensions[0]) == (1, ("studio_id",), "studio_id")
-    assert STUDIO_ID not in result.templates[0].carried
-
-
-def test_a_fan_out_over_no_values_has_no_requests() -> None:
-    """A fan-out over an empty list has no requests."""
-    assert metric_plan("revenue", by=("studio",), lists={}).templates == ()
 
 
 # The lists of a fan-out
@@ -553,13 +310,6 @@ def test_every_event_is_counted_by_exactly_one_request(
     for template in result.templates:
         columns = {*template.carried, *(name for name, _ in template.fixed)}
         assert columns | set(result.labels) == {*result.dimensions, *([GAME_ID] if result.pools_games else [])}
-
-
-@pytest.mark.parametrize("by", [(), ("game",), ("studio", "platform"), TRIPLE, ("studio", "game", *TRIPLE)])
-def test_games_are_never_null(by: tuple[str, ...]) -> None:
-    """No request is sent for a null game or studio."""
-    constants = [constant for template in metric_plan("conversion", by=by).templates for constant in template.fixed]
-    assert all(value is not None for name, value in constants if name in (GAME_ID, STUDIO_ID))
 
 
 # Texts that identify queries

@@ -13,7 +13,7 @@ from starlette.responses import JSONResponse
 
 from gamelens.analysis.totals import total
 from gamelens.client.sync_client import Client
-from gamelens.errors import BadQuery, NotYetAvailable, ServiceError
+from gamelens.errors import ServiceError
 from gamelens.wire.intervals import Interval
 from support.scripted_service import Script
 
@@ -209,26 +209,6 @@ def test_an_unfinished_install_day_counts_its_available_part(lens: Client, scrip
     assert script.bodies[0]["interval"] == "2026-11-18T00:00:00Z/P2DT11H"
 
 
-def test_install_days_that_are_not_available_are_refused(lens: Client) -> None:
-    """Install days after the available interval raise `NotYetAvailable`."""
-    with pytest.raises(NotYetAvailable):
-        lens.retention(1, over="2026-11-25")
-
-
-@pytest.mark.parametrize("days", [0, -1, [], [1, 1], [1.5], [True], 10**9])
-def test_an_age_is_a_day_after_install(lens: Client, days: int | list[Any]) -> None:
-    """Ages are distinct whole numbers of days, 1 to a hundred years, at least one."""
-    with pytest.raises(BadQuery, match="days"):
-        lens.retention(days, over="2026-11-01")
-
-
-def test_retention_by_a_dimension_without_installs_is_refused(lens: Client, script: Script) -> None:
-    """Install events have no ad type: the query is refused before anything is requested."""
-    with pytest.raises(BadQuery, match="ad_type"):
-        lens.retention(1, over="2026-11-01", by="ad_type")
-    assert script.bodies == []
-
-
 def test_a_row_without_retention_is_a_service_error(lens: Client, script: Script) -> None:
     """A `retention_retro` row without its field is a `ServiceError`."""
     script.answers["retention_retro"] = lambda _: [
@@ -354,20 +334,6 @@ def test_a_total_of_retention_is_made_of_its_parts(lens: Client) -> None:
     """11 of 52 came back over all days, whose mean of shares would be another number."""
     frame = lens.query("d1_retention", over=("2026-11-01", "2026-11-18"))
     assert total(frame)["d1_retention"].iloc[0] == pytest.approx(11 / 52)
-
-
-@pytest.mark.parametrize("given", [{"top": 1}, {"since_days_ago": 2}, {"check": True}])
-def test_what_does_not_apply_to_cohorts_is_refused(lens: Client, given: dict[str, Any]) -> None:
-    """The largest values are not chosen by a share of few players."""
-    with pytest.raises(BadQuery, match="does not apply to d1_retention") as refused:
-        lens.query("d1_retention", by="platform", over="2026-11-01", **given)
-    assert [refused.value.field] == [*given]
-
-
-def test_an_ad_dimension_is_refused_for_a_metric_of_one_age(lens: Client) -> None:
-    """Players have no ad network."""
-    with pytest.raises(BadQuery, match="whose players have no such value"):
-        lens.query("d1_retention", by="ad_type", over="2026-11-01")
 
 
 def test_a_failed_piece_of_an_age_is_a_gap(make_lens: Make, script: Script) -> None:

@@ -16,11 +16,13 @@ import pytest
 import gamelens
 from docs import build
 from docs.name_uses import examples_in
+from docs.outside_formats import formats_page
 from docs.page_runner import PageError, PageRunner
 from docs.page_text import run_page
-from docs.public_names import GROUPS, headings, public_names
+from docs.public_names import GROUPS, docstring_examples, headings, public_names
 from docs.reference import commands_page, dimensions_page, metrics_page
 from gamelens import errors
+from gamelens.analysis.outside_data.roles import vendors
 from gamelens.catalog import ALIASES, METRICS
 from gamelens.cli import cli
 from gamelens.wire.dimensions import DIMENSIONS
@@ -90,7 +92,7 @@ def test_every_page_is_in_the_navigation_once() -> None:
     made = {path.relative_to(ROOT / "docs" / "pages").as_posix() for path in PAGES}
     made |= {f"tutorial/{path.stem}.md" for path in (ROOT / "notebooks").glob("*.ipynb")}
     made |= {*build.READMES.values(), *(f"reference/{group}.md" for group in GROUPS)}
-    made |= {f"reference/{name}.md" for name in ("metrics", "dimensions", "commands")}
+    made |= {f"reference/{name}.md" for name in ("metrics", "dimensions", "commands", "outside-formats")}
     assert sorted(listed()) == sorted(made)
 
 
@@ -113,6 +115,20 @@ def test_every_metric_dimension_and_error_is_in_the_reference() -> None:
     page = (ROOT / "docs" / "pages" / "reference" / "errors.md").read_text(encoding="utf-8")
     named = [name for name in errors.__all__ if isinstance(getattr(errors, name), type)]
     assert [name for name in named if not re.search(rf"^##+ {name} ", page, re.MULTILINE)] == []
+
+
+def test_every_format_of_an_outside_file_has_an_entry() -> None:
+    """With the headers that it is recognised by, and each column that the table of formats says something of."""
+    page = formats_page()
+    for vendor in vendors():
+        entry = page.partition(f"\n## {vendor.name} {{")[2].partition("\n## ")[0]
+        headers = [name for names in (*vendor.table["needs"], *vendor.table["columns"]) for name in names.split("|")]
+        named = {text.strip("`") for text in re.findall(r"`[^`]+`", entry)}
+        alike = {names for names in vendor.table["columns"] if named & {*names.split("|")}}
+        assert alike == {*vendor.table["columns"]}, vendor.name
+        assert {name for names in vendor.table["needs"] for name in names.split("|")} <= named, vendor.name
+        assert headers
+        assert entry.count("| --- |") >= 1
 
 
 def commands(group: click.Group, path: str) -> Iterator[str]:
@@ -144,8 +160,9 @@ def test_every_public_name_is_in_the_reference() -> None:
 
 
 def test_every_public_name_has_an_example() -> None:
-    """In a notebook or page, whose code is run when the site is built."""
-    examples = examples_in((name, name, text) for name, text, _ in build.sources())
+    """In its docstring, or in a notebook or page, whose code is run when the site is built."""
+    examples = {name for group in GROUPS for name, _ in docstring_examples(group)}
+    examples |= {*examples_in((name, name, text) for name, text, _ in build.sources())}
     assert [name for group in GROUPS for name in headings(group) if name not in examples] == []
 
 
@@ -212,6 +229,24 @@ def test_a_page_shows_what_its_code_shows(runner: PageRunner, tmp_path: Path) ->
     shown = run(text, runner, tmp_path)
     assert re.findall(r"```text\n(.*)\n```", shown) == ["six", "42"]
     assert shown.endswith("\n\nThat is 1.5.\n")
+
+
+def test_the_page_on_the_log_shows_every_request(runner: PageRunner, tmp_path: Path) -> None:
+    """Metric, days, status, duration and attempt, and the wait that a 429 asks for."""
+    text = (ROOT / "docs" / "pages" / "how-to" / "log.md").read_text(encoding="utf-8")
+    (shown,) = re.findall(r"^```text\n(.*?)^```$", run(text, runner, tmp_path), re.MULTILINE | re.DOTALL)
+    lines = re.sub(r"\d+ ms", "ms", re.sub(r"\d{4}-\d\d-\d\d", "DAY", shown)).splitlines()
+    refused = "revenue" if "DEBUG revenue DAY/P7D: 429 in ms, attempt 1" in lines else "new_users"
+    answered = "new_users" if refused == "revenue" else "revenue"
+    assert sorted(lines) == sorted(
+        [
+            "DEBUG interval: 200 in ms, attempt 1",
+            f"DEBUG {answered} DAY/P7D: 200 in ms, attempt 1",
+            f"DEBUG {refused} DAY/P7D: 429 in ms, attempt 1",
+            f"INFO {refused} DAY/P7D: 429, attempt 2 in 1.0 s",
+            f"DEBUG {refused} DAY/P7D: 200 in ms, attempt 2",
+        ]
+    )
 
 
 @pytest.mark.parametrize(

@@ -120,4 +120,11 @@ def test_everything_that_is_declared_is_pinned() -> None:
     }
     groups = [*PYPROJECT["dependency-groups"].values(), PYPROJECT["build-system"]["requires"]]
     needed = {normal(Requirement(name).name) for group in groups for name in group}
-    assert pinned >= declared("all") - declared("spark") | needed | declared(None)
+    assert pinned >= declared("all") | needed | declared(None)
+
+
+def test_spark_and_certificates_come_only_where_they_are_wanted() -> None:
+    """Spark is half a gigabyte that `all` does without; few sandboxes speak HTTPS."""
+    assert "pyspark" in declared("spark") - declared("all")
+    assert declared("tls") - declared(None) == {"trustme"}
+    assert "trustme" in declared("all") - declared("sandbox")

@@ -111,6 +111,58 @@ ARGUMENT: Edits = {
         ('"whole_buckets", "since_days_ago"), "fewer', '"whole_buckets", "since_days_ago", "note"), "fewer'),
     ],
 }
+ANALYSIS: Edits = {
+    "src/gamelens/analysis/revenue.py": [
+        (
+            "from gamelens.analysis.tidy_frames.frame_requirements import",
+            "from gamelens.analysis.tidy_frames.columns import Column\n"
+            "from gamelens.analysis.tidy_frames.frame_requirements import",
+        ),
+        (
+            '@requires(frame=FrameRequirements(metrics=("user_unique", "paying_users")',
+            '@requires(frame=FrameRequirements(metrics=("revenue", "ilrd_revenue", "session_unique"), '
+            "counts_players=True))\n"
+            '@returns(KEYS, "sessions total_revenue", '
+            'Column("worth_of_session", "money", unit="USD per session", na="without sessions"))\n'
+            "def worth_of_session(frame: DataFrame, by: str | Sequence[str] | None = None) -> DataFrame:\n"
+            '    """Return what a session brings for each value of *by*, purchases and ads together.\n\n'
+            '        metrics = ["revenue", "ilrd_revenue", "session_unique"]\n'
+            '        revenue.worth_of_session(lens.query(metrics, by="game", over="last week"), by="game")\n\n'
+            "    A session that runs past midnight counts on both days.\n"
+            '    """\n'
+            '    result = metric_sums(frame, by, sessions=("session_unique", "session_unique"))\n'
+            '    result["total_revenue"] = revenue_by_source(frame, by)["total_revenue"]\n'
+            '    return result.assign(worth_of_session=ratio(result["total_revenue"], result["sessions"]))\n\n\n'
+            '@requires(frame=FrameRequirements(metrics=("user_unique", "paying_users")',
+        ),
+    ],
+    "tests/support/every_result.py": [
+        (
+            '        "revenue.payer_share":',
+            '        "revenue.worth_of_session": revenue.worth_of_session(players, by="game"),\n'
+            '        "revenue.payer_share":',
+        )
+    ],
+    "tests/analysis/test_revenue.py": [
+        (
+            "def test_money_without_players_is_no_arpdau",
+            "def test_the_worth_of_a_session_is_money_of_both_kinds() -> None:\n"
+            '    """$3 of two sessions; the country that is not known keeps its money."""\n'
+            "    frame = tidy_frame(\n"
+            '        ["revenue", "ilrd_revenue", "session_unique"],\n'
+            '        timestamp=["2026-11-01"] * 2,\n'
+            '        country_code=["US", None],\n'
+            "        revenue=[2.0, 4.0],\n"
+            "        ilrd_revenue=[1.0, None],\n"
+            "        session_unique=[2, 8],\n"
+            "    )\n"
+            '    result = revenue.worth_of_session(frame, by="country_code")\n'
+            '    assert result["worth_of_session"].tolist() == [1.5, 0.5]\n'
+            '    assert result["country_code"].isna().tolist() == [False, True]\n\n\n'
+            "def test_money_without_players_is_no_arpdau",
+        )
+    ],
+}
 CHART: Edits = {
     "src/gamelens/notebook/charts/funnel_charts.py": [
         (
@@ -134,18 +186,24 @@ RECIPES = {
     "To add an alias": ALIAS,
     "To add a dimension": DIMENSION,
     "To add an argument of a query": ARGUMENT,
+    "To add an analysis": ANALYSIS,
     "To add a chart": CHART,
 }
 LEFT_OUT = ("tests/house/test_recipes.py", "tests/house/test_public_types.py", "tests/house/test_static_gates.py")
 """Tests that make copies themselves."""
+WRITTEN = ("tests/house/test_snapshots.py", "tests/analysis/test_declared_results.py")
+"""Tests whose snapshots the recipes have written anew."""
 TESTS = (
     "tests/house",
     "tests/catalog",
     "tests/receipts",
+    "tests/analysis/test_declared_results.py",
+    "tests/analysis/test_revenue.py",
     "tests/cli/test_completion.py::test_metrics_come_first",
     "tests/client/test_query_run.py",
     "tests/documentation/test_pages.py::test_every_metric_dimension_and_error_is_in_the_reference",
     "tests/documentation/test_pages.py::test_every_public_name_has_an_example",
+    "tests/documentation/test_examples.py",
     "tests/raw_events/test_reconcile.py::test_every_column_of_events_that_is_a_dimension_splits",
     "tests/simulator/test_ledger.py::test_every_metric_has_the_fields_of_the_catalog",
     "tests/simulator/test_ledger.py::test_an_empty_ledger_answers_every_metric",
@@ -229,7 +287,7 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("recipes")
     followed(folder)
     fill_bytecode(folder / "bytecode", folder)
-    run(folder, "-p", "no:xdist", "tests/house/test_snapshots.py", SNAPSHOTS="write")
+    run(folder, "-p", "no:xdist", *WRITTEN, SNAPSHOTS="write")
     return folder
 
 
@@ -237,10 +295,11 @@ def test_what_the_recipes_list_is_enough(copy: Path) -> None:
     """All that they tell to run passes, and the snapshots have what is new."""
     run(copy, "-p", "no:xdist", *TESTS)
     added = ""
-    for before in (ROOT / "tests" / "house" / "snapshots").iterdir():
-        after = copy / before.relative_to(ROOT)
-        added += "\n".join({*after.read_text().splitlines()} - {*before.read_text().splitlines()})
-    for new in ("draw_steps", "purchases_made", "note: str | None = None", "os_version"):
+    for folder in ("tests/house/snapshots", "tests/analysis/results"):
+        for before in (ROOT / folder).iterdir():
+            after = copy / before.relative_to(ROOT)
+            added += "\n".join({*after.read_text().splitlines()} - {*before.read_text().splitlines()})
+    for new in ("draw_steps", "purchases_made", "note: str | None = None", "os_version", "revenue.worth_of_session"):
         assert new in added
 
 
@@ -259,3 +318,8 @@ def test_the_recipes_are_those_of_contributing() -> None:
     for heading, edits in RECIPES.items():
         for name in edits:
             assert name.removeprefix("src/gamelens/") in sections[heading], f"{heading} does not name {name}"
+
+
+def test_an_analysis_takes_three_files() -> None:
+    """Declaration and body with the example, its call, and its test."""
+    assert len(ANALYSIS) == 3

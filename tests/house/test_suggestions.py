@@ -42,7 +42,7 @@ def public_classes() -> tuple[type, ...]:
     names = [
         name for module in public_modules() for public in module.__all__ for name in named(getattr(module, public))
     ]
-    names.append("Lens")  # `df.lens`, which pandas makes
+    names.append("Accessor")  # `df.lens`, which pandas makes
     known = {
         class_.__name__: class_
         for name, module in sys.modules.copy().items()
@@ -134,7 +134,7 @@ def test_what_queries_and_analyses_return_is_among_them() -> None:
     expected = (
         "Plan PlannedPiece Receipt Gap QueryRecord Description CacheInfo Joined MatchReport Interval Reconciliation"
     )
-    assert {*expected.split(), "HealthReport", "BadQuery", "Client", "LakeClient", "SubmitResult", "Lens"} <= found
+    assert {*expected.split(), "HealthReport", "BadQuery", "Client", "LakeClient", "SubmitResult", "Accessor"} <= found
 
 
 def test_methods_of_a_client_are_found_from_the_package() -> None:

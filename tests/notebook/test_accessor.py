@@ -179,3 +179,8 @@ def test_pandas_draws_with_the_backend_that_is_asked_for() -> None:
         frame.plot(kind="pie", y="dau", backend=BACKEND)
     with pytest.raises(BadQuery, match=r"Series.* is not a frame"):
         frame["dau"].plot(backend=BACKEND)
+
+
+def test_an_accessor_says_what_it_does() -> None:
+    """By its name in all texts, with its methods; a lens is a client."""
+    assert repr(pd.DataFrame({"x": [1]}).lens).startswith("<the accessor of 1 row: explain(), ")

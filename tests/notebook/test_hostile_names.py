@@ -28,7 +28,7 @@ from gamelens.analysis.tidy_frames.frame_columns import series_names
 from gamelens.cli import cli
 from gamelens.client.sync_client import Client
 from gamelens.notebook import charts, conclusions
-from gamelens.notebook.accessor import Lens
+from gamelens.notebook.accessor import Accessor
 from gamelens.notebook.health_check import HealthReport, check_health
 from gamelens.notebook.labels import plain, text_of
 from gamelens.notebook.tables.frame_table import show_sources
@@ -93,9 +93,9 @@ def figures(world: World) -> dict[str, Any]:
     }
 
 
-def accessor(frame: DataFrame) -> Lens:
+def accessor(frame: DataFrame) -> Accessor:
     """Return `frame.lens`, whose type the stubs of pandas do not know."""
-    return cast("Lens", frame.lens)
+    return cast("Accessor", frame.lens)
 
 
 def html_table(frame: DataFrame) -> str:

@@ -9,7 +9,7 @@ import pytest
 from pandas import DataFrame
 
 from gamelens.analysis.claims import KeyNumber
-from gamelens.analysis.tidy_frames.column_units import unit_of
+from gamelens.analysis.tidy_frames.columns import column_named
 from gamelens.notebook import conclusions, key_numbers
 from gamelens.notebook.labels import bucket_heading, escape, period_text, row_label, shorten
 from gamelens.wire.intervals import Interval
@@ -38,9 +38,9 @@ def test_a_name_stays_on_its_line() -> None:
 
 def test_units_come_from_the_catalog() -> None:
     """The unit of a column comes from the catalog, also for prefixed columns."""
-    assert unit_of("revenue", ["revenue"]).words == "USD"
-    assert unit_of("ilrd_revenue", ["revenue", "ilrd_revenue"]).kind == "money"
-    assert unit_of("conversion", ["conversion"]).kind == "share"
+    assert column_named("revenue", ["revenue"]).unit == "USD"
+    assert column_named("ilrd_revenue", ["revenue", "ilrd_revenue"]).kind == "money"
+    assert column_named("conversion", ["conversion"]).kind == "share"
 
 
 def test_long_names_lose_their_middle() -> None:

@@ -160,10 +160,26 @@ def test_an_unknown_engine_is_refused_before_the_start(tmp_path: Path) -> None:
     Stage(tmp_path / "state").sandbox.close()
 
 
-def test_a_sandbox_on_duckdb_does_not_import_sqlglot() -> None:
+ON_DUCKDB = """
+import sys
+from pathlib import Path
+import gamelens as gl
+import gamelens.sandbox.server
+from gamelens.local.sandbox_population import populate_lake
+from gamelens.simulator import load_scenario
+
+populate_lake(Path(sys.argv[1]), load_scenario("small", players=20, days=5))
+lake = gl.open_lake(sys.argv[1])
+rows = len(lake.query("new_users", over="last 3 complete days")), len(lake.sql("SELECT count(*) FROM events"))
+lake.close()
+print(rows, "sqlglot" in sys.modules)
+"""
+
+
+def test_neither_a_sandbox_nor_a_lake_on_duckdb_imports_sqlglot(tmp_path: Path) -> None:
     """It takes longer to import than a question to answer: only Spark's statements are translated."""
-    code = "import sys, gamelens.sandbox.server, gamelens.sandbox.engines.open_engine; print('sqlglot' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "False\n"
+    command = [sys.executable, "-c", ON_DUCKDB, str(tmp_path / "state")]
+    assert subprocess.run(command, capture_output=True, text=True).stdout == "(3, 1) False\n"
 
 
 @pytest.mark.parametrize(

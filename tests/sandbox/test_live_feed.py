@@ -25,7 +25,7 @@ IP = "203.0.113.77"
 BOUGHT = {"category": "business", "event_id": "boosts:gold", "amount": 500, "transaction_num": 1}
 SHOWN = {"category": "impression", "ad_network_name": "admob", "ad_network_version": "1"}
 NEW_EVENTS = FeedFilter(limit=0)
-POLICY = {"default-src 'none'", "script-src 'self'", "style-src 'self'", "connect-src 'self'", "frame-ancestors 'none'"}
+POLICY = {"default-src 'none'", "script-src 'self'", "style-src 'self'", "connect-src 'self'", "form-action 'none'"}
 
 
 LIVE: dict[str, Any] = {
@@ -474,6 +474,14 @@ def test_the_page_may_load_nothing_but_its_own_files(control_api: Call) -> None:
     answer = control_api("GET", "/")
     assert set(answer.headers["content-security-policy"].split("; ")) >= POLICY
     assert "unsafe" not in answer.headers["content-security-policy"]
+
+
+def test_only_pages_of_this_machine_may_frame_the_page(control_api: Call) -> None:
+    """Such as a notebook, whose port is any. A page from elsewhere may not, whatever it knows of the address."""
+    headers = control_api("GET", "/").headers
+    rules = dict(rule.split(" ", 1) for rule in headers["content-security-policy"].split("; "))
+    assert rules["frame-ancestors"] == "http://127.0.0.1:* http://localhost:*"
+    assert "x-frame-options" not in headers
 
 
 def test_the_page_has_nothing_inline(control_api: Call) -> None:

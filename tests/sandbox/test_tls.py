@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import ssl
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -52,6 +53,16 @@ def test_a_client_that_trusts_the_ca_file_connects(secure_sandbox: SandboxInfo) 
     with httpx.Client(verify=trusting) as client:
         assert client.get(f"{secure_sandbox.metrics_url}/metrics/v1/metrics").status_code == 401
         assert client.get(f"{secure_sandbox.collector_url}/").status_code == 404
+
+
+def test_without_its_package_tls_names_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A certificate that is there needs no package; one that is not says what to install."""
+    made = load_certificate(tmp_path)
+    monkeypatch.setitem(sys.modules, "trustme", None)
+    assert load_certificate(tmp_path) == made
+    (tmp_path / "new").mkdir()
+    with pytest.raises(Refused, match=r"trustme: pip install 'gamelens\[tls\]'"):
+        load_certificate(tmp_path / "new")
 
 
 def test_other_clients_do_not_connect(secure_sandbox: SandboxInfo) -> None:

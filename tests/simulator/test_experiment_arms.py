@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 
 from gamelens.errors import BadQuery
 from gamelens.simulator import BgbbModel, fit_retention, load_scenario, logit_step_for_lift
-from gamelens.simulator.population.installs import NO_ARM, Arm, arms_of, draw_arms, mixture_of, steps
+from gamelens.simulator.population.installs import NO_ARM, Arm, arms_of, draw_arms, steps
 from gamelens.simulator.population.players import draw_active, draw_chances
 from gamelens.simulator.retention_model.bgbb import beta_mean, shifted
 from gamelens.simulator.scenarios.timeline import ScenarioExperiment, ScenarioVariant
+from support.closed_form import mixture_of
 from support.hypothesis_profiles import examples
 from support.statistical_tests import detection_power, difference_p_value
 

@@ -18,7 +18,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gamelens.errors import BadQuery
-from gamelens.simulator import VERSION, Ledger, RequestBatch, expect, load_scenario, play
+from gamelens.simulator import VERSION, Ledger, RequestBatch, load_scenario, play
+from gamelens.simulator.output.play import estimated_events
 from gamelens.wire.event_validator import LENIENT, STRICT, EventValidator
 from gamelens.wire.limits import BODY_BYTES
 from support.played_scenario import ENDS_ON, GAME_IDS, PlayedScenario
@@ -62,11 +63,6 @@ def test_the_version_of_the_generator_stands_for_its_bytes() -> None:
     assert (VERSION, sha256(b"".join(bodies())).hexdigest()[:16]) == (3, "fe329a5905d52309")
 
 
-def test_an_expectation_carries_the_version_of_the_generator() -> None:
-    """`expect` states the `VERSION` whose bytes it describes."""
-    assert expect(load_scenario("small", players=30, days=5), ends_on=ENDS_ON).version == VERSION
-
-
 def test_another_seed_other_bytes() -> None:
     """Another seed gives other bodies."""
     assert bodies() != bodies(seed=99)
@@ -93,12 +89,6 @@ def test_workers_end_when_the_caller_stops_reading() -> None:
     assert len(active_children()) == 2
     batches.close()
     assert active_children() == []
-
-
-def test_fewer_than_one_worker_is_refused() -> None:
-    """`workers=0` raises `BadQuery`."""
-    with pytest.raises(BadQuery, match="workers"):
-        next(play(load_scenario("small"), ends_on=ENDS_ON, workers=0))
 
 
 def test_a_block_does_not_depend_on_the_players_after_it() -> None:
@@ -287,16 +277,17 @@ def test_games_are_matched_by_position_and_further_ones_stay_silent() -> None:
     assert receiving == {"a", "b", "c"}
 
 
-def test_too_few_games_are_refused_at_once() -> None:
-    """Fewer game ids than games raise `BadQuery` at the call, before the first batch."""
-    with pytest.raises(BadQuery, match=r"game_ids .* 3 games"):
-        play(load_scenario("small"), ends_on=ENDS_ON, game_ids=["a", "b"])
+def test_fewer_than_one_worker_is_refused() -> None:
+    """`workers=0` raises `BadQuery`."""
+    with pytest.raises(BadQuery, match="workers"):
+        next(play(load_scenario("small"), ends_on=ENDS_ON, workers=0))
 
 
-def test_a_game_id_given_twice_is_refused() -> None:
-    """The same game id twice raises `BadQuery`."""
-    with pytest.raises(BadQuery, match=r"game_ids .* must be unique"):
-        play(load_scenario("small"), ends_on=ENDS_ON, game_ids=["a", "b", "a"])
+@pytest.mark.parametrize(("game_ids", "words"), [(["a", "b"], "3 games"), (["a", "b", "a"], "must be unique")])
+def test_game_ids_that_do_not_suffice_are_refused_at_once(game_ids: list[str], words: str) -> None:
+    """Fewer than games, or one that is given twice: at the call, before the first batch."""
+    with pytest.raises(BadQuery, match=f"game_ids .* {words}"):
+        play(load_scenario("small"), ends_on=ENDS_ON, game_ids=game_ids)
 
 
 def test_a_session_may_run_past_midnight(played: PlayedScenario) -> None:
@@ -305,17 +296,12 @@ def test_a_session_may_run_past_midnight(played: PlayedScenario) -> None:
     assert any(first < last for first, last in days)
 
 
-def test_expected_players_are_exact_and_events_near(played: PlayedScenario) -> None:
-    """`expect` gives the exact number of players, and the events to within 15 %."""
-    expected = expect(played.scenario, ends_on=ENDS_ON)
-    assert expected.players == 600
-    assert expected.events == pytest.approx(len(played.events), rel=0.15)
-
-
-def test_expected_retention_is_the_closed_form() -> None:
-    """Expected D1, D7 and D28 are the targets of the scenario."""
-    expected = expect(load_scenario("small", players=30, days=5), ends_on=ENDS_ON).games[0]
-    assert (expected.d1, expected.d7, expected.d28) == pytest.approx((0.37, 0.125, 0.04))
+@pytest.mark.parametrize(("players", "nearness"), [(600, 0), (3000, 0.1)])
+def test_the_number_of_events_can_be_estimated(players: int, nearness: float) -> None:
+    """From the first block of each game: exact where there is no other, else within 10 %."""
+    scenario = load_scenario("small", players=players, days=10)
+    events = sum(batch.events for batch in play(scenario, ends_on=ENDS_ON))
+    assert estimated_events(scenario, ends_on=ENDS_ON) == pytest.approx(events, rel=nearness)
 
 
 def test_playing_into_a_ledger_changes_no_byte() -> None:

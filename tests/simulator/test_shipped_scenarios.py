@@ -11,11 +11,12 @@ import pytest
 
 from gamelens.simulator import Ledger, load_scenario, play, scenario_names
 from gamelens.simulator.population.behaviour import rounds_by_session
-from gamelens.simulator.population.installs import mixture_of, plan_installs
+from gamelens.simulator.population.installs import plan_installs
 from gamelens.simulator.population.monetisation import price_weights
 from gamelens.simulator.population.players import Players, draw_players
 from gamelens.simulator.population.session_times import begin_sessions
 from gamelens.wire.filters import dim
+from support.closed_form import mixture_of
 from support.played_scenario import ENDS_ON
 
 pytestmark = pytest.mark.slow

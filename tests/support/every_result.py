@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
@@ -25,11 +25,10 @@ from gamelens.analysis import (
 )
 from gamelens.raw_events.lake_client import LakeClient, open_lake
 from gamelens.receipts import QueryRecord, Receipt
-from gamelens.sandbox.server import open_bulk_load
-from gamelens.sandbox.state.clock import Clock
-from gamelens.simulator import load_scenario, play_columns
+from gamelens.simulator import load_scenario
 from gamelens.wire.intervals import Granularity
 from support.retention_frames import frame_of
+from support.simulated_lakes import make_lake
 
 DAYS: Final = 28
 _ACTIONS: Final = {"request": 1, "show": 2, "failed_show": 20, "clicked": 40}  # and how much rarer they are
@@ -60,10 +59,7 @@ def days_of(rng: np.random.Generator, names: dict[str, list[str]], **means: floa
 @contextmanager
 def simulated_lake(state: Path) -> Iterator[LakeClient]:
     """Yield the lake of a few simulated players of two weeks, in the new directory *state*."""
-    scenario, clock = load_scenario("small", players=150, days=14), Clock()
-    clock.freeze(datetime(2026, 11, 5, 12, tzinfo=UTC))
-    with open_bulk_load(state, clock=clock, titles=scenario.titles) as load:
-        load.take(play_columns(scenario, load.folder, ends_on=date(2026, 11, 5), game_ids=load.game_ids))
+    make_lake(state, load_scenario("small", players=150, days=14), now=datetime(2026, 11, 5, 12, tzinfo=UTC))
     with open_lake(state, progress=False) as lake:
         yield lake
 

@@ -28,11 +28,12 @@ from gamelens.analysis.tidy_frames import (
     with_ids,
     with_receipts_of,
 )
-from gamelens.analysis.tidy_frames.column_units import name_of
+from gamelens.analysis.tidy_frames.columns import Column, name_of
 from gamelens.analysis.tidy_frames.frame_columns import series_names
 from gamelens.analysis.tidy_frames.frame_periods import days_text, visible_period
 from gamelens.analysis.tidy_frames.frame_requirements import FrameRequirements, requires
 from gamelens.analysis.tidy_frames.ratio_parts import ratio_parts
+from gamelens.analysis.tidy_frames.returned_columns import FROM_DAYS, KEYS, between, named, returns
 from gamelens.catalog import find_metric
 from gamelens.errors import BadQuery, no_such_name
 from gamelens.receipts import Receipt
@@ -44,7 +45,6 @@ Floats = NDArray[np.float64]
 
 _DAILY: Final = FrameRequirements(every=("day",))
 _FEWEST_DAYS: Final = 14
-_PAIRS: Final = ("value", "before", "difference", "ratio")
 _WIDEST_RATIO: Final = 100.0  # of the bounds of an interval that is worth a percentage: tenfold both ways
 _LATER: Final = "is later"
 _ALL: Final = "All together"
@@ -72,8 +72,24 @@ _DRIVERS: Final[dict[str, tuple[str, str | None]]] = {  # numerator and denomina
 
 
 @requires(equal_periods=("before", "frame"), frame=_DAILY, before=_DAILY)
+@returns(
+    KEYS,
+    Column("metric", "category", about="such as revenue or D7 retention"),
+    "unit",
+    Column("of", "category", about="what the numbers are of", values=("sum", "day", "ratio")),
+    between("value", FROM_DAYS),
+    between("before", FROM_DAYS),
+    between("difference", FROM_DAYS),
+    between(named("ratio", about="value / before"), FROM_DAYS),
+    "p_value",
+    named("p_adjusted", about="Holm, over all rows"),
+    has_own_receipt=True,
+)
 def change(frame: DataFrame, before: DataFrame | None = None) -> DataFrame:
     """Return how each metric of each segment changed from the period before, largest segments first.
+
+        days = lens.query(["dau", "revenue"], by="platform", over="last 2 complete weeks")
+        changes.change(days)
 
     Money and counts are sums of the period. Players and sessions, which cannot be added up, are means of its days.
     Means, ratios and retention are made from their parts. A day without a row counts as 0. Intervals come from the
@@ -86,11 +102,8 @@ def change(frame: DataFrame, before: DataFrame | None = None) -> DataFrame:
             the month before. Without it the last weeks of *frame* are compared with as
             many before them, and it must have at least two.
 
-    Columns: the dimensions (category), metric (category, such as revenue or D7 retention), unit (category), of
-    (category: "sum", "day" or "ratio", what the numbers are of), value, before, difference, ratio (value / before),
-    each followed by its low and high (`value_low`, `value_high`; 95%, NA of sums, which are counted), p_value,
-    p_adjusted (Holm, over all rows; all float64). The intervals of differences and ratios with p_adjusted below 0.05
-    are corrected for having been selected (Benjamini and Yekutieli 2005). Claims: "change", one a row.
+    The intervals of differences and ratios with p_adjusted below 0.05 are corrected for having been selected
+    (Benjamini and Yekutieli 2005). Claims: "change", one a row.
 
     Raises:
         BadQuery: the frame has less than two weeks and there is no *before*, or ends within a day; sums of months of
@@ -121,11 +134,7 @@ def change(frame: DataFrame, before: DataFrame | None = None) -> DataFrame:
     is_sized = _is_narrow(result["ratio_low"], result["ratio_high"]) & ~_is_rare(result)
     compared = ["difference_low", "difference_high", "ratio", "ratio_low", "ratio_high"]
     result[compared] = result[compared].where(is_sized)
-    labels = dimension_columns(result)
-    numbers = [column for name in _PAIRS for column in (name, f"{name}_low", f"{name}_high")]
-    numbers += ["p_value", "p_adjusted"]
-    types = dict.fromkeys(labels, "category") | dict.fromkeys(numbers, "float64")
-    return with_receipts_of(result[[*labels, *numbers]].astype(types), before, frame)
+    return with_receipts_of(result, before, frame)
 
 
 @reads("changes.change", row_by_row=True)
@@ -165,8 +174,24 @@ def _is_rare(rows: DataFrame) -> Series[bool]:
 
 
 @requires(frame=_MONEY)
+@returns(
+    KEYS,
+    Column("driver", "category", about="player mix if there are other dimensions"),
+    named("effect", about="on the later half"),
+    between(
+        named("like_for_like", about="the change of the driver within the segments, -0.1 is a tenth less"),
+        "95%, corrected as in `change`",
+    ),
+    "p_value",
+    named("p_adjusted", about="Holm, over all rows"),
+    "behind behind_effect",
+)
 def money_drivers(frame: DataFrame, by: str | None = "game") -> DataFrame:
     """Return what moved the money of each value of *by* between the two halves of the days, clear changes first.
+
+        metrics = ["user_unique", "revenue", "ecpm"]
+        days = lens.query(metrics, by=["game", "country_code"], over="last 4 complete weeks")
+        changes.money_drivers(days)
 
     Money is purchases and ad revenue: players x (purchases per player + ads per player x eCPM). Its change is split
     into these four, each with the others at the mean of both halves (Shapley), so the effects of a value of *by* sum to
@@ -181,11 +206,6 @@ def money_drivers(frame: DataFrame, by: str | None = "game") -> DataFrame:
         frame: user_unique, revenue and ecpm by day, *by* and what else may be behind a change, such as country_code.
         by: a dimension, None is all together.
 
-    Columns: *by* (category), driver (category: players, player mix if there are other dimensions, purchases per player,
-    ads per player, ecpm), effect (float64, USD, on the later half), like_for_like (float64, the change of the driver
-    within the segments, -0.1 is a tenth less), like_for_like_low, like_for_like_high (float64, its 95% interval,
-    corrected as in `change`), p_value, p_adjusted (float64, Holm, over all rows), behind (text, the
-    segment with the largest part of the effect, NA without other dimensions), behind_effect (float64, USD, its part).
     Claims: "money", one for each effect of half a cent or more.
 
     Raises:
@@ -249,17 +269,10 @@ def money_drivers(frame: DataFrame, by: str | None = "game") -> DataFrame:
     is_sized = _is_narrow(*(result[name] + 1 for name in bounds)) & ~np.concatenate(is_rare)
     result[["like_for_like", *bounds]] = result[["like_for_like", *bounds]].where(is_sized)
     is_clear = result["p_adjusted"] < LEVEL
-    order = result.assign(is_clear=is_clear, size=result["effect"].abs()).sort_values(
-        ["is_clear", "size"], ascending=False, kind="stable"
+    largest = result.assign(is_clear=is_clear, size=result["effect"].abs()).sort_values(
+        ["is_clear", "size"], ascending=False, kind="stable", ignore_index=True
     )
-    numbers = ["effect", "like_for_like", *bounds, "p_value", "p_adjusted"]
-    columns = [*keys, "driver", *numbers, "behind", "behind_effect"]
-    types = (
-        dict.fromkeys([*keys, "driver"], "category")
-        | dict.fromkeys([*numbers, "behind_effect"], "float64")
-        | {"behind": "str"}
-    )
-    return with_receipts_of(order[columns].reset_index(drop=True).astype(types), frame)
+    return largest[[*result.columns]]
 
 
 def _effects(

@@ -19,7 +19,7 @@ from typing import Any, Final
 
 import numpy as np
 import pandas as pd
-from msgspec.structs import replace
+from msgspec import structs
 from pandas import DataFrame, Series
 
 from gamelens.analysis.claims.findings import HALF_CENT, Clause, Finding, case_among, direction_among, reads
@@ -33,35 +33,55 @@ from gamelens.analysis.tidy_frames import (
     with_receipt,
     with_receipts_of,
 )
+from gamelens.analysis.tidy_frames.columns import Column
 from gamelens.analysis.tidy_frames.frame_columns import series_names, sum_over
 from gamelens.analysis.tidy_frames.frame_requirements import ANY, FrameRequirements, requires, result_of
+from gamelens.analysis.tidy_frames.returned_columns import KEYS, between, named, returns
 from gamelens.receipts import Receipt
 from gamelens.wire.intervals import Interval
 
 By = str | Sequence[str]
 
 _REVENUE: Final = FrameRequirements(metrics=("ecpm",))
-_DAILY: Final = replace(_REVENUE, every=("day",))
+_DAILY: Final = structs.replace(_REVENUE, every=("day",))
 
 KINDS: Final = ("kept", "new", "vanished")
 PARTS: Final = ("volume", "mix", "price")
 _WEEK: Final = 7
 _RESIDUE: Final = 9  # decimal places of dollars, beyond which a sum of floats is noise
+_AMOUNT: Final = Column("", "money", unit="USD", scale="amounts")
+_AMOUNTS: Final = (
+    *(structs.replace(_AMOUNT, name=name) for name in ("before", "after")),
+    structs.replace(_AMOUNT, name="change", about="volume + mix + price"),
+    *(structs.replace(_AMOUNT, name=name) for name in PARTS),
+    *(Column(name, "count", about="impressions") for name in ("volume_before", "volume_after")),
+    Column("segments", "count", about="the finest ones that the row consists of"),
+)
+_RATIO: Final = between(
+    named("ratio", about="later price as a multiple of the earlier one"),
+    "95%, of changes with p_adjusted below 0.05 corrected for having been selected, Benjamini and Yekutieli 2005",
+    low="low",
+    high="high",
+)
 _RESULT: Final = result_of("decomposition.decompose(before, after, by=...)", "before", "after", "change", *PARTS)
 
 
 @requires(equal_periods=("before", "after"), before=_REVENUE, after=_REVENUE)
+@returns(KEYS, Column("kind", "category", values=KINDS), *_AMOUNTS, has_own_receipt=True)
 def decompose(before: DataFrame, after: DataFrame, by: By) -> DataFrame:
     """Return the change of ad revenue from *before* to *after* by segment, largest first.
+
+        split = ["ilrd_network_name", "country_code"]
+        before = lens.query("ecpm", by=split, over="2026-10-19/P2W")
+        after = lens.query("ecpm", by=split, over="2026-11-02/P2W")
+        decomposition.decompose(before, after, by="ilrd_network_name")
 
     Both are frames of ecpm by *by*. Impressions are the volume, revenue per impression is the price. The parts are
     computed in the finest segments, those of all dimensions of the frames, and summed: a shift between countries within
     a network is mix, not price. Summed over all rows they are those of the total change. Months of unequal length
     differ in volume for that reason alone; other periods must be equally long: see `split_in_halves`.
 
-    Columns: *by* (category), kind (category: kept, new, vanished), before, after, change, volume, mix, price (float64,
-    USD; change = volume + mix + price), volume_before, volume_after (Int64, impressions), segments (Int64, the finest
-    ones that the row consists of). Claims: "ad revenue change", of all rows.
+    Claims: "ad revenue change", of all rows.
     """
     keys = with_ids(before, by)
     cells = [*dict.fromkeys([*keys, *_shared_dimensions(before, after)])]
@@ -70,11 +90,9 @@ def decompose(before: DataFrame, after: DataFrame, by: By) -> DataFrame:
     finest = finest.assign(**_change_parts(finest), segments=1)
     numbers = ["before", "after", "change", *PARTS, "volume_before", "volume_after", "segments"]
     result = finest.groupby(keys, observed=True, dropna=False, sort=False)[numbers].sum().reset_index()
-    result = result.astype({"segments": "Int64"})
     result["kind"] = pd.Categorical(_segment_kinds(result), categories=list(KINDS))
     order = result["change"].abs().sort_values(ascending=False, kind="stable").index
-    columns = [*keys, "kind", *numbers]
-    result = result.loc[order, columns].reset_index(drop=True)
+    result = result.loc[order].reset_index(drop=True)
     first, second = Receipt.of(before.attrs), Receipt.of(after.attrs)
     if first.within(None) != second.within(None):
         return with_receipts_of(result, before, after)
@@ -86,18 +104,30 @@ def decompose(before: DataFrame, after: DataFrame, by: By) -> DataFrame:
 
 
 @requires(parts=_RESULT)
+@returns(*_AMOUNTS)
 def total_change(parts: DataFrame) -> DataFrame:
     """Return the rows of `decompose` summed up in one row, as the figure draws it.
 
-    Columns: before, after, change, volume, mix, price (float64, USD), volume_before, volume_after, segments (Int64).
+    For example:
+
+        income = lens.query("ecpm", by=["game", "country_code"], over="last 28 complete days")
+        parts = decomposition.decompose(*decomposition.split_in_halves(income), by="game")
+        decomposition.total_change(parts)
     """
     numbers = ["before", "after", "change", *PARTS, "volume_before", "volume_after", "segments"]
-    return with_receipts_of(sum_over(parts, None, [name for name in numbers if name in parts]), parts)
+    return sum_over(parts, None, [name for name in numbers if name in parts])
 
 
 @requires(parts=_RESULT)
 def dominant_effect(parts: DataFrame) -> str:
-    """Return the part with the largest effect: volume, mix or price; "none" if all are below half a cent."""
+    """Return the part with the largest effect: volume, mix or price; "none" if all are below half a cent.
+
+    For example:
+
+        income = lens.query("ecpm", by="platform", over="last 14 complete days")
+        parts = decomposition.decompose(*decomposition.split_in_halves(income), by="platform")
+        decomposition.dominant_effect(parts)
+    """
     effects = total_change(parts).iloc[0][list(PARTS)].astype("float64")
     return str(effects.abs().idxmax()) if effects.abs().max() >= HALF_CENT else "none"
 
@@ -133,9 +163,12 @@ def _read_parts(parts: DataFrame, by: str | list[str]) -> Iterator[Finding]:
     )
 
 
-@requires(frame=replace(ANY, every=("day",)))
+@requires(frame=structs.replace(ANY, every=("day",)))
 def split_in_halves(frame: DataFrame) -> tuple[DataFrame, DataFrame]:
     """Return the frame's rows as two periods of equal length, the earlier and the later.
+
+        income = lens.query("ecpm", by=["game", "platform"], over="last 28 complete days")
+        decomposition.split_in_halves(income)
 
     The later one ends with the frame's last day. Both are whole weeks if each half has at least one, so that they have
     the same weekdays. Days left over at the beginning are dropped.
@@ -160,8 +193,21 @@ def _part(frame: DataFrame, is_in: Series[bool], start: pd.Timestamp, end: pd.Ti
 
 
 @requires(equal_periods=("before", "after"), before=_DAILY, after=_DAILY)
+@returns(
+    KEYS,
+    Column("days_of_week", "category", about="all days or weekends: what the next four are of"),
+    _RATIO,
+    named("p_value", about="corrected for the parts of the week"),
+    named("p_adjusted", about="Holm, for all segments"),
+    named("effect", about="what the change of all days did to the later revenue"),
+    Column("volume", "count", about="later impressions"),
+)
 def price_changes(before: DataFrame, after: DataFrame, by: By, *, within: By | None = None) -> DataFrame:
     """Return how the price of an impression changed, like for like, by segment.
+
+        income = lens.query("ecpm", by=["ilrd_adunit_format", "country_code"], over="last 4 complete weeks")
+        before, after = decomposition.split_in_halves(income)
+        decomposition.price_changes(before, after, by="ilrd_adunit_format")
 
     Both are frames of ecpm by day and *by*. Each segment of *within*, by default of all other dimensions of the frames,
     is compared with itself, weighted by its later impressions, so a shift between them changes nothing; one without
@@ -169,11 +215,7 @@ def price_changes(before: DataFrame, after: DataFrame, by: By, *, within: By | N
     (`over_days`); below 7 days a period there are none. A price that moved on weekends only is judged on those. Largest
     effect first.
 
-    Columns: *by* (category), days_of_week (category: all days, weekends; what the next four are of), ratio
-    (later price as a multiple of the earlier one), low, high (its interval: 95%, of changes with p_adjusted below 0.05
-    corrected for having been selected, Benjamini and Yekutieli 2005), p_value (corrected for the parts of the week),
-    p_adjusted (Holm, for all segments), effect (USD, what the change of all days did to the later revenue; all
-    float64), volume (Int64, later impressions). Claims: "price", one a row.
+    Claims: "price", one a row.
     """
     keys = with_ids(before, by)
     inside = (
@@ -206,12 +248,9 @@ def price_changes(before: DataFrame, after: DataFrame, by: By, *, within: By | N
         result[name] = np.where(is_selected, selected, each)
     with np.errstate(divide="ignore", invalid="ignore"):
         result["effect"] = result["money_after"] * (1 - 1 / found.estimates["all days"].value)
-    result["volume"] = result["volume_after"].astype("Int64")
-    result = result.astype(dict.fromkeys(keys, "category"))
+    result = result.rename(columns={"volume_after": "volume"}).drop(columns="money_after")
     order = result["effect"].abs().sort_values(ascending=False, kind="stable").index
-    columns = [*keys, "days_of_week", "ratio", "low", "high", "p_value", "p_adjusted", "effect", "volume"]
-    result = result.loc[order, columns].reset_index(drop=True)
-    return with_receipts_of(result, before, after)
+    return result.loc[order].reset_index(drop=True)
 
 
 @reads("decomposition.price_changes", row_by_row=True)

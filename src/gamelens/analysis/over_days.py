@@ -159,6 +159,10 @@ def over_parts_of_week(
 ) -> WeekPartEstimates:
     """Return how the later days differ from the others: on all of them, or on weekends only.
 
+        daily = lens.query(["revenue", "user_unique"], over="last 4 complete weeks")
+        day = over_days.day_numbers(daily.timestamp)
+        over_days.over_parts_of_week(daily.revenue, daily.user_unique, day, later=day >= day[14])
+
     All days together rarely show a change of weekends alone. Weekends are named instead of all days where they show a
     change (p below 5% after the correction for two looks) that all days show less clearly by far, or not at all.
     """
@@ -176,7 +180,12 @@ def over_parts_of_week(
 
 
 def day_numbers(timestamps: Series[Any] | Index[Any]) -> NDArray[np.int64]:
-    """Return the days since 1970-01-01 of *timestamps*."""
+    """Return the days since 1970-01-01 of *timestamps*.
+
+    For example:
+
+        over_days.day_numbers(lens.query("dau", over="last week").timestamp)
+    """
     return timestamps.to_numpy(dtype="datetime64[us]").astype("datetime64[D]").astype("int64")
 
 
@@ -194,6 +203,10 @@ def over_days(
     weekdays: frozenset[int] = frozenset(range(7)),
 ) -> DayEstimates:
     """Return the long-run ratio of two daily sums for each group, or how it differs between two sets of days.
+
+        daily = lens.query(["revenue", "user_unique"], over="last 28 complete days")
+        day = over_days.day_numbers(daily.timestamp)
+        over_days.over_days(daily.revenue, daily.user_unique, day).bounds()
 
     A day without a denominator is left out of its group. Below `FEWEST_DAYS` days a side, without one of the weekdays,
     where counted events are fewer than `FEWEST_EVENTS` or where no day differs from another, a group has no interval.
@@ -293,6 +306,11 @@ def mean_over_days(values: Floats, weights: Floats, day: ArrayLike, *, chance: F
 
 def trend_over_days(rates: Floats, weights: Floats, chance: Floats, day: ArrayLike) -> DayEstimates:
     """Return how much a straight line through *rates* rises from the first day to the last, as a share of their mean.
+
+        daily = lens.query("user_unique", over="last 28 complete days")
+        players = daily.user_unique.to_numpy("float64")
+        rates, chance = players / players.mean(), players / players.mean() ** 2
+        over_days.trend_over_days(rates, players, chance, over_days.day_numbers(daily.timestamp))
 
     `log` and the half width are in that share, not in logarithms.
 

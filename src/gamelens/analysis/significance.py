@@ -23,6 +23,8 @@ LEVEL: Final = 0.05
 def two_sided(z: Floats, observations: Floats | float = math.inf) -> Floats:
     """Return the probability of a deviation of at least *z* standard errors to either side.
 
+        significance.two_sided(2.1, observations=14)
+
     The standard error was estimated from *observations* values (Student's t); an infinite number gives the standard
     normal distribution. NaN stays NaN.
     """
@@ -34,6 +36,9 @@ def two_sided(z: Floats, observations: Floats | float = math.inf) -> Floats:
 def holm(p_values: Series[Any]) -> Series[Any]:
     """Return p-values corrected for multiple tests by Holm's method (1979).
 
+        days = lens.query("dau", by="country_code", over="last 2 complete weeks")
+        significance.holm(changes.change(days).p_value)
+
     NA stays NA and does not count as a test.
     """
     tested = p_values.astype("float64").dropna().sort_values()
@@ -43,6 +48,10 @@ def holm(p_values: Series[Any]) -> Series[Any]:
 
 def false_discovery(p_values: Floats) -> Floats:
     """Return the q-values of Benjamini and Hochberg for each column of p-values.
+
+        players = lens.query("user_unique", by="game", over="last 28 complete days")
+        board = health.board(health.score_days(health.daily([players])))
+        significance.false_discovery(board[["p"]].to_numpy())
 
     A q-value is the expected share of false discoveries among the findings with at most this p-value. NaN means no test
     and stays NaN.
@@ -58,6 +67,8 @@ def false_discovery(p_values: Floats) -> Floats:
 
 def always_valid_half_width(error: float, scale: float, *, confidence: float = 0.95) -> float:
     """Return half the width of an interval that holds at all looks together, however many.
+
+        significance.always_valid_half_width(0.012, scale=0.03)
 
     It inverts the mixture sequential probability ratio test (Robbins 1970): *error* is the standard error at this look,
     *scale* the standard deviation of the normal mixture over effects, which must not depend on the estimate. The
@@ -76,6 +87,8 @@ def always_valid_half_width(error: float, scale: float, *, confidence: float = 0
 
 def difference_of(first: tuple[float, float, float], second: tuple[float, float, float]) -> tuple[float, float, float]:
     """Return the difference of two independent estimates and its bounds.
+
+        significance.difference_of((0.42, 0.40, 0.44), (0.38, 0.35, 0.41))
 
     By the method MOVER (Zou and Donner 2008). Each is a value with the bounds of its interval. Bands that overlap may
     still differ.

@@ -35,6 +35,9 @@ _EFFECTS: Final = frozenset({"before", "after", "change", "volume", "mix", "pric
 def total(frame: DataFrame) -> DataFrame:
     """Return one row: counts and money summed, means and ratios computed from their parts.
 
+        income = lens.query(["revenue", "ecpm"], by="country_code", over="last 28 complete days")
+        totals.total(income)
+
     Columns: the value columns of the frame with their dtypes.
 
     Raises:
@@ -58,6 +61,9 @@ def total(frame: DataFrame) -> DataFrame:
 @requires(frame=ANY)
 def column_totals(frame: DataFrame) -> dict[str, float]:
     """Return the sum or the ratio of each column whose rows may be added up, by its name.
+
+        daily = lens.query(["revenue", "dau"], by="platform", over="last 7 complete days")
+        totals.column_totals(daily)
 
     These are the columns of `total` whose metric allows it, and those that analyses compute for separate groups.
 
@@ -86,6 +92,9 @@ def column_totals(frame: DataFrame) -> dict[str, float]:
 @requires(frame=FrameRequirements(every=("day",), takes_gaps=False))
 def in_periods(frame: DataFrame, table: Any) -> DataFrame:
     """Return a frame by day added up to the periods of an outside table, such as its weeks, for `gl.join`.
+
+        installs = lens.query("new_users", by="country_code", over="last 28 complete days")
+        gl.in_periods(installs, "meta_ads.csv")
 
     Days outside the periods are left out.
 

@@ -12,10 +12,11 @@ from typing import Any, Final
 import msgspec
 import pandas as pd
 from pandas import DataFrame
+from pandas.api.types import is_numeric_dtype
 
 from gamelens._text import one_line, shortened
 from gamelens.analysis.tidy_frames import UNKNOWN
-from gamelens.analysis.tidy_frames.column_units import name_of, unit_of
+from gamelens.analysis.tidy_frames.written_columns import written_columns
 from gamelens.catalog import find_metric
 from gamelens.client.query.description import describe
 from gamelens.notebook.receipt_text import origin_text
@@ -36,10 +37,13 @@ def answer(frame: DataFrame, receipt: Receipt, *, receipt_id: str, note: str = "
     """
     metrics = list(receipt.asked.metrics)
     shown = largest_rows(frame, metrics)
-    numbers = [str(name) for name in frame.columns if _is_number(frame, name)]
     return {
         "columns": [str(name) for name in frame.columns],
-        "units": {name: unit for name in numbers if (unit := unit_of(name, metrics or None).words) != name_of(name)},
+        "units": {
+            each.name: each.column.unit
+            for each in written_columns(frame)
+            if each.column.unit and is_numeric_dtype(frame.dtypes.iloc[each.place])
+        },
         "rows": rows_of(shown),
         "rows_left_out": len(frame) - len(shown),
         **({"order": "largest first"} if len(shown) < len(frame) else {}),
@@ -108,6 +112,8 @@ def _is_number(frame: DataFrame, name: Any) -> bool:
 
 
 def _value(value: Any, *, is_number: bool) -> Any:
+    if isinstance(value, list):
+        return [short(each) for each in value]
     if pd.isna(value):
         return None if is_number else UNKNOWN
     if isinstance(value, datetime):

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 import click
 
@@ -58,7 +58,7 @@ _STATUS_EVERY_S: Final = 10.0
     help="With --live: seconds played per real second.",
 )
 @click.option("--ledger", type=click.Path(path_type=Path, dir_okay=False), help="Write what really happened (Parquet).")
-@click.option("--dry-run", is_flag=True, help="Show what would be sent without sending it.")
+@click.option("--dry-run", is_flag=True, help="Instead of sending, count the events of the scenario.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 def simulate(
     scenario: str,
@@ -92,21 +92,21 @@ def simulate(
     import msgspec
 
     from gamelens.local.sandbox_info import read_sandbox_info
-    from gamelens.local.sandbox_population import populate, populate_lake, populate_with_clients, write_raw_export
-    from gamelens.simulator import Ledger, expect, load_scenario
+    from gamelens.local.sandbox_population import (
+        play_unsent,
+        populate,
+        populate_lake,
+        populate_with_clients,
+        write_raw_export,
+    )
+    from gamelens.simulator import Ledger, load_scenario
+    from gamelens.simulator.output.play import estimated_events
 
     population = load_scenario(scenario, players=players, days=days, seed=seed)
-    if dry_run:
-        expected = msgspec.to_builtins(expect(population))
-        if as_json:
-            click.echo(json.dumps(expected))
-        else:
-            _print_forecast(expected)
-        return
-    if [ready, into, export].count(None) != 2:
+    if [ready, into, export, dry_run or None].count(None) != 3:
         raise click.UsageError(
-            "either --ready FILE, which `gamelens sandbox up --ready FILE` writes, --into STATE or --export FORMAT DIR "
-            "is needed"
+            "either --ready FILE, which `gamelens sandbox up --ready FILE` writes, --into STATE, --export FORMAT DIR "
+            "or --dry-run is needed"
         )
     if ready is None and mode != "batches":
         raise click.UsageError(f"--mode {mode} needs --ready, since only a running sandbox has clients")
@@ -117,8 +117,10 @@ def simulate(
         _play_live(sandbox, population, speed=speed)
         return
     truth = Ledger() if ledger else None
-    with _progress(lambda: expect(population).events) as on_events:
-        if export is not None:
+    with _progress(lambda: estimated_events(population)) as on_events:
+        if dry_run:
+            record = play_unsent(population, ledger=truth, workers=workers, on_events=on_events)
+        elif export is not None:
             kind, folder = export
             record = write_raw_export(folder, kind, population, ledger=truth, workers=workers, on_events=on_events)
         elif into is not None:
@@ -214,23 +216,6 @@ def _play_live(sandbox: SandboxInfo, population: Scenario, *, speed: float) -> N
         play_live(sandbox, population, speed=speed, on_batch=count)
     except KeyboardInterrupt:
         click.echo(f"{events:,} events sent", err=True)
-
-
-def _print_forecast(expected: dict[str, Any]) -> None:
-    """Print what would be sent in all, then what each game's players are expected to do."""
-    from pandas import DataFrame
-
-    from gamelens.cli.terminal.table_printer import print_table
-
-    plain, gzipped = (expected[name] / 1e6 for name in ("body_bytes", "gzipped_bytes"))
-    click.echo(
-        f"{expected['players']:,} players send about {expected['events']:,} events "
-        f"in {expected['requests']:,} requests, {plain:,.1f} MB ({gzipped:,.1f} MB gzipped).\n"
-        f"DAU {expected['dau']:,.0f}, {expected['ads_shown']:,} ads shown, "
-        f"{expected['ad_revenue_usd']:,.2f} USD from ads, {expected['revenue_usd']:,.2f} USD from purchases.\n"
-    )
-    games = DataFrame(expected["games"]).round({"dau": 0, "d1": 4, "d7": 4, "d28": 4})
-    print_table(games.astype({"dau": "Int64"}))
 
 
 @contextmanager

@@ -79,13 +79,14 @@ def _fill(
     ready: SandboxInfo, state: Path, scenario: str, *, say: Callable[[str], object]
 ) -> tuple[PopulationRecord, bool]:
     """Populate the sandbox unless it is, with a progress bar if standard error is a terminal."""
-    from gamelens.simulator import expect, load_scenario
+    from gamelens.simulator import load_scenario
+    from gamelens.simulator.output.play import estimated_events
 
     with tqdm(unit=" events", unit_scale=True, dynamic_ncols=True, leave=False, delay=0.5, disable=None) as bar:
 
         def count(events: int) -> None:
             if bar.total is None and not bar.disable:
-                bar.total = expect(load_scenario(scenario)).events
+                bar.total = estimated_events(load_scenario(scenario))
             bar.update(events)
 
         return ensure_populated(ready, state, scenario, say=say, on_batch=count)

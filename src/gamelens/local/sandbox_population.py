@@ -35,7 +35,7 @@ class PopulationRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The record of what was played into a sandbox, to recognise the same population.
 
     Scenario, version of the simulator, seed, players, days and last day identify it. Inits of real clients are among
-    the requests. A population that was written and not sent has none.
+    the requests. A population that was written and not sent has none, and one that was only played has no bytes sent.
     """
 
     scenario: str
@@ -199,6 +199,31 @@ def write_raw_export(
     ends_on, began = ends_on or today(), time.monotonic()
     events = export_raw(scenario, folder, kind, ends_on=ends_on, ledger=ledger, workers=workers, on_events=on_events)
     return msgspec.structs.replace(population_id(scenario, ends_on), events=events, seconds=time.monotonic() - began)
+
+
+def play_unsent(
+    scenario: Scenario,
+    *,
+    ends_on: date | None = None,
+    ledger: Ledger | None = None,
+    workers: int = 1,
+    on_events: Callable[[int], object] = lambda _: None,
+) -> PopulationRecord:
+    """Play *scenario* and send nothing, to count the events and requests that it has, and to fill the *ledger*.
+
+    Events without a time of their own are entered in it as arriving now. *on_events* is called with the number of
+    each part.
+    """
+    from gamelens.simulator import play
+
+    ends_on, began, events, requests = ends_on or today(), time.monotonic(), 0, 0
+    for batch in play(scenario, ends_on=ends_on, ledger=ledger, workers=workers):
+        events, requests = events + batch.events, requests + 1
+        on_events(batch.events)
+    if ledger is not None and not scenario.is_clean:
+        ledger.date_arrivals(datetime.now(UTC))
+    seconds = time.monotonic() - began
+    return msgspec.structs.replace(population_id(scenario, ends_on), events=events, requests=requests, seconds=seconds)
 
 
 def play_live(

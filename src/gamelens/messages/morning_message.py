@@ -13,7 +13,7 @@ from pandas import DataFrame
 
 from gamelens._text import counted, format_number, one_line, shortened
 from gamelens.analysis import health
-from gamelens.analysis.tidy_frames.column_units import unit_of
+from gamelens.analysis.tidy_frames.columns import column_named
 from gamelens.errors import GamelensError
 from gamelens.notebook.health_check import HealthReport
 from gamelens.notebook.labels import day as day_text
@@ -163,7 +163,7 @@ def _headline_numbers(rows: DataFrame, day: pd.Timestamp | None) -> tuple[str, .
     texts = []
     for row in sorted(rows.to_dict("records"), key=lambda row: places.get(row["watch"], len(places))):
         (watch,) = health.watches([row["watch"]])
-        unit = f" {unit_of(watch.field, [watch.metric]).words}" if row["kind"] == "number" else ""
+        unit = f" {column_named(watch.field, [watch.metric]).unit_words}" if row["kind"] == "number" else ""
         change = "" if pd.isna(row["change"]) else f" ({format_number(row['change'], 'change', places=0)})"
         texts.append(f"{row['metric']} {format_number(row['value'], row['kind'])}{unit}{change}")
     return tuple(texts)

@@ -10,6 +10,7 @@ import pandas as pd
 from msgspec import UNSET
 from pandas import DataFrame
 
+from gamelens._text import counted
 from gamelens.analysis import changes, claims, totals
 from gamelens.analysis.retention.retention_rates import average_curve, cohort_matrix, is_retention_frame
 from gamelens.analysis.tidy_frames import label_columns, value_columns, with_receipts_of
@@ -40,14 +41,14 @@ def plot(data: object, kind: str, *, y: str | None = None, **_: object) -> Figur
         raise BadQuery("kind", kind, 'is not drawn by backend="gamelens"', ["line", "bar"])
     from gamelens.notebook import charts
 
-    return charts.draw_bars(data, y) if kind == "bar" else Lens(data).plot(y)
+    return charts.draw_bars(data, y) if kind == "bar" else Accessor(data).plot(y)
 
 
 (show_tables if os.environ.get(REPORT) else show_sources)()
 
 
 @pd.api.extensions.register_dataframe_accessor("lens")
-class Lens:
+class Accessor:
     """The accessor `df.lens`. It reads the frame and its receipt, and changes neither."""
 
     def __init__(self, frame: DataFrame) -> None:
@@ -60,7 +61,7 @@ class Lens:
 
     def __repr__(self) -> str:
         methods = "explain(), change(), say(), claims(), table(), wide(), matrix(), total(), plot()"
-        return f"<lens on {len(self._frame)} rows: {methods}>"
+        return f"<the accessor of {counted(len(self._frame), 'row')}: {methods}>"
 
     def explain(self) -> str:
         """Return the receipt in words: the query, how it was answered and what is missing.

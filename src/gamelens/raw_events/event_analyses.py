@@ -18,7 +18,9 @@ from gamelens.analysis.claims.findings import Finding, reads
 from gamelens.analysis.claims.leaders import leader
 from gamelens.analysis.retention.retention_rates import wilson
 from gamelens.analysis.tidy_frames import with_receipt
+from gamelens.analysis.tidy_frames.columns import Column
 from gamelens.analysis.tidy_frames.frame_requirements import requires
+from gamelens.analysis.tidy_frames.returned_columns import KEYS, between, named, returns
 from gamelens.client.tables.time_ranges import TimeRange, clip_to_available, resolve_range
 from gamelens.errors import BadQuery
 from gamelens.raw_events.lake_client import QUERY_S, LakeClient
@@ -141,6 +143,14 @@ def resolve_in_zone(over: TimeRange, available: Interval, zone: ZoneInfo) -> Int
 
 
 @requires()
+@returns(
+    named("timestamp", about="the start"),
+    KEYS,
+    "events players sessions",
+    named("revenue", na="where events came as Event Data, without purchases; the receipt says so"),
+    "ad_revenue",
+    has_own_receipt=True,
+)
 def count_events(
     lake: LakeClient,
     over: TimeRange,
@@ -153,7 +163,8 @@ def count_events(
 ) -> DataFrame:
     """Return events, players, sessions and money in buckets of local time.
 
-        count_events(lake, "last 7 complete days", zone="America/Sao_Paulo", by="device", where="category = 'ads'")
+        over, is_ad = "last 7 complete days", "category = 'ads'"
+        raw_events.count_events(lake, over, zone="America/Sao_Paulo", by="device", where=is_ad)
 
     Midnights of *over* are those of *zone*. A bucket without events has no row. An hour that a clock shows twice is
     two.
@@ -167,8 +178,6 @@ def count_events(
         where: a condition of SQL over the view `events`.
         games: ids of games; None is all of them.
 
-    Columns: timestamp (datetime64[us, *zone*], the start), *by* (category), events, players, sessions (Int64), revenue,
-    ad_revenue (float64, USD). revenue is NA where events came as Event Data, without purchases; the receipt says so.
     Claims: "events by hour" of hours, else "events".
 
     Raises:
@@ -238,8 +247,15 @@ def _read_counts(counted: DataFrame, every: str, zone: str) -> Iterator[Finding]
 
 
 @requires()
+@returns(
+    "timestamp game_id",
+    *(Column(name, "count", unit="players") for name in ("active", "new", "returning", "resurrected")),
+    has_own_receipt=True,
+)
 def active_players(lake: LakeClient, over: TimeRange, *, away: int = 7, games: Names | None = None) -> DataFrame:
     """Return the new, returning and resurrected players of each day and game.
+
+        raw_events.active_players(lake, "last 14 complete days", away=3)
 
     They add up to the active players. A resurrected player comes back after more than *away* days without an event, a
     returning one sooner. New are those whose install is that day, or later as an export states it. Days are UTC days;
@@ -251,7 +267,6 @@ def active_players(lake: LakeClient, over: TimeRange, *, away: int = 7, games: N
         away: days without an event.
         games: ids of games; None is all of them.
 
-    Columns: timestamp (datetime64[us, UTC]), game_id (category), active, new, returning, resurrected (Int64).
     Claims: "active players".
 
     Raises:
@@ -299,6 +314,12 @@ def _read_active(active: DataFrame, away: int) -> Iterator[Finding]:
 
 
 @requires()
+@returns(
+    Column("path", "category", about='steps separated by " > "'),
+    "sessions",
+    between(named("share", about="of all sessions with a step"), "its Wilson interval", low="low", high="high"),
+    has_own_receipt=True,
+)
 def session_paths(
     lake: LakeClient,
     over: TimeRange,
@@ -311,7 +332,7 @@ def session_paths(
 ) -> DataFrame:
     """Return the most frequent sequences with which sessions begin.
 
-        session_paths(lake, "last 7 complete days", of="event_id_01")
+        raw_events.session_paths(lake, "last 7 complete days", of="event_id_01", steps=3)
 
     A sequence has the first *steps* different values of *of* in the order of the session's events: the same value again
     is not a step, and an event without one is left out. Sessions are those whose first event lies in *over*.
@@ -325,8 +346,7 @@ def session_paths(
         games: ids of games; None is all of them.
         confidence: level of the intervals.
 
-    Columns: path (category, steps separated by " > "), sessions (Int64), share (float64, of all sessions with a step),
-    low, high (float64, its Wilson interval). Claims: "session paths".
+    Claims: "session paths".
 
     Raises:
         BadQuery: an argument is not as described.
@@ -379,6 +399,14 @@ def _read_paths(paths: DataFrame) -> Iterator[Finding]:
 
 
 @requires()
+@returns(
+    Column("step", "count", about="from 1"),
+    Column("name", "category"),
+    "players",
+    between(named("share", about="of the players of the first step"), "its Wilson interval", low="low", high="high"),
+    named("of_previous", about="of the players of the step before", na="of the first step"),
+    has_own_receipt=True,
+)
 def funnel(
     lake: LakeClient,
     steps: Sequence[str],
@@ -390,7 +418,8 @@ def funnel(
 ) -> DataFrame:
     """Return the players who reach each of *steps*, one after the other.
 
-        funnel(lake, ["tutorial:step_1", "Complete:world01:level001", "Complete:world01:level002"], "last 7 days")
+        steps = ["user", "Complete:world01:level001", "Complete:world01:level002"]
+        raw_events.funnel(lake, steps, "last 7 complete days", only_new=True)
 
     A player is in a step from the first of its events that is not before the step before. Only events in *over* count:
     players who begin late in it have had less time, and old players may have done a step before it.
@@ -403,8 +432,6 @@ def funnel(
         only_new: True follows only the players who installed in *over*.
         confidence: level of the intervals.
 
-    Columns: step (Int64, from 1), name (category), players (Int64), share (float64, of the players of the first step),
-    low, high (float64, its Wilson interval), of_previous (float64, of the players of the step before).
     Claims: "funnel" and "players lost".
 
     Raises:
@@ -474,6 +501,13 @@ def _read_funnel(steps: DataFrame) -> Iterator[Finding]:
 
 
 @requires()
+@returns(
+    named("timestamp", about="the install day"),
+    "game_id user_id country_code platform first_build install_publisher ab_id ab_variant_id",
+    Column("days_played", "count"),
+    "revenue ad_revenue",
+    has_own_receipt=True,
+)
 def player_money(
     lake: LakeClient,
     over: TimeRange,
@@ -483,6 +517,8 @@ def player_money(
     when_unavailable: Literal["raise", "clip"] | None = None,
 ) -> DataFrame:
     """Return the revenue of each player in the first *days* days.
+
+        raw_events.player_money(lake, "last 28 complete days", days=7, when_unavailable="clip")
 
     The day of the install is the first of them. There is a row for each player, also those who brought nothing: the
     variance of money is between players, and `analysis.experiments.compare_players` reads it.
@@ -495,8 +531,6 @@ def player_money(
         when_unavailable: whether to raise if days of some players are still to come, or to leave these players out;
             None is as the lake was opened.
 
-    Columns: timestamp (datetime64[us, UTC], the install day), game_id, user_id, country_code, platform, first_build,
-    install_publisher, ab_id, ab_variant_id (category), days_played (Int64), revenue, ad_revenue (float64, USD).
     Claims: "money of players".
 
     Raises:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from gamelens.errors import no_such_name
 from gamelens.simulator.events.request_batches import RequestBatch, batches_of
 from gamelens.simulator.ledger.ledger import Ledger
-from gamelens.simulator.output.forecast import Expectation, expect
 from gamelens.simulator.output.parquet_days import play_columns
 from gamelens.simulator.output.play import VERSION, play
 from gamelens.simulator.output.raw_export import ExportFormat, export_raw
@@ -22,7 +21,6 @@ __all__ = [
     "VERSION",
     "BgbbModel",
     "RequestBatch",
-    "Expectation",
     "ExportFormat",
     "Ledger",
     "LiveEvent",
@@ -30,7 +28,6 @@ __all__ = [
     "PlayedSession",
     "Scenario",
     "batches_of",
-    "expect",
     "export_raw",
     "fit_retention",
     "live_start",

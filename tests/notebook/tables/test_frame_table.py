@@ -14,6 +14,7 @@ from pandas import DataFrame
 
 import gamelens.notebook.accessor  # noqa: F401  (registers df.lens)
 from gamelens.analysis import retention
+from gamelens.analysis.decomposition import decompose
 from gamelens.errors import BadQuery, NotAdditive
 from gamelens.notebook.tables import html_layout
 from gamelens.notebook.tables.frame_table import MOST_ROWS, FrameTable
@@ -22,6 +23,7 @@ from gamelens.receipts import QueryRecord, Receipt
 from gamelens.wire.intervals import Granularity, Interval
 from support.hostile_names import NAMES
 from support.retention_frames import frame_of
+from support.tidy_frames import tidy_frame
 
 
 def cells(frame: DataFrame, *, part: str = "tbody", **options: Any) -> list[str]:
@@ -147,11 +149,18 @@ def test_players_who_returned_are_counted() -> None:
     assert cells(frame) == ["1", "400", "137", "34.2%"]
 
 
-def test_amounts_of_a_decomposition_are_money() -> None:
-    """Beside volume, mix and price a change is dollars, elsewhere a percentage."""
-    frame = DataFrame({"before": [1.0], "change": [0.5], "volume": [0.5], "mix": [0.0], "price": [0.0]})
-    assert cells(frame)[1] == "&#36;0.50"
-    assert cells(frame[["change"]]) == ["+50.0%"]
+def test_a_change_is_what_its_analysis_lists() -> None:
+    """Of a decomposition it is dollars, also alone; of a frame that no analysis made it is what the name says."""
+    frame = tidy_frame(
+        "ilrd_revenue",
+        timestamp=["2026-11-01", "2026-11-02"],
+        game=["Tile", "Tile"],
+        ilrd_revenue=[1.0, 1.5],
+        ilrd_revenue_event_count=[100, 100],
+    )
+    parts = decompose(frame.head(1), frame.tail(1), by="game")
+    assert cells(parts[["change"]]) == ["&#36;0.50"]
+    assert cells(DataFrame({"change": [0.5], "volume": [0.5], "mix": [0.0], "price": [0.0]}))[0] == "+50.0%"
 
 
 def test_an_index_is_shown_only_if_it_has_a_name() -> None:

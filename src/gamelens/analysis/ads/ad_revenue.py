@@ -17,7 +17,7 @@ from msgspec import structs
 from pandas import DataFrame, Series
 
 from gamelens.analysis.ads.canonical_names import RAW_COLUMNS, UNKNOWN_REASON, named_for
-from gamelens.analysis.ads.day_rates import day_rates, read_leader, read_level
+from gamelens.analysis.ads.day_rates import day_rates, lead_of, read_leader, read_level
 from gamelens.analysis.claims.findings import HALF_CENT, Clause, Finding, direction_of, reads
 from gamelens.analysis.claims.leaders import LEAD
 from gamelens.analysis.tidy_frames import (
@@ -29,8 +29,10 @@ from gamelens.analysis.tidy_frames import (
     with_receipt,
     with_receipts_of,
 )
+from gamelens.analysis.tidy_frames.columns import Column
 from gamelens.analysis.tidy_frames.frame_columns import sum_over
 from gamelens.analysis.tidy_frames.frame_requirements import FrameRequirements, requires
+from gamelens.analysis.tidy_frames.returned_columns import FROM_DAYS, KEYS, between, named, returns
 from gamelens.receipts import Receipt
 from gamelens.wire.intervals import Interval
 
@@ -46,15 +48,37 @@ By = str | Sequence[str] | None
 
 _REVENUE: Final = FrameRequirements(metrics=("ecpm",))
 _ACTIONS: Final = FrameRequirements(metrics=("event_count",), splits=("ad_action",))
+_DEGREES: Final = ("spread", "moderately concentrated", "concentrated")
 _CONCENTRATION: Final = (
-    *("dimension", "values", "hhi", "equal_to", "hhi_low", "hhi_high", "degree", "degree_low", "degree_high"),
-    *("largest", "largest_share", "unknown_share", "credited"),
+    Column("dimension", "text", about="what is counted"),
+    Column("values", "count", about="those with revenue"),
+    between(
+        Column("hhi", "number", about="0 to 1, the sum of the squared revenue shares", na="without revenue"),
+        "if the unknown revenue belongs to many others, or all of it to the largest",
+    ),
+    Column(
+        "equal_to",
+        "number",
+        about="1 / hhi, the number of equal shares that would be as concentrated",
+        na="without revenue",
+    ),
+    Column(
+        "degree", "text", about='"spread" below `SPREAD`, "concentrated" from `CONCENTRATED` on', na="without revenue"
+    ),
+    *(Column(f"degree_{side}", "text", about=f"that of hhi_{side}", na="without revenue") for side in ("low", "high")),
+    Column("largest", "text", about="`(unknown)` for null", na="without revenue"),
+    *(named(name, about="of what was earned", na="without revenue") for name in ("largest_share", "unknown_share")),
+    named(
+        "credited",
+        about="what values with less than no revenue were credited, which is left out",
+        na="without revenue",
+    ),
 )
 _ACTION_COUNTS: Final = {
     **{"request": "requested", "loaded": "loaded", "show": "shown"},
     **{"failed_show": "failed", "clicked": "clicked"},
 }
-_DEGREES: Final = ("spread", "moderately concentrated", "concentrated")
+_STEPS: Final = ("requested", "loaded", "shown", "clicked")
 _PER_PLAYER: Final = (
     ("user_unique", "user_unique"),
     ("ad_impressions_count", "ad_impressions_count"),
@@ -65,16 +89,24 @@ _REASONS: Final = {"not reported": "not_reported", "undisclosed": "undisclosed"}
 
 
 @requires(frame=structs.replace(_REVENUE, takes_rest=True))
+@returns(
+    KEYS,
+    "impressions ad_revenue ecpm",
+    named("revenue_share", about="of what all rows earned, below 0 where more was credited than earned"),
+    "impression_share",
+    has_own_receipt=True,
+)
 def earnings(frame: DataFrame, by: By = None) -> DataFrame:
     """Return impressions, ad revenue and eCPM for each value of *by*, highest revenue first.
+
+        income = lens.query("ecpm", by=["game", "ilrd_network_name"], over="last 28 complete days")
+        ads.earnings(income, by=["game", "network"])
 
     Null is a group of its own. The receipt is that of the days from the first to the last of *frame*, which may be a
     part of a query's; where days between them have no row it names no period.
 
-    Columns: *by* (category), impressions (Int64), ad_revenue (float64, USD), ecpm (float64, USD per 1000 impressions,
-    NA without impressions), revenue_share (float64, of what all rows earned: 0 to 1, below 0 where more was credited
-    than earned), impression_share (float64, 0 to 1). Claims: "ad revenue" of all rows; "ad revenue by" and "first ones"
-    for one dimension, "unknown networks" where *by* has network_unknown.
+    Claims: "ad revenue" of all rows; "ad revenue by" and "first ones" for one dimension, "unknown networks" where
+    *by* has network_unknown.
     """
     frame = named_for(frame, by)
     result = metric_sums(frame, by, impressions=("ilrd_revenue", "event_count"), ad_revenue=("ilrd_revenue", "sum"))
@@ -169,17 +201,24 @@ def _unknown_networks(earned: DataFrame) -> Finding:
         metrics=("ilrd_revenue", "ad_impressions_count", "user_unique"), every=("day",), counts_players=True
     )
 )
+@returns(
+    KEYS,
+    "player_days ads_shown ad_revenue",
+    between("impressions_per_dau", FROM_DAYS),
+    between("ad_arpdau", FROM_DAYS),
+    lead_of("ad_arpdau"),
+)
 def per_player(frame: DataFrame, by: By = None) -> DataFrame:
     """Return ads shown and ad revenue per daily active player for each value of *by*.
+
+        metrics = ["ilrd_revenue", "ad_impressions_count", "user_unique"]
+        daily = lens.query(metrics, by="platform", over="last 28 complete days")
+        ads.per_player(daily, by="platform")
 
     The frame holds ilrd_revenue, ad_impressions_count and user_unique at day granularity. Over several days a player
     counts once for each day of activity.
 
-    Columns: *by*, player_days (Int64), ads_shown (Int64), ad_revenue (float64, USD), impressions_per_dau (float64, ads
-    per player per day), ad_arpdau (float64, USD per player per day), each followed by its bounds (`ad_arpdau_low`,
-    `ad_arpdau_high`; 95%, from the differences between days, NA below 7 days), lead, lead_low, lead_high (float64: of
-    the highest ad_arpdau, the multiple of the next one, NA in other rows). Claims: "ads per player" and "ad ARPDAU"
-    without *by*, "ad ARPDAU by" with it.
+    Claims: "ads per player" and "ad ARPDAU" without *by*, "ad ARPDAU by" with it.
     """
     result = metric_sums(
         frame,
@@ -193,30 +232,32 @@ def per_player(frame: DataFrame, by: By = None) -> DataFrame:
         days = day_rates(frame, by, part, players)
         result[rate] = ratio(result[name], result["player_days"])
         result[[f"{rate}_low", f"{rate}_high"]] = days[["low", "high"]]
-    return with_receipts_of(result.join(days[[*LEAD]]), frame)
+    return result.join(days[[*LEAD]])
 
 
 @reads("ads.per_player")
 def _read_per_player(result: DataFrame, by: str | list[str] | None) -> Iterator[Finding]:
     """Say how many ads a player sees and what they bring, or in which value of *by* they bring most."""
     if by is None:
-        yield read_level(result, "impressions_per_dau", kind="ads per player", unit="ads")
+        yield read_level(result, "impressions_per_dau", kind="ads per player")
         if result["player_days"].iloc[0] > 0:
-            yield read_level(result, "ad_arpdau", kind="ad ARPDAU", unit="USD")
+            yield read_level(result, "ad_arpdau", kind="ad ARPDAU")
     elif isinstance(by, str):
-        yield read_leader(result, by, "ad_arpdau", kind="ad ARPDAU by", unit="USD")
+        yield read_leader(result, by, "ad_arpdau", kind="ad ARPDAU by")
 
 
 @requires(frame=FrameRequirements(metrics=("ad_impressions_count", "session_unique"), counts_players=True))
+@returns(KEYS, "sessions ads_shown", between("impressions_per_session", FROM_DAYS))
 def per_session(frame: DataFrame, by: By = None) -> DataFrame:
     """Return ads shown per session for each value of *by*.
+
+        daily = lens.query(["ad_impressions_count", "session_unique"], by="game", over="last 7 complete days")
+        ads.per_session(daily, by="game")
 
     The frame holds ad_impressions_count and session_unique. A session that runs past midnight counts on both days, in
     the service's daily numbers and so in their sum.
 
-    Columns: *by*, sessions, ads_shown (Int64), impressions_per_session (float64, ads per session, NA without sessions),
-    impressions_per_session_low, impressions_per_session_high (float64, 95%, from the differences between days, NA
-    below 7 days). Claims: "ads per session" without *by*.
+    Claims: "ads per session" without *by*.
     """
     result = metric_sums(
         frame,
@@ -228,29 +269,27 @@ def per_session(frame: DataFrame, by: By = None) -> DataFrame:
     result[rate] = ratio(result["ads_shown"], result["sessions"])
     shown, sessions = (frame[column_of(frame, name, name)] for name in ("ad_impressions_count", "session_unique"))
     result[[f"{rate}_low", f"{rate}_high"]] = day_rates(frame, by, shown, sessions)[["low", "high"]]
-    return with_receipts_of(result, frame)
+    return result
 
 
 @reads("ads.per_session")
 def _read_per_session(result: DataFrame, by: str | list[str] | None) -> Iterator[Finding]:
     """Say how many ads a session has."""
     if by is None:
-        yield read_level(result, "impressions_per_session", kind="ads per session", unit="ads")
+        yield read_level(result, "impressions_per_session", kind="ads per session")
 
 
 @requires(frame=_REVENUE)
+@returns(*_CONCENTRATION)
 def concentration(frame: DataFrame, by: str) -> DataFrame:
     """Return in one row how far ad revenue depends on a few values of *by*.
+
+        income = lens.query("ecpm", by="ilrd_network_name", over="last 28 complete days")
+        ads.concentration(income, by="network")
 
     Networks and formats are counted under their canonical names, also if *by* is the column of raw ones: two spellings
     of one network are not two networks. The null group counts as one more value.
 
-    Columns: dimension (str, what is counted), values (Int64, those with revenue), hhi (float64, 0 to 1: the sum of the
-    squared revenue shares), equal_to (float64, 1 / hhi: the number of equal shares that would be as concentrated),
-    hhi_low, hhi_high (float64, if the unknown revenue belongs to many others, or all of it to the largest), degree,
-    degree_low, degree_high (str: "spread" below `SPREAD`, "concentrated" from `CONCENTRATED` on, "moderately
-    concentrated" between them), largest (str, `(unknown)` for null), largest_share, unknown_share (float64, 0 to 1, of
-    what was earned), credited (float64, USD: what values with less than no revenue were credited, which is left out).
     Numbers but values are NA without revenue. Claims: "concentration".
     """
     by = RAW_COLUMNS.get(by, by)
@@ -270,10 +309,9 @@ def concentration(frame: DataFrame, by: str) -> DataFrame:
     largest = display_values(earned[by]).iloc[0] if len(shares) else None
     degrees = {name.replace("hhi", "degree"): _degree(numbers[name]) for name in ("hhi", "hhi_low", "hhi_high")}
     texts = {"dimension": by, "largest": largest} | (degrees if len(shares) else dict.fromkeys(degrees))
-    result = DataFrame([texts | {"values": len(shares)}]).astype(dict.fromkeys(texts, "str") | {"values": "Int64"})
+    result = DataFrame([texts | {"values": len(shares)}])
     result = result.assign(**{name: float(number) if len(shares) else float("nan") for name, number in numbers.items()})
-    result["equal_to"] = 1 / result["hhi"]
-    return with_receipts_of(result[[*_CONCENTRATION]], frame)
+    return result.assign(equal_to=1 / result["hhi"])
 
 
 def _degree(hhi: float) -> str:
@@ -305,11 +343,20 @@ def _read_concentration(measured: DataFrame) -> Iterator[Finding]:
 
 
 @requires(frame=_ACTIONS)
+@returns(
+    Column("step", "category", about="loaded only where all SDKs report it", values=_STEPS),
+    "events",
+    named("share_of_requests", na="without requests"),
+    named("share_of_step_before", na="of the first step, and after one without events"),
+)
 def waterfall(frame: DataFrame) -> DataFrame:
     """Return the steps of a game's ads, from request to click, from event_count by ad_action.
 
-    Columns: step (category: requested, loaded, shown, clicked; loaded only where all SDKs report it), events (Int64),
-    share_of_requests, share_of_step_before (float64, 0 to 1, NA after a step without events).
+    For example:
+
+        is_rewarded = (gl.dim.category == "ads") & (gl.dim.ad_type == "rewarded_video")
+        actions = lens.query("event_count", by="ad_action", where=is_rewarded, over="last week")
+        ads.waterfall(actions)
     """
     counts = fill_rates(frame)
     steps = ["requested", *(["loaded"] if counts["loaded"].notna().any() else []), "shown", "clicked"]
@@ -317,23 +364,32 @@ def waterfall(frame: DataFrame) -> DataFrame:
     result = DataFrame({"step": pd.Categorical(steps, categories=steps, ordered=True), "events": events})
     result["share_of_requests"] = ratio(events, Series(events.iloc[0], index=events.index))
     result["share_of_step_before"] = ratio(events, events.shift(1))
-    return with_receipts_of(result, frame)
+    return result
 
 
 @requires(frame=_ACTIONS)
+@returns(
+    KEYS,
+    "requested",
+    named("loaded", na="where not every SDK reported its loads"),
+    "shown failed clicked",
+    between(named("fill_rate", about="loaded / requested, or shown / requested"), FROM_DAYS),
+    "show_rate fail_rate",
+    between("click_rate", FROM_DAYS),
+    lead_of("fill_rate"),
+)
 def fill_rates(frame: DataFrame, by: By = None) -> DataFrame:
     """Return requests, loads, shows and clicks for each value of *by*, with their rates.
+
+        split, is_ad = ["ad_action", "ad_sdk_name"], gl.dim.category == "ads"
+        actions = lens.query("event_count", by=split, where=is_ad, over="last 28 complete days")
+        ads.fill_rates(actions, by="network")
 
     A request is filled when an ad was loaded, or when one was shown if not every SDK reports loads. Mediation sends a
     request to several networks for one ad break, so the share of requests filled is small, and only *failed* counts the
     breaks that stayed empty. Most requests first.
 
-    Columns: *by* (category), requested, loaded (NA where not every SDK reported its loads), shown, failed, clicked
-    (Int64); fill_rate (loaded / requested, or shown / requested), show_rate (shown / loaded, NA without loads),
-    fail_rate (failed / (shown + failed)), click_rate (clicked / shown) (float64, 0 to 1); fill_rate and click_rate are
-    followed by their bounds (`fill_rate_low`, ...; 95%, from the differences between days, NA below 7 days); lead,
-    lead_low, lead_high (float64: of the highest fill_rate, the multiple of the next one, NA in other rows). Claims:
-    "clicks" without *by*, "fill rate" with it.
+    Claims: "clicks" without *by*, "fill rate" with it.
 
     Raises:
         BadQuery: the frame has no ad_action.
@@ -351,21 +407,32 @@ def fill_rates(frame: DataFrame, by: By = None) -> DataFrame:
     clicks = day_rates(frame, by, events["clicked"], events["shown"], counted="shares")
     result[["click_rate_low", "click_rate_high"]] = clicks[["low", "high"]]
     result = result.join(fills[[*LEAD]])
-    return with_receipts_of(result.sort_values("requested", ascending=False, ignore_index=True), frame)
+    return result.sort_values("requested", ascending=False, ignore_index=True)
 
 
 @reads("ads.fill_rates")
 def _read_fill_rates(result: DataFrame, by: str | list[str] | None) -> Iterator[Finding]:
     """Say how many of the shown ads were clicked, or which value of *by* fills most of its requests."""
     if by is None:
-        yield read_level(result, "click_rate", kind="clicks", unit="share", shown=int(result["shown"].iloc[0]))
+        yield read_level(result, "click_rate", kind="clicks", shown=int(result["shown"].iloc[0]))
     elif isinstance(by, str):
-        yield read_leader(result, by, "fill_rate", kind="fill rate", unit="share")
+        yield read_leader(result, by, "fill_rate", kind="fill rate")
 
 
 @requires(frame=_ACTIONS, daily=_REVENUE)
+@returns(
+    KEYS,
+    "breaks failed",
+    between(named("fail_rate", unit="failed / breaks", na="without breaks"), FROM_DAYS),
+    lead_of("fail_rate"),
+    named("worth", na="without *daily*"),
+)
 def empty_breaks(frame: DataFrame, by: By = None, *, daily: DataFrame | None = None) -> DataFrame:
     """Return the ad breaks that stayed empty for each value of *by*, from event_count by ad_action.
+
+        over = "last 14 complete days"
+        actions = lens.query("event_count", by="ad_action", where=gl.dim.category == "ads", over=over)
+        ads.empty_breaks(actions, daily=lens.query("ecpm", over=over))
 
     An ad break is one that showed an ad or failed to show any.
 
@@ -375,11 +442,7 @@ def empty_breaks(frame: DataFrame, by: By = None, *, daily: DataFrame | None = N
         daily: the ad revenue of the same ads, for the worth of the empty breaks at its average eCPM. An ad that no
             network offered may have paid less.
 
-    Columns: *by* (category), breaks, failed (Int64), fail_rate (float64, failed / breaks, NA without breaks),
-    fail_rate_low, fail_rate_high (float64, 95%, from the differences between days, NA below 7 days), lead, lead_low,
-    lead_high (float64: of the highest fail_rate, the multiple of the next one, NA in other rows), worth (float64, USD,
-    NA without *daily*). Highest fail_rate first. Claims: "empty ad breaks" and their "worth" without *by*, "empty ad
-    breaks by" with it.
+    Highest fail_rate first. Claims: "empty ad breaks" and their "worth" without *by*, "empty ad breaks by" with it.
     """
     frame = named_for(frame, by)
     events = _action_events(frame)
@@ -391,21 +454,20 @@ def empty_breaks(frame: DataFrame, by: By = None, *, daily: DataFrame | None = N
     result[["fail_rate_low", "fail_rate_high"]] = days[["low", "high"]]
     price = float("nan") if daily is None else float(earnings(daily)["ecpm"].iloc[0])
     result = result.join(days[[*LEAD]]).assign(worth=result["failed"].astype("float64") * price / 1000)
-    result = result.sort_values("fail_rate", ascending=False, ignore_index=True, kind="stable")
-    return with_receipts_of(result, *([frame] if daily is None else [frame, daily]))
+    return result.sort_values("fail_rate", ascending=False, ignore_index=True, kind="stable")
 
 
 @reads("ads.empty_breaks")
 def _read_empty_breaks(result: DataFrame, by: str | list[str] | None) -> Iterator[Finding]:
     """Say how many ad breaks stayed empty and what they were worth, or for which value of *by* most did."""
     if isinstance(by, str):
-        worst = read_leader(result, by, "fail_rate", kind="empty ad breaks by", unit="share")
+        worst = read_leader(result, by, "fail_rate", kind="empty ad breaks by")
         is_none = worst.numbers.get("value") == 0
         yield structs.replace(worst, case="none", subject={}, numbers={}) if is_none else worst
     if by is not None:
         return
     row = result.iloc[0]
-    level = read_level(result, "fail_rate", kind="empty ad breaks", unit="share", breaks=int(row["breaks"]))
+    level = read_level(result, "fail_rate", kind="empty ad breaks", breaks=int(row["breaks"]))
     yield structs.replace(level, case="none") if level.size == 0 else level
     if row["failed"] > 0 and not pd.isna(row["worth"]):
         numbers = {"failed": int(row["failed"])}

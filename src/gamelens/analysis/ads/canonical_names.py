@@ -18,8 +18,8 @@ from typing import Any, Final, Literal, get_args
 
 from pandas import DataFrame, Series
 
-from gamelens.analysis.tidy_frames import with_receipts_of
 from gamelens.analysis.tidy_frames.frame_requirements import ANY, requires
+from gamelens.analysis.tidy_frames.returned_columns import KEYS, returns
 from gamelens.errors import BadQuery
 
 Names = Mapping[str, str | None]
@@ -50,8 +50,12 @@ _ADAPTER_SUFFIX: Final = re.compile(r"(?:RTB|Custom|Event|Mediation)*(?:Adapter|
 
 
 @requires(frame=ANY)
+@returns(KEYS, "network network_unknown format")
 def with_canonical_names(frame: DataFrame, *, networks: Names | None = None, formats: Names | None = None) -> DataFrame:
     """Return the frame with canonical names of networks and formats beside the raw ones.
+
+        income = lens.query("ecpm", by=["ilrd_network_name", "ilrd_adunit_format"], over="yesterday")
+        ads.with_canonical_names(income, networks={"unityads": "Unity"})
 
     A name that the table does not list stays as it is: `unlisted_names` has them. A name that says nothing is null.
 
@@ -60,9 +64,7 @@ def with_canonical_names(frame: DataFrame, *, networks: Names | None = None, for
         networks: your own names by the spellings of the data, which win over the table. None means no name.
         formats: the same for formats.
 
-    Columns: those of *frame*; network (category) and network_unknown (category: "undisclosed" where the network gave no
-    permission to show its name, "not reported" where the SDK named none, null where the network is known), if it has
-    networks; format (category), if it has formats.
+    It has the columns of *frame* as well, network and network_unknown if it has networks, format if it has formats.
 
     Raises:
         BadQuery: it has neither networks nor formats.
@@ -84,11 +86,14 @@ def with_canonical_names(frame: DataFrame, *, networks: Names | None = None, for
                     raw.notna(), NOT_REPORTED
                 )
                 columns[UNKNOWN_REASON] = reasons.astype("category")
-    return with_receipts_of(frame.assign(**columns), frame)
+    return frame.assign(**columns)
 
 
 def canonical_values(column: Series[Any], kind: NameKind | None = None) -> Series[Any]:
     """Return the names of a column in their canonical spelling (category), names that no table lists as they are.
+
+        spend = gl.read_table("ad_spend.csv").frame
+        ads.canonical_values(spend["Geo"], "country")
 
     Countries become two letters, from two or three letters or a name in any language. A name that says nothing becomes
     null.
@@ -125,7 +130,13 @@ def named_for(frame: DataFrame, by: str | Sequence[str] | None) -> DataFrame:
 
 @requires(frame=ANY)
 def unlisted_names(frame: DataFrame) -> list[str]:
-    """Return the names of networks and formats that the table does not list, sorted."""
+    """Return the names of networks and formats that the table does not list, sorted.
+
+    For example:
+
+        income = lens.query("ecpm", by="ilrd_network_name", over="last 28 complete days")
+        ads.unlisted_names(income)
+    """
     return sorted(
         {
             str(text)

@@ -19,6 +19,8 @@ from gamelens.analysis.claims.findings import Finding, Judgement
 from gamelens.analysis.claims.leaders import LEAD, leader
 from gamelens.analysis.over_days import Counted, day_numbers, over_days
 from gamelens.analysis.tidy_frames import display_values, with_ids
+from gamelens.analysis.tidy_frames.columns import Column
+from gamelens.analysis.tidy_frames.returned_columns import FROM_DAYS, between, listed_columns, named
 
 Floats = NDArray[np.float64]
 
@@ -76,7 +78,13 @@ def _half_width_of_multiple(above: Floats, below: Floats, days: NDArray[np.int64
     return float(over_days(weight + apart, weight, days, is_balanced=False).half_width(confidence)[0])
 
 
-def read_level(result: DataFrame, rate: str, *, kind: str, unit: str, **numbers: Any) -> Finding:
+def lead_of(rate: str) -> Column:
+    """Return the column of the lead that the highest *rate* has, which `day_rates` finds."""
+    about = f"of the highest {rate}, the multiple of the next one"
+    return between(named("lead", about=about, na="in other rows"), FROM_DAYS)
+
+
+def read_level(result: DataFrame, rate: str, *, kind: str, **numbers: Any) -> Finding:
     """Return the finding of the *rate* of the first row: case "level", or "nobody" where it has none."""
     size, low, high = result[[rate, f"{rate}_low", f"{rate}_high"]].astype("float64").iloc[0]
     is_known = not isnan(size)
@@ -86,13 +94,13 @@ def read_level(result: DataFrame, rate: str, *, kind: str, unit: str, **numbers:
         size=size,
         low=low,
         high=high,
-        unit=unit,
+        unit=listed_columns(result.attrs)[rate].unit_of_claim,
         judged=None if not is_known else "counted" if isnan(low) else "days",
         numbers=numbers,
     )
 
 
-def read_leader(result: DataFrame, by: str, rate: str, *, kind: str, unit: str) -> Finding:
+def read_leader(result: DataFrame, by: str, rate: str, *, kind: str) -> Finding:
     """Return the finding about the value of *by* with the highest *rate*, and by how much it leads the next one.
 
     Its size is the multiple of the next one. Numbers: those of `leader`, largest_day if the result has it, and the name
@@ -101,6 +109,7 @@ def read_leader(result: DataFrame, by: str, rate: str, *, kind: str, unit: str) 
     rows = result[result[rate].notna()].rename(columns={f"{rate}_low": "low", f"{rate}_high": "high"})
     rows = rows[rows["low"].notna()] if rows["low"].notna().any() else rows
     rows = rows.sort_values([rate, LEAD[0]], ascending=False, kind="stable")  # of equal ones that which has the lead
+    unit = listed_columns(result.attrs)[rate].unit_of_claim
     numbers: dict[str, Any] = {"measured_in": unit, "least": None, "least_value": None, "largest_day": None}
     if len(rows) > 2:
         numbers |= {"least": display_values(rows[by]).iloc[-1], "least_value": rows[rate].iloc[-1]}

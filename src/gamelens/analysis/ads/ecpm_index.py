@@ -19,9 +19,10 @@ from pandas import DataFrame, Series
 from gamelens.analysis.ads.canonical_names import named_for
 from gamelens.analysis.claims.findings import Direction, Finding, direction_of, reads
 from gamelens.analysis.over_days import day_numbers, over_days
-from gamelens.analysis.tidy_frames import column_of, ratio, with_receipts_of
+from gamelens.analysis.tidy_frames import column_of, ratio
 from gamelens.analysis.tidy_frames.frame_columns import sum_over
 from gamelens.analysis.tidy_frames.frame_requirements import FrameRequirements, requires
+from gamelens.analysis.tidy_frames.returned_columns import KEYS, between, named, returns
 from gamelens.errors import BadQuery
 
 WITHIN: Final = ("game", "country_code", "format")
@@ -30,10 +31,27 @@ COMPARABLE: Final = 0.5
 
 
 @requires(frame=FrameRequirements(metrics=("ecpm",), every=("day",)))
+@returns(
+    KEYS,
+    "impressions",
+    named("impression_share", about="of these rows"),
+    "ad_revenue ecpm",
+    named("comparable_share", about="in cells where others have some too"),
+    between(
+        named("index", about="1.1 is 10% more than the others like for like", na="if nothing is comparable"),
+        "NA with fewer than `over_days.FEWEST_DAYS` days",
+        low="low",
+        high="high",
+    ),
+    named("days", about="with comparable impressions"),
+)
 def ecpm_index(
     frame: DataFrame, by: str = "network", *, within: Sequence[str] = WITHIN, confidence: float = 0.95
 ) -> DataFrame:
     """Return the eCPM of each value of *by* against that of the others, like for like.
+
+        split = ["game", "country_code", "ilrd_adunit_format", "ilrd_network_name"]
+        ads.ecpm_index(lens.query("ecpm", by=split, over="last 28 complete days"))
 
     The intervals hold together with the probability *confidence* (Bonferroni's correction for the number of rows),
     because the reader picks the best of several. They cover the price on days like these, not what more impressions of
@@ -45,12 +63,8 @@ def ecpm_index(
         within: what must be equal, beside the day. A game with a single network does not count.
         confidence: of all intervals together.
 
-    Columns: *by* (category, null left out), impressions (Int64), impression_share (float64, 0 to 1, of these rows),
-    ad_revenue (float64, USD), ecpm (float64, USD per 1000 impressions), comparable_share (float64, 0 to 1: the
-    impressions in cells where others have some too), index (float64, 1.1 is 10% more than the others like for like, NA
-    if nothing is comparable), low, high (float64, NA with fewer than `over_days.FEWEST_DAYS` days), days (Int64, with
-    comparable impressions). Highest index first. Claims: "ecpm", one a row, and "advice on ecpm": which one to test
-    with more impressions, if one surely pays more and can be compared for half of its impressions.
+    Null is left out. Highest index first. Claims: "ecpm", one a row, and "advice on ecpm": which one to test with
+    more impressions, if one surely pays more and can be compared for half of its impressions.
 
     Raises:
         BadQuery: a column is missing.
@@ -65,12 +79,11 @@ def ecpm_index(
     named = frame[frame[by].notna()]
     result = sum_over(named, by, [count, money]).rename(columns={count: "impressions", money: "ad_revenue"})
     total = Series(result["impressions"].sum(), index=result.index)
-    result.insert(2, "impression_share", ratio(result["impressions"], total))
+    result["impression_share"] = ratio(result["impressions"], total)
     result["ecpm"] = 1000 * ratio(result["ad_revenue"], result["impressions"])
     days = _cells(named, by, keys, count, money).groupby([by, "timestamp"], observed=True).sum()
     result = result.join(_compared(days, result[by], confidence))
-    result = result.astype({"days": "Int64"} | dict.fromkeys(("comparable_share", "index", "low", "high"), "float64"))
-    return with_receipts_of(result.sort_values("index", ascending=False, na_position="last", ignore_index=True), frame)
+    return result.sort_values("index", ascending=False, na_position="last", ignore_index=True)
 
 
 @reads("ads.ecpm_index")

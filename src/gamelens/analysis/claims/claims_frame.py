@@ -10,9 +10,11 @@ import pandas as pd
 from pandas import DataFrame
 
 from gamelens.analysis.claims.findings import Clause, Direction, Finding, findings_of
-from gamelens.analysis.claims.templates import judged_of, sentences_of
+from gamelens.analysis.claims.templates import judged_of, kinds_of, sentences_of
 from gamelens.analysis.significance import LEVEL, false_discovery
 from gamelens.analysis.tidy_frames import with_receipts_of
+from gamelens.analysis.tidy_frames.results import with_kinds
+from gamelens.analysis.tidy_frames.returned_columns import listed_columns
 
 _COLUMNS: Final = (
     "kind",
@@ -31,6 +33,9 @@ _COLUMNS: Final = (
 
 def of(result: DataFrame, kinds: Sequence[str] = ()) -> DataFrame:
     """Return what *result* says, with a row for each sentence.
+
+        income = lens.query("ecpm", by="country_code", over="last 28 complete days")
+        claims.of(ads.earnings(income, by="country_code"), ["ad revenue by"])
 
     *result* is the frame of an analysis, *kinds* are those of the claims to return, by default all.
     `result.lens.claims()` is the same, and `result.lens.say()` shows the sentences.
@@ -53,7 +58,8 @@ def of(result: DataFrame, kinds: Sequence[str] = ()) -> DataFrame:
     texts_of = dict.fromkeys(("kind", "case", "subject", "unit", "how_judged", "text"), "str")
     frame = frame.astype({**numbers, **texts_of})
     frame["direction"] = pd.Categorical(frame["direction"], categories=list(get_args(Direction)))
-    return with_receipts_of(frame, result)
+    listed = {name: column.kind for name, column in listed_columns(result.attrs).items() if column.is_number}
+    return with_kinds(with_receipts_of(frame, result), listed | kinds_of(findings))
 
 
 def doubtful(results: Sequence[DataFrame]) -> list[list[bool]]:

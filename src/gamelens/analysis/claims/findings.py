@@ -176,7 +176,12 @@ def findings_of(result: DataFrame, kinds: Sequence[str] = ()) -> list[Finding]:
 
 
 def direction_of(low: float, high: float, *, neutral: float = 0.0) -> Direction:
-    """Return the direction that an interval carries, compared with *neutral*."""
+    """Return the direction that an interval carries, compared with *neutral*.
+
+    For example:
+
+        claims.direction_of(1.02, 1.31, neutral=1.0)
+    """
     if math.isnan(low) or math.isnan(high):
         return "unknown"
     if low > neutral:

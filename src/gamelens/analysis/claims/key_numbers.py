@@ -10,6 +10,7 @@ from pandas import DataFrame
 
 from gamelens._scales import RARE, NumberKind
 from gamelens.analysis.claims.findings import HALF_CENT
+from gamelens.analysis.tidy_frames.written_columns import written_columns
 from gamelens.errors import suggests_names
 
 
@@ -36,12 +37,15 @@ class KeyNumber(msgspec.Struct, frozen=True):
     change_high: float = math.nan
 
     @classmethod
-    def measured(cls, name: str, result: DataFrame, column: str, kind: NumberKind = "number") -> KeyNumber:
-        """Return the number of the first row of *result*, its bounds in `column_low` and `column_high` or low, high."""
-        bounds = [f"{column}_low", f"{column}_high"]
-        columns = [column, *(bounds if bounds[0] in result else ["low", "high"])]
-        value, low, high = result[columns].astype("float64").iloc[0]
-        return cls(name, value, kind, low, high)
+    def measured(cls, name: str, result: DataFrame, column: str) -> KeyNumber:
+        """Return the number of the first row of *result*, in the unit and with the interval that its analysis lists."""
+        written = written_columns(result)
+        number = next(each for each in written if each.name == column)
+        low, high = next(
+            (each.place, each.upper) for each in written if each.number == column and each.upper is not None
+        )
+        values = result.iloc[0, [number.place, low, high]].astype("float64")
+        return cls(name, values.iloc[0], number.column.written, values.iloc[1], values.iloc[2])
 
     @classmethod
     def compared(cls, name: str, value: float, before: float, kind: NumberKind = "number") -> KeyNumber:

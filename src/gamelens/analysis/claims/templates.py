@@ -46,6 +46,14 @@ _TOKEN: Final = re.compile(r"\{(\w+)(?::(\w+))?(?:\|([^|{}]*)\|([^|{}]*))?\}|([\
 _MONEY: Final = ("money", "amount", "signed_money")
 _PERCENT: Final = ("share", "change", "points", "ratio", "more", "size")
 _SPECS: Final = frozenset({*_MONEY, *_PERCENT, "count", "number", "value", "difference"})
+_KINDS: Final = {
+    **dict.fromkeys(_MONEY, "money"),
+    **{form: form for form in ("share", "change", "points", "count", "number", "p", "difference")},
+    **{"value": "of the row", "ratio": "ratio", "more": "ratio"},
+}
+"""What a number is that a sentence writes in a form."""
+_PARTS: Final = ("opening", "ending")
+"""What the sentences of a kind differ in from those of the one that it is `like`."""
 _OTHER_SPECS: Final = frozenset({"day", "p", "many", "start", "text"})
 _BASE: Final = frozenset({"size", "low", "high", "unit", "direction"})
 
@@ -74,7 +82,7 @@ def words() -> Words:
     Raises:
         BadQuery: the file is missing, is not TOML, or has a kind, case, field or form that ours do not have.
     """
-    built_in: Words = tomllib.loads(files("gamelens.analysis.claims").joinpath("words.toml").read_text("utf-8"))
+    built_in = _inherited(tomllib.loads(files("gamelens.analysis.claims").joinpath("words.toml").read_text("utf-8")))
     path = os.environ.get(WORDS_FILE)
     if not path:
         return built_in
@@ -86,6 +94,23 @@ def words() -> Words:
         _check_table(kind, table, built_in)
         built_in[kind] = built_in[kind] | table
     return built_in
+
+
+def _inherited(tables: Words) -> Words:
+    """Return the tables of kinds, each `like` another with the templates of that one, in which its own parts stand."""
+    found: Words = {}
+    for kind, table in tables.items():
+        like = str(table.get("like", ""))
+        parts = {f"{{{part}}}": str(table.get(part, "")) for part in _PARTS}
+        inherited = {case: _filled(str(text), parts) for case, text in tables[like].items()} if like else {}
+        found[kind] = inherited | {case: text for case, text in table.items() if case not in ("like", *_PARTS)}
+    return {kind: table for kind, table in found.items() if kind not in {each.get("like") for each in tables.values()}}
+
+
+def _filled(text: str, parts: Mapping[str, str]) -> str:
+    for mark, part in parts.items():
+        text = text.replace(mark, part)
+    return text
 
 
 def _check_table(kind: str, table: object, built_in: Words) -> None:
@@ -147,6 +172,17 @@ def spoken(findings: Sequence[Finding], *, escape: Callable[[str], str] = str) -
         ]
         lines += clear + sentences_of(rest)
     return [*dict.fromkeys(lines)]
+
+
+def kinds_of(findings: Sequence[Finding]) -> dict[str, str]:
+    """Return what the numbers of each field are, by the forms in which all sentences of these kinds write them."""
+    forms: dict[str, set[str]] = {}
+    for kind in {finding.kind for finding in findings}:
+        for template in words()[kind].values():
+            for field in fields_of(parsed(str(template))):
+                form = field.spec.removesuffix("_range").removesuffix("_interval")
+                forms.setdefault(field.name, set()).add(_KINDS.get(form, ""))
+    return {name: kind for name, (kind, *others) in forms.items() if kind and not others and name not in _BASE}
 
 
 def judged_of(findings: Sequence[Finding]) -> list[str]:

@@ -16,9 +16,10 @@ from pandas import DataFrame, Series
 
 from gamelens.analysis.claims.findings import Finding, reads
 from gamelens.analysis.retention.retention_rates import is_retention_frame
-from gamelens.analysis.tidy_frames import column_of, dimension_columns, queried_metrics, ratio, with_receipts_of
+from gamelens.analysis.tidy_frames import column_of, dimension_columns, queried_metrics, ratio
 from gamelens.analysis.tidy_frames.frame_columns import sum_over
 from gamelens.analysis.tidy_frames.frame_requirements import FrameRequirements, requires, result_of
+from gamelens.analysis.tidy_frames.returned_columns import KEYS, named, returns
 from gamelens.catalog import Quotient, find_metric
 from gamelens.errors import BadQuery
 
@@ -44,15 +45,23 @@ _NUMBERS: Final = ("players", "amount")
     installs=FrameRequirements(metrics=("new_users",), every=("day",)),
     outcome=FrameRequirements(splits=("installed_on",)),
 )
+@returns(
+    named("timestamp", about="the install day"),
+    KEYS,
+    "measure players",
+    named("successes", about="with converting_users"),
+    named("money", about="with any other metric"),
+)
 def per_new_player(installs: DataFrame, outcome: DataFrame, *, metric: str = "revenue") -> DataFrame:
     """Return the players of each install day, and what they have brought until now.
+
+        over, split = "last 28 complete days", ["ab_id", "ab_variant_id"]
+        spent = lens.query("revenue", by=["installed_on", *split], every="all", over=over)
+        experiments.per_new_player(lens.query("new_users", by=split, over=over), spent)
 
     *installs* is new_users at day granularity; *outcome* is *metric* over all the time since, by installed_on and the
     same dimensions. With *metric* "converting_users" the result has the players who have paid, with another metric of
     money its sum. A day without any has 0. Later install days have had less time, in every arm alike.
-
-    Columns: timestamp (datetime64[us, UTC], the install day), the dimensions (category), measure (category), players
-    (Int64), and successes (Int64) or money (float64, USD).
 
     Raises:
         BadQuery: *outcome* is not by installed_on, or lacks a dimension of *installs*.
@@ -72,23 +81,27 @@ def per_new_player(installs: DataFrame, outcome: DataFrame, *, metric: str = "re
     texts = dict.fromkeys(dimensions, "object")
     result = players.astype(texts).merge(brought.astype(texts), on=keys, how="left").fillna({name: 0})
     result[MEASURE] = "conversion" if is_conversion else f"{metric} per player"
-    types = dict.fromkeys([*dimensions, MEASURE], "category") | {name: "Int64" if is_conversion else "float64"}
-    return with_receipts_of(result[[*keys, MEASURE, "players", name]].astype(types), installs, outcome)
+    return result
 
 
 @requires(conversions=_PER_PLAYER, money=_PER_PLAYER)
+@returns("players payers payer_share money")
 def payers(conversions: DataFrame, money: DataFrame) -> DataFrame:
     """Return in one row how many players have paid, and how much, of two frames of `per_new_player`.
 
+        installs = lens.query("new_users", by="platform", over="last 28 complete days")
+        so_far = {"by": ["installed_on", "platform"], "every": "all", "over": "last 28 complete days"}
+        paid = experiments.per_new_player(installs, lens.query("converting_users", **so_far), metric="converting_users")
+        experiments.payers(paid, experiments.per_new_player(installs, lens.query("revenue", **so_far)))
+
     It is counted for these players: arms are compared by `experiments.compare`.
 
-    Columns: players, payers (Int64), payer_share (float64, 0 to 1, NA without players), money (float64, USD). Claims:
-    "payers".
+    Claims: "payers".
     """
     counts = {"players": conversions["players"].sum(), "payers": conversions["successes"].sum()}
     result = DataFrame([counts]).astype("Int64")
     result["payer_share"] = ratio(result["payers"], result["players"])
-    return with_receipts_of(result.assign(money=float(money["money"].sum())), conversions, money)
+    return result.assign(money=float(money["money"].sum()))
 
 
 @reads("experiments.payers")

@@ -21,8 +21,9 @@ from gamelens.analysis.claims.findings import (
 from gamelens.analysis.experiments.arm_outcomes import MEASURE, VARIANT, groups, key_columns, outcomes_of
 from gamelens.analysis.experiments.arm_pairs import ArmPair, arm_pairs, informative_players
 from gamelens.analysis.significance import LEVEL, always_valid_half_width, holm
-from gamelens.analysis.tidy_frames import with_receipts_of
+from gamelens.analysis.tidy_frames.columns import OF_MEASURE, Column
 from gamelens.analysis.tidy_frames.frame_requirements import ANY, requires
+from gamelens.analysis.tidy_frames.returned_columns import KEYS, between, named, returns
 from gamelens.errors import BadQuery
 
 TYPICAL_LIFT: Final = 0.2
@@ -32,13 +33,31 @@ They hold for effects of any size. It must not depend on the result, so it is a 
 """
 
 _DRAWS: Final = 100_000
-_COUNTS: Final = ("days", "control_days", "players", "control_players")
 _NUMBERS: Final = (
-    "value", "control_value", "difference", "low", "high", "always_low", "always_high", "relative", "p_value",
-)  # fmt: skip
+    *("days", "control_days", "players", "control_players"),
+    *("value", "control_value", "difference", "low", "high", "always_low", "always_high", "relative", "p_value"),
+)
+COMPARED: Final = (
+    KEYS,
+    named("control", about="the arm that is compared with"),
+    Column("unit", "unit", about="share, money or number"),
+    Column("design", "category", about="within days, between days or in total"),
+    *map(named, ("days", "control_days", "players", "control_players", "value", "control_value")),
+    between(
+        between("difference", "right for one look at a planned end", low="low", high="high"),
+        "holds at every look",
+        low="always_low",
+        high="always_high",
+    ),
+    named("relative", na="where the control's value is 0"),
+    named("p_value"),
+    named("p_adjusted", about="Holm, for all rows"),
+)
+"""The columns of a comparison. Its keys are ab_id and *by*, if there, measure and the arm."""
 
 
 @requires(frames=ANY)
+@returns(*COMPARED)
 def compare(
     *frames: DataFrame,
     arm: str = VARIANT,
@@ -49,6 +68,10 @@ def compare(
     confidence: float = 0.95,
 ) -> DataFrame:
     """Return the difference between each arm of *frames* and the control, measure by measure.
+
+        split, is_member = ["ab_id", "ab_variant_id"], ~gl.dim.ab_id.is_null()
+        came_back = lens.retention([1, 7], by=split, where=is_member, over="last 28 complete days")
+        experiments.compare(came_back)
 
     Variants of an experiment: `compare(came_back, conversions)`. Builds: `compare(came_back, arm="first_build",
     control="1.9.0")`. Before and after a day: `compare(came_back, since="2026-11-03")`.
@@ -72,11 +95,7 @@ def compare(
         within_days: whether to compare within install days; None does where half of an arm's players allow it.
         confidence: level of the intervals.
 
-    Columns: ab_id, *by* (category, if there), measure, the arm, control, unit ("share", "money", "number"), design
-    ("within days", "between days", "in total") (category), days, control_days, players, control_players (Int64, those
-    compared), value, control_value (float64; within days, of equally large days), difference, low, high, always_low,
-    always_high (float64, NA without an interval), relative (float64, of the control's value, NA where that is 0),
-    p_value, p_adjusted (float64, 0 to 1, corrected for all rows by Holm's method). Claims: "difference", one a row.
+    Values are those within days, of equally large days. Claims: "difference", one a row.
 
     Raises:
         BadQuery: *control* has no players; a frame or an argument is not as described; a number is unknown.
@@ -90,10 +109,9 @@ def compare(
     level = 1 - (1 - confidence) * len(selected) / max(1, adjusted.notna().sum())
     for place in selected:
         rows[place] |= dict(zip(("low", "high"), pairs[place].estimate(level)[2:4], strict=True))
-    result = DataFrame(rows, columns=[*texts, *_COUNTS, *_NUMBERS])
-    types: dict[str, Any] = dict.fromkeys(_COUNTS, "Int64") | dict.fromkeys(_NUMBERS, "float64")
-    result = result.astype(types | {text: pd.CategoricalDtype([*result[text].dropna().unique()]) for text in texts})
-    return with_receipts_of(result.assign(p_adjusted=adjusted), *frames)
+    result = DataFrame(rows, columns=[*texts, *_NUMBERS])
+    result = result.astype({text: pd.CategoricalDtype([*result[text].dropna().unique()]) for text in texts})
+    return result.assign(p_adjusted=adjusted)
 
 
 @reads("experiments.compare", row_by_row=True)
@@ -147,6 +165,18 @@ def comparison_finding(
 
 
 @requires(frames=ANY)
+@returns(
+    KEYS,
+    "players",
+    between(named("value", kind="share", scale=OF_MEASURE), "the middle 95% of the posterior", low="low", high="high"),
+    "chance_best",
+    named("expected_loss", about="by choosing this arm although another is better"),
+    named(
+        "sure_from",
+        about="the chance from which on an arm is called the best: 97.5%, which for two arms is a two-sided "
+        "test at 5%, corrected for all measures",
+    ),
+)
 def probability_best(
     *frames: DataFrame,
     arm: str = VARIANT,
@@ -157,15 +187,15 @@ def probability_best(
 ) -> DataFrame:
     """Return the probability that each arm is the best, measure by measure.
 
+        split, is_member = ["ab_id", "ab_variant_id"], ~gl.dim.ab_id.is_null()
+        came_back = lens.retention([7], by=split, where=is_member, over="last 28 complete days")
+        experiments.probability_best(came_back)
+
     *frames* are those of `compare` whose measures are shares of players. Shares are those of equally large install
     days, on the days that all arms have. Every share has a Beta *prior* (flat by default). *draws* samples of the
     posterior are drawn with *seed*: the same frame gives the same result, exact to about 0.5 / sqrt(draws).
 
-    Columns: ab_id, *by* (category, if there), measure, the arm (category), players (Int64), value (float64), low, high
-    (float64, the middle 95% of the posterior), chance_best (float64, 0 to 1), expected_loss (float64, the share lost
-    on average by choosing this arm although another is better), sure_from (float64: the chance from which on an arm is
-    called the best: 97.5%, which for two arms is a two-sided test at 5%, corrected for all measures). Claims: "best",
-    the likeliest arm of each measure.
+    Keys are ab_id and *by*, if there, measure and the arm. Claims: "best", the likeliest arm of each measure.
 
     Raises:
         BadQuery: a number is unknown; a measure is not a share of players; no install day has players of all arms.
@@ -182,9 +212,7 @@ def probability_best(
         blocks.append(pd.concat([names, chances], axis=1))
     numbers = ("value", "low", "high", "chance_best", "expected_loss", "sure_from")
     empty = DataFrame(columns=[*keys, "players", *numbers])
-    result = pd.concat(blocks, ignore_index=True).assign(sure_from=1 - LEVEL / 2 / len(blocks)) if blocks else empty
-    types = dict.fromkeys(keys, "category") | {"players": "Int64"} | dict.fromkeys(numbers, "float64")
-    return with_receipts_of(result[[*keys, "players", *numbers]].astype(types), *frames)
+    return pd.concat(blocks, ignore_index=True).assign(sure_from=1 - LEVEL / 2 / len(blocks)) if blocks else empty
 
 
 @reads("experiments.probability_best", row_by_row=True)

@@ -10,10 +10,11 @@ from pandas import DataFrame
 
 from gamelens.analysis.claims.findings import Clause, Finding, direction_among, direction_of, reads
 from gamelens.analysis.experiments.arm_outcomes import MEASURE
-from gamelens.analysis.experiments.comparison import comparison_finding
+from gamelens.analysis.experiments.comparison import COMPARED, comparison_finding
 from gamelens.analysis.experiments.power_analysis import QUARTER_DAYS, days_in_words
-from gamelens.analysis.tidy_frames import with_receipts_of
+from gamelens.analysis.tidy_frames.columns import Column
 from gamelens.analysis.tidy_frames.frame_requirements import requires, result_of
+from gamelens.analysis.tidy_frames.returned_columns import named, returns
 
 STEPS: Final = ("decide", "planned end", "large enough", "stop", "ended", "go on", "not known")
 _OF_REACH: Final = ("lift", "days_needed", "quarter_lift", "last_day", "is_running")
@@ -25,20 +26,29 @@ _OF_REACH: Final = ("lift", "days_needed", "quarter_lift", "last_day", "is_runni
     ),
     reach=result_of("experiments.detectable_effects(frame, arm=...)", "minimal_lift", "days_needed"),
 )
+@returns(
+    *COMPARED,
+    Column("step", "category", about="of `STEPS`", values=STEPS),
+    *(named(name, about="of *reach*", na="of measures that are no shares") for name in _OF_REACH),
+    Column("days_left", "count", about="to the planned end", na='of other steps than "go on"'),
+)
 def next_steps(compared: DataFrame, reach: DataFrame, *, measures: Sequence[str] | None = None) -> DataFrame:
     """Return what to do about each comparison, read each morning.
+
+        split, is_member = ["ab_id", "ab_variant_id"], ~gl.dim.ab_id.is_null()
+        came_back = lens.retention([1, 7], by=split, where=is_member, over="last 28 complete days")
+        changed, reach = experiments.compare(came_back), experiments.detectable_effects(came_back)
+        experiments.next_steps(changed, reach, measures=["D7 retention"])
 
     Args:
         compared: the frame of `experiments.compare`.
         reach: the frame of `experiments.detectable_effects` for the same frames.
         measures: those that the experiment was made for; None is all of them.
 
-    Columns: those of *compared*, step (category of `STEPS`: "decide" if the always-valid interval excludes 0, "planned
-    end" if only that of one look does, after the correction for all rows, "large enough" if more players are unlikely
-    to decide it, "ended" if no player joins it any more, "stop" if a change of *lift* takes more than a quarter, "go
-    on", "not known" without a time), lift (float64), days_needed (Int64), quarter_lift (float64), last_day
-    (datetime64[us, UTC]), is_running (boolean), all as in *reach*, and days_left (Int64, of "go on"). Claims: "next
-    step", one a row.
+    Steps are "decide" if the always-valid interval excludes 0, "planned end" if only that of one look does, after the
+    correction for all rows, "large enough" if more players are unlikely to decide it, "ended" if no player joins it
+    any more, "stop" if a change of *lift* takes more than a quarter, "go on", and "not known" without a time. Claims:
+    "next step", one a row.
     """
     keys = [name for name in _keys(compared) if name in reach]
     rows = compared.merge(reach[[*keys, *_OF_REACH]], on=keys, how="left")
@@ -46,7 +56,7 @@ def next_steps(compared: DataFrame, reach: DataFrame, *, measures: Sequence[str]
     steps = [_step(row) for row in rows.to_dict("records")]
     rows["step"] = pd.Categorical(steps, categories=[*STEPS])
     left = (rows["days_needed"] - rows["days"]).where(rows["step"] == "go on")
-    return with_receipts_of(rows.assign(days_left=left.astype("Int64")), compared, reach)
+    return rows.assign(days_left=left)
 
 
 @reads("experiments.next_steps", row_by_row=True)

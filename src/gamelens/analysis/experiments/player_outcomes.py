@@ -14,9 +14,9 @@ from gamelens.analysis.claims.findings import Finding, reads
 from gamelens.analysis.experiments.arm_outcomes import EXPERIMENT, MEASURE, VARIANT, control_of, groups
 from gamelens.analysis.experiments.comparison import difference_finding
 from gamelens.analysis.significance import holm, two_sided
-from gamelens.analysis.tidy_frames import with_receipts_of
-from gamelens.analysis.tidy_frames.column_units import unit_of
+from gamelens.analysis.tidy_frames.columns import column_named
 from gamelens.analysis.tidy_frames.frame_requirements import ANY, requires
+from gamelens.analysis.tidy_frames.returned_columns import KEYS, between, named, returns
 from gamelens.errors import BadQuery
 
 Floats = NDArray[np.float64]
@@ -26,6 +26,17 @@ _NUMBERS: Final = ("value", "control_value", "difference", "low", "high", "relat
 
 
 @requires(frame=ANY)
+@returns(
+    KEYS,
+    "control players control_players",
+    named("value", about="mean, adjusted by the covariate"),
+    "control_value",
+    between("difference", low="low", high="high"),
+    named("relative", na="where the control's value is 0"),
+    named("variance_kept", about="that the covariate leaves"),
+    "p_value",
+    named("p_adjusted", about="Holm, for all rows"),
+)
 def compare_players(
     frame: DataFrame,
     value: str,
@@ -36,6 +47,9 @@ def compare_players(
     confidence: float = 0.95,
 ) -> DataFrame:
     """Return the difference between each arm and the control, from one row for each player.
+
+        money = raw_events.player_money(lake, "last 14 complete days", days=3, when_unavailable="clip")
+        experiments.compare_players(money, "ad_revenue")
 
     It is that of the means of *value*. The variance is that between players, of each arm for itself (Welch's t-test).
     Money of few large spenders is far from normal: with under some thousand players the interval is a rough one. A
@@ -52,10 +66,7 @@ def compare_players(
         control: the arm to compare with; None is `ctrl`, else the first variant by name, else the arm seen first.
         confidence: level of the intervals.
 
-    Columns: ab_id (category, if there), the arm, control (category), players, control_players (Int64), value,
-    control_value (float64, means, adjusted by the covariate), difference, low, high, relative (float64, of the
-    control's value, NA where that is 0), variance_kept (float64, share of the variance that the covariate leaves),
-    p_value, p_adjusted (float64, corrected for all rows by Holm's method). Claims: "difference", one a row.
+    Claims: "difference", one a row.
 
     Raises:
         BadQuery: a column is missing, a number is unknown, the control has no players, or *confidence* is not between
@@ -76,15 +87,14 @@ def compare_players(
         row for own in groups(compared, experiment) for row in _rows(own, numbers, arm, control, confidence, experiment)
     ]
     result = DataFrame(rows, columns=[*texts, *_COUNTS, *_NUMBERS])
-    types: dict[str, Any] = dict.fromkeys(_COUNTS, "Int64") | dict.fromkeys(_NUMBERS, "float64")
-    result = result.astype(types | dict.fromkeys(texts, "category"))
-    return with_receipts_of(result.assign(p_adjusted=holm(result["p_value"])), frame)
+    result = result.astype({"p_value": "float64"})
+    return result.assign(p_adjusted=holm(result["p_value"]))
 
 
 @reads("experiments.compare_players", row_by_row=True)
 def _read_players(compared: DataFrame, value: str, arm: str) -> Iterator[Finding]:
     """Say of each arm how its players differ from those of the control, after the correction for all rows."""
-    measured = {MEASURE: f"{value.replace('_', ' ')} per player", "unit": unit_of(value).kind, "design": "players"}
+    measured = {MEASURE: f"{value.replace('_', ' ')} per player", "unit": column_named(value).kind, "design": "players"}
     keys = [name for name in (EXPERIMENT, arm) if name in compared]
     for row in compared.to_dict("records"):
         yield difference_finding(row | measured, keys)

@@ -16,8 +16,9 @@ from pandas import DataFrame
 from gamelens.analysis.claims.findings import Finding, reads
 from gamelens.analysis.experiments.arm_outcomes import MEASURE, VARIANT, key_columns, outcomes_of
 from gamelens.analysis.experiments.arm_pairs import ArmPair, arm_pairs
-from gamelens.analysis.tidy_frames import with_receipts_of
+from gamelens.analysis.tidy_frames.columns import Column
 from gamelens.analysis.tidy_frames.frame_requirements import ANY, requires
+from gamelens.analysis.tidy_frames.returned_columns import KEYS, named, returns
 from gamelens.errors import BadQuery
 
 QUARTER_DAYS: Final = 91
@@ -37,6 +38,8 @@ _MOST_DAYS: Final = 365
 
 def power(control: float, treated: float, players: float, control_players: float, *, confidence: float = 0.95) -> float:
     """Return the probability of detecting the difference of two true shares.
+
+        experiments.power(0.40, 0.42, players=5_000, control_players=5_000)
 
     Args:
         control: the true share of the control.
@@ -64,6 +67,8 @@ def sample_size(
 ) -> int:
     """Return the players that the control needs to detect the difference of two shares.
 
+        experiments.sample_size(0.40, 0.42, chance=0.9)
+
     The variant needs *ratio* times as many. *chance* is the power wanted.
 
     Raises:
@@ -86,6 +91,8 @@ def minimal_effect(
 ) -> float:
     """Return the smallest rise of the control's share detected with probability *chance*.
 
+        experiments.minimal_effect(0.4, players=5_000, control_players=5_000)
+
     A share: 0.01 is one percentage point. NaN if no rise can be detected with so few players.
     """
     if not players or not control_players or not 0 <= control < 1:
@@ -100,6 +107,21 @@ def minimal_effect(
 
 
 @requires(frames=ANY)
+@returns(
+    KEYS,
+    "players control_players",
+    Column("comparisons", "count"),
+    named("control_value", kind="share", unit="", scale="", about="the control's share"),
+    named("minimal_effect", na="if no rise can be detected"),
+    named("minimal_lift", na="if no rise can be detected"),
+    named("players_needed", about="for a relative *lift* at this split"),
+    "control_players_needed",
+    named("days_needed", about="install days at the present pace, from the first on"),
+    named("quarter_lift", about="the minimal lift after 91 install days"),
+    named("lift", about="as given"),
+    "last_day",
+    named("is_running", about="no other arm of the measure has later install days"),
+)
 def detectable_effects(
     *frames: DataFrame,
     arm: str = VARIANT,
@@ -111,17 +133,15 @@ def detectable_effects(
 ) -> DataFrame:
     """Return the smallest effect that each comparison can show, and how long a *lift* takes.
 
+        split, is_member = ["ab_id", "ab_variant_id"], ~gl.dim.ab_id.is_null()
+        came_back = lens.retention([7], by=split, where=is_member, over="last 28 complete days")
+        experiments.detectable_effects(came_back, lift=0.1)
+
     *frames*, *arm*, *control* and *by* are those of `experiments.compare`; measures that are not shares of players have
     no row, but count as comparisons. The arms are as unequal as they are, and the level is divided by the number of
     comparisons, as a correction for all of them would in the worst case.
 
-    Columns: ab_id, *by* (category, if there), measure, the arm (category), players, control_players (Int64),
-    comparisons (Int64), control_value (float64, share), minimal_effect (float64, share), minimal_lift (float64, of the
-    control's value), players_needed, control_players_needed (Int64, for a relative *lift* at this split, NA if the
-    control's share is 0 or the lifted one is 1 or more), days_needed (Int64, install days at the present pace, from the
-    first on), quarter_lift (float64, the minimal lift after 91 install days), lift (float64, as given), last_day
-    (datetime64[us, UTC]), is_running (boolean: no other arm of the measure has later install days). Claims: "reach",
-    one a row.
+    Keys are ab_id and *by*, if there, measure and the arm. Claims: "reach", one a row.
 
     Raises:
         BadQuery: *control* has no players; a frame or an argument is not as described; a number is unknown.
@@ -133,10 +153,8 @@ def detectable_effects(
     columns = [*keys, *_COUNTS[:3], *_SHARES[:3], *_COUNTS[3:], *_SHARES[3:], "last_day", "is_running"]
     more = {"comparisons": len(pairs), "lift": lift}
     rows = [_reach(pair, lift, chance, level) | more for pair in pairs if pair.is_counted]
-    types: dict[str, Any] = dict.fromkeys(keys, "category") | dict.fromkeys(_COUNTS, "Int64")
-    types |= dict.fromkeys(_SHARES, "float64") | {"last_day": "datetime64[us, UTC]", "is_running": "boolean"}
     result = DataFrame(rows, columns=columns)
-    return with_receipts_of(result.assign(last_day=pd.to_datetime(result["last_day"], utc=True)).astype(types), *frames)
+    return result.assign(last_day=pd.to_datetime(result["last_day"], utc=True))
 
 
 @reads("experiments.detectable_effects", row_by_row=True)

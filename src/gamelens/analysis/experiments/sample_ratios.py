@@ -12,8 +12,10 @@ from pandas import DataFrame, Series
 from gamelens.analysis.claims.findings import Direction, Finding, reads
 from gamelens.analysis.experiments.arm_outcomes import EXPERIMENT, VARIANT, groups
 from gamelens.analysis.tidy_frames import column_of, ratio, with_ids, with_receipts_of
+from gamelens.analysis.tidy_frames.columns import Column
 from gamelens.analysis.tidy_frames.frame_columns import sum_over
 from gamelens.analysis.tidy_frames.frame_requirements import ANY, FrameRequirements, requires
+from gamelens.analysis.tidy_frames.returned_columns import KEYS, named, returns
 from gamelens.errors import BadQuery
 
 SUSPECT: Final = 0.001
@@ -28,24 +30,31 @@ Days with fewer are tested together with the next.
 
 
 @requires(installs=FrameRequirements(metrics=("new_users",), splits=(EXPERIMENT, VARIANT)))
+@returns("ab_id ab_variant_id players")
 def arms(installs: DataFrame) -> DataFrame:
     """Return the arms of every experiment, from new_users by ab_id and ab_variant_id.
 
+        installs = lens.query("new_users", by=["ab_id", "ab_variant_id"], over="last 28 complete days")
+        experiments.arms(installs)
+
     Players of no experiment are left out. Largest experiment first, its arms by name.
 
-    Columns: ab_id, ab_variant_id (category), players (Int64). Claims: "experiments".
+    Claims: "experiments".
     """
     count = column_of(installs, "new_users", "new_users")
     known = installs[installs[EXPERIMENT].notna() & installs[VARIANT].notna()]
     result = sum_over(known, [EXPERIMENT, VARIANT], [count]).rename(columns={count: "players"})
     size = result.groupby(EXPERIMENT, observed=True)["players"].transform("sum")
     result = result.assign(size=size).sort_values(["size", EXPERIMENT, VARIANT], ascending=[False, True, True])
-    return with_receipts_of(result.drop(columns="size").reset_index(drop=True), installs)
+    return result.drop(columns="size").reset_index(drop=True)
 
 
 @requires(frame=ANY)
 def newest_arms(frame: DataFrame, arm: str, by: str | None = None, *, most: int = 2) -> DataFrame:
     """Return the rows of the arms of each value of *by* that began last, *most* of them.
+
+        by_build = lens.retention([1], by=["game", "first_build"], over="last 28 complete days")
+        experiments.newest_arms(by_build, "first_build", by="game")
 
     Such as the newest builds. An arm begins on its first install day with players. Players of no arm are left out.
     *frame* is one of `Client.retention`, or has timestamp, the arm and players.
@@ -81,6 +90,15 @@ def _read_arms(sizes: DataFrame) -> Iterator[Finding]:
 
 
 @requires(installs=ANY, expected=ANY)
+@returns(
+    KEYS,
+    "players share expected_share expected_players",
+    named("p_value", about="of the whole split", na="of a single arm"),
+    named("p_days", about="of all its days"),
+    Column("worst_day", "day"),
+    named("p_worst_day", about="corrected for the number of days"),
+    named("is_suspect", about="one of p_value, p_days, p_worst_day is below 0.001", na="of a single arm"),
+)
 def sample_ratio(
     installs: DataFrame,
     expected: Mapping[str, float] | DataFrame | None = None,
@@ -88,6 +106,10 @@ def sample_ratio(
     by: str | Sequence[str] | None = None,
 ) -> DataFrame:
     """Compare the split of players with the *expected* weights, in total and day by day.
+
+        split, is_gate = ["ab_id", "ab_variant_id"], gl.dim.ab_id == "first_gate"
+        installs = lens.query("new_users", by=split, where=is_gate, over="last 28 complete days")
+        experiments.sample_ratio(installs, {"ctrl": 1, "late_gate": 1})
 
     The tests are Pearson's. A suspect split means that players were lost on the way to one arm, so the players left
     differ in more than number, and no result can be trusted.
@@ -100,11 +122,8 @@ def sample_ratio(
         by: dimensions to check within, such as country_code: in total a country that loses a third of an arm is rarely
             seen. P-values are corrected for the number of segments of the experiment (Bonferroni).
 
-    Columns: ab_id, *by* (category, if there), ab_variant_id (category), players (Int64), share, expected_share
-    (float64, 0 to 1), expected_players (float64), p_value (float64, of the whole split; NA of a single arm), p_days
-    (float64, of all its days), worst_day (datetime64[us, UTC]), p_worst_day (float64, corrected for the number of
-    days), is_suspect (boolean, one of p_value, p_days, p_worst_day is below 0.001). Claims: "sample ratio", one for
-    each experiment, or for each of its segments that are suspect.
+    Keys are ab_id and *by*, if there, and ab_variant_id. Claims: "sample ratio", one for each experiment, or for each
+    of its segments that are suspect.
 
     Raises:
         BadQuery: *expected* lacks a variant or a day, or has a weight below 0; there are several experiments; or a
@@ -124,15 +143,14 @@ def sample_ratio(
     numbers = ["share", "expected_share", "expected_players", "p_value", "p_days"]
     columns = [*names, "players", *numbers, "worst_day", "p_worst_day"]
     result = pd.concat(checks, ignore_index=True) if checks else DataFrame(columns=columns)
-    types: dict[str, Any] = dict.fromkeys(names, "category") | dict.fromkeys([*numbers, "p_worst_day"], "float64")
-    result = result[columns].astype(types | {"players": "Int64", "worst_day": _DAY})
+    result = result[columns].astype(dict.fromkeys(_TESTS, "float64") | {"worst_day": _DAY})
     if segments:
         tested = result[result["p_value"].notna()].drop_duplicates(keys)
         split = result[EXPERIMENT].astype("object") if EXPERIMENT in result else Series("", result.index)
         looks = split.map(split.loc[tested.index].value_counts())
         result[[*_TESTS]] = result[[*_TESTS]].mul(looks, axis=0).clip(upper=1.0)
     is_suspect = (result[[*_TESTS]] < SUSPECT).any(axis=1)
-    return with_receipts_of(result.assign(is_suspect=is_suspect.astype("boolean")), installs)
+    return result.assign(is_suspect=is_suspect)
 
 
 @reads("experiments.sample_ratio")

@@ -29,8 +29,9 @@ MOST_BYTES: Final = 256 << 20
 """Bytes of a text file, unpacked. Cells take several times as much memory."""
 _SEPARATORS: Final = ",;\t|"  # csv.Sniffer takes one of two that do equally well, and finds none below a title
 _HEADER_BYTES: Final = 1 << 20
-_BLOCK_BYTES: Final = 16 << 20  # the longest row possible
+_BLOCK_BYTES: Final = 2 << 20  # the longest row possible
 _MOST_BELOW: Final = 5  # lines below a table that may be more than its rows
+_BLANK_LINES: Final = re.compile(rb'(?:(?:[ \t\r,;|]|"")*\n)+')
 _TEXT: Final = pa.dictionary(pa.int32(), pa.string())
 
 
@@ -65,18 +66,25 @@ def read_delimited(
             its byte order mark), or its rows differ in length.
     """
     content = _utf8(path, _unpacked(path, most_bytes), encoding)
-    hint = re.match(rb"sep=(.)\r?\n", content)  # the line by which a spreadsheet is told the separator
-    content = content[hint.end() :] if hint else content
     if b"\n" not in content:
         content = content.replace(b"\r", b"\n")
-    possible = hint[1].decode() if hint else "\t" if ".tsv" in path.name.lower() else _SEPARATORS
-    separator, lines, above, header, is_quoted = _top(path.name, content, possible, header_row)
-    if header_row is not None and hint:
-        above = [["sep="], *above]
+    top = _BLANK_LINES.match(content)
+    skipped, start = (top[0].count(b"\n"), top.end()) if top else (0, 0)
+    possible = "\t" if ".tsv" in path.name.lower() else _SEPARATORS
+    if top := re.compile(rb"sep=(.)\r?\n").match(content, start):  # by which a spreadsheet is told the separator
+        skipped, start, possible = skipped + 1, top.end(), top[1].decode()
+    content = content[start:]
+    place = None if header_row is None else header_row - 1 - skipped
+    if place is not None and place < 0:
+        raise BadQuery("header_row", header_row, f"is above the first row of the table: {skipped + 1} is its first")
+    separator, lines, above, header, is_quoted = _top(path.name, content, possible, place)
+    if not header and place:
+        raise BadQuery("header_row", header_row, f"is below the last row of {path.name}")
     if not header:
         raise BadQuery("other", path.name, "is empty: the first row must name the columns")
     cells, uneven = _cells(path.name, content, separator, len(header), lines, is_quoted)
-    first_row = len(above) + 2 + bool(hint and header_row is None)
+    del content, top  # a match holds the text that it was found in
+    first_row = skipped + len(above) + 2
     below = [row.text for row in uneven]
     if uneven and not _are_below(uneven, cells, len(header), lines):
         row = uneven[0]
@@ -84,8 +92,12 @@ def read_delimited(
         rule = f"has {row.actual_columns} cells in row {number} and {row.expected_columns} columns"
         raise BadQuery("other", path.name, f"{rule}: quote cells that hold {separator!r}")
     names = unguarded(pa.array([name.strip() for name in header], pa.string())).to_pylist()
-    table = pa.Table.from_arrays([_unguarded(column) for column in cells.slice(1).columns], names=names)
-    return DelimitedText(table, separator, above, below, first_row)
+    cells, columns = cells.slice(1), []
+    for _ in names:
+        column = cells.column(0).unify_dictionaries()
+        cells = cells.remove_column(0)  # whose memory is free as soon as it is one dictionary
+        columns.append(_unguarded(column))
+    return DelimitedText(pa.Table.from_arrays(columns, names=names), separator, above, below, first_row)
 
 
 def _unpacked(path: Path, most_bytes: int) -> bytes:
@@ -144,64 +156,80 @@ def _utf8(path: Path, content: bytes, encoding: str | None) -> bytes:
 
 
 def _top(
-    source: str, content: bytes, possible: str, header_row: int | None
+    source: str, content: bytes, possible: str, place: int | None
 ) -> tuple[str, int, list[list[str]], list[str], bool]:
     """Return the separator, the number of lines above the header, the rows there, the header, and whether it quotes.
 
     Raises:
-        BadQuery: two separators do equally well, the file has no row *header_row*, or a quotation mark stays open.
+        BadQuery: two separators do equally well, or a quotation mark stays open.
     """
     text = content[:_HEADER_BYTES].decode(errors="ignore")
-    tops = {mark: _rows(text, mark, header_row, True) for mark in possible}
-    widest = max(len(header) for _, _, header in tops.values())
-    separator, *others = [mark for mark, (_, _, header) in tops.items() if len(header) == widest]
-    if others and widest > 1:
+    tops = {mark: _rows(text, mark, place, True) for mark in possible}
+    fits = {mark: (_evenness(text, mark, len(header)), len(header)) for mark, (_, _, header) in tops.items()}
+    separator, *others = [mark for mark, fit in fits.items() if fit == max(fits.values())]
+    if others and fits[separator][1] > 1:
         raise BadQuery("other", source, f"may be separated by {separator!r} or {others[0]!r}: quote the header's cells")
-    bare = _rows(text, separator, header_row, False)
-    if not _is_quoted(content, separator, len(bare[2])):
+    bare = _rows(text, separator, place, False)
+    lines, _, header = tops[separator]
+    if not _is_quoted(content, separator, len(bare[2]), text.splitlines()[lines:SEARCHED_ROWS], len(header)):
         return separator, *bare, False
     if content.count(b'"') % 2:
         raise BadQuery("other", source, "has a quotation mark that is never closed")
     return separator, *tops[separator], True
 
 
-def _rows(text: str, separator: str, header_row: int | None, is_quoted: bool) -> tuple[int, list[list[str]], list[str]]:
+def _evenness(text: str, separator: str, width: int) -> float:
+    """Return the share of the first rows that have the *width* of the header, 0 if that is one cell."""
+    try:
+        widths = [
+            len(row) for row in islice(csv.reader(io.StringIO(text, newline=""), delimiter=separator), SEARCHED_ROWS)
+        ]
+    except csv.Error:
+        return 0.0
+    filled = [cells for cells in widths if cells > 0]
+    return sum(cells == width for cells in filled) / len(filled) if filled and width > 1 else 0.0
+
+
+def _rows(text: str, separator: str, place: int | None, is_quoted: bool) -> tuple[int, list[list[str]], list[str]]:
     """Return the number of lines above the header, the rows there, and the header."""
     quoting: Literal[0, 3] = csv.QUOTE_MINIMAL if is_quoted else csv.QUOTE_NONE
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, quoting=quoting)
     rows, lines = list[list[str]](), [0]
     try:
-        for row in islice(reader, max(SEARCHED_ROWS, header_row or 0)):
+        for row in islice(reader, max(SEARCHED_ROWS, (place or 0) + 1)):
             rows.append(row)
             lines.append(reader.line_num)
     except csv.Error as error:
         if not rows:
             raise BadQuery("other", text[:40], f"is not a header: {error}") from None
-    place = header_place(rows) if header_row is None else header_row - 1
-    if place and place >= len(rows):
-        raise BadQuery("header_row", header_row, f"is below the last of {len(rows)} rows")
-    return lines[place], rows[:place], rows[place] if rows else []
+    place = header_place(rows) if place is None else min(place, len(rows))
+    return lines[place], rows[:place], rows[place] if place < len(rows) else []
 
 
-def _is_quoted(content: bytes, separator: str, width: int) -> bool:
+def _is_quoted(content: bytes, separator: str, bare_width: int, lines: list[str], width: int) -> bool:
     """Return whether quotation marks enclose cells.
 
-    They do not if one stands inside a cell or encloses only part of it, and all lines have the *width* of the header
-    when marks are letters like any other.
+    They do not if one stands inside a cell or encloses only part of it, and all lines have the *bare_width* of the
+    header when marks are letters like any other; unless the first *lines* each have the *width* that it has with them.
     """
     if b'"' not in content:
         return True
-    mark = re.escape(separator).encode()
-    loose = rb'[^%(m)s\r\n"]"(?!["%(m)s\r\n]|\Z)|(?:\A|[%(m)s\n])"[^"%(m)s\n]*[%(m)s\n]' % {b"m": mark}
-    if not re.search(loose, content):
+    mark = {b"m": re.escape(separator).encode()}
+    is_inside = re.search(rb'[^%(m)s\r\n"]"(?!["%(m)s\r\n]|\Z)' % mark, content)
+    if not is_inside and not re.search(rb'(?:\A|[%(m)s\n])"[^"%(m)s\n]*[%(m)s\n]' % mark, content):
         return True
-    bytes_ = np.frombuffer(content, dtype="uint8")
-    ends = np.flatnonzero(bytes_ == ord("\n"))
-    ends = ends if len(ends) and ends[-1] == len(content) - 1 else np.append(ends, len(content))
-    marks = np.diff(np.searchsorted(np.flatnonzero(bytes_ == ord(separator)), ends), prepend=0)
-    most = marks.max(initial=0)
-    is_body = np.maximum.accumulate(marks == most)  # lines above the header have fewer cells
-    return most != max(width - 1, 1) or bool((marks[is_body] != most).any())
+    widths = {len(row) for row in csv.reader(lines, delimiter=separator) if row}
+    if not is_inside and widths == {width} and all(line.count('"') % 2 == 0 for line in lines):
+        return True
+    marks, is_body, most = separator.encode(), False, max(bare_width - 1, 1)
+    for line in io.BytesIO(content):
+        if line in (b"\n", b"\r\n"):
+            continue
+        count = line.count(marks)
+        is_body |= count == most  # lines above the header have fewer cells
+        if count > most or (is_body and count < most):
+            return True
+    return not is_body
 
 
 def _cells(
@@ -227,7 +255,7 @@ def _cells(
         )
     except pa.ArrowInvalid as error:
         raise BadQuery("other", source, f"cannot be read: {error}") from None
-    return cells.unify_dictionaries(), uneven
+    return cells, uneven
 
 
 def _are_below(uneven: list[Any], cells: pa.Table, width: int, lines: int) -> bool:

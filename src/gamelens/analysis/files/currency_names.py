@@ -30,6 +30,9 @@ _SPELLED: Final = "|".join(
 _NAMES: Final = re.compile(rf"(?<![^\W_])(?:{_SPELLED})(?![^\W_])")
 _SIGNS: Final = re.compile(r"[A-Z]{0,3}[$\u00a3\u00a5\uffe5\u20a0-\u20bf]")
 
+_BRACKETS: Final = re.compile(r"[(\[（【]([^()\[\]（）【】]+)[)\]）】]")
+_MULTIPLE: Final = re.compile("[十百千万億萬亿만천억]+")
+
 
 def is_currency(code: str) -> bool:
     """Return whether *code* is a currency with a rate, and not a word that begins many names."""
@@ -67,5 +70,7 @@ def currencies_in(text: str, *, is_header: bool = False) -> Currencies:
         found |= {currencies_of(word) for word in upper if len(word) == 3 and is_currency(word)}
     found |= {currencies_of(sign) or currencies_of(sign[-1]) for sign in _SIGNS.findall(text)}
     found |= {currencies_of(name) for name in _NAMES.findall(text.casefold())} if not found else set()
+    if is_header and not found:  # 비용(원)
+        found |= {currencies_of(_MULTIPLE.sub("", inner).strip()) for inner in _BRACKETS.findall(text)}
     found -= {NO_CURRENCY}
     return common(found) if found else NO_CURRENCY

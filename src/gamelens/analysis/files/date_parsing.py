@@ -9,12 +9,12 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from functools import cache
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Final, Literal, NamedTuple
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import numpy as np
@@ -43,7 +43,12 @@ _CLOCK: Final = re.compile(r"(?P<date>.*?)[, ]+(?P<time>\d{1,2}:\d\d.*|\d{1,2} ?
 _RANGE: Final = re.compile(
     r"(?P<first>.*?\S) ?(?: - |[–—~]| to | bis | au | hasta | al | até |/(?=\d{4}-)) ?(?P<last>\S.*)"
 )
-_SHORT_YEAR: Final = re.compile(rf"(\d\d?)([-/.])(\d\d?)\2(\d\d){_TIME}", re.ASCII)
+_SHORT_YEAR: Final = re.compile(rf"(\d\d?)([-/.] ?)(\d\d?)\2(\d\d|(?<= )\d){_TIME}", re.ASCII)
+_ISO: Final = re.compile(
+    r"(\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?(?=$|Z| UTC$|[+-]00:00))?)(?:Z| UTC|[+-]00:00)?", re.ASCII
+)
+_UNSEEN: Final = re.compile("[\u200e\u200f\u061c\u202a-\u202e\u2066-\u2069]")
+_YEAR_WORD: Final = re.compile(r"(?<=\d) (?:\u0433|\u0440|r)$")  # the year, behind a date of numbers
 _SERIAL: Final = re.compile(r"\d{5}(?:\.\d+)?", re.ASCII)
 _SERIAL_START: Final = datetime(1899, 12, 30)  # day 0 of a spreadsheet's calendar
 _SERIALS: Final = range(36_526, 54_789)  # the days of 2000 to 2049
@@ -54,9 +59,6 @@ _HOURS_OF_ZONES: Final = {
     **{"PST": -8, "PDT": -7, "MST": -7, "MDT": -6, "EST": -5, "EDT": -4, "WET": 0, "WEST": 1, "CET": 1, "CEST": 2},
     **{"EET": 2, "EEST": 3, "MSK": 3, "JST": 9, "KST": 9, "SGT": 8, "HKT": 8, "AEST": 10, "AEDT": 11, "Z": 0},
 }
-_CONNECTORS: Final = frozenset(
-    {"of", "de", "del", "den", "der", "the", "le", "d", "г", "a", "th", "st", "nd", "rd", "er"}
-)
 _WORDS: Final = Path(__file__).with_name("month_names.json")
 
 
@@ -68,47 +70,71 @@ class ParsedTimes:
         at: the start of each day, week, month or period, or the time.
         until: the end of each period, exclusive; None for texts of one day each.
         precision: what a text names.
-        zones: whether the texts name a zone.
+        written: the times as written, where they name another zone than UTC; None where none does.
         note: what was assumed, or None.
     """
 
     at: NDArray[np.datetime64]
     precision: Precision
     until: NDArray[np.datetime64] | None = None
-    zones: bool = False
+    written: NDArray[np.datetime64] | None = None
     note: str | None = None
 
 
-def read_times(texts: Sequence[str], *, field: str, day_first: bool | None = None) -> ParsedTimes:
+class NotTimes(BadQuery):
+    """Texts that are no days or times in any form."""
+
+
+def read_times(
+    texts: Sequence[str],
+    *,
+    field: str,
+    day_first: bool | None = None,
+    language: str | None = None,
+    beside: Sequence[str] = (),
+) -> ParsedTimes:
     """Return the times in distinct *texts*. A time without a zone is UTC.
 
+    *language* (such as "pl") tells lis, November in Polish, from lis, October in Croatian; so may the other words, and
+    the letters of texts *beside* them.
+
     Raises:
-        BadQuery: a text is not a time, day and month may be swapped, or precisions do not mix.
+        NotTimes: a text is not a time.
+        BadQuery: day and month may be swapped, a name is of two months, or precisions do not mix.
     """
-    trimmed = [re.sub(r"\s+|\([^)]{1,4}\)", " ", text).strip().rstrip(".") for text in texts]
+    if (read := _iso_times(texts)) is not None:
+        return read
+    trimmed = [
+        _YEAR_WORD.sub("", re.sub(r"\s+|\([^)]{1,4}\)", " ", _UNSEEN.sub("", text)).strip().rstrip("."))
+        for text in texts
+    ]
     ranges = [_RANGE.fullmatch(text) for text in trimmed]
     if texts and all(ranges):
-        return _read_ranges(texts, [match for match in ranges if match], field, day_first)
+        return _read_ranges(texts, [match for match in ranges if match], field, day_first, language, beside)
     clocks = {text: match for text in trimmed if (match := _CLOCK.fullmatch(text))}
     texts_of = {text: f"{clocks[text]['date']} {clocks[text]['time']}" if text in clocks else text for text in trimmed}
     plain = _written_out([*texts_of.values()], field, day_first)
     is_day_first = _is_day_first([*plain.values()], field, day_first)
-    read: list[tuple[datetime, Precision]] = []
+    months = _months_of([*plain.values()], field, language, beside)
+    moments: list[tuple[datetime, Precision]] = []  # with their zones
     for text, short in zip(texts, trimmed, strict=True):
         try:
-            read.append(_parse_text(plain[texts_of[short]].strip(), is_day_first))
+            moments.append(_parse_text(plain[texts_of[short]].strip(), is_day_first, months))
         except (ValueError, OverflowError, ZoneInfoNotFoundError):
             rule = "is not a day, week or month: write 2026-11-01, 2026-W45, 2026-11 or 2026-11-01T13:00Z"
-            raise BadQuery(field, plain[texts_of[short]] or text, rule) from None
-    examples: dict[Precision, str] = {precision: text for text, (_, precision) in zip(texts, read, strict=True)}
+            raise NotTimes(field, plain[texts_of[short]] or text, rule) from None
+    examples: dict[Precision, str] = {precision: text for text, (_, precision) in zip(texts, moments, strict=True)}
     if len(examples) > 1 and set(examples) != {"day", "time"}:
         unlike = " and ".join(f"{text} (a {precision})" for precision, text in sorted(examples.items()))
         raise BadQuery(field, [*examples.values()], f"mixes {unlike}: use one kind")
     changed = next((place for place, text in enumerate(trimmed) if plain[texts_of[text]] != texts_of[text]), None)
-    note = None if changed is None else f"{field}: {texts[changed]} is read as {read[changed][0]:%Y-%m-%d}"
-    at = np.array([moment.replace(tzinfo=None) for moment, _ in read], dtype="datetime64[us]")
+    note = None if changed is None else f"{field}: {texts[changed]} is read as {moments[changed][0]:%Y-%m-%d}"
+    written, at = (
+        np.array([moment.replace(tzinfo=None) for moment in read], dtype="datetime64[us]")
+        for read in ([moment for moment, _ in moments], [moment.astimezone(UTC) for moment, _ in moments])
+    )
     precision: Precision = "time" if "time" in examples else next(iter(examples), "day")
-    return ParsedTimes(at, precision, zones=any(_names_zone(match["time"]) for match in clocks.values()), note=note)
+    return ParsedTimes(at, precision, written=written if (written != at).any() else None, note=note)
 
 
 def folded_word(text: str) -> str:
@@ -117,8 +143,25 @@ def folded_word(text: str) -> str:
     return "".join(part for part in parts if not unicodedata.combining(part)).strip(" .")
 
 
+def _iso_times(texts: Sequence[str]) -> ParsedTimes | None:
+    """Return the times in *texts* that all are days or times in UTC as ISO 8601 has them, None for others."""
+    matches = [_ISO.fullmatch(text) for text in texts]
+    if not texts or not all(matches):
+        return None
+    try:
+        at = np.array([match[1] for match in matches if match], dtype="datetime64[us]")
+    except ValueError:  # such as a day 31 in a month of 30
+        return None
+    return ParsedTimes(at, "time" if any(":" in text for text in texts) else "day")
+
+
 def _read_ranges(
-    texts: Sequence[str], ranges: Sequence[re.Match[str]], field: str, day_first: bool | None
+    texts: Sequence[str],
+    ranges: Sequence[re.Match[str]],
+    field: str,
+    day_first: bool | None,
+    language: str | None,
+    beside: Sequence[str],
 ) -> ParsedTimes:
     """Return the periods that texts name by their first and their last day."""
     last = [match["last"] for match in ranges]
@@ -128,10 +171,11 @@ def _read_ranges(
         text if re.search(r"\b20\d\d\b", text) or not year else f"{text} {year[0]}"
         for text, year in zip(first, years, strict=True)
     ]
-    both = read_times([*dict.fromkeys([*first, *last])], field=field, day_first=day_first)
+    days = [*dict.fromkeys([*first, *last])]
+    both = read_times(days, field=field, day_first=day_first, language=language, beside=beside)
     if both.precision != "day":
         raise BadQuery(field, texts[0], "is not a period of days: write 2026-11-01 - 2026-11-07")
-    at = dict(zip(dict.fromkeys([*first, *last]), both.at, strict=True))
+    at = dict(zip(days, both.at, strict=True))
     starts = np.array([at[text] for text in first], dtype="datetime64[us]")
     ends: NDArray[np.datetime64] = np.array([at[text] for text in last], dtype="datetime64[us]")
     ends = (ends + np.timedelta64(1, "D")).astype("datetime64[us]")
@@ -156,7 +200,7 @@ def _written_out(texts: Sequence[str], field: str, day_first: bool | None) -> di
     if len(matches) < len(texts):
         return {text: text for text in texts}
     first, last = ({2000 + int(match[place]) for match in matches.values()} for place in (1, 4))
-    is_dotted = {match[2] for match in matches.values()} == {"."}
+    is_dotted = {match[2] for match in matches.values()} == {"."}  # with blanks, Korean has the year first
     may_be_last = last <= {*_YEARS}
     may_be_first = first <= {*_YEARS} and not is_dotted and day_first is None
     if may_be_last == may_be_first:
@@ -197,8 +241,8 @@ def _is_day_first(texts: Sequence[str], field: str, day_first: bool | None) -> b
     return not not_day_first
 
 
-def _parse_text(text: str, is_day_first: bool) -> tuple[datetime, Precision]:
-    """Return the time in *text* (UTC) and its precision, by the first form that fits.
+def _parse_text(text: str, is_day_first: bool, months: Mapping[str, int]) -> tuple[datetime, Precision]:
+    """Return the time in *text* in its zone and its precision, by the first form that fits.
 
     Raises:
         ValueError: no form fits, or there is no such day or time.
@@ -216,11 +260,11 @@ def _parse_text(text: str, is_day_first: bool) -> tuple[datetime, Precision]:
         year, week = int(match["year"] or match["of"]), int(match["week"] or match["nth"])
         return datetime.fromisocalendar(year, week, 1).replace(tzinfo=UTC), "week"
     clock = _CLOCK.fullmatch(text)
-    day, precision = _named_day(clock["date"] if clock else text)
+    day, precision = _named_day(clock["date"] if clock else text, months)
     return (day, precision) if clock is None else (_at_time(day, clock["time"]), "time")
 
 
-def _named_day(text: str) -> tuple[datetime, Precision]:
+def _named_day(text: str, names: Mapping[str, int]) -> tuple[datetime, Precision]:
     """Return the day or month in a text that names the month: 28 Sept 2026, Sat, Oct 31, 2026, 2026年10月31日.
 
     Raises:
@@ -229,24 +273,57 @@ def _named_day(text: str) -> tuple[datetime, Precision]:
     if match := _EAST_ASIAN.search(text):
         year, month, day = (int(part) if part else 1 for part in match.groups())
         return datetime(year, month, day, tzinfo=UTC), "day" if match[3] else "month"
-    words = [folded_word(word) for word in re.findall(r"\d+|[^\W\d_]+", text)]
-    words = [word for word in words if word and word not in _CONNECTORS]
-    table = _words_of_dates()
-    months = [table["months"][word] for word in words if word in table["months"]]
-    numbers = [word for word in words if word.isascii() and word.isdigit()]
-    unknown = [word for word in words if not word.isdigit() and word not in table["months"]]
-    if len(months) != 1 or any(word not in table["weekdays"] for word in unknown) or not 1 <= len(numbers) <= 2:
+    words, folded = _date_words(), folded_word(text)
+    found = words.month.findall(folded)
+    if len(found) > 1:  # mar. is Tuesday and March
+        found = [name for name in found if name not in words.weekdays] or found[:1]
+    if len(found) != 1:
         raise ValueError(text)
-    years = [word for word in numbers if len(word) == 4] or numbers[-1:]  # 31-Oct-26
-    days = [word for word in numbers if word is not years[0]]
+    rest = words.weekday.sub(" ", words.month.sub(" ", folded))
+    numbers = re.findall(r"\d+", rest)
+    others = set(re.findall(r"[^\W\d_]+", rest)) - words.between
+    if others or not 1 <= len(numbers) <= 2:
+        raise ValueError(text)
+    years = [number for number in numbers if len(number) == 4] or numbers[-1:]  # 31-Oct-26
+    days = [number for number in numbers if number is not years[0]]
     year = int(years[0]) if len(years[0]) == 4 else 2000 + int(years[0])
     if len(years) > 1 or (len(years[0]) != 4 and (year not in _YEARS or not days)):
         raise ValueError(text)
-    return datetime(year, months[0], int(days[0]) if days else 1, tzinfo=UTC), "day" if days else "month"
+    return datetime(year, names[found[0]], int(days[0]) if days else 1, tzinfo=UTC), "day" if days else "month"
+
+
+def _months_of(texts: Sequence[str], field: str, language: str | None, beside: Sequence[str]) -> Mapping[str, int]:
+    """Return the number of each name of a month, of names that are two months the one in the language of *texts*.
+
+    Raises:
+        BadQuery: the language is open.
+    """
+    words = _date_words()
+    spoken: dict[str, str] = {}
+    for text in texts:
+        folded = folded_word(text)
+        spoken = dict.fromkeys((*words.month.findall(folded), *words.weekday.findall(folded)), text) | spoken
+    unsure = [word for word in spoken if word in words.several]
+    if not unsure:
+        return words.months
+    possible = {
+        code: {**words.months} | {word: months[code] for word, months in words.several.items() if code in months}
+        for code, known in words.languages.items()
+        if (language or code) == code and known >= spoken.keys()
+    }
+    letters = {letter for text in beside for letter in text.casefold() if letter.isalpha() and not letter.isascii()}
+    of_letters = {code: months for code, months in possible.items() if words.letters[code] >= letters}
+    possible = of_letters or possible
+    if len({tuple(months[word] for word in unsure) for months in possible.values()}) == 1:
+        return next(iter(possible.values()))
+    meant = ", or ".join(f"month {number} ({code})" for code, number in words.several[unsure[0]].items())
+    rule = f"is {meant}, by its language, and no other value tells which"
+    step = f'roles={{"{field}": {{"role": "day", "language": "..."}}}} names it'
+    raise BadQuery(field, spoken[unsure[0]], f"{rule}: {step}")
 
 
 def _at_time(day: datetime, text: str) -> datetime:
-    """Return the moment of *day* at the time in *text*, in UTC.
+    """Return the moment of *day* at the time in *text*, in its zone.
 
     Raises:
         ValueError: it is not a time, or its zone is unknown.
@@ -261,13 +338,9 @@ def _at_time(day: datetime, text: str) -> datetime:
         time = datetime.strptime(clock, form).time()
     else:
         time = datetime.fromisoformat(f"2000-01-01T{clock.zfill(5) if clock.count(':') == 1 else clock}").time()
-    return day.replace(
-        hour=time.hour,
-        minute=time.minute,
-        second=time.second,
-        microsecond=time.microsecond,
-        tzinfo=_zone(match["zone"]),
-    ).astimezone(UTC)
+    moment = datetime.combine(day.date(), time.replace(tzinfo=None), _zone(match["zone"]))
+    moment.astimezone(UTC)  # which fails beyond the years 1 to 9999
+    return moment
 
 
 def _zone(name: str) -> tzinfo:
@@ -287,13 +360,47 @@ def _zone(name: str) -> tzinfo:
     return ZoneInfo(name)
 
 
-def _names_zone(time: str) -> bool:
-    match = _ZONE.fullmatch(time)
-    return bool(match and match["zone"])
+class _DateWords(NamedTuple):
+    """Names in dates of many languages, folded.
+
+    Attributes:
+        months: the number of each name that is one month in all languages.
+        several: of the other names, the number by language.
+        languages: all names of months and weekdays of the languages in *several*.
+        letters: the letters beyond ASCII that these languages have.
+        weekdays: the names of weekdays.
+        between: other words of a date, such as "of".
+        month: finds a name of a month.
+        weekday: finds a name of a weekday.
+    """
+
+    months: Mapping[str, int]
+    several: Mapping[str, Mapping[str, int]]
+    languages: Mapping[str, frozenset[str]]
+    letters: Mapping[str, frozenset[str]]
+    weekdays: frozenset[str]
+    between: frozenset[str]
+    month: re.Pattern[str]
+    weekday: re.Pattern[str]
 
 
 @cache
-def _words_of_dates() -> dict[str, Any]:
-    """Return the number of each month by its name, and the names of weekdays, of many languages."""
-    words: dict[str, Any] = json.loads(_WORDS.read_text(encoding="utf-8"))
-    return words | {"weekdays": frozenset(words["weekdays"])}
+def _date_words() -> _DateWords:
+    table = json.loads(_WORDS.read_text(encoding="utf-8"))
+    return _DateWords(
+        months=table["months"],
+        several=table["several"],
+        languages={code: frozenset(names) for code, names in table["languages"].items()},
+        letters={code: frozenset(letters) for code, letters in table["letters"].items()},
+        weekdays=frozenset(table["weekdays"]),
+        between=frozenset(table["between"]),
+        month=_any_of([*table["months"], *table["several"]]),
+        weekday=_any_of(table["weekdays"]),
+    )
+
+
+def _any_of(names: Sequence[str]) -> re.Pattern[str]:
+    """Return a pattern of whole names, the longest first. Behind one of letters a number may follow: oct2026."""
+    ends = {name: r"(?![^\W_])" if name[-1].isdigit() else r"(?![^\W\d_])" for name in names}
+    spelled = (re.escape(name) + ends[name] for name in sorted(names, key=len, reverse=True))
+    return re.compile(rf"(?<![^\W\d_])(?:{'|'.join(spelled)})")

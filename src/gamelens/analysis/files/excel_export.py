@@ -6,8 +6,9 @@ import ast
 import math
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from datetime import date
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import date, datetime
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -27,7 +28,7 @@ from gamelens.analysis.files.export_target import (
     target_of,
     with_index,
 )
-from gamelens.analysis.tidy_frames.column_units import ColumnUnit, bounds_of, has_units, numbers_of, scales_of, units_of
+from gamelens.analysis.tidy_frames.written_columns import WrittenColumn, written_columns
 from gamelens.errors import BadQuery
 from gamelens.receipts import Receipt
 from gamelens.wire.currencies import USD_PER_UNIT
@@ -42,7 +43,7 @@ _EXACT: Final = 10**15  # a spreadsheet keeps 15 digits of a number
 _FIRST_DAY: Final = np.datetime64("1900-03-01")  # before it, calendars of spreadsheets differ
 _WIDTHS: Final = (8, 60)
 _RECEIPT_HEAD: Final = ("sheet", "what", "value")
-_CHART_CM: Final = (24, 12)
+_CHART_PIXELS: Final = (907, 454)
 _BARE: Final = (bool, int, float, date)
 
 
@@ -62,7 +63,9 @@ class _SheetColumn(NamedTuple):
 def export_excel(frames: Mapping[str, DataFrame], path: str | os.PathLike[str], *, chart: bool = False) -> Path:
     """Write *frames* as the sheets of an Excel file and return the path.
 
-        gl.export_excel({"ads": revenue, "retention": retention}, "week.xlsx")
+        income = lens.query("revenue", by="game", over="last 28 complete days")
+        cohorts = lens.retention([1, 7], by="game", over="last 28 complete days")
+        gl.export_excel({"revenue": income, "retention": cohorts}, "week.xlsx")
 
     Days are dates, times are dates with a time in UTC, numbers are numbers and flags are flags; a missing value is an
     empty cell. Text stays text, also where it looks like a formula; a control character is written as its number,
@@ -78,7 +81,7 @@ def export_excel(frames: Mapping[str, DataFrame], path: str | os.PathLike[str], 
             over time or as bars over its first column. `df.lens.wide()` has a column for each line.
 
     Raises:
-        BadQuery: openpyxl is not installed, the folder is missing, a sheet's name is not allowed, a frame or text is
+        BadQuery: XlsxWriter is not installed, the folder is missing, a sheet's name is not allowed, a frame or text is
             larger than a sheet or cell may be, or the first frame has nothing to draw.
     """
     target = target_of(path, is_excel=True)
@@ -90,19 +93,38 @@ def export_excel(frames: Mapping[str, DataFrame], path: str | os.PathLike[str], 
     ]
     sheets[RECEIPTS] = _columns(RECEIPTS, DataFrame(receipts, columns=list(_RECEIPT_HEAD), dtype="object"))
     try:
-        openpyxl = import_module("openpyxl")
-        import_module("openpyxl.chart")
+        xlsxwriter = import_module("xlsxwriter")
     except ImportError:
-        raise BadQuery("path", str(path), "is written by openpyxl: pip install 'gamelens[excel]'") from None
-    book = openpyxl.Workbook(write_only=True)
-    for place, (name, columns) in enumerate(sheets.items()):
-        page = book.create_sheet(name)
-        if drawn and place == 0:
-            _add_chart(openpyxl, page, columns, drawn)
-        _write_sheet(openpyxl, page, columns)
-    with replace_file(target) as draft:
-        book.save(draft)
+        raise BadQuery("path", str(path), "is written by XlsxWriter: pip install 'gamelens[excel]'") from None
+    with (
+        replace_file(target) as draft,
+        _system_errors(xlsxwriter),
+        xlsxwriter.Workbook(str(draft), {"constant_memory": True}) as book,
+    ):
+        made: dict[tuple[Any, ...], Any] = {(): None}
+
+        def format_of(value: Any, **properties: Any) -> Any:
+            """Return a format, which a workbook has once. A text that looks like a formula is marked as none."""
+            said = {name: set_ for name, set_ in properties.items() if set_}
+            said |= {"quote_prefix": True} if isinstance(value, str) and value[:1] in {*"=+-@'"} else {}
+            key = tuple(said.items())
+            return made[key] if key in made else made.setdefault(key, book.add_format(said))
+
+        pages = [book.add_worksheet(name) for name in sheets]
+        for page, columns in zip(pages, sheets.values(), strict=True):
+            _write_sheet(page, columns, format_of)
+        if drawn:
+            _add_chart(book, pages[0], next(iter(sheets.values())), drawn)
     return target
+
+
+@contextmanager
+def _system_errors(xlsxwriter: Any) -> Iterator[None]:
+    """In the block, an error of the system is itself, not what the library makes of it."""
+    try:
+        yield
+    except xlsxwriter.exceptions.FileCreateError as error:
+        raise error.args[0] from None
 
 
 class OneFrame(BadQuery):
@@ -157,32 +179,28 @@ def _columns(sheet: str, frame: DataFrame) -> list[_SheetColumn]:
         )
         raise BadQuery("frames", sheet, rule)
     titles = _texts(sheet, [column_title(column) for column in frame.columns])
-    named = frame.set_axis([str(name) for name in frame.columns], axis=1).infer_objects()
-    units = units_of(named, list(Receipt.of(frame.attrs).asked.metrics) or None)
-    bounds, columns = bounds_of(named), []
-    for place, (title, unit, number) in enumerate(zip(titles, units, numbers_of(named), strict=True)):
-        column, is_bound, written = frame.iloc[:, place], number != named.columns[place], None
-        if unit.kind != "number" or has_units(named):
-            rows, scales = scales_of(named, number, unit.kind, bounds)
-            written = _format(column, rows, scales, unit, is_bound=is_bound)
-        columns.append(_column(title, column, unit, written)._replace(is_bound=is_bound))
+    named = frame.infer_objects()
+    columns = []
+    for title, written in zip(titles, written_columns(named), strict=True):
+        column = frame.iloc[:, written.place]
+        columns.append(_column(title, column, written)._replace(is_bound=written.is_bound))
     return columns
 
 
-def _format(
-    column: Series[Any], rows: list[Any], scales: Mapping[Any, Scale], unit: ColumnUnit, *, is_bound: bool
-) -> str | list[str] | None:
-    """Return the format of a column or of each of its cells, None without a unit."""
-    if not rows and unit.kind == "number":
+def _format(column: Series[Any], written: WrittenColumn) -> str | list[str] | None:
+    """Return the format of a column or of each of its cells, None of numbers that may be ids."""
+    if not ((written.is_known and written.column.is_number) or written.rows):
         return None
-    of_rows = [scales[row] for row in rows] or [scales[""]] * len(column)
-    if is_bound:
-        return [scale.near(value).excel for scale, value in zip(of_rows, column, strict=True)]
-    return [scale.excel for scale in of_rows] if rows else scales[""].excel
+    if written.column.kind == "p":
+        return "0.000"
+    scales = [written.scale(row) for row in range(len(column))]
+    if written.is_bound:
+        return [scale.near(value).excel for scale, value in zip(scales, column, strict=True)]
+    return [scale.excel for scale in scales] if written.rows else written.scale().excel
 
 
-def _column(title: str, column: Series[Any], unit: ColumnUnit, written: str | list[str] | None) -> _SheetColumn:
-    """Return a column with the cells of its type, its numbers in the format *written*, one for all or for each row.
+def _column(title: str, column: Series[Any], written: WrittenColumn) -> _SheetColumn:
+    """Return a column with the cells of its type, and the format of its numbers, one for all or for each row.
 
     Raises:
         BadQuery: a text is too long for a cell, or cannot be encoded.
@@ -196,18 +214,19 @@ def _column(title: str, column: Series[Any], unit: ColumnUnit, written: str | li
         return _SheetColumn(title, cells, "yyyy-mm-dd" if is_days else "yyyy-mm-dd hh:mm:ss")
     column, values = plain_values(column)
     if is_numeric_dtype(column) and not is_bool_dtype(column):
-        if unit.kind == "money" and unit.words not in title:
-            title = f"{title} ({unit.words})"
-        if unit.kind == "number" and unit.words in USD_PER_UNIT:
-            written = Scale.of("money", values).excel.replace("[$$-409]", f"[${unit.words}] ")
+        unit = written.column.unit
+        if written.column.kind == "money" and unit not in title:
+            title = f"{title} ({unit})"
+        number_format = _format(column, written)
+        if written.column.kind == "number" and unit in USD_PER_UNIT:
+            number_format = Scale.of("money", values).excel.replace("[$$-409]", f"[${unit}] ")
     if is_bool_dtype(column):
         return _SheetColumn(title, [None if value is None else bool(value) for value in values])
     if is_integer_dtype(column):
         of_cell = int if all(value is None or abs(int(value)) < _EXACT for value in values) else str
-        return _SheetColumn(title, [None if value is None else of_cell(value) for value in values], written)
-    if is_numeric_dtype(column):  # a cell cannot hold an infinite number
-        numbers = [value if value is None else float(value) if math.isfinite(value) else str(value) for value in values]
-        return _SheetColumn(title, numbers, written)
+        return _SheetColumn(title, [None if value is None else of_cell(value) for value in values], number_format)
+    if is_numeric_dtype(column):
+        return _SheetColumn(title, [value if value is None else float(value) for value in values], number_format)
     return _SheetColumn(title, _texts(title, values), "yyyy-mm-dd" if infer_dtype(column) == "date" else None)
 
 
@@ -247,49 +266,47 @@ def _is_number(column: _SheetColumn) -> bool:
     return any(isinstance(cell, (int, float)) and not isinstance(cell, bool) for cell in column.cells)
 
 
-def _add_chart(openpyxl: Any, page: Any, columns: Sequence[_SheetColumn], drawn: Sequence[int]) -> None:
+def _add_chart(book: Any, page: Any, columns: Sequence[_SheetColumn], drawn: Sequence[int]) -> None:
     """Draw the columns at the places *drawn* to the right of the cells."""
-    is_time = isinstance(columns[0].cells[0], date)
-    chart = openpyxl.chart.LineChart() if is_time else openpyxl.chart.BarChart()
-    reference, rows = openpyxl.chart.Reference, len(columns[0].cells) + 1
+    chart = book.add_chart({"type": "line" if isinstance(columns[0].cells[0], date) else "column"})
+    rows = len(columns[0].cells)
     for place in drawn:
-        chart.add_data(reference(page, min_col=place + 1, min_row=1, max_row=rows), titles_from_data=True)
-    chart.set_categories(reference(page, min_col=1, min_row=2, max_row=rows))
-    chart.y_axis.number_format, chart.y_axis.delete, chart.x_axis.delete = columns[drawn[0]].format_of(0), False, False
-    chart.x_axis.number_format = columns[0].format_of(0) or "General"
-    chart.width, chart.height, chart.title = *_CHART_CM, columns[drawn[0]].title if len(drawn) == 1 else None
-    page.add_chart(chart, f"{openpyxl.utils.get_column_letter(len(columns) + 2)}2")
+        cells = {
+            "name": [page.get_name(), 0, place],
+            "categories": [page.get_name(), 1, 0, rows, 0],
+            "values": [page.get_name(), 1, place, rows, place],
+        }
+        chart.add_series(cells)
+    chart.set_y_axis({"num_format": columns[drawn[0]].format_of(0) or "General"})
+    chart.set_x_axis({"num_format": columns[0].format_of(0) or "General"})
+    chart.set_title({"name": columns[drawn[0]].title} if len(drawn) == 1 else {"none": True})
+    chart.set_size(dict(zip(("width", "height"), _CHART_PIXELS, strict=True)))
+    page.insert_chart(1, len(columns) + 1, chart)
 
 
-def _write_sheet(openpyxl: Any, page: Any, columns: Sequence[_SheetColumn]) -> None:
+def _write_sheet(page: Any, columns: Sequence[_SheetColumn], format_of: Callable[..., Any]) -> None:
     """Write the titles in bold, the cells below them, and the widths that show them."""
-
-    def cell_of(value: Any, number_format: str | None = None) -> Any:
-        """Return a cell. One of text is never a formula, neither now nor after it is edited."""
-        if isinstance(value, str):
-            cell = openpyxl.cell.WriteOnlyCell(page)
-            cell.value = value
-            cell.data_type, cell.quotePrefix = "s", value[:1] in "=+-@'"
-            return cell
-        if value is None or number_format is None:
-            return value
-        cell = openpyxl.cell.WriteOnlyCell(page, value)
-        cell.number_format = number_format
-        return cell
-
-    page.freeze_panes = "A2"
+    page.freeze_panes(1, 0)
     if columns:
-        page.auto_filter.ref = f"A1:{openpyxl.utils.get_column_letter(len(columns))}{len(columns[0].cells) + 1}"
-    head = [cell_of(column.title) for column in columns]
-    bold = openpyxl.styles.Font(bold=True)
+        page.autofilter(0, 0, len(columns[0].cells), len(columns) - 1)
     for place, column in enumerate(columns):
-        head[place].font = bold
         longest = max(len(str(value)) for value in (column.title, *column.cells[:200]))
-        width = min(max(longest + 2, _WIDTHS[0]), _WIDTHS[1])
-        page.column_dimensions[openpyxl.utils.get_column_letter(place + 1)].width = width
-    page.append(head)
+        page.set_column(place, place, min(max(longest + 2, _WIDTHS[0]), _WIDTHS[1]))
+        page.write_string(0, place, column.title, format_of(column.title, bold=True))
     for row in range(len(columns[0].cells) if columns else 0):
-        page.append([cell_of(column.cells[row], column.format_of(row)) for column in columns])
+        for place, column in enumerate(columns):
+            value, written = column.cells[row], column.format_of(row)
+            if isinstance(value, float) and not math.isfinite(value):  # a cell cannot hold it
+                value = str(value)
+            if isinstance(value, str):  # one of text is never a formula, neither now nor after it is edited
+                page.write_string(row + 1, place, value, format_of(value))
+            elif isinstance(value, bool):
+                page.write_boolean(row + 1, place, value)
+            elif isinstance(value, date):
+                usual = "yyyy-mm-dd hh:mm:ss" if isinstance(value, datetime) else "yyyy-mm-dd"
+                page.write_datetime(row + 1, place, value, format_of(value, num_format=written or usual))
+            elif value is not None:
+                page.write_number(row + 1, place, value, format_of(value, num_format=written))
 
 
 def _entries(value: Any, name: str = "") -> Iterable[tuple[str, Any]]:

@@ -1,13 +1,15 @@
-"""Reader of Excel files, by openpyxl if it is installed."""
+"""Reader of Excel files: calamine reads the cells, and their XML is searched for what it does not tell.
+
+That is a cell far outside the table, a formula that was never computed, an error, and formats that name a currency.
+"""
 
 from __future__ import annotations
 
 import posixpath
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack
+from datetime import date, datetime
 from importlib import import_module
-from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 from xml.etree import ElementTree
@@ -20,10 +22,20 @@ from gamelens.errors import BadQuery
 _STEP_BYTES: Final = 1 << 20
 _ROW: Final = re.compile(rb"<(?:\w+:)?row\b([^>]*>)")
 _ROW_NUMBER: Final = re.compile(rb"\sr=[\"'](\d+)")
+_CELL: Final = re.compile(rb"<(?:\w+:)?c\b([^>]*)>")
+_PLACE: Final = re.compile(rb"\sr=[\"']([A-Z]+)(\d+)[\"']")
 _VALUE: Final = re.compile(rb"<(?:\w+:)?(?:v>[^<]|is[ >])")
+_NOT_COMPUTED: Final = re.compile(
+    rb"<(?:\w+:)?c\b(?![^>]*\st=[\"']str)[^>]*><(?:\w+:)?f\b(?:[^>]*/>|[^>]*>[^<]*</(?:\w+:)?f>)"
+    rb"(?:<(?:\w+:)?v ?/>|<(?:\w+:)?v></(?:\w+:)?v>)?</(?:\w+:)?c>"
+)
+_ERROR: Final = re.compile(rb"<(?:\w+:)?c\b([^>]*\st=[\"']e[\"'][^>]*)>.*?<(?:\w+:)?v>([^<]*)<", re.DOTALL)
 _NAMES_CURRENCY: Final = re.compile(r"\[\$[^\]-]|\"[^\"]*[^\W\d_][^\"]*\"|[\u00a3\u00a5\u20a0-\u20bf]|\"?\$")
+_BUILT_IN: Final = dict.fromkeys((5, 6, 7, 8, 42, 44), '"$"#,##0.00')
+"""Formats that a workbook need not list, in the currency of the machine that shows them."""
 
 Rows = list[tuple[Any, ...]]
+Formats = Mapping[int, Mapping[int, str]]
 
 
 class SheetBounds(NamedTuple):
@@ -45,146 +57,186 @@ class SheetBounds(NamedTuple):
 
 
 class Sheet(NamedTuple):
-    """The rows of a sheet, an empty cell None, and its number formats that name a currency, by row (from 1), place."""
+    """The rows of a sheet, an empty cell None, and its number formats that name a currency.
+
+    These are by place (from 0) and row (from 1).
+    """
 
     rows: Rows
-    formats: Mapping[tuple[int, int], str]
+    formats: Formats
 
 
 def read_sheet(path: Path, sheet: str | None, *, most: SheetBounds = SheetBounds()) -> Sheet:  # noqa: B008
     """Return the rows of one sheet, header first.
 
     Raises:
-        BadQuery: openpyxl is not installed, the file is not an Excel file or is larger than a bound, it has several
+        BadQuery: calamine is not installed, the file is not an Excel file or is larger than a bound, it has several
             sheets and *sheet* is None, or a formula in it was never computed.
     """
     try:
-        openpyxl = import_module("openpyxl")
+        calamine = import_module("python_calamine")
     except ImportError:
-        raise BadQuery("other", path.name, "is an Excel file, which openpyxl reads: pip install openpyxl") from None
-    # The files are opened here: a refusal leaves rows half read, which would keep a file of openpyxl's own open.
-    with ExitStack() as files:
-        try:
-            with ZipFile(path) as archive:
-                unpacked_bytes = sum(entry.file_size for entry in archive.infolist())
+        raise BadQuery(
+            "other", path.name, "is an Excel file, which calamine reads: pip install 'gamelens[excel]'"
+        ) from None
+    try:
+        with ZipFile(path) as archive:
+            unpacked_bytes = sum(entry.file_size for entry in archive.infolist())
             if unpacked_bytes > most.bytes:
                 rule = f"has more than {most.bytes >> 20} MB unpacked, the most that a join reads of a workbook"
                 rule = f"{rule}: leave out sheets, rows and columns, or save one sheet as CSV"
                 raise BadQuery("other", path.name, rule)
-            _check_size(path, sheet, most)
-            values, formulas = (
-                openpyxl.load_workbook(files.enter_context(path.open("rb")), read_only=True, data_only=only)
-                for only in (True, False)
-            )
-        except (BadZipFile, KeyError, ValueError, OSError, ElementTree.ParseError) as error:
-            raise BadQuery("other", path.name, f"cannot be read as Excel: {error}") from None
-        names = [page.title for page in values.worksheets]
-        if sheet is None:
-            filled = [name for name in names if any(_values(path.name, values[name], most))]
-            if len(filled) > 1:
+            files = _sheet_files(archive)
+            filled = [
+                name for name in files if sheet in (None, name) and _is_filled(archive, files[name], path.name, most)
+            ]
+            if sheet is None and len(filled) > 1:
                 raise BadQuery("sheet", UNSET, f"must name a sheet of {path.name}", filled)
-            sheet = next(iter(filled), names[0])
-        elif sheet not in names:
-            raise BadQuery("sheet", sheet, f"is not in {path.name}", names)
-        named = frozenset(written for written in values._number_formats if _NAMES_CURRENCY.search(written))
-        formats = _formats(values[sheet], named, most) if named else {}
-        return Sheet(_rows(path.name, values[sheet], formulas[sheet], most), formats)
+            if sheet is not None and sheet not in files:
+                raise BadQuery("sheet", sheet, f"is not in {path.name}", [*files])
+            if not files:
+                raise BadQuery("other", path.name, "cannot be read as Excel: it has no sheets")
+            sheet = sheet or next(iter(filled), next(iter(files)))
+            errors = _errors(archive, files[sheet], path.name)
+            formats = _formats(archive, files[sheet])
+        with calamine.CalamineWorkbook.from_path(str(path)) as book:
+            read = book.get_sheet_by_name(sheet).to_python(skip_empty_area=False)
+    except (BadZipFile, KeyError, ValueError, OSError, ElementTree.ParseError, calamine.CalamineError) as error:
+        raise BadQuery("other", path.name, f"cannot be read as Excel: {error}") from None
+    rows = [tuple(map(_plain, row)) for row in read]
+    for (row, place), wrong in errors.items():
+        rows[row] = (*rows[row][:place], wrong, *rows[row][place + 1 :])
+    while rows and not any(cell is not None for cell in rows[-1]):
+        rows.pop()
+    return Sheet(rows, formats)
 
 
-def _formats(page: Any, named: frozenset[str], most: SheetBounds) -> dict[tuple[int, int], str]:
-    """Return those of the formats *named* that numbers of a sheet have, by row and place."""
-    rows = page.iter_rows(max_row=most.rows, max_col=most.columns)
-    return {
-        (number, place): cell.number_format
-        for number, row in enumerate(rows, 1)
-        for place, cell in enumerate(row)
-        if cell.value is not None and cell.number_format in named
-    }
+def _plain(cell: Any) -> Any:
+    """Return a cell as it is for all readers: None for an empty one, whole numbers without decimals, days as times."""
+    if cell == "" and isinstance(cell, str):
+        return None
+    if isinstance(cell, float) and cell.is_integer() and abs(cell) < 2**53:
+        return int(cell)
+    return (
+        datetime.combine(cell, datetime.min.time())
+        if isinstance(cell, date) and not isinstance(cell, datetime)
+        else cell
+    )
 
 
-def _check_size(path: Path, sheet: str | None, most: SheetBounds) -> None:
-    """Look through the file of *sheet*, or of the only one, for a cell beyond a bound, which openpyxl finds in minutes.
+def _parts(archive: ZipFile, name: str, *, are_rows: bool = False) -> Iterator[bytes]:
+    """Yield the text of a file in parts that end between tags, or between rows."""
+    rest = b""
+    with archive.open(name) as file:
+        while step := file.read(_STEP_BYTES):
+            text = rest + step
+            end = max((row.start() for row in _ROW.finditer(text)), default=0) if are_rows else text.rfind(b"<")
+            yield text[:end]
+            rest = text[end:]
+    yield rest
+
+
+def _is_filled(archive: ZipFile, name: str, source: str, most: SheetBounds) -> bool:
+    """Return whether a sheet has a value.
 
     Raises:
-        BadQuery: there is one.
+        BadQuery: one is beyond a bound, which a reader would fill with empty cells up to it.
     """
-    with ZipFile(path) as archive:
-        files = _sheet_files(archive)
-        if (name := next(iter(files), None) if sheet is None and len(files) == 1 else sheet) not in files:
-            return
-        with archive.open(files[str(name)]) as file:
-            number = values = 0
-            rest = b""
-            while step := file.read(_STEP_BYTES):
-                text = rest + step
-                end = text.rfind(b"<")  # behind it a tag, or the content of one, may be cut
-                text, rest = text[:end], text[end:]
-                of_last, *rows = _ROW.split(text)
-                for attributes, cells in zip([b"", *rows[::2]], [of_last, *rows[1::2]], strict=True):
-                    if attributes:
-                        named = _ROW_NUMBER.search(attributes)
-                        number = int(named[1]) if named else number + 1
-                    filled = len(_VALUE.findall(cells))
-                    values += filled
-                    if values > most.cells or (filled and number > most.rows):
-                        raise most.exceeded(path.name, number)
+    number = values = widest = last = 0
+    for text in _parts(archive, name):
+        of_last, *rows = _ROW.split(text)
+        for attributes, cells in zip([b"", *rows[::2]], [of_last, *rows[1::2]], strict=True):
+            if attributes:
+                named = _ROW_NUMBER.search(attributes)
+                number = int(named[1]) if named else number + 1
+            filled = len(_VALUE.findall(cells))
+            if not filled:
+                continue
+            values, last = values + filled, number
+            widest = max(widest, _width(cells, filled, most.columns))
+            if values > most.cells or number > most.rows or widest > most.columns:
+                raise most.exceeded(source, number)
+    if widest * last > most.cells:
+        rule = f"has {last:,} rows of {widest:,} columns, over {most.cells:,} cells, the most that a join reads"
+        raise BadQuery("other", source, f"{rule}: delete what is far outside the table, or save it as CSV")
+    return values > 0
+
+
+def _width(cells: bytes, filled: int, most: int) -> int:
+    """Return the number of columns up to the last value in the XML of a row's *cells*, of which so many are filled."""
+    parts = _CELL.split(cells)
+    for attributes, content in zip(reversed(parts[1::2]), reversed(parts[2::2]), strict=True):
+        if _VALUE.search(content):
+            place = _PLACE.search(attributes)
+            return _place(place[1]) + 1 if place else min(filled, most)
+    return 0
+
+
+def _place(letters: bytes) -> int:
+    """Return the place of a column by its letters, from 0."""
+    number = 0
+    for letter in letters:
+        number = 26 * number + letter - 64
+    return number - 1
+
+
+def _errors(archive: ZipFile, name: str, source: str) -> dict[tuple[int, int], str]:
+    """Return the errors of a sheet, such as #N/A, by row and place from 0.
+
+    Raises:
+        BadQuery: a formula has no value.
+    """
+    errors = {}
+    for text in _parts(archive, name, are_rows=True):
+        if found := _NOT_COMPUTED.search(text):
+            place = _PLACE.search(found[0])
+            rule = f"holds a formula {f'in row {int(place[2])} ' if place else ''}that was never computed"
+            raise BadQuery("other", source, f"{rule}: open and save it in Excel")
+        if b't="e"' in text or b"t='e'" in text:
+            for error in _ERROR.finditer(text):
+                if place := _PLACE.search(error[1]):
+                    errors[int(place[2]) - 1, _place(place[1])] = error[2].decode()
+    return errors
+
+
+def _formats(archive: ZipFile, name: str) -> Formats:
+    """Return the formats of a sheet that name a currency, by place (from 0) and row (from 1)."""
+    named = {style: written for style, written in enumerate(_styles(archive)) if _NAMES_CURRENCY.search(written)}
+    formats: dict[int, dict[int, str]] = {}
+    if named:
+        cell = rb"<(?:\w+:)?c\b(?=[^>]*\ss=[\"'](%b)[\"'])([^>]*)>" % b"|".join(str(style).encode() for style in named)
+        for text in _parts(archive, name):
+            for found in re.finditer(cell, text):
+                if place := _PLACE.search(found[2]):
+                    formats.setdefault(_place(place[1]), {})[int(place[2])] = named[int(found[1])]
+    return formats
+
+
+def _styles(archive: ZipFile) -> list[str]:
+    """Return the number format of each style of cells."""
+    if "xl/styles.xml" not in archive.namelist():
+        return []
+    root = ElementTree.fromstring(archive.read("xl/styles.xml"))  # noqa: S314  # expat limits the expansion of entities
+    written = {part.get("numFmtId"): part.get("formatCode", "") for part in root.iter() if part.tag.endswith("}numFmt")}
+    styles = next((part for part in root if part.tag.endswith("}cellXfs")), ())
+    ids = [style.get("numFmtId", "0") for style in styles]
+    return [written.get(number) or _BUILT_IN.get(int(number), "") for number in ids]
 
 
 def _sheet_files(archive: ZipFile) -> dict[str, str]:
-    """Return the file of each sheet, by its name: none if the workbook is not where it is by convention."""
-    book, links = "xl/workbook.xml", "xl/_rels/workbook.xml.rels"
-    if not {book, links} <= set(archive.namelist()):
-        return {}
+    """Return the file of each sheet, by its name."""
+    root = ElementTree.fromstring(archive.read("_rels/.rels"))  # noqa: S314  # expat limits the expansion of entities
+    book = next((link.get("Target", "") for link in root if link.get("Type", "").endswith("/officeDocument")), "")
+    book = posixpath.join("/", book)[1:]
+    folder, file = posixpath.split(book)
+    links = ElementTree.fromstring(archive.read(f"{folder}/_rels/{file}.rels"))  # noqa: S314
     files = {
-        link.get("Id"): posixpath.join("/xl", link.get("Target", ""))[1:]
-        for link in ElementTree.fromstring(archive.read(links))  # noqa: S314  # expat limits the expansion of entities
+        link.get("Id"): posixpath.normpath(posixpath.join("/", folder, link.get("Target", "")))[1:]
+        for link in links
+        if link.get("Type", "").endswith("/worksheet")
     }
-    return {
-        part.get("name", ""): files[next(value for name, value in part.items() if name.endswith("}id"))]
-        for part in ElementTree.fromstring(archive.read(book)).iter()  # noqa: S314
-        if part.tag.endswith("}sheet")
+    sheets = [part for part in ElementTree.fromstring(archive.read(book)).iter() if part.tag.endswith("}sheet")]  # noqa: S314
+    named = {
+        sheet.get("name", ""): next(value for name, value in sheet.items() if name.endswith("}id")) for sheet in sheets
     }
-
-
-def _rows(source: str, values: Any, formulas: Any, most: SheetBounds) -> Rows:
-    """Return the rows of a sheet, all of the same length.
-
-    Raises:
-        BadQuery: a formula has no value, or the sheet is larger than a bound.
-    """
-    rows: Rows = []
-    pairs = zip_longest(_values(source, values, most), _values(source, formulas, most), fillvalue=())
-    for number, (row, written) in enumerate(pairs, 1):
-        if any(cell is None and str(formula).startswith("=") for cell, formula in zip_longest(row, written)):
-            rule = f"holds a formula in row {number} that was never computed: open and save it in Excel"
-            raise BadQuery("other", source, rule)
-        rows.append(tuple(None if cell == "" else cell for cell in row))
-    while rows and not any(cell is not None for cell in rows[-1]):
-        rows.pop()
-    width = max(map(len, rows), default=0)
-    if width * len(rows) > most.cells:
-        rule = f"has {len(rows):,} rows of {width:,} columns, over {most.cells:,} cells, the most that a join reads"
-        raise BadQuery("other", source, f"{rule}: delete what is far outside the table, or save it as CSV")
-    return [(*row, *[None] * (width - len(row))) for row in rows]
-
-
-def _values(source: str, page: Any, most: SheetBounds) -> Iterator[tuple[Any, ...]]:
-    """Yield the rows of a sheet, up to the last cell of each.
-
-    The size that a sheet declares says nothing, and every gap in a row and between rows is filled with empty cells,
-    so these are counted with the others.
-
-    Raises:
-        BadQuery: the sheet has a cell beyond a bound.
-    """
-    cells = 0
-    page.reset_dimensions()
-    for number, row in enumerate(page.iter_rows(values_only=True), 1):
-        if not row:  # a gap may have a million of them
-            yield row
-            continue
-        width = next((place for place in range(len(row), 0, -1) if row[place - 1] is not None), 0)
-        cells += width
-        if (number > most.rows and width) or width > most.columns or cells > most.cells:
-            raise most.exceeded(source, number)
-        yield tuple(row[:width])
+    return {name: files[link] for name, link in named.items() if link in files}

@@ -28,7 +28,8 @@ def header_place(rows: Sequence[Sequence[Any]]) -> int:
     columns it must also be shorter, because a header may leave a name out. Where columns hold numbers or dates, the
     header is the first row without them above a row that has them: so lines of names and values above it are no header.
     """
-    top = rows[:SEARCHED_ROWS]
+    blank = next((place for place, row in enumerate(rows) if any(cell not in (None, "") for cell in row)), 0)
+    top = rows[blank : blank + SEARCHED_ROWS]
     filled = [sum(cell not in (None, "") for cell in row) for row in top]
     widest, longest = max(filled, default=0), max(map(len, top), default=0)
     first = 0
@@ -41,9 +42,9 @@ def header_place(rows: Sequence[Sequence[Any]]) -> int:
     usual = _usual_kinds(kinds[first:])
     for place in range(first, len(top) - 1):
         below = next((row for row in kinds[place + 1 :] if any(row)), [])
-        if _share(below, usual) >= 0.5 and _share(kinds[place], usual) == 0 and 2 * filled[place] >= len(usual):
-            return place
-    return first
+        if _is_data(below, usual) and not _fitting(kinds[place], usual) and 2 * filled[place] >= widest:
+            return blank + place
+    return blank + first
 
 
 def _kind(cell: Any) -> Kind:
@@ -58,15 +59,21 @@ def _kind(cell: Any) -> Kind:
 
 
 def _usual_kinds(rows: Sequence[Sequence[Kind]]) -> dict[int, Kind]:
-    """Return the most frequent kind of the cells of each column that mostly has numbers or dates."""
+    """Return the kind of the columns of numbers or dates: the most frequent in their lower half."""
+    lower = rows[(len(rows) + 1) // 2 :]
     counts = [
-        Counter(row[place] for row in rows if len(row) > place) for place in range(max(map(len, rows), default=0))
+        Counter(row[place] for row in lower if len(row) > place) for place in range(max(map(len, lower), default=0))
     ]
-    most: list[Kind] = [max(("text", "number", "date"), key=lambda kind: each[kind]) for each in counts]
+    most: list[Kind] = [max(("number", "date", "text"), key=lambda kind: count[kind]) for count in counts]
     return {place: kind for place, kind in enumerate(most) if kind != "text" and counts[place][kind]}
 
 
-def _share(row: Sequence[Kind], usual: dict[int, Kind]) -> float:
-    """Return the share of the columns of numbers and dates in which *row* has one, of those that it fills."""
-    filled = [place for place in usual if place < len(row) and row[place]]
-    return sum(row[place] == usual[place] for place in filled) / len(filled) if filled else 0.0
+def _is_data(row: Sequence[Kind], usual: dict[int, Kind]) -> bool:
+    """Return whether most columns of numbers and dates have one in *row*, more than a name and its value have."""
+    filled = sum(place < len(row) and row[place] != "" for place in usual)
+    fitting = _fitting(row, usual)
+    return 2 * fitting >= filled and fitting >= min(len(usual), _TWO_COLUMNS) > 0
+
+
+def _fitting(row: Sequence[Kind], usual: dict[int, Kind]) -> int:
+    return sum(place < len(row) and row[place] == kind for place, kind in usual.items())

@@ -40,11 +40,11 @@ _BODIES: Final = {
     ",": rf"^(?:\d+|{_GROUPED % '[.]'})?(?:,\d+)?$|^inf$",
 }
 _SPACES: Final = "[\u00a0\u202f\u2007\u2009\t]+"
-NO_VALUE: Final = (
-    r"(?i)^\W*(?:n/?a|n\.? ?a\.?|n/?d|null|none|nil|nan|k\. ?a\.|not (?:set|available)"
-    r"|#(?:N/A|DIV/0!|REF!|VALUE!))?\W*$"
+_NO_NAME: Final = (
+    r"(?i)^[^\pL\pN]*(?:n/a|n\. ?a\.|n/?d|null|none|nil|nan|k\. ?a\.|not (?:set|available)"
+    r"|#(?:N/A|DIV/0!|REF!|VALUE!))?[^\pL\pN]*$"
 )
-"""A text that stands for no value among numbers."""
+_NO_VALUE: Final = rf"{_NO_NAME}|(?i)^[^\pL\pN]*na[^\pL\pN]*$"
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +52,7 @@ class WrittenNumbers:
     """The numbers among the distinct texts of a column. All attributes have a value for each text.
 
     Attributes:
-        texts: the texts.
+        texts: the texts, an Arrow array.
         bodies: digits and marks of the numbers, null for other texts.
         is_negative: whether a sign or brackets say so.
         is_percent: whether it is a percentage, whose value is a share.
@@ -60,7 +60,7 @@ class WrittenNumbers:
         is_empty: whether the text stands for no value, such as "--" or "N/A".
     """
 
-    texts: Sequence[str]
+    texts: Any
     bodies: Any
     is_negative: NDArray[np.bool_]
     is_percent: NDArray[np.bool_]
@@ -73,10 +73,12 @@ class WrittenNumbers:
         return np.asarray(self.bodies.is_valid())
 
     @property
-    def others(self) -> list[str]:
-        """The texts that are neither numbers nor stand for no value."""
-        other = ~(self.is_number | self.is_empty)
-        return [self.texts[int(place)] for place in np.flatnonzero(other)]
+    def other(self) -> str | None:
+        """The first text that is neither a number nor stands for no value."""
+        return self._first(~(self.is_number | self.is_empty))
+
+    def _first(self, mask: NDArray[np.bool_]) -> str | None:
+        return self.texts[int(mask.argmax())].as_py() if mask.any() else None
 
     @property
     def are_names(self) -> bool:
@@ -84,21 +86,20 @@ class WrittenNumbers:
         is_long = pc.match_substring_regex(self.bodies, r"^0\d|^\d{19,}$")
         return any(text[0] == "0" or len(text.rstrip("0")) > 17 for text in self.bodies.filter(is_long).to_pylist())
 
-    def misfits(self, mark: Mark) -> list[str]:
-        """Return the numbers that cannot be written with the decimal mark *mark*."""
-        is_unlike = pc.invert(pc.match_substring_regex(self.bodies, _BODIES[mark]))
-        return [self.texts[int(place)] for place in np.flatnonzero(_flags(is_unlike))]
+    def misfit(self, mark: Mark) -> str | None:
+        """Return the first number that cannot be written with the decimal mark *mark*."""
+        return self._first(_flags(pc.invert(pc.match_substring_regex(self.bodies, _BODIES[mark]))))
 
     @cached_property
     def fitting(self) -> tuple[Mark, ...]:
         """The decimal marks with which all numbers can be written."""
-        return tuple(mark for mark in MARKS if not self.misfits(mark))
+        return tuple(mark for mark in MARKS if self.misfit(mark) is None)
 
     @cached_property
     def open_text(self) -> str | None:
         """The first text whose value depends on the decimal mark, if both marks fit all of them."""
-        has_mark = _flags(pc.match_substring_regex(self.bodies, "[.,]"))
-        return self.texts[int(has_mark.argmax())] if len(self.fitting) == len(MARKS) and has_mark.any() else None
+        is_both = len(self.fitting) == len(MARKS)
+        return self._first(_flags(pc.match_substring_regex(self.bodies, "[.,]"))) if is_both else None
 
     def values(self, mark: Mark) -> NDArray[np.float64]:
         """Return the value of each text, NaN for one that is no number with *mark*."""
@@ -118,9 +119,10 @@ class WrittenNumbers:
         return int(pc.max(part).as_py() or 0) + 2 * bool(self.is_percent.any())
 
 
-def written_numbers(texts: Sequence[str]) -> WrittenNumbers:
-    """Take the distinct *texts* of a column apart."""
-    plain = pc.utf8_trim_whitespace(pa.array(texts, pa.string()))
+def written_numbers(texts: Any) -> WrittenNumbers:
+    """Take the distinct *texts* of a column apart, an Arrow array or a list."""
+    texts = pa.array(texts, pa.string())
+    plain = pc.utf8_trim_whitespace(texts)
     none = np.zeros(len(texts), dtype=bool)
     if pc.all(pc.match_substring_regex(plain, _MACHINE), min_count=0).as_py():
         bodies = pc.replace_substring_regex(plain, "^-", "")
@@ -140,8 +142,13 @@ def written_numbers(texts: Sequence[str]) -> WrittenNumbers:
         np.array([bool(form and form.is_negative) for form in forms], dtype=bool)[of_text] & is_number,
         np.array([bool(form and form.is_percent) for form in forms], dtype=bool)[of_text] & is_number,
         np.where(is_number, units, ""),
-        _flags(pc.match_substring_regex(plain, NO_VALUE)) & ~is_number,
+        _flags(pc.match_substring_regex(plain, _NO_VALUE)) & ~is_number,
     )
+
+
+def say_nothing(texts: Any) -> NDArray[np.bool_]:
+    """Return which texts of an Arrow array stand for no value among names, such as -- and N/A. NA is Namibia."""
+    return _flags(pc.match_substring_regex(texts, _NO_NAME))
 
 
 def decimal_mark(
@@ -165,13 +172,12 @@ def decimal_mark(
     still_open: list[str] = []
     for name, numbers in columns.items():
         named = [mark for mark in MARKS if mark == decimal]
-        if named and numbers.misfits(named[0]):
-            text = numbers.misfits(named[0])[0]
+        if named and (text := numbers.misfit(named[0])) is not None:
             problems[name] = BadQuery(name, text, f"is not a number with decimal={decimal!r}")
         elif named:
             marks[name] = named[0]
         elif not numbers.fitting:
-            unlike = [numbers.misfits(".")[0], numbers.misfits(",")[0]]
+            unlike = [numbers.misfit(mark) for mark in MARKS]
             problems[name] = BadQuery(name, unlike, "do not agree on the decimal mark: use one")
         elif numbers.open_text is None:
             marks[name] = numbers.fitting[0]
@@ -186,7 +192,8 @@ def decimal_mark(
             votes if len(votes) == 1 else {*are_whole.get(name, [])} if len(are_whole.get(name, [])) == 1 else set()
         )
         assumed = assumed or _usual_mark(numbers, separator)
-        values = {mark: f"{numbers.values(mark)[numbers.texts.index(numbers.open_text or '')]:.10g}" for mark in MARKS}
+        open_ = written_numbers([numbers.open_text])
+        values = {mark: f"{open_.values(mark)[0]:.10g}" for mark in MARKS}
         if assumed:
             marks[name] = mark = next(iter(assumed))
             if not votes:
@@ -235,7 +242,8 @@ def _form(shape: str) -> _Form | None:
     units = [unit.replace(" ", "") for unit in (match["before"], match["after"]) if unit]
     are_alike = len(units) == 2 and units[0].isalpha() == units[1].isalpha()  # $5 USD has one of each
     is_unit = all(currencies_of(unit) and not _is_word(unit) for unit in units)
-    if len(signs) > 1 or are_alike or not is_unit or (units and match["percent"]):
+    is_odd = match["percent"] and (units or "e" in match["body"].casefold())
+    if len(signs) > 1 or are_alike or not is_unit or is_odd:
         return None
     behind = len(shape) - match.end("body")
     return _Form(

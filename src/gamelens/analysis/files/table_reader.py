@@ -71,20 +71,25 @@ class Grid:
         """Whether a column holds text."""
         return bool(pa.types.is_dictionary(self.cells.column(name).type))
 
-    def texts(self, name: str) -> tuple[list[str], NDArray[np.int32]]:
-        """Return the distinct texts of a column in order of appearance, and the place of each row's text, -1 for none.
+    def texts(self, name: str) -> tuple[Any, NDArray[np.int32]]:
+        """Return the distinct texts of a column, an Arrow array, and the place of each row's text in it, -1 for none.
 
         Whole numbers are written without decimals, days and times as ISO 8601.
         """
         column = self.cells.column(name)
         if not pa.types.is_dictionary(column.type):
             column = _written(column).dictionary_encode()
-        whole = column.unify_dictionaries().combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-        codes = pc.fill_null(whole.indices, -1).to_numpy().astype("int32")
-        used = pd.unique(codes[codes >= 0])
-        place = np.full(len(whole.dictionary) + 1, -1, dtype="int32")  # the last for none
+        if isinstance(column, pa.ChunkedArray):
+            column = column.chunk(0) if column.num_chunks == 1 else column.unify_dictionaries().combine_chunks()
+        codes = column.indices.fill_null(-1) if column.null_count else column.indices
+        codes = codes.to_numpy().astype("int32", copy=False)
+        used = pd.unique(codes)
+        used = used[used >= 0]
+        if (used == np.arange(len(column.dictionary))[: len(used)]).all():  # as they were read
+            return column.dictionary.slice(0, len(used)), codes
+        place = np.full(len(column.dictionary) + 1, -1, dtype="int32")  # the last for none
         place[used] = np.arange(len(used))
-        return whole.dictionary.take(pa.array(used, pa.int32())).to_pylist(), place[codes]
+        return column.dictionary.take(pa.array(used, pa.int32())), place[codes]
 
     def numbers(self, name: str) -> Series[Any]:
         """Return a column that is not text as Int64, float64, boolean or datetime64[us, UTC]."""
@@ -146,6 +151,7 @@ def read_grid(
     if twice := [name for name, count in Counter(names.values()).items() if count > 1]:
         raise BadQuery("other", grid.source, f"has two columns that are called {min(twice)}")
     columns = [_to_plain_type(grid.cells.column(place), missing) for place in names]
+    pa.default_memory_pool().release_unused()  # of reading, which takes more than the cells
     return replace(grid, cells=pa.Table.from_arrays(columns, names=[*names.values()]))
 
 
@@ -174,9 +180,9 @@ def _read_file(path: Path, sheet: str | None, encoding: str | None, header_row: 
         names = ["" if cell is None else str(cell) for cell in header]
         cells, numbers = pa.Table.from_arrays(columns, names=names), np.arange(len(rows)) + place + 2
         formats = {
-            name: [page.formats.get((number, column)) for number in numbers.tolist()]
-            for column, name in enumerate(names)
-            if any(at == column for _, at in page.formats)
+            names[at]: [of_rows.get(number) for number in numbers.tolist()]
+            for at, of_rows in page.formats.items()
+            if at < len(names)
         }
         return _grid(path.name, cells, numbers, every_row[:place], formats=formats)
     raise BadQuery("other", path.name, "is not a file that can be read", _SUFFIXES)
@@ -209,8 +215,8 @@ def _grid(
         notes.append(f"{len(below)} {lines} of {source} below the table ({below[0].strip()!r}) are left out")
     lines_around = tuple(line for line in (*around, *below) if line)
     grid = Grid(source, cells, numbers, separator, above=lines_around, formats=formats or {}, notes=tuple(notes))
-    if cells.num_columns > 1:
-        grid = grid.filtered(reduce(pc.or_, [column.is_valid() for column in cells.columns]).to_numpy())
+    if cells.num_columns > 1 and all(column.null_count for column in cells.columns):
+        return grid.filtered(reduce(pc.or_, [column.is_valid() for column in cells.columns]).to_numpy())
     return grid
 
 

@@ -7,29 +7,38 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 import pandas as pd
-from pandas import DataFrame, Series
+from pandas import DataFrame
 
 from gamelens.analysis.claims.findings import Clause, Finding, direction_of, reads
 from gamelens.analysis.health.health_text import subject
 from gamelens.analysis.tidy_frames import with_receipts_of
+from gamelens.analysis.tidy_frames.columns import Column
 from gamelens.analysis.tidy_frames.frame_requirements import ANY, requires, result_of
+from gamelens.analysis.tidy_frames.returned_columns import between, declared_columns, named, returns, row_of
 from gamelens.data_age import DataAge, duration_text
 from gamelens.receipts import Receipt
 
 _CHANGE: Final = ("change", "change_low", "change_high")
-_KINDS: Final[dict[str, Any]] = {
-    **dict.fromkeys(("judged", "unknown", "games", "critical", "warning", "info"), "Int64"),
-    **dict.fromkeys(("first_day", "last_day", "since"), "datetime64[us, UTC]"),
-    **dict.fromkeys(_CHANGE, "float64"),
-    "silent": "object",
-    **dict.fromkeys(("weeks", "levels_moved"), "Int64"),
-    "level": "str",
-    **dict.fromkeys(("level_change", "level_low", "level_high"), "float64"),
-    "data_end": "datetime64[us, UTC]",
-    "data_age": "timedelta64[us]",
-    "is_stale": "boolean",
-}
-"""The columns of a headline."""
+_NONE: Final = "where there is none"
+_AGE: Final = (
+    Column("data_end", "day", about="the end of the available interval", na=_NONE),
+    Column("data_age", "span", about="how long before the question", na=_NONE),
+    Column("is_stale", "flag", na=_NONE),
+)
+_HEADLINE: Final = (
+    *(Column(name, "count", about="rows of the board") for name in ("judged", "unknown")),
+    Column("games", "count"),
+    *(Column(name, "count", about="rows of the board") for name in ("critical", "warning", "info")),
+    *(Column(name, "day", about="of the alarms, else of what was judged") for name in ("first_day", "last_day")),
+    Column("since", "day", about="the first day of the oldest alarm that is open", na=_NONE),
+    between(named("change", about="of the worst alarm", na=_NONE)),
+    Column("silent", "texts", about="the titles of games that sent nothing"),
+    Column("weeks", "count", na=_NONE),
+    Column("levels_moved", "count", na=_NONE),
+    Column("level", "text", about="the one that moved most", na=_NONE),
+    between(named("level_change", na=_NONE), low="level_low", high="level_high"),
+    *_AGE,
+)
 _BOARD: Final = result_of(
     "health.board(scores)", "timestamp", "game_id", "game", "severity", "is_flagged", "is_silent", "since", *_CHANGE
 )
@@ -37,18 +46,17 @@ _LEVELS: Final = result_of("health.levels(daily)", "game", "metric", "weeks", "c
 
 
 @requires(board=_BOARD, levels=_LEVELS)
+@returns(*_HEADLINE, has_own_receipt=True)
 def headline(board: DataFrame, levels: DataFrame | None = None, *, stale_after: timedelta | None = None) -> DataFrame:
     """Return what stands out on a board in one row, beside the *levels* that moved, if they are given.
+
+        daily = health.daily([lens.query("user_unique", by="game", over="last 35 complete days")])
+        health.headline(health.board(health.score_days(daily)), health.levels(daily))
 
     Data are stale if they were older than *stale_after* when they were asked for, by default if the day before was not
     complete.
 
-    Columns: judged, unknown, games, critical, warning, info (Int64, rows of the board and its games), first_day,
-    last_day (datetime64[us, UTC], those of the alarms, else of what was judged), since (datetime64[us, UTC], the first
-    day of the oldest alarm that is open), change, change_low, change_high (float64, of the worst alarm), silent
-    (object, the titles of games that sent nothing), weeks, levels_moved (Int64), level (str, the one that moved most),
-    level_change, level_low, level_high (float64), data_end (datetime64[us, UTC], the end of the available interval),
-    data_age (timedelta64[us]), is_stale (boolean). NA where there is none. Claims: "health" and "silent games".
+    NA where there is none. Claims: "health" and "silent games".
     """
     known = board[board["severity"] != "unknown"]
     alarms = board[board["is_flagged"].astype(bool)]
@@ -69,8 +77,7 @@ def headline(board: DataFrame, levels: DataFrame | None = None, *, stale_after: 
     if moved:
         row |= {"level": subject(moved[0])} | {f"level_{name}": moved[0][name] for name in ("change", "low", "high")}
     row |= _age_columns(DataAge.of(Receipt.of(board.attrs)), stale_after)
-    columns = {name: Series([row.get(name)], dtype=kind) for name, kind in _KINDS.items()}
-    return with_receipts_of(DataFrame(columns), board)
+    return with_receipts_of(row_of(row, _HEADLINE), board)
 
 
 @reads("health.headline")
@@ -127,16 +134,21 @@ def _headline_of(row: dict[Any, Any], alarms: int) -> Finding:
 
 
 @requires(frame=ANY)
+@returns(
+    *_AGE,
+    named("last_day", about="the last day of *frame*"),
+    Column("newest_day", "day", about="the last with a row"),
+    Column("is_quiet", "flag", about="the two differ", na="where it is not known"),
+)
 def data_age(frame: DataFrame, *, stale_after: timedelta | None = None) -> DataFrame:
     """Return in one row how old the data of an answer by day are, and whether something was sent on its last day.
+
+        health.data_age(lens.query("event_count", by="game", over="last 7 complete days"))
 
     Data are stale if they were older than *stale_after* when they were asked for, by default if the day before was not
     complete.
 
-    Columns: data_end (datetime64[us, UTC], the end of the available interval), data_age (timedelta64[us], how long
-    before the question), is_stale (boolean), last_day, newest_day (datetime64[us, UTC], the last day of *frame*, and
-    the last with a row), is_quiet (boolean, the two differ). NA where it is not known, as without a receipt.
-    Claims: "data age".
+    NA where it is not known, as without a receipt. Claims: "data age".
     """
     receipt = Receipt.of(frame.attrs)
     row = _age_columns(DataAge.of(receipt), stale_after)
@@ -144,9 +156,7 @@ def data_age(frame: DataFrame, *, stale_after: timedelta | None = None) -> DataF
     if receipt.interval is not None:
         row["last_day"] = pd.Timestamp(receipt.interval.end - timedelta(microseconds=1)).floor("D")
         row["is_quiet"] = row["newest_day"] != row["last_day"]
-    kinds = {name: _KINDS[name] for name in ("data_end", "data_age", "is_stale")}
-    kinds |= {**dict.fromkeys(("last_day", "newest_day"), "datetime64[us, UTC]"), "is_quiet": "boolean"}
-    return with_receipts_of(DataFrame({name: Series([row.get(name)], dtype=kinds[name]) for name in kinds}), frame)
+    return row_of(row, declared_columns(data_age).columns)
 
 
 @reads("health.data_age")

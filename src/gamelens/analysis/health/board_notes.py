@@ -176,7 +176,13 @@ def note_texts(series: SeriesGrid, notes: BoardNotes, since: Ints) -> list[str]:
 
 @requires(daily=result_of("health.daily(answers)", "timestamp", "game", "value", "part", "whole"))
 def unmatched_notes(daily: DataFrame, notes: BoardNotes) -> list[str]:
-    """Return a sentence for each note that matches no series of *daily*."""
+    """Return a sentence for each note that matches no series of *daily*.
+
+    For example:
+
+        players = lens.query("user_unique", by="game", over="last 14 complete days")
+        health.unmatched_notes(health.daily([players]), health.BoardNotes.read("health.toml"))
+    """
     series = series_grid(daily)
     sentences = [
         f"accept: {entry.metric} of {entry.game}{f', {entry.segment}' if entry.segment else ''} is not on this board"

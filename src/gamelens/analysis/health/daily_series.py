@@ -19,16 +19,27 @@ from pandas.api.types import is_integer_dtype
 
 from gamelens.analysis.ads.canonical_names import canonical_values
 from gamelens.analysis.health.watched_metrics import WatchedMetric, watches
-from gamelens.analysis.tidy_frames import column_of, display_values, label_columns, queried_metrics, with_receipts_of
+from gamelens.analysis.tidy_frames import column_of, display_values, label_columns, queried_metrics
+from gamelens.analysis.tidy_frames.columns import Column
 from gamelens.analysis.tidy_frames.frame_requirements import FrameRequirements, requires
+from gamelens.analysis.tidy_frames.returned_columns import named, returns
 from gamelens.errors import BadQuery
 from gamelens.receipts import RECEIPT, QueryRecord, Receipt
 from gamelens.wire.filters import parse_filter
 
 Floats = NDArray[np.float64]
 
+_PARTS: Final = (("part", "numerator"), ("whole", "denominator"))
 IDENTITY: Final = ["game_id", "game", "watch", "metric", "dimension", "segment", "kind"]
 """Columns that identify the series of a row."""
+SERIES: Final = (
+    named("timestamp"),
+    *(Column(name, "category") for name in IDENTITY[:-1]),
+    Column("kind", "unit", about="how the value is counted"),
+    named("value", about="a share is 0 to 1", na="of a day without an answer"),
+    *(Column(name, "number", about=f"{what} of a share", na="of other kinds") for name, what in _PARTS),
+)
+"""The columns of a series of days."""
 _DAY: Final = pd.Timedelta(days=1)
 _DAILY: Final = FrameRequirements(every=("day",), takes_gaps=True)
 _FEWEST: Final = 100.0  # segments with a smaller total can show nothing but chance
@@ -60,12 +71,14 @@ class SeriesGrid(msgspec.Struct, frozen=True):
 
 
 @requires(frame=_DAILY)
+@returns(*SERIES)
 def measured(frame: DataFrame, metrics: Mapping[str, str]) -> DataFrame:
     """Return any columns of a query by game as series: integers as counts, others as money.
 
-    *metrics* maps a column of the frame to its display name.
+        income = lens.query(["revenue", "session_unique"], by="game", over="last 14 complete days")
+        health.measured(income, {"revenue": "Purchases", "session_unique": "Sessions"})
 
-    Columns: those of `daily`.
+    *metrics* maps a column of the frame to its display name.
     """
     grid = _DailyGrid(frame)
     result = [
@@ -75,24 +88,28 @@ def measured(frame: DataFrame, metrics: Mapping[str, str]) -> DataFrame:
         )
         for column, name in metrics.items()
     ]
-    return with_receipts_of(_long_frame(result), frame)
+    return _long_frame(result)
 
 
 @requires(answers=_DAILY)
+@returns(*SERIES)
 def daily(answers: Iterable[DataFrame], watched: Iterable[WatchedMetric] | None = None) -> DataFrame:
     """Return the series of every watched metric from the *answers* to `board_queries`.
 
+        watched = health.watches("errors")
+        answers = [lens.query(**query.arguments, over="last week") for query in health.board_queries(watched)]
+        health.daily(answers, watched)
+
     Metrics that no answer holds are left out.
 
-    Columns: timestamp (datetime64[us, UTC]), game_id, game, watch, metric, dimension, segment, kind (category), value
-    (float64; a share is 0 to 1), part, whole (float64, numerator and denominator of a share). *watch* is the key and
-    *metric* the name; a null dimension is the whole game, a null segment within a dimension the unknown one.
+    *watch* is the key and *metric* the name; a null dimension is the whole game, a null segment within a dimension
+    the unknown one.
     """
     answers = list(answers)
     result = [
         series for watch in (watches() if watched is None else watched) for series in _series_in_answers(watch, answers)
     ]
-    return with_receipts_of(_long_frame(result), *answers)
+    return _long_frame(result)
 
 
 def series_grid(long: DataFrame) -> SeriesGrid:
@@ -316,6 +333,4 @@ def _long_frame(grids: list[SeriesGrid]) -> DataFrame:
     rows = [series.rows() for series in grids]
     columns = ["timestamp", *IDENTITY, "value", "part", "whole"]
     long = pd.concat(rows, ignore_index=True) if rows else DataFrame(columns=columns)
-    long = long[columns].astype(dict.fromkeys(IDENTITY, "category"))
-    numbers = dict.fromkeys(("value", "part", "whole"), "float64")
-    return long.astype({"timestamp": "datetime64[us, UTC]", **numbers})
+    return long.astype({"timestamp": "datetime64[us, UTC]"})

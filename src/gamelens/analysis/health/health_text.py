@@ -61,24 +61,49 @@ def row_finding(row: Row) -> Finding:
 
 
 def subject(row: Row) -> str:
-    """Return game, metric and segment of a row: `Tile: Share of ads by network, AdMob`."""
+    """Return game, metric and segment of a row: `Tile: Share of ads by network, AdMob`.
+
+    For example:
+
+        players = lens.query("user_unique", by="game", over="last 28 complete days")
+        board = health.board(health.score_days(health.daily([players])))
+        [health.subject(row) for row in board.to_dict("records")]
+    """
     return ", ".join([f"{row['game']}: {row['metric']}", *_segment_of(row).values()])
 
 
 def ok_reason(row: Row) -> str:
-    """Return why a row is ok although its number is far from the usual one, or an empty text."""
+    """Return why a row is ok although its number is far from the usual one, or an empty text.
+
+    For example:
+
+        watched, purchases = health.watches("revenue"), lens.query("revenue", by="game", over="last 28 complete days")
+        board = health.board(health.score_days(health.daily([purchases], watched)))
+        {row["game"]: health.ok_reason(row) for row in board.to_dict("records")}
+    """
     return sentences_of([replace(row_finding(row), case=case)])[0] if (case := _ok_case(row)) else ""
 
 
 def dimension_words(dimension: str) -> str:
-    """Return the display name of a dimension."""
+    """Return the display name of a dimension.
+
+    For example:
+
+        health.dimension_words("ilrd_network_name")
+    """
     words = {"country_code": "country", "ilrd_network_name": "network", "ad_type": "ad format"}
     return words.get(dimension, dimension.replace("_", " "))
 
 
 @requires(board=result_of("health.board(scores)", "timestamp", "severity", "sentence"))
 def as_json(board: DataFrame) -> list[dict[str, Any]]:
-    """Return the rows of a board as plain JSON values: days as dates, NA as null."""
+    """Return the rows of a board as plain JSON values: days as dates, NA as null.
+
+    For example:
+
+        sessions = lens.query("session_unique", by="game", over="last 28 complete days")
+        health.as_json(health.board(health.score_days(health.daily([sessions]))))
+    """
     columns = ["game_id", "game", "watch", "metric", "dimension", "segment", "timestamp", "since", "window_days"]
     columns += ["value", "expected", "low", "high", "change", "z", "p", "q", "severity", "is_settled", "is_restated"]
     rows = board[[*columns, "open_days", "note", "sentence"]].copy()

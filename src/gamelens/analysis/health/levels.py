@@ -15,12 +15,13 @@ from numpy.typing import NDArray
 from pandas import DataFrame, Series
 
 from gamelens.analysis.claims.findings import Finding, direction_of, reads
-from gamelens.analysis.health.daily_series import IDENTITY, series_grid
+from gamelens.analysis.health.daily_series import IDENTITY, SERIES, series_grid
 from gamelens.analysis.health.health_text import UNITS, subject
 from gamelens.analysis.over_days import changes_over_days, day_numbers
 from gamelens.analysis.significance import LEVEL, holm
-from gamelens.analysis.tidy_frames import with_receipts_of
+from gamelens.analysis.tidy_frames.columns import Column
 from gamelens.analysis.tidy_frames.frame_requirements import requires, result_of
+from gamelens.analysis.tidy_frames.returned_columns import between, named, returns
 
 MOST_WEEKS: Final = 8
 FEWEST_WEEKS: Final = 4
@@ -29,19 +30,30 @@ LEAST_CHANGE: Final = 0.2
 
 _WEEK: Final = 7
 _FEWEST_EVENTS: Final = 20.0  # of a count, in a week
-_NUMBERS: Final = ("before", "value", "change", "low", "high", "p_value", "p_adjusted")
+_NUMBERS: Final = ("before", "value", "change", "low", "high", "p_value")
 
 
 @requires(daily=result_of("health.daily(answers)", "timestamp", *IDENTITY, "value", "part", "whole"))
+@returns(
+    *SERIES[1:-3],
+    Column("weeks", "count", about="from one week to the other"),
+    named("before", about="the mean of a day"),
+    named("value", about="the mean of a day"),
+    between(named("change", about="-0.2 is 20% less"), "95%", low="low", high="high"),
+    "p_value",
+    named("p_adjusted", about="Holm, for all rows"),
+    named("is_moved", about="beyond chance, and by a fifth or more"),
+)
 def levels(daily: DataFrame) -> DataFrame:
     """Return how the level of each number of a game moved over the last weeks, the largest change first.
+
+        sessions = lens.query("session_unique", by="game", over="last 35 complete days")
+        health.levels(health.daily([sessions]))
 
     Left out are series in which a day of the two weeks compared is missing or zero, and counts of fewer than 20 a
     week.
 
-    Columns: those of `IDENTITY`, weeks (Int64, from one week to the other), before, value (float64, the mean of a day
-    of both weeks), change (float64, -0.2 is 20% less), low, high (float64, its 95% interval), p_value, p_adjusted
-    (float64, Holm, for all rows), is_moved (bool: beyond chance, and by a fifth or more). Claims: "level", one a row.
+    Claims: "level", one a row.
     """
     grid = series_grid(daily[daily["dimension"].isna()])
     rows: list[dict[str, Any]] = []
@@ -50,15 +62,12 @@ def levels(daily: DataFrame) -> DataFrame:
         found = _moved(grid.value[place], grid.whole[place], day_numbers(grid.days), is_counted=kind == "count")
         if found:
             rows.append(dict(grid.identity.iloc[place]) | found)
-    result = DataFrame(rows, columns=[*IDENTITY, "weeks", *_NUMBERS[:-1]])
-    result = result.astype({"weeks": "Int64"} | dict.fromkeys(_NUMBERS[:-1], "float64"))
+    result = DataFrame(rows, columns=[*IDENTITY, "weeks", *_NUMBERS]).astype(dict.fromkeys(_NUMBERS, "float64"))
     result = result.astype({name: daily[name].dtype for name in IDENTITY if name != "segment"})
     result["p_adjusted"] = holm(result["p_value"])
     result["is_moved"] = (result["p_adjusted"] < LEVEL) & (result["change"].abs() >= LEAST_CHANGE)
     order = Series(np.log1p(result["change"])).abs().where(result["is_moved"], -1.0)
-    return with_receipts_of(result.loc[order.sort_values(ascending=False, kind="stable").index], daily).reset_index(
-        drop=True
-    )
+    return result.loc[order.sort_values(ascending=False, kind="stable").index].reset_index(drop=True)
 
 
 @reads("health.levels", row_by_row=True)

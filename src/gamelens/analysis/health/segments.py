@@ -21,19 +21,37 @@ from gamelens.analysis.health.baseline import POOLED_DAYS, Levels
 from gamelens.analysis.health.health_text import UNITS, dimension_words, subject
 from gamelens.analysis.health.watched_metrics import WatchedMetric
 from gamelens.analysis.significance import two_sided
-from gamelens.analysis.tidy_frames import column_of, display_values, with_receipts_of
+from gamelens.analysis.tidy_frames import column_of, display_values
+from gamelens.analysis.tidy_frames.columns import Column
 from gamelens.analysis.tidy_frames.frame_requirements import FrameRequirements, requires
 from gamelens.analysis.tidy_frames.ratio_parts import ratio_parts
+from gamelens.analysis.tidy_frames.returned_columns import named, returns
 from gamelens.catalog import METRICS
 from gamelens.errors import BadQuery
 
 Floats = NDArray[np.float64]
 Verdict = Literal["one segment", "all alike", "the mix", "against each other", "opposite", "unclear"]
 
-SEGMENT_COLUMNS: Final = (
-    *("dimension", "segment", "value", "expected", "change", "contribution", "share_of_change", "mix", "weight"),
-    *("z", "p", "is_moved", "first_day", "metric", "kind", "verdict"),
+_NO_NOISE: Final = "for means, whose noise is not known"
+_SEGMENTS: Final = (
+    Column("dimension", "text"),
+    Column("segment", "category", about="null kept"),
+    named("value"),
+    named("expected", scale="values"),
+    named("change"),
+    Column("contribution", "of the row", about="adds up to the change", scale="values"),
+    named("share_of_change", about="adds up to 1"),
+    Column("mix", "of the row", about="part of the contribution due to more or fewer of the segment; 0 for sums"),
+    named("weight", about="the segment's earlier share of the whole"),
+    Column("z", "number", na=_NO_NOISE),
+    named("p", na=_NO_NOISE),
+    named("is_moved", na=_NO_NOISE),
+    Column("first_day", "day", about="of a segment that is newer than the frame", na="of others"),
+    Column("metric", "text", about="of *watch*"),
+    Column("kind", "text", about="of *watch*"),
+    Column("verdict", "text", about="of all segments"),
 )
+SEGMENT_COLUMNS: Final = tuple(each.name for each in _SEGMENTS)
 """The columns of `segments`."""
 _DAY: Final = pd.Timedelta(days=1)
 _FEWEST: Final = 30.0  # a smaller denominator gives a segment no share to compare with
@@ -44,6 +62,7 @@ _AHEAD: Final = 1.5
 
 
 @requires(frame=FrameRequirements(every=("day",), takes_gaps=True))
+@returns(*_SEGMENTS)
 def segments(
     frame: DataFrame,
     watch: WatchedMetric,
@@ -56,6 +75,10 @@ def segments(
 ) -> DataFrame:
     """Return the contribution of each value of *by* to the change of *watch* on *day*.
 
+        players = lens.query("user_unique", by="country_code", games="1001", over="last 28 complete days")
+        (watch,) = health.watches("user_unique")
+        health.segments(players, watch, "country_code", day=players.timestamp.max())
+
     Args:
         frame: the answer to one of `drill_queries`, of one game by *by*.
         watch: the watched metric.
@@ -65,12 +88,7 @@ def segments(
         since: first day of an open incident. What is compared is the time before it.
         segment: the network whose share changed, for shares by network.
 
-    Columns: dimension (str), segment (category, null kept), value, expected (float64), change (float64), contribution
-    (float64, in the unit of *value*, adds up to the change), share_of_change (float64, adds up to 1), mix (float64, the
-    part of the contribution due to more or fewer of the segment; 0 for sums), weight (float64, the segment's earlier
-    share of the whole), z, p (float64; NA for means, whose noise is not known), is_moved (boolean), first_day
-    (datetime64[us, UTC], of a segment that is newer than the frame; else NA), metric, kind (str, of *watch*), verdict
-    (str, of all segments). Largest contribution first. Claims: "segments", of all rows.
+    Largest contribution first. Claims: "segments", of all rows.
 
     The verdict "one segment": one of them makes up most of the change, and more than its size. "all alike": they
     changed together. "the mix": they did not change, there are more of one and fewer of another. "opposite": all
@@ -89,12 +107,11 @@ def segments(
         result = _sum_contributions(numbers, watch, day if since is None else since)
     total = result["contribution"].sum()
     result["share_of_change"] = result["contribution"] / total if total else np.nan
-    result["is_moved"] = (result["p"] <= _MOVED_P / max(len(result), 1)).astype("boolean")
+    result["is_moved"] = result["p"] <= _MOVED_P / max(len(result), 1)
     order = result["contribution"].abs().sort_values(ascending=False, kind="stable").index
     result = result.loc[order].rename_axis("segment").reset_index().assign(dimension=by)
     result["first_day"] = _first_days(frame, by, result["segment"])
-    result = result.assign(metric=watch.name, kind=watch.kind, verdict=_verdict(result))
-    return with_receipts_of(result[[*SEGMENT_COLUMNS]].astype({"segment": "category"}), frame)
+    return result.assign(metric=watch.name, kind=watch.kind, verdict=_verdict(result))
 
 
 @reads("health.segments")

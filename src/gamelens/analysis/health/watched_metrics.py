@@ -202,6 +202,8 @@ WATCHED: Final[dict[str, WatchedMetric]] = {
 def watches(keys: Iterable[str] | None = None) -> tuple[WatchedMetric, ...]:
     """Return the watched metrics called *keys*, all of `WATCHED` by default.
 
+        health.watches(["user_unique", "ilrd_revenue"])
+
     A key is one of `WATCHED`, or any metric of the service. One alone may be text.
 
     Raises:
@@ -213,6 +215,8 @@ def watches(keys: Iterable[str] | None = None) -> tuple[WatchedMetric, ...]:
 
 def board_queries(watched: Iterable[WatchedMetric]) -> tuple[HealthQuery, ...]:
     """Return the fewest queries whose answers hold all *watched* metrics.
+
+        health.board_queries(health.watches(["user_unique", "ilrd_revenue", "errors"]))
 
     A metric that adds up over all dimensions is not queried by game alone if another one needs its split.
     """
@@ -244,6 +248,10 @@ def _where_key(query: HealthQuery) -> tuple[tuple[str, str], ...]:
 
 def drill_queries(row: Mapping[Any, Any]) -> dict[str, HealthQuery]:
     """Return the queries that explain a flagged *row* of a board, by dimension.
+
+        players = lens.query("user_unique", by="game", over="last 28 complete days")
+        worst = health.board(health.score_days(health.daily([players]))).iloc[0]
+        health.drill_queries(worst)
 
     Each answer is for `segments`. A share by network needs all networks, because they make up the whole. A silent game
     needs none.

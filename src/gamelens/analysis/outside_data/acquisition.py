@@ -26,10 +26,11 @@ from gamelens.analysis.claims.leaders import leader
 from gamelens.analysis.outside_data.join import CURRENCY, join
 from gamelens.analysis.outside_data.join_keys import NOBODY, PUBLISHER, On, pairs_of, unknown_names
 from gamelens.analysis.outside_data.match_report import Joined, MatchReport
-from gamelens.analysis.outside_data.outside_table import OutsideColumn, OutsideTable, no_days
+from gamelens.analysis.outside_data.outside_table import OutsideColumn, OutsideTable, no_days, words_of
 from gamelens.analysis.outside_data.rate_formulas import ColumnQuotient
 from gamelens.analysis.outside_data.rates import DailyRates, Rate, check_rate, dollars_of, is_rates_file
 from gamelens.analysis.outside_data.read_table import read_table
+from gamelens.analysis.outside_data.roles import MEASURES, header_meanings
 from gamelens.analysis.outside_data.row_periods import period_of, period_texts, periods_within
 from gamelens.analysis.outside_data.running_totals import running_total
 from gamelens.analysis.over_days import FEWEST_DAYS, day_numbers, over_days
@@ -39,12 +40,16 @@ from gamelens.analysis.tidy_frames import (
     display_values,
     ratio,
     with_ids,
+    with_receipt,
     with_receipts_of,
 )
-from gamelens.analysis.tidy_frames.column_units import name_of
+from gamelens.analysis.tidy_frames.columns import Column, name_of
 from gamelens.analysis.tidy_frames.frame_columns import series_names, sum_over
 from gamelens.analysis.tidy_frames.frame_periods import visible_period
 from gamelens.analysis.tidy_frames.frame_requirements import ANY, FrameRequirements, requires, result_of
+from gamelens.analysis.tidy_frames.query_text import interval_text
+from gamelens.analysis.tidy_frames.returned_columns import KEYS, between, named, returns
+from gamelens.catalog import TITLES
 from gamelens.errors import BadQuery
 from gamelens.receipts import RECEIPT, Receipt
 from gamelens.wire.currencies import USD_PER_UNIT
@@ -59,6 +64,18 @@ _WIDEST: Final = 1_000.0  # bounds of which one is so many times the other say n
 _FIELLER: Final = 1.06  # Fieller, Hartley and Pearson 1957: the variance of Fisher's z of a rank correlation
 
 
+_RETURNS: Final = (
+    named("spend", about="of the cohorts that reached the age"),
+    named("money", about="of the cohorts that reached the age", na="where it is not known"),
+    between(
+        named("roas", about="1 is paid back", na="where the money is not known"),
+        "95%, NA with fewer than 7 cohorts or without money",
+        low="low",
+        high="high",
+    ),
+)
+
+
 @requires(frame=structs_replace(ANY, every=("day",)))
 def in_dollars(
     frame: Any,
@@ -71,12 +88,14 @@ def in_dollars(
 ) -> DataFrame:
     """Return the frame with column *amount* in US dollars as *to* (float64, USD).
 
+        outside_data.in_dollars("ad_spend.csv", rate="exchange_rates.csv")
+
     Each amount is multiplied by the rate of its row and currency. A row without a rate, such as one of a weekend, takes
     the rate of the last day before it in the same currency. In a column of rates, days before the first rate take it.
 
     Args:
         frame: the amounts, by timestamp; or an outside table or its path, of which all columns are returned, with the
-            first day of each row as timestamp.
+            first day of each row, if it has days, as timestamp.
         amount: the column of amounts. Of an outside table by default its only cost, or its only amount.
         rate: US dollars for one unit: a number, a column of rates, a table of rates by day or its path
             (`"eurofxref-hist.csv"`), or numbers and columns by currency: `{"EUR": "usd_per_eur"}`. US dollars need
@@ -94,7 +113,10 @@ def in_dollars(
         table = read_table(frame, currency=currency, **reading)
         table, column = cost_column(table, amount)
         dollars = dollars_of(table, column, rate)
-        return table.frame.assign(timestamp=table.starts, **{to: dollars})
+        if table.periods.problem is not None:
+            raise table.periods.problem
+        starts = {} if table.period is None else {"timestamp": table.starts}
+        return table.frame.assign(**starts, **{to: dollars})
     if amount is None:
         raise BadQuery("amount", UNSET, "must name the column of amounts", [*map(str, frame.columns)])
     if currency is None and amount + CURRENCY in frame:
@@ -156,10 +178,28 @@ def _factors(frame: DataFrame, codes: Series[Any], rates: DailyRates | Mapping[s
 
 
 @requires(frame=FrameRequirements(metrics=("new_users",)))
+@returns(
+    KEYS,
+    "installs paid_installs",
+    named("spend", na="where there is none"),
+    between("cpi", "95%, NA with fewer than 7 days or 10 installs", low="low", high="high"),
+    "blended_cpi",
+    has_own_receipt=True,
+)
 def cost_per_install(
-    frame: DataFrame, by: By = None, *, spend: Any = "spend", on: On | None = None, rate: Rate = None, **reading: Any
+    frame: DataFrame,
+    by: By = None,
+    *,
+    spend: Any = "spend",
+    amount: str | None = None,
+    on: On | None = None,
+    rate: Rate = None,
+    **reading: Any,
 ) -> DataFrame:
     """Return the cost of an install for each value of *by*, largest spend first.
+
+        installs = lens.query("new_users", by=["install_publisher", "country_code"], over="last 28 complete days")
+        outside_data.cost_per_install(installs, by="country_code", spend="ad_spend.csv", rate="exchange_rates.csv")
 
     The frame holds new_users and, beside them, *spend* in US dollars, null for installs without ad spend. The spend is
     known; the interval is that of the installs that a day's spend buys, from the differences between days.
@@ -167,21 +207,22 @@ def cost_per_install(
     Args:
         frame: new_users, by the columns of *by*.
         by: the columns that make the groups.
-        spend: the column of *frame* with the spend; or an outside table with costs, or its path, which is joined.
+        spend: the column of *frame* with the spend; or an outside table with costs, or its path, which is joined to
+            the installs by the days and names that both have.
+        amount: the column of costs of an outside table. By default its only one.
         on: as in `gl.join`, for an outside table.
         rate: as in `in_dollars`, for an outside table.
-        reading: how an outside table is read, as in `gl.read_table`.
+        reading: how an outside table is read, as in `gl.read_table`. Its costs of days that *frame* does not cover are
+            left out.
 
-    Columns: *by*, installs (Int64), paid_installs (Int64, of rows with spend), spend (float64, USD, NA where there is
-    none), cpi (float64, USD: spend / paid_installs), low, high (float64, USD, the 95% interval of cpi, NA with fewer
-    than 7 days or 10 installs), blended_cpi (float64, USD: spend / installs). Claims: "install cost" without *by*,
-    "install cost by" with one.
+    Claims: "install cost" without *by*, "install cost by" with one.
 
     Raises:
-        BadQuery: a column is missing, or the spend is not in US dollars.
+        BadQuery: a column is missing; the spend is not in US dollars; or an outside table has no column of *by*, no
+            days where the frame has them, or days that are a part of the frame's only bucket.
     """
     if not isinstance(spend, str) or (spend not in frame and Path(spend).suffix):
-        frame, spend = _beside_costs(frame, spend, on, rate, reading), "spend"
+        frame, spend = _beside_costs(frame, by, spend, amount, on, rate, reading), "spend"
     count = column_of(frame, "new_users", "new_users")
     _check_columns("frame", frame, [spend], "join ad spend first, or pass the file as spend=")
     _check_columns("by", frame, with_ids(frame, by), "query new_users by it")
@@ -231,6 +272,18 @@ def _read_cost(result: DataFrame, by: str | list[str] | None) -> Iterator[Findin
         metrics=("revenue", "ilrd_revenue"), every=("day",), splits=("installed_on",), is_split_by=True
     ),
 )
+@returns(
+    KEYS,
+    "age",
+    *_RETURNS,
+    named(
+        "largest_day",
+        about="by which the install day that brought most exceeds its part of the money",
+        na="unless that makes the interval rough",
+    ),
+    "cohorts",
+    has_own_receipt=True,
+)
 def return_on_spend(
     spend: DataFrame,
     money: DataFrame,
@@ -240,6 +293,11 @@ def return_on_spend(
     reaching: int = 0,
 ) -> DataFrame:
     """Return the revenue of paid installs at each age, beside their cost (ROAS by cohort).
+
+        over, by = "last 28 complete days", "install_publisher"
+        bought = gl.join(lens.query("new_users", by=by, over=over), "ad_spend.csv").frame
+        money = lens.query(["revenue", "ilrd_revenue"], by=["installed_on", by], over=over)
+        outside_data.return_on_spend(outside_data.in_dollars(bought, "Spend", "exchange_rates.csv"), money, ages=[0, 7])
 
     A cohort counts at an age only if it has reached it, so later ages rest on fewer cohorts and the curve may fall. Up
     to the age *reaching* it does not, because younger cohorts are left out at every age. The interval comes from the
@@ -253,11 +311,7 @@ def return_on_spend(
         ages: days since install.
         reaching: the age that every cohort counted must have reached.
 
-    Columns: *by* (category, values with spend), age (Int64, days since install), spend, money (float64, USD, of the
-    cohorts that reached the age), roas (float64, 1 is paid back), low, high (float64, its 95% interval, NA with fewer
-    than 7 cohorts or without money), largest_day (float64, the share of the money by which the install day that brought
-    most exceeds its part, where a few payments make the sum and the interval is rough, else NA), cohorts (Int64,
-    install days).
+    Values of *by* are those with spend.
 
     Raises:
         BadQuery: a column is missing, *money* has neither metric, or the spend is not in US dollars.
@@ -302,12 +356,23 @@ def _returns(
 
 
 @requires(roas=result_of("outside_data.return_on_spend(spend, money)", "age", "spend", "money", "roas"))
+@returns(
+    KEYS,
+    "age",
+    *_RETURNS,
+    named("largest_day", na="unless that makes the interval rough"),
+    Column("days_to_pay_back", "count", about="the first age with a roas of 1", na="where not yet"),
+    named("is_paid_back", about="whether the interval lies above or below 1", na="where it holds 1 or is unknown"),
+)
 def payback_ages(roas: DataFrame, by: str | Sequence[str] = "install_publisher") -> DataFrame:
     """Return the last age of each value of *by*, and the first that earned back its spend.
 
-    Columns: *by* (category), age (Int64), spend, money, roas, low, high (float64), days_to_pay_back (Int64, the first
-    age with a roas of 1, NA where not yet), is_paid_back (boolean: whether the interval lies above or below 1, NA where
-    it holds 1 or is unknown). Best first. Claims: "payback", one a row.
+        split = ["installed_on", "install_publisher"]
+        money = lens.query(["revenue", "ilrd_revenue"], by=split, over="last 28 complete days")
+        back, report = outside_data.roas("ad_spend.csv", money, rate="exchange_rates.csv")
+        outside_data.payback_ages(back)
+
+    Best first. Claims: "payback", one a row.
     """
     keys = with_ids(roas, by)
     last = roas.sort_values("age").groupby(keys, observed=True, dropna=False).tail(1)
@@ -318,10 +383,9 @@ def payback_ages(roas: DataFrame, by: str | Sequence[str] = "install_publisher")
         .astype(dict.fromkeys(keys, "object"))
         .merge(paid_back, on=keys, how="left")
     )
-    result = result.astype(dict.fromkeys(keys, "category") | {"days_to_pay_back": "Int64"})
     is_clear = (result["low"] >= 1) | (result["high"] < 1)
     result["is_paid_back"] = (result["low"] >= 1).astype("boolean").where(is_clear)
-    return with_receipts_of(result.sort_values("roas", ascending=False, ignore_index=True), roas)
+    return result.sort_values("roas", ascending=False, ignore_index=True)
 
 
 @reads("outside_data.payback_ages", row_by_row=True)
@@ -350,19 +414,46 @@ def _read_payback(paid: DataFrame, by: str | list[str]) -> Iterator[Finding]:
     cost=result_of("outside_data.cost_per_install(costs, by=...)", "cpi", "blended_cpi"),
     installs=FrameRequirements(metrics=("new_users",)),
 )
+@returns(
+    KEYS,
+    "spend cpi",
+    named("age", about="the horizon"),
+    between(named("ltv", about="by that age")),
+    between(
+        named("ltv_to_cpi", about="1 is paid back"),
+        "95%, NA where it is wider than a factor of a thousand",
+        low="low",
+        high="high",
+    ),
+    Column(
+        "days_to_pay_back",
+        "count",
+        about="the first age at which ltv reaches cpi",
+        na="unless the interval lies above 1",
+    ),
+    named("is_projected", about="that age is beyond the measured ones", na="unless the interval lies above 1"),
+    Column(
+        "pays_back", "flag", about="whether the interval lies above or below 1", na="where it holds 1 or is unknown"
+    ),
+    has_own_receipt=True,
+)
 def ltv_against_cpi(
     values: DataFrame,
     cost: Any,
     by: str = "install_publisher",
     *,
     installs: DataFrame | None = None,
+    amount: str | None = None,
     on: On | None = None,
     rate: Rate = None,
     **reading: Any,
 ) -> DataFrame:
     """Return what a new player brings against what an install costs, for each value of *by* with a cost.
 
-    Example: `ltv_against_cpi(retention.ltv(ret, money, by=by), outside_data.cost_per_install(costs, by=by), by=by)`
+        over, by = "last 28 complete days", "install_publisher"
+        cohorts, installs = lens.retention([1, 3, 7, 14], by=by, over=over), lens.query("new_users", by=by, over=over)
+        money = lens.query(["revenue", "user_unique"], by=["installed_on", by], over=over)
+        outside_data.ltv_against_cpi(retention.ltv(cohorts, money, by=by), "ad_spend.csv", installs=installs, rate=1.16)
 
     The interval takes the value of a player and the cost of an install as independent of each other.
 
@@ -371,16 +462,12 @@ def ltv_against_cpi(
         cost: of `cost_per_install` by *by*; or an outside table with costs, or its path, which it is computed from.
         by: the column that makes the groups.
         installs: new_users by *by*, for an outside table.
+        amount: as in `cost_per_install`, for an outside table.
         on: as in `gl.join`, for an outside table.
         rate: as in `in_dollars`, for an outside table.
         reading: how an outside table is read, as in `gl.read_table`.
 
-    Columns: *by* (category), spend, cpi (float64, USD), age (Int64, the horizon), ltv, ltv_low, ltv_high (float64, USD
-    per player by that age), ltv_to_cpi (float64, 1 is paid back), low, high (float64, its 95% interval, NA where it is
-    wider than a factor of a thousand), days_to_pay_back (Int64, the first age at which ltv reaches cpi, NA unless the
-    interval lies above 1), is_projected (boolean: whether that age is beyond the measured ones), pays_back (boolean:
-    whether the interval lies above or below 1, NA where it holds 1 or is unknown). Largest spend first.
-    Claims: "payback ahead", one a row.
+    Largest spend first. Claims: "payback ahead", one a row.
 
     Raises:
         BadQuery: a column is missing, such as *by*, or the installs that an outside table needs.
@@ -390,7 +477,7 @@ def ltv_against_cpi(
         if installs is None:
             rule = f"are needed for an outside table: query new_users by {by}"
             raise BadQuery("installs", UNSET, rule)
-        cost = cost_per_install(installs, by, spend=cost, on=on, rate=rate, **reading)
+        cost = cost_per_install(installs, by, spend=cost, amount=amount, on=on, rate=rate, **reading)
     _check_columns("cost", cost, [by], "split cost_per_install by it")
     priced = cost.loc[cost["cpi"] > 0, [by, "spend", "cpi", "low", "high"]].astype({by: "object"})
     ages = values.astype({by: "object"}).merge(
@@ -411,8 +498,7 @@ def ltv_against_cpi(
     unsure = ~result["pays_back"].fillna(False)
     result[days.columns[1:]] = result[days.columns[1:]].mask(unsure)
     columns = [by, "spend", "cpi", "age", "ltv", "ltv_low", "ltv_high", "ltv_to_cpi", "low", "high"]
-    types: dict[str, Any] = {by: "category", "age": "Int64", "days_to_pay_back": "Int64", "is_projected": "boolean"}
-    result = result[[*columns, "days_to_pay_back", "is_projected", "pays_back"]].astype(types)
+    result = result[[*columns, "days_to_pay_back", "is_projected", "pays_back"]]
     return with_receipts_of(result.sort_values("spend", ascending=False, ignore_index=True), values, cost)
 
 
@@ -460,12 +546,14 @@ def roas(
 ) -> Joined:
     """Return the return on ad spend by group and age from a file of costs, and the report of its join.
 
+        split = ["installed_on", "install_publisher"]
+        money = lens.query(["revenue", "ilrd_revenue"], by=split, over="last 28 complete days")
+        outside_data.roas("google_ads.csv", money, rate="exchange_rates.csv").frame
+
     Costs of days that *money* does not cover are left out, which the report counts. Rows of one key are added up. Where
     a row of the file stands for several days, a cohort is all players of these days, and it counts at an age when all
     have reached it. A name that *money* does not have keeps its spend, with an unknown return: the report says how to
     name it. If none of the names is there, the file is refused.
-
-    Example: `frame, report = roas("google_ads.csv", money, rate="eurofxref-hist.csv")`
 
     Args:
         cost: the file or table of costs, as `gl.join` takes it.
@@ -534,9 +622,7 @@ def roas(
     spend = frame[is_inside].assign(spend=frame.loc[is_inside, column.name])
     outside = frame.loc[~is_inside, column.name].dropna()
     if len(outside) and spend["spend"].isna().all():
-        first, last = (f"{day:%Y-%m-%d}" for day in frame.loc[outside.index, "timestamp"].agg(["min", "max"]))
-        rule = f"has costs from {first} to {last} only, days that money does not cover: query money over them"
-        raise BadQuery("cost", report.source, rule)
+        raise _other_days("cost", report.source, frame.loc[outside.index, "timestamp"], "money")
     result = _returns(spend, money, keys, ages, reaching, periods)
     result = _without_unnamed(result, keys, report)
     paid = payback_ages(with_receipts_of(result, money), keys)[[*keys, *_PAYBACK]]
@@ -567,35 +653,98 @@ def cost_column(table: OutsideTable, amount: str | None) -> tuple[OutsideTable, 
         if isinstance(named.weight, ColumnQuotient):
             rule = f"is {named.weight}, no amount of its own"
             raise BadQuery("amount", amount, rule, [column.name for column in table.of_role("amount")])
+        if named.role in ("rate", "rank", "distinct"):
+            rule = f'is a {named.role}, no amount: roles={{"{amount}": "cost"}} if it is one'
+            raise BadQuery("amount", amount, rule, [column.name for column in table.of_role("amount")])
         if named.role != "amount":
             table = read_table(table, roles={amount: "cost"})
         return table, table.column(amount)
     amounts = table.of_role("amount")
-    found = [amount_column for amount_column in amounts if amount_column.concept == "cost"] or [
-        amount_column for amount_column in amounts if amount_column.concept != "income"
-    ]
+    found = [cost for cost in amounts if cost.concept == "cost"]
+    found = found or [sum_ for sum_ in amounts if sum_.concept in ("", "money")]  # Amount, or a column of $5
     if len(found) == 1:
         return table, found[0]
     totals = [total for total in table.of_role("cumulative") if total.concept in ("cost", "cumulative")]
     if totals and not found:
         raise running_total(totals[0])
     names = [column.name for column in found or table.columns if column.role in ("amount", "number")]
-    rule = "has several costs: say which with amount=" if found else "has no column of costs: name it with amount="
+    others = "; ".join(f"{column.name}: {words_of(column)}" for column in amounts)
+    if not amounts:
+        called = [column for column in table.of_role("text") if _is_called_a_cost(column.name)]
+        others = "; ".join(f"{column.name} holds {column.values.dropna().iloc[0]!r}" for column in called[:2])
+    rule = f"has no column of costs{f' ({others})' if others else ''}: name it with amount="
+    if found:
+        rule = "has several costs: say which with amount="
     raise BadQuery("amount", UNSET, f"is needed: {table.source} {rule}", names)
 
 
-def _beside_costs(frame: DataFrame, cost: Any, on: On | None, rate: Rate, reading: Mapping[str, Any]) -> DataFrame:
-    """Return *frame* with the costs of an outside table beside it as spend, in US dollars."""
-    table, column = cost_column(read_table(cost, **reading), None)
-    dollars = replaced(column, values=dollars_of(table, column, rate), currencies=None)
+def _is_called_a_cost(header: str) -> bool:
+    return next((known.concept for known in header_meanings(header) if known.role in MEASURES), "") == "cost"
+
+
+def _beside_costs(
+    frame: DataFrame, by: By, cost: Any, amount: str | None, on: On | None, rate: Rate, reading: Mapping[str, Any]
+) -> DataFrame:
+    """Return the new players of *frame* with the costs of an outside table beside them as spend, in US dollars.
+
+    Costs of other days are left out. Players are added up over all that the table does not tell apart, so that each of
+    its costs stands in one row.
+
+    Raises:
+        BadQuery: all costs are of other days or none, no name of theirs is in the frame, or *by* does not split them.
+    """
+    table, column = cost_column(read_table(cost, **reading), amount)
+    pairs = pairs_of(on, frame, table)
+    _check_split(frame, by, table, pairs)
+    told_apart = [name for name in dict.fromkeys(("timestamp", *pairs)) if name in frame]
+    frame = with_receipts_of(sum_over(frame, told_apart, [column_of(frame, "new_users", "new_users")]), frame)
+    days = Receipt.of(frame.attrs).interval or visible_period(frame, "day") if "timestamp" in frame else None
+    used = None if days is None else (table.starts < days.end) & (table.ends >= days.start) | table.starts.isna()
+    values = dollars_of(table, column, rate, used=used)
+    currencies = Series("USD", index=values.index, dtype="str").where(values.notna())
+    dollars = replaced(column, values=values, currencies=currencies, money_problem=None)
     table = replaced(table, columns=tuple(dollars if other is column else other for other in table.columns))
-    joined, report = join(frame, table, on=on, how="outer", columns=[column.name])
+    joined, report = join(frame, table, on=pairs, how="outer", columns=[column.name])
     for name, texts in report.unknown.items():
         if not _known(report, name, frame):
             raise unknown_names(table, report.on[name], name, texts, frame[name].dropna().unique())
     brought = report.renamed.get(column.name, column.name)
+    if days is not None:
+        is_new = Series(np.arange(len(joined)) >= len(frame), index=joined.index)
+        is_outside = is_new & ~_is_within(joined["timestamp"], days) & ~joined["timestamp"].isin(frame["timestamp"])
+        if is_outside.any() and joined.loc[~is_outside, brought].isna().all():
+            raise _other_days("spend", report.source, joined.loc[is_outside, "timestamp"], "the frame")
+        joined = with_receipts_of(joined[~is_outside], joined)
     result = joined.drop(columns=["spend"] if brought != "spend" and "spend" in joined else [])
-    return with_receipts_of(result.rename(columns={brought: "spend"}).drop(columns=brought + CURRENCY), joined)
+    result = result.rename(columns={brought: "spend"}).drop(columns=brought + CURRENCY)
+    receipt = Receipt.of(joined.attrs)
+    return with_receipt(result, structs_replace(receipt, warnings=(*receipt.warnings, *report.warnings)))
+
+
+def _check_split(frame: DataFrame, by: By, table: OutsideTable, pairs: Mapping[str, str]) -> None:
+    """Raise `BadQuery` where the costs of *table* cannot be told apart as the rows of *frame* and *by* are."""
+    titles = TITLES | {title: identity for identity, title in TITLES.items()}
+    for name in [by] if isinstance(by, str) else by or ():
+        if name in frame and not {name, titles.get(name)} & {*pairs, "timestamp"}:
+            rule = f"is not told apart in {table.source}: leave it out of by, or name its column, on={{{name!r}: ...}}"
+            raise BadQuery("by", name, rule, [column.name for column in table.columns])
+    if "timestamp" in frame and frame["timestamp"].nunique() > 1 and "timestamp" not in pairs:
+        if table.periods.problem is not None:
+            raise table.periods.problem
+        rule = "has no column of days, so that a cost would stand beside each of them: "
+        rule += 'name it with roles={"...": "day"}, or query new_users with every="all" over the days of the file'
+        raise BadQuery("spend", table.source, rule, [column.name for column in table.columns])
+    receipt, days = Receipt.of(frame.attrs), table.interval
+    whole = receipt.interval if receipt.asked.every == "all" else None
+    if days is not None and whole is not None and days & whole != whole:
+        rule = f"has costs of {interval_text(days)}, and new_users are of {interval_text(whole)}: "
+        raise BadQuery("spend", table.source, rule + f'query new_users over="{interval_text(days & whole)}"')
+
+
+def _other_days(field: str, source: str, days: Series[Any], frame: str) -> BadQuery:
+    first, last = (f"{day:%Y-%m-%d}" for day in days.agg(["min", "max"]))
+    rule = f"has costs from {first} to {last} only, days that {frame} does not cover: query {frame} over them"
+    return BadQuery(field, source, rule)
 
 
 def _known(report: MatchReport, name: str, frame: DataFrame) -> bool:
@@ -618,22 +767,33 @@ def _without_unnamed(result: DataFrame, keys: Sequence[str], report: MatchReport
 
 
 @requires(frame=structs_replace(ANY, every=("day",)))
+@returns(
+    KEYS,
+    named("days", about="with both numbers"),
+    between(
+        Column("correlation", "number", about="-1 to 1", na="with fewer than 7 days"),
+        "a rough 95%, from the differences between days, `over_days`",
+        low="low",
+        high="high",
+    ),
+)
 def rank_correlation(frame: DataFrame, value: str, rank: str, by: str | None = None) -> DataFrame:
     """Return how closely a store rank follows *value*, day by day (Spearman's correlation).
 
+        installs = lens.query("new_users", by=["game", "country_code"], over="last 28 complete days")
+        shop = {"timestamp": "Date", "game": "App", "country_code": "Country"}
+        ranked = gl.join(installs, "store_rank.csv", on=shop, how="inner", missing=["200+"]).frame
+        outside_data.rank_correlation(ranked, "new_users", "Rank", by="game")
+
     It is -1 if a higher value always means a better rank.
 
-    Columns: *by*, days (Int64, with both numbers), correlation, low, high (float64, -1 to 1, a rough 95% interval
-    from the differences between days, `over_days`; NA with fewer than 7). Claims: "store rank", one a row.
+    Claims: "store rank", one a row.
     """
     _check_columns("frame", frame, [value, rank], "join store ranks to installs first")
     known = frame[frame[value].notna() & frame[rank].notna()]
     groups = known.groupby(with_ids(known, by), observed=True) if by else [((), known)]
     rows = [_correlated(rows, value, rank) | dict(zip(with_ids(known, by), keys, strict=True)) for keys, rows in groups]
-    columns = [*with_ids(known, by), "days", "correlation", "low", "high"]
-    numbers = dict.fromkeys(("correlation", "low", "high"), "float64")
-    types = {"days": "Int64"} | numbers | dict.fromkeys(with_ids(known, by), "category")
-    return with_receipts_of(DataFrame(rows, columns=columns).astype(types), frame)
+    return DataFrame(rows, columns=[*with_ids(known, by), "days", "correlation", "low", "high"])
 
 
 @reads("outside_data.rank_correlation", row_by_row=True)

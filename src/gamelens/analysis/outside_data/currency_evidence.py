@@ -6,12 +6,15 @@ always writes are witnesses: each says which currencies are possible, and all mu
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
+import pandas as pd
+import pyarrow.compute as pc
 from msgspec import UNSET
 from numpy.typing import NDArray
 from pandas import Series
@@ -63,7 +66,7 @@ class Witness:
 
     evidence: Evidence
     says: Sequence[Currencies]
-    rows: NDArray[np.int64]
+    rows: NDArray[np.integer[Any]]
 
 
 def currencies_of_column(
@@ -99,36 +102,41 @@ def currencies_of_column(
         if (said := meaning.details.get("currency")) and currencies_of(said):
             witnesses.append(_same(said, meaning.evidence.where, "", count))
     is_filled = _filled(own)
-    rows = [np.where(is_filled, witness.rows, -1) for witness in witnesses]
-    if not witnesses or all((places < 0).all() for places in rows):
+    said = [(witness, np.where(is_filled, witness.rows, -1)) for witness in witnesses]
+    said = [(witness, places) for witness, places in said if (places >= 0).any()]
+    if not said:
         return None, (), _unknown(name)
-    pairs, of_row = np.unique(np.stack(rows), axis=1, return_inverse=True)
-    result: list[str | None] = []
-    nothing = Series([None] * count, dtype="str")
-    for combination in pairs.T.tolist():
-        says = [(it, it.says[place]) for it, place in zip(witnesses, combination, strict=True) if place >= 0]
-        possible = common(said for _, said in says) if says else NO_CURRENCY
+    number = np.zeros(count, dtype=np.min_scalar_type(math.prod(len(witness.says) + 1 for witness, _ in said)))
+    for witness, places in said:  # what all witnesses say of a row together, as one number
+        number *= len(witness.says) + 1
+        number += (places + 1).astype(number.dtype)
+    result: dict[int, str | None] = {}
+    nothing = Series(pd.Categorical.from_codes(_every(count) - 1, pd.Index([], dtype="str")))
+    for combination in np.flatnonzero(np.bincount(number)).tolist():
+        says, rest = [], combination
+        for witness, _ in reversed(said):
+            rest, place = divmod(rest, len(witness.says) + 1)
+            says += [(witness, witness.says[place - 1])] if place else []
+        possible = common(meant for _, meant in says) if says else NO_CURRENCY
         if says and not possible:
-            return nothing, tuple(it.evidence for it, _ in says), _contradiction(name, says)
-        result.append(next(iter(possible)) if len(possible) == 1 else "?" if says else None)
-    found = Series(np.array(result, dtype=object)[of_row.reshape(-1)], dtype="str")
-    evidence = tuple(witness.evidence for witness, places in zip(witnesses, rows, strict=True) if (places >= 0).any())
-    codes_found = sorted({code for code in result if code not in (None, "?")})
-    is_needed = is_filled & _is_not_zero(own)
-    is_open, is_bare = ((found == "?") & is_needed), (found.isna() & is_needed)
+            return nothing, tuple(it.evidence for it, _ in reversed(says)), _contradiction(name, says[::-1])
+        result[combination] = next(iter(possible)) if len(possible) == 1 else "?" if says else None
+    evidence = tuple(witness.evidence for witness, _ in said)
+    codes_found = sorted({code for code in result.values() if code not in (None, "?")})
     if not codes_found:
         return None, evidence, _unknown(name, witnesses)
-    if is_open.any() or (is_bare.any() and (len(codes_found) > 1 or not _are_cells(witnesses))):
-        row = grid.rows[int((is_open | is_bare).to_numpy().argmax())]
+    is_only = len(codes_found) == 1
+    is_of_cells = all(witness.evidence.where == "the cells" for witness in witnesses)
+    known = {*codes_found, None} if is_only and is_of_cells else {*codes_found}  # 7 beside £5 is in pounds too
+    unsure = [combination for combination, code in result.items() if code not in known]
+    if unsure and (rows := np.isin(number, unsure) & is_filled & _is_not_zero(own)).any():
+        row = grid.rows[int(rows.argmax())]
         rule = f"names no currency for sure in row {row}, and others are in {', '.join(codes_found)}"
         return nothing, evidence, BadQuery(name, UNSET, f"{rule}: write the currency of each, or pass currency=")
-    found = found.where(found != "?")
-    return found.fillna(codes_found[0]) if len(codes_found) == 1 else found, evidence, None  # 7 beside £5
-
-
-def _are_cells(witnesses: Sequence[Witness]) -> bool:
-    """Whether only the cells say it, where a number without a symbol is like the others."""
-    return all(witness.evidence.where == "the cells" for witness in witnesses)
+    place_of = np.zeros(max(result) + 1, dtype="int16")
+    for combination, code in result.items():
+        place_of[combination] = codes_found.index(code) if code in codes_found else is_only - 1
+    return Series(pd.Categorical.from_codes(place_of[number], pd.Index(codes_found, dtype="str"))), evidence, None
 
 
 def columns_of_codes(
@@ -166,7 +174,12 @@ def _named(argument: str, cells: Mapping[str, ColumnCells], count: int, where: s
 def _same(text: str, where: str, quote: str, count: int) -> Witness:
     """Return a witness that says the same of all rows."""
     possible = currencies_of(text) or currencies_in(text, is_header=True)
-    return Witness(Evidence(_shown(possible), where, quote), [possible], np.zeros(count, dtype="int64"))
+    return Witness(Evidence(_shown(possible), where, quote), [possible], _every(count))
+
+
+def _every(count: int) -> NDArray[np.integer[Any]]:
+    """Return the place of the only statement for each row."""
+    return np.broadcast_to(np.zeros(1, dtype="int8"), count)
 
 
 def _of_codes(columns: Sequence[str], cells: Mapping[str, ColumnCells]) -> list[Witness]:
@@ -178,9 +191,7 @@ def _of_codes(columns: Sequence[str], cells: Mapping[str, ColumnCells]) -> list[
         codes = cells[column].codes
         rows = np.where((codes >= 0) & known[codes], codes, -1) if len(known) else codes
         codes_said = sorted({code for said in says for code in said})
-        found.append(
-            Witness(Evidence(", ".join(codes_said[:3]), "the column of codes", column), says, rows.astype("int64"))
-        )
+        found.append(Witness(Evidence(", ".join(codes_said[:3]), "the column of codes", column), says, rows))
     return found
 
 
@@ -188,21 +199,17 @@ def _of_cells(own: ColumnCells) -> list[Witness]:
     """Return what the symbols and codes beside the numbers say."""
     if own.is_typed or not own.has_units:
         return []
-    units = [str(unit) for unit in dict.fromkeys(own.numbers.units.tolist()) if unit]
-    place = {unit: row for row, unit in enumerate(units)}
-    of_text = np.array([place.get(unit, -1) for unit in own.numbers.units.tolist()])
-    rows = np.where(own.codes >= 0, of_text[own.codes], -1)
-    says = [currencies_of(unit) for unit in units]
-    return [Witness(Evidence(", ".join(units[:3]), "the cells", own.named[0] if own.named else ""), says, rows)]
+    of_text, units = pd.factorize(np.where(own.numbers.units == "", np.array(None), own.numbers.units))
+    rows = np.append(of_text, -1).astype("int32")[own.codes]
+    evidence = Evidence(", ".join(units[:3]), "the cells", own.example)
+    return [Witness(evidence, [currencies_of(unit) for unit in units], rows)]
 
 
 def _constant(name: str, meaning: Meaning, grid: Grid, count: int) -> list[Witness]:
     """Return what the header says, and the lines around the table."""
     found = []
     if possible := currencies_in(name, is_header=True):
-        found.append(
-            Witness(Evidence(_shown(possible), "the header", name), [possible], np.zeros(count, dtype="int64"))
-        )
+        found.append(Witness(Evidence(_shown(possible), "the header", name), [possible], _every(count)))
     for line in grid.above:
         is_about = any(
             concept.name == "currency" for concept, _, _ in concepts_in(folded_header(line))
@@ -211,7 +218,7 @@ def _constant(name: str, meaning: Meaning, grid: Grid, count: int) -> list[Witne
             possible := currencies_in(line)
         ):
             evidence = Evidence(_shown(possible), "a line beside the table", line)
-            found.append(Witness(evidence, [possible], np.zeros(count, dtype="int64")))
+            found.append(Witness(evidence, [possible], _every(count)))
     return found
 
 
@@ -252,8 +259,8 @@ def _filled(own: ColumnCells) -> NDArray[np.bool_]:
 def _is_not_zero(own: ColumnCells) -> NDArray[np.bool_]:
     if own.is_typed:
         return np.asarray(own.values.fillna(0) != 0, dtype=bool)
-    is_zero = np.array([not re.search("[1-9]", text) for text in own.texts], dtype=bool)
-    return ~is_zero[own.codes]
+    is_not_zero = np.append(pc.match_substring_regex(own.distinct, "[1-9]"), False)
+    return np.asarray(is_not_zero[own.codes], dtype=bool)
 
 
 def _shown(possible: Currencies) -> str:
@@ -271,9 +278,17 @@ def _contradiction(name: str, says: Sequence[tuple[Witness, Currencies]]) -> Bad
 
 
 def _unknown(name: str, witnesses: Sequence[Witness] = ()) -> BadQuery:
-    step = 'pass currency="USD", or the column of codes'
-    if witnesses:
+    """Return the exception for money of unknown currency, with the currencies that a symbol may mean."""
+    said = [possible for witness in witnesses for possible in witness.says if possible]
+    if said:
         first = witnesses[0]
-        rule = f"is money in {first.evidence.says} ({first.evidence.where}), and nothing else says which: {step}"
-        return BadQuery(name, UNSET, rule)
-    return BadQuery(name, UNSET, f"is money in a currency that the file does not name: {step}")
+        likely = sorted(common(said) or said[0], key=lambda code: (code != "USD", code))
+        shown = " or ".join(f'currency="{code}"' for code in likely[:2])
+        others = f" (or {', '.join(likely[2:5])}{', ...' if len(likely) > 5 else ''})" if likely[2:] else ""
+        rule = f"is money in {first.evidence.says} ({first.evidence.where}), and nothing else says which: pass {shown}"
+        return BadQuery(name, UNSET, f"{rule}{others}, or the column of codes")
+    if unit := [text for text in re.findall(r"[(\[（]([^()\[\]（）]+)[)\]）]", name) if not text.isascii()]:
+        rule = f"is money, and {unit[-1]!r} in its header is no currency that we know: pass currency= with its code"
+        return BadQuery(name, UNSET, f"{rule} (ISO 4217), or the column of codes")
+    rule = 'is money in a currency that the file does not name: pass currency="USD", or the column of codes'
+    return BadQuery(name, UNSET, rule)

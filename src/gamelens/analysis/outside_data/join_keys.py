@@ -41,6 +41,7 @@ _KINDS: Final[dict[str, NameKind | None]] = {
     **dict.fromkeys(("network", "ilrd_network_name", "ad_sdk_name"), "network"),
     **dict.fromkeys(("format", "ilrd_adunit_format", "ad_type"), "format"),
 }
+_GENERAL_WORDS: Final = frozenset({"ads", "ad", "int", "network", "media", "marketing", "mobile", "the"})
 _ORGANIC: Final = re.compile(
     r"(?i)organi[ck]\w*|orgánic\w*|orgânic\w*|органик\w*|自然|自然量|オーガニック|오가닉|non-?paid"
 )
@@ -190,11 +191,18 @@ def unknown_names(
     """Return the exception for names none of which the frame has, with the mapping to type."""
     known = [str(name) for name in left]
     text = unknown[0]
-    similar = get_close_matches(bare_name(text).casefold(), [name.casefold() for name in known], n=1, cutoff=0.6)
-    meant = next((name for name in known if similar and name.casefold() == similar[0]), "...")
+    bare = {_without_general_words(name): name for name in reversed(known)}
+    similar = get_close_matches(_without_general_words(bare_name(text)), [*bare], n=1, cutoff=0.75)
+    meant = bare[similar[0]] if similar else "..."
     example = f'names={{"{text}": "{meant}"}}' if meant != "..." else f'names={{"{text}": ...}}'
     rule = f"has {text!r}, and none of its names is in {field} of the frame ({', '.join(known[:5])}): {example}"
     return BadQuery(column, UNSET, rule)
+
+
+def _without_general_words(name: str) -> str:
+    """Return a name in small letters without the words that many names share: two names are not near by these."""
+    words = name.casefold().replace("_", " ").split()
+    return " ".join([word for word in words if word not in _GENERAL_WORDS] or words)
 
 
 class _Names:
@@ -271,7 +279,8 @@ def _texts(table: OutsideTable, name: str) -> tuple[list[str], Any]:
         wrong = ~np.isnan(values) & ((values % 1 != 0) | (np.abs(values) >= 2.0**53))
         if wrong.any():
             raise BadQuery(name, float(values[wrong][0]), "is a number where a name is needed: read the column as text")
-    return table.grid.texts(name)
+    distinct, places = table.grid.texts(name)
+    return distinct.to_pylist(), places
 
 
 def _is_whole(values: Series[Any]) -> bool:

@@ -28,6 +28,8 @@ from gamelens.wire.intervals import Interval
 
 HAS_MONEY: Final = frozenset({"amount", "price"})
 """Roles whose numbers are money."""
+MODIFIERS: Final = frozenset({"planned", "compared", "limit"})
+"""Concepts of measures that are not what the days of a row had, such as a planned cost."""
 _HEAD: Final = ("Column", "Is", "Because")
 
 
@@ -42,7 +44,7 @@ class OutsideColumn:
         values: its cells: measures as Int64 or float64 (12% is 0.12), texts as categories, flags as boolean, times as
             datetime64[us, UTC].
         evidence: who says so.
-        concept: what is measured, such as "clicks"; "cost" or "income" for an amount.
+        concept: what is measured, such as "clicks"; "cost" or "income" for an amount; one of `MODIFIERS`.
         currencies: the currency of each row (ISO 4217), None where it is not known.
         weight: how a rate is put together from several rows, None where nothing says it.
         problem: raised when the column is used.
@@ -183,7 +185,8 @@ def no_days(table: OutsideTable, use: str) -> BadQuery:
     """Return the exception for a table without days where *use* needs them."""
     if table.periods.problem is not None:
         return table.periods.problem
-    rule = f'has no column of days, which {use} needs: name it with roles={{"...": "day"}}'
+    rule = f"has no column of days, which {use} needs: "
+    rule += 'name it with roles={"...": "day"}, or the row of the headers with header_row='
     return BadQuery("other", table.source, rule, [column.name for column in table.columns])
 
 
@@ -220,8 +223,8 @@ def _about(table: OutsideTable) -> str:
 
 def words_of(column: OutsideColumn) -> str:
     """Return what a column is: its role, its currency if it is money, and how a rate is put together."""
-    role = column.concept if column.role == "amount" and column.concept in ("cost", "income") else column.role
-    says = [role]
+    role: str = column.concept if column.role == "amount" and column.concept in ("cost", "income") else column.role
+    says = [f"{column.concept} {role}" if column.concept in MODIFIERS else role]
     if column.role == "amount" or (column.is_money and column.currency):
         says.append(column.currency or "currencies by row" if column.currencies is not None else "currency not known")
     return ", ".join([*says, *([str(column.weight)] if column.weight else [])])

@@ -8,16 +8,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import product
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
+from pandas import Series
 
 from gamelens.errors import suggests_names
 
 _FEWEST_VALUES: Final = 3
 _FACTORS: Final = (1.0, 1000.0, 100.0)
-_SAMPLE: Final = 2_000  # rows that a formula must fit before all are looked at
+_FIRST: Final = 200  # rows that few wrong formulas fit
+_TOGETHER: Final = 10_000  # rows that are looked at together
 
 
 @suggests_names
@@ -49,8 +51,13 @@ class Weight:
 class Written:
     """Numbers of a column, and the decimal places they are written with."""
 
-    values: NDArray[np.float64]
+    values: Series[Any]
     places: int
+
+    def rows(self, rows: slice) -> NDArray[np.float64]:
+        """Return the numbers of some rows."""
+        numbers: NDArray[np.float64] = self.values.iloc[rows].to_numpy(dtype="float64", na_value=np.nan)
+        return numbers
 
 
 def fitting_formula(
@@ -70,20 +77,18 @@ def fitting_formula(
 
 
 def _fits(rate: Written, above: Written, below: Written, factor: float) -> bool:
-    for rows in (slice(_SAMPLE), slice(None)):
-        shown, number, by = rate.values[rows], above.values[rows], below.values[rows]
+    rounding = 0.5 * 10.0 ** -np.array([rate.places, above.places, below.places])
+    rounding[1:] *= np.array([above.places > 0, below.places > 0])  # counts are exact
+    rounding += 1e-12
+    slack = rounding[0] * (1 + 1e-9)
+    parts = [slice(start, start + _TOGETHER) for start in range(0, len(rate.values), _TOGETHER)]
+    for rows in (slice(_FIRST), *parts):
+        shown, number, by = rate.rows(rows), above.rows(rows), below.rows(rows)
         known = ~np.isnan(shown) & ~np.isnan(number) & ~np.isnan(by) & (by > 0)
         shown, number, by = shown[known], number[known], by[known]
-        rounding = 0.5 * 10.0 ** -np.array([rate.places, above.places, below.places])
-        rounding[1:] *= np.array([above.places > 0, below.places > 0])  # counts are exact
-        rounding += 1e-12
         low = factor * (number - rounding[1]) / (by + rounding[2])
         high = factor * (number + rounding[1]) / np.maximum(by - rounding[2], 1e-12)
-        slack = rounding[0] * (1 + 1e-9)
         agrees = (shown >= np.minimum(low, high) - slack) & (shown <= np.maximum(low, high) + slack)
-        informative = len(np.unique(shown)) >= _FEWEST_VALUES
-        if not (informative and agrees.all()):
+        if not agrees.all() or (rows in parts[:1] and len(np.unique(shown)) < _FEWEST_VALUES):
             return False
-        if len(rate.values) <= _SAMPLE:
-            break
-    return True
+    return bool(parts)

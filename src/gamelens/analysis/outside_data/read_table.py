@@ -26,7 +26,7 @@ def read_table(
     sheet: str | None = None,
     encoding: str | None = None,
     header_row: int | None = None,
-    totals: Literal["skip", "keep"] = "skip",
+    totals: Literal["skip", "keep"] | Sequence[str] = "skip",
 ) -> OutsideTable:
     """Return what a table from outside means: the role of each column, its currency, and the days of each row.
 
@@ -51,18 +51,18 @@ def read_table(
         sheet: the sheet of an Excel file.
         encoding: the encoding of a text file, by default UTF-8 or that of its byte order mark.
         header_row: the row of the file that names the columns (1 is the first), by default recognised.
-        totals: what happens to rows that add up others. They are left out and reported, or kept.
+        totals: what happens to rows that add up others. They are left out and reported, or kept. Texts of a cell of
+            such rows, `["Suma: konto"]`, leave out what is not recognised.
 
     Raises:
         BadQuery: the file cannot be read, or an argument names a column that is not there.
     """
     arguments = {key: value for key, value in locals().items() if key != "other"}
-    if isinstance(other, OutsideTable):
-        given = {key: value for key, value in arguments.items() if value not in (None, (), "skip")}
-        if not given:
-            return other
-        return read_table(other.arguments["other"], **{**other.arguments["given"], **given})
+    usual = {"text": (), "missing": (), "totals": "skip"}
     given = {key: value for key, value in arguments.items() if value is not None}
+    given = {key: value for key, value in given.items() if key not in usual or value != usual[key]}
+    if isinstance(other, OutsideTable):
+        return read_table(other.arguments["other"], **{**other.arguments["given"], **given}) if given else other
     table = understood(other, **{key: value for key, value in arguments.items() if key != "rate"})
     table = replace(table, arguments={"other": other, "given": given})
     return table if rate is None else table_in_dollars(table, rate)

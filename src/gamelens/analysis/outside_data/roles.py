@@ -10,22 +10,24 @@ import re
 import tomllib
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, get_args
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pandas import DataFrame
 
 from gamelens.analysis.ads.canonical_names import canonical_name
 from gamelens.analysis.files.currency_names import currencies_of
-from gamelens.analysis.files.date_parsing import ParsedTimes, read_times
-from gamelens.analysis.files.number_parsing import NO_VALUE, WrittenNumbers, written_numbers
+from gamelens.analysis.files.date_parsing import NotTimes, ParsedTimes, read_times
+from gamelens.analysis.files.number_parsing import WrittenNumbers, say_nothing, written_numbers
 from gamelens.analysis.files.table_reader import Grid
 from gamelens.analysis.outside_data.money_units import without_unit
+from gamelens.analysis.outside_data.total_words import CANDIDATES, TOTAL
 from gamelens.errors import BadQuery, suggests_names
 from gamelens.wire.currencies import USD_PER_UNIT
 
@@ -42,13 +44,6 @@ SUMMANDS: Final = frozenset({"amount", "count"})
 TIMES: Final = frozenset({"day", "start", "end", "hour"})
 KEYS: Final = frozenset({"country", "network", "campaign", "app", "platform", "format"})
 
-TOTAL: Final = re.compile(
-    r"(?i)\W*(?:(?:grand|sub|sub-|overall|report|campaign|account|all)?\s*totals?(?:\s*[:(–-].*|\s+of\b.*|\s+[\d.,]+.*)?"
-    r"|sum|summe|gesamt(?:summe|ergebnis)?|zwischensumme|insgesamt|total (?:g[ée]n[ée]ral|geral)|totale|totaal|toplam"
-    r"|suma|razem|итого|всего|合計|小計|总计|合计|汇总|總計|합계|총계)\W*"
-)
-"""A text of a row that adds up others, whatever its numbers are."""
-
 _PER: Final = re.compile(r"(?<!\w)(per|pro|par|por|je|на|за)(?!\w)|/|(.+)あたり|당 ")
 _HEAD_FIRST: Final = re.compile(
     r"(?<!\w)(?:of|from|for|by|de|del|des|der|di|da|do|dos|du|por|par|pour|para|від|за|en)(?!\w)"
@@ -57,7 +52,7 @@ _BRACKETS: Final = re.compile(r"[(\[（【]([^()\[\]（）【】]*)[)\]）】]")
 _EXCHANGE: Final = re.compile(
     r"(?:.*?[^a-z])??([a-z]{3})[ _]*(?:per|/|to|in|-)?[ _]*([a-z]{3})(?:[^a-z].*)?", re.IGNORECASE
 )
-_SAYS_NOTHING: Final = re.compile(NO_VALUE.replace("n/?a|", "n/a|"))  # NA is Namibia
+_TRIED: Final = 500  # distinct texts that are looked at one by one
 _FEWEST_NUMBERS: Final = 1 / 3
 _FLAGS: Final = frozenset({"true", "false", "yes", "no"})
 _HERE: Final = Path(__file__)
@@ -83,7 +78,7 @@ class Concept(NamedTuple):
     """
 
     name: str
-    role: Role
+    role: Role | Literal["modifier"]
     of: tuple[str, str, float] | None = None
 
 
@@ -117,18 +112,23 @@ class ColumnCells:
         self._grid, self._day_first, self._is_text = grid, day_first, is_text
 
     @cached_property
-    def _distinct(self) -> tuple[list[str], NDArray[np.int32]]:
+    def _texts(self) -> tuple[Any, NDArray[np.int32]]:
         return self._grid.texts(self.name)
 
     @property
-    def texts(self) -> list[str]:
-        """The distinct texts."""
-        return self._distinct[0]
+    def distinct(self) -> Any:
+        """The distinct texts, an Arrow array."""
+        return self._texts[0]
 
     @property
     def codes(self) -> NDArray[np.int32]:
         """The place of each row's text, -1 for none."""
-        return self._distinct[1]
+        return self._texts[1]
+
+    @cached_property
+    def texts(self) -> list[str]:
+        """The distinct texts as Python has them, which takes ten times the memory."""
+        return self.distinct.to_pylist()  # type: ignore[no-any-return]
 
     @cached_property
     def values(self) -> Any:
@@ -136,21 +136,41 @@ class ColumnCells:
         return self._grid.numbers(self.name)
 
     @cached_property
+    def unlike_names(self) -> dict[int, str]:
+        """The texts that have a word of totals, or no letter and no digit, by their place."""
+        places = np.flatnonzero(pc.match_substring_regex(self.distinct, CANDIDATES))
+        return {int(place): self.distinct[int(place)].as_py() for place in places}
+
+    @cached_property
+    def _is_name(self) -> NDArray[np.bool_]:
+        """Whether each text names something: it is not of totals, and not for no value."""
+        is_name = ~say_nothing(self.distinct)
+        for place, text in self.unlike_names.items():
+            is_name[place] &= not TOTAL.fullmatch(text)
+        return is_name
+
+    @cached_property
     def named(self) -> list[str]:
-        """The distinct texts that name something: not of totals, and not for no value."""
-        return [text for text in self.texts if not TOTAL.fullmatch(text) and not _SAYS_NOTHING.fullmatch(text)]
+        """The distinct texts that name something."""
+        return self.texts if self._is_name.all() else self.distinct.filter(pa.array(self._is_name)).to_pylist()
+
+    @property
+    def example(self) -> str:
+        """The first text that names something, "" without one."""
+        is_there = not self.is_typed and self._is_name.any()
+        return self.distinct[int(self._is_name.argmax())].as_py() if is_there else ""
 
     @cached_property
     def numbers(self) -> WrittenNumbers:
         """The numbers of a column of text."""
-        return written_numbers(self.texts)
+        return written_numbers(self.distinct)
 
     @cached_property
     def is_number(self) -> bool:
         """Whether most cells are numbers, and not names of digits."""
         if self.is_typed:
             return bool(pa.types.is_integer(self.type) or pa.types.is_floating(self.type)) and not self._is_text
-        if self._is_text or not self.texts:
+        if self._is_text or not len(self.distinct):
             return False
         numbers = self.numbers
         if not numbers.is_number.any() or numbers.are_names:
@@ -161,16 +181,17 @@ class ColumnCells:
     def _share_of_numbers(self) -> float:
         """The share of rows with a number, of those that have a value and are no totals."""
         numbers = self.numbers
-        rows = np.bincount(self.codes[self.codes >= 0], minlength=len(self.texts))
+        rows = np.bincount(self.codes + 1, minlength=len(self.distinct) + 1)[1:]
         other = ~(numbers.is_number | numbers.is_empty)
-        other &= np.array([not (other[place] and TOTAL.fullmatch(text)) for place, text in enumerate(self.texts)])
+        for place, text in self.unlike_names.items():
+            other[place] &= not TOTAL.fullmatch(text)
         count = rows[numbers.is_number].sum()
         return float(count / max(count + rows[other].sum(), 1))
 
     @property
     def may_be_number(self) -> bool:
         """Whether the cells are numbers for a header that says so: a third of them is enough."""
-        if self.is_typed or self._is_text or not self.texts:
+        if self.is_typed or self._is_text or not len(self.distinct):
             return self.is_number
         return self._share_of_numbers > _FEWEST_NUMBERS and not self.numbers.are_names
 
@@ -198,34 +219,68 @@ class ColumnCells:
         """Whether it holds flags."""
         if self.is_typed:
             return bool(pa.types.is_boolean(self.type))
-        return not self._is_text and bool(self.texts) and {text.casefold() for text in self.texts} <= _FLAGS
+        are_few = 0 < len(self.distinct) <= 4 * len(_FLAGS)
+        return are_few and not self._is_text and {text.casefold() for text in self.texts} <= _FLAGS
 
     @cached_property
     def times(self) -> ParsedTimes | BadQuery:
-        """Its times, by distinct text, or why they cannot be read."""
-        texts = [text for text in self.texts if text in set(self.named)] if self.named != self.texts else self.texts
+        """Its times, by distinct text and with one for none at the end, or why they cannot be read."""
+        return self._read_times()
+
+    def times_with(self, details: Mapping[str, Any]) -> ParsedTimes | BadQuery:
+        """Return its times with what is said of them: *local* are days where the account is, a *language* of names."""
+        read = self._read_times(details["language"]) if "language" in details else self.times
+        if details.get("local") and isinstance(read, ParsedTimes) and read.written is not None:
+            return replace(read, at=read.written, written=None)
+        return read
+
+    def _read_times(self, language: str | None = None) -> ParsedTimes | BadQuery:
+        names = self._grid.columns
         try:
-            read = read_times(texts, field=self.name, day_first=self._day_first)
+            read = read_times(self.named, field=self.name, day_first=self._day_first, language=language, beside=names)
         except BadQuery as error:
             return error
-        if texts is self.texts or not texts:
-            return read
-        place = {text: row for row, text in enumerate(texts)}
-        rows = np.array([place.get(text, -1) for text in self.texts])
-        nat = np.datetime64("NaT", "us")
-        at = np.where(rows < 0, nat, read.at[rows])
-        until = None if read.until is None else np.where(rows < 0, nat, read.until[rows])
-        return ParsedTimes(at, read.precision, until, read.zones, read.note)
+        at, until, written = map(self._of_texts, (read.at, read.until, read.written))
+        return read if at is None else replace(read, at=at, until=until, written=written)
+
+    def _of_texts(self, named: NDArray[np.datetime64] | None) -> NDArray[np.datetime64] | None:
+        """Return the times of all texts by those of the named ones, and none at the end."""
+        if named is None:
+            return None
+        every = np.full(len(self.distinct) + 1, np.datetime64("NaT", "us"))
+        every[:-1][self._is_name] = named
+        return every
 
     @property
     def are_times(self) -> bool:
         """Whether it holds days or times, also if these can be read in two ways."""
         if self.is_typed:
             return bool(pa.types.is_timestamp(self.type)) or (self.is_whole and self.is_number and self._reads_times())
-        return not self._is_text and bool(self.named) and any(map(_has_digit, self.named[:3])) and self._reads_times()
+        return not self._is_text and any(letter.isdigit() for letter in self.example) and self._reads_times()
 
     def _reads_times(self) -> bool:
-        return isinstance(self.times, ParsedTimes) or "is not a" not in self.times.rule
+        return not isinstance(self.times, NotTimes)
+
+    @cached_property
+    def odd_time(self) -> str | None:
+        """The first text that is no time in a column of times, where those are most of its rows."""
+        if self.is_typed or self._is_text or not isinstance(self.times, NotTimes):
+            return None
+        rows = np.bincount(self.codes + 1, minlength=len(self.distinct) + 1)[1:]
+        odd: dict[str, int] = {}
+        times = 0
+        for place, text in enumerate(self.texts[:_TRIED]):
+            if not self._is_name[place]:
+                continue
+            try:
+                read_times([text], field=self.name)
+            except NotTimes:
+                odd[text] = int(rows[place])
+            except BadQuery:  # a day that can be read in two ways
+                times += int(rows[place])
+            else:
+                times += int(rows[place])
+        return next(iter(odd)) if sum(odd.values()) < times else None
 
     @cached_property
     def are_countries(self) -> bool:
@@ -242,7 +297,7 @@ class ColumnCells:
         """Return whether the cells do not contradict *meaning*."""
         if not self.is_typed and not len(self.codes):  # nothing contradicts the header of an empty table
             return True
-        if not self.is_typed and not self.named:
+        if not self.is_typed and not self._is_name.any():
             return meaning.role not in TIMES and any(text.strip() for text in self.texts)
         match meaning.role:
             case "count" | "distinct" | "rank" | "cumulative" | "stock":
@@ -255,7 +310,7 @@ class ColumnCells:
             case "rate" | "number":
                 return self.may_be_number
             case "day" | "start" | "end" | "hour":
-                return self.are_times or (meaning.role == "hour" and self.is_number)
+                return self.are_times or (meaning.role == "hour" and self.is_number) or self.odd_time is not None
             case "country":
                 return self.are_countries
             case "currency":
@@ -277,24 +332,19 @@ class ColumnCells:
             says = "rate" if self.is_percent else "amount" if self.has_units else "number"
         elif (
             not self.is_typed
-            and bool(self.texts)
+            and len(self.distinct)
             and not self._is_text
             and self.numbers.are_names
-            and not self.numbers.others
+            and self.numbers.other is None
         ):
             says = "identifier"
         elif (self.is_typed and pa.types.is_timestamp(self.type)) or (self.are_times and not self._is_text):
             says = "day"
         elif self.are_currencies:
             says = "currency"
-        elif self.named and all(len(text) == 2 and text.isupper() for text in self.named) and self.are_countries:
+        elif self.are_countries and all(len(text) == 2 and text.isupper() for text in self.named):
             says = "country"
-        example = next(iter(self.named), "") if not self.is_typed else ""
-        return Meaning(says, Evidence(says, "cells", example))
-
-
-def _has_digit(text: str) -> bool:
-    return any(letter.isdigit() for letter in text)
+        return Meaning(says, Evidence(says, "cells", self.example))
 
 
 def folded_header(text: str) -> str:
@@ -306,23 +356,35 @@ def folded_header(text: str) -> str:
 
 
 def header_meanings(header: str) -> Iterator[Meaning]:
-    """Yield what the words of a header may mean, the likeliest first."""
+    """Yield what the words of a header may mean, the likeliest first.
+
+    A measure beside a modifier, such as a planned cost, has that as its concept: it is none of the days of its row.
+    """
+    modifiers = [concept.name for concept, _, _ in concepts_in(folded_header(header)) if concept.role == "modifier"]
+    for meaning in _meanings_of_words(header):
+        is_modified = bool(modifiers) and meaning.role in MEASURES - {"exchange_rate", "rank"}
+        yield replace(meaning, concept=modifiers[0], of=None) if is_modified else meaning
+
+
+def _meanings_of_words(header: str) -> Iterator[Meaning]:
     inner = " ".join(_BRACKETS.findall(header))
     outer = folded_header(_BRACKETS.sub(" ", header)) or folded_header(inner)
     if is_exchange(header):
         yield Meaning("exchange_rate", Evidence("exchange rate", "header", header))
     outer = without_unit(outer) or outer
-    found = concepts_in(outer)
+    found, of_inner = _measures_and_keys(outer), _measures_and_keys(folded_header(inner))
     if not found:
-        outer = folded_header(inner)
-        found = concepts_in(outer)
-    yield from _running_totals([*found, *concepts_in(folded_header(inner))])
+        outer, found = folded_header(inner), of_inner
+    yield from _running_totals([*found, *of_inner])
     yield from _rates(header, outer, found, folded_header(inner))
     is_head_first = len(found) > 1 and _HEAD_FIRST.search(outer, found[0][2])
     for concept, phrase, _ in found if is_head_first else reversed(found):
-        yield Meaning(concept.role, Evidence(concept.role, "header", phrase), concept.name, concept.of)
-        if concept.role == "amount":  # Campaign cost has numbers, Cost centre has texts
-            continue
+        if concept.role != "modifier":
+            yield Meaning(concept.role, Evidence(concept.role, "header", phrase), concept.name, concept.of)
+
+
+def _measures_and_keys(folded: str) -> list[tuple[Concept, str, int]]:
+    return [(concept, phrase, at) for concept, phrase, at in concepts_in(folded) if concept.role != "modifier"]
 
 
 def _running_totals(found: Sequence[tuple[Concept, str, int]]) -> Iterator[Meaning]:
@@ -364,6 +426,8 @@ def lexicon() -> dict[str, Concept]:
     tables = tomllib.loads(_HERE.with_name("lexicon.toml").read_text(encoding="utf-8"))
     phrases: dict[str, Concept] = {}
     for name, table in tables.items():
+        if table["role"] == "row":
+            continue
         concept = Concept(name, table["role"], tuple(table["of"]) if "of" in table else None)
         for word in table["words"]:
             phrases.setdefault(folded_header(word), concept)
@@ -411,6 +475,17 @@ class Vendor:
         matches = (re.fullmatch(self.table["above"], line) for line in above if "above" in self.table)
         return next((match[1] for match in matches if match), None)
 
+    def is_only(self, headers: Sequence[str], above: Sequence[str]) -> bool:
+        """Return whether no other vendor has these headers and lines above them, as far as the format says."""
+        table = self.table
+        if "wide" in table and not any(re.fullmatch(table["wide"], header) for header in headers):
+            return False
+        if "only" not in table:
+            return True
+        return any(_is_header(header, table["only"]) for header in headers) or any(
+            re.fullmatch(table["only_above"], line.strip()) for line in above
+        )
+
     def meaning_of(self, header: str) -> Meaning | None:
         """Return what the format says of a column, if anything."""
         for names, said in self.table.get("columns", {}).items():
@@ -441,6 +516,7 @@ def vendor_of(headers: Sequence[str], above: Sequence[str] = ()) -> Vendor | Non
         for vendor in vendors()
         if all(any(_is_header(header, names) for header in headers) for names in vendor.table["needs"])
         and ("above" not in vendor.table or vendor.measure(above) is not None)
+        and vendor.is_only(headers, above)
     ]
     known = {vendor.key: sum(vendor.meaning_of(header) is not None for header in headers) for vendor in found}
     return max(found, key=lambda vendor: (known[vendor.key], len(vendor.table["needs"])), default=None)
@@ -463,6 +539,8 @@ def _is_header(header: str, names: str) -> bool:
 
 def formats(name: str | None = None) -> DataFrame:
     """Return the formats of vendors that `gl.read_table` knows, a row for each column whose meaning they say.
+
+        outside_data.formats("Google Ads")
 
     Columns that a format does not list are understood by their header and cells.
 

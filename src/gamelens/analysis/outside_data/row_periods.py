@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -21,9 +20,6 @@ from gamelens.wire.intervals import Interval
 
 Days = NDArray[np.datetime64]
 
-_OF_ZONE: Final = re.compile(
-    r"(?<=\d\d:\d\d)(?::\d\d)?(?:\.\d+)? ?(?:Z|[A-Z]{2,5}|(?:GMT|UTC)?[+-]\d\d:?\d\d|\[.*\])+$"
-)
 _DAY: Final = np.timedelta64(1, "D")
 _WEEK: Final = np.timedelta64(7, "D")
 _FEWEST: Final = 3  # dates a week or a month apart that tell weeks or months
@@ -36,7 +32,7 @@ class Periods:
 
     Attributes:
         starts: the first day of each row (datetime64[us, UTC]), NaT where it is not known.
-        ends: the end, exclusive.
+        until: the end, exclusive, where it is not that of one length.
         length: what a row stands for: "time", "day", "week from Monday", "month" or "period"; None without days.
         column: the column that says it, "" for a line beside the table.
         evidence: who says it.
@@ -45,12 +41,22 @@ class Periods:
     """
 
     starts: Series[Any]
-    ends: Series[Any]
+    until: Series[Any] | None
     length: str | None
     column: str = ""
     evidence: Evidence | None = None
     problem: BadQuery | None = None
     note: str | None = None
+
+    @property
+    def ends(self) -> Series[Any]:
+        """The end of the days of each row, exclusive."""
+        if self.until is not None:
+            return self.until
+        if self.length == "month":
+            months = self.starts.dt.tz_localize(None).to_numpy().astype("datetime64[M]")
+            return _moments(months + np.timedelta64(1, "M"))
+        return self.starts + pd.Timedelta(days={"time": 0, "day": 1}.get(self.length or "", 7))
 
     @property
     def interval(self) -> Interval | None:
@@ -69,19 +75,29 @@ def periods_of(grid: Grid, meanings: Mapping[str, Meaning], cells: Mapping[str, 
     if len(days) > 1:
         rule = f'are all days: say which one is meant with roles={{"{days[0]}": "day", "{days[1]}": "text"}}'
         return _none(grid, BadQuery("other", days, rule))
+    if days and meanings[days[0]].evidence.where == "cells" and bool(starts) != bool(ends):
+        known, role = (starts[0], "end") if starts else (ends[0], "start")
+        rule = f"is a column of days beside {known}, and its header does not say which days: "
+        rule += f'roles={{"{days[0]}": "{role}"}} makes both the period of a row, '
+        return _none(grid, BadQuery(days[0], UNSET, rule + f'roles={{"{days[0]}": "text"}} takes {known} alone'))
     if days:
         return of_column(days[0], meanings[days[0]], cells[days[0]], grid)
     if starts and ends:
-        first, last = (_times(cells[name], meanings[name]) for name in (starts[0], ends[0]))
-        if isinstance(first, BadQuery) or isinstance(last, BadQuery):
-            return _none(grid, first if isinstance(first, BadQuery) else last)  # type: ignore[arg-type]
-        at, until = _of_rows(first.at, cells[starts[0]]), _of_rows(last.at, cells[ends[0]])
+        first, last = (cells[name].times_with(meanings[name].details) for name in (starts[0], ends[0]))
+        if isinstance(first, BadQuery):
+            return _none(grid, _odd_day(cells[starts[0]], grid) or first)
+        if isinstance(last, BadQuery):
+            return _none(grid, _odd_day(cells[ends[0]], grid) or last)
+        if (problem := _midnight_elsewhere(cells[starts[0]], first, "start")) is not None:
+            return _none(grid, problem)
+        at, until = (read.at[cells[name].codes] for read, name in ((first, starts[0]), (last, ends[0])))
         is_time = last.precision == "time" and (until != until.astype("datetime64[D]")).any()
         if is_time or last.precision != "time":
             until = (until.astype("datetime64[D]") + _DAY).astype("datetime64[us]")
         until = np.where(until <= at, at.astype("datetime64[D]") + _DAY, until).astype("datetime64[us]")
         notes = "; ".join(note for note in (first.note, last.note) if note)
-        return _of_lengths(at.astype("datetime64[D]"), until, starts[0], meanings[starts[0]].evidence, notes or None)
+        at, evidence = at.astype("datetime64[D]"), meanings[starts[0]].evidence
+        return Periods(_moments(at), _moments(until), _length(at, until), starts[0], evidence, note=notes or None)
     if starts:
         return of_column(starts[0], meanings[starts[0]], cells[starts[0]], grid)
     return _beside(grid) or _none(grid)
@@ -95,32 +111,29 @@ def periods_of_column(name: str, table: Any) -> Periods:
 
 def of_column(name: str, meaning: Meaning, own: ColumnCells, grid: Grid) -> Periods:
     """Return the days that the column *name* says."""
-    read = _times(own, meaning)
+    read = own.times_with(meaning.details)
     if isinstance(read, BadQuery):
-        return _none(grid, read)
-    at = _of_rows(read.at, own)
+        return _none(grid, _odd_day(own, grid) or read)
+    at = read.at
     known = np.unique(at[~np.isnat(at)])
-    if (problem := _midnight_elsewhere(name, known, own)) is not None:
+    if (problem := _midnight_elsewhere(own, read, "day")) is not None:
         return _none(grid, problem)
+    length = "time"
     if read.until is not None:
-        return _of_lengths(at, _of_rows(read.until, own), name, meaning.evidence, read.note)
-    if read.precision == "time" and (known != known.astype("datetime64[D]")).any():
-        return Periods(_moments(at), _moments(at), "time", name, meaning.evidence, note=read.note)
-    length: str = "day" if read.precision == "time" else read.precision
-    is_told = meaning.evidence.where == "the argument" and bool(meaning.details)
-    stated = {"week": "week", "month": "month"}.get(meaning.concept, "day" if is_told else None)
-    if length == "day":
-        length, problem = _coarser(name, known, stated)
-        if problem:
-            return _none(grid, problem)
-    days = at.astype("datetime64[D]")
-    if length == "month":
-        until = (days.astype("datetime64[M]") + np.timedelta64(1, "M")).astype("datetime64[D]")
-    else:
-        until = days + (_WEEK if length.startswith("week") else _DAY)
-    if length == "week":
-        length = f"week from {pd.Timestamp(known[0]).day_name()}" if len(known) else "week from Monday"
-    return Periods(_moments(days), _moments(until), length, name, meaning.evidence, note=read.note)
+        length = _length(at, read.until)
+    elif read.precision != "time" or (known == known.astype("datetime64[D]")).all():
+        length = "day" if read.precision == "time" else read.precision
+        is_told = meaning.evidence.where == "the argument" and bool(meaning.details)
+        stated = {"week": "week", "month": "month"}.get(meaning.concept, "day" if is_told else None)
+        if length == "day":
+            length, problem = _coarser(name, known, stated)
+            if problem:
+                return _none(grid, problem)
+        at = at.astype("datetime64[D]").astype("datetime64[us]")
+        if length == "week":
+            length = f"week from {pd.Timestamp(known[0]).day_name()}" if len(known) else "week from Monday"
+    until = None if read.until is None else _moments(read.until[own.codes])
+    return Periods(_moments(at[own.codes]), until, length, name, meaning.evidence, note=read.note)
 
 
 def _best(meanings: Mapping[str, Meaning], cells: Mapping[str, ColumnCells], role: str) -> list[str]:
@@ -145,36 +158,30 @@ def _best(meanings: Mapping[str, Meaning], cells: Mapping[str, ColumnCells], rol
     found = [
         name
         for name, meaning in meanings.items()
-        if meaning.role == role and (cells[name].texts or cells[name].is_typed)
+        if meaning.role == role and (cells[name].is_typed or len(cells[name].distinct))
     ]
     least = min(map(doubt, found), default=None)
     return [name for name in found if doubt(name) == least]
 
 
-def _times(own: ColumnCells, meaning: Meaning) -> ParsedTimes | BadQuery:
-    if meaning.details.get("local"):  # the day where the account is, whatever the offset
-        try:
-            return read_times([_OF_ZONE.sub("", text) for text in own.texts], field=own.name)
-        except BadQuery as error:
-            return error
-    return own.times
-
-
-def _midnight_elsewhere(name: str, moments: Days, own: ColumnCells) -> BadQuery | None:
-    """Return the exception for times that are all midnight in another zone than UTC: days, but not those of a frame."""
-    times = np.unique(moments - moments.astype("datetime64[D]"))
-    texts = [text for text in own.texts if re.search(r"[T ]0{1,2}:00(?::00(?:\.0+)?)? ?[^\d:.]", text)]
-    if own.is_typed or len(times) != 1 or times[0] == np.timedelta64(0, "us") or len(texts) != len(own.texts):
+def _odd_day(own: ColumnCells, grid: Grid) -> BadQuery | None:
+    """Return the exception for a text among days, with what leaves its row out."""
+    if own.odd_time is None:
         return None
-    rule = (
-        f"is midnight in another zone, {pd.Timestamp(moments[0]):%a %Y-%m-%d %H:%M} in UTC, so not a day of the frame: "
-    )
-    rule += f'roles={{"{name}": {{"role": "day", "local": True}}}} takes it as the day it names'
-    return BadQuery(name, texts[0], rule)
+    row = grid.rows[int((own.codes == own.texts.index(own.odd_time)).argmax())]
+    rule = f"in row {row} is not a day, and most others are: totals=[{own.odd_time!r}] leaves the row out"
+    return BadQuery(own.name, own.odd_time, rule)
 
 
-def _of_rows(distinct: Days, own: ColumnCells) -> Days:
-    return np.append(distinct.astype("datetime64[us]"), np.datetime64("NaT", "us"))[own.codes]
+def _midnight_elsewhere(own: ColumnCells, read: ParsedTimes, role: str) -> BadQuery | None:
+    """Return the exception for times that are all midnight in another zone than UTC: days, but not those of a frame."""
+    written = read.written
+    if written is None or (written != written.astype("datetime64[D]"))[~np.isnat(written)].any():
+        return None
+    moment = pd.Timestamp(read.at[(written != read.at) & ~np.isnat(written)][0])
+    rule = f"is midnight in another zone, {moment:%a %Y-%m-%d %H:%M} in UTC, so not a day of the frame: "
+    rule += f'roles={{"{own.name}": {{"role": "{role}", "local": True}}}} takes it as the day it names'
+    return BadQuery(own.name, own.example, rule)
 
 
 def _coarser(name: str, days: Days, stated: str | None) -> tuple[str, BadQuery | None]:
@@ -195,17 +202,14 @@ def _coarser(name: str, days: Days, stated: str | None) -> tuple[str, BadQuery |
     return "day", BadQuery(name, UNSET, rule)
 
 
-def _of_lengths(at: Days, until: Days, column: str, evidence: Evidence, note: str | None) -> Periods:
-    """Return periods by their first day and their end."""
+def _length(at: Days, until: Days) -> str:
+    """Return what periods are by their first day and their end."""
     known = ~np.isnat(at) & ~np.isnat(until)
     lengths = np.unique(until[known].astype("datetime64[D]") - at[known].astype("datetime64[D]"))
-    first = pd.DatetimeIndex(at[known])
-    length = "period"
     if (lengths == _DAY).all():
-        length = "day"
-    elif (lengths == _WEEK).all() and len(set(first.day_of_week)) == 1:
-        length = f"week from {first[0].day_name()}"
-    return Periods(_moments(at), _moments(until), length, column, evidence, note=note)
+        return "day"
+    weekdays = {*pd.DatetimeIndex(at[known]).day_name()}
+    return f"week from {min(weekdays)}" if (lengths == _WEEK).all() and len(weekdays) == 1 else "period"
 
 
 def _beside(grid: Grid) -> Periods | None:
@@ -231,21 +235,18 @@ def _beside(grid: Grid) -> Periods | None:
 
 
 def _of_all(grid: Grid, start: np.datetime64, end: np.datetime64, line: str) -> Periods:
-    rows = len(grid.rows)
-    at, until = np.repeat(start, rows), np.repeat(end, rows)
-    found = _of_lengths(at, until, "", Evidence("period", "a line beside the table", line), None)
-    return found if found.length == "day" else Periods(found.starts, found.ends, "period", "", found.evidence)
+    at, until = (_moments(np.repeat(moment, len(grid.rows))) for moment in (start, end))
+    length = "day" if end - start == _DAY else "period"
+    return Periods(at, until, length, "", Evidence("period", "a line beside the table", line))
 
 
 def _none(grid: Grid, problem: BadQuery | None = None) -> Periods:
     nothing = _moments(np.full(len(grid.rows), np.datetime64("NaT", "us")))
-    return Periods(nothing, nothing, None, problem=problem)
+    return Periods(nothing, None, None, problem=problem)
 
 
-def _moments(at: Days | Sequence[Any]) -> Series[Any]:
-    return Series(pd.DatetimeIndex(np.asarray(at, dtype="datetime64[us]")).tz_localize("UTC")).astype(
-        "datetime64[us, UTC]"
-    )
+def _moments(at: Days) -> Series[Any]:
+    return Series(pd.DatetimeIndex(at.astype("datetime64[us]")).tz_localize("UTC"))
 
 
 def periods_within(table: Any, days: Interval | None, *, frame: str) -> DataFrame | None:
@@ -262,7 +263,7 @@ def periods_within(table: Any, days: Interval | None, *, frame: str) -> DataFram
         return None
     periods = DataFrame({"start": table.starts, "end": table.ends}).dropna().drop_duplicates().sort_values("start")
     if (periods["start"].iloc[1:].to_numpy() < periods["end"].iloc[:-1].to_numpy()).any():
-        raise BadQuery("other", table.source, "has periods that overlap: pass one file for each")
+        raise _overlap(table)
     for edge in () if days is None else (pd.Timestamp(days.start), pd.Timestamp(days.end)):
         cut = periods[(periods["start"] < edge) & (periods["end"] > edge)]
         if len(cut):
@@ -270,6 +271,20 @@ def periods_within(table: Any, days: Interval | None, *, frame: str) -> DataFram
             rule = f"has a row for {start:%Y-%m-%d} to {end - pd.Timedelta(days=1):%Y-%m-%d}"
             raise BadQuery("other", table.source, f"{rule}, which {frame} covers only in part: query all its days")
     return periods.reset_index(drop=True)
+
+
+def _overlap(table: Any) -> BadQuery:
+    """Return the exception for periods that overlap, which names the longest and a row within it."""
+    longest = int((table.ends - table.starts).fillna(pd.Timedelta(0)).to_numpy().argmax())
+    start, end = table.starts.iloc[longest], table.ends.iloc[longest]
+    is_within = (table.starts < end) & (table.ends > start) & ((table.starts != start) | (table.ends != end))
+    shown = f"row {table.rows[longest]} stands for {start:%Y-%m-%d} to {end - pd.Timedelta(days=1):%Y-%m-%d}"
+    rule = f"has periods that overlap: {shown}"
+    if is_within.any():
+        row = int(is_within.to_numpy().argmax())
+        days = f"{table.starts.iloc[row]:%Y-%m-%d} to {table.ends.iloc[row] - pd.Timedelta(days=1):%Y-%m-%d}"
+        rule += f", and row {table.rows[row]} for {days}"
+    return BadQuery("other", table.source, f"{rule}. Take out the row if it is a total, or pass one file for each")
 
 
 def period_of(days: Series[Any], periods: DataFrame) -> Series[Any]:

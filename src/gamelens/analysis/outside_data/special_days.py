@@ -12,8 +12,10 @@ from pandas import DataFrame, Series
 
 from gamelens.analysis.claims.findings import Clause, Finding, reads
 from gamelens.analysis.significance import LEVEL
-from gamelens.analysis.tidy_frames import ratio, with_receipts_of
+from gamelens.analysis.tidy_frames import ratio
+from gamelens.analysis.tidy_frames.columns import Column
 from gamelens.analysis.tidy_frames.frame_requirements import FrameRequirements, requires
+from gamelens.analysis.tidy_frames.returned_columns import KEYS, between, named, returns
 from gamelens.errors import BadQuery
 
 Floats = NDArray[np.float64]
@@ -27,11 +29,34 @@ _DAY: Final = pd.Timedelta(days=1)
 _NUMBERS: Final = ["usual", "low", "high", "others", "days"]
 
 
+_FEW: Final = "with fewer than `FEWEST_OTHERS` others"
+
+
 @requires(frame=FrameRequirements(every=("day",), takes_gaps=True, is_split_by=True))
+@returns(
+    "timestamp",
+    KEYS,
+    Column("value", "number", na="of a day without an answer"),
+    between(
+        Column("usual", "number", about="the median of the others", na=_FEW),
+        "their range; all at the level of the days around",
+        low="low",
+        high="high",
+    ),
+    Column("others", "count"),
+    named("change", about="0.1 is 10% above usual", na=_FEW),
+    Column("chance", "share", about="that an ordinary day lies outside the range", na=_FEW),
+    named("is_outside", na=_FEW),
+    named("days", about="length of the period"),
+)
 def compare_with_weekdays(
     frame: DataFrame, value: str, *, by: str = "country_code", occasion: str = "holiday"
 ) -> DataFrame:
     """Return every occasion compared with the other days of its weekday, largest change first.
+
+        players = lens.query("user_unique", by="country_code", over="last 28 complete days")
+        calendar = gl.join(players, "holidays.csv", on={"timestamp": "date", "country_code": "country"}).frame
+        outside_data.compare_with_weekdays(calendar, "user_unique")
 
     The frame is daily, with the *occasion* joined to it (null on ordinary days); days are compared within one value of
     *by*. Special days in a row are one period, and each of them is divided by the median of the ordinary days in the
@@ -42,10 +67,7 @@ def compare_with_weekdays(
     An ordinary day lies outside the range of n others with probability 2 / (n + 1): the sum of *chance* is the number
     of occasions that stand out by luck alone.
 
-    Columns: timestamp (datetime64[us, UTC]), *by*, *occasion* (category), value, usual (float64, the median of the
-    others), low, high (float64, their range; all three at the level of the days around), others (Int64), change
-    (float64, 0.1 is 10% above usual), chance (float64), is_outside (boolean), days (Int64, length of the period).
-    Occasions with fewer than `FEWEST_OTHERS` others are NA from usual on. Claims: "special days".
+    Claims: "special days".
 
     Raises:
         BadQuery: a day has several rows for one value of *by*.
@@ -58,14 +80,12 @@ def compare_with_weekdays(
     for _, rows in days.groupby(by, observed=True, dropna=False, sort=False):
         numbers[rows.index] = _compared(rows, rows[occasion].notna().to_numpy(dtype=bool))
     result = days.assign(**dict(zip(_NUMBERS, numbers.T, strict=True)))[days[occasion].notna()]
-    result = result.astype({"others": "Int64", "days": "Int64", occasion: "category"})
+    result = result.astype({"others": "Int64"})
     result["change"] = ratio(result["value"] - result["usual"], result["usual"])
     result["chance"] = (2 / (result["others"].astype("float64") + 1)).where(result["usual"].notna())
     is_outside = Series((result["value"] < result["low"]) | (result["value"] > result["high"]), dtype="boolean")
     result["is_outside"] = is_outside.mask(result["change"].isna())
-    result["days"] = result.pop("days")  # the last column
-    result = result.sort_values("change", key=lambda change: -change.abs(), kind="stable", ignore_index=True)
-    return with_receipts_of(result, frame)
+    return result.sort_values("change", key=lambda change: -change.abs(), kind="stable", ignore_index=True)
 
 
 @reads("outside_data.compare_with_weekdays")

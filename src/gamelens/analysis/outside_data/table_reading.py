@@ -11,11 +11,13 @@ from typing import Any, Final, Literal
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 from msgspec import UNSET
 from pandas import Series
 
 from gamelens.analysis.files.currency_names import is_currency
 from gamelens.analysis.files.date_parsing import ParsedTimes
+from gamelens.analysis.files.header_rows import SEARCHED_ROWS
 from gamelens.analysis.files.number_parsing import Mark, decimal_mark
 from gamelens.analysis.files.table_reader import Grid, read_grid
 from gamelens.analysis.outside_data.currency_evidence import columns_of_codes, currencies_of_column
@@ -31,6 +33,7 @@ from gamelens.analysis.outside_data.roles import (
     ColumnCells,
     Evidence,
     Meaning,
+    Role,
     Vendor,
     find_header,
     folded_header,
@@ -50,8 +53,9 @@ _ALIASES: Final = {
     "week": ("day", "week"),
     "month": ("day", "month"),
 }
-_DETAILS: Final = frozenset({"role", "of", "currency", "weight", "scale", "concept", "local"})
-_ALLOWED: Final[dict[str, Sequence[str | None]]] = {"decimal": (None, ".", ","), "totals": ("skip", "keep")}
+_DETAILS: Final = frozenset({"role", "of", "currency", "weight", "scale", "concept", "local", "language"})
+_FEWEST_HEADERS: Final = 2  # that a row of headers has
+_MOST_LENGTHS: Final = 5  # of periods: months, and the whole range of a total row
 
 
 def understood(
@@ -68,13 +72,15 @@ def understood(
     sheet: str | None = None,
     encoding: str | None = None,
     header_row: int | None = None,
-    totals: Literal["skip", "keep"] = "skip",
+    totals: Literal["skip", "keep"] | Sequence[str] = "skip",
 ) -> OutsideTable:
     """Return what a table means, as `gl.read_table` does, in its own currencies."""
-    for name, value in (("decimal", decimal), ("totals", totals)):
-        if value not in _ALLOWED[name]:
-            raise BadQuery(name, value, "is not possible", [str(each) for each in _ALLOWED[name]])
+    if decimal not in (None, ".", ","):
+        raise BadQuery("decimal", decimal, "is not possible", ["None", ".", ","])
+    if isinstance(totals, str) and totals not in ("skip", "keep"):
+        raise BadQuery("totals", totals, 'is not possible: name texts of rows in a list, ["Total"]', ["skip", "keep"])
     grid = read_grid(other, sheet=sheet, encoding=encoding, missing=missing, header_row=header_row)
+    grid = _without_repeated_headers(grid)
     vendor = vendor_of(grid.columns, grid.above)
     grid, wide = _reshaped(grid, vendor)
     if vendor and day_first is None:
@@ -87,15 +93,16 @@ def understood(
             _check_column(field_, name, grid)
     cells: Mapping[str, ColumnCells]
     cells = {name: ColumnCells(grid, name, day_first, is_text=name in text) for name in grid.columns}
-    meanings = {name: _meaning(cells[name], vendor, stated.get(name)) for name in grid.columns}
+    meanings = _with_both_ends({name: _meaning(cells[name], vendor, stated.get(name)) for name in grid.columns}, cells)
     larger: Mapping[str, str] = {}
-    if totals == "skip":
-        found = find_totals(grid, meanings, cells)
+    if totals != "keep":
+        found = find_totals(grid, meanings, cells, () if totals == "skip" else totals)
         larger = found.larger
         if found.mask.any():
             grid = grid.filtered(~found.mask, note_of(found.mask, grid))
             cells = {name: ColumnCells(grid, name, day_first, is_text=name in text) for name in grid.columns}
             meanings = {name: _meaning(cells[name], vendor, stated.get(name)) for name in grid.columns}
+            meanings = _with_both_ends(meanings, cells)
     grid, cells = _without_merged_cells(grid, cells, meanings, day_first, text)
     table = _table_of_cells(grid, cells, meanings, vendor, currency, decimal)
     table = replace(table, larger=larger, how=dict(how or {}), names=dict(names or {}))
@@ -130,7 +137,10 @@ def _table_of_cells(
     periods = periods_of(grid, meanings, cells)
     columns = []
     for name, meaning in meanings.items():
-        values, problem = _values(cells[name], meaning, marks.get(name, "."), grid)
+        if name == periods.column and meaning.role == "day":
+            values, problem = periods.starts, None
+        else:
+            values, problem = _values(cells[name], meaning, marks.get(name, "."), grid)
         column = OutsideColumn(name, meaning.role, values, (meaning.evidence,), meaning.concept)
         column = replace(column, problem=problems.get(name) or problem)
         if name in amounts:
@@ -153,6 +163,9 @@ def _table_of_cells(
     columns = _with_weights(columns, meanings, cells, marks)
     columns = _refunds_negative(columns, meanings, cells)
     ranges = [note for note in (periods.note,) if note]
+    if periods.length is not None and (has_none := periods.starts.isna().to_numpy()).any():
+        shown = ", ".join(map(str, grid.rows[has_none][:5])) + (", ..." if has_none.sum() > 5 else "")
+        ranges.append(f"no day in {'row' if has_none.sum() == 1 else 'rows'} {shown} of {grid.source}")
     publisher = vendor.table.get("publisher") if vendor else None
     if (
         vendor
@@ -160,7 +173,8 @@ def _table_of_cells(
         and "network" not in {column.role for column in columns}
         and "publisher" not in grid.columns
     ):
-        values = Series(pd.Categorical([publisher] * len(grid.rows)))
+        only = pd.CategoricalDtype(pd.Index([publisher], dtype="str"))
+        values = Series(pd.Categorical.from_codes(np.zeros(len(grid.rows), dtype="int8"), dtype=only))
         columns.append(OutsideColumn("publisher", "network", values, (Evidence("network", vendor.name, publisher),)))
     return OutsideTable(
         source=grid.source,
@@ -252,6 +266,27 @@ def _meaning(own: ColumnCells, vendor: Vendor | None, stated: Meaning | None) ->
     return own.own_meaning()
 
 
+def _with_both_ends(meanings: dict[str, Meaning], cells: Mapping[str, ColumnCells]) -> dict[str, Meaning]:
+    """Return *meanings* with the only column of days without a known header as the start of an end, or the reverse."""
+    unclear = [name for name, it in meanings.items() if it.role == "day" and it.evidence.where == "cells"]
+    ends = [name for name, it in meanings.items() if it.role in ("start", "end")]
+    is_clear = any(it.role == "day" and it.evidence.where != "cells" for it in meanings.values())
+    if len(unclear) != 1 or len(ends) != 1 or is_clear:
+        return meanings
+    (day,), (known,) = unclear, ends
+    times = [cells[name].times_with(meanings[name].details) for name in (day, known)]
+    if not all(isinstance(read, ParsedTimes) for read in times):
+        return meanings
+    at, other = (read.at[cells[name].codes] for read, name in zip(times, (day, known), strict=True))  # type: ignore[union-attr]
+    says: Role = "start" if meanings[known].role == "end" else "end"
+    first, last = (at, other) if says == "start" else (other, at)
+    lengths = np.unique(last[~np.isnat(last)].astype("datetime64[D]") - first[~np.isnat(last)].astype("datetime64[D]"))
+    if (last < first).any() or len(lengths) > _MOST_LENGTHS:  # such as the day of the last change
+        return meanings
+    evidence = Evidence(says, "cells", f"not {'after' if says == 'start' else 'before'} {known}")
+    return meanings | {day: Meaning(says, evidence)}
+
+
 def _values(own: ColumnCells, meaning: Meaning, mark: Mark, grid: Grid) -> tuple[Series[Any], BadQuery | None]:
     """Return the values of a column in the type of its role, and why they cannot be used."""
     if meaning.role in MEASURES:
@@ -264,14 +299,14 @@ def _values(own: ColumnCells, meaning: Meaning, mark: Mark, grid: Grid) -> tuple
         return Series(flags).mask(Series(own.codes < 0)), None
     if own.is_typed and pa.types.is_timestamp(own.type):
         return own.values, None
-    if meaning.role in TIMES and isinstance(own.times, ParsedTimes) and own.times.until is None:
-        at = np.append(own.times.at, np.datetime64("NaT", "us"))[own.codes]
-        return Series(pd.DatetimeIndex(at).tz_localize("UTC")).astype("datetime64[us, UTC]"), None
-    order = sorted(range(len(own.texts)), key=own.texts.__getitem__)
-    place = np.empty(len(order) + 1, dtype="int64")
-    place[order] = np.arange(len(order))
+    times = own.times_with(meaning.details) if meaning.role in TIMES else None
+    if isinstance(times, ParsedTimes) and times.until is None:
+        return Series(pd.DatetimeIndex(times.at[own.codes]).tz_localize("UTC")), None
+    order = pc.sort_indices(own.distinct)
+    place = np.empty(len(order) + 1, dtype="int32")
+    place[order.to_numpy()] = np.arange(len(order))
     place[-1] = -1
-    kinds = pd.CategoricalDtype(pd.Index([own.texts[each] for each in order], dtype="str"))
+    kinds = pd.CategoricalDtype(pd.Index(own.distinct.take(order).to_pandas(), dtype="str"))
     return Series(pd.Categorical.from_codes(place[own.codes], dtype=kinds)), None
 
 
@@ -285,11 +320,13 @@ def _numbers(own: ColumnCells, meaning: Meaning, mark: Mark, grid: Grid) -> tupl
         return values * scale if scale != 1 else values, None
     written = own.numbers
     distinct = np.append(written.values(mark), np.nan) * scale
-    others, problem = written.others, None
-    if others:
-        row = grid.rows[int((own.codes == own.texts.index(others[0])).argmax())]
-        rule = f"in row {row} is not a number: missing=[{others[0]!r}] reads it as empty"
-        problem = BadQuery(own.name, others[0], f"{rule}, text=[{own.name!r}] keeps the column as text")
+    other, problem = written.other, None
+    if other is not None:
+        row = grid.rows[int((own.codes == own.texts.index(other)).argmax())]
+        rule = f"in row {row} is not a number: missing=[{other!r}] reads it as empty"
+        rule += f", text=[{own.name!r}] keeps the column as text"
+        is_at_top = grid.rows[0] <= row < grid.rows[0] + SEARCHED_ROWS and grid.separator is not None
+        problem = BadQuery(own.name, other, rule + (", header_row= names the row of the headers" if is_at_top else ""))
     if written.is_percent.any() and (written.is_number & ~written.is_percent).any():
         kinds = [
             own.texts[int(mask.argmax())] for mask in (written.is_percent, written.is_number & ~written.is_percent)
@@ -362,20 +399,21 @@ def _of_one_unit(
 ) -> ColumnQuotient | None:
     """Return the amount and the count whose quotient an amount is, such as the cost of an install called Cost."""
     others = {name: it for name, it in written.items() if name not in counts and name != column.name}
-    several = {name: shown for name, shown in counts.items() if len(np.unique(shown.values[shown.values > 1])) > 1}
-    return fitting_formula(written[column.name], others, several) if others and several else None
+    if not others:
+        return None
+    several = {name: shown for name, shown in counts.items() if shown.values[shown.values > 1].nunique() > 1}
+    return fitting_formula(written[column.name], others, several)
 
 
 def _written(column: OutsideColumn, own: ColumnCells, meaning: Meaning, marks: Mapping[str, Mark]) -> Written:
-    values = column.values.to_numpy(dtype="float64", na_value=np.nan)
     if own.is_typed:
-        known = values[~np.isnan(values)][:2_000]
+        known = column.values.dropna().to_numpy(dtype="float64")[:2_000]
         places = next(
             (digits for digits in range(12) if np.allclose(known, np.round(known, digits), rtol=1e-12, atol=0)), 12
         )
-        return Written(values, places)
+        return Written(column.values, places)
     scale = min(_unit(own, meaning).scale, 1.0)
-    return Written(values, own.numbers.places(marks.get(column.name, ".")) - round(math.log10(scale)))
+    return Written(column.values, own.numbers.places(marks.get(column.name, ".")) - round(math.log10(scale)))
 
 
 def _stated_quotient(
@@ -423,6 +461,26 @@ def _refunds_negative(
     return result
 
 
+def _without_repeated_headers(grid: Grid) -> Grid:
+    """Return *grid* without rows that hold its headers again, as files pasted below each other do."""
+    is_header, is_other = (np.zeros(len(grid.rows), dtype=bool) for _ in range(2))
+    named = 0
+    for name in grid.columns:
+        if not grid.is_text(name):
+            return grid
+        texts, codes = grid.texts(name)
+        place = pc.index(texts, pa.scalar(name, texts.type)).as_py() if len(texts) else -1
+        is_header |= (codes == place) & (place >= 0)
+        is_other |= (codes != place) & (codes >= 0)
+        named += place >= 0
+    repeated = is_header & ~is_other
+    if named < _FEWEST_HEADERS or not repeated.any():
+        return grid
+    rows = ", ".join(map(str, grid.rows[repeated][:5]))
+    words = f"row {rows} of {grid.source} repeats" if repeated.sum() == 1 else f"rows {rows} of {grid.source} repeat"
+    return grid.filtered(~repeated, f"{words} the headers and {'is' if repeated.sum() == 1 else 'are'} left out")
+
+
 def _reshaped(grid: Grid, vendor: Vendor | None) -> tuple[Grid, dict[str, Meaning]]:
     """Return *grid* as its format means it, and the meaning of columns that this makes.
 
@@ -434,7 +492,7 @@ def _reshaped(grid: Grid, vendor: Vendor | None) -> tuple[Grid, dict[str, Meanin
     made: dict[str, Meaning] = {}
     if (split := vendor.table.get("split")) and (name := find_header(split["column"], grid.columns)):
         texts, codes = grid.texts(name)
-        matches = [re.fullmatch(split["pattern"], text) for text in texts]
+        matches = [re.fullmatch(split["pattern"], text) for text in texts.to_pylist()]
         cells = grid.cells
         for part in re.compile(split["pattern"]).groupindex:
             found = pa.array([*(match[part] if match else None for match in matches), None], pa.string())
@@ -502,10 +560,10 @@ def _without_merged_cells(
             continue
         codes = cells[name].codes
         if is_day or (place == 0 and role in KEYS and are_merged(codes)):
-            filled = filled_down(codes)
+            keys = [other for other in grid.columns[:place] if meanings[other].role in KEYS]
+            filled = filled_down(codes, [cells[other].codes for other in keys if not cells[other].is_typed])
             if filled is not None:
-                texts = pa.array(cells[name].texts, pa.string())
-                column = pa.DictionaryArray.from_arrays(pa.array(filled), texts)
+                column = pa.DictionaryArray.from_arrays(pa.array(filled), cells[name].distinct)
                 table = table.set_column(place, name, column)
                 notes.append(f"empty cells of {name} have the value above them")
     if not notes:

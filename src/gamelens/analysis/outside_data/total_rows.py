@@ -7,7 +7,7 @@ whole, or an empty key counts only if a number of the row is the sum of the rows
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -15,18 +15,15 @@ import pandas as pd
 from numpy.typing import NDArray
 from pandas import DataFrame, Series
 
+from gamelens.analysis.files.date_parsing import ParsedTimes
 from gamelens.analysis.files.table_reader import Grid
-from gamelens.analysis.outside_data.roles import KEYS, MEASURES, SUMMANDS, TIMES, TOTAL, ColumnCells, Meaning
+from gamelens.analysis.outside_data.roles import KEYS, MEASURES, SUMMANDS, TIMES, ColumnCells, Meaning
+from gamelens.analysis.outside_data.total_words import AT_ONE_END, TOTAL, WHOLE, WHOLE_OF_NAMES, WORD_AT_ONE_END
+from gamelens.errors import BadQuery
 
 _NO_VALUE: Final = re.compile(r"\W*")
-_AT_ONE_END: Final = re.compile(
-    r"(?i)(?:sub)?totals?\b.*|.*\b(?:sub)?totals?\W*|.*\b(?:sum|summe|gesamt|totale|合計|итого)\W*|(?:summe|gesamt|total)\b.*"
-)
-_WHOLE: Final = re.compile(
-    r"(?i)\W*(?:all|overall|any|everything|worldwide|world|global|rest of world and all|weltweit|monde|mundo|mundial"
-    r"|all (?:countries|regions|territories|campaigns|networks|sources|apps|channels|platforms|formats).*"
-    r"|alle.*|tous.*|toutes.*|todos.*|todas.*|tutti.*|全部|全体|すべて|全世界|전체|все|весь мир)\W*"
-)
+_NAMED_BY_ALL: Final = frozenset({"country", "network", "platform", "format"})  # campaigns are called Todos los Santos
+_MARKS: Final = " :–—-()[]\"'"
 _ROUNDING: Final = 0.005  # of a sum of rounded rows
 _FEWEST: Final = 2  # rows that a sum adds up
 
@@ -38,45 +35,191 @@ class TotalRows(NamedTuple):
     larger: Mapping[str, str]
 
 
-def find_totals(grid: Grid, meanings: Mapping[str, Meaning], cells: Mapping[str, ColumnCells]) -> TotalRows:
-    """Return the rows of *grid* that add up others."""
+def find_totals(
+    grid: Grid, meanings: Mapping[str, Meaning], cells: Mapping[str, ColumnCells], named: Sequence[str] = ()
+) -> TotalRows:
+    """Return the rows of *grid* that add up others, and those with a cell of the texts *named*.
+
+    Raises:
+        BadQuery: no cell has one of them.
+    """
     names = _naming_columns(grid, meanings, cells)
     keys = [name for name in names if meanings[name].role in KEYS | TIMES or name == grid.columns[0]]
-    mask = np.zeros(len(grid.rows), dtype=bool)
+    mask = _with_texts(named, cells, grid)
     for name in names:
         mask |= _matches(cells[name], TOTAL)
+    has_word = mask.copy()
+    wholes: dict[str, NDArray[np.bool_]] = {}
+    suspects: dict[str, NDArray[np.bool_]] = {}  # rows that may add up others, by the column that says so
+    of_names: dict[str, NDArray[np.bool_]] = {}  # the same, where Meta Total adds up the rows of Meta
+    codes: dict[str, NDArray[np.int32]] = {}
+    of_name = np.zeros(len(grid.rows), dtype=bool)
+    for name in names:
+        wholes[name] = _matches(cells[name], WHOLE_OF_NAMES if meanings[name].role in _NAMED_BY_ALL else WHOLE)
+        words = _matches(cells[name], AT_ONE_END) | wholes[name]
+        has_word |= words
+        suspects[name] = words | (cells[name].codes < 0) | _matches(cells[name], _NO_VALUE)
+        codes[name], is_of_name = _whose_totals(cells[name])
+        of_names[name] = suspects[name] & ~is_of_name
+        of_name |= is_of_name
     larger: dict[str, str] = {}
-    has_word = np.any(
-        [mask, *(_matches(cells[name], _AT_ONE_END) | _matches(cells[name], _WHOLE) for name in names)], axis=0
-    )
-    suspects = {name: _suspects(cells[name]) for name in names}
+    if len(grid.rows) <= _FEWEST or not any(rows.any() for rows in suspects.values()):
+        return TotalRows(mask | _totals_of_one(names, meanings, cells, mask), larger)
     summands = {name: _numbers(cells[name]) for name, meaning in meanings.items() if meaning.role in SUMMANDS}
-    if len(grid.rows) <= _FEWEST or not summands:
-        return TotalRows(mask, larger)
-    table = DataFrame({name: cells[name].codes for name in keys}, index=range(len(mask)))
-    pattern = np.array([suspects[name] for name in names]).T  # of each row: in which columns it may add up others
-    patterns, of_row = np.unique(pattern, axis=0, return_inverse=True)
-    for place in np.argsort(patterns.sum(axis=1), kind="stable"):
-        is_suspect = patterns[place]
-        if not is_suspect.any():
-            continue
-        rows = (of_row.reshape(-1) == place) & ~mask
-        is_part = ((patterns & ~is_suspect).sum(axis=1) == 0) & (patterns.sum(axis=1) < is_suspect.sum())
-        parts = is_part[of_row.reshape(-1)] & ~mask
-        by = [name for name, suspect in zip(names, is_suspect, strict=True) if name in keys and not suspect]
-        group = np.zeros(len(mask), dtype="int64")
-        if by:
-            group = table.groupby(by, sort=False).ngroup().to_numpy(dtype="int64")
+    ranges = _ranges(names, meanings, cells)
+    if of_name.any():
+        for _, _, confirmed, _ in _sums(of_names | {"": of_name}, codes, keys, summands, has_word, mask, ranges):
+            mask |= confirmed & of_name
+    codes = {name: cells[name].codes for name in names}
+    for said, rows, confirmed, is_larger in _sums(suspects, codes, keys, summands, has_word, mask, ranges):
+        mask |= confirmed
+        for name in said:
+            whole = rows & ~confirmed & wholes[name] & is_larger
+            if whole.any():
+                larger[name] = cells[name].distinct[int(cells[name].codes[whole.argmax()])].as_py()
+                mask |= whole
+    return TotalRows(mask | _totals_of_one(names, meanings, cells, mask), larger)
+
+
+def _with_texts(named: Sequence[str], cells: Mapping[str, ColumnCells], grid: Grid) -> NDArray[np.bool_]:
+    """Return the rows that have a cell of one of the texts *named*.
+
+    Raises:
+        BadQuery: none has one of them.
+    """
+    mask = np.zeros(len(grid.rows), dtype=bool)
+    for text in named:
+        found = [own.codes == own.texts.index(text) for own in cells.values() if not own.is_typed and text in own.texts]
+        if not found:
+            raise BadQuery("totals", text, f"is in no cell of {grid.source}")
+        mask |= np.any(found, axis=0)
+    return mask
+
+
+def _sums(
+    suspects: Mapping[str, NDArray[np.bool_]],
+    codes: Mapping[str, NDArray[np.int32]],
+    keys: Sequence[str],
+    summands: Mapping[str, NDArray[np.float64]],
+    has_word: NDArray[np.bool_],
+    mask: NDArray[np.bool_],
+    ranges: Mapping[str, NDArray[np.datetime64]],
+) -> Iterator[tuple[list[str], NDArray[np.bool_], NDArray[np.bool_], NDArray[np.bool_]]]:
+    """Yield the rows that the same columns suspect: these columns, the rows, which are sums, and which are larger.
+
+    They are compared with the rows that fewer of them suspect, and that agree in the other *keys*; with none of *mask*,
+    which the caller extends.
+    """
+    suspects = {name: rows for name, rows in suspects.items() if rows.any()}
+    table = DataFrame({name: codes[name] for name in keys}, index=range(len(mask)))
+    bits = np.zeros(len(mask), dtype="int64")
+    for place, rows in enumerate(suspects.values()):
+        bits |= rows.astype("int64") << min(place, 62)
+    for pattern in sorted(np.unique(bits[bits > 0]).tolist(), key=int.bit_count):
+        said = [name for place, name in enumerate(suspects) if pattern >> place & 1]
+        rows = (bits == pattern) & ~mask
+        parts = (bits & ~pattern == 0) & (bits != pattern) & ~mask
+        by = [name for name in keys if name not in said]
+        group = _groups(table, by)
         confirmed, is_larger, is_comparable = _compare(group, rows, parts, summands)
+        confirmed |= _sums_of_range(rows, parts, [name for name in by if name not in ranges], table, ranges, summands)
         if (is_comparable & ~confirmed & ~has_word).any():  # some rows without a name are no sum: so are the others
             confirmed &= has_word
-        mask |= confirmed
-        for name in (name for name, suspect in zip(names, is_suspect, strict=True) if suspect):
-            whole = rows & ~confirmed & _matches(cells[name], _WHOLE) & is_larger
-            if whole.any():
-                larger[name] = cells[name].texts[int(cells[name].codes[whole.argmax()])]
-                mask |= whole
-    return TotalRows(mask, larger)
+        yield said, rows, confirmed, is_larger
+
+
+def _groups(table: DataFrame, by: Sequence[str]) -> NDArray[np.int64]:
+    """Return the number of the group of each row, the same for rows that agree in *by*."""
+    if not by:
+        return np.zeros(len(table), dtype="int64")
+    groups: NDArray[np.int64] = np.asarray(table.groupby(list(by), sort=False).ngroup(), dtype="int64")
+    return groups
+
+
+def _ranges(
+    names: Sequence[str], meanings: Mapping[str, Meaning], cells: Mapping[str, ColumnCells]
+) -> dict[str, NDArray[np.datetime64]]:
+    """Return the times of the columns that say where the days of a row start and end, if there are both."""
+    found = {}
+    for role in ("start", "end"):
+        for name in [name for name in names if meanings[name].role == role and not cells[name].is_typed][:1]:
+            times = cells[name].times_with(meanings[name].details)
+            if isinstance(times, ParsedTimes):
+                found[name] = times.at[cells[name].codes]
+    return found if len(found) > 1 else {}
+
+
+def _sums_of_range(
+    rows: NDArray[np.bool_],
+    parts: NDArray[np.bool_],
+    by: Sequence[str],
+    table: DataFrame,
+    ranges: Mapping[str, NDArray[np.datetime64]],
+    summands: Mapping[str, NDArray[np.float64]],
+) -> NDArray[np.bool_]:
+    """Return which of *rows* are the sum of *parts* that all lie in their range of days, which is longer."""
+    found = np.zeros(len(rows), dtype=bool)
+    if not ranges or not rows.any():
+        return found
+    starts, ends = (pd.Series(at) for at in ranges.values())
+    group = _groups(table, by)
+    first, last = (at.where(parts).groupby(group) for at in (starts, ends))
+    is_around = (starts <= first.transform("min")) & (ends >= last.transform("max"))
+    is_longer = (ends - starts) > (ends - starts).where(parts).groupby(group).transform("max")
+    rows = rows & (is_around & is_longer).to_numpy(dtype=bool)
+    return _compare(group, rows, parts, summands)[0]
+
+
+def _totals_of_one(
+    names: Sequence[str], meanings: Mapping[str, Meaning], cells: Mapping[str, ColumnCells], mask: NDArray[np.bool_]
+) -> NDArray[np.bool_]:
+    """Return the rows that are totals of the rows of one name: "Moloco total", or any other words beside the name.
+
+    A number must be the sum of these rows. Other words count only in a row without a day among rows that have one.
+    """
+    found = np.zeros(len(mask), dtype=bool)
+    summands = {name: _numbers(cells[name]) for name, meaning in meanings.items() if meaning.role in SUMMANDS}
+    texts = [name for name in names if not cells[name].is_typed]
+    times = [cells[name].codes >= 0 for name in texts if meanings[name].role in TIMES]
+    has_day = np.logical_or.reduce(times) if times else np.ones(len(mask), dtype=bool)
+    filled_in = {name: cells[name].codes >= 0 for name in texts}
+    for name in texts:
+        if meanings[name].role in TIMES:
+            continue
+        own = cells[name]
+        without_day = {*own.codes[~has_day & filled_in[name] & ~mask].tolist()} if has_day.any() else set()
+        with_word = {*own.unlike_names}
+        if not without_day | with_word:
+            continue
+        places = {folded: place for place, text in enumerate(own.texts) if (folded := _folded(text))}
+        filled = filled_down(own.codes) if are_merged(own.codes) else None
+        codes = own.codes if filled is None else filled
+        for place in sorted(without_day | with_word):
+            base, has_word = _name_beside(own.texts[place], places)
+            if base is None or not (has_word or place in without_day):
+                continue
+            rows = (own.codes == place) & ~mask
+            by = [other for other in texts if other != name and filled_in[other][rows].all()] if rows.any() else []
+            table = DataFrame({other: cells[other].codes for other in by}, index=range(len(mask)))
+            found |= _compare(_groups(table, by), rows, (codes == base) & ~mask & ~rows, summands)[0]
+    return found
+
+
+def _folded(text: str) -> str:
+    return " ".join(text.casefold().split()).strip(_MARKS)
+
+
+def _name_beside(text: str, places: Mapping[str, int]) -> tuple[int | None, bool]:
+    """Return the place of the name that stands beside other words in *text*, and whether these are of a total."""
+    name = _folded(WORD_AT_ONE_END.sub("", text))
+    if name in places and name != _folded(text):
+        return places[name], True
+    folded = _folded(text)
+    ends = [place.start() for place in re.finditer(r"[^\w]+", folded)]
+    for part in (*(folded[:end] for end in reversed(ends)), *(folded[end:] for end in ends)):
+        if (name := _folded(part)) in places and len(name) > 1:
+            return places[name], False
+    return None, False
 
 
 def _naming_columns(grid: Grid, meanings: Mapping[str, Meaning], cells: Mapping[str, ColumnCells]) -> list[str]:
@@ -89,6 +232,19 @@ def _naming_columns(grid: Grid, meanings: Mapping[str, Meaning], cells: Mapping[
         if not cells[name].is_typed or meanings[name].role in TIMES
         if meanings[name].role in KEYS | TIMES or (place < first and meanings[name].role in ("text", "identifier"))
     ]
+
+
+def _whose_totals(own: ColumnCells) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
+    """Return the place of each row's text, of a total that of the name which it adds up; and which rows have one."""
+    place_of = np.arange(len(own.distinct) + 1, dtype="int32")
+    place_of[-1] = -1
+    bare = {place: WORD_AT_ONE_END.sub("", text).strip() for place, text in own.unlike_names.items()}
+    shorter = {place: text for place, text in bare.items() if text and text != own.unlike_names[place]}
+    if shorter:
+        places = {text: place for place, text in enumerate(own.texts)}
+        for place, text in shorter.items():
+            place_of[place] = places.get(text, place)
+    return place_of[own.codes], (place_of != np.append(np.arange(len(own.distinct)), -1))[own.codes]
 
 
 def _compare(
@@ -115,13 +271,10 @@ def _compare(
     return (confirmed if several.any() else several), larger, comparable
 
 
-def _suspects(own: ColumnCells) -> NDArray[np.bool_]:
-    return (own.codes < 0) | _matches(own, _NO_VALUE) | _matches(own, _AT_ONE_END) | _matches(own, _WHOLE)
-
-
 def _matches(own: ColumnCells, pattern: re.Pattern[str]) -> NDArray[np.bool_]:
-    found = np.array([bool(pattern.fullmatch(text)) for text in own.texts], dtype=bool)
-    return (own.codes >= 0) & found[own.codes] if len(found) else np.zeros(len(own.codes), dtype=bool)
+    found = np.zeros(len(own.distinct) + 1, dtype=bool)  # the last for none
+    found[[place for place, text in own.unlike_names.items() if pattern.fullmatch(text)]] = True
+    return found[own.codes]
 
 
 def _numbers(own: ColumnCells) -> NDArray[np.float64]:
@@ -141,15 +294,20 @@ def note_of(totals: NDArray[np.bool_], grid: Grid) -> str:
     return f'{words} {rows} of {grid.source} {verb} left out; totals="keep" keeps them'
 
 
-def filled_down(codes: NDArray[np.int32]) -> NDArray[np.int32] | None:
+def filled_down(codes: NDArray[np.int32], before: Sequence[NDArray[np.int32]] = ()) -> NDArray[np.int32] | None:
     """Return the places of texts with each empty cell filled from above, as a merged cell is exported.
 
-    None where cells are not merged: none is empty, the first is, or fewer are empty than filled although one repeats.
+    A merged cell ends where one of the names *before* it changes. None where cells are not merged: none is empty, the
+    first is, or a filled one repeats the one above it.
     """
     empty = codes < 0
-    if not empty.any() or len(codes) == 0 or empty[0]:
+    if not empty.any() or len(codes) == 0 or empty[0] or (~empty[1:] & (codes[1:] == codes[:-1])).any():
         return None
-    return Series(np.where(empty, np.nan, codes)).ffill().to_numpy().astype("int32")
+    changes = np.zeros(len(codes), dtype="int64")
+    for names in before:
+        changes[1:] |= (names[1:] >= 0) & (names[1:] != names[:-1])
+    found = Series(np.where(empty, np.nan, codes)).groupby(changes.cumsum()).ffill().fillna(-1).to_numpy()
+    return None if (found < 0).sum() == empty.sum() else found.astype("int32")
 
 
 def are_merged(codes: NDArray[np.int32]) -> bool:

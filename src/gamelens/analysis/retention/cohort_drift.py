@@ -16,8 +16,9 @@ from gamelens.analysis.over_days import FEWEST_DAYS, trend_over_days
 from gamelens.analysis.retention.cohort_triangles import CohortTriangle, cohorts_of
 from gamelens.analysis.retention.day_variation import chance_by_cohort
 from gamelens.analysis.significance import LEVEL
-from gamelens.analysis.tidy_frames import dimension_columns, display_values, with_ids, with_receipts_of
+from gamelens.analysis.tidy_frames import dimension_columns, display_values, with_ids
 from gamelens.analysis.tidy_frames.frame_requirements import RETENTION, requires
+from gamelens.analysis.tidy_frames.returned_columns import KEYS, between, named, returns
 
 Floats = NDArray[np.float64]
 
@@ -25,8 +26,21 @@ _STEPS: Final = 200
 
 
 @requires(frame=RETENTION)
+@returns(
+    KEYS,
+    between(
+        named("ratio", about="0.8 is a fifth less"),
+        "NA with fewer than `over_days.FEWEST_DAYS` install days",
+        low="low",
+        high="high",
+    ),
+    named("days", about="install days"),
+)
 def drift(frame: DataFrame, by: str | None = None) -> DataFrame:
     """Return for each value of *by* how retention changes over the install days.
+
+        cohorts = lens.retention([1, 3, 7], by=["game", "country_code"], over="last 28 complete days")
+        retention.drift(cohorts, by="game")
 
     Each install day has one level, its retention relative to the others at the ages they share, within each segment of
     the frame's other dimensions: a shift between games is not drift. A straight line through the levels gives the
@@ -34,8 +48,7 @@ def drift(frame: DataFrame, by: str | None = None) -> DataFrame:
     however alike successive ones are (`over_days`), and all intervals hold together (Bonferroni). A trend that comes
     from who installs (campaigns that are no dimension of the frame) counts as well.
 
-    Columns: *by* (category), ratio (float64, 0.8 is a fifth less), low, high (float64, NA with fewer than
-    `over_days.FEWEST_DAYS` install days), days (Int64, install days). Claims: "retention drift", one a row.
+    Claims: "retention drift", one a row.
 
     Raises:
         BadQuery: *frame* is not a frame of `retention()`.
@@ -51,9 +64,7 @@ def drift(frame: DataFrame, by: str | None = None) -> DataFrame:
         for value, segments in groups.items()
     ]
     result = DataFrame(rows, columns=[by or "", "ratio", "low", "high", "days"])
-    types = {by or "": "category", **dict.fromkeys(("ratio", "low", "high"), "float64"), "days": "Int64"}
-    result = result.astype(types)
-    return with_receipts_of(result if by else result.drop(columns=""), frame)
+    return result if by else result.drop(columns="")
 
 
 @reads("retention.drift", row_by_row=True)

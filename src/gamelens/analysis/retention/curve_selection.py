@@ -27,8 +27,9 @@ from gamelens.analysis.retention.retention_curves import (
     lack_of_fit,
     misfit,
 )
-from gamelens.analysis.tidy_frames import with_receipts_of
+from gamelens.analysis.tidy_frames.columns import Column
 from gamelens.analysis.tidy_frames.frame_requirements import RETENTION, requires
+from gamelens.analysis.tidy_frames.returned_columns import KEYS, named, returns
 
 CLEAR_DIFFERENCE: Final = 4.0
 """Difference in held-out misfit that makes a curve clearly better: 7 times likelier."""
@@ -83,28 +84,44 @@ class CurveTrial:
 
 
 @requires(frame=RETENTION)
+@returns(
+    KEYS,
+    "model",
+    Column("parameters", "count"),
+    Column("ages", "count", about="ages reached"),
+    Column("ages_needed", "count"),
+    Column("misfit", "number", about="binomial deviance, 0 through every point"),
+    Column("aic", "number", "AIC"),
+    Column("held_out", "count", about="ages predicted"),
+    "held_out_misfit",
+    named("held_out_error", about="players predicted wrongly / players who returned"),
+    "is_chosen",
+    Column(
+        "why",
+        "text",
+        about='the reason for the choice, such as "best" or "clearly_better", or why the curve cannot be fitted, '
+        '"too_few_ages" or "all_alike"; "" for the others',
+    ),
+    named("fit_p_value", about="how often counts of this curve would lie as far from it by chance and differing days"),
+    named("weight", about="probability among the fitted curves, the share of each in the band of `project_retention`"),
+)
 def compare_curves(frame: DataFrame, by: str | None = None) -> DataFrame:
     """Return the fit of every curve for each value of *by*, and the curve that is chosen.
+
+        cohorts = lens.retention([1, 2, 3, 5, 7, 14, 21], over="last 28 complete days")
+        retention.compare_curves(cohorts)
 
     BG/BB is chosen unless another curve, fitted to the earlier ages only, predicts the latest third of the ages clearly
     better, and fits all ages better as well (*weight*): then that one. With fewer ages than BG/BB needs, the shifted
     beta-geometric is chosen.
 
-    Columns: *by* (category), model (category), parameters, ages (Int64, ages reached), ages_needed
-    (Int64), misfit (float64, binomial
-    deviance, 0 through every point), aic (float64), held_out (Int64, ages predicted), held_out_misfit (float64),
-    held_out_error (float64, players predicted wrongly / players who returned), is_chosen (bool), why (str: the reason
-    for the choice, such as "best" or "clearly_better", or why the curve cannot be fitted, "too_few_ages" or
-    "all_alike"; "" for the others), fit_p_value (float64: how often
-    counts of this curve would lie as far from it by chance and differing days), weight (float64, probability among the
-    fitted curves, the share of each in the band of `project_retention`). A curve that was not fitted has NA.
-    Claims: "retention curve".
+    A curve that was not fitted has NA. Claims: "retention curve".
 
     Raises:
         BadQuery: *frame* is not a frame of `retention()`.
     """
     blocks = [(key, _comparison_frame(trials_of(cohorts), cohorts)) for key, cohorts in cohorts_of(frame, by)]
-    return with_receipts_of(concat_groups(frame, by, blocks, like=_comparison_frame((), None)), frame)
+    return concat_groups(frame, by, blocks, like=_comparison_frame((), None))
 
 
 @reads("retention.compare_curves")

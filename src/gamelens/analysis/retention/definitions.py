@@ -12,7 +12,7 @@ from gamelens.analysis.claims.findings import Clause, Finding, direction_of, rea
 _RESIDUE: Final = 1e-9  # a share of one player of a billion: less is the noise of floats
 
 
-@reads("retention.definitions", row_by_row=True)
+@reads("raw_events.retention_definitions", row_by_row=True)
 def _read_definitions(shown: DataFrame) -> Iterator[Finding]:
     """Say how far apart the definitions are at each age."""
     for age, rows in shown.groupby("age", sort=True):
@@ -38,7 +38,7 @@ def _read_definitions(shown: DataFrame) -> Iterator[Finding]:
         )
 
 
-@reads("retention.gap", row_by_row=True)
+@reads("raw_events.retention_gap", row_by_row=True)
 def _read_gap(gap: DataFrame, first: str, second: str) -> Iterator[Finding]:
     """Say which terms make the difference of two definitions at each age."""
     for age, rows in gap.groupby("age", sort=True):

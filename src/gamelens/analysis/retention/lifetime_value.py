@@ -25,7 +25,9 @@ from gamelens.analysis.retention.money_by_age import Band, CohortMoney, Floats, 
 from gamelens.analysis.retention.projection import project_retention
 from gamelens.analysis.retention.retention_rates import cohort_sizes
 from gamelens.analysis.tidy_frames import column_of, with_ids, with_receipts_of
+from gamelens.analysis.tidy_frames.columns import Column
 from gamelens.analysis.tidy_frames.frame_requirements import RETENTION, FrameRequirements, requires
+from gamelens.analysis.tidy_frames.returned_columns import KEYS, between, named, returns
 from gamelens.errors import BadQuery
 
 _DAY: Final = pd.Timedelta(days=1)
@@ -48,6 +50,20 @@ _COLUMNS: Final = {
         metrics=("revenue", "ilrd_revenue", "user_unique"), every=("day",), splits=("installed_on",), is_split_by=True
     ),
 )
+@returns(
+    KEYS,
+    "model age",
+    Column("days_played", "number", about="per new player up to that age, on the curve"),
+    between("ltv", "NA if there is no money, or fewer than 7 install days", low="low", high="high"),
+    named(
+        "largest_day",
+        about="by which the install day that brought most exceeds its part of the measured money",
+        na="unless that makes the interval rough",
+    ),
+    named("installs", about="who have reached the age"),
+    "is_projected",
+    has_own_receipt=True,
+)
 def ltv(
     frame: DataFrame,
     money: DataFrame,
@@ -60,6 +76,11 @@ def ltv(
     seed: int = 0,
 ) -> DataFrame:
     """Return the money that a new player brings up to each age, measured, then projected.
+
+        over, ages = "last 28 complete days", [1, 2, 3, 5, 7, 14]
+        cohorts = lens.retention(ages, by="game", over=over)
+        money = lens.query(["revenue", "ilrd_revenue", "user_unique"], by=["game", "installed_on"], over=over)
+        retention.ltv(cohorts, money, by="game", to=30)
 
     Ages that a week of install days has reached are measured: the money of their players at that age / their installs.
     Later ages are retention on the chosen curve times the money of a returning player, whose decay with age is fitted
@@ -76,11 +97,7 @@ def ltv(
         draws: number of curves drawn for the band of the projection.
         seed: of the random numbers; the same seed gives the same band.
 
-    Columns: *by* (category), model (category), age (Int64, 0 to *to*), days_played (float64, per new player up to that
-    age, on the curve), ltv, low, high (float64, USD per new player), largest_day (float64, the share of the measured
-    money by which the install day that brought most exceeds its part; NA unless that makes the interval rough),
-    installs (Int64, who have reached the age), is_projected (bool). Without a curve projected ages have NA. A band has
-    NA if there is no money, or fewer than 7 install days. Claims: "lifetime value", of the last age.
+    Without a curve projected ages have NA. Claims: "lifetime value", of the last age.
 
     Raises:
         BadQuery: as `project_retention`, *to* is below 1, or *money* is another frame.

@@ -28,14 +28,26 @@ from gamelens.analysis.retention.curve_selection import (
     best_trial,
     trials_of,
 )
-from gamelens.analysis.tidy_frames import with_receipts_of
 from gamelens.analysis.tidy_frames.frame_requirements import RETENTION, requires
+from gamelens.analysis.tidy_frames.returned_columns import KEYS, between, named, returns
 from gamelens.errors import BadQuery
 
 Floats = NDArray[np.float64]
 
 
 @requires(frame=RETENTION)
+@returns(
+    KEYS,
+    "model age",
+    between("retention", "of the mean of install days, and of the choice of the curve", low="low", high="high"),
+    named("is_projected", about="no install day has reached the age"),
+    "is_chosen",
+    named(
+        "fit_p_value",
+        about="of the family that fits best; below 0.01 none fits, and the bands are wider by as much as the "
+        "counts lie farther off than chance and days put them",
+    ),
+)
 def project_retention(
     frame: DataFrame,
     by: str | None = None,
@@ -47,6 +59,9 @@ def project_retention(
     seed: int = 0,
 ) -> DataFrame:
     """Return retention at *ages*, reached or not, on the chosen curve, with a band.
+
+        cohorts = lens.retention([1, 2, 3, 5, 7, 14, 21], by="game", over="last 28 complete days")
+        retention.project_retention(cohorts, by="game", ages=[30, 90])
 
     The line is that of the chosen curve. Its band is of *draws* curves of all families that `compare_curves` weighs,
     drawn with *seed*, each as uncertain as its players, its days and its lack of fit leave it. So it covers the doubt
@@ -62,10 +77,7 @@ def project_retention(
         draws: number of curves drawn.
         seed: of the random numbers; the same seed gives the same band.
 
-    Columns: *by* (category), model (category), age (Int64, days), retention, low, high (float64, 0 to 1), is_projected
-    (bool: no install day has reached the age), is_chosen (bool), fit_p_value (float64, of the family that fits best;
-    below 0.01 none fits, and the bands are wider by as much as the counts lie farther off than chance and days put
-    them). A group without a fitted curve has NA. Claims: "retention ahead", of the last age.
+    A group without a fitted curve has NA. Claims: "retention ahead", of the last age.
 
     Raises:
         BadQuery: *frame* is not a frame of `retention()`, *model* is unknown, an age is below 1, *confidence* is not a
@@ -83,7 +95,7 @@ def project_retention(
             blocks.append((key, lines.assign(is_projected=is_projected, is_chosen=is_chosen, fit_p_value=best_fit)))
     empty = _band_frame(None, at[:0], confidence=confidence, draws=None)
     empty = empty.assign(is_projected=False, is_chosen=False, fit_p_value=0.0)
-    return with_receipts_of(concat_groups(frame, by, blocks, like=empty), frame)
+    return concat_groups(frame, by, blocks, like=empty)
 
 
 @reads("retention.project_retention")

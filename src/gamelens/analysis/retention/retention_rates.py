@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from math import isnan, nan, sqrt
+from typing import Final
 
 import numpy as np
 import pandas as pd
@@ -19,9 +20,11 @@ from gamelens.analysis.retention.cohort_triangles import CohortTriangle, cohorts
 from gamelens.analysis.retention.day_variation import chance_of_days, day_variance, effective_installs
 from gamelens.analysis.significance import LEVEL
 from gamelens.analysis.tidy_frames import dimension_columns, display_values, ratio, with_ids, with_receipts_of
+from gamelens.analysis.tidy_frames.columns import Column
 from gamelens.analysis.tidy_frames.frame_columns import sum_over
 from gamelens.analysis.tidy_frames.frame_requirements import POOLED_RETENTION, RETENTION, requires
 from gamelens.analysis.tidy_frames.results import with_cells_of
+from gamelens.analysis.tidy_frames.returned_columns import KEYS, between, named, returns
 from gamelens.errors import BadQuery
 
 _COLUMNS = ("timestamp", "age", "retention", "installs", "returned")
@@ -32,13 +35,35 @@ def is_retention_frame(frame: DataFrame) -> bool:
     return all(name in frame for name in _COLUMNS)
 
 
+_SPREAD: Final = Column(
+    "spread",
+    "number",
+    about="standard deviation of a day's retention, relative to it: 0.1 is a D1 of 40% that is 36 to 44% on two "
+    "days of "
+    "three; 0 if chance explains all",
+    na="with fewer than two install days",
+)
+_CHANCE: Final = named(
+    "p_value",
+    about="of the first age's differences between days under chance alone",
+    na="with fewer than two install days",
+)
+
+
 @requires(frame=POOLED_RETENTION)
+@returns(
+    "timestamp age",
+    KEYS,
+    named("retention", about="weighted by installs", na="where the age is not reached or there were no installs"),
+    "installs returned",
+)
 def pooled(frame: DataFrame, by: str | None = None) -> DataFrame:
     """Return one row for each install day (or week, month), age and value of *by*, other splits pooled.
 
-    Columns: timestamp (datetime64[us, UTC]), age (Int64), *by* (category), retention (float64, 0 to 1, weighted by
-    installs, NA where the age is not reached or there were no installs), installs (Int64), returned (Int64, NA where
-    the age is not reached).
+    For example:
+
+        cohorts = lens.retention([1, 7], by=["game", "platform"], over="last 28 complete days")
+        retention.pooled(cohorts, by="platform")
     """
     return _pooled(frame, ["timestamp", "age", *with_ids(frame, by)])
 
@@ -46,6 +71,9 @@ def pooled(frame: DataFrame, by: str | None = None) -> DataFrame:
 @requires(frame=POOLED_RETENTION)
 def cohort_matrix(frame: DataFrame, by: str | None = None) -> DataFrame:
     """Return retention (float64, 0 to 1) by install day, week or month (rows) and age (columns).
+
+        cohorts = lens.retention(range(1, 8), by="game", over="last 14 complete days")
+        retention.cohort_matrix(cohorts, by="game")
 
     NaN where the age is not reached. With *by*, the index has two levels: the value, then the install day; without it a
     split in the frame is pooled, weighted by installs.
@@ -57,10 +85,26 @@ def cohort_matrix(frame: DataFrame, by: str | None = None) -> DataFrame:
 
 
 @requires(frame=RETENTION)
+@returns(
+    KEYS,
+    "age",
+    between("retention", low="low", high="high"),
+    "installs returned",
+    named("cohorts", about="install days that have reached the age"),
+    Column(
+        "segments",
+        "count",
+        about="values of the other dimensions that are pooled, weighted by installs: those with install days "
+        "that have reached the age; 1 without other dimensions",
+    ),
+)
 def average_curve(
     frame: DataFrame, by: str | None = None, *, confidence: float = 0.95, widened: bool = False
 ) -> DataFrame:
     """Return the share of all installs that returned at each age, with a Wilson interval.
+
+        cohorts = lens.retention([1, 3, 7, 14], by="platform", over="last 28 complete days")
+        retention.average_curve(cohorts, by="platform")
 
     A cohort counts at an age only if it has reached it, so later ages rest on fewer installs.
 
@@ -71,9 +115,6 @@ def average_curve(
     with half of all players makes it wide: the share is then mostly that day's. Intervals of 95% hold that mean in at
     least 93% of simulated months of install days, equal or not (`tests/bench`), with three install days in 89%.
 
-    Columns: *by* (category), age (Int64, days), retention, low, high (float64, 0 to 1), installs, returned (Int64),
-    cohorts (Int64, install days that have reached the age), segments (Int64, values of the other dimensions that
-    are pooled, weighted by installs: those with install days that have reached the age; 1 without other dimensions).
     Claims: "retention level", one a row.
     """
     split = with_ids(frame, by)
@@ -88,7 +129,7 @@ def average_curve(
     counts = segments.groupby([*split, "age"], observed=True, dropna=False).size().astype("Int64")
     curve = curve.merge(counts.rename("segments").reset_index(), on=[*split, "age"])
     order = [*split, "age", "retention", "low", "high", "installs", "returned", "cohorts", "segments"]
-    return with_receipts_of(curve[order].sort_values([*split, "age"], ignore_index=True), frame)
+    return curve[order].sort_values([*split, "age"], ignore_index=True)
 
 
 @reads("retention.average_curve", row_by_row=True)
@@ -111,13 +152,27 @@ def _read_levels(curve: DataFrame, by: str | None, widened: bool) -> Iterator[Fi
 
 
 @requires(frame=RETENTION)
+@returns(
+    named("age", about="the first one"),
+    between(
+        named("retention", about="of all install days that have reached it"),
+        "least and most retention of an install day, counted",
+        low="low",
+        high="high",
+    ),
+    named("days", about="install days that have reached the age"),
+    _SPREAD,
+    _CHANCE,
+    Column("last_age", "count"),
+    Column("reached", "count", about="install days that have reached the last age"),
+    Column("installed", "count", about="all install days"),
+)
 def day_range(frame: DataFrame) -> DataFrame:
     """Return how far apart install days are at the first age, in one row; all splits are pooled.
 
-    Columns: age (Int64, the first one), retention (float64, 0 to 1, of all install days that have reached it), low,
-    high (float64, 0 to 1, least and most retention of an install day, counted), days (Int64, install days that have
-    reached the age), spread, p_value (float64, see `day_spread`), last_age (Int64), reached, installed (Int64, install
-    days that have reached the last age, and all). No row without players. Claims: "variation of install days".
+        retention.day_range(lens.retention([1, 7], over="last 28 complete days"))
+
+    No row without players. Claims: "variation of install days".
     """
     cohorts = _pooled(frame, ["timestamp", "age"])
     first, last = (cohorts[cohorts["age"] == end] for end in (cohorts["age"].min(), cohorts["age"].max()))
@@ -136,10 +191,7 @@ def day_range(frame: DataFrame) -> DataFrame:
         "reached": last["retention"].notna().sum(),
         "installed": len(last),
     }
-    whole = dict.fromkeys(("age", "days", "last_age", "reached", "installed"), "Int64")
-    numbers = dict.fromkeys(("retention", "low", "high", "spread", "p_value"), "float64")
-    result = DataFrame([row] if len(cohorts) else [], columns=[*row]).astype({**whole, **numbers})
-    return with_receipts_of(result, frame)
+    return DataFrame([row] if len(cohorts) else [], columns=[*row])
 
 
 @reads("retention.day_range")
@@ -166,43 +218,49 @@ def _read_day_range(found: DataFrame) -> Iterator[Finding]:
 
 
 @requires(frame=RETENTION)
+@returns(KEYS, named("cohorts", about="install days that have reached an age"), _SPREAD, _CHANCE)
 def day_spread(frame: DataFrame, by: str | None = None) -> DataFrame:
     """Return the variation of install days around the common curve beyond chance.
 
-    Columns: *by* (category), cohorts (Int64, install days that have reached an age), spread (float64, standard
-    deviation of a day's retention, relative to it: 0.1 is a D1 of 40% that is 36 to 44% on two days of three; 0 if
-    chance explains all), p_value (float64, of the first age's differences between days under chance alone). With fewer
-    than two install days both are NA.
+    For example:
+
+        cohorts = lens.retention([1, 3, 7], by="game", over="last 28 complete days")
+        retention.day_spread(cohorts, by="game")
     """
     blocks = [(key, _spread_frame(cohorts)) for key, cohorts in cohorts_of(frame, by)]
     empty = DataFrame({"cohorts": Series(dtype="Int64")}).assign(spread=0.0, p_value=0.0)
-    return with_receipts_of(concat_groups(frame, by, blocks, like=empty), frame)
+    return concat_groups(frame, by, blocks, like=empty)
 
 
 @requires(frame=RETENTION)
+@returns(KEYS, Column("half", "category", about="cut in the middle", values=("earlier", "later")))
 def by_half(frame: DataFrame) -> DataFrame:
     """Return *frame* with a column that separates earlier from later install days.
 
-    Columns: those of the frame, and half (category: earlier, later), cut in the middle. The later half has no ages its
-    cohorts have not reached.
+        cohorts = lens.retention([1, 7], over="last 28 complete days")
+        retention.by_half(cohorts)
+
+    It has the columns of the frame as well. The later half has no ages its cohorts have not reached.
     """
     days = frame["timestamp"].drop_duplicates().sort_values()
     is_later = frame["timestamp"] >= days.iloc[len(days) // 2] if len(days) > 1 else frame["timestamp"].isna()
     halves = is_later.map({False: "earlier", True: "later"})
-    return with_receipts_of(
-        frame.assign(half=pd.Categorical(halves, categories=["earlier", "later"], ordered=True)), frame
-    )
+    return frame.assign(half=pd.Categorical(halves, categories=["earlier", "later"], ordered=True))
 
 
 @requires(frame=RETENTION)
+@returns("timestamp", KEYS, "installs")
 def cohort_sizes(frame: DataFrame, by: str | None = None) -> DataFrame:
     """Return the new players of each install day.
 
-    Columns: timestamp (datetime64[us, UTC]), *by* (category), installs (Int64). Claims: "installs", of all rows.
+        cohorts = lens.retention([1], by="country_code", over="last 28 complete days")
+        retention.cohort_sizes(cohorts, by="country_code")
+
+    Claims: "installs", of all rows.
     """
     keys = ["timestamp", *dimension_columns(frame)]
     sizes = frame.groupby(keys, observed=True, dropna=False)["installs"].max().reset_index()
-    return with_receipts_of(sum_over(sizes, ["timestamp", *with_ids(frame, by)], ["installs"]), frame)
+    return sum_over(sizes, ["timestamp", *with_ids(frame, by)], ["installs"])
 
 
 @reads("retention.cohort_sizes")
@@ -228,6 +286,8 @@ def wilson(
     successes: ArrayLike, trials: ArrayLike, *, confidence: float = 0.95
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return low and high of a share's Wilson score interval (0 to 1), NaN without trials.
+
+        retention.wilson(120, 400)
 
     Raises:
         BadQuery: *confidence* is not between 0 and 1.

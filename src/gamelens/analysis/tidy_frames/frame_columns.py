@@ -22,23 +22,42 @@ _NOT_VALUES = ("age",)
 
 
 def dimension_columns(frame: DataFrame) -> list[str]:
-    """Return the columns that split the rows: neither timestamps nor ages nor numbers."""
+    """Return the columns that split the rows: neither timestamps nor ages nor numbers.
+
+    For example:
+
+        income = lens.query("ecpm", by=["game", "platform"], over="last week")
+        tidy_frames.dimension_columns(income)
+    """
     return [name for name in frame.columns if not _is_moment(frame[name]) and not is_numeric_dtype(frame[name])]
 
 
 def label_columns(frame: DataFrame) -> list[str]:
-    """Return the dimension columns that people read: no id whose title is a column too."""
+    """Return the dimension columns that people read: no id whose title is a column too.
+
+    For example:
+
+        tidy_frames.label_columns(lens.query("dau", by=["game", "platform"], over="yesterday"))
+    """
     names = dimension_columns(frame)
     return [name for name in names if TITLES.get(name) not in names]
 
 
 def value_columns(frame: DataFrame) -> list[str]:
-    """Return the columns that hold measured numbers."""
+    """Return the columns that hold measured numbers.
+
+    For example:
+
+        tidy_frames.value_columns(lens.query(["ecpm", "dau"], by="game", over="last week"))
+    """
     return [name for name in frame.columns if is_numeric_dtype(frame[name]) and name not in _NOT_VALUES]
 
 
 def column_of(frame: DataFrame, metric: str, field: str) -> str:
     """Return the name of the column that holds *field* of *metric*, which an alias may have brought.
+
+        income = lens.query("ecpm", by="game", over="last week")
+        tidy_frames.column_of(income, "ilrd_revenue", "sum")
 
     Raises:
         BadQuery: the frame does not hold it.
@@ -51,12 +70,20 @@ def column_of(frame: DataFrame, metric: str, field: str) -> str:
 
 
 def queried_metrics(frame: DataFrame) -> list[str]:
-    """Return the metrics in the receipt's query, or an empty list without a receipt."""
+    """Return the metrics in the receipt's query, or an empty list without a receipt.
+
+    For example:
+
+        tidy_frames.queried_metrics(lens.query(["dau", "revenue"], over="last week"))
+    """
     return list(Receipt.of(frame.attrs).asked.metrics)
 
 
 def with_ids(frame: DataFrame, by: str | Sequence[str] | None) -> list[str]:
     """Return the columns to group by: *by*, with the id beside each title that has one.
+
+        players = lens.query("dau", by=["game", "platform"], over="yesterday")
+        players.groupby(tidy_frames.with_ids(players, "game"), observed=True).dau.sum()
 
     Raises:
         BadQuery: a column is missing.
@@ -83,6 +110,9 @@ def sum_over(frame: DataFrame, by: str | Sequence[str] | None, columns: Iterable
 def metric_sums(frame: DataFrame, by: str | Sequence[str] | None, **fields: tuple[str, str]) -> DataFrame:
     """Return sums like `sum_over`, each column named by its keyword: *name*=(metric, field).
 
+        daily = lens.query(["revenue", "session_unique"], by=["game", "country_code"], over="last 28 complete days")
+        tidy_frames.metric_sums(daily, "game", money=("revenue", "sum"), sessions=("session_unique", "session_unique"))
+
     Raises:
         BadQuery: the frame does not hold a field.
     """
@@ -91,13 +121,22 @@ def metric_sums(frame: DataFrame, by: str | Sequence[str] | None, **fields: tupl
 
 
 def ratio(part: Series[Any], whole: Series[Any]) -> Series[Any]:
-    """Return *part* / *whole* as float64: NA if either is unknown or *whole* is 0."""
+    """Return *part* / *whole* as float64: NA if either is unknown or *whole* is 0.
+
+    For example:
+
+        daily = lens.query(["revenue", "session_unique"], by="game", over="last week")
+        daily.assign(per_session=tidy_frames.ratio(daily.revenue, daily.session_unique))
+    """
     top, bottom = part.astype("float64"), whole.astype("float64")
     return top / bottom.where(bottom != 0)
 
 
 def display_values(values: Series[Any]) -> Series[str]:
     """Return values as text, null as `(unknown)`.
+
+        installs = lens.query("new_users", by="install_publisher", over="last week")
+        tidy_frames.display_values(installs.install_publisher)
 
     If a value has that very name, null is `(null)`.
     """
@@ -123,6 +162,9 @@ def series_names(frame: DataFrame, by: str | Sequence[str] | None = None) -> Ser
 def with_receipts_of(result: DataFrame, *sources: DataFrame) -> DataFrame:
     """Give *result* the merged receipt of its *sources* and return it.
 
+        players, income = (lens.query(metric, by="game", over="last week") for metric in ("dau", "revenue"))
+        tidy_frames.with_receipts_of(players.merge(income, on=["timestamp", "game_id", "game"]), players, income)
+
     Metrics are listed, requests added, and the data is as of the oldest source (`merge_receipts`). Numbers of different
     origins are a warning.
     """
@@ -136,13 +178,26 @@ def with_receipts_of(result: DataFrame, *sources: DataFrame) -> DataFrame:
 
 
 def with_receipt(frame: DataFrame, receipt: Receipt) -> DataFrame:
-    """Give *frame* this receipt, or none if it is empty, and return it."""
+    """Give *frame* this receipt, or none if it is empty, and return it.
+
+    For example:
+
+        daily = lens.query("revenue", by="game", over="last 28 complete days")
+        of_weekdays = daily.groupby(daily.timestamp.dt.day_name().rename("weekday")).revenue.mean().reset_index()
+        tidy_frames.with_receipt(of_weekdays, daily.lens.receipt)
+    """
     frame.attrs = {RECEIPT: receipt.to_json()} if receipt else {}
     return frame
 
 
 def warn_of_mixture(origins: Sequence[Provenance]) -> list[str]:
-    """Emit and return a warning if *origins* differ, unless one is that mixture already."""
+    """Emit and return a warning if *origins* differ, unless one is that mixture already.
+
+    For example:
+
+        players, income = (lens.query(metric, over="yesterday") for metric in ("dau", "revenue"))
+        tidy_frames.warn_of_mixture([players.lens.receipt.provenance, income.lens.receipt.provenance])
+    """
     merged = merge_provenance(origins) if origins else Provenance()
     if merged in origins:
         return []

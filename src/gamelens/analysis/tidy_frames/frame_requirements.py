@@ -14,17 +14,18 @@ import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, wraps
-from typing import Any, Final, ParamSpec, TypeVar
+from typing import Any, Final, ParamSpec, TypeVar, cast
 
 import msgspec
 import pandas as pd
 from msgspec.structs import replace
 from pandas import DataFrame
 
-from gamelens.analysis.tidy_frames.frame_columns import dimension_columns, label_columns
+from gamelens.analysis.tidy_frames.frame_columns import dimension_columns, label_columns, with_receipts_of
 from gamelens.analysis.tidy_frames.frame_periods import days_text, part_of_length, visible_every, visible_period
 from gamelens.analysis.tidy_frames.query_text import interval_text, query_text
 from gamelens.analysis.tidy_frames.results import as_result
+from gamelens.analysis.tidy_frames.returned_columns import as_declared, declared_columns
 from gamelens.catalog import METRICS, TITLES, service_metrics
 from gamelens.errors import BadQuery, extra_named
 from gamelens.receipts import QueryRecord, Receipt
@@ -110,6 +111,7 @@ def requires(
     def declare(function: Callable[P, R]) -> Callable[P, R]:
         signature = inspect.signature(function)
         name = public_name(function)
+        returned = declared_columns(function)
 
         @wraps(function)
         def judged(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -130,11 +132,16 @@ def requires(
                 case = _Case(arguments[since[0]], frames[since[0]], by)
                 _judge_beginning(name, since, case, arguments[since[1]])
             with extra_named(name, "analysis"):
-                result = function(*bound.args, **bound.kwargs)
-            if isinstance(result, DataFrame) and not any(result is value for value in arguments.values()):
+                result: Any = function(*bound.args, **bound.kwargs)
+            is_new = isinstance(result, DataFrame) and not any(result is value for value in arguments.values())
+            if is_new and returned.columns:
+                result = as_declared(result, returned.columns)
+                if not returned.has_own_receipt:
+                    with_receipts_of(result, *(frame for value in arguments.values() for frame in _frames(value)))
+            if is_new:
                 bound.apply_defaults()
                 as_result(result, name, bound.arguments)
-            return result
+            return cast("R", result)
 
         vars(judged)[_DECLARED] = frames
         return judged

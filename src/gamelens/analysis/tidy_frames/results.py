@@ -13,6 +13,8 @@ RESULT: Final = "gamelens.result"
 """The record's name in `df.attrs`."""
 CELLS: Final = "gamelens.cells"
 """In `df.attrs` of a frame that was spread: the column whose numbers its cells are, and the columns that have them."""
+KINDS: Final = "gamelens.kinds"
+"""In `df.attrs` of claims: what the numbers of a column are, as their sentences write them or the result lists them."""
 _PLAIN: Final = (str, int, float, bool, type(None))
 
 
@@ -49,6 +51,12 @@ def as_result(frame: DataFrame, name: str, arguments: Mapping[str, Any]) -> Data
             plain[key] = parts if several else parts[0]
     record = ResultRecord(name, plain, len(frame), tuple(map(str, frame.columns)))
     frame.attrs[RESULT] = msgspec.to_builtins(record)
+    return frame
+
+
+def with_kinds(frame: DataFrame, kinds: Mapping[str, str]) -> DataFrame:
+    """Note in *frame* what the numbers of its columns are, and return it."""
+    frame.attrs[KINDS] = {name: kind for name, kind in kinds.items() if name in frame}
     return frame
 
 

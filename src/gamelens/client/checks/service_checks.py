@@ -113,6 +113,7 @@ class ServiceChecks:
             route=route,
             expected_statuses=_ANY_STATUS,
             attempts=1,
+            subject=path.removeprefix("/"),
         )
         for _ in range(TRIES):
             self._is_queued = True

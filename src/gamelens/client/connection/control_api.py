@@ -1,4 +1,4 @@
-"""A client of the control API of a sandbox: counts, events, processing, clock.
+"""A client of the control API of a sandbox: counts, processing, clock.
 
 Wire 5.1, Control API.
 """
@@ -17,7 +17,6 @@ import msgspec
 from gamelens.client.connection.settings import split_address
 from gamelens.client.connection.transport import SMALL_ANSWER_BYTES, HttpBackend, HttpRequest, Transport
 from gamelens.errors import BadQuery, ServiceError, Unreachable
-from gamelens.wire.field_rules import Violation
 from gamelens.wire.limits import OLDEST_DAYS
 
 CONTROL_URL_VARIABLE: Final = "GAMELENS_CONSOLE_URL"
@@ -131,39 +130,6 @@ class ControlSummary(msgspec.Struct, frozen=True):
     oldest_days: int = OLDEST_DAYS
 
 
-class ReceivedEvent(msgspec.Struct, frozen=True):
-    """One event as the collector received it, "accepted" or "rejected".
-
-    A rejected event may be any JSON value, and *errors* has its violations. *strict_errors* are those that the strict
-    rules would find in an accepted one, and *remarks* say what is unlikely about it.
-    """
-
-    arrival_ts: int
-    game_key: str
-    status: str
-    event: Any = None
-    errors: list[Violation] = []
-    strict_errors: list[Violation] = []
-    remarks: list[str] = []
-
-    def __repr__(self) -> str:
-        return f"ReceivedEvent({self.arrival_ts}, {self.status!r})"
-
-
-class RefusedRequest(msgspec.Struct, frozen=True):
-    """One request that the collector refused as a whole, with its cause in words.
-
-    *game* is the title of the game, or None for an unknown key.
-    """
-
-    arrival_ts: int
-    route: str
-    status: int
-    cause: str
-    game_key: str = ""
-    game: str | None = None
-
-
 class _Clock(msgspec.Struct, frozen=True):
     now: datetime
 
@@ -229,14 +195,6 @@ class ControlApi:
         """Return the counts of everything received."""
         return await self._call("GET", "/summary", ControlSummary)
 
-    async def events(self, *, limit: int = 20) -> list[ReceivedEvent]:
-        """Return the events that arrived last, newest first."""
-        return await self._call("GET", "/events", list[ReceivedEvent], limit=limit)
-
-    async def refused(self) -> list[RefusedRequest]:
-        """Return the last requests that the collector refused as a whole, newest first."""
-        return await self._call("GET", "/refused", list[RefusedRequest])
-
     async def process(self) -> dict[str, str]:
         """Process everything received and return each organisation's available interval by name."""
         return await self._call("POST", "/process", dict[str, str])
@@ -283,10 +241,15 @@ class ControlApi:
         """Close the connections."""
         await self._transport.aclose()
 
-    async def _call(self, method: str, path: str, kind: type[T], *, body: bytes | None = None, **query: object) -> T:
+    async def _call(self, method: str, path: str, kind: type[T], *, body: bytes | None = None) -> T:
         """Send one request and return its decoded answer."""
-        params = [(name, str(value)) for name, value in query.items()]
-        request = HttpRequest(method=method, path=self._path + path, params=params, body=body, attempts=self._attempts)
+        request = HttpRequest(
+            method=method,
+            path=self._path + path,
+            body=body,
+            attempts=self._attempts,
+            subject=f"control API {path}",
+        )
         try:
             async with asyncio.timeout(self._within_s):
                 response = await self._transport.send(request)

@@ -292,6 +292,7 @@ class MetricsApi:
             path=f"{BASE}/metrics/{quote(metric, safe='')}",
             headers=_JSON_BOTH,
             body=encode_query(query, granularity="day" if is_retention else None),
+            subject=f"{metric} {start_and_duration(query.interval)}",
         )
         return (await self._transport.send(request, tally)).body
 
@@ -399,7 +400,11 @@ class MetricsApi:
     async def _send(
         self, path: str, params: Params = (), *, route: Route = "other", tally: RequestStats | None = None
     ) -> HttpResponse:
-        request = HttpRequest(method="GET", path=BASE + path, params=params, headers=_JSON, route=route)
+        days = dict(params).get("interval", "")
+        subject = f"{unquote(path).removeprefix('/')} {days}".rstrip()
+        request = HttpRequest(
+            method="GET", path=BASE + path, params=params, headers=_JSON, route=route, subject=subject
+        )
         return await self._transport.send(request, tally)
 
     async def _remember(self, key: object, fetch: Callable[[], Awaitable[T]]) -> T:

@@ -6,6 +6,7 @@ It raises the errors of `gamelens.errors`. No httpx type gets out, as exception 
 from __future__ import annotations
 
 import asyncio
+import logging
 import math
 import os
 import random as randomness
@@ -23,6 +24,7 @@ import truststore
 from tenacity import AsyncRetrying, RetryCallState, retry_if_result
 
 from gamelens._forks import OwnProcess
+from gamelens._text import one_line
 from gamelens.client.connection.error_responses import (
     TRANSIENT_STATUSES,
     error_details,
@@ -51,6 +53,7 @@ REFUSAL_BYTES: Final = MIB
 _PAGE: Final = re.compile(rb"(?:\xef\xbb\xbf)?\s*<(?:!doctype|html|head|body)\b", re.IGNORECASE)
 LEAST_ATTEMPT_S: Final = 2.0
 """Least time for an attempt, however little is left."""
+_log: Final = logging.getLogger(__name__)
 
 Params = Sequence[tuple[str, str]]
 
@@ -66,7 +69,7 @@ class HttpRequest(msgspec.Struct, frozen=True, kw_only=True):
     """One request and how to send it.
 
     *path* is appended to the address, *route* is the limit it counts against, and *expected_statuses* are returned
-    rather than raised.
+    rather than raised. *subject* says in the log what is asked, without a key, an address or the value of a filter.
     """
 
     method: str
@@ -77,6 +80,7 @@ class HttpRequest(msgspec.Struct, frozen=True, kw_only=True):
     route: Route = "other"
     expected_statuses: Collection[int] = frozenset({200})
     attempts: int = ATTEMPTS
+    subject: str = "request"
 
     def sent_value(self, field: str) -> object:
         """Return what this request has in *field*, such as `query.limit`, or None."""
@@ -325,10 +329,8 @@ class Transport:
                 )
             else:
                 text = f"nothing answers at {self.address}: check the address and that the service runs"
-            unreachable = Unreachable(text)
-            unreachable.is_unsent = True
             may_retry = not is_untrusted
-            return FailedAttempt(unreachable, may_retry, never_answered=may_retry and not self._has_answered)
+            return FailedAttempt(Unreachable(text), may_retry, never_answered=may_retry and not self._has_answered)
         if isinstance(error, httpx.ProxyError):
             return self._refused_by_proxy(str(error))
         if isinstance(error, TimeoutError) and status:
@@ -347,15 +349,14 @@ class Transport:
         text = f"the proxy {self.proxy} does not pass requests on to {self.address}: {shown_words(words)}"
         if words.startswith("407") and self.proxy is not None:
             text += f". Write user name and password into {self.proxy.source}, as http://USER:PASSWORD@HOST:PORT"
-        refused = Unreachable(text)
-        refused.is_unsent = True
-        return FailedAttempt(refused, is_transient=words[:3] in map(str, TRANSIENT_STATUSES))
+        return FailedAttempt(Unreachable(text), is_transient=words[:3] in map(str, TRANSIENT_STATUSES))
 
 
 class _RetriedRequest:
-    """One request with its retries.
+    """One request with its retries, each attempt and wait of which is a line of the log.
 
-    Waiting for a permit or for a free connection does not count as time spent.
+    Waiting for a permit or for a free connection does not count as time spent. The log has no words of the service and
+    no address, which may hold a secret.
     """
 
     def __init__(self, transport: Transport, request: HttpRequest, tally: RequestStats) -> None:
@@ -364,6 +365,7 @@ class _RetriedRequest:
         self._tally = tally
         self._spent_s = 0.0
         self._tries = 0
+        self._ending = ""  # of the last attempt, for the log
         self._answered_429 = 0
         self._uncounted = 0  # attempts refused because the adaptive limit exceeded the guaranteed rate
 
@@ -381,9 +383,9 @@ class _RetriedRequest:
     async def _attempt(self) -> HttpResponse | FailedAttempt:
         """Make one attempt, with a permit if there is a rate limiter."""
         rate_limiter = self._transport._rate_limiter
+        self._tries += 1
         if rate_limiter is None:
             return await self._timed(None)
-        self._tries += 1
         async with rate_limiter.permit(self._request.route, again=self._tries > 1) as permit:
             outcome = await self._timed(permit.mark_sent)
             if isinstance(outcome, HttpResponse):
@@ -397,11 +399,18 @@ class _RetriedRequest:
         async with self._transport._free_connections:
             self._tally.requests += 1
             began = self._transport._clock()
+            self._ending = "stopped"  # unless it ends by itself
             try:
                 left_s = max(self._transport._max_wait_s - self._spent_s, LEAST_ATTEMPT_S)
                 outcome = await self._transport._attempt(self._request, on_sent, left_s)
+                if isinstance(outcome, HttpResponse):
+                    self._ending = str(outcome.status)
+                else:
+                    self._ending = "unusable answer" if isinstance(outcome.error, ServiceError) else "no answer"
             finally:
-                self._spent_s += self._transport._clock() - began
+                took_s = self._transport._clock() - began
+                self._spent_s += took_s
+                self._say(logging.DEBUG, f"{self._ending} in {1000 * took_s:.0f} ms, attempt {self._tries}")
         if isinstance(outcome, HttpResponse):
             if outcome.status in self._request.expected_statuses:
                 return outcome
@@ -432,8 +441,15 @@ class _RetriedRequest:
         self._tally.retries += 1
         self._spent_s += seconds
         self._tally.note = f"waiting {seconds:.0f} s before the next try" if seconds >= 1 else ""
+        self._say(logging.INFO, f"{self._ending}, attempt {self._tries + 1} in {seconds:.1f} s")
         await self._transport._sleep(seconds)
         self._tally.note = ""
+
+    def _say(self, level: int, text: str) -> None:
+        """Write a line to the log: about what, and *text*. A name from the service may be anything, the key too."""
+        if _log.isEnabledFor(level):
+            line = one_line(f"{self._request.subject}: {text}")
+            _log.log(level, "%s", line if self._transport._key is None else self._transport._key.mask(line))
 
 
 def _last_outcome(state: RetryCallState) -> HttpResponse | FailedAttempt:

@@ -179,7 +179,7 @@ class CollectorClient:
         """
         body = _init_body(user_id, platform, os_version, build)
         headers = self._headers(body, forwarded_for)
-        response = await self._post(self._path("init"), body, headers, _INIT_ANSWERS, attempts)
+        response = await self._post("version 2 init", self._path("init"), body, headers, _INIT_ANSWERS, attempts)
         try:
             answer = _decoded(response)
         except ServiceError:
@@ -214,7 +214,9 @@ class CollectorClient:
             params.append(("configs_hash", configs_hash))
         body = _init_body(user_id, platform, os_version, build)
         headers = self._headers(body, forwarded_for)
-        response = await self._post("/remote_configs/v1/init", body, headers, _INIT_ANSWERS, attempts, params)
+        response = await self._post(
+            "remote config init", "/remote_configs/v1/init", body, headers, _INIT_ANSWERS, attempts, params
+        )
         answer = _decoded(response)
         if (full := answer.init_answer()) is not None:
             return full
@@ -253,7 +255,7 @@ class CollectorClient:
         self, body: bytes, headers: dict[str, str], expected_statuses: frozenset[int], attempts: int
     ) -> SubmitResult:
         """Post *body* to the events route."""
-        response = await self._post(self._path("events"), body, headers, expected_statuses, attempts)
+        response = await self._post("events", self._path("events"), body, headers, expected_statuses, attempts)
         if response.status != 400:
             return SubmitResult(response.status, len(body))
         try:
@@ -264,6 +266,7 @@ class CollectorClient:
 
     async def _post(
         self,
+        subject: str,
         path: str,
         body: bytes,
         headers: dict[str, str],
@@ -271,7 +274,7 @@ class CollectorClient:
         attempts: int,
         params: Sequence[tuple[str, str]] = (),
     ) -> HttpResponse:
-        """Post *body* and count the requests that it takes."""
+        """Post *body*, called *subject* in the log, and count the requests that it takes."""
         request = HttpRequest(
             method="POST",
             path=path,
@@ -280,6 +283,7 @@ class CollectorClient:
             body=body,
             expected_statuses=expected_statuses,
             attempts=attempts,
+            subject=subject,
         )
         tally = RequestStats()
         try:

@@ -99,7 +99,7 @@ class TableBuilder:
             table = tables.sort_as_service(table, plan.metric, own_columns)
         else:
             table = tables.sort_largest_first(table, plan.metric, own_columns)
-        return self._with_labels(plan, self._largest(plan, table))
+        return self._largest(plan, self._with_labels(plan, table))
 
     def _concatenated(self, plan: MetricPlan, columns: Sequence[str]) -> pa.Table:
         """Return the rows of all templates of *plan*, with the fixed values as columns.
@@ -190,7 +190,7 @@ class TableBuilder:
             is_absent = np.bincount(place, minlength=len(keys)) == 0
             unknown[name] = is_cut & (is_absent | (len(lengths) < len(bucket_of)))
         table = tables.add_metric_fields(alias, keys, sums, unknown, means)
-        table = tables.sort_as_service(table, alias.name, plan.dimensions)
+        table = tables.sort_as_service(table, alias.name, plan.ranking)
         is_known = np.any([np.asarray(pc.is_valid(table[name])) for name in alias.parts], axis=0)
         return table.filter(pa.array(is_known))
 
@@ -198,11 +198,9 @@ class TableBuilder:
         """Return the largest rows of each bucket, or all without `top`."""
         if plan.top is None:
             return table
-        columns = [name for name in plan.dimensions if name in table.column_names]
-        within = [name for name in columns if name in plan.within]
-        if within and find_metric(plan.metric) is not None:
-            table = tables.sort_as_service(table, plan.metric, columns)
-        largest = tables.top_per_bucket(table, plan.top, within)
+        if plan.within and find_metric(plan.metric) is not None:
+            table = tables.sort_as_service(table, plan.metric, plan.ranking)
+        largest = tables.top_per_bucket(table, plan.top, plan.within)
         self.is_truncated |= len(largest) < len(table)
         return largest
 

@@ -126,6 +126,11 @@ class MetricPlan(msgspec.Struct, frozen=True, kw_only=True):
         return self.parts or (self,)
 
     @property
+    def ranking(self) -> list[str]:
+        """The dimensions that order rows of the same size: those that follow from the game do not."""
+        return [name for name in self.dimensions if name not in self.labels]
+
+    @property
     def starts(self) -> tuple[datetime, ...]:
         """The timestamps of its buckets, ascending."""
         slices = self.slices[:1] if self.every == "all" else self.slices
@@ -151,6 +156,8 @@ def fan_out_dimensions(spec: QuerySpec) -> tuple[str, ...]:
         if (rest := _rest_dimension(find_metric(name), spec)) is not None:
             group = next((id_ for id_ in (GAME_ID, STUDIO_ID) if id_ in spec.within), rest)  # a game has one studio
             needed += [group, rest]
+    if spec.needs_total:
+        needed += fan_out_dimensions(_total_spec(spec))
     return tuple(dict.fromkeys(needed))
 
 
@@ -226,7 +233,7 @@ def plan_requests(
             )
         _check(plan, spec, unknown)
         if spec.needs_total and plan.rest is None:
-            total = planned(spec.with_(by=spec.within, top=None, top_of=None, other=False, check=False))
+            total = planned(_total_spec(spec))
             plan = msgspec.structs.replace(plan, total=total)
         plans[spec] = plan
         return plan
@@ -234,14 +241,21 @@ def plan_requests(
     return [planned(spec.with_(metrics=(name,))) for name in spec.metrics]
 
 
+def _total_spec(spec: QuerySpec) -> QuerySpec:
+    """Return the query for the total of each group within which *spec* ranks values."""
+    return spec.with_(by=spec.within, top=None, top_of=None, other=False, check=False)
+
+
 def _part_specs(alias: Alias, spec: QuerySpec) -> Iterator[QuerySpec]:
     """Yield the query for each source of *alias*.
 
-    The service can choose the largest rows only if the alias is one of its metrics under another name.
+    The service can choose the largest rows only if the alias is one of its metrics under another name, in the same
+    buckets: the largest of a week need not be among the largest of each day.
     """
     largest = alias.parts.get(alias.sorts_by)
     for name, every in alias.sources:
         is_renamed = len(alias.sources) == 1 and largest is not None and METRICS[name].sorts_by == largest.field
+        is_renamed &= every in (None, spec.every)
         top = {} if is_renamed else {"top": None, "top_of": None}
         yield spec.with_(metrics=(name,), every=every or spec.every, other=False, check=False, **top)
 
@@ -275,7 +289,9 @@ def _metric_plan(
         kind["split_by"] = next((name for name in carried if name != GAME_ID), GAME_ID)
     else:
         # The service chooses the largest rows only where one request has all of the values that are ranked.
+        # It knows no studios, within which games may be ranked.
         is_alone = not adds_up and (carried == spec.ranked if spec.within else not fanned)
+        is_alone &= not {*labels} & {*spec.within}
         most = spec.top if is_alone and spec.top is not None else MAX_LIMIT
         limit = most if len(carried) == 1 else None
         query: Query = Timeseries()
@@ -383,8 +399,8 @@ def _total_refusal(spec: QuerySpec, rest: str | None) -> str:
     *rest* is the dimension whose rest one request answers for one bucket.
     """
     plain = f'query("{spec.metrics[0]}", by={list(spec.by)}) without {"other" if spec.other else "check"}=True'
-    others = [name for name in spec.dimensions if name not in _IDS]
-    if spec.check or len(others) != 1:
+    others, metric = [name for name in spec.dimensions if name not in _IDS], find_metric(spec.metrics[0])
+    if spec.check or len(others) != 1 or metric is None or metric.kinds == "retention":
         return plain
     if rest is not None:
         return f'{plain}, or every="all": the rest of one bucket takes one more request'

@@ -277,7 +277,9 @@ class QueryRun:
         plans, rows = (parts[-1].plans, built[-1][: len(parts[-1].plans)]) if is_of_rows else ([], [])
         if is_of_rows and parts[-1].installs is not None:
             self._warn_of_groups(parts[-1], built[-1])
-        shares = [retention.rows_of_age(alias, table) for table in cohorts for alias in spec.cohort_shares]
+        lost = self._missing_days(None, parts[0].plans) if cohorts else ()
+        unknown = retention.buckets_of(lost, spec.every, self.times)
+        shares = [retention.rows_of_age(alias, table, unknown) for table in cohorts for alias in spec.cohort_shares]
         is_all = spec.fields == "all"
         table = await asyncio.to_thread(self._side_by_side, plans, rows, spec.dimensions, shares, all_fields=is_all)
         table = table.select([*table.column_names[: 1 + len(spec.dimensions)], *_in_order(spec, table)])
@@ -583,7 +585,7 @@ class QueryRun:
         """Return the starts of the buckets of *plan* whose rows or total are missing."""
         own = [source for owner in (plan, plan.total) if owner is not None for source in owner.sources]
         return {
-            slice_.bucket_start if request.plan.every == plan.every else plan.start_of(slice_.bucket_start)
+            plan.start_of(slice_.bucket_start)
             for request in self._missing
             for slice_ in request.run
             if any(request.plan is source for source in own)

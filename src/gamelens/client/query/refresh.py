@@ -10,7 +10,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from gamelens.catalog import ALIASES, TITLES, CohortShare, find_metric
+from gamelens.catalog import ALIASES, TITLES, CohortShare, find_metric, service_metrics
 from gamelens.client.query.arguments import QuerySpec, recorded_spec
 from gamelens.client.query.data_frames import to_table
 from gamelens.client.tables.table_differences import FieldChange, Restatement, field_changes, rows_changed
@@ -189,9 +189,9 @@ def _without_new_days(old: pa.Table, new: pa.Table, dimensions: Sequence[str]) -
 def _missing_buckets(previous: PreviousResult, metric: str) -> Iterator[datetime]:
     """Yield the starts of the buckets of *metric* that are in a gap of an earlier frame.
 
-    For retention these are the buckets of the install days.
+    For retention these are the buckets of the install days. A gap of an alias is one of a metric that it is made of.
     """
-    ages, every = previous.spec.ages, previous.spec.every
+    ages, every, needed = previous.spec.ages, previous.spec.every, service_metrics([metric])
     for gap in previous.gaps:
         if gap.times and ages:
             later = timedelta(days=(gap.scope or {}).get("since_days_ago", 0))
@@ -200,8 +200,9 @@ def _missing_buckets(previous: PreviousResult, metric: str) -> Iterator[datetime
                 bucket_start(previous.interval.start, "day") if every == "all" else bucket_start(day, every)
                 for day in days
             )
-        elif gap.times and gap.metric == metric:
-            yield from (bucket.start for bucket in gap.times.buckets(every))
+        elif gap.times and gap.metric in needed:
+            whole = previous.interval if every == "all" else gap.times
+            yield from (bucket.start for bucket in whole.buckets(every))
 
 
 def _missing_columns(spec: QuerySpec, columns: Collection[str]) -> list[str]:

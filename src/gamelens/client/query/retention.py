@@ -86,7 +86,7 @@ def table(
     shares = dict(zip(_activity_days(spec.ages, times), by_age, strict=True))
     # installs by bucket and shown group, each by day and requested group
     buckets: dict[datetime, dict[Group, dict[tuple[datetime, Group], int]]] = {}
-    unknown = {start_of(day, spec.every, times) for span in missing[None] for day in _days(span)}
+    unknown = buckets_of(missing[None], spec.every, times)
     for (day, group), number in installs.items():
         start = start_of(day, spec.every, times)
         if number > 0 and start not in unknown:
@@ -181,8 +181,11 @@ def _has_come(day: datetime, age: int, times: ResolvedRange) -> bool:
     return day + (age + 1) * _DAY <= bucket_start(times.available.end, "day")
 
 
-def rows_of_age(share: CohortShare, rows: pa.Table) -> MetricRows:
-    """Return the rows of retention of one age, as those of a metric: one for each bucket and value."""
+def rows_of_age(share: CohortShare, rows: pa.Table, unknown: Collection[datetime]) -> MetricRows:
+    """Return the rows of retention of one age, as those of a metric: one for each bucket and value.
+
+    The installs of *unknown* buckets are not known.
+    """
     own = rows.filter(pc.equal(rows["age"], share.age)).drop_columns(["age"])
     ratio, returned, installs = (field.name for field in share.fields)
     is_known = pc.is_valid(own["returned"])
@@ -190,7 +193,12 @@ def rows_of_age(share: CohortShare, rows: pa.Table) -> MetricRows:
     names = {"retention": ratio, "returned": returned, "installs": installs}
     table = own.rename_columns([names.get(name, name) for name in own.column_names])
     open_buckets = bucket_starts(table.filter(pc.invert(is_known)))
-    return MetricRows(metric=share.name, table=table, unknown=open_buckets)
+    return MetricRows(metric=share.name, table=table, unknown=open_buckets | {*unknown})
+
+
+def buckets_of(spans: Collection[Interval], every: Granularity, times: ResolvedRange) -> set[datetime]:
+    """Return the starts of the buckets that have a day of *spans*, install days of *times*."""
+    return {start_of(day, every, times) for span in spans for day in _days(span)}
 
 
 def start_of(day: datetime, every: Granularity, times: ResolvedRange) -> datetime:

@@ -254,7 +254,8 @@ def other_rows(
         is_any |= np.abs(rest) > rounded * np.bincount(everywhere, minlength=len(keys))
         sums[name] = rest
     ranked = [(name, OTHER) for name in dimensions if name not in within]
-    rows = add_metric_fields(metric, add_constant_columns(keys, ranked), sums)
+    means = [name for name in sums if pa.types.is_floating(total[name].type)]
+    rows = add_metric_fields(metric, add_constant_columns(keys, ranked), sums, means=means)
     return order_columns(rows.filter(pa.array(is_any)), dimensions)
 
 

@@ -10,7 +10,7 @@ from plotly.graph_objects import Figure
 
 from gamelens._scales import Scale
 from gamelens.analysis.decomposition import PARTS, total_change
-from gamelens.analysis.tidy_frames.column_units import ColumnUnit, unit_of
+from gamelens.analysis.tidy_frames.columns import column_named
 from gamelens.analysis.tidy_frames.frame_columns import series_names
 from gamelens.notebook.figures.captions import words_by
 from gamelens.notebook.figures.figure_frame import finish, number_axis
@@ -31,7 +31,7 @@ def draw_decomposition(parts: DataFrame, *, title: str | None = None) -> Figure:
         parts: the frame of `gamelens.analysis.decomposition.decompose`.
         title: None is a default title.
     """
-    look, row, figure, unit = theme(), total_change(parts).iloc[0], Figure(), unit_of("ad_revenue")
+    look, row, figure, unit = theme(), total_change(parts).iloc[0], Figure(), column_named("ad_revenue")
     heights = [float(row["before"]), *(float(row[name]) for name in PARTS), float(row["after"])]
     scale = Scale.of("money", heights)
     words = [scale.text(height, is_signed=0 < place < len(heights) - 1) for place, height in enumerate(heights)]
@@ -59,7 +59,7 @@ def draw_decomposition(parts: DataFrame, *, title: str | None = None) -> Figure:
     figure.update_layout(showlegend=False, hovermode="closest", bargap=0.35)
     alt = "; ".join(f"{name} {text}" for name, text in zip(["before", *PARTS, "after"], words, strict=True))
     more = ", the axis does not start at 0" if is_cut else ""
-    return finish(figure, parts, title or "Why revenue changed", f"{unit.words}{more}", kind="money", alt=alt)
+    return finish(figure, parts, title or "Why revenue changed", f"{unit.unit_words}{more}", kind="money", alt=alt)
 
 
 def draw_contributions(parts: DataFrame, by: str | Sequence[str], *, title: str | None = None) -> Figure:
@@ -72,7 +72,7 @@ def draw_contributions(parts: DataFrame, by: str | Sequence[str], *, title: str 
         by: the columns that name a segment.
         title: None is a default title.
     """
-    look, figure, unit = theme(), Figure(), unit_of("ad_revenue")
+    look, figure, unit = theme(), Figure(), column_named("ad_revenue")
     shown = parts.head(MOST_SEGMENTS).iloc[::-1]
     scale = Scale.of("money", shown[[*PARTS, "change"]].to_numpy().ravel())
     names = [escape(name) for name in series_names(shown, by)]
@@ -97,12 +97,12 @@ def draw_contributions(parts: DataFrame, by: str | Sequence[str], *, title: str 
     )
     figure.update_layout(barmode="relative", bargap=0.35, hovermode="closest", legend_traceorder="normal")
     figure.update_layout(height=max(260, 196 + 30 * max(1, len(shown))))
-    number_axis(figure, "x", ColumnUnit("money", "USD"), float(shown["change"].abs().max()) if len(shown) else 1.0)
+    number_axis(figure, "x", unit, float(shown["change"].abs().max()) if len(shown) else 1.0)
     figure.update_xaxes(showgrid=True, showline=False, rangemode="normal", zeroline=True, zerolinecolor=look.muted)
     figure.update_yaxes(type="category", showgrid=False, tickvals=names)
     figure.update_yaxes(ticktext=[row_label(name) for name in series_names(shown, by)])
     more = f", largest {MOST_SEGMENTS} of {len(parts)}" if len(parts) > MOST_SEGMENTS else ""
-    words = f"{unit.words}, change by {words_by(parts, by)}{more}"
+    words = f"{unit.unit_words}, change by {words_by(parts, by)}{more}"
     return finish(figure, parts, title or "Where revenue changed", words, kind="money", alt=_in_words(shown, by, scale))
 
 

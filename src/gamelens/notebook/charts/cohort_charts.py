@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 from pandas import DataFrame
 from plotly.graph_objects import Figure
 
-from gamelens.analysis.tidy_frames.column_units import unit_of
+from gamelens.analysis.tidy_frames.columns import column_named
 from gamelens.analysis.tidy_frames.frame_columns import series_names
 from gamelens.notebook.figures.captions import words_by
 from gamelens.notebook.figures.colours import colours_of
@@ -87,7 +87,7 @@ def draw_curve(curve: DataFrame, *, by: str | None = None, title: str | None = N
     ages = sorted(int(age) for age in curve["age"].unique())
     figure.update_layout(showlegend=len(order) > 1)
     figure.update_xaxes(tickvals=ages, ticktext=[f"D{age}" for age in ages])
-    number_axis(figure, "y", unit_of("retention"), curve["high"].max() if len(curve) else 1)
+    number_axis(figure, "y", column_named("retention"), curve["high"].max() if len(curve) else 1)
     by_what = f" by {words_by(curve, by)}" if len(order) > 1 else ""
     words = "share of new players active on a day, 95% interval"
     words += f" of the largest {MOST_BANDS}" if len(order) > MOST_BANDS else ""

@@ -9,7 +9,7 @@ from pandas import DataFrame
 from plotly.graph_objects import Figure
 
 from gamelens._scales import format_number
-from gamelens.analysis.tidy_frames.column_units import name_of
+from gamelens.analysis.tidy_frames.columns import name_of
 from gamelens.notebook.figures.figure_frame import finish
 from gamelens.notebook.figures.theme import theme
 from gamelens.notebook.labels import escape

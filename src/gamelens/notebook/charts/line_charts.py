@@ -10,7 +10,7 @@ from plotly.graph_objects import Figure
 
 from gamelens._scales import Scale
 from gamelens.analysis.tidy_frames import UNKNOWN
-from gamelens.analysis.tidy_frames.column_units import name_of
+from gamelens.analysis.tidy_frames.columns import name_of
 from gamelens.analysis.tidy_frames.frame_columns import series_names
 from gamelens.errors import BadQuery
 from gamelens.notebook.figures.backgrounds import (
@@ -81,7 +81,7 @@ def draw_lines(
     more = f", largest {MOST_LINES} of {len(order)} named" if len(order) > MOST_LINES else ""
     more += ", dotted: incomplete " + str(Receipt.of(frame.attrs).asked.every) if partial else ""
     words = f"{words_per_bucket(frame, unit)}{more}{words_on_previous(previous)}{words_on_notes(about)}"
-    return finish(figure, frame, title or title_of(frame, value, by), words, kind=unit.kind)
+    return finish(figure, frame, title or title_of(frame, value, by), words, kind=unit.written)
 
 
 def draw_bars(
@@ -120,7 +120,7 @@ def draw_bars(
     look, figure = theme(), Figure()
     special = colours if is_game(frame, by) else {UNKNOWN: look.muted}
     bar_colours = [special.get(bar, look.palette[0]) for bar in shown["_name"]]
-    scale = Scale.of(unit.kind, shown[values].to_numpy().ravel())
+    scale = Scale.of(unit.written, shown[values].to_numpy().ravel())
     places = [*range(len(shown))]  # not the names: two of them may look the same
     for place, name in enumerate(values):
         figure.add_bar(
@@ -146,4 +146,4 @@ def draw_bars(
     figure.update_yaxes(showgrid=False, tickvals=places, ticktext=[row_label(name) for name in shown["_name"]])
     kept = "largest" if is_sorted else "first"
     more = f", {kept} {MOST_BARS} of {len(bars)}" if len(bars) > MOST_BARS else ""
-    return finish(figure, frame, title or title_of(frame, values[0], by), f"{unit.words}{more}", kind=unit.kind)
+    return finish(figure, frame, title or title_of(frame, values[0], by), f"{unit.unit_words}{more}", kind=unit.written)

@@ -13,7 +13,7 @@ from plotly.graph_objects import Figure
 
 from gamelens._scales import Scale
 from gamelens.analysis.tidy_frames import label_columns, with_receipts_of
-from gamelens.analysis.tidy_frames.column_units import ColumnUnit, unit_of
+from gamelens.analysis.tidy_frames.columns import Column, column_named
 from gamelens.analysis.tidy_frames.frame_columns import series_names
 from gamelens.notebook.figures.captions import words_by
 from gamelens.notebook.figures.colours import colours_of
@@ -48,7 +48,7 @@ def draw_projection(
     lines, counted = _lines_by_name(rows, groups or ["model"]), {} if curve is None else _lines_by_name(curve, groups)
     names = list(dict.fromkeys([*lines, *(counted if groups else ())]))
     colours, figure = colours_of(rows, by or (groups or ["model"])[0], names), Figure()
-    unit = unit_of("retention")
+    unit = column_named("retention")
     taken = [name for name, line in lines.items() if line["is_chosen"].any() or len(lines) == 1]
     banded = _largest(taken, counted)
     for name, line in lines.items():
@@ -89,7 +89,7 @@ def draw_ltv(values: DataFrame, *, by: str | None = None, title: str | None = No
     groups = _groups(values, by)
     lines = _lines_by_name(values[values["ltv"].notna()], groups)
     colours, figure = colours_of(values, by or (groups or ["model"])[0], list(lines)), Figure()
-    unit = unit_of("ltv")
+    unit = column_named("ltv")
     banded = _largest([*lines], lines)
     for name, line in lines.items():
         for trace in _line_traces(line, "ltv", name, colours[name], unit, is_taken=True, has_band=name in banded):
@@ -100,7 +100,7 @@ def draw_ltv(values: DataFrame, *, by: str | None = None, title: str | None = No
     figure.update_layout(showlegend=len(lines) > 1)
     _age_axis(figure, values, is_log=False)
     number_axis(figure, "y", unit, values[["ltv", "high"]].max().max())
-    subtitle = f"{unit.words} up to an age, install day included; solid: measured, dashed: projected"
+    subtitle = f"{unit.unit_words} up to an age, install day included; solid: measured, dashed: projected"
     subtitle += _words_on_many(values[values["ltv"].notna()], groups)
     heading = title or _title("Lifetime value", values, groups)
     return finish(figure, values, heading, subtitle, alt=_in_words(lines, "ltv", unit))
@@ -135,7 +135,7 @@ def _words_on_many(rows: DataFrame, groups: list[str]) -> str:
 
 
 def _line_traces(
-    line: DataFrame, value: str, name: str, colour: str, unit: ColumnUnit, *, is_taken: bool, has_band: bool
+    line: DataFrame, value: str, name: str, colour: str, unit: Column, *, is_taken: bool, has_band: bool
 ) -> Iterator[go.Scatter]:
     """Yield one curve: counted ages solid, projected ages dashed, wider if it is taken."""
     past, later = line[~line["is_projected"]], line[line["is_projected"]]
@@ -195,7 +195,7 @@ def _mark_ages(figure: Figure, line: DataFrame, value: str, colour: str) -> None
     )
 
 
-def _in_words(lines: dict[str, DataFrame], value: str, unit: ColumnUnit) -> str:
+def _in_words(lines: dict[str, DataFrame], value: str, unit: Column) -> str:
     """Return the values of every line at `MARKED_AGES`, for the alternative text."""
     marked = {name: line[line["age"].isin(MARKED_AGES)] for name, line in lines.items()}
     return "; ".join(
@@ -205,13 +205,13 @@ def _in_words(lines: dict[str, DataFrame], value: str, unit: ColumnUnit) -> str:
     )
 
 
-def _with_band(row: dict[Any, Any], value: str, unit: ColumnUnit) -> str:
-    scale = Scale.of(unit.kind, [row[value]], [(row["high"] - row["low"]) / 2])
+def _with_band(row: dict[Any, Any], value: str, unit: Column) -> str:
+    scale = Scale.of(unit.written, [row[value]], [(row["high"] - row["low"]) / 2])
     return f"{scale.text(row[value])} ({scale.interval(row['low'], row['high'])})"
 
 
 def _label_marked_ages(
-    figure: Figure, line: DataFrame, value: str, unit: ColumnUnit, *, around: Sequence[DataFrame]
+    figure: Figure, line: DataFrame, value: str, unit: Column, *, around: Sequence[DataFrame]
 ) -> None:
     """Write the values at `MARKED_AGES` above what is drawn there of *line* and *around*."""
     is_log, scale = value == "retention", _scale(line, value, unit)
@@ -228,11 +228,11 @@ def _label_marked_ages(
         )
 
 
-def _scale(line: DataFrame, value: str, unit: ColumnUnit) -> Scale:
+def _scale(line: DataFrame, value: str, unit: Column) -> Scale:
     """Return how the values of a curve are written, by their bands at `MARKED_AGES` if it reaches them."""
     marked = line[line["age"].isin(MARKED_AGES)]
     marked = marked if len(marked) else line
-    return Scale.of(unit.kind, marked[value], (marked["high"] - marked["low"]) / 2)
+    return Scale.of(unit.written, marked[value], (marked["high"] - marked["low"]) / 2)
 
 
 def _highest(frame: DataFrame, age: int) -> float:
@@ -287,7 +287,7 @@ def draw_payback(roas: DataFrame, by: str = "install_publisher", *, title: str |
         )
     ages = sorted({int(age) for age in roas["age"]})
     highest = float(roas["roas"].max()) if len(roas) else 1.0
-    number_axis(figure, "y", ColumnUnit("share", "share of ad spend"), highest)
+    number_axis(figure, "y", column_named("roas"), highest)
     if highest >= 0.5:
         figure.add_hline(y=1, line={"color": look.muted, "width": 1, "dash": "dot"})
     figure.update_xaxes(tickvals=ages, ticktext=[f"D{age}" for age in ages])

@@ -16,8 +16,9 @@ from gamelens._scales import NumberKind, Scale
 from gamelens._text import counted
 from gamelens.analysis.health import BoardNotes
 from gamelens.analysis.tidy_frames import display_values
-from gamelens.analysis.tidy_frames.column_units import ROW_UNITS, ColumnUnit
+from gamelens.analysis.tidy_frames.columns import Column
 from gamelens.analysis.tidy_frames.frame_columns import series_names
+from gamelens.analysis.tidy_frames.written_columns import ROW_UNITS
 from gamelens.notebook.figures.alt_text import short_list
 from gamelens.notebook.figures.backgrounds import (
     Notes,
@@ -79,7 +80,7 @@ def draw_panels(
     shown = order[:MOST_PANELS]
     finished = {name: table[name][~table.index.isin(list(partial))].dropna() for name in shown}
     last = {
-        name: Scale.of(unit.kind, points).text(points.iloc[-1]) if len(points) else ""
+        name: Scale.of(unit.written, points).text(points.iloc[-1]) if len(points) else ""
         for name, points in finished.items()
     }
     heading = max((len(name) + len(last[name]) for name in shown), default=0)
@@ -102,7 +103,7 @@ def draw_panels(
     words += f", dotted: incomplete {Receipt.of(frame.attrs).asked.every}" if partial else ""
     words += ", number: latest value" if any(last.values()) else ""
     words += words_on_previous(previous) + words_on_notes(about)
-    return finish(figure, frame, title or title_of(frame, value, by), words, kind=unit.kind, above=grid.head_px)
+    return finish(figure, frame, title or title_of(frame, value, by), words, kind=unit.written, above=grid.head_px)
 
 
 def draw_bands(scores: DataFrame, *, title: str | None = None) -> Figure:
@@ -210,11 +211,11 @@ class _PanelGrid:
         draw_notes(self.figure, notes, games, row=row, col=column)
 
 
-def _set_scale(axis: Any, unit: ColumnUnit, numbers: NDArray[np.float64]) -> None:
+def _set_scale(axis: Any, unit: Column, numbers: NDArray[np.float64]) -> None:
     """Fit the axis to *numbers*, with 0 included."""
     known = numbers[~np.isnan(numbers)]
     least, most = min(known.min(initial=0), 0.0), known.max(initial=0) or 1.0
-    axis.update(tickformat=Scale.of_axis(unit.kind, most).d3, range=[1.1 * least, 1.1 * most])
+    axis.update(tickformat=Scale.of_axis(unit.written, most).d3, range=[1.1 * least, 1.1 * most])
 
 
 def _in_words(flagged: DataFrame, many: int) -> str:

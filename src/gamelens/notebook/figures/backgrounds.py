@@ -11,7 +11,7 @@ from pandas import DataFrame
 from plotly.graph_objects import Figure, Scatter
 
 from gamelens.analysis.health import BoardNotes
-from gamelens.analysis.tidy_frames.column_units import ColumnUnit, name_of
+from gamelens.analysis.tidy_frames.columns import Column, name_of
 from gamelens.analysis.tidy_frames.frame_columns import series_names
 from gamelens.analysis.tidy_frames.frame_periods import visible_period
 from gamelens.notebook.figures.alt_text import short_list
@@ -38,7 +38,7 @@ def pale_traces(
     frame: DataFrame,
     previous: DataFrame,
     value: str,
-    unit: ColumnUnit,
+    unit: Column,
     by: str | Sequence[str] | None,
     colours: Mapping[str, str],
 ) -> dict[str, Scatter]:

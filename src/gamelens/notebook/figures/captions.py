@@ -9,7 +9,8 @@ from typing import Final
 from pandas import DataFrame
 
 from gamelens.analysis.tidy_frames import label_columns, queried_metrics, value_columns
-from gamelens.analysis.tidy_frames.column_units import ColumnUnit, name_of, unit_of
+from gamelens.analysis.tidy_frames.columns import Column, name_of
+from gamelens.analysis.tidy_frames.written_columns import written_columns
 from gamelens.errors import BadQuery
 from gamelens.notebook.figures.theme import theme
 from gamelens.notebook.labels import escape, shorten
@@ -35,9 +36,9 @@ def main_value(frame: DataFrame) -> str:
     return next((metric for metric in queried_metrics(frame) if metric in values), values[0])
 
 
-def unit_in(frame: DataFrame, value: str) -> ColumnUnit:
+def unit_in(frame: DataFrame, value: str) -> Column:
     """Return the unit of the column *value*, given the metrics of the frame's query."""
-    return unit_of(value, queried_metrics(frame))
+    return next(each.column for each in written_columns(frame) if each.name == value)
 
 
 def title_of(frame: DataFrame, value: str, by: str | Sequence[str] | None) -> str:
@@ -52,12 +53,12 @@ def words_by(frame: DataFrame, by: str | Sequence[str] | None) -> str:
     return " and ".join(name_of(column)[:1].lower() + name_of(column)[1:] for column in columns)
 
 
-def words_per_bucket(frame: DataFrame, unit: ColumnUnit) -> str:
+def words_per_bucket(frame: DataFrame, unit: Column) -> str:
     """Return the unit, and the bucket: `USD per day` for sums, `players, by week` for others that are not by day."""
     every = Receipt.of(frame.attrs).asked.every
     if unit.is_sum and every in ("day", "week", "month"):
-        return f"{unit.words} per {every}"
-    return f"{unit.words}, by {every}" if every in ("week", "month") else unit.words
+        return f"{unit.unit_words} per {every}"
+    return f"{unit.unit_words}, by {every}" if every in ("week", "month") else unit.unit_words
 
 
 def date_formats(frame: DataFrame) -> dict[str, str]:

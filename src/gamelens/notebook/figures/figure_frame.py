@@ -16,7 +16,7 @@ from pandas import DataFrame
 from plotly.graph_objects import Figure
 
 from gamelens._scales import NumberKind, Scale
-from gamelens.analysis.tidy_frames.column_units import ColumnUnit
+from gamelens.analysis.tidy_frames.columns import Column
 from gamelens.errors import BadQuery
 from gamelens.notebook.figures.alt_text import as_sentences, describe_traces
 from gamelens.notebook.figures.captions import headline, source
@@ -108,11 +108,11 @@ def _legend_rows(figure: Figure) -> int:
     return 1 if sum(widths) <= _LEGEND_PX else -(-len(widths) // max(1, _LEGEND_PX // max(widths)))
 
 
-def number_axis(figure: Figure, axis: str, unit: ColumnUnit, largest: float) -> None:
+def number_axis(figure: Figure, axis: str, unit: Column, largest: float) -> None:
     """Format the numbers of *axis* ("x" or "y") in *unit*, from 0 to about *largest*."""
     top = float(largest) if pd.notna(largest) and largest > 0 else 1.0
     update = figure.update_yaxes if axis == "y" else figure.update_xaxes
-    update(tickformat=Scale.of_axis(unit.kind, top).d3, rangemode="tozero", nticks=6)
+    update(tickformat=Scale.of_axis(unit.written, top).d3, rangemode="tozero", nticks=6)
 
 
 def one_row_each(rows: DataFrame, keys: list[str]) -> DataFrame:

@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 from pandas import DataFrame, Series
 
 from gamelens._scales import Scale
-from gamelens.analysis.tidy_frames.column_units import ColumnUnit
+from gamelens.analysis.tidy_frames.columns import Column
 from gamelens.notebook.figures.theme import theme, translucent
 
 MOST_LINES: Final = 8
@@ -20,7 +20,7 @@ _MARKED_POINTS: Final = 45
 
 
 def line_traces(
-    points: Series[Any], name: str, colour: str | None, unit: ColumnUnit, partial: set[pd.Timestamp]
+    points: Series[Any], name: str, colour: str | None, unit: Column, partial: set[pd.Timestamp]
 ) -> Iterator[go.Scatter]:
     """Yield the traces of one series: whole buckets as a line, unfinished ends dotted.
 
@@ -42,7 +42,7 @@ def line_traces(
         "mode": "lines+markers" if is_named and known.sum() <= _MARKED_POINTS else "lines",
         "name": name,
     }
-    hover = f"%{{y:{Scale.of(unit.kind, points).d3}}}" if is_named else None
+    hover = f"%{{y:{Scale.of(unit.written, points).d3}}}" if is_named else None
     yield go.Scatter(y=whole, showlegend=is_named, hovertemplate=hover, hoverinfo=None if hover else "skip", **style)
     cut = points.index.isin(list(partial))
     near = cut | Series(cut).shift(1, fill_value=False).to_numpy() | Series(cut).shift(-1, fill_value=False).to_numpy()

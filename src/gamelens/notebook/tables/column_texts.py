@@ -8,19 +8,10 @@ from typing import Any, Final
 import pandas as pd
 from pandas import DataFrame
 
-from gamelens._scales import Scale, is_finite
+from gamelens._scales import is_finite
 from gamelens.analysis.tidy_frames import UNKNOWN
-from gamelens.analysis.tidy_frames.column_units import (
-    ROW_UNITS,
-    UNIT,
-    Bounds,
-    ColumnUnit,
-    bounds_of,
-    has_units,
-    name_of,
-    scales_of,
-    units_of,
-)
+from gamelens.analysis.tidy_frames.columns import Column, column_named, name_of
+from gamelens.analysis.tidy_frames.written_columns import ROW_UNITS, UNIT, WrittenColumn, has_units, written_columns
 from gamelens.catalog import find_metric
 from gamelens.notebook.labels import bucket_heading, bucket_text, day, period_text
 from gamelens.receipts import Receipt
@@ -28,36 +19,6 @@ from gamelens.wire.currencies import USD_PER_UNIT
 from gamelens.wire.intervals import Interval
 
 _INTERVAL: Final = "Interval"
-_NAMES: Final = {
-    "ad_arpdau": "Ad ARPDAU",
-    "ad_revenue": "Ad revenue",
-    "api": "API",
-    "chance_best": "Probability of being the best",
-    "control_value": "Value of the control",
-    "cpi": "Cost per install",
-    "ecpm": "eCPM",
-    "first_build": "Build",
-    "fit_p_value": "P-value of the fit",
-    "geo": "Country",
-    "held_out_error": "Held-out error",
-    "held_out_misfit": "Held-out misfit",
-    "iap_arpdau": "Purchase ARPDAU",
-    "impressions_per_dau": "Ads per player",
-    "is_chosen": "Chosen",
-    "is_moved": "Moved",
-    "is_outside": "Outside",
-    "is_paid_back": "Paid back",
-    "is_projected": "Projected",
-    "is_suspect": "Suspect",
-    "minimal_lift": "Smallest detectable change",
-    "p_adjusted": "P-value, corrected",
-    "p_days": "P-value of the days",
-    "p_value": "P-value",
-    "quarter_lift": "After three months",
-    "revenue_share": "Revenue share",
-    "says": "Finding",
-    "sure_from": "Needed to be sure",
-}
 
 
 class ColumnTexts:
@@ -73,32 +34,24 @@ class ColumnTexts:
         values: the cells of the frame.
     """
 
-    def __init__(
-        self, frame: DataFrame, place: int, unit: ColumnUnit, bounds: Bounds, metrics: list[str] | None
-    ) -> None:
-        names = [str(name) for name in frame.columns]
-        measured = self.column = names[place]
-        self.values: list[Any] = frame.iloc[:, place].astype("object").tolist()
-        self._upper: list[Any] | None = None
-        for number, pairs in bounds.items():
-            if place in (uppers := dict(pairs)):
-                self._upper, measured = frame.iloc[:, uppers[place]].astype("object").tolist(), number
-        dtype = frame.dtypes.iloc[place]
+    def __init__(self, frame: DataFrame, written: WrittenColumn, metrics: list[str]) -> None:
+        self._written, unit = written, written.column
+        self.column = written.name
+        self.values: list[Any] = frame.iloc[:, written.place].astype("object").tolist()
+        self._upper = None if written.upper is None else frame.iloc[:, written.upper].astype("object").tolist()
+        dtype = frame.dtypes.iloc[written.place]
         self._is_truth = pd.api.types.is_bool_dtype(dtype)
         self.is_number = pd.api.types.is_numeric_dtype(dtype) and not self._is_truth
-        self._is_p_value = measured.startswith("p_") or measured.endswith("p_value")
         self._is_name = isinstance(dtype, pd.CategoricalDtype) or pd.api.types.is_string_dtype(dtype)
-        if pd.api.types.is_integer_dtype(dtype) and unit.kind == "number":
-            unit = unit._replace(kind="count")
-        self.kind = unit.kind
-        self._rows, self._scales = scales_of(frame, measured, unit.kind, bounds)
+        self.kind = unit.written
         self._has_negative = self.is_number and any(is_finite(value) and value < 0 for value in self.values)
         moments = [value for value in self.values if isinstance(value, datetime) and not pd.isna(value)]
         self._has_hours = any((value.hour, value.minute) != (0, 0) for value in moments)
-        self.name = _heading(self.column, metrics)
+        self.name = _heading(unit if unit.name == self.column else column_named(self.column), metrics)
         if self._upper is not None:
-            is_beside = names.index(measured) == place - 1 if measured else True
-            self.name = _INTERVAL if is_beside else f"{_INTERVAL} of {_heading(measured, metrics).lower()}"
+            names = [*frame.columns]
+            is_beside = names.index(written.number) == written.place - 1 if written.number else True
+            self.name = _INTERVAL if is_beside else f"{_INTERVAL} of {_heading(unit, metrics).lower()}"
         self._every, self._period = None, ""
         if self.column == "timestamp":
             receipt = Receipt.of(frame.attrs)
@@ -108,17 +61,19 @@ class ColumnTexts:
             is_time = self._has_hours and self._every in (None, "day")
             self.name = "Period" if self._period else "Time" if is_time else bucket_heading(self._every)
         self.is_day = pd.api.types.is_datetime64_any_dtype(dtype) and not self._period
-        words = unit.words if self.is_number and self._upper is None else ""
-        is_plain = unit.kind == "number" and words not in USD_PER_UNIT
+        words = unit.unit_words if self.is_number and self._upper is None else ""
+        is_plain = unit.kind not in ("money", "share", "count", "change") and words not in USD_PER_UNIT
         self.unit = "" if words.casefold() in self.name.casefold() or is_plain else words
 
     def text(self, row: int) -> str:
         """Return the cell of a row."""
         value = self.values[row]
+        if isinstance(value, list):
+            return ", ".join(map(str, value))
         if self._is_name and pd.isna(value):
             return UNKNOWN
         if self._upper is not None:
-            return self._scale(row).interval(value, self._upper[row])
+            return self._written.scale(row).interval(value, self._upper[row])
         if self.is_number or isinstance(value, float):
             return self.number_text(value, row)
         if isinstance(value, bool):
@@ -139,16 +94,13 @@ class ColumnTexts:
 
         The difference of two shares is in percentage points.
         """
-        if self._is_p_value and is_finite(value):
+        if self._written.column.kind == "p" and is_finite(value):
             return f"{float(value):.3f}" if value >= 0.001 else "< 0.001"
-        scale = self._scale(row)
+        scale = self._written.scale(row)
         is_difference = self._has_negative or scale.has_sign  # which may be said to be 0
         if not is_difference and is_finite(value) and 0 < value < scale.least / 2:
             return f"< {scale.text(scale.least)}"
         return scale.text(value)
-
-    def _scale(self, row: int | None) -> Scale:
-        return self._scales[self._rows[row or 0] if self._rows else ""]
 
 
 def columns_of(frame: DataFrame) -> list[ColumnTexts]:
@@ -156,21 +108,20 @@ def columns_of(frame: DataFrame) -> list[ColumnTexts]:
 
     Columns `low` and `high`, and `x_low` and `x_high`, become one, the units of rows none.
     """
-    names = [str(name) for name in frame.columns]
-    frame = frame.set_axis(names, axis=1)
-    metrics = list(Receipt.of(frame.attrs).asked.metrics or ()) or None
+    metrics = list(Receipt.of(frame.attrs).asked.metrics)
+    written = written_columns(frame)
+    frame = frame.set_axis([each.name for each in written], axis=1)
     is_told = has_units(frame) and all(unit in (*ROW_UNITS, "USD") for unit in frame[UNIT])  # by the numbers
-    bounds, units = bounds_of(frame), units_of(frame, metrics)
-    left_out = {upper for pairs in bounds.values() for _, upper in pairs} | ({names.index(UNIT)} if is_told else set())
-    shown = [place for place in range(len(names)) if place not in left_out]
-    return [ColumnTexts(frame, place, units[place], bounds, metrics) for place in shown]
+    uppers = {each.upper for each in written}
+    shown = [each for each in written if each.place not in uppers and not (is_told and each.name == UNIT)]
+    return [ColumnTexts(frame, each, metrics) for each in shown]
 
 
-def _heading(column: str, metrics: list[str] | None) -> str:
+def _heading(column: Column, metrics: list[str]) -> str:
     """Return the name of a column, a field of a metric behind that of the metric."""
-    for metric in metrics or ():
-        known, part = find_metric(metric), column.removeprefix(f"{metric}_")
-        if known is not None and part != column and column in known.columns.values():
+    for metric in metrics:
+        known, part = find_metric(metric), column.name.removeprefix(f"{metric}_")
+        if known is not None and part != column.name and column.name in known.columns.values():
             return f"{name_of(metric)}, {name_of(part).lower()}"
-    text = _NAMES.get(column) or name_of(column)
+    text = column.heading
     return text[:1].upper() + text[1:] if text != "eCPM" else text

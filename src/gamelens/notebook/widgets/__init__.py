@@ -1,6 +1,8 @@
-"""Widgets: the explorer, the health board and a live view of the sandbox.
+"""Widgets: the explorer, the health board and the live page of a sandbox.
 
-They are made of plain ipywidgets, so they work in JupyterLab, Notebook 7 and Voila, and load nothing from the network.
+Their parts are anywidgets (`controls`) in boxes of ipywidgets, which JupyterLab, Notebook 7, Voila, VS Code, Colab and
+marimo take. They load nothing from the network.
+
 They query in the background, keep working when the service fails, and show text from outside as text only. Never a
 figure or a number of their own: those are `charts` and `health_check`. Each has a static view (`static()`) for pages
 without a kernel. Open `explorer` first.

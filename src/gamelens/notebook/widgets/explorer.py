@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import ipywidgets
 from pandas import DataFrame
 
-from gamelens.analysis.tidy_frames.column_units import name_of
+from gamelens.analysis.tidy_frames.columns import name_of
 from gamelens.client.async_client import AsyncClient
 from gamelens.client.base_client import BaseClient, quiet_copy
 from gamelens.client.connection.event_loop import gather
@@ -22,6 +22,7 @@ from gamelens.errors import BadQuery, Retryable, suggests_names
 from gamelens.notebook import charts
 from gamelens.notebook.widgets import html_blocks
 from gamelens.notebook.widgets.background_task import LatestTask, Showing, all_settled
+from gamelens.notebook.widgets.controls import Button, Code, Pane
 from gamelens.notebook.widgets.form_query import FormQuery, empty_pairs, needs_age, only_match, own_bucket, range_text
 from gamelens.notebook.widgets.html_blocks import error_text
 from gamelens.notebook.widgets.query_form import AGES, FormChoices, QueryForm
@@ -57,16 +58,15 @@ class Explorer(WidgetWithStaticView):
         self.frame: DataFrame | None = None
         self.figure: Figure | None = None
         self.pick = QueryForm(picked, on_change=self._changed, on_dimension=self._ask_values)
-        self.again = ipywidgets.Button(
-            description="Ask again", tooltip="requests everything from the service again, including the lists"
+        self.again = Button(
+            "Ask again",
+            on_click=self.ask_again,
+            tooltip="requests everything from the service again, including the lists",
         )
-        self._status, self._list_status = ipywidgets.HTML(), ipywidgets.HTML()
-        self._table, self._code, self._output = ipywidgets.HTML(), ipywidgets.HTML(), ipywidgets.Output()
-        self._copy, self._is_stale = ipywidgets.HTML(), True
-        self._answer_box = ipywidgets.VBox([self._output, self._table])
-        buttons = ipywidgets.HBox([self.again, self._copy])
-        super().__init__([self.pick, buttons, self._list_status, self._status, self._answer_box, self._code])
-        self.again.on_click(lambda _: self.ask_again())
+        self._status, self._list_status, self._table, self._code = Pane(), Pane(), Pane(), Code()
+        self._output, self._is_stale = ipywidgets.Output(), True
+        panels = [self._list_status, self._status, self._output, self._table, self._code]
+        super().__init__([self.pick, self.again, *panels])
         self.ask_again(quiet_s=0.0)
 
     @property
@@ -88,7 +88,8 @@ class Explorer(WidgetWithStaticView):
         """Return the contents as ordinary outputs, once the query under way is answered."""
         self.settled()
         answer = "" if self._is_stale else self._table.value  # a page cannot show that it is an older one
-        shown = (self._list_status.value, self._status.value, answer, self._code.value)
+        code = html_blocks.code(self._code.value) if self._code.value else ""
+        shown = (self._list_status.value, self._status.value, answer, code)
         return StaticView("".join(shown), None if self._is_stale else self.figure)
 
     def close(self) -> None:
@@ -105,8 +106,7 @@ class Explorer(WidgetWithStaticView):
 
     def _ask(self, *, quiet_s: float | None = None) -> None:
         self._status.value = html_blocks.message("asking …", "asking")
-        self._is_stale = True
-        self._answer_box.add_class("gamelens-stale")
+        self._show_stale(True)
         self._answers.start(partial(self._answer, self.picked), quiet_s=quiet_s)
 
     async def _answer(self, picked: FormQuery) -> Showing:
@@ -123,9 +123,8 @@ class Explorer(WidgetWithStaticView):
     def _show(self, picked: FormQuery, frame: DataFrame, table: str, figure: Figure | None, remarks: str) -> None:
         self.frame, self.figure = frame, figure
         self._table.value = table
-        self._is_stale = False
-        self._answer_box.remove_class("gamelens-stale")
-        self._show_code(picked)
+        self._show_stale(False)
+        self._code.value = picked.code(self._name)
         self._output.outputs = html_blocks.outputs_of([figure] if figure is not None else [])
         self._status.value = html_blocks.message(remarks, "wrong" if remarks else "quiet")
 
@@ -137,13 +136,13 @@ class Explorer(WidgetWithStaticView):
         if not is_gone:
             self.frame = self.figure = None
             self._table.value, self._output.outputs = "", ()
-        self._show_code(picked)
+        self._code.value = picked.code(self._name)
         self._status.value = html_blocks.message(why, "wrong")
 
-    def _show_code(self, picked: FormQuery) -> None:
-        """Show the code of *picked*, and the buttons that copy and insert it."""
-        self._code.value = html_blocks.code(picked.code(self._name))
-        self._copy.value = html_blocks.code_buttons(picked.code(self._name))
+    def _show_stale(self, is_stale: bool) -> None:
+        """Dim the answer while another one is asked for."""
+        self._is_stale = self._table.is_stale = is_stale
+        (self._output.add_class if is_stale else self._output.remove_class)("gamelens-stale")
 
     async def _list(self) -> Showing:
         """Query what the pickers offer. Returns the function that offers it or shows the error."""

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
-from gamelens.analysis.tidy_frames.column_units import name_of
+from gamelens.analysis.tidy_frames.columns import name_of
 from gamelens.analysis.tidy_frames.query_text import literal
 from gamelens.catalog import ALIASES, DIMENSIONS, METRICS
 from gamelens.client.query.arguments import Where, as_filter

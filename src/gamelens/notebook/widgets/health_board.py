@@ -13,6 +13,7 @@ import pandas as pd
 from pandas import DataFrame, Series
 
 from gamelens._scales import format_number
+from gamelens._text import one_line
 from gamelens.analysis import claims, health
 from gamelens.client.base_client import BaseClient, quiet_copy
 from gamelens.client.sync_client import Client
@@ -22,8 +23,8 @@ from gamelens.notebook.labels import escape, plain, shorten
 from gamelens.notebook.tables.table_source import source_html
 from gamelens.notebook.widgets import html_blocks
 from gamelens.notebook.widgets.background_task import LatestTask, Showing, all_settled
+from gamelens.notebook.widgets.controls import NOTHING, Button, Field, Pane, Picker, Rows
 from gamelens.notebook.widgets.html_blocks import error_text
-from gamelens.notebook.widgets.pickers import NOTHING, one
 from gamelens.notebook.widgets.static_view import StaticView, WidgetWithStaticView
 
 if TYPE_CHECKING:
@@ -37,10 +38,6 @@ FIRST_BOARD_S: Final = 60.0
 MOST_ROWS: Final = 30
 _MOST_DRAWN: Final = 6
 _MOST_SEGMENTS: Final = 8
-_STYLES: Final[dict[str, dict[str, Any]]] = {
-    "critical": {"button_style": "danger"},
-    "warning": {"button_style": "warning", "style": {"text_color": "black"}},  # white on orange cannot be read
-}
 _SIGNS: Final = {"critical": "▲▲ ", "warning": "▲ "}
 _BUTTON_LETTERS: Final = 26
 _SERIES: Final = ("game_id", "watch", "dimension", "segment")
@@ -67,19 +64,18 @@ class HealthBoard(WidgetWithStaticView):
         self.seen: health_check.HealthReport | None = None
         self.picked: Row | None = None
         self._figure: Figure | None = None
-        self.least = one("at least", [("every row", NOTHING), *reversed(health.SEVERITIES)], NOTHING)
-        self.search = ipywidgets.Text(placeholder="game, metric or segment", description="search")
-        self.again = ipywidgets.Button(description="Ask again", tooltip="requests the newest day from the service")
-        # Not higher, so that the result of a click, which is below, stays visible.
-        self.rows = ipywidgets.VBox(layout={"max_height": "360px", "overflow": "auto"})
-        self._status, self._more, self._about = ipywidgets.HTML(), ipywidgets.HTML(), ipywidgets.HTML()
-        self._output, self._segments = ipywidgets.Output(), ipywidgets.HTML()
+        self.least = Picker("at least", [("every row", NOTHING), *reversed(health.SEVERITIES)], NOTHING)
+        self.search = Field("search", "game, metric or segment")
+        self.again = Button("Ask again", on_click=self.ask_again, tooltip="requests the newest day from the service")
+        self.rows = Rows(lambda place: self.pick(self._listed[place]))
+        self._listed: list[Row] = []
+        self._status, self._more, self._about, self._segments = Pane(), Pane(), Pane(), Pane()
+        self._output = ipywidgets.Output()
         pickers = ipywidgets.Box([self.least, self.search, self.again], layout={"flex_flow": "row wrap"})
         panels = [self._status, self.rows, self._more, self._about, self._output, self._segments]
         super().__init__([pickers, *panels])
         for picker in (self.least, self.search):
             picker.observe(lambda _: self._fill(), "value")
-        self.again.on_click(lambda _: self.ask_again())
         self.ask_again()
 
     @property
@@ -152,30 +148,12 @@ class HealthBoard(WidgetWithStaticView):
 
     def _fill(self) -> None:
         """Show the worst of the selected rows, each as a button with its severity and a sentence."""
-        board, before = self.shown(), self.rows.children
-        self.rows.children = [self._row(row) for row in board.head(MOST_ROWS).to_dict("records")]
+        board = self.shown()
+        self._listed = board.head(MOST_ROWS).to_dict("records")
+        self.rows.rows = [_row(row) for row in self._listed]
         left_out = len(board) > MOST_ROWS
         more = f"The first {MOST_ROWS} of {len(board):,} rows: search for others." if left_out else ""
         self._more.value = html_blocks.message(more if len(board) or self.seen is None else "No row matches.")
-        for row in before:
-            for part in (*row.children, row):
-                part.close()
-
-    def _row(self, row: Row) -> Any:
-        """Return button and sentence of a row.
-
-        The button says severity and subject, which is its name for a screen reader.
-        """
-        severity, about = str(row["severity"]), plain(health.subject(row))
-        button = ipywidgets.Button(
-            description=f"{_SIGNS.get(severity, '')}{severity} · {shorten(about, _BUTTON_LETTERS)}",
-            tooltip=f"{severity}: {about}. Show its days and segments",
-            layout={"width": "270px", "flex": "0 0 auto"},
-            **_STYLES.get(severity, {}),
-        )
-        button.on_click(lambda _: self.pick(row))
-        sentence = ipywidgets.HTML(html_blocks.pane(escape(row["sentence"])))
-        return ipywidgets.HBox([button, sentence], layout={"flex": "0 0 auto"})
 
     async def _drill(self, row: Row) -> Showing:
         """Draw the days and query the segments of *row*. Returns the function that shows them."""
@@ -231,6 +209,17 @@ def health_board(
     if not isinstance(lens, BaseClient):
         raise BadQuery("lens", type(lens).__name__, "must be a client: gl.connect() gives one")
     return HealthBoard(lens, over=over, games=games, metrics=metrics and tuple(metrics), days=days, accept=accept)
+
+
+def _row(row: Row) -> dict[str, str]:
+    """Return a row of the board as a button and a sentence. The button says severity and subject."""
+    severity, about = str(row["severity"]), plain(health.subject(row))
+    return {
+        "label": f"{_SIGNS.get(severity, '')}{severity} · {shorten(about, _BUTTON_LETTERS)}",
+        "tooltip": f"{severity}: {about}. Show its days and segments",
+        "tone": severity if severity in _SIGNS else "",
+        "text": one_line(row["sentence"]),
+    }
 
 
 def _draw_days(scores: DataFrame, rows: list[Row]) -> Figure | None:

@@ -7,18 +7,16 @@ import json
 import logging
 from collections.abc import Sequence
 from datetime import datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import pandas as pd
 from pandas import DataFrame
 
 from gamelens._scales import Scale
-from gamelens.analysis.tidy_frames.column_units import unit_of
+from gamelens.analysis.tidy_frames.written_columns import written_columns
 from gamelens.errors import AuthError, GamelensError, Refused
 from gamelens.notebook.labels import escape, text_of
 from gamelens.notebook.tables.table_source import source_html
-from gamelens.receipts import Receipt
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -28,57 +26,7 @@ FIGURE: Final = "application/vnd.plotly.v1+json"
 MOST_ROWS: Final = 100
 AGAIN: Final = "Your selection is kept: press Ask again when the service is back."
 _log: Final = logging.getLogger(__name__)
-# Colours of the page's theme, light or dark, with a fallback for pages without one.
-_INK = "var(--jp-ui-font-color1, inherit)"
-_MUTED = "var(--jp-ui-font-color2, GrayText)"
-_GRID = "var(--jp-border-color2, rgba(128, 128, 128, 0.35))"
-_SHADE = "var(--jp-layout-color2, rgba(128, 128, 128, 0.1))"
-_ALARM = "var(--jp-error-color1, crimson)"
-_BRAND = "var(--jp-brand-color1, Highlight)"
-_WARNING = "var(--jp-warn-color0, chocolate)"
-STYLE: Final = f"""<style>
-.gamelens-pane {{ color: {_INK}; font: 13px/1.45 var(--jp-ui-font-family, sans-serif); overflow-wrap: anywhere }}
-.widget-html-content:has(> .gamelens-pane) {{ min-width: 0 }}
-.gamelens-pane .scroll {{ max-height: 340px; overflow: auto }}
-.gamelens-still .scroll {{ max-height: none }}
-.gamelens-pane td:not(.number) {{ min-width: 6em }}
-.gamelens-pane table {{ border-collapse: collapse; font-variant-numeric: tabular-nums; margin: 0 }}
-.gamelens-pane th, .gamelens-pane td {{
-  border-bottom: 1px solid {_GRID}; padding: 3px 12px 3px 4px; text-align: left; vertical-align: top }}
-.gamelens-pane th {{ color: {_MUTED}; font-weight: 600; white-space: nowrap }}
-.gamelens-pane .number {{ text-align: right; white-space: nowrap }}
-.gamelens-pane .none, .gamelens-pane .quiet, .gamelens-pane .asking {{ color: {_MUTED} }}
-.gamelens-pane .wrong {{ border-left: 3px solid {_ALARM}; padding-left: 8px }}
-.gamelens-pane .critical, .gamelens-pane .rejected {{ color: {_ALARM}; font-weight: 600 }}
-.gamelens-pane .warning {{ color: {_WARNING}; font-weight: 600 }}
-.gamelens-pane pre {{
-  background: {_SHADE}; border: 1px solid {_GRID}; margin: 0; padding: 8px 10px; user-select: all;
-  font: 12px/1.5 var(--jp-code-font-family, monospace); white-space: pre-wrap; color: {_INK} }}
-.gamelens-pane button {{
-  font: inherit; color: {_INK}; background: {_SHADE}; border: 1px solid {_GRID}; padding: 4px 12px; cursor: pointer }}
-.gamelens-stale {{ opacity: 0.45 }}
-.gamelens-list {{
-  margin: 0; padding: 2px 0; border: 1px solid {_GRID}; position: fixed; overflow: auto; list-style: none;
-  background: var(--jp-layout-color1, Canvas); color: {_INK}; font: 13px/1.35 var(--jp-ui-font-family, sans-serif) }}
-.gamelens-list li {{ padding: 4px 10px; cursor: pointer }}
-.gamelens-list li[aria-selected=true] {{ background: {_SHADE}; box-shadow: inset 3px 0 {_BRAND} }}
-.gamelens-list small {{ display: block; color: {_MUTED} }}
-.gamelens-widget input, .gamelens-widget select {{ text-overflow: ellipsis }}
-.gamelens-widget .widget-combobox::after {{
-  content: "▾"; width: 0; text-indent: -1.4em; pointer-events: none; color: {_MUTED} }}
-.gamelens-widget input::-webkit-calendar-picker-indicator {{ display: none !important }}
-</style>"""
 _UNKNOWN: Final = '<span class="none">n/a</span>'
-_SCRIPT: Final = Path(__file__).with_name("page").joinpath("widget.js")
-
-
-def page_parts() -> str:
-    """Return the style sheet and the script of the widgets.
-
-    The script is a handler of its style element, because front ends run no other one in an HTML widget.
-    """
-    begin = f"({_SCRIPT.read_text()})(this.closest('.gamelens-widget'))"
-    return f'{STYLE}<style onload="{html.escape(begin)}"></style>'
 
 
 def pane(inner: str) -> str:
@@ -98,17 +46,6 @@ def code(text: str) -> str:
     return pane(f"<pre>{html.escape(text)}</pre>")
 
 
-def code_buttons(text: str) -> str:
-    """Return the buttons that copy *text*, which is plain, and insert it as a cell."""
-    # An attribute of its own, so that no text from outside is ever part of a script.
-    kept = f'data-code="{html.escape(text)}"'
-    buttons = {"copy": "Copy the code", "insert": "Insert cell below"}
-    shown = "".join(
-        f'<button type="button" data-does="{does}" {kept}>{says}</button> ' for does, says in buttons.items()
-    )
-    return pane(f'{shown}<span role="status"></span>')
-
-
 def table(frame: DataFrame, *, most: int = MOST_ROWS, classes: dict[str, str] | None = None) -> str:
     """Return the first rows of *frame* as a table, with its source line if it has a receipt.
 
@@ -118,11 +55,10 @@ def table(frame: DataFrame, *, most: int = MOST_ROWS, classes: dict[str, str] | 
         classes: for a column, the column that holds the CSS class of its cells.
     """
     shown = frame.head(most)
-    metrics = list(Receipt.of(frame.attrs).asked.metrics or ()) or None
     numbers = {
-        str(name): Scale.of(unit_of(str(name), metrics).kind, shown[name])
-        for name in shown.columns
-        if pd.api.types.is_numeric_dtype(shown[name])
+        each.name: each.scale()
+        for each in written_columns(shown)
+        if pd.api.types.is_numeric_dtype(shown.dtypes.iloc[each.place])
     }
     head = "".join(f'<th{_class(str(name) in numbers)} scope="col">{escape(name)}</th>' for name in shown.columns)
     styled = classes or {}

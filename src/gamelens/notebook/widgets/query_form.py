@@ -10,12 +10,21 @@ import ipywidgets
 import msgspec
 from pandas import DataFrame
 
-from gamelens.analysis.tidy_frames.column_units import name_of, unit_of
+from gamelens.analysis.tidy_frames.columns import column_named, name_of
 from gamelens.catalog import ALIASES, DIMENSIONS, METRICS, find_metric
 from gamelens.client.tables.time_ranges import TIME_WORDS
 from gamelens.notebook.widgets import html_blocks
+from gamelens.notebook.widgets.controls import (
+    NOTHING,
+    MultiPicker,
+    Option,
+    Pane,
+    Picker,
+    SearchPicker,
+    distinct,
+    label,
+)
 from gamelens.notebook.widgets.form_query import FormQuery, needs_age, own_bucket
-from gamelens.notebook.widgets.pickers import NOTHING, MultiPicker, Option, SearchPicker, distinct, label, offer, one
 from gamelens.wire.intervals import Interval
 
 AGES: Final = (1, 3, 7, 14, 28)
@@ -104,14 +113,15 @@ class QueryForm(ipywidgets.Box):  # type: ignore[misc]
         where, values = picked.where or (NOTHING, ())
         first, second = (*picked.by, NOTHING, NOTHING)[:2]
         self.metric = SearchPicker("metric", _labelled({*METRICS, *ALIASES}), picked.metric, describe=_meaning)
-        self.meaning = ipywidgets.HTML(layout={"width": "320px", "max_width": "100%"})
-        self.age = one("day", [(f"D{age} after install", age) for age in AGES], picked.since_days_ago or AGES[0])
-        self.over = one("over", TIME_WORDS, picked.over)
-        self.every = one("every", ["day", "week", "month", "all"], picked.every)
+        self.meaning = Pane()
+        self.meaning.layout = {"width": "320px", "max_width": "100%"}
+        self.age = Picker("day", [(f"D{age} after install", age) for age in AGES], picked.since_days_ago or AGES[0])
+        self.over = Picker("over", TIME_WORDS, picked.over)
+        self.every = Picker("every", ["day", "week", "month", "all"], picked.every)
         self.by = SearchPicker("by", _splits(DIMENSIONS), first, describe=_meaning)
         self.then_by = SearchPicker("and by", _splits(DIMENSIONS), second, describe=_meaning)
-        self.top = one("largest", [*((str(top), top) for top in _TOPS), ("all", _ALL)], picked.top or _ALL)
-        self.studio = one("studio", [_EVERY_STUDIO], picked.studio or NOTHING)
+        self.top = Picker("largest", [*((str(top), top) for top in _TOPS), ("all", _ALL)], picked.top or _ALL)
+        self.studio = Picker("studio", [_EVERY_STUDIO], picked.studio or NOTHING)
         self.games = MultiPicker("games", picked.games)
         self.where = SearchPicker("only where", [_NO, *map(_named, DIMENSIONS)], where, describe=_meaning)
         self.values = MultiPicker("is", values)
@@ -151,8 +161,7 @@ class QueryForm(ipywidgets.Box):  # type: ignore[misc]
             self.age: needs_age(self.metric.value),
             self.every: own_bucket(self.metric.value) is None,
             self.top: bool(self.by.value or self.then_by.value),
-            self.values.search: bool(self.where.value),
-            self.values.list: bool(self.where.value),
+            self.values: bool(self.where.value),
         }
         for picker, is_shown in applies.items():
             picker.disabled = not is_shown
@@ -164,13 +173,13 @@ class QueryForm(ipywidgets.Box):  # type: ignore[misc]
             return
         available, studios = self._lists.available, self._lists.studios
         everything = (f"all there is, {available.start:%Y-%m-%d} to {available.end:%Y-%m-%d %H:%M}", str(available))
-        offer(self.metric, _labelled(_with_aliases(self._lists.metrics)))
-        offer(self.over, [*TIME_WORDS, everything])
-        offer(self.by, _splits(self._lists.dimensions))
-        offer(self.then_by, _splits(self._lists.dimensions))
-        offer(self.where, [_NO, *map(_named, self._lists.dimensions)])
+        self.metric.offer(_labelled(_with_aliases(self._lists.metrics)))
+        self.over.offer([*TIME_WORDS, everything])
+        self.by.offer(_splits(self._lists.dimensions))
+        self.then_by.offer(_splits(self._lists.dimensions))
+        self.where.offer([_NO, *map(_named, self._lists.dimensions)])
         pairs = list(zip(studios["studio"], studios["studio_id"], strict=True))
-        offer(self.studio, [_EVERY_STUDIO, *distinct(pairs, [""] * len(pairs))])
+        self.studio.offer([_EVERY_STUDIO, *distinct(pairs, [""] * len(pairs))])
         self._offer_games()
 
     def _offer_games(self) -> None:
@@ -211,7 +220,7 @@ def _meaning(name: str) -> str:
     if name in DIMENSIONS:
         return DIMENSIONS[name].meaning
     found = find_metric(name)
-    return "" if found is None else f"{unit_of(name, [name]).words}: {found.meaning}"
+    return "" if found is None else f"{column_named(name, [name]).unit_words}: {found.meaning}"
 
 
 def _splits(dimensions: Iterable[str]) -> list[Option]:

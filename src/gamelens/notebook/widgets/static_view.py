@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 import ipywidgets
 
 from gamelens.errors import suggests_names
-from gamelens.notebook.widgets.html_blocks import STYLE, figure_data, page_parts
+from gamelens.notebook.widgets.controls import STYLE
+from gamelens.notebook.widgets.html_blocks import figure_data
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -35,7 +36,7 @@ class StaticView:
         return [{"text/plain": repr(self), "text/html": self._repr_html_()}, *drawn]
 
     def _repr_html_(self) -> str:
-        return f'{STYLE}<div class="gamelens-still">{self.html}</div>'
+        return f'<style>{STYLE}</style><div class="gamelens-still">{self.html}</div>'
 
     def _ipython_display_(self) -> None:
         _display(self.bundles())
@@ -52,7 +53,7 @@ class WidgetWithStaticView(ipywidgets.VBox):  # type: ignore[misc]
     """
 
     def __init__(self, children: Sequence[Any]) -> None:
-        super().__init__([ipywidgets.HTML(page_parts()), *children])
+        super().__init__(children)
         self.add_class("gamelens-widget")
 
     def static(self) -> StaticView:
@@ -69,6 +70,12 @@ class WidgetWithStaticView(ipywidgets.VBox):  # type: ignore[misc]
 
     def _ipython_display_(self) -> None:
         _display(self.bundles())
+
+    def _display_(self) -> Any:
+        """Return the widget as marimo shows it, which calls this and knows the parts, but neither boxes nor outputs."""
+        from gamelens.notebook.widgets.marimo_view import in_marimo
+
+        return in_marimo(self)
 
 
 def _view_of(model_id: str) -> dict[str, Any]:

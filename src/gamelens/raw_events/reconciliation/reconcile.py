@@ -13,7 +13,7 @@ from pandas import DataFrame
 
 from gamelens.analysis import claims
 from gamelens.analysis.claims.findings import Clause, Finding, reads
-from gamelens.analysis.tidy_frames.column_units import name_of
+from gamelens.analysis.tidy_frames.columns import name_of
 from gamelens.analysis.tidy_frames.results import as_result
 from gamelens.catalog import METRICS
 from gamelens.client.async_client import AsyncClient
@@ -150,8 +150,7 @@ def reconcile(
 ) -> Reconciliation:
     """Ask both for *metric* and explain each difference by cause.
 
-        lake = gl.open_lake("lake")
-        found = gl.reconcile(gl.connect(), lake, "user_unique", by="country_code", over="last 28 complete days")
+        found = gl.reconcile(lens, lake, "user_unique", by="country_code", over="last 28 complete days")
         print(found)
         found.frame
 

@@ -10,11 +10,14 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import msgspec
 from pandas import DataFrame
 
-from gamelens.analysis.tidy_frames.results import as_result
+from gamelens.analysis.tidy_frames import with_receipt
+from gamelens.analysis.tidy_frames.columns import Column
+from gamelens.analysis.tidy_frames.frame_requirements import requires
+from gamelens.analysis.tidy_frames.returned_columns import named, returns
 from gamelens.client.query.arguments import is_integer
 from gamelens.client.tables.time_ranges import TimeRange
 from gamelens.errors import BadQuery
-from gamelens.receipts import RECEIPT, QueryRecord, Receipt
+from gamelens.receipts import QueryRecord, Receipt
 
 if TYPE_CHECKING:
     from gamelens.raw_events.lake_client import LakeClient
@@ -41,6 +44,15 @@ _AGES: Final = (1, 7, 30)
 _MOST_AGE: Final = 3650
 
 
+@requires()
+@returns(
+    Column("definition", "text"),
+    named("age"),
+    named("retention", na="without players"),
+    Column("returned", "count"),
+    named("installs"),
+    has_own_receipt=True,
+)
 def retention_definitions(
     lake: LakeClient, ages: Sequence[int] = _AGES, *, over: TimeRange, zone: str = "America/Los_Angeles"
 ) -> DataFrame:
@@ -56,8 +68,7 @@ def retention_definitions(
         over: the install days, and of `return day UTC` the days of return.
         zone: the zone of `calendar day in the zone`.
 
-    Columns: definition (str), age (Int64), retention (float64, 0 to 1, NA without players), returned, installs (Int64).
-    The receipt is in `df.attrs`. Claims: "retention by definition", one an age.
+    Claims: "retention by definition", one an age.
 
     Raises:
         BadQuery: an age, or the zone, is not allowed, or *over* has hours.
@@ -73,12 +84,23 @@ def retention_definitions(
             rows.append(
                 {"definition": name, "age": age, "retention": retention, "returned": returned, "installs": installs}
             )
-    kinds = {"definition": "str", "age": "Int64", "retention": "float64", "returned": "Int64", "installs": "Int64"}
-    frame = DataFrame(rows).astype(kinds)
-    frame.attrs[RECEIPT] = receipt.to_json()
-    return as_result(frame, "retention.definitions", {})
+    return with_receipt(DataFrame(rows), receipt)
 
 
+@requires()
+@returns(
+    named("age"),
+    Column("term", "text"),
+    Column(
+        "amount",
+        "points",
+        "Difference",
+        about="those of an age sum to retention by the second less retention by the first",
+        na="without players in a cohort",
+    ),
+    Column("players", "count", unit="players", about="that the term is about"),
+    has_own_receipt=True,
+)
 def retention_gap(
     lake: LakeClient,
     first: str,
@@ -105,9 +127,7 @@ def retention_gap(
         over: as in `retention_definitions`.
         zone: as in `retention_definitions`.
 
-    Columns: age (Int64), term (str), amount (float64, a difference of shares; those of an age sum to retention by the
-    second less retention by the first), players (Int64, the players that the term is about). The receipt is in
-    `df.attrs`. Claims: "retention gap", one an age.
+    Claims: "retention gap", one an age.
 
     Raises:
         BadQuery: there is no such definition, or as in `retention_definitions`.
@@ -137,10 +157,7 @@ def retention_gap(
             amounts = [both_by_first - of_first, by_second / size, -by_first / size, of_second - both_by_second]
         counts = [_count(players, cohorts[0] & ~both), by_second, by_first, _count(players, cohorts[1] & ~both)]
         rows += zip([age] * len(terms), terms, amounts, counts, strict=True)
-    kinds = {"age": "Int64", "term": "str", "amount": "float64", "players": "Int64"}
-    frame = DataFrame(rows, columns=list(kinds)).astype(kinds)
-    frame.attrs[RECEIPT] = receipt.to_json()
-    return as_result(frame, "retention.gap", {"first": first, "second": second})
+    return with_receipt(DataFrame(rows, columns=["age", "term", "amount", "players"]), receipt)
 
 
 def _share(players: DataFrame, cohort: Any, back: Any) -> float:

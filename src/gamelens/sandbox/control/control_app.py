@@ -1,7 +1,8 @@
 """The control API: counts, processing, reset, clock, faults, the live page and its stream of events.
 
 Wire 5.1, Control API; Wire 5.2, Live feed. It is separate from both services, on loopback, with a token in the path, a
-check of the Host header and no CORS headers, so a page in a browser cannot reach it.
+check of the Host header and no CORS headers, so a page in a browser cannot reach it. A notebook on this machine may
+show the live page in a frame.
 """
 
 from __future__ import annotations
@@ -41,12 +42,13 @@ _PAGE: Final = {
 }
 _POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; "
-    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'"
+    "base-uri 'none'; form-action 'none'; frame-ancestors http://127.0.0.1:* http://localhost:*; "
+    "require-trusted-types-for 'script'"
 )
+"""Only notebooks of this machine may show the page in a frame."""
 _HEADERS: Final = {
     "Content-Security-Policy": _POLICY,
     "X-Content-Type-Options": "nosniff",
-    "X-Frame-Options": "DENY",
     "Referrer-Policy": "no-referrer",  # the address contains the token
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",

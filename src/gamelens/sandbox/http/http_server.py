@@ -116,7 +116,7 @@ def load_certificate(state: Path, names: Sequence[str] = ()) -> Certificate:
     try:
         import trustme
     except ImportError:
-        raise Refused("--tls needs the package trustme: pip install 'gamelens[sandbox]'") from None
+        raise Refused("--tls needs the package trustme: pip install 'gamelens[tls]'") from None
     # The authority's own key is discarded, so no second certificate can be issued that clients would trust.
     authority = trustme.CA(organization_name="gamelens sandbox")
     try:

@@ -120,21 +120,7 @@ def _play_requests(
 ) -> tuple[list[RequestBatch], pa.Table | None]:
     """Return the requests of a block, and its rows of the ledger if there is one."""
     block, ids = play_task(scenario, begins, task)
-    return requests_of(scenario, begins, task, block, ids, game_id=game_ids[task.game], is_recorded=is_recorded)
-
-
-def requests_of(
-    scenario: Scenario,
-    begins: date,
-    task: BlockTask,
-    block: PlayedBlock,
-    ids: BlockIds,
-    *,
-    game_id: str,
-    is_recorded: bool,
-) -> tuple[list[RequestBatch], pa.Table | None]:
-    """Return the requests of a block that is played already, and its rows of the ledger if *is_recorded*."""
-    game = scenario.games[task.game]
+    game, game_id = scenario.games[task.game], game_ids[task.game]
     events = encode_events(block, ids, game=game, scenario=scenario)
     if scenario.is_clean and not is_recorded:
         return list(batches_of(events, game_id)), None
@@ -150,6 +136,16 @@ def requests_of(
         ends_s=((begins - EPOCH).days + scenario.days) * DAY_S,
         seed=_seeds(scenario, task)[3],
     )
+
+
+def estimated_events(scenario: Scenario, *, ends_on: date | None = None) -> int:
+    """Return about how many events *scenario* has, for a progress bar: those of the first players of each game."""
+    begins, titles, events = first_day(scenario, ends_on), checked_ids(scenario, None), 0.0
+    for number, players in enumerate(scenario.players_by_game()):
+        task = BlockTask(game=number, block=0, players=min(players, BLOCK_PLAYERS))
+        batches, _ = _play_requests(scenario, begins, titles, task, is_recorded=False)
+        events += sum(batch.events for batch in batches) * players / max(task.players, 1)
+    return round(events)
 
 
 def block_tasks(scenario: Scenario) -> Iterator[BlockTask]:

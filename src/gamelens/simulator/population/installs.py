@@ -9,7 +9,6 @@ import msgspec
 import numpy as np
 
 from gamelens.simulator.population.arrays import Flags, Floats, Ints
-from gamelens.simulator.retention_model.bgbb import BgbbMixture, BgbbModel
 from gamelens.simulator.scenarios.game_profile import GameProfile
 from gamelens.simulator.scenarios.scenario import Scenario
 from gamelens.simulator.scenarios.timeline import Campaign, GameSilence, ScenarioExperiment, ScenarioVariant
@@ -144,24 +143,3 @@ def steps(arms: list[Arm], effect: str, arm: Ints) -> Floats:
     """
     by_arm = np.array([*(getattr(each.variant, effect) for each in arms), 0.0])
     return by_arm[arm]
-
-
-def activity_of(game: GameProfile, *, variant: ScenarioVariant | None = None) -> BgbbModel:
-    """Return the population of *game*, or of its players in *variant*."""
-    activity = game.retention.activity()
-    return activity if variant is None else activity.moved(play=variant.play, drop_out=variant.drop_out)
-
-
-def mixture_of(game: GameProfile, *, scenario: Scenario, first_weekday: int) -> BgbbMixture:
-    """Return the population of all arms of *game*, weighted by their installs.
-
-    It leaves out incidents and the end of the scenario, which `output.forecast` includes.
-    """
-    by_day = plan_installs(game, scenario=scenario, first_weekday=first_weekday).installs.sum(axis=0)
-    day = np.arange(scenario.days)
-    parts = []
-    for arm in arms_of(game, scenario=scenario):
-        running = by_day[(day >= arm.experiment.day) & (day < arm.experiment.until)].sum()
-        parts.append((float(running * arm.share), activity_of(game, variant=arm.variant)))
-    rest = max(1 - sum(weight for weight, _ in parts), 0.0)
-    return BgbbMixture(((rest, activity_of(game)), *((weight, part) for weight, part in parts if weight)))

@@ -1,4 +1,4 @@
-"""Pickers keep their selection, whatever is offered."""
+"""Parts of widgets: pickers keep their selection, and messages of an older page change nothing."""
 
 from __future__ import annotations
 
@@ -8,8 +8,18 @@ from typing import Any
 import pytest
 from pandas import DataFrame
 
+from gamelens.notebook.widgets.controls import (
+    Button,
+    Control,
+    Field,
+    MultiPicker,
+    Picker,
+    Rows,
+    SearchPicker,
+    distinct,
+    label,
+)
 from gamelens.notebook.widgets.form_query import FormQuery
-from gamelens.notebook.widgets.pickers import MOST_SHOWN, MultiPicker, SearchPicker, distinct, label, offer, one
 from gamelens.notebook.widgets.query_form import FormChoices, QueryForm
 from gamelens.wire.intervals import Interval
 from support.thousand_networks import FORMULA, HOSTILE
@@ -70,81 +80,93 @@ def test_another_dimension_is_asked_for_once() -> None:
     assert (observed.panel.values.value, observed.dimensions) == ((), 1)
 
 
-def values(picker: MultiPicker) -> list[str]:
-    """Return the values that *picker* offers."""
-    return [value for _, value in picker.list.options]
-
-
 def test_a_pick_stays_though_it_is_not_offered() -> None:
     """A picked value that is not offered stays, in front of the others."""
-    picker = one("metric", ["a", "b"], "c")
-    offer(picker, ["a", "d"])
+    picker = Picker("metric", ["a", "b"], "c")
+    picker.offer(["a", "d"])
     assert picker.value == "c"
-    assert [value for _, value in picker.options] == ["c", "a", "d"]
+    assert ([value for _, value in picker.options], picker.place) == (["c", "a", "d"], 0)
 
 
-@pytest.mark.parametrize(
-    ("typed", "picked"),
-    [
-        ("Paying users · paying", "paying"),  # its label, as the list has it
-        ("Active players · active — everybody", "active"),  # the suggestion of a browser without our list
-        (" ACTIVE ", "active"),  # the value
-        ("everybody", "active"),  # only one description has it
-        ("e", "new"),  # several have it
-        ("nothing like it", "new"),
-        ("", ""),  # the option for nothing
-    ],
-)
-def test_what_is_typed_picks_the_one_value_that_it_names(typed: str, picked: str) -> None:
-    """Label, suggestion, value or a part of one of them. Else the field shows the picked value again."""
-    options = [("—", ""), ("Paying users · paying", "paying"), ("Active players · active", "active")]
-    about = {"active": "everybody", "paying": "with a purchase"}
-    picker = SearchPicker("metric", options, "new", describe=lambda value: about.get(value, ""))
-    picker.field.value = typed
-    labels = {value: text for text, value in options}
-    assert (picker.value, picker.field.value) == (picked, labels.get(picked, "new"))
+def test_a_value_that_is_set_and_not_offered_is_shown() -> None:
+    """As the code of a notebook may set it."""
+    picker = Picker("over", [("Last week", "last week"), "yesterday"], "yesterday")
+    picker.value = ("2026-11-01", "2026-11-07")
+    assert picker.labels[picker.place] == label(("2026-11-01", "2026-11-07"))
+    assert picker.labels[1:] == ["Last week", "yesterday"]
 
 
 def test_offering_the_same_again_changes_nothing() -> None:
     """Offering the same values again causes no change."""
-    picker = one("metric", ["a", "b"], "b")
+    picker = Picker("metric", ["a", "b"], "b")
     changes: list[object] = []
-    picker.observe(changes.append, "value")
-    offer(picker, ["a", "b"])
+    picker.observe(changes.append, ["value", "labels", "place", "options"])
+    picker.offer(["a", "b"])
     assert changes == []
 
 
-def test_picked_values_stay_in_front_while_searching() -> None:
-    """A search keeps picked values in front of its matches."""
+def test_the_option_that_is_pressed_is_picked() -> None:
+    """By its place, with its label; of a value that is not text too."""
+    picker = SearchPicker("largest", [("10", 10), ("20", 20), ("all", 0)], 10, describe=lambda value: f"about {value}")
+    picker.take({"place": 2, "label": "all"})
+    assert (picker.value, picker.place, picker.abouts) == (0, 2, ["about 10", "about 20", "about 0"])
+
+
+@pytest.mark.parametrize(
+    "message",
+    [{"place": 1, "label": "a"}, {"place": 7, "label": "b"}, {"place": -1, "label": "b"}, {"place": "1"}, {}],
+)
+def test_an_option_of_an_older_list_picks_nothing(message: dict[str, Any]) -> None:
+    """A page may be slower than the lists of the service: what it names must still be there."""
+    picker = Picker("metric", ["a", "b"], "a")
+    picker.take(message)
+    assert picker.value == "a"
+
+
+def test_several_are_picked_from_what_is_offered() -> None:
+    """Values that are picked and not offered can be picked again, behind the others."""
     picker = MultiPicker("games", ["9"])
-    picker.offer([(f"Game {number}", str(number)) for number in range(20)])
-    picker.search.value = "game 1"
-    assert values(picker) == ["9", "1", *map(str, range(10, 20))]
-    assert picker.value == ("9",)
+    picker.offer([(f"Game {number}", str(number)) for number in range(3)])
+    assert (picker.labels, picker.places) == (["Game 0", "Game 1", "Game 2", "9"], [3])
+    picker.take({"places": [3, 1], "labels": ["9", "Game 1"]})
+    assert (picker.value, picker.places) == (("9", "1"), [3, 1])
+    for places, labels in (([1], ["Game 2"]), ([8], ["Game 8"]), (None, None), ([0], None), ([-1], ["9"])):
+        picker.take({"places": places, "labels": labels})
+    assert picker.value == ("9", "1")
+    picker.take({"places": [], "labels": []})
+    assert len(picker.value) == 0
 
 
-def test_picking_from_the_list_moves_nothing_under_the_pointer() -> None:
-    """A pick from the list does not reorder the list."""
-    picker = MultiPicker("games")
-    picker.offer([("A", "a"), ("B", "b"), ("C", "c")])
-    picker.list.value = ("c",)
-    assert picker.value == ("c",)
-    assert values(picker) == ["a", "b", "c"]
+def test_buttons_fields_and_rows_do_what_a_message_says() -> None:
+    """And nothing for a message that says nothing."""
+    pressed: list[object] = []
+    Button("Ask again", on_click=lambda: pressed.append("again")).take({})
+    rows = Rows(pressed.append)
+    rows.rows = [{"label": "A"}, {"label": "B"}]
+    for place, text in ((1, "B"), (1, "A"), (2, "B"), (-1, "B"), ("1", "B")):
+        rows.take({"place": place, "label": text})
+    field = Field("search", "")
+    field.take({"text": "ember"})
+    field.take({"text": 7})
+    assert (pressed, field.value) == (["again", 1], "ember")
 
 
-def test_more_than_a_page_holds_are_searched() -> None:
-    """More values than a page holds are found by search, and the field shows their number."""
-    picker = MultiPicker("is")
-    picker.offer([(str(number), str(number)) for number in range(1000)])
-    assert len(picker.list.options) == MOST_SHOWN
-    assert "1,000" in picker.search.placeholder
-    picker.search.value = "999"
-    assert values(picker) == ["999"]
+def test_a_message_that_is_no_object_is_ignored() -> None:
+    """Whatever a page sends."""
+    field = Field("search", "")
+    for content in ("text", 1, None, [{"text": "x"}]):
+        field._handle_custom_msg(content, [])
+    field._handle_custom_msg({"text": "x"}, [])
+    assert field.value == "x"
 
 
-def test_nothing_to_pick_from_is_said() -> None:
-    """An empty picker says that there is nothing to pick."""
-    assert MultiPicker("games").search.placeholder == "nothing to pick from"
+def test_every_part_is_drawn_by_one_module_without_an_address() -> None:
+    """Front ends load it from the part itself, and nothing from a network."""
+    parts: list[Control] = [Field("a", ""), Rows(print), Picker("b", ["c"], "c")]
+    (script,) = {part._esm for part in parts}
+    assert {part.kind for part in parts} == {"field", "rows", "one"}
+    assert script.endswith("export default {render}\n")
+    assert "://" not in script + parts[0]._css
 
 
 def test_games_of_the_same_name_are_told_apart() -> None:

@@ -1,24 +1,23 @@
-"""Forecasts, incidents included, against players who were drawn and played."""
+"""Players who were drawn and played, incidents included, against closed forms."""
 
 from __future__ import annotations
 
-from datetime import date
 from typing import Any
 
 import msgspec
 import numpy as np
 import pytest
 
-from gamelens.simulator import Scenario, expect, load_scenario
-from gamelens.simulator.output.forecast import GameForecast
+from gamelens.simulator import Scenario, load_scenario
 from gamelens.simulator.population.behaviour import PlayedBlock, play_block
-from gamelens.simulator.population.installs import mixture_of, plan_installs
+from gamelens.simulator.population.installs import plan_installs
 from gamelens.simulator.population.players import Players, draw_players
 from gamelens.simulator.scenarios.timeline import BadBuild, GameSilence, Incident, NetworkOutage, PriceChange
 from gamelens.wire.currencies import USD_PER_UNIT
+from support.closed_form import GameForecast, mixture_of
 from support.statistical_tests import holm_rejects, mean_p_values, share_p_value
 
-ENDS_ON, MONDAY = date(2026, 11, 21), 0
+MONDAY = 0
 TITLE = "Rooftop Dash"
 change = msgspec.structs.replace
 
@@ -183,10 +182,8 @@ def test_revenue_is_expected() -> None:
     assert not holm_rejects(mean_p_values(usd, forecast_of(scenario).revenue(block)))
 
 
-def test_a_dry_run_includes_incidents() -> None:
-    """`expect` lowers DAU, D1 and events for incidents, and states ads and both revenues."""
-    usual, hit = (expect(with_incidents(*INCIDENTS[name]), ends_on=ENDS_ON) for name in ("none", "both"))
-    assert hit.dau < 0.95 * usual.dau
-    assert hit.games[0].d1 < usual.games[0].d1
-    assert min(hit.ads_shown, hit.ad_revenue_usd, hit.revenue_usd) > 0
-    assert hit.events < usual.events
+def test_without_a_timeline_retention_is_that_of_the_scenario() -> None:
+    """D1, D7 and D28 in closed form are the targets in the file of the scenario."""
+    scenario = load_scenario("small", players=30, days=5)
+    forecast = forecast_of(scenario)
+    assert [forecast.retention(day) for day in (1, 7, 28)] == pytest.approx([0.37, 0.125, 0.04])

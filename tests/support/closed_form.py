@@ -1,4 +1,4 @@
-"""The expected values of a game, including campaigns, experiments and incidents.
+"""The expected values of a simulated game in closed form, including campaigns, experiments and incidents.
 
 Activity is exact: the installs of each day times the closed form of `retention_model`, less the players a bad build
 drives away, and none on silent days. Play rests on two measurements of a simulated sample: the mean rounds of a
@@ -9,114 +9,46 @@ sessions.
 
 from __future__ import annotations
 
-import gzip
-from datetime import date
 from typing import Final
 
-import msgspec
 import numpy as np
 
-from gamelens.errors import suggests_names
-from gamelens.simulator.output.play import BLOCK_PLAYERS, VERSION, BlockTask, first_day, play_task, requests_of
 from gamelens.simulator.population.ad_waterfall import outages, price_factors, tiers_of, waterfall_of
 from gamelens.simulator.population.arrays import Flags, Floats, shares
 from gamelens.simulator.population.behaviour import PlayedBlock
-from gamelens.simulator.population.installs import activity_of, arms_of, open_days, plan_installs, steps
+from gamelens.simulator.population.installs import arms_of, open_days, plan_installs, steps
 from gamelens.simulator.population.monetisation import price_weights
 from gamelens.simulator.population.players import staying_share
 from gamelens.simulator.population.session_times import SATURDAY
-from gamelens.simulator.retention_model.bgbb import BgbbModel, shifted
+from gamelens.simulator.retention_model.bgbb import BgbbMixture, BgbbModel, shifted
 from gamelens.simulator.scenarios.game_profile import GameProfile
 from gamelens.simulator.scenarios.scenario import Scenario
+from gamelens.simulator.scenarios.timeline import ScenarioVariant
 from gamelens.wire.currencies import USD_PER_UNIT
 
 _NODES: Final = 64
 """Nodes of the Gauss-Hermite rule over the log-normal median price of payers."""
 
 
-@suggests_names
-class GameExpectation(msgspec.Struct, frozen=True):
-    """The expected values of a game, incidents included.
+def activity_of(game: GameProfile, *, variant: ScenarioVariant | None = None) -> BgbbModel:
+    """Return the population of *game*, or of its players in *variant*."""
+    activity = game.retention.activity()
+    return activity if variant is None else activity.moved(play=variant.play, drop_out=variant.drop_out)
 
-    Daily active users and retention are in closed form (`forecast`). Events, ads and revenue, in US dollars, are
-    estimated from a simulated sample.
+
+def mixture_of(game: GameProfile, *, scenario: Scenario, first_weekday: int) -> BgbbMixture:
+    """Return the population of all arms of *game*, weighted by their installs.
+
+    It leaves out incidents and the end of the scenario, which `GameForecast` includes.
     """
-
-    title: str
-    players: int
-    events: int
-    dau: float
-    d1: float
-    d7: float
-    d28: float
-    ads_shown: int
-    ad_revenue_usd: float
-    revenue_usd: float
-
-
-@suggests_names
-class Expectation(msgspec.Struct, frozen=True):
-    """The expected output of a scenario, in which only the number of players is exact.
-
-    *version* is that of the generator, *dau* the mean number of daily active users.
-    """
-
-    version: int
-    players: int
-    events: int
-    requests: int
-    body_bytes: int
-    gzipped_bytes: int
-    dau: float
-    ads_shown: int
-    ad_revenue_usd: float
-    revenue_usd: float
-    games: tuple[GameExpectation, ...]
-
-
-def expect(scenario: Scenario, *, ends_on: date | None = None) -> Expectation:
-    """Return the expected output of `play`, from one simulated block of each game."""
-    begins = first_day(scenario, ends_on)
-    games, requests, body_bytes, gzipped_bytes = [], 0.0, 0.0, 0.0
-    for number, (game, players) in enumerate(zip(scenario.games, scenario.players_by_game(), strict=True)):
-        forecast = GameForecast(game, scenario=scenario, first_weekday=begins.weekday())
-        played_days = players * float(forecast.present.sum())
-        task = BlockTask(game=number, block=0, players=min(players, BLOCK_PLAYERS))
-        block, ids = play_task(scenario, begins, task)
-        batches, _ = requests_of(scenario, begins, task, block, ids, game_id="", is_recorded=False)
-        sampled_events = sum(batch.events for batch in batches)
-        events = round(sampled_events * played_days / max(int(block.players.active.sum()), 1))
-        requests += len(batches) * events / max(sampled_events, 1)
-        body_bytes += sum(len(batch.body) for batch in batches) * events / max(sampled_events, 1)
-        gzipped = sum(len(gzip.compress(batch.body, 6)) for batch in batches)
-        gzipped_bytes += gzipped * events / max(sampled_events, 1)
-        ads_shown, ad_revenue_usd = forecast.ads(block)
-        games.append(
-            GameExpectation(
-                title=game.title,
-                players=players,
-                events=events,
-                dau=played_days / scenario.days,
-                **{f"d{day}": forecast.retention(day) for day in (1, 7, 28)},
-                ads_shown=round(players * ads_shown),
-                ad_revenue_usd=round(players * ad_revenue_usd, 2),
-                revenue_usd=round(players * forecast.revenue(block), 2),
-            )
-        )
-    total = sum(game.events for game in games)
-    return Expectation(
-        version=VERSION,
-        players=scenario.players,
-        events=total,
-        requests=round(requests),
-        body_bytes=round(body_bytes),
-        gzipped_bytes=round(gzipped_bytes),
-        dau=sum(game.dau for game in games),
-        ads_shown=sum(game.ads_shown for game in games),
-        ad_revenue_usd=round(sum(game.ad_revenue_usd for game in games), 2),
-        revenue_usd=round(sum(game.revenue_usd for game in games), 2),
-        games=tuple(games),
-    )
+    by_day = plan_installs(game, scenario=scenario, first_weekday=first_weekday).installs.sum(axis=0)
+    day = np.arange(scenario.days)
+    parts = []
+    for arm in arms_of(game, scenario=scenario):
+        running = by_day[(day >= arm.experiment.day) & (day < arm.experiment.until)].sum()
+        parts.append((float(running * arm.share), activity_of(game, variant=arm.variant)))
+    rest = max(1 - sum(weight for weight, _ in parts), 0.0)
+    return BgbbMixture(((rest, activity_of(game)), *((weight, part) for weight, part in parts if weight)))
 
 
 class GameForecast:

@@ -1,0 +1,42 @@
+"""Names of rows that add up others: totals and wholes, in the languages that vendors write (`lexicon.toml`)."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from gamelens.analysis.files.date_parsing import folded_word
+
+_LEXICON: Final = tomllib.loads(Path(__file__).with_name("lexicon.toml").read_text(encoding="utf-8"))
+_WORDS: Final[dict[str, list[str]]] = {name: _LEXICON[name]["words"] for name in ("total", "whole")}
+
+
+def _any_of(words: Sequence[str]) -> str:
+    """Return a pattern of one of *words*, with or without accents, the longest first."""
+    spelled = {word for each in words for word in (each, folded_word(each))}
+    return "|".join(re.escape(word) for word in sorted(spelled, key=len, reverse=True))
+
+
+_TOTAL: Final = rf"(?:(?:grand|sub|overall|report|campaign|account|all)[\s-]*)?(?:{_any_of(_WORDS['total'])})"
+_WHOLE: Final = _any_of(_WORDS["whole"])
+_NOUNS: Final = "countries|regions|territories|campaigns|networks|sources|apps|channels|platforms|formats"
+
+TOTAL: Final = re.compile(
+    rf"(?i)\W*{_TOTAL}(?:\s*[:：(].*|\s+[–-]\s.*|\s+(?:of|for|von|für|de|di|du|des|av)\b.*|\s+[\d.,]+.*)?\W*"
+)
+"""A text of a row that adds up others, whatever its numbers are."""
+AT_ONE_END: Final = re.compile(
+    rf"(?i)(?:{_TOTAL})\b.*|.*(?<!\w)(?:{_TOTAL})\W*|.*(?:合計|小計|合计|총계|합계)\W*|(?:{_WHOLE})\b.*"
+)
+"""A name that begins or ends with such a word, such as that of a campaign."""
+WORD_AT_ONE_END: Final = re.compile(rf"(?i)^(?:{_TOTAL})\b\s*[:–-]?\s*(?:of\b|for\b)?|[\s(:–-]+(?:{_TOTAL})\W*$")
+"""Such a word, with what joins it to the name."""
+WHOLE: Final = re.compile(rf"(?i)\W*(?:rest of world and all|all (?:{_NOUNS}).*|{_WHOLE})\W*")
+"""A word for the whole."""
+WHOLE_OF_NAMES: Final = re.compile(rf"(?i)\W*(?:all (?:{_NOUNS}).*|(?!all\b)(?:{_WHOLE})(?:\s.*)?|all)\W*")
+"""A word for the whole with what it is of, in a column of countries or networks: Alle Länder."""
+CANDIDATES: Final = rf"(?i){_any_of([*_WORDS['total'], *_WORDS['whole']])}|^[^\pL\pN]*$"
+"""Finds all of these and others, as Arrow does: a word of totals anywhere, or no letter and no digit."""

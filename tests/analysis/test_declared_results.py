@@ -1,0 +1,254 @@
+"""Laws that the result of every analysis keeps, and what each looks like: table, sentences, spreadsheet, units.
+
+The files in `results` hold the looks. A change that is meant writes them anew, and shows in the diff:
+
+    SNAPSHOTS=write .venv/bin/pytest tests/analysis/test_declared_results.py
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Callable, Iterator
+from difflib import unified_diff
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Final
+
+import openpyxl
+import pytest
+from pandas import DataFrame
+from pandas.api.types import is_numeric_dtype
+
+import gamelens as gl
+from gamelens import analysis, raw_events
+from gamelens.analysis import claims
+from gamelens.analysis.claims.findings import analyses
+from gamelens.analysis.tidy_frames.columns import COLUMNS, Column
+from gamelens.analysis.tidy_frames.frame_requirements import declared_requirements, public_name
+from gamelens.analysis.tidy_frames.returned_columns import KEYS, declared_columns
+from gamelens.analysis.tidy_frames.written_columns import written_columns
+from gamelens.assistant.answers import answer
+from gamelens.catalog import ALIASES, METRICS
+from gamelens.errors import BadQuery
+from gamelens.notebook.tables.frame_table import FrameTable
+from gamelens.receipts import Receipt
+from gamelens.wire.dimensions import DIMENSIONS
+from support.every_result import every_result, simulated_lake
+
+LOOKS: Final = Path(__file__).with_name("results")
+COMMAND: Final = "SNAPSHOTS=write .venv/bin/pytest tests/analysis/test_declared_results.py"
+OTHERS: Final = {
+    *("ads.unlisted_names", "decomposition.dominant_effect", "decomposition.split_in_halves", "health.as_json"),
+    *("health.unmatched_notes", "outside_data.roas", "outside_data.in_dollars", "retention.cohort_matrix"),
+    *("totals.column_totals", "totals.in_periods", "totals.total", "experiments.newest_arms"),
+}
+"""Analyses that return no frame, or one whose columns are those of the frame they were given."""
+Call = tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]
+
+
+def public() -> dict[str, Callable[..., Any]]:
+    """Return the analyses that declare what they return, by public name."""
+    rooms = [*(import_module(f"gamelens.analysis.{topic}") for topic in analysis.__all__), raw_events]
+    functions = {
+        public_name(each): each for room in rooms for each in vars(room).values() if declared_columns(each).columns
+    }
+    return dict(sorted(functions.items()))
+
+
+@pytest.fixture(scope="module")
+def calls() -> dict[str, Call]:
+    """The last call of each analysis that `every_result` makes, nested ones left out."""
+    made: dict[str, Call] = {}
+    with pytest.MonkeyPatch.context() as patch:
+        for name, function in public().items():
+            topic, _, own = name.partition(".")
+            if topic == "raw_events":
+                continue
+
+            def recorded(*args: Any, _name: str = name, _function: Callable[..., Any] = function, **named: Any) -> Any:
+                made[_name] = _function, args, named
+                return _function(*args, **named)
+
+            patch.setattr(import_module(f"gamelens.analysis.{topic}"), own, recorded)
+        every_result()
+    return made
+
+
+@pytest.fixture(scope="module")
+def results(calls: dict[str, Call], tmp_path_factory: pytest.TempPathFactory) -> dict[str, DataFrame]:
+    """The result of each analysis, by its public name."""
+    found = {name: function(*args, **named) for name, (function, args, named) in calls.items()}
+    over = ("2026-10-25", "2026-11-03")
+    with simulated_lake(tmp_path_factory.mktemp("lake") / "state") as lake:
+        found |= {
+            "raw_events.count_events": raw_events.count_events(lake, over, every="day"),
+            "raw_events.active_players": raw_events.active_players(lake, over),
+            "raw_events.session_paths": raw_events.session_paths(lake, over),
+            "raw_events.funnel": raw_events.funnel(lake, ["user", "session_end"], over),
+            "raw_events.player_money": raw_events.player_money(lake, over, days=2),
+        }
+    return found
+
+
+def listed(name: str) -> list[Column]:
+    """Return the columns that an analysis lists."""
+    return [each for each in declared_columns(public()[name]).columns if each is not KEYS]
+
+
+def test_every_analysis_that_returns_a_frame_lists_its_columns(results: dict[str, DataFrame]) -> None:
+    """So that nothing has to guess what they are."""
+    topics = [import_module(f"gamelens.analysis.{topic}") for topic in analysis.__all__]
+    judged = {
+        public_name(each)
+        for topic in topics
+        for each in vars(topic).values()
+        if inspect.isfunction(each) and declared_requirements(each)
+    }
+    returned = {name for name, frame in results.items() if isinstance(frame, DataFrame)}
+    assert returned == {*public()}
+    assert {name for name in judged if name not in returned} == OTHERS
+
+
+def test_each_result_has_its_columns_in_their_order(results: dict[str, DataFrame]) -> None:
+    """Names are unique, bounds follow their number, and what is not listed stands at the place of the keys."""
+    for name, frame in results.items():
+        assert frame.columns.is_unique, name
+        order = []
+        for each in declared_columns(public()[name]).columns:
+            order += [each.name, *(bound for pair in each.bounds for bound in (pair.low, pair.high))]
+        places = [order.index(column if column in order else KEYS.name) for column in map(str, frame.columns)]
+        assert places == sorted(places), name
+
+
+def test_each_column_has_the_dtype_of_its_kind(results: dict[str, DataFrame]) -> None:
+    """Counts are Int64, categories categories, shares and money floats; times have microseconds and a zone."""
+    for name, frame in results.items():
+        for each in listed(name):
+            if each.name not in frame:
+                continue
+            dtype = str(frame[each.name].dtype)
+            expected = each.dtype or {"day": "datetime64[us, ", "span": "timedelta64[us]", "texts": "object"}[each.kind]
+            assert dtype.startswith(expected), (name, each.name, dtype)
+
+
+def test_nothing_is_missing_that_is_said_to_be_there(results: dict[str, DataFrame]) -> None:
+    """A column without *na* has no missing value in any result."""
+    for name, frame in results.items():
+        for each in listed(name):
+            if each.name in frame and not each.na and each.kind != "category":
+                assert frame[each.name].notna().all(), (name, each.name)
+
+
+def test_an_interval_holds_its_number(results: dict[str, DataFrame]) -> None:
+    """Where all three are known."""
+    for name, frame in results.items():
+        for each in listed(name):
+            for low, high in ((bound.low, bound.high) for bound in each.bounds if bound.low in frame):
+                rows = frame[[low, each.name, high]].astype("float64").dropna()
+                least, number, most = (rows[column] for column in rows)
+                assert ((least <= number + 1e-9) & (number <= most + 1e-9)).all(), (name, each.name)
+
+
+def test_what_is_not_listed_is_a_key(calls: dict[str, Call], results: dict[str, DataFrame]) -> None:
+    """It comes from a frame that was given, or is named by an argument."""
+    for name, (_, args, named) in calls.items():
+        given = {"ab_id", "ab_variant_id", "measure", "network", "format"}
+        for value in (*args, *named.values()):
+            for one in value if isinstance(value, (list, tuple)) else [value]:
+                given |= {*map(str, one.columns)} if isinstance(one, DataFrame) else {str(one)}
+        names = {bound for each in listed(name) for pair in each.bounds for bound in (pair.low, pair.high)}
+        names |= {each.name for each in listed(name)}
+        assert {*map(str, results[name].columns)} - names <= given, name
+
+
+def test_a_result_of_no_rows_is_like_any_other(calls: dict[str, Call], results: dict[str, DataFrame]) -> None:
+    """The same columns and dtypes, or a refusal."""
+    same = 0
+    for name, (function, args, named) in calls.items():
+        try:
+            empty = function(*map(without_rows, args), **{key: without_rows(value) for key, value in named.items()})
+        except BadQuery:
+            continue
+        full = results[name]
+        assert [*empty.columns] == [*full.columns], name
+        assert kinds_of(empty) == kinds_of(full), name
+        same += 1
+    assert same > len(calls) / 2
+
+
+def without_rows(value: Any) -> Any:
+    """Return a frame without its rows, and anything else as it is."""
+    if isinstance(value, (list, tuple)):
+        return type(value)(map(without_rows, value))
+    return value.head(0) if isinstance(value, DataFrame) else value
+
+
+def kinds_of(frame: DataFrame) -> dict[str, str]:
+    """Return the dtypes of a frame, without the values of categories."""
+    return {str(name): str(dtype) for name, dtype in frame.dtypes.items()}
+
+
+def test_the_decimals_of_a_spreadsheet_are_those_of_the_table(results: dict[str, DataFrame], tmp_path: Path) -> None:
+    """A share of 12.5% is not 13% in one of them."""
+    compared = 0
+    for place, (name, frame) in enumerate(results.items()):
+        path = gl.export_excel({"result": frame}, tmp_path / f"{place}.xlsx")
+        columns = [*openpyxl.load_workbook(path)["result"].iter_cols()]
+        for each in written_columns(frame):
+            if not (each.is_known and is_numeric_dtype(frame.dtypes.iloc[each.place])) or each.is_bound:
+                continue
+            for row, cell in enumerate(columns[each.place][1:]):
+                if cell.value is None or cell.number_format in ("General", "0.000"):
+                    continue
+                decimals = len(cell.number_format.partition(".")[2].rstrip("%"))
+                assert decimals == each.scale(row).places, (name, each.name)
+                compared += 1
+    assert compared > 500
+
+
+def test_a_name_that_is_a_metric_means_the_same_in_a_result() -> None:
+    """The catalog and the table of columns have one unit for it."""
+    for metric in (*METRICS.values(), *ALIASES.values()):
+        for field in metric.fields:
+            if (known := COLUMNS.get(metric.columns[field.name])) is not None and known.unit:
+                assert known.unit == field.unit, known.name
+
+
+def test_no_row_of_the_table_is_unused() -> None:
+    """Each column is one of a result, a dimension, a metric, or a name that tables show."""
+    used = {each.name for function in public().values() for each in declared_columns(function).columns}
+    shown = {"api", "says", "unit", "retention", "conversion", "geo", "requests"}
+    fields = {name for metric in (*METRICS.values(), *ALIASES.values()) for name in metric.columns.values()}
+    assert {*COLUMNS} - used - shown - fields - {*DIMENSIONS} == set()
+
+
+@pytest.mark.parametrize("topic", [*analysis.__all__, "raw_events"])
+def test_each_result_looks_as_it_did(topic: str, results: dict[str, DataFrame], tmp_path: Path) -> None:
+    """Its table, its sentences, the first cells of its spreadsheet, and the units that the assistant names."""
+    lines = [
+        line
+        for name, frame in results.items()
+        if name.partition(".")[0] == topic
+        for line in look(name, frame, tmp_path)
+    ]
+    path = LOOKS / f"{topic}.txt"
+    if os.environ.get("SNAPSHOTS") == "write" and lines:
+        path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    before = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    if changes := [*unified_diff(before, lines, "before", "now", lineterm="", n=0)]:
+        pytest.fail("\n".join([*changes, f"If this is meant: {COMMAND}"]), pytrace=False)
+
+
+def look(name: str, frame: DataFrame, folder: Path) -> Iterator[str]:
+    """Yield the lines that say what a result looks like."""
+    yield f"==== {name}"
+    yield from (line.rstrip() for line in str(FrameTable(frame, rows=4)).splitlines())
+    if name in analyses():
+        yield from claims.of(frame)["text"].head(8)
+    path = gl.export_excel({"result": frame.head(2)}, folder / "look.xlsx")
+    for title, *cells in openpyxl.load_workbook(path)["result"].iter_cols():
+        yield f"{title.value}: {', '.join(cell.number_format for cell in cells)}"
+    units = answer(frame, Receipt.of(frame.attrs), receipt_id="r")["units"]
+    yield from (f"{column} in {unit}" for column, unit in units.items())
+    yield ""
