@@ -33,8 +33,7 @@ from gamelens.client.limits.rate_limit import (
 from gamelens.client.limits.shared_slots import SharedSlots
 from gamelens.errors import RateLimited
 from gamelens.sandbox.http.rate_limiter import NodeLimiters, RateLimits
-from support.hypothesis_profiles import examples
-from support.hypothesis_profiles import tries
+from support.hypothesis_profiles import examples, tries
 from support.virtual_time import run
 
 pytestmark = pytest.mark.slow
