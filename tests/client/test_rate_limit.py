@@ -33,7 +33,7 @@ from gamelens.client.limits.rate_limit import (
 from gamelens.client.limits.shared_slots import SharedSlots
 from gamelens.errors import RateLimited
 from gamelens.sandbox.http.rate_limiter import NodeLimiters, RateLimits
-from support.hypothesis_profiles import examples
+from support.hypothesis_profiles import examples, tries
 from support.virtual_time import run
 
 pytestmark = pytest.mark.slow
@@ -464,7 +464,8 @@ def steady(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int], float]:
     return lambda number: seconds * (number - 5) / (180 - 5)  # the first five start at once
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.hypothesis  # more draws in `make bench`
+@pytest.mark.parametrize("seed", range(tries(in_test=1, in_bench=3)))
 def test_adaptive_is_two_and_a_half_times_as_fast_where_four_nodes_serve(
     tmp_path: Path, steady: Callable[[int], float], seed: int
 ) -> None:
