@@ -146,6 +146,14 @@ def test_a_weekday_that_is_called_like_a_month_is_none() -> None:
     ]
 
 
+@pytest.mark.parametrize("texts", [("1793491200", "1793577601"), ("1793491200000", "1793577601500")])
+def test_numbers_of_programs_are_times(texts: tuple[str, str]) -> None:
+    """Seconds or milliseconds since 1970; what was assumed is said."""
+    times = read(*texts)
+    assert (dates(times), times.precision) == (["2026-11-01", "2026-11-02"], "time")
+    assert times.note == f"day: {texts[0]} is read as 2026-11-01"
+
+
 def test_times_of_another_zone_are_also_had_as_written() -> None:
     """So that days of an account are told from moments."""
     times = read("2026-10-24 00:00 Europe/Berlin", "2026-10-26 00:00 Europe/Berlin")

@@ -123,6 +123,24 @@ def test_a_currency_in_the_format_of_a_workbook_is_one(tmp_path: Path, money: Da
     assert outside_data.roas(tmp_path / "spend.xlsx", money, ages=[0]).frame["spend"].tolist() == [12.75]
 
 
+@pytest.mark.parametrize(
+    ("header", "cell", "amount", "code"),
+    [
+        ("利用金額", '"¥12,345",JPY', 12345, "JPY"),
+        ("광고비(원)", '"12,345",', 12345, "KRW"),
+        ("Spend (VND)", '"1.234.567",', 1234567, "VND"),
+        ("Расходы (руб.)", "12.5,", 12.5, "RUB"),
+        ("Spend (Rp)", '"12.345,00",', 12345, "IDR"),
+    ],
+)
+def test_a_currency_without_cents_has_no_decimals(
+    file: WriteFile, header: str, cell: str, amount: float, code: str
+) -> None:
+    """So a mark before three digits is one of thousands; names of currencies stand in brackets of a header."""
+    column = gl.read_table(file(f"Day,{header},Currency\n2026-10-31,{cell}\n")).column(header)
+    assert (column.currency, column.values.tolist(), column.problem) == (code, [amount], None)
+
+
 def test_witnesses_that_contradict_each_other_are_refused_where_money_is_used(
     file: WriteFile, money: DataFrame
 ) -> None:

@@ -110,6 +110,20 @@ def test_cells_with_as_many_separators_in_each_line_are_quoted(csv: ReadCsv) -> 
     assert rows(table) == [("Oct 31, 2026, 12:00 AM", "5", "a, b"), ("Nov 1, 2026, 12:00 AM", "6", "c, d")]
 
 
+def test_a_column_that_is_there_twice_is_read_once(csv: ReadCsv) -> None:
+    """One of another content has another name, so that what is used can be named."""
+    table = csv("a,n,n,n\nx,1,1,2\ny,3,3,4\n")
+    assert (table.columns, rows(table)) == (["a", "n", "n (2)"], [("x", "1", "2"), ("y", "3", "4")])
+    assert table.notes == ("n of spend.csv is there twice with the same cells, and is read once",)
+
+
+def test_a_sentence_below_the_table_is_none_of_its_rows(csv: ReadCsv) -> None:
+    """Also where it has as many separators; a name without numbers is a row."""
+    table = csv('day,geo,n\n2026-11-01,US,5\nNorth Rhine Westphalia,,\n"All amounts in EUR",,\n')
+    assert (len(table.rows), table.above) == (1, ("All amounts in EUR", "North Rhine Westphalia"))
+    assert len(csv("geo,n,m\nUS,5,6\nDE,,\n").rows) == 2
+
+
 def test_a_row_without_numbers_in_a_table_is_no_header(csv: ReadCsv) -> None:
     """Such as a total, or a first day for which nothing is known yet."""
     for text in ("Day,Geo,n\n2026-11-01,US,--\n2026-11-02,US,5\n", "Geo,n\nUS,4\nTotal Meta,--\nDE,5\nFR,6\n"):
@@ -174,7 +188,7 @@ def test_another_encoding_must_be_named(csv: ReadCsv) -> None:
         ('"two\nlines"\n\na,b\n1,2\n3,4,5\n', "has 3 cells in row 5"),
         ('a,b\n1,"2\n3,4,5\n', "never closed"),
         ("", "is empty"),
-        ("a,a\n1,2\n", "two columns that are called a"),
+        ("a,a,a (2)\n1,2,3\n", r"two columns that are called a \(2\)"),
     ],
 )
 def test_a_malformed_csv_is_refused(csv: ReadCsv, text: str, match: str) -> None:

@@ -74,29 +74,23 @@ def test_a_name_typed_again_adds_to_a_list() -> None:
     assert typed(given, DEFAULTS, of="a.ipynb") == {"games": ["1001", "1002"], "days": [3, 4]}
 
 
-@pytest.mark.parametrize(("name", "text"), [("top", "many"), ("share", "nan"), ("is_deep", "deep"), ("days", "x")])
-def test_a_text_that_does_not_fit_is_refused_with_the_default(name: str, text: str) -> None:
-    """A text that does not fit the type of the default raises `BadQuery` that shows it."""
-    with pytest.raises(BadQuery, match="must be written like its default"):
-        typed([(name, text)], DEFAULTS, of="a.ipynb")
+MISFITS = (("top", "many"), ("share", "nan"), ("is_deep", "deep"), ("days", "x"))
 
 
-def test_one_value_is_not_given_twice() -> None:
-    """A parameter that is not a list raises `BadQuery` if it is given twice."""
-    with pytest.raises(BadQuery, match="is given 2 times"):
-        typed([("top", "1"), ("top", "2")], DEFAULTS, of="a.ipynb")
-
-
-def test_an_unknown_name_is_refused_with_the_nearest() -> None:
-    """An unknown parameter raises `BadQuery` with the notebook and the nearest name."""
-    with pytest.raises(BadQuery, match=r"ovr = 'x' is not a parameter of a\.ipynb\. Did you mean `over`\?"):
-        typed([("ovr", "x")], DEFAULTS, of="a.ipynb")
-
-
-def test_a_notebook_that_takes_none_says_so() -> None:
-    """A parameter for a notebook without a tagged cell raises `BadQuery` that names the tag."""
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        *(([pair], "must be written like its default") for pair in MISFITS),
+        ([("top", "1"), ("top", "2")], "is given 2 times"),
+        ([("ovr", "x")], r"ovr = 'x' is not a parameter of a\.ipynb\. Did you mean `over`\?"),
+    ],
+)
+def test_what_is_no_parameter_is_refused(given: list[tuple[str, str]], words: str) -> None:
+    """A text of another type than the default, one value that is given twice, and an unknown name."""
+    with pytest.raises(BadQuery, match=words):
+        typed(given, DEFAULTS, of="a.ipynb")
     with pytest.raises(BadQuery, match="no cell of it is tagged `parameters`"):
-        typed([("over", "x")], {}, of="a.ipynb")
+        typed(given, {}, of="a.ipynb")
 
 
 def test_values_go_right_below_the_parameters_and_cannot_break_out() -> None:

@@ -52,6 +52,7 @@ _YEAR_WORD: Final = re.compile(r"(?<=\d) (?:\u0433|\u0440|r)$")  # the year, beh
 _SERIAL: Final = re.compile(r"\d{5}(?:\.\d+)?", re.ASCII)
 _SERIAL_START: Final = datetime(1899, 12, 30)  # day 0 of a spreadsheet's calendar
 _SERIALS: Final = range(36_526, 54_789)  # the days of 2000 to 2049
+_EPOCH: Final = re.compile(r"1[0-9]{9}(?:[0-9]{3})?|2[0-4][0-9]{8}(?:[0-9]{3})?", re.ASCII)
 _YEARS: Final = range(2015, 2041)  # that two digits may stand for
 _ZONE: Final = re.compile(r"(?P<clock>[\d:.]+(?: ?[AaPp]\.?[Mm]\.?(?![a-z]))?) ?(?P<zone>.*)")
 _OFFSET: Final = re.compile(r"(?:UTC|GMT)?(?:([+-])(\d{1,2}):?(\d\d)?)?(?:\[.*\])?")
@@ -185,7 +186,7 @@ def _read_ranges(
 
 
 def _written_out(texts: Sequence[str], field: str, day_first: bool | None) -> dict[str, str]:
-    """Return each text with years of two digits and a spreadsheet's numbers written out.
+    """Return each text with years of two digits and the numbers of spreadsheets and programs written out.
 
     All texts must be written the same way. A spreadsheet counts days from 1899-12-30, and exports that number from a
     cell without a date format.
@@ -196,6 +197,11 @@ def _written_out(texts: Sequence[str], field: str, day_first: bool | None) -> di
     if all(_SERIAL.fullmatch(text.strip()) and int(text.strip()[:5]) in _SERIALS for text in texts):
         days = {text: _SERIAL_START + timedelta(days=float(text)) for text in texts}
         return {text: day.isoformat() if "." in text else day.date().isoformat() for text, day in days.items()}
+    if all(_EPOCH.fullmatch(text.strip()) for text in texts):  # seconds or milliseconds since 1970
+        return {
+            text: datetime.fromtimestamp(int(text) / 1000 ** (len(text.strip()) > 10), UTC).isoformat()
+            for text in texts
+        }
     matches = {text: match for text in texts if (match := _SHORT_YEAR.fullmatch(text.strip()))}
     if len(matches) < len(texts):
         return {text: text for text in texts}

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -33,6 +34,8 @@ from gamelens.receipts import RECEIPT, Receipt
 
 _TEXTS: Final = (".csv", ".tsv", ".txt")
 _SUFFIXES: Final = (*_TEXTS, ".csv.gz", ".txt.gz", ".zip", ".parquet", ".xlsx", ".xlsm")
+_FEWEST_WORDS: Final = 3  # of a sentence
+_DIGITS: Final = re.compile(r"\d")
 _NO_RECEIPT: Final = Receipt()
 _UTC_MOMENT: Final = pa.timestamp("us", "UTC")
 
@@ -143,13 +146,18 @@ def read_grid(
         raise BadQuery(
             "other", kind, "is not a path, a pandas or polars frame or an Arrow table; collect() a lazy frame"
         )
-    names = {
-        place: name or f"column_{place + 1}"
-        for place, name in enumerate(grid.columns)
-        if name or grid.cells.column(place).null_count < len(grid.rows)
-    }
+    names: dict[int, str] = {}
+    notes = []
+    for place, name in enumerate(grid.columns):
+        column = grid.cells.column(place)
+        alike = [other for other in names if (name and grid.columns[other] == name)]
+        if any(grid.cells.column(other).equals(column) for other in alike):
+            notes.append(f"{name} of {grid.source} is there twice with the same cells, and is read once")
+        elif name or column.null_count < len(grid.rows):
+            names[place] = f"{name} ({len(alike) + 1})" if alike else name or f"column_{place + 1}"
     if twice := [name for name, count in Counter(names.values()).items() if count > 1]:
-        raise BadQuery("other", grid.source, f"has two columns that are called {min(twice)}")
+        raise BadQuery("other", grid.source, f"has two columns that are called {min(twice)}: rename one of them")
+    grid = replace(grid, notes=(*grid.notes, *notes))
     columns = [_to_plain_type(grid.cells.column(place), missing) for place in names]
     pa.default_memory_pool().release_unused()  # of reading, which takes more than the cells
     return replace(grid, cells=pa.Table.from_arrays(columns, names=[*names.values()]))
@@ -213,11 +221,22 @@ def _grid(
     if below:
         lines = "line" if len(below) == 1 else "lines"
         notes.append(f"{len(below)} {lines} of {source} below the table ({below[0].strip()!r}) are left out")
+    while numbers.size > 1 and (words := _only_words(cells, len(numbers) - 1)):  # such as "All amounts in EUR"
+        notes.append(f"row {numbers[-1]} of {source} ({words!r}) is below the table and is left out")
+        around.append(words)
+        cells, numbers = cells.slice(0, len(numbers) - 1), numbers[:-1]
     lines_around = tuple(line for line in (*around, *below) if line)
     grid = Grid(source, cells, numbers, separator, above=lines_around, formats=formats or {}, notes=tuple(notes))
     if cells.num_columns > 1 and all(column.null_count for column in cells.columns):
         return grid.filtered(reduce(pc.or_, [column.is_valid() for column in cells.columns]).to_numpy())
     return grid
+
+
+def _only_words(cells: pa.Table, row: int) -> str:
+    """Return the text of a row that has a sentence in its first cell and nothing else, "" for any other."""
+    first, *others = (column[row].as_py() for column in cells.columns)
+    is_alone = len(others) > 1 and all(cell is None for cell in others) and isinstance(first, str)
+    return first if is_alone and len(first.split()) >= _FEWEST_WORDS and not _DIGITS.search(first) else ""
 
 
 def _stored_receipt(schema: pa.Schema) -> Receipt:

@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -21,6 +21,7 @@ from pandas import Series
 
 from gamelens.analysis.files.currency_names import NO_CURRENCY, Currencies, common, currencies_in, currencies_of
 from gamelens.analysis.files.table_reader import Grid
+from gamelens.analysis.outside_data.money_units import NO_DECIMALS
 from gamelens.analysis.outside_data.roles import ColumnCells, Evidence, Meaning, concepts_in, find_header, folded_header
 from gamelens.errors import BadQuery
 
@@ -69,6 +70,23 @@ class Witness:
     rows: NDArray[np.integer[Any]]
 
 
+class OfMoney(NamedTuple):
+    """The currency of each row of an amount (ISO 4217), the evidence, and why it is not known.
+
+    The currencies are None if nothing says them, or only a symbol of several; all null if witnesses disagree.
+    """
+
+    currencies: Series | None
+    evidence: tuple[Evidence, ...]
+    problem: BadQuery | None
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all its currencies have no smaller unit."""
+        known = set() if self.currencies is None else {*self.currencies.dropna().unique()}
+        return bool(known) and known <= NO_DECIMALS
+
+
 def currencies_of_column(
     name: str,
     meaning: Meaning,
@@ -76,10 +94,8 @@ def currencies_of_column(
     grid: Grid,
     codes: Mapping[str, Sequence[str]],
     argument: str | None,
-) -> tuple[Series | None, tuple[Evidence, ...], BadQuery | None]:
-    """Return the currency of each row of the amount *name* (ISO 4217), the evidence, and why it is not known.
-
-    The currencies are None if nothing says them, or only a symbol of several; all null if witnesses disagree.
+) -> OfMoney:
+    """Return the currency of the amount *name*.
 
     Args:
         name: the column of amounts.
@@ -94,7 +110,9 @@ def currencies_of_column(
     if argument is not None:
         witness = _named(argument, cells, count, "the argument")
         if witness is None:
-            return None, (), BadQuery("currency", argument, "is neither a currency nor a column", sorted(cells))
+            return OfMoney(
+                None, (), BadQuery("currency", argument, "is neither a currency nor a column", sorted(cells))
+            )
         witnesses = [witness]
     else:
         witnesses = [*_of_codes(codes.get(name, ()), cells), *_of_cells(own), *_constant(name, meaning, grid, count)]
@@ -105,7 +123,7 @@ def currencies_of_column(
     said = [(witness, np.where(is_filled, witness.rows, -1)) for witness in witnesses]
     said = [(witness, places) for witness, places in said if (places >= 0).any()]
     if not said:
-        return None, (), _unknown(name)
+        return OfMoney(None, (), _unknown(name))
     number = np.zeros(count, dtype=np.min_scalar_type(math.prod(len(witness.says) + 1 for witness, _ in said)))
     for witness, places in said:  # what all witnesses say of a row together, as one number
         number *= len(witness.says) + 1
@@ -119,12 +137,12 @@ def currencies_of_column(
             says += [(witness, witness.says[place - 1])] if place else []
         possible = common(meant for _, meant in says) if says else NO_CURRENCY
         if says and not possible:
-            return nothing, tuple(it.evidence for it, _ in reversed(says)), _contradiction(name, says[::-1])
+            return OfMoney(nothing, tuple(it.evidence for it, _ in reversed(says)), _contradiction(name, says[::-1]))
         result[combination] = next(iter(possible)) if len(possible) == 1 else "?" if says else None
     evidence = tuple(witness.evidence for witness, _ in said)
     codes_found = sorted({code for code in result.values() if code not in (None, "?")})
     if not codes_found:
-        return None, evidence, _unknown(name, witnesses)
+        return OfMoney(None, evidence, _unknown(name, witnesses))
     is_only = len(codes_found) == 1
     is_of_cells = all(witness.evidence.where == "the cells" for witness in witnesses)
     known = {*codes_found, None} if is_only and is_of_cells else {*codes_found}  # 7 beside £5 is in pounds too
@@ -132,11 +150,15 @@ def currencies_of_column(
     if unsure and (rows := np.isin(number, unsure) & is_filled & _is_not_zero(own)).any():
         row = grid.rows[int(rows.argmax())]
         rule = f"names no currency for sure in row {row}, and others are in {', '.join(codes_found)}"
-        return nothing, evidence, BadQuery(name, UNSET, f"{rule}: write the currency of each, or pass currency=")
+        return OfMoney(
+            nothing, evidence, BadQuery(name, UNSET, f"{rule}: write the currency of each, or pass currency=")
+        )
     place_of = np.zeros(max(result) + 1, dtype="int16")
     for combination, code in result.items():
         place_of[combination] = codes_found.index(code) if code in codes_found else is_only - 1
-    return Series(pd.Categorical.from_codes(place_of[number], pd.Index(codes_found, dtype="str"))), evidence, None
+    return OfMoney(
+        Series(pd.Categorical.from_codes(place_of[number], pd.Index(codes_found, dtype="str"))), evidence, None
+    )
 
 
 def columns_of_codes(

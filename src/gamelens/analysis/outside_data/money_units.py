@@ -25,12 +25,13 @@ _MULTIPLES: Final = {
         r"|[tk](?:eur|usd|gbp|chf))(?!\w)|千"
     ),
 }
-NO_HUNDREDTHS: Final = frozenset(
+NO_DECIMALS: Final = frozenset(
     {
-        "BHD", "BIF", "CLP", "DJF", "GNF", "IQD", "ISK", "JOD", "JPY", "KMF", "KRW", "KWD", "LYD", "OMR", "PYG", "RWF",
-        "TND", "UGX", "VND", "VUV", "XAF", "XOF", "XPF",
+        "BIF", "CLP", "DJF", "GNF", "ISK", "JPY", "KMF", "KRW", "PYG", "RWF", "UGX", "VND", "VUV", "XAF", "XOF", "XPF",
     }
 )  # fmt: skip
+"""Currencies without a smaller unit."""
+NO_HUNDREDTHS: Final = NO_DECIMALS | {"BHD", "IQD", "JOD", "KWD", "LYD", "OMR", "TND"}
 """Currencies whose smallest unit is not a hundredth."""
 
 

@@ -20,7 +20,7 @@ from gamelens.analysis.files.date_parsing import ParsedTimes
 from gamelens.analysis.files.header_rows import SEARCHED_ROWS
 from gamelens.analysis.files.number_parsing import Mark, decimal_mark
 from gamelens.analysis.files.table_reader import Grid, read_grid
-from gamelens.analysis.outside_data.currency_evidence import columns_of_codes, currencies_of_column
+from gamelens.analysis.outside_data.currency_evidence import OfMoney, columns_of_codes, currencies_of_column
 from gamelens.analysis.outside_data.money_units import NO_HUNDREDTHS, MoneyUnit, unit_in
 from gamelens.analysis.outside_data.outside_table import HAS_MONEY, OutsideColumn, OutsideTable
 from gamelens.analysis.outside_data.rate_formulas import ColumnQuotient, Weight, Written, fitting_formula
@@ -119,13 +119,6 @@ def _table_of_cells(
     decimal: str | None,
 ) -> OutsideTable:
     """Return the table of *cells*, whose roles are known."""
-    texts = {
-        name: cells[name].numbers
-        for name, meaning in meanings.items()
-        if meaning.role in MEASURES and not cells[name].is_typed
-    }
-    whole = {name: meanings[name].role in ("count", "rank", "distinct") for name in texts}
-    marks, problems, notes = decimal_mark(texts, whole, grid.separator, decimal)
     amounts = {
         name: meaning
         for name, meaning in meanings.items()
@@ -134,6 +127,22 @@ def _table_of_cells(
     codes = columns_of_codes(
         amounts, [name for name, meaning in meanings.items() if meaning.role == "currency"], grid.columns
     )
+    money: dict[str, OfMoney] = {}
+    for name, meaning in amounts.items():
+        argument = meaning.details.get("named currency") or (
+            currency.get(name) if isinstance(currency, Mapping) else currency
+        )
+        if argument is None and name in grid.receipt.asked.metrics:
+            argument = "USD"  # a frame of the service
+        money[name] = currencies_of_column(name, meaning, cells, grid, codes, argument)
+    texts = {
+        name: cells[name].numbers
+        for name, meaning in meanings.items()
+        if meaning.role in MEASURES and not cells[name].is_typed
+    }
+    whole = {name: meanings[name].role in ("count", "rank", "distinct") for name in texts}
+    whole |= {name: whole[name] or money[name].is_whole for name in texts if meanings[name].role == "amount"}
+    marks, problems, notes = decimal_mark(texts, whole, grid.separator, decimal)
     periods = periods_of(grid, meanings, cells)
     columns = []
     for name, meaning in meanings.items():
@@ -143,13 +152,8 @@ def _table_of_cells(
             values, problem = _values(cells[name], meaning, marks.get(name, "."), grid)
         column = OutsideColumn(name, meaning.role, values, (meaning.evidence,), meaning.concept)
         column = replace(column, problem=problems.get(name) or problem)
-        if name in amounts:
-            argument = meaning.details.get("named currency") or (
-                currency.get(name) if isinstance(currency, Mapping) else currency
-            )
-            if argument is None and name in grid.receipt.asked.metrics:
-                argument = "USD"  # a frame of the service
-            found, evidence, money_problem = currencies_of_column(name, meaning, cells, grid, codes, argument)
+        if name in money:
+            found, evidence, money_problem = money[name]
             column = replace(
                 column, currencies=found, evidence=(*column.evidence, *evidence), money_problem=money_problem
             )

@@ -67,8 +67,6 @@ class TableBuilder:
         if plan.total is None or not any(source.templates for source in plan.sources):
             return table
         total, missing = self._rows(plan.total), self._missing(plan)
-        if missing and plan.every == "all":
-            return table
         metric = find_metric(plan.metric) or METRICS[plan.metric]
         rest = tables.drop_buckets(tables.other_rows(metric, plan.dimensions, total, table, plan.within), missing)
         if plan.top is not None:
@@ -190,7 +188,7 @@ class TableBuilder:
             is_absent = np.bincount(place, minlength=len(keys)) == 0
             unknown[name] = is_cut & (is_absent | (len(lengths) < len(bucket_of)))
         table = tables.add_metric_fields(alias, keys, sums, unknown, means)
-        table = tables.sort_as_service(table, alias.name, plan.ranking)
+        table = tables.sort_as_service(table, alias.name, [name for name in plan.dimensions if name not in plan.labels])
         is_known = np.any([np.asarray(pc.is_valid(table[name])) for name in alias.parts], axis=0)
         return table.filter(pa.array(is_known))
 
@@ -198,8 +196,6 @@ class TableBuilder:
         """Return the largest rows of each bucket, or all without `top`."""
         if plan.top is None:
             return table
-        if plan.within and find_metric(plan.metric) is not None:
-            table = tables.sort_as_service(table, plan.metric, plan.ranking)
         largest = tables.top_per_bucket(table, plan.top, plan.within)
         self.is_truncated |= len(largest) < len(table)
         return largest

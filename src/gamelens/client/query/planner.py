@@ -126,11 +126,6 @@ class MetricPlan(msgspec.Struct, frozen=True, kw_only=True):
         return self.parts or (self,)
 
     @property
-    def ranking(self) -> list[str]:
-        """The dimensions that order rows of the same size: those that follow from the game do not."""
-        return [name for name in self.dimensions if name not in self.labels]
-
-    @property
     def starts(self) -> tuple[datetime, ...]:
         """The timestamps of its buckets, ascending."""
         slices = self.slices[:1] if self.every == "all" else self.slices
