@@ -37,8 +37,8 @@ def test_a_running_total_is_no_cost_of_a_day(tmp_path: Path, header: str) -> Non
     """Added up, the first dollar would count on every day."""
     path = written(tmp_path, header, [*map(str, RUNNING)])
     assert gl.read_table(path).column(header).role == "cumulative"
-    reading: dict[str, Any]
-    for reading in ({}, {"roles": {"Day": "day"}}):
+    readings: list[dict[str, Any]] = [{}, {"roles": {"Day": "day"}}]
+    for reading in readings:
         with pytest.raises(BadQuery, match=r"is a running total.*roles=\{.*: \"cost\"\}"):
             outside_data.cost_per_install(INSTALLS, "install_publisher", spend=path, **reading)
     stated = outside_data.cost_per_install(INSTALLS, "install_publisher", spend=path, roles={header: "cost"})
