@@ -25,7 +25,7 @@ _WHOLE: Final = _any_of(_WORDS["whole"])
 _NOUNS: Final = "countries|regions|territories|campaigns|networks|sources|apps|channels|platforms|formats"
 
 TOTAL: Final = re.compile(
-    rf"(?i)\W*{_TOTAL}(?:\s*[:：(].*|\s+[–-]\s.*|\s+(?:of|for|von|für|de|di|du|des|av)\b.*|\s+[\d.,]+.*)?\W*"
+    rf"(?i)\W*{_TOTAL}(?:\s*[:：（].*|\s+\(.*|\s+[–-]\s.*|\s+(?:of|for|von|für|de|di|du|des|av)\b.*|\s+[\d.,]+.*)?\W*"
 )
 """A text of a row that adds up others, whatever its numbers are."""
 AT_ONE_END: Final = re.compile(
