@@ -7,7 +7,7 @@ INSTALLED := .venv/installed
 NOTEBOOKS := $(BIN)/pytest --nbmake --nbmake-timeout 300 notebooks
 
 # What `make check-lowest` and `make check-newest` install and run: not the tools, which are pinned.
-LIBRARY_EXTRAS := excel keyring lab polars sandbox
+LIBRARY_EXTRAS := excel keyring lab polars sandbox tls
 LIBRARY_TOOLS := hypothesis jsonschema mmdb-writer openpyxl pytest pytest-xdist pyyaml
 LIBRARY_TESTS := tests/analysis tests/catalog tests/client tests/contract tests/errors tests/receipts tests/simulator tests/wire
 
