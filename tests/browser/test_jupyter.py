@@ -28,6 +28,7 @@ from support.accessibility import violations_of
 from support.game_events import event
 from support.hostile_names import NAMES
 from support.notebook_files import code_cell, notebook_of, read_notebook, write_notebook
+from support.started_server import wait_for
 from support.watched_page import expect, problems_of
 
 if TYPE_CHECKING:
@@ -59,7 +60,6 @@ LIVE = "from gamelens.notebook import widgets\n\nwidgets.live()"
 BOARD = ALONE.replace(EXPLORER, "from gamelens.notebook import widgets\n\nwidgets.health_board(lens)")
 EXTENSION = Path(gamelens.__file__).parent / "notebook" / "labextension"
 SIZE: ViewportSize = {"width": 1280, "height": 900}
-START_S = 120  # a machine that runs other tests beside
 PATIENCE_MS = 120_000  # a machine that does other things besides
 WIDGET = ".widget-vbox:has(.gamelens-pane pre)"
 OPTIONS = ".gamelens-list [role=option]"
@@ -215,7 +215,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
             stderr=subprocess.DEVNULL,
         )
         try:
-            _wait_for(f"http://127.0.0.1:{port}/api")
+            wait_for(f"http://127.0.0.1:{port}/api")
             yield f"http://127.0.0.1:{port}"
         finally:
             server.terminate()
@@ -525,16 +525,3 @@ def _with_extension(data: Path) -> Path:
     """Put our extension into a folder of Jupyter's data, as an installation does."""
     shutil.copytree(EXTENSION, data / "labextensions" / "gamelens")
     return data
-
-
-def _wait_for(address: str) -> None:
-    """Wait until *address* answers."""
-    ends_at = time.monotonic() + START_S
-    while True:
-        try:
-            httpx.get(address, timeout=2)
-        except httpx.TransportError:
-            assert time.monotonic() < ends_at, "Jupyter does not start"
-            time.sleep(0.1)
-        else:
-            return

@@ -6,17 +6,16 @@ import os
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-import httpx
 import pytest
 
 from gamelens.local.sandbox_info import environment_of
 from gamelens.local.sandbox_population import ensure_populated
 from gamelens.local.sandbox_process import running_sandbox
 from support.hostile_names import NAMES
+from support.started_server import wait_for
 from support.watched_page import expect, problems_of
 
 if TYPE_CHECKING:
@@ -66,7 +65,7 @@ def _(widgets):
     widgets.live()
     return
 """
-START_S, PATIENCE_MS = 120, 30_000  # a machine that does other things besides
+PATIENCE_MS = 30_000  # a machine that does other things besides
 DRAWN = ".js-plotly-plot"
 
 pytestmark = [pytest.mark.slow, pytest.mark.wide]
@@ -102,7 +101,7 @@ def page(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
             stderr=subprocess.DEVNULL,
         )
         try:
-            _wait_for(f"{home}/health")
+            wait_for(f"{home}/health")
             page = browser.new_page(viewport={"width": 1280, "height": 1600})
             page.set_default_timeout(PATIENCE_MS)
             own = (home, home.replace("http", "ws"), "data:", "blob:", ready.console_url)
@@ -155,16 +154,3 @@ def test_a_page_that_cannot_insert_says_so(page: Page) -> None:
     """And what to do instead."""
     page.get_by_role("button", name="Insert cell below").press("Enter")
     page.get_by_text("This page cannot insert cells: copy the code instead.").wait_for()
-
-
-def _wait_for(address: str) -> None:
-    """Wait until *address* answers."""
-    ends_at = time.monotonic() + START_S
-    while True:
-        try:
-            httpx.get(address, timeout=2)
-        except httpx.TransportError:
-            assert time.monotonic() < ends_at, "marimo does not start"
-            time.sleep(0.1)
-        else:
-            return

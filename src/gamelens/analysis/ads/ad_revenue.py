@@ -65,7 +65,10 @@ _CONCENTRATION: Final = (
     Column(
         "degree", "text", about='"spread" below `SPREAD`, "concentrated" from `CONCENTRATED` on', na="without revenue"
     ),
-    *(Column(f"degree_{side}", "text", about=f"that of hhi_{side}", na="without revenue") for side in ("low", "high")),
+    *(
+        Column(f"degree_{side}", "text", about=f"the degree of hhi_{side}", na="without revenue")
+        for side in ("low", "high")
+    ),
     Column("largest", "text", about="`(unknown)` for null", na="without revenue"),
     *(named(name, about="of what was earned", na="without revenue") for name in ("largest_share", "unknown_share")),
     named(

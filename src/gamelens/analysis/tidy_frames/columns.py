@@ -75,8 +75,7 @@ class Column(msgspec.Struct, frozen=True):
         na: when it is missing. Empty means never.
         bounds: the intervals around it, which follow it in the frame.
         scale: a name that columns with the same decimal places share.
-        values: those of a closed, ordered category.
-        neutral: the number that means no difference.
+        values: the values of a closed category, in their order.
         is_sum: whether a missing row means 0, so that a missing day can be drawn as 0.
     """
 
@@ -89,7 +88,6 @@ class Column(msgspec.Struct, frozen=True):
     bounds: tuple[Bounds, ...] = ()
     scale: str = ""
     values: tuple[str, ...] = ()
-    neutral: float = 0.0
     is_sum: bool = False
 
     @property
@@ -231,9 +229,9 @@ COLUMNS: Final = _columns(
     Column("impressions", "count", unit="impressions", is_sum=True),
     Column("impressions_per_dau", "number", "Ads per player", "ads per player per day", na="without players"),
     Column("impressions_per_session", "number", "Ads per session", "ads per session", na="without sessions"),
-    Column("index", "number", neutral=1.0),
+    Column("index", "number"),
     Column("largest_share", "share", unit="share of ad revenue"),
-    Column("lead", "number", neutral=1.0),
+    Column("lead", "number"),
     Column("loaded", "count"),
     Column("requested", "count"),
     Column("requests", "count", unit="requests", is_sum=True),
@@ -275,7 +273,7 @@ COLUMNS: Final = _columns(
     Column("p_value", "p", "P-value"),
     Column("p_worst_day", "p"),
     Column("quarter_lift", "share", "After three months", "of the control's value"),
-    Column("ratio", "ratio", neutral=1.0),
+    Column("ratio", "ratio"),
     Column("relative", "change", unit="of the control's value"),
     Column("share_of_change", "share", "Share of the change", "share of the change"),
     Column("sure_from", "share", "Needed to be sure", "probability"),
@@ -294,9 +292,9 @@ COLUMNS: Final = _columns(
     Column("is_outside", "flag", "Outside"),
     Column("is_paid_back", "flag", "Paid back"),
     Column("is_projected", "flag", "Projected"),
-    Column("ltv_to_cpi", "share", "LTV / CPI", "of the cost of an install", neutral=1.0),
+    Column("ltv_to_cpi", "share", "LTV / CPI", "of the cost of an install"),
     Column("retention", "share", unit="share of new players"),
-    Column("roas", "share", "Return on ad spend", "share of ad spend", neutral=1.0),
+    Column("roas", "share", "Return on ad spend", "share of ad spend"),
     # words
     Column("api", "number", "API"),
     Column("says", "text", "Finding"),

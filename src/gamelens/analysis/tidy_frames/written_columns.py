@@ -85,16 +85,19 @@ def written_columns(frame: DataFrame) -> list[WrittenColumn]:
         return known, is_known
 
     columns = {name: what_is(name, place) for place, name in enumerate(frame.columns)}
+    scales_of: dict[str, tuple[list[Any], Mapping[Any, Scale]]] = {}  # by number: its bounds have the same
     written = []
     for place, name in enumerate(frame.columns):
         number = number_of.get(place, name)
         column, is_known = columns.get(number) or (Column("", "number"), False)
-        is_shared = column.scale not in ("", OF_MEASURE)
-        shared = [each for each, (other, _) in columns.items() if is_shared and other.scale == column.scale]
-        family = shared if number in shared else [number] if number in columns else []
-        rows, scales = _scales_of(frame, column, family, bounds, unit)
-        is_bound = place in number_of
-        written.append(WrittenColumn(name, place, column, number, uppers.get(place), is_bound, is_known, rows, scales))
+        if number not in scales_of:
+            is_shared = column.scale not in ("", OF_MEASURE)
+            shared = [other for other, (what, _) in columns.items() if is_shared and what.scale == column.scale]
+            family = shared if number in shared else [number] if number in columns else []
+            scales_of[number] = _scales_of(frame, column, family, bounds, unit)
+        upper, is_bound = uppers.get(place), place in number_of
+        rows, scales = scales_of[number]
+        written.append(WrittenColumn(name, place, column, number, upper, is_bound, is_known, rows, scales))
     return written
 
 

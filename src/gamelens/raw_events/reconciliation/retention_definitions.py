@@ -95,7 +95,7 @@ def retention_definitions(
         "amount",
         "points",
         "Difference",
-        about="those of an age sum to retention by the second less retention by the first",
+        about="the amounts of an age sum to retention by the second less retention by the first",
         na="without players in a cohort",
     ),
     Column("players", "count", unit="players", about="that the term is about"),
