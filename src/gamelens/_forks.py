@@ -8,10 +8,12 @@ writing where the parent writes.
 from __future__ import annotations
 
 import ctypes
+import importlib
 import os
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import cache
 from typing import Final
 
 from gamelens.errors import Refused
@@ -90,6 +92,17 @@ class _OpenFiles:
 
 without_forks: Final = _OpenFiles().one_more
 """A block during which no fork begins."""
+
+
+@cache
+def import_without_forks(module: str) -> None:
+    """Import a module that a library imports at its first use, if there is one of this name.
+
+    A fork while another thread imports it would leave the child with the lock of that import, for which it waits for
+    ever.
+    """
+    with without_forks(), suppress(ModuleNotFoundError):
+        importlib.import_module(module)
 
 
 def keep_for_ever(

@@ -146,6 +146,40 @@ print(os.waitstatus_to_exitcode(os.wait()[1]), len(lens.query("revenue", over=sy
 """
 
 
+FORK_DURING_AN_IMPORT = """
+import os, sys, threading, time
+from gamelens.client.sync_client import Client
+
+slowed, has_begun = sys.argv[4], threading.Event()
+
+class Slow:
+    def find_spec(self, name, path=None, target=None):
+        if name == slowed:
+            has_begun.set()
+            time.sleep(0.5)
+
+def ask(cache):
+    with Client(api_key=sys.argv[1], metrics_url=sys.argv[2], cache=cache, progress=False) as lens:
+        return len(lens.query("revenue", over=sys.argv[3]))
+
+sys.meta_path.insert(0, Slow())
+asks = threading.Thread(target=ask, args=[sys.argv[5] + "/parent"])
+asks.start()
+assert has_begun.wait(20), f"nothing imports {slowed}"
+child = os.fork()
+if not child:
+    os._exit(ask(sys.argv[5] + "/child") == 0)
+asks.join()
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+@pytest.mark.parametrize("slowed", ["anyio", "anyio._backends", "anyio._backends._asyncio"])
+def test_a_fork_waits_for_an_import(service: ForeignService, tmp_path: Path, slowed: str) -> None:
+    """The first request of another thread imports modules, whose locks nobody would release in the child."""
+    assert run(FORK_DURING_AN_IMPORT, f"{KEY}-import", service.address, OVER, slowed, str(tmp_path)) == "0\n"
+
+
 ENDS = {
     "with an open client": "lens = used()",
     "with a client that was just collected": "used()",

@@ -30,6 +30,7 @@ from zlib import crc32
 import msgspec
 import platformdirs
 import pyarrow as pa
+from filelock import FileLock
 
 from gamelens._files import replace_file
 from gamelens._forks import without_forks
@@ -498,8 +499,6 @@ class AnswerCache:
 
     def _exclusively(self) -> contextlib.AbstractContextManager[Any]:
         """Return the lock for creating the file and for setting it aside."""
-        from filelock import FileLock
-
         return FileLock(self.folder / f"{_FOLDER}.lock", timeout=self._patience_s, mode=0o600)
 
     def _identity(self, key: CacheKey) -> tuple[str, str, str, str, str]:

@@ -23,7 +23,7 @@ import msgspec
 import truststore
 from tenacity import AsyncRetrying, RetryCallState, retry_if_result
 
-from gamelens._forks import OwnProcess
+from gamelens._forks import OwnProcess, import_without_forks
 from gamelens._text import one_line
 from gamelens.client.connection.error_responses import (
     TRANSIENT_STATUSES,
@@ -189,6 +189,8 @@ class Transport:
         _check_for_httpx("address", address)
         if self.proxy is not None:
             _check_for_httpx(self.proxy.source, self.proxy.url)
+        if pool is None:
+            import_without_forks("httpcore")  # as httpx does here
         self._http = httpx.AsyncClient(
             # Servers commonly drop an idle connection after 5 s; close it first.
             limits=httpx.Limits(max_connections=at_once, max_keepalive_connections=at_once, keepalive_expiry=4.0),
@@ -271,6 +273,7 @@ class Transport:
         self._process.check()
         if self._http.is_closed:
             return FailedAttempt(Refused("this client is closed: create a new one"))
+        import_without_forks("anyio._backends._asyncio")  # as httpx does at its first request
         status = 0
         try:
             async with asyncio.timeout(within_s if math.isfinite(within_s) else None):
