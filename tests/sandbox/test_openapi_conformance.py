@@ -119,6 +119,8 @@ def test_the_metrics_service_answers_as_described(
     @EXAMPLES[mode]
     @given(case=operation.as_strategy(generation_mode=GenerationMode(mode)))
     def check(case: Any) -> None:
+        if mode == "positive" and isinstance(case.body, dict) and case.body.get("game") == "":
+            case.body["game"] = "1001"  # a schema cannot say which ids exist
         arguments = {"app": stage.metrics_app, "excluded_checks": checks_named(BEYOND_A_SCHEMA)}
         status = case.call_and_validate(headers=KEY, **arguments).status_code
         statuses.add(status)
