@@ -48,6 +48,7 @@ _STILL: Final = 1e-9  # relative differences between days that rounding makes
 _SHARED: Final = 0.5  # weight of what other groups say of the correlation, which need not be that of this one
 _LARGE_DAYS: Final = 3  # a day of so many even parts is large; so many more of them are allowed for
 _NARROW: Final = 1e-9  # by how much the bounds of an interval's width are wider where all models agree
+_EXACT: Final = {"xrtol": 1e-11, "xatol": 1e-13}  # of an interval's width; a root at zero is never exact otherwise
 
 
 @suggests_names
@@ -99,7 +100,8 @@ class DayEstimates:
             return np.asarray(np.log(2 * (self.weight[group] * of_gap).sum(axis=1) / level[group]))
 
         with np.errstate(divide="ignore", invalid="ignore"):  # of groups without an interval
-            found = find_root(beyond, (low * (1 - _NARROW), high * (1 + _NARROW)), args=(np.arange(len(low)),)).x
+            between = low * (1 - _NARROW), high * (1 + _NARROW)
+            found = find_root(beyond, between, args=(np.arange(len(low)),), tolerances=_EXACT).x
         by_models = np.where(high > 0, found, 0.0)
         is_unknown = [bool(reason) for reason in self.reasons]
         return np.where(is_unknown, np.nan, np.maximum(by_models, -ndtri(level / 2) * self.chance))
