@@ -23,7 +23,7 @@ COPIES := tests/house/test_recipes.py tests/house/test_public_types.py tests/hou
 
 # All else in one run, which writes down what each test took. Four workers, since many tests wait for a process or a turn.
 WHOLE := $(BIN)/python -m pytest -p tests.support.lean_start --nbmake --nbmake-timeout 300 --dist loadfile \
-	--no-loadscope-reorder -n 4 $(addprefix --ignore ,$(BUILT) $(COPIES)) -m "not wide" --junit-xml .cache/tests.xml notebooks tests
+	--no-loadscope-reorder -n 4 $(addprefix --ignore ,$(BUILT) $(COPIES)) --junit-xml .cache/tests.xml notebooks tests
 
 # Tests over random worlds: one in `make test`, tens of them in `make bench`.
 RANDOM_WORLDS := sql_planner metrics_against_brute_force batch_builder verification openapi_conformance
@@ -62,17 +62,17 @@ test: $(COMPILED)
 
 # That recipes name all that they break, and that users' scripts have types.
 check-copies: $(INSTALLED)
-	@$(TESTS) -n 2 -m "not wide" $(COPIES)
+	@$(TESTS) -n 2 $(COPIES)
 
 # That every fast test passes where all recipes were followed: five minutes and more.
 check-recipes: $(INSTALLED)
 	@$(TESTS) -n 0 -m wide tests/house/test_recipes.py
 
-# Other front ends, sizes and themes of pages that `make test` shows once; each word of the reports on recorded answers; the
-# notebooks from a sandbox instead of a recording.
+# Other front ends, sizes, themes and worlds of pages that `make test` shows once; each word of the reports on recorded answers;
+# how often intervals and alarms are right; the notebooks from a sandbox instead of a recording.
 test-wide: $(INSTALLED)
 	@LIVE_NOTEBOOKS=yes $(NOTEBOOKS)
-	@$(TESTS) -n 2 -m wide $(addprefix --ignore ,$(BUILT)) tests/browser tests/notebook/test_frozen_reports.py
+	@$(TESTS) -n 2 -m wide $(addprefix --ignore ,$(BUILT) $(COPIES)) tests
 
 # What `make test` took last, by folder, and its slowest tests.
 durations:
@@ -179,7 +179,7 @@ $(UV) pip compile --quiet --python .cache/$@/bin/python --upgrade --resolution $
 	--no-emit-index-url $(addprefix --extra ,$(LIBRARY_EXTRAS)) pyproject.toml --output-file .cache/$@.txt && \
 $(UV) pip install --quiet --python .cache/$@/bin/python --requirement .cache/$@.txt hatchling editables $(LIBRARY_TOOLS) && \
 $(UV) pip install --quiet --python .cache/$@/bin/python --no-deps --no-build-isolation --editable . && \
-.cache/$@/bin/pytest -p no:cacheprovider -n 2 --dist loadfile --hypothesis-profile quick -m "not slow" $(LIBRARY_TESTS)
+.cache/$@/bin/pytest -p no:cacheprovider -n 2 --dist loadfile --hypothesis-profile quick -m "not slow and not wide" $(LIBRARY_TESTS)
 endef
 
 # The wheel, installed outside the checkout, where it runs the demo.

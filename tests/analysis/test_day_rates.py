@@ -216,6 +216,7 @@ def test_games_whose_players_are_worth_the_same_are_not_ranked() -> None:
         assert "not clearly more than" in claim.text
 
 
+@pytest.mark.wide
 @pytest.mark.hypothesis  # more draws in `make bench`
 def test_equal_games_are_ranked_in_one_of_twenty_draws_at_most() -> None:
     """Of pairs of equal games, 5 % or so get a direction: at most 8 %."""

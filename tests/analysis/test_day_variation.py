@@ -149,6 +149,7 @@ def test_one_large_day_does_not_hide_the_spread(one_large_day: CohortTriangle) -
     assert day_variance(one_large_day).by_age[0] ** 0.5 == pytest.approx(0.175, rel=0.33)
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("largest", [500, 10_000, 20_000])
 def test_widened_intervals_hold_the_mean_of_days(largest: int) -> None:
     """Of 100 draws with unequal days 91 to 99 % hold the mean of install days."""

@@ -110,6 +110,7 @@ def test_the_dearer_network_is_found() -> None:
     assert said(ads.ecpm_index(frame))[-1].subject == "A"
 
 
+@pytest.mark.wide
 def test_intervals_hold_the_true_ratio() -> None:
     """Of ten intervals at least eight hold the true index of 1.1; the bench has the 95 %."""
     held = []

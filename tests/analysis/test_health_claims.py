@@ -187,6 +187,7 @@ def coverage(factor: float, *, noise: float, size: float, kind: str) -> tuple[fl
     return float(holds.mean()), float(last["change_low"].min())
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("factor", [0.05, 0.5, 1.0, 2.0])
 @pytest.mark.parametrize(
     ("kind", "size", "noise"), [("count", 30, 0.0), ("count", 1000, 0.1), ("count", 1e5, 0.0), ("money", 500.0, 0.3)]

@@ -49,6 +49,7 @@ def test_a_tenth_less_a_week_is_a_level_that_fell() -> None:
     assert claim.text.startswith(f"Tile: Active players fell, {change}, from ")
 
 
+@pytest.mark.wide
 @pytest.mark.hypothesis  # more draws in `make bench`
 @pytest.mark.parametrize("rho", [0.0, 0.7])
 def test_players_that_stay_have_no_level_that_moved(rho: float) -> None:
@@ -57,6 +58,7 @@ def test_players_that_stay_have_no_level_that_moved(rho: float) -> None:
     assert not any(health.levels(players(0.0, seed=seed, rho=rho))["is_moved"].any() for seed in range(games))
 
 
+@pytest.mark.wide
 @pytest.mark.hypothesis  # more draws in `make bench`
 def test_most_slow_falls_are_found() -> None:
     """Of games that lose a tenth a week for seven weeks 90 % or more are named."""

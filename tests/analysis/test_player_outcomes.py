@@ -50,6 +50,7 @@ def test_a_covariate_narrows_the_interval_as_regression_does() -> None:
     assert ratio == pytest.approx(row["variance_kept"], rel=0.05)
 
 
+@pytest.mark.wide
 @pytest.mark.hypothesis  # more draws in `make bench`
 @pytest.mark.parametrize("covariate", [None, "before"])
 def test_intervals_hold_the_true_difference_as_often_as_they_say(covariate: str | None) -> None:

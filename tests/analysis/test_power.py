@@ -102,6 +102,7 @@ def test_of_experiments_without_effect_one_in_twenty_is_found() -> None:
     assert abs(missed - 0.05) < 3 * sqrt(0.05 * 0.95 / runs)
 
 
+@pytest.mark.wide
 def test_an_effect_is_found_as_often_as_the_formula_says() -> None:
     """At the computed sample size 80 % of 500 experiments are significant, within 3 errors.
 

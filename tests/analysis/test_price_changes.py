@@ -150,6 +150,7 @@ def test_prices_that_wander_are_no_changes(memory: float) -> None:
     assert len(clear(changes)) <= 3
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("memory", [0.0, 0.5, 0.8])
 def test_small_p_values_are_as_rare_as_they_say(memory: float) -> None:
     """Of 800 segments whose prices wander 2 or so have p below 1 in 400, as Holm's correction of 20 takes it."""
@@ -157,6 +158,7 @@ def test_small_p_values_are_as_rare_as_they_say(memory: float) -> None:
     assert (changes["p_value"] < 1 / 400).sum() <= 5
 
 
+@pytest.mark.wide
 def test_intervals_hold_the_true_ratio_in_95_of_100() -> None:
     """Of 300 segments whose price changed by a fifth, the intervals of 93 % or more hold it."""
     rng = np.random.default_rng(5)

@@ -112,6 +112,7 @@ def test_days_with_few_players_are_tested_together() -> None:
     assert not checked["is_suspect"].any()
 
 
+@pytest.mark.wide
 @pytest.mark.hypothesis  # more draws in `make bench`
 def test_a_fair_split_has_small_p_values_as_often_as_promised() -> None:
     """Of fair experiments of 20 days, one in thirty or so has one of three p-values below 0.01, and none is suspect.

@@ -87,6 +87,7 @@ def test_a_long_holiday_is_measured_against_the_days_around_it(first: int, lengt
     assert set(result["days"]) == {len(period)}
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("place", [0, 2, 40, 83], ids=["first", "third", "in the middle", "last"])
 def test_ordinary_days_stand_out_as_often_as_promised(place: int) -> None:
     """In 100 countries 2 / 12 of such days lie outside, give or take 9 %, at the ends too."""

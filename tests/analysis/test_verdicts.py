@@ -177,6 +177,7 @@ def test_a_country_that_loses_players_of_one_arm_is_named() -> None:
     assert " in C03 " in claim.text
 
 
+@pytest.mark.wide
 @pytest.mark.hypothesis  # more draws in `make bench`
 def test_segments_of_a_fair_split_are_corrected_for_their_number() -> None:
     """The p-value of each is multiplied by twenty; in no draw a country is named."""

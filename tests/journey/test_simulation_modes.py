@@ -18,7 +18,7 @@ from support.ledger_comparison import PER_GAME, assert_equals_ledger
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture(scope="module", params=["clients", "server"])
+@pytest.fixture(scope="module", params=["clients", pytest.param("server", marks=pytest.mark.wide)])
 def simulation(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[Client, Ledger]]:

@@ -49,6 +49,7 @@ def p_values_of_runs(treated: ScenarioVariant, players: int, *, seed: int, cohor
     return np.array(p)
 
 
+@pytest.mark.wide
 @pytest.mark.slow
 def test_an_experiment_without_effect_is_found_in_one_of_twenty_runs() -> None:
     """Without an effect 5 % of the runs are significant at 5 %, and 50 % at 50 %.
@@ -61,6 +62,7 @@ def test_an_experiment_without_effect_is_found_in_one_of_twenty_runs() -> None:
     assert (p < 0.5).mean() == pytest.approx(0.5, abs=0.03)
 
 
+@pytest.mark.wide
 @pytest.mark.slow
 @pytest.mark.parametrize("players", [5000, 10_000])
 def test_five_percent_more_d1_is_found_with_the_power_the_formula_says(players: int) -> None:
