@@ -249,7 +249,7 @@ def _try_full(template: Template, state: Path, others: Path, where: str) -> Tria
     """Start on a full disk, ask, submit and process. Then there is room again: all must be right."""
     began, wrong, failed, is_accepted, truth = time.monotonic(), 0, 0, False, template
     try:
-        stage = Stage(state, tenants=None, reserved_bytes=2 * MIB)
+        stage = Stage(state, tenants=None, keep_free=2)
     except Refused as error:
         outcome, where = "refused", f"{where}: {error}"
     except Exception as error:  # the campaign counts what it is

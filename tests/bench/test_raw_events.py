@@ -24,7 +24,8 @@ import pytest
 from gamelens.sandbox.imports.import_counts import GameIds, ImportCounts
 from gamelens.sandbox.imports.import_run import CHUNK_ROWS, DecodedGroup, import_raw_events
 from gamelens.sandbox.imports.source_files import find_files
-from gamelens.sandbox.server import Sandbox, SandboxOptions
+from gamelens.sandbox.options import SandboxOptions
+from gamelens.sandbox.server import Sandbox
 from gamelens.simulator import ExportFormat, export_raw, load_scenario
 from gamelens.simulator.output.raw_export import TABLES
 from gamelens.wire.limits import OLDEST_DAYS

@@ -20,7 +20,8 @@ import pyarrow as pa
 import pytest
 
 from gamelens.sandbox.imports.import_run import ImportOptions, import_raw_events
-from gamelens.sandbox.server import Sandbox, SandboxOptions
+from gamelens.sandbox.options import SandboxOptions
+from gamelens.sandbox.server import Sandbox
 from gamelens.sandbox.storage.inbox import open_store
 from gamelens.sandbox.storage.lake import Lake
 from gamelens.simulator import Scenario, export_raw, load_scenario

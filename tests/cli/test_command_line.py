@@ -18,7 +18,8 @@ import pytest
 
 from gamelens.local.sandbox_info import environment_of, read_sandbox_info
 from gamelens.local.sandbox_process import running_sandbox
-from gamelens.sandbox.server import Sandbox, SandboxOptions
+from gamelens.sandbox.options import SandboxOptions
+from gamelens.sandbox.server import Sandbox
 from gamelens.wire.signing import sign
 from support.command_process import GAMELENS, PlayedSandbox, run, run_here
 from support.game_events import event

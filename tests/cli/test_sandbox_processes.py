@@ -143,3 +143,23 @@ def test_a_sandbox_that_hangs_is_named(sandbox: SandboxInfo, tmp_path: Path, mon
         assert [each.pid for each in running_sandboxes() if each.state == tmp_path / "state"] == [sandbox.pid]
     finally:
         os.kill(sandbox.pid, signal.SIGCONT)
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("--collector-port", "65536"), "65536 is not in the range 0<=x<=65535"),
+        (("--nodes", "0"), "0 is not in the range 1<=x<=100"),
+        (("--query-seconds", "0"), "0.0 is not in the range x>=0.001"),
+        (("--keep-free", "a lot"), "'a lot' is not a valid integer range"),
+        (("--repeats", "maybe"), "'maybe' is not one of 'drop', 'count'"),
+        (("--validation", "some"), "some"),
+        (("--config", "."), "File '.' is a directory"),
+    ],
+    ids=lambda value: value[0] if isinstance(value, tuple) else "",
+)
+def test_an_option_has_the_type_and_the_limits_of_its_field(words: tuple[str, ...], says: str, tmp_path: Path) -> None:
+    """What `SandboxOptions` declares is refused by the command before anything starts."""
+    done = run_here("sandbox", "up", "--state", str(tmp_path / "state"), *words)
+    assert (done.returncode, says in done.stderr) == (2, True), done.stderr
+    assert not (tmp_path / "state").exists()

@@ -19,7 +19,8 @@ import pytest
 import gamelens as gl
 from gamelens import local
 from gamelens.sandbox.imports.import_run import import_raw_events
-from gamelens.sandbox.server import Sandbox, SandboxOptions
+from gamelens.sandbox.options import SandboxOptions
+from gamelens.sandbox.server import Sandbox
 from gamelens.sandbox.state.clock import Clock
 from gamelens.simulator import export_raw, load_scenario
 from support.executed_notebooks import RECORDED

@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from gamelens.sandbox.control.control_app import control_app
-from gamelens.sandbox.server import Sandbox, SandboxOptions
+from gamelens.sandbox.options import SandboxOptions
+from gamelens.sandbox.server import Sandbox
 from gamelens.sandbox.state.clock import Clock
 from gamelens.wire.signing import sign
 from support.app_requests import Call, call

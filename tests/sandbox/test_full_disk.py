@@ -15,7 +15,8 @@ import pytest
 
 from gamelens.errors import Refused
 from gamelens.sandbox.control.control_app import control_app
-from gamelens.sandbox.server import Sandbox, SandboxOptions
+from gamelens.sandbox.options import SandboxOptions
+from gamelens.sandbox.server import Sandbox
 from gamelens.sandbox.state.state_directory import spare_room
 from gamelens.sandbox.storage.inbox import free_bytes
 from support.app_requests import call
@@ -39,11 +40,11 @@ def test_a_sandbox_starts_on_a_full_disk_and_refuses_only_events(small_disk: Pat
 
     Wire 1.7, Submitting events.
     """
-    stage = Stage(small_disk / "state", reserved_bytes=2 * MIB)
+    stage = Stage(small_disk / "state", keep_free=2)
     assert stage.submit([event()]).status_code == 200
     stage.sandbox.close()
     fill(small_disk)
-    restarted = Stage(small_disk / "state", reserved_bytes=2 * MIB)
+    restarted = Stage(small_disk / "state", keep_free=2)
     try:
         assert restarted.sandbox.summary()["accepted"] == 1
         assert restarted.get("interval").status_code == 200
@@ -58,16 +59,16 @@ def test_a_start_without_spare_room_says_what_to_do(small_disk: Path) -> None:
 
     Earlier versions kept none.
     """
-    stage = Stage(small_disk / "state", reserved_bytes=2 * MIB)
+    stage = Stage(small_disk / "state", keep_free=2)
     assert stage.submit([event()]).status_code == 200
     stage.sandbox.close()
     (small_disk / "state" / "spare").unlink()
     fill(small_disk)
     with pytest.raises(Refused, match="Free 1 MB on its disk, and start again"):
-        Stage(small_disk / "state", reserved_bytes=2 * MIB)
+        Stage(small_disk / "state", keep_free=2)
     with (small_disk / "others").open("r+b") as others:
         others.truncate((small_disk / "others").stat().st_size - MIB)
-    restarted = Stage(small_disk / "state", reserved_bytes=2 * MIB)
+    restarted = Stage(small_disk / "state", keep_free=2)
     assert restarted.sandbox.summary()["accepted"] == 1
     restarted.sandbox.close()
 
@@ -85,7 +86,7 @@ def test_a_lake_that_cannot_be_written_is_not_healthy(small_disk: Path) -> None:
 
     Wire 5.1, Control API.
     """
-    stage = Stage(small_disk / "state", reserved_bytes=0)
+    stage = Stage(small_disk / "state", keep_free=0)
     lake, app = small_disk / "state" / "lake", control_app(stage.sandbox, token="token")
     try:
         assert call(app, "GET", "/token/health").status_code == 200

@@ -197,7 +197,7 @@ def test_a_disk_that_is_nearly_full_is_503_and_unhealthy(make_stage: Callable[..
 
     Wire 1.10, Collector statuses; Wire 5.1, Control API.
     """
-    stage = make_stage(reserved_bytes=1 << 60)
+    stage = make_stage(keep_free=1 << 40)
     answer = stage.submit([event()])
     assert (answer.status_code, int(answer.headers["retry-after"]) > 0) == (503, True)
     assert "left free" in str(stage.sandbox.unhealthy_because())

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from gamelens.sandbox.options import SandboxOptions
 from gamelens.sandbox.processing.compaction import FAN_IN, due_steps, take_step
-from gamelens.sandbox.server import Sandbox, SandboxOptions
+from gamelens.sandbox.server import Sandbox
 from gamelens.sandbox.storage.lake import folder_of
 from gamelens.wire.intervals import Interval
 from support.game_events import NOW, event

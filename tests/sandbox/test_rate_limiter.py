@@ -216,7 +216,7 @@ def test_requests_under_way_are_counted(make_stage: Callable[..., Stage]) -> Non
 
     Wire 2.3, Rate limits.
     """
-    stage = make_stage(at_once=1)
+    stage = make_stage(concurrency=1)
 
     async def ask_twice() -> list[Any]:
         path = "/metrics/v1/games?interval=2026-11-20/P1D"

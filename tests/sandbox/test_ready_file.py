@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from gamelens.errors import Refused
-from gamelens.sandbox.server import Sandbox, SandboxOptions
+from gamelens.sandbox.options import SandboxOptions
+from gamelens.sandbox.server import Sandbox
 
 
 def make_device(path: Path) -> None:

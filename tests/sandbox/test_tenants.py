@@ -13,7 +13,8 @@ from types import CodeType, FunctionType, ModuleType
 import pytest
 
 from gamelens.errors import BadQuery, GamelensError, Refused
-from gamelens.sandbox.server import Sandbox, SandboxOptions
+from gamelens.sandbox.options import SandboxOptions
+from gamelens.sandbox.server import Sandbox
 from gamelens.sandbox.state.tenants import TenantDirectory, describe, load_tenants
 from support.sandbox_stage import Stage
 

@@ -11,7 +11,8 @@ from typing import Any
 import httpx
 
 from gamelens.sandbox.collector.live_feed import RefusedRequest
-from gamelens.sandbox.server import Sandbox, SandboxOptions
+from gamelens.sandbox.options import SandboxOptions
+from gamelens.sandbox.server import Sandbox
 from gamelens.sandbox.state.clock import Clock
 from gamelens.sandbox.state.tenants import TenantGame
 from gamelens.wire.signing import sign
@@ -73,7 +74,7 @@ class Stage:
         config = state.parent / "sandbox.toml" if tenants else None
         if config and tenants:
             config.write_text(tenants)
-        options = {"refresh_s": 0, "rate": 10_000, "at_once": 10_000} | options
+        options = {"refresh_s": 0, "rate": 10_000, "concurrency": 10_000} | options
         self.sandbox = Sandbox(SandboxOptions(state=state, config=config, **options), clock=self.clock)
         self.metrics_app = self.sandbox.metrics.app()
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import json
-import math
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from types import UnionType
+from typing import TYPE_CHECKING, Any, Final, Literal, Union, get_args, get_origin, get_type_hints
 
 import click
 from click.shell_completion import CompletionItem
@@ -17,7 +20,6 @@ from gamelens.cli.command_group import cli
 from gamelens.cli.terminal.completion import matching, scenarios
 from gamelens.cli.terminal.table_printer import PrintedColumn, print_columns
 from gamelens.cli.terminal.terminal_text import print_line
-from gamelens.wire.limits import QUERY_S, REFRESH_S, REQUESTS_AT_ONCE, REQUESTS_PER_SECOND
 
 if TYPE_CHECKING:
     from gamelens.client.connection.control_api import ProcessingProgress
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 
 
 _ANSWER_S: Final = 3.0
+_FOLDER: Final = click.Path(path_type=Path, file_okay=False)
 
 
 _CELLS: Final[dict[str, Callable[[SandboxProcess], Any]]] = {
@@ -66,102 +69,84 @@ def sandbox() -> None:
     """Run both services on this machine."""
 
 
-@sandbox.command("up")
-@click.option("--state", type=click.Path(path_type=Path, file_okay=False), required=True, help="State directory.")
-@click.option("--collector-port", type=click.IntRange(0, 65535), default=0, help="0: any free port.")
-@click.option("--metrics-port", type=click.IntRange(0, 65535), default=0, help="0: any free port.")
-@click.option("--config", type=click.Path(path_type=Path, dir_okay=False), help="Organisations, games and keys (TOML).")
+_OF_OPTIONS: Final[dict[str, dict[str, Any]]] = {
+    "state": {"type": _FOLDER},
+    "validation": {
+        "metavar": "[lenient|strict|PARTS]",
+        "callback": _checked_validation,
+        "shell_complete": lambda _, __, incomplete: matching(_VALIDATIONS, incomplete),
+    },
+    "tls_name": {"metavar": "HOST"},
+    "engine": {"metavar": "NAME"},
+    "lake_url": {"metavar": "URL"},
+    "stop_after_idle": {"hidden": True},
+}
+"""What only the command line has of the fields of `SandboxOptions`, beside their types."""
+
+
+@functools.cache
+def _up_options() -> tuple[click.Option, ...]:
+    """Return the fields of `SandboxOptions` as options, with the first sentence of their words as help."""
+    from gamelens.sandbox.options import SandboxOptions
+
+    section = inspect.cleandoc(SandboxOptions.__doc__ or "").partition("Attributes:\n")[2]
+    words = {
+        name: " ".join(text.split())
+        for names, text in re.findall(r"^ {4}([\w, ]+?): ((?:.|\n {8})*)", section, re.MULTILINE)
+        for name in names.split(", ")
+    }
+    names, kinds = SandboxOptions.__struct_fields__, get_type_hints(SandboxOptions, include_extras=True)
+    defaults = dict(zip(reversed(names), reversed(SandboxOptions.__struct_defaults__), strict=False))
+
+    def option(name: str) -> click.Option:
+        text = re.sub(r" \(Wire .*?\)", "", words[name]).partition(". ")[0].rstrip(".")
+        return click.Option(
+            [f"--{name.removesuffix('_s').replace('_', '-')}", name],
+            help=f"{text[0].upper()}{text[1:]}.",
+            required=name not in defaults,
+            **({} if defaults.get(name) is None else {"default": defaults[name]}),
+            **_click_type(kinds[name]) | _OF_OPTIONS.get(name, {}),
+        )
+
+    return tuple(option(name) for name in names if name != "titles")
+
+
+def _click_type(kind: Any) -> dict[str, Any]:
+    """Return what makes an option of a field of this type."""
+    kind, *limits = get_args(kind) if hasattr(kind, "__metadata__") else (kind,)
+    if get_origin(kind) in (Union, UnionType):
+        (kind,) = (one for one in get_args(kind) if one is not type(None))
+    if kind is bool:
+        return {"is_flag": True}
+    if get_origin(kind) is tuple:
+        return {"multiple": True}
+    if get_origin(kind) is Literal:
+        return {"type": click.Choice(get_args(kind))}
+    if kind is Path:
+        return {"type": click.Path(path_type=Path, dir_okay=False)}
+    if limits:
+        span = click.IntRange if kind is int else click.FloatRange
+        return {"type": span(limits[0].ge, limits[0].le)}
+    return {"type": kind}
+
+
+class _UpCommand(click.Command):
+    """A command with the options of a sandbox, which are read when they are needed: that imports its room."""
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """Return the options of a sandbox, the scenario beside the configuration."""
+        options = [*_up_options()]
+        place = 1 + [option.name for option in options].index("config")
+        return [*options[:place], *self.params, *options[place:], *super().get_params(ctx)[len(self.params) :]]
+
+
+@sandbox.command("up", cls=_UpCommand)
 @click.option(
     "--scenario",
     shell_complete=scenarios,
     help="Studios and games of a scenario, by name or from a TOML file; replaces --config.",
 )
-@click.option(
-    "--ready", type=click.Path(path_type=Path, dir_okay=False), help="Written once both services are listening."
-)
-@click.option("--reply", type=click.Choice(["auto", "empty", "json"]), default="auto", help="Body of a 200 for events.")
-@click.option(
-    "--init-status",
-    type=click.Choice(["auto", "200", "201"]),
-    default="auto",
-    help="Status of the version 2 init; auto: 201 only with configs or an experiment.",
-)
-@click.option(
-    "--validation",
-    metavar="[lenient|strict|PARTS]",
-    default="lenient",
-    callback=_checked_validation,
-    shell_complete=lambda _, __, incomplete: matching(_VALIDATIONS, incomplete),
-    help="Strict refuses what the documentation does not describe, everywhere or in PARTS: events, headers, init, or "
-    "several with commas.",
-)
-@click.option(
-    "--repeats",
-    type=click.Choice(["drop", "count"]),
-    help="Events with an event_uuid that came before; by default as before, in a new state: drop.",
-)
-@click.option(
-    "--refresh",
-    type=click.FloatRange(min=0),
-    default=REFRESH_S,
-    help="Seconds for which the available interval is cached.",
-)
-@click.option(
-    "--rate",
-    type=click.IntRange(min=1),
-    default=REQUESTS_PER_SECOND,
-    help="Requests a second for each organisation.",
-)
-@click.option(
-    "--concurrency",
-    type=click.IntRange(min=1),
-    default=REQUESTS_AT_ONCE,
-    help="Concurrent requests for each organisation.",
-)
-@click.option(
-    "--query-seconds", type=click.FloatRange(min=0.001), default=QUERY_S, help="Time limit of a metric query."
-)
-@click.option("--geoip", type=click.Path(path_type=Path, dir_okay=False), help="Countries by IP address (.mmdb).")
-@click.option("--nodes", type=click.IntRange(1, 100), default=1, help="Number of nodes, each with its own limits.")
-@click.option("--tls", is_flag=True, help="HTTPS, with a certificate made at the first start and stored in the state.")
-@click.option(
-    "--tls-name", multiple=True, metavar="HOST", help="With --tls, also accept games built for HOST; repeatable."
-)
-@click.option("--keep-free", type=click.IntRange(min=0), default=256, help="MB of disk space to keep free.")
-@click.option(
-    "--engine",
-    default="duckdb",
-    metavar="NAME",
-    help="Engine that answers metric queries: duckdb, spark, or the address of a Spark master.",
-)
-@click.option(
-    "--lake-url", metavar="URL", help="Where that engine finds the state's folder `lake`, if not on this machine."
-)
-@click.option("--stop-after-idle", type=click.FloatRange(min=0), default=math.inf, hidden=True)
-def sandbox_up(
-    state: Path,
-    collector_port: int,
-    metrics_port: int,
-    config: Path | None,
-    scenario: str | None,
-    ready: Path | None,
-    reply: Any,
-    init_status: Any,
-    validation: str,
-    repeats: Any,
-    refresh: float,
-    rate: int,
-    concurrency: int,
-    query_seconds: float,
-    geoip: Path | None,
-    nodes: int,
-    tls: bool,
-    tls_name: tuple[str, ...],
-    keep_free: int,
-    engine: str,
-    lake_url: str | None,
-    stop_after_idle: float,
-) -> None:
+def sandbox_up(scenario: str | None, **options: Any) -> None:
     """Run both services until SIGINT or SIGTERM.
 
     \b
@@ -174,35 +159,12 @@ def sandbox_up(
     clients trust the services if SSL_CERT_FILE names it (curl: --cacert).
     """
     from gamelens.local.sandbox_process import scenario_titles
-    from gamelens.sandbox.server import Sandbox, SandboxOptions, serve
+    from gamelens.sandbox.options import SandboxOptions
+    from gamelens.sandbox.server import Sandbox, serve
 
-    if config and scenario:
+    if options["config"] and scenario:
         raise click.UsageError("--config and --scenario both say which games there are: pass one of them")
-    options = SandboxOptions(
-        state=state,
-        collector_port=collector_port,
-        metrics_port=metrics_port,
-        config=config,
-        titles=scenario_titles(scenario) if scenario else (),
-        ready=ready,
-        reply=reply,
-        init_status=init_status,
-        validation=validation,
-        repeats=repeats,
-        refresh_s=refresh,
-        rate=rate,
-        at_once=concurrency,
-        query_s=query_seconds,
-        geoip=geoip,
-        nodes=nodes,
-        tls=tls or bool(tls_name),
-        tls_names=tls_name,
-        reserved_bytes=keep_free << 20,
-        engine=engine,
-        lake_url=lake_url,
-        stop_after_idle_s=stop_after_idle,
-    )
-    serve(Sandbox(options))
+    serve(Sandbox(SandboxOptions(titles=scenario_titles(scenario) if scenario else (), **options)))
 
 
 @sandbox.command("list")
@@ -235,7 +197,7 @@ def sandbox_list(as_json: bool) -> None:
 @sandbox.command("stop")
 @click.option(
     "--state",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=_FOLDER,
     shell_complete=_running_states,
     help="State directory; by default that of the sandbox that `connect` uses.",
 )
@@ -265,7 +227,7 @@ def sandbox_stop(state: Path | None) -> None:
 
 
 @sandbox.command("process")
-@click.option("--state", type=click.Path(path_type=Path, file_okay=False), required=True, help="State directory.")
+@click.option("--state", type=_FOLDER, required=True, help="State directory.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, keyed by organisation.")
 def sandbox_process(state: Path, as_json: bool) -> None:
     """Process everything received so far and print the available intervals.
@@ -292,7 +254,7 @@ def _show_progress(progress: ProcessingProgress) -> None:
 
 
 @sandbox.command("rebuild")
-@click.option("--state", type=click.Path(path_type=Path, file_okay=False), required=True, help="State directory.")
+@click.option("--state", type=_FOLDER, required=True, help="State directory.")
 @click.option(
     "--organisation", "organisations", multiple=True, metavar="NAME", help="Only this organisation; repeatable."
 )
@@ -318,7 +280,7 @@ def sandbox_rebuild(state: Path, organisations: tuple[str, ...], accept_loss: bo
 
 
 @sandbox.command("verify")
-@click.option("--state", type=click.Path(path_type=Path, file_okay=False), required=True, help="State directory.")
+@click.option("--state", type=_FOLDER, required=True, help="State directory.")
 @click.option("--files", is_flag=True, help="Only check the size and checksum of each file.")
 def sandbox_verify(state: Path, files: bool) -> None:
     """Rebuild the tables that answer queries from the stored events, and compare them row by row.

@@ -81,7 +81,8 @@ def _todays_folder(name: str) -> Path:
 def _made_lake(scenario: str, scratch: Path) -> Path:
     """Make the lake in *scratch* and return its state directory."""
     from gamelens.sandbox.imports.import_run import import_raw_events
-    from gamelens.sandbox.server import Sandbox, SandboxOptions
+    from gamelens.sandbox.options import SandboxOptions
+    from gamelens.sandbox.server import Sandbox
     from gamelens.simulator import export_raw, load_scenario
 
     population, state = load_scenario(scenario), scratch / "state"

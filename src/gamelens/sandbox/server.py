@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import math
 import os
 import secrets
 import shutil
@@ -17,13 +16,13 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import date
 from pathlib import Path
 from time import monotonic
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import msgspec
 
 from gamelens._files import write_private
 from gamelens.errors import Refused
-from gamelens.sandbox.collector.collector_app import CollectorApp, InitStatus, Reply
+from gamelens.sandbox.collector.collector_app import CollectorApp
 from gamelens.sandbox.collector.geoip import GeoIp
 from gamelens.sandbox.collector.live_feed import LiveFeed
 from gamelens.sandbox.control.control_app import control_app
@@ -33,6 +32,7 @@ from gamelens.sandbox.engines.open_engine import CheckedEngine, open_engine
 from gamelens.sandbox.http.http_server import http_server, load_certificate, loop_factory
 from gamelens.sandbox.http.rate_limiter import RateLimits
 from gamelens.sandbox.metrics.metrics_app import MetricsApp
+from gamelens.sandbox.options import Repeats, SandboxOptions
 from gamelens.sandbox.processing.compaction import compact
 from gamelens.sandbox.processing.pipeline import Report, commit_staged
 from gamelens.sandbox.processing.rebuild import rebuild
@@ -49,7 +49,6 @@ from gamelens.sandbox.state.state_directory import (
 )
 from gamelens.sandbox.state.tenants import TenantDirectory, Titles, describe, load_tenants
 from gamelens.sandbox.storage.inbox import (
-    RESERVED_BYTES,
     Inbox,
     delete_batches,
     newest,
@@ -60,64 +59,10 @@ from gamelens.sandbox.storage.lake import COUNTS_REPEATS, Lake
 from gamelens.sandbox.storage.lake_health import LakeHealth
 from gamelens.sandbox.storage.lake_schema import FORMAT
 from gamelens.sandbox.storage.store_check import check_store
-from gamelens.wire.limits import KIB, QUERY_S, REFRESH_S, REQUESTS_AT_ONCE, REQUESTS_PER_SECOND
+from gamelens.wire.limits import KIB
 
-Repeats = Literal["drop", "count"]
 LOOPBACK = "127.0.0.1"
 _RECEIVE_BYTES: Final = 64 * KIB  # of each connection; with the system's 6 MB uvloop reads up to 256 kB at once
-
-
-class SandboxOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """Options of `gamelens sandbox up`.
-
-    Attributes:
-        state: the state directory, created if it does not exist.
-        collector_port, metrics_port: 0 for any free port.
-        config: configuration file (Wire 5.4, Sandbox configuration); None goes on with the stored organisations.
-        titles: studios and titles of their games, instead of *config*.
-        ready: second path of the ready file, beside the one in *state*.
-        reply: body of a 200 for events (Wire 1.7, Submitting events).
-        init_status: status of the version 2 init (Wire 1.11, Version 2 init).
-        validation: `lenient`, `strict`, or the parts of requests to judge strictly (Wire 3.7, Strict validation).
-        repeats: `drop` or `count`, what becomes of events with the `event_uuid` of an earlier one (Wire 4.8, Repeated
-            events); None goes on as *state* does, and drops them in a new one.
-        stop_after_idle_s: seconds without a request after which the sandbox stops, unless it has users
-            (`SandboxUsers`).
-        refresh_s: seconds for which an available interval is cached (Wire 2.4, Available interval).
-        rate: requests per second of an organisation on one node (Wire 2.3, Rate limits).
-        at_once: simultaneous requests of an organisation on one node.
-        nodes: number of nodes that limit, each alone.
-        tls: whether both services speak HTTPS.
-        tls_names: names of the certificate beside those of this machine.
-        geoip: database of countries by address in MaxMind's format (Wire 1.17, Country).
-        reserved_bytes: bytes of the disk that the inbox never fills.
-        engine: `duckdb`, `spark`, or the address of a Spark master.
-        query_s: time after which a query is stopped.
-        lake_url: URL of the lake for an engine that sees it elsewhere than in *state*.
-    """
-
-    state: Path
-    collector_port: int = 0
-    metrics_port: int = 0
-    config: Path | None = None
-    titles: Titles = ()
-    ready: Path | None = None
-    reply: Reply = "auto"
-    init_status: InitStatus = "auto"
-    validation: str = "lenient"
-    repeats: Repeats | None = None
-    stop_after_idle_s: float = math.inf
-    refresh_s: float = REFRESH_S
-    rate: int = REQUESTS_PER_SECOND
-    at_once: int = REQUESTS_AT_ONCE
-    nodes: int = 1
-    tls: bool = False
-    tls_names: tuple[str, ...] = ()
-    geoip: Path | None = None
-    reserved_bytes: int = RESERVED_BYTES
-    engine: str = "duckdb"
-    query_s: float = QUERY_S
-    lake_url: str | None = None
 
 
 class Sandbox:
@@ -141,10 +86,10 @@ class Sandbox:
             self._users = SandboxUsers(options.state)
             with spare_room(options.state, reserved_bytes=READY_FILE_BYTES):
                 self.tenants, self._api_keys = load_tenants(options.state, options.config, options.titles)
-                self._certificate = load_certificate(options.state, options.tls_names) if options.tls else None
+                self._certificate = load_certificate(options.state, options.tls_name) if options.speaks_tls else None
                 self._countries = GeoIp(options.geoip)
                 location = LakeLocation(options.state / "lake", options.lake_url)
-                self.reader = open_engine(options.engine, location, QueryBounds(seconds=options.query_s))
+                self.reader = open_engine(options.engine, location, QueryBounds(seconds=options.query_seconds))
                 self._open()
             on_failure.pop_all()
 
@@ -175,7 +120,7 @@ class Sandbox:
         with contextlib.suppress(sqlite3.DatabaseError):  # processing reports a damaged page
             stored = ((games.get((batch.organisation, batch.game_id)), batch) for batch in newest(self.store))
             self.live.restore((game.game_key, batch) for game, batch in stored if game and game.game_key in titles)
-        limits = RateLimits(self.options.rate, self.options.at_once)
+        limits = RateLimits(self.options.rate, self.options.concurrency)
         self.collector = CollectorApp(
             self.tenants,
             self.inbox,
@@ -353,13 +298,13 @@ class Sandbox:
         return noted
 
     async def _stop_when_idle(self, stop: asyncio.Event) -> None:
-        """Stop after `stop_after_idle_s` seconds without a request, once nobody uses the sandbox.
+        """Stop after `stop_after_idle` seconds without a request, once nobody uses the sandbox.
 
         The lock of the users is then kept until `close`: who joins meanwhile waits, and starts another sandbox.
         """
         while not stop.is_set():
             idle_s = monotonic() - self.last_request_s
-            if idle_s >= self.options.stop_after_idle_s and self._users.lock_if_left():
+            if idle_s >= self.options.stop_after_idle and self._users.lock_if_left():
                 stop.set()
             await asyncio.sleep(1)
 

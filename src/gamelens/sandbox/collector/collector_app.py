@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections.abc import Awaitable, Callable, MutableMapping
-from typing import Any, Final, Literal
+from typing import Any, Final
 from urllib.parse import parse_qs
 
 import msgspec
@@ -32,6 +32,7 @@ from gamelens.sandbox.http.request_body import (
     read_body,
     unpack,
 )
+from gamelens.sandbox.options import InitStatus, Reply
 from gamelens.sandbox.state.clock import Clock
 from gamelens.sandbox.state.tenants import (
     Organisation,
@@ -54,8 +55,6 @@ from gamelens.wire.remote_config import (
 )
 from gamelens.wire.signing import is_signed
 
-Reply = Literal["auto", "empty", "json"]
-InitStatus = Literal["auto", "200", "201"]
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]

@@ -46,9 +46,10 @@ from gamelens.sandbox.imports.import_counts import (
 )
 from gamelens.sandbox.imports.json_lines import LINES_SCHEMA, JsonLinesFile, line_rows_sql
 from gamelens.sandbox.imports.source_files import DamagedFileError, SourceFile, find_files, local_path
+from gamelens.sandbox.options import SandboxOptions
 from gamelens.sandbox.processing.compaction import compact
 from gamelens.sandbox.processing.pipeline import commit_staged
-from gamelens.sandbox.server import Sandbox, SandboxOptions, available_intervals
+from gamelens.sandbox.server import Sandbox, available_intervals
 from gamelens.sandbox.state.clock import Clock
 from gamelens.sandbox.storage.dating import dated_folder
 from gamelens.sandbox.storage.lake_health import EVERY_ORGANISATION

@@ -27,7 +27,6 @@ from gamelens.sandbox.storage.acknowledged_batches import AcknowledgedBatches
 
 QUEUED_BYTES: Final = 64 << 20
 """Bytes that may wait to be written. Beyond it a request is answered 503."""
-RESERVED_BYTES: Final = 256 << 20
 """Bytes left free on the disk: processing needs room."""
 _GROUP: Final = 256  # batches in one transaction
 _SCHEMA: Final = """
@@ -197,7 +196,7 @@ class Inbox:
         path: Path,
         *,
         queued_bytes: int = QUEUED_BYTES,
-        reserved_bytes: int = RESERVED_BYTES,
+        reserved_bytes: int = 0,
         free: Callable[[Path], int] = free_bytes,
         retry_s: float = 1,
     ) -> None:
