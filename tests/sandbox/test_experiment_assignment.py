@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from gamelens.sandbox.collector.collector_app import answer_init, assigned
+from gamelens.sandbox.collector.experiment_assignment import answer_init, assigned
 from gamelens.sandbox.state.tenants import TenantConfig, TenantExperiment, TenantGame, TenantVariant
 
 FAST = TenantVariant(id="fast", config=(TenantConfig(key="speed", value="2"),))

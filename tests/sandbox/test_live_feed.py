@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from gamelens.sandbox.collector.live_feed import FEED_EVENTS, MAX_LISTENERS, FeedFilter
-from gamelens.sandbox.control.control_app import control_app, server_sent_events
+from gamelens.sandbox.control.control_app import control_app
+from gamelens.sandbox.control.live_event_stream import server_sent_events
 from gamelens.wire.signing import sign
 from support.app_requests import Call, call
 from support.collector_requests import GAME_KEY

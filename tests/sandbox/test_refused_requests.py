@@ -21,7 +21,7 @@ from gamelens.sandbox.collector.live_feed import REFUSED_REQUESTS, FeedFilter
 from gamelens.sandbox.collector.refused_requests import NOT_EXAMINED, QUEUED_BYTES
 from gamelens.sandbox.collector.request_examiner import why_unreadable
 from gamelens.sandbox.collector.signature_mistakes import signature_mistake
-from gamelens.sandbox.control.control_app import server_sent_events
+from gamelens.sandbox.control.live_event_stream import server_sent_events
 from gamelens.wire.limits import MIB
 from gamelens.wire.signing import sign
 from support.app_requests import Call, call

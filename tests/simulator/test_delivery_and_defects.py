@@ -24,7 +24,8 @@ from gamelens.simulator.events.defects import (
     BodyDefect,
     enlarge_body,
 )
-from gamelens.simulator.events.sent_events import YEAR_S, EventDelivery, draw_delivery
+from gamelens.simulator.events.device_clocks import YEAR_S
+from gamelens.simulator.events.sent_events import EventDelivery, draw_delivery
 from gamelens.simulator.output.play import BlockTask, estimated_events, first_day, play_task
 from gamelens.simulator.population.behaviour import PlayedBlock
 from gamelens.simulator.population.session_times import CONNECTIONS

@@ -19,17 +19,16 @@ from gamelens.simulator.events.defects import (
     EVENT_QUIRKS,
     time_fragment,
 )
+from gamelens.simulator.events.device_clocks import HOUR_S, clock_offsets_of
 from gamelens.simulator.events.event_columns import CATEGORIES
 from gamelens.simulator.events.event_json import SDK_VERSION, BlockIds, Event, draw_uuids, join_events
-from gamelens.simulator.population.arrays import Flags, Ints, pick, run_starts, shares
+from gamelens.simulator.population.arrays import Flags, Ints, run_starts
 from gamelens.simulator.population.behaviour import EventSlot, PlayedBlock
-from gamelens.simulator.population.session_times import CONNECTIONS, DAY_S, Sessions
-from gamelens.simulator.scenarios.scenario import Clock, DeliveryProfile, DirtProfile
+from gamelens.simulator.population.session_times import CONNECTIONS
+from gamelens.simulator.scenarios.scenario import DeliveryProfile, DirtProfile
 from gamelens.wire.event_time import can_be_true
 from gamelens.wire.limits import SUBMIT_PERIOD_S
 
-YEAR_S: Final = 365 * DAY_S
-HOUR_S: Final = 3600
 RESEND_AFTER_S: Final = int(SUBMIT_PERIOD_S)
 """Delay of a second attempt, one period after the first."""
 REPEATED: Final = "repeated"
@@ -65,7 +64,7 @@ def draw_delivery(block: PlayedBlock, delivery: DeliveryProfile, *, rng: np.rand
     """Draw the delivery of each event of *block*."""
     sessions, events = block.sessions, block.events
     player = sessions.player[events.session]
-    offset_s = _session_offsets(sessions, len(block.players), delivery, rng=rng)
+    offset_s = clock_offsets_of(sessions, len(block.players), delivery, rng=rng)
     lacks_uuid = rng.random(len(block.players)) < delivery.old_sdk
     is_crashed = rng.random(len(sessions.day)) < delivery.crashes
     session_is_offline = sessions.connection == CONNECTIONS.index("offline")
@@ -90,40 +89,6 @@ def draw_delivery(block: PlayedBlock, delivery: DeliveryProfile, *, rng: np.rand
         sent_s=due,
         is_resent=(rng.random(int(starts_request.sum())) < delivery.lost_answers)[np.cumsum(starts_request) - 1],
     )
-
-
-def _session_offsets(sessions: Sessions, players: int, delivery: DeliveryProfile, *, rng: np.random.Generator) -> Ints:
-    """Return the seconds by which the times of each session are off.
-
-    They are off by the device's clock, until the answer to an init has corrected it.
-    """
-    names: list[Clock] = list(delivery.clocks)
-    clock = pick(rng, shares(delivery.clocks.values()), players)
-    offsets = np.vstack([_clock_offsets(name, players, rng=rng) for name in names])
-    is_uncorrected = rng.random(players) < delivery.uncorrected
-    is_online = sessions.connection != CONNECTIONS.index("offline")
-    first_online = np.full(players, np.iinfo(np.int64).max)
-    np.minimum.at(first_online, sessions.player[is_online], sessions.number[is_online])
-    is_corrected = ~is_uncorrected[sessions.player] & (sessions.number >= first_online[sessions.player])
-    offset: Ints = np.where(is_corrected, 0, offsets[clock, np.arange(players)][sessions.player])
-    return offset
-
-
-def _clock_offsets(clock: Clock, count: int, *, rng: np.random.Generator) -> Ints:
-    """Draw the seconds that clocks of one setting are ahead."""
-    offset: Ints
-    match clock:
-        case "exact":
-            offset = np.zeros(count, dtype=np.int64)
-        case "minutes":
-            offset = np.rint(rng.normal(0, 600, count)).astype(np.int64)
-        case "zone":
-            offset = rng.integers(-11, 13, count) * HOUR_S
-        case "past":
-            offset = -rng.integers(1, 60, count) * YEAR_S
-        case "future":
-            offset = rng.integers(100, 120, count) * YEAR_S
-    return offset
 
 
 class SentEvent(NamedTuple):
