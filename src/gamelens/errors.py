@@ -79,7 +79,7 @@ def no_such_name(
     def refuse(name: str) -> NoReturn:
         if name.startswith("_"):
             raise AttributeError(f"{owner} has no attribute {name!r}")
-        known = [each for each in names if each[0] != "_"]
+        known = [known_name for known_name in names if known_name[0] != "_"]
         moved = dict(elsewhere or {})
         near = name if name in moved else next(iter(get_close_matches(name, [*known, *moved], n=1, cutoff=0.6)), "")
         raise NoSuchName("name", name, f"does not exist in {owner}", known, meant=moved.get(near))
@@ -186,7 +186,7 @@ class BadQuery(Refused):
     def __reduce__(self) -> tuple[Any, ...]:
         """Return how to pickle the error, with the text of a value that cannot be pickled itself."""
         make, arguments, state = super().__reduce__()
-        return make, arguments, {name: _picklable(each) for name, each in state.items()}
+        return make, arguments, {name: _picklable(value) for name, value in state.items()}
 
 
 class NoSuchName(BadQuery, AttributeError):  # type: ignore[misc]  # both have a name

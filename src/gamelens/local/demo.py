@@ -63,7 +63,7 @@ def run_demo(out: Path, *, scenario: str = DEMO_SCENARIO, say: Callable[[str], o
                 notebook,
                 out,
                 environment=environment,
-                beside=[each.stem for each in notebooks],
+                beside=[notebook.stem for notebook in notebooks],
                 say=say,
                 advise=advise,
             )
@@ -104,7 +104,7 @@ def open_lab(*arguments: str) -> int:
     for line in copy_notebooks(notebooks_folder(), folder):
         print_status(line)
     is_root = hasattr(os, "geteuid") and os.geteuid() == 0  # as in a container, where Jupyter would refuse
-    opened = [] if any(not each.startswith("-") for each in arguments) else [str(folder / _FIRST)]
+    opened = [] if any(not argument.startswith("-") for argument in arguments) else [str(folder / _FIRST)]
     defer_iri_grammar()
     with ThreadPoolExecutor(1) as importer:
         lab = importer.submit(import_module, "jupyterlab.labapp")  # which takes as long as the sandbox to start

@@ -60,8 +60,8 @@ def stop_sandbox(state: Path) -> SandboxProcess | None:
     Raises:
         Refused: it does not stop.
     """
-    same = (each for each in running_sandboxes() if each.state.exists() and state.exists())
-    found = next((each for each in same if each.state.samefile(state)), None)
+    same = (sandbox for sandbox in running_sandboxes() if sandbox.state.exists() and state.exists())
+    found = next((sandbox for sandbox in same if sandbox.state.samefile(state)), None)
     if found is None:
         return None
     import psutil

@@ -197,7 +197,7 @@ class Sandbox:
                 "lake": self.health.reasons(),
             },
             "processing": self.runs.progress and self.runs.progress.to_json(),
-            "failing": {name: it.to_json() for name, it in self.lake.statuses().items() if it.failures},
+            "failing": {name: status.to_json() for name, status in self.lake.statuses().items() if status.failures},
             "oldest_days": self.tenants.rules.oldest_days,
         }
 

@@ -76,9 +76,9 @@ class PartWriter:
 
     def adopt(self, table: str, path: Path) -> None:
         """Make the file at *path*, which has the columns of *table*, a part of it."""
-        own = self._new_path(table, "parquet")
-        path.rename(own)
-        self._list_part(table, own, 0)
+        adopted = self._new_path(table, "parquet")
+        path.rename(adopted)
+        self._list_part(table, adopted, 0)
 
     def add_run(self, kind: str, high: UInts, low: UInts | None, columns: Columns, *, level: int = 0) -> None:
         """Write a keyed run of *kind*, if it has rows. The keys are *high* alone, or 128 bits."""
@@ -115,7 +115,7 @@ class PartWriter:
         if table not in UNDATED:
             place = metadata.schema.names.index("day")
             groups = [metadata.row_group(number).column(place).statistics for number in range(metadata.num_row_groups)]
-            days = {"first_day": min(each.min for each in groups), "last_day": max(each.max for each in groups)}
+            days = {"first_day": min(group.min for group in groups), "last_day": max(group.max for group in groups)}
         self._list(path, table, metadata.num_rows, level, **days)
 
     def _list(self, path: Path, kind: str, rows: int, level: int, **days: date) -> None:

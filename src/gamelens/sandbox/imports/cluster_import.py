@@ -159,7 +159,9 @@ def take_on_cluster(
     counts.report()
     if not taken:
         return
-    tasks = [DecodeTask(each.file, number, each.first_seq, games.sql, oldest_days) for number, each in enumerate(taken)]
+    tasks = [
+        DecodeTask(entry.file, number, entry.first_seq, games.sql, oldest_days) for number, entry in enumerate(taken)
+    ]
     engine.create_rows("rows_read", lambda number: tasks[number].rows(), len(tasks), _DECODED)
     found_games: dict[int, list[str]] = {}
     for file, game_id in engine.run("SELECT DISTINCT file, game_id FROM rows_read WHERE fault IS NULL"):
@@ -183,11 +185,13 @@ def take_on_cluster(
         WHERE arrived IS NOT NULL GROUP BY file, game_id""")
     for file, game_id, first, last in spans:
         taken[file].arrived[game_id] = (first, last)
-    for number, each in enumerate(taken):
-        if each.refused and number not in with_events and number not in unmapped:
-            counts.note_without_events(each)
+    for number, entry in enumerate(taken):
+        if entry.refused and number not in with_events and number not in unmapped:
+            counts.note_without_events(entry)
     taken = [
-        each for number, each in enumerate(taken) if number in with_events or not (each.refused or number in unmapped)
+        entry
+        for number, entry in enumerate(taken)
+        if number in with_events or not (entry.refused or number in unmapped)
     ]
     if not taken:
         return
@@ -210,7 +214,7 @@ def take_on_cluster(
         dated={organisation: built.dated},
         files=built.files,
         retired=built.retired,
-        taken=[each.as_taken(organisation) for each in taken],
+        taken=[entry.as_taken(organisation) for entry in taken],
     )
     lake.sweep()
     counts.note_committed(taken, found)

@@ -64,7 +64,7 @@ def missing_columns(columns: Mapping[str, str]) -> list[str]:
 
 def _categories(columns: Mapping[str, str]) -> list[str]:
     """Return the categories of events that *columns* tell."""
-    return [name for name, own in _TABLES.items() if own[0] in columns or own[1] in columns]
+    return [name for name, columns_of in _TABLES.items() if columns_of[0] in columns or columns_of[1] in columns]
 
 
 def table_rows_sql(path: str, columns: Mapping[str, str], *, first_seq: int, game_sql: str, oldest_days: int) -> str:
@@ -138,7 +138,11 @@ def _values(columns: Mapping[str, str], time: StatedTime) -> dict[str, str]:
 
     cents = _cents_sql(columns)
     is_impression = "category = 'impression'"
-    sent = ((it.name, it.only, it.event_data) for it in DIMENSIONS.values() if it.event_data)
+    sent = (
+        (dimension.name, dimension.only, dimension.event_data)
+        for dimension in DIMENSIONS.values()
+        if dimension.event_data
+    )
     return {
         "ts": f"make_timestamp(CASE WHEN {time.is_used} THEN CAST(client_us AS BIGINT) ELSE arrival_us END)",
         "category": "category",
@@ -213,7 +217,7 @@ def table_columns(path: Path) -> dict[str, str]:
         DamagedFileError: its end cannot be read.
     """
     try:
-        return {each.name: str(each.type) for each in pq.read_schema(path)}
+        return {column.name: str(column.type) for column in pq.read_schema(path)}
     except (OSError, pa.ArrowException) as error:
         raise DamagedFileError(f"its Parquet is damaged: {error}") from error
 

@@ -170,8 +170,8 @@ class ImportCounts:
         self.unknown: Counter[str] = Counter()
         self.missing: Counter[str] = Counter()
         self.committed: list[ReadFile] = []
-        self._contents = {(each.bytes, each.content) for each in taken}
-        self._names = {(each.name, each.bytes) for each in taken}
+        self._contents = {(entry.bytes, entry.content) for entry in taken}
+        self._names = {(entry.name, entry.bytes) for entry in taken}
         self._bytes = sum(file.bytes for file in files if file.kind)
         self._read_bytes = self._rows = 0
         self._began = self._reported = monotonic()
@@ -190,17 +190,17 @@ class ImportCounts:
         """Return whether a file with this content was taken, whatever its name."""
         return (file.bytes, content) in self._contents
 
-    def note_taken(self, each: ReadFile) -> bool:
+    def note_taken(self, entry: ReadFile) -> bool:
         """Note that a file was read to its end, and return whether its content is new.
 
         Only then it is to be taken.
         """
-        key = (each.file.bytes, each.content)
+        key = (entry.file.bytes, entry.content)
         if key in self._contents:
             self.taken_before += 1
             return False
         self._contents.add(key)
-        self._names.add((each.file.name, each.file.bytes))
+        self._names.add((entry.file.name, entry.file.bytes))
         return True
 
     def note_left_out(self, read: ReadFile, reason: str) -> None:
@@ -217,10 +217,10 @@ class ImportCounts:
 
     def note_committed(self, files: Iterable[ReadFile], counts: EventCounts) -> None:
         """Note that *files* are in the lake, with the events in *counts*."""
-        for each in files:
-            self.committed.append(each)
-            self.unknown.update(each.unknown)
-            self.missing.update(each.missing)
+        for entry in files:
+            self.committed.append(entry)
+            self.unknown.update(entry.unknown)
+            self.missing.update(entry.missing)
         self.taken.events += counts.events
         self.taken.undisclosed += counts.undisclosed
         self.taken.dated_by_arrival += counts.dated_by_arrival
@@ -287,9 +287,9 @@ class GameIds:
         """Return why a file with events of *unknown* games is not imported, and how it would be."""
         one = "game" if len(unknown) == 1 else "games"
         more = f" and {len(unknown) - EXAMPLES:,} more" if len(unknown) > EXAMPLES else ""
-        own = self._own[0] if self._own else "ID"
+        known = self._own[0] if self._own else "ID"
         exported = [[old for old, new in self._mapped.items() if new == game] or [game] for game in unknown[:EXAMPLES]]
-        options = " ".join(f"--game {old}={own}" for olds in exported for old in olds)
+        options = " ".join(f"--game {old}={known}" for olds in exported for old in olds)
         return (
             f"it has events of {one} {', '.join(unknown[:EXAMPLES])}{more}, which the organisation does not have: map "
             f"each to one that it has ({', '.join(self._own)}), as with {options}"

@@ -156,7 +156,7 @@ def import_raw_events(
     sandbox = Sandbox(SandboxOptions(state=state, config=options.config), clock=clock)
     scratch = state / "scratch"
     try:
-        known = {each.name: each for each in sandbox.tenants.organisations}
+        known = {organisation.name: organisation for organisation in sandbox.tenants.organisations}
         name = next(iter(known)) if options.organisation is None else options.organisation
         if name not in known:
             raise BadQuery("--organisation", name, "is not in the sandbox", known, name=name)
@@ -169,9 +169,9 @@ def import_raw_events(
         shutil.rmtree(scratch, ignore_errors=True)
         scratch.mkdir()
         lake, taken = sandbox.lake, sandbox.lake.taken_files()
-        counts = ImportCounts(files, (each for each in taken if each.organisation == name), report)
+        counts = ImportCounts(files, (entry for entry in taken if entry.organisation == name), report)
         games = GameIds([game.id for game in known[name].games], options.games)
-        first_seq = max((each.first_seq + each.rows for each in taken), default=FIRST_SEQ)
+        first_seq = max((entry.first_seq + entry.rows for entry in taken), default=FIRST_SEQ)
         duplicates = lake.last_run().duplicates
         for file in files:
             if file.kind is None:
@@ -197,9 +197,9 @@ def import_raw_events(
         sandbox.health.note_written()
         refused: Counter[str] = Counter()
         places = []
-        for each in counts.committed:
-            refused += each.refused
-            places += [f"{each.file.name}, {each.places(reason)}: {reason}" for reason in each.refused]
+        for entry in counts.committed:
+            refused += entry.refused
+            places += [f"{entry.file.name}, {entry.places(reason)}: {reason}" for reason in entry.refused]
         return ImportResult(
             organisation=name,
             files=len(counts.committed),
@@ -209,7 +209,7 @@ def import_raw_events(
             repeated=lake.last_run().duplicates - duplicates,
             refused=dict(sorted(refused.items())),
             refused_at=places[:_MOST_PLACES],
-            tables=sum(each.file.kind == "event-parquet" for each in counts.committed),
+            tables=sum(entry.file.kind == "event-parquet" for entry in counts.committed),
             undisclosed=counts.taken.undisclosed,
             dated_by_arrival=dict(sorted(counts.taken.dated_by_arrival.items())),
             unusable_installs=dict(sorted(counts.taken.unusable_installs.items())),
@@ -260,7 +260,7 @@ def _take(
                 folder,
                 processed_ms=round(sandbox.clock.now_s() * 1000),
                 stated={organisation: stated},
-                taken=[each.as_taken(organisation) for each in group.files],
+                taken=[entry.as_taken(organisation) for entry in group.files],
             )
             counts.note_committed(group.files, group.counts)
         shutil.rmtree(folder)
@@ -293,11 +293,11 @@ class DecodedGroup:
         batches = self._read_lines(rest, read, first_seq=first_seq, most=most)
         self._sql.view("lines", pa.RecordBatchReader.from_batches(LINES_SCHEMA, batches))
         self._sql.create("decoded", line_rows_sql("lines", self._games.sql, oldest_days=self._oldest_days))
-        for each in read:
-            if each.rows and not each.is_taken:
-                self._sql.run(f"DELETE FROM decoded WHERE {_rows_of(each)}")  # noqa: S608
-        self._take([each for each in read if each.is_taken])
-        return sum(each.rows for each in read)
+        for entry in read:
+            if entry.rows and not entry.is_taken:
+                self._sql.run(f"DELETE FROM decoded WHERE {_rows_of(entry)}")  # noqa: S608
+        self._take([entry for entry in read if entry.is_taken])
+        return sum(entry.rows for entry in read)
 
     def _read_lines(
         self, rest: deque[SourceFile], read: list[ReadFile], *, first_seq: int, most: int
@@ -381,9 +381,9 @@ class DecodedGroup:
         files = self._without_unknown_games(files)
         for seq, fault in self._sql.run("SELECT seq, fault FROM decoded WHERE fault IS NOT NULL ORDER BY seq"):
             next(each for each in reversed(files) if each.first_seq <= seq).refuse(seq, fault)
-        without = [each for each in files if each.refused and not self._has_events(each)]
-        for each in without:
-            self._counts.note_without_events(each)
+        without = [entry for entry in files if entry.refused and not self._has_events(entry)]
+        for entry in without:
+            self._counts.note_without_events(entry)
         for (reason,) in self._sql.run("SELECT DISTINCT dated_by FROM decoded WHERE fault IS NULL ORDER BY 1"):
             path = self._folder / dated_folder(reason) / f"events-{len(self.staged)}.parquet"
             path.parent.mkdir(exist_ok=True)
@@ -395,7 +395,7 @@ class DecodedGroup:
         self._sql.run(f"INSERT INTO stated BY NAME {STATED_SQL}")
         self.counts.add(self._sql.run)
         self._sql.run("DROP TABLE decoded")
-        self.files += [each for each in files if each not in without]
+        self.files += [entry for entry in files if entry not in without]
 
     def _without_unknown_games(self, files: Sequence[ReadFile]) -> list[ReadFile]:
         """Return the *files* whose games are all known, and delete the rows of the others."""
@@ -403,20 +403,20 @@ class DecodedGroup:
         if not self._games.unknown(game for (game,) in self._sql.run(games)):
             return list(files)
         known = []
-        for each in files:
-            if unknown := self._games.unknown(game for (game,) in self._sql.run(f"{games} AND {_rows_of(each)}")):
-                self._sql.run(f"DELETE FROM decoded WHERE {_rows_of(each)}")  # noqa: S608
-                self._counts.note_left_out(each, self._games.how_to_map(unknown))
+        for entry in files:
+            if unknown := self._games.unknown(game for (game,) in self._sql.run(f"{games} AND {_rows_of(entry)}")):
+                self._sql.run(f"DELETE FROM decoded WHERE {_rows_of(entry)}")  # noqa: S608
+                self._counts.note_left_out(entry, self._games.how_to_map(unknown))
             else:
-                known.append(each)
+                known.append(entry)
         return known
 
-    def _has_events(self, each: ReadFile) -> bool:
+    def _has_events(self, entry: ReadFile) -> bool:
         return bool(
-            self._sql.run(f"SELECT seq FROM decoded WHERE fault IS NULL AND {_rows_of(each)} LIMIT 1")  # noqa: S608
+            self._sql.run(f"SELECT seq FROM decoded WHERE fault IS NULL AND {_rows_of(entry)} LIMIT 1")  # noqa: S608
         )
 
 
-def _rows_of(each: ReadFile) -> str:
+def _rows_of(entry: ReadFile) -> str:
     """Return the SQL condition that a row of `decoded` is one of the file."""
-    return f"seq BETWEEN {each.first_seq} AND {each.first_seq + each.rows - 1}"
+    return f"seq BETWEEN {entry.first_seq} AND {entry.first_seq + entry.rows - 1}"

@@ -116,12 +116,12 @@ def find_files(sources: Iterable[str]) -> list[SourceFile]:
 def _local_files(source: str) -> Iterator[SourceFile]:
     path = Path(source)
     names = [source] if path.exists() else glob.glob(source, recursive=True)
-    for each in map(Path, names):
-        if not each.is_dir():
-            yield _local_file(each)
+    for found in map(Path, names):
+        if not found.is_dir():
+            yield _local_file(found)
             continue
         unread: list[OSError] = []
-        for folder, _, inside in os.walk(each, onerror=unread.append):
+        for folder, _, inside in os.walk(found, onerror=unread.append):
             files = (_local_file(Path(folder, name)) for name in inside)
             yield from (file for file in files if not _is_note(file))
         for error in unread:
@@ -154,10 +154,10 @@ def _remote_files(source: str) -> Iterator[SourceFile]:
     try:
         is_pattern = any(mark in path for mark in "*?[")
         names = filesystem.glob(path) if is_pattern else [path]
-        found = [(each, filesystem.find(each, detail=True)) for each in names]
+        found = [(place, filesystem.find(place, detail=True)) for place in names]
     except (OSError, ValueError) as error:
         raise Refused(f"{source} cannot be read: {error}") from error
-    for each, files in found:
+    for place, files in found:
         for name, entry in files.items():
             url = filesystem.unstrip_protocol(name)
             try:
@@ -165,7 +165,7 @@ def _remote_files(source: str) -> Iterator[SourceFile]:
                     file = _recognised(url, int(entry["size"]), opened.read(_HEAD_BYTES))
             except (OSError, ValueError) as error:
                 file = _unusable(url, f"it cannot be read: {error}")
-            if name == each or not _is_note(file):
+            if name == place or not _is_note(file):
                 yield file
 
 

@@ -82,10 +82,10 @@ def _update_table(out: str, organisation: str, parts: Sequence[LakePart]) -> Exp
     from deltalake import CommitProperties, DeltaTable, Schema
     from deltalake.transaction import AddAction, RemoveAction
 
-    own = f"{folder_of(organisation)}/events"
+    events = f"{folder_of(organisation)}/events"
     filesystem, root = FileSystem.from_uri(out if "://" in out else Path(out).resolve().as_uri())
-    is_local, folder = isinstance(filesystem, LocalFileSystem), f"{root}/{own}"
-    target = folder if is_local else f"{out.rstrip('/')}/{quote(own)}"
+    is_local, folder = isinstance(filesystem, LocalFileSystem), f"{root}/{events}"
+    target = folder if is_local else f"{out.rstrip('/')}/{quote(events)}"
     table = DeltaTable(target) if DeltaTable.is_deltatable(target) else DeltaTable.create(target, _EVENTS)
     # Columns that the lake has gained since are a version of their own.
     known = {field.name for field in table.schema().fields}

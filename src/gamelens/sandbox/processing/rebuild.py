@@ -133,7 +133,7 @@ class _Rebuild:
         else:  # received events have only numbers of events in batches up to the last
             below = (last.id + 1) * EVENTS_PER_BATCH
             ranges = event_ranges(self._lake.root, "seq").values()
-            is_written = not all(each and EVENTS_PER_BATCH <= each[0] <= each[1] < below for each in ranges)
+            is_written = not all(span and EVENTS_PER_BATCH <= span[0] <= span[1] < below for span in ranges)
         if is_written and not self._accept_loss:
             raise Refused(
                 "its files stay in lake/, but the inbox lacks some of their events, which were imported or written "
@@ -190,8 +190,8 @@ class _Rebuild:
     ) -> list[LakePart]:
         if not staged:
             return []
-        own = str(self._lake.next_version() if version is None else version)
-        built = build_parts(name, staged, self._lake, folder, folder=own, is_anew=True, stated=stated)
+        version_folder = str(self._lake.next_version() if version is None else version)
+        built = build_parts(name, staged, self._lake, folder, folder=version_folder, is_anew=True, stated=stated)
         self.duplicates += built.repeated
         self.dated[name] = built.dated
         return built.files

@@ -128,7 +128,7 @@ class Scheduler:
             await asyncio.sleep(1)
             hour = int(self._clock.now_s() // 3600)
             is_retry = hour == last
-            if is_retry and all(it.has_pause for it in self._lake.statuses().values() if it.failures):
+            if is_retry and all(status.has_pause for status in self._lake.statuses().values() if status.failures):
                 continue
             last = hour
             try:

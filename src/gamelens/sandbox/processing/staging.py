@@ -33,7 +33,9 @@ EVENTS_PER_BATCH: Final = 1 << 20
 
 _COPIED: Final = ("user_id", "session_id", "event_uuid", "custom_01", "custom_02", "custom_03", "device", "os_version")
 _NAMED: Final = ("business", "design", "progression", "resource")  # categories whose events have an event_id
-_SENT: Final = {it.name: it.source for it in DIMENSIONS.values() if isinstance(it.source, Sent)}
+_SENT: Final = {
+    dimension.name: dimension.source for dimension in DIMENSIONS.values() if isinstance(dimension.source, Sent)
+}
 _FIELDS: Final = (
     *_COPIED,
     *(source.field or name for name, source in _SENT.items()),
@@ -85,7 +87,11 @@ _REVENUE: Final = {
     "fyber": _Revenue("netPayout"),
 }
 _IDS: Final = ("id", "auction_id", "impressionId")
-_NAMES: Final = {it.name: it.source.fields for it in DIMENSIONS.values() if isinstance(it.source, Payload)}
+_NAMES: Final = {
+    dimension.name: dimension.source.fields
+    for dimension in DIMENSIONS.values()
+    if isinstance(dimension.source, Payload)
+}
 
 
 def stage(batches: Iterable[InboxBatch], scratch: Path, *, oldest_days: int = OLDEST_DAYS) -> StagedFiles:

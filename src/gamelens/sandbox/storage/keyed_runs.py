@@ -200,7 +200,7 @@ def write_run(path: Path, kind: str, high: UInts, low: UInts | None, columns: Co
 
 def merge_columns(paths: Sequence[Path]) -> Columns:
     """Return the columns of the runs at *paths* together, key included, not sorted."""
-    runs = [KeyedRun(each).columns for each in paths]
+    runs = [KeyedRun(path).columns for path in paths]
     return {name: np.concatenate([run[name] for run in runs]) for name in runs[0]}
 
 

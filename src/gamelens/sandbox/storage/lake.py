@@ -542,7 +542,7 @@ class Lake:
 
     def _write_run(self, run: ProcessingRun) -> None:
         RUNS.write(self.store, [run])
-        old = (each.version for each in RUNS.read(self.store) if each.version <= run.version - _MOST_RUNS)
+        old = (old_run.version for old_run in RUNS.read(self.store) if old_run.version <= run.version - _MOST_RUNS)
         RUNS.delete(self.store, list(old))
 
     @contextlib.contextmanager
@@ -641,9 +641,9 @@ class Lake:
         days: dict[str, tuple[str, str]] = {}
         for file in files:
             if file.kind == "events" and file.removed is None and file.first_day and file.last_day:
-                own = file.first_day.isoformat(), file.last_day.isoformat()
-                first, last = days.get(file.organisation, own)
-                days[file.organisation] = min(first, own[0]), max(last, own[1])
+                span = file.first_day.isoformat(), file.last_day.isoformat()
+                first, last = days.get(file.organisation, span)
+                days[file.organisation] = min(first, span[0]), max(last, span[1])
         identity = inbox.give_identity(self.store, (before.identity if before else "") or secrets.token_hex(16))
         now = LakeRecord(identity=identity, version=run.version, is_written=run.is_written, taken=taken, days=days)
         if now != before:

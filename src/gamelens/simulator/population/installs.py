@@ -115,9 +115,9 @@ class Arm(msgspec.Struct, frozen=True):
 def arms_of(game: GameProfile, *, scenario: Scenario) -> list[Arm]:
     """Return the arms of all experiments of *game*."""
     return [
-        Arm(each, variant, each.share * variant.share / sum(other.share for other in each.variants))
-        for each in scenario.experiments_of(game)
-        for variant in each.variants
+        Arm(experiment, variant, experiment.share * variant.share / sum(other.share for other in experiment.variants))
+        for experiment in scenario.experiments_of(game)
+        for variant in experiment.variants
     ]
 
 
@@ -128,11 +128,11 @@ def draw_arms(install_day: Ints, arms: list[Arm], *, rng: np.random.Generator) -
     """
     position, arm = rng.random(len(install_day)), np.full(len(install_day), NO_ARM, dtype=np.int64)
     used_share = np.zeros(len(install_day))
-    for index, each in enumerate(arms):
-        is_running = (install_day >= each.experiment.day) & (install_day < each.experiment.until)
-        is_in = is_running & (used_share <= position) & (position < used_share + each.share)
+    for index, test_arm in enumerate(arms):
+        is_running = (install_day >= test_arm.experiment.day) & (install_day < test_arm.experiment.until)
+        is_in = is_running & (used_share <= position) & (position < used_share + test_arm.share)
         arm[is_in] = index
-        used_share = used_share + is_running * each.share
+        used_share = used_share + is_running * test_arm.share
     return arm
 
 
@@ -141,5 +141,5 @@ def steps(arms: list[Arm], effect: str, arm: Ints) -> Floats:
 
     *effect* is "play", "drop_out" or "spend".
     """
-    by_arm = np.array([*(getattr(each.variant, effect) for each in arms), 0.0])
+    by_arm = np.array([*(getattr(test_arm.variant, effect) for test_arm in arms), 0.0])
     return by_arm[arm]

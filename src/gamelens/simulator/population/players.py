@@ -150,7 +150,7 @@ def staying_share(install_day: Ints, country: Ints, platform: Ints, *, game: Gam
     build = np.searchsorted(released, install_day, side="right") - 1
     for incident in scenario.incidents_of(game):
         if isinstance(incident, BadBuild):
-            is_affected = build == [each.name for each in game.builds].index(incident.build)
+            is_affected = build == [version.name for version in game.builds].index(incident.build)
             if incident.country is not None:
                 is_affected &= country == list(game.countries).index(incident.country)
             if incident.platform is not None:

@@ -190,9 +190,9 @@ class Scenario(ScenarioTable, frozen=True, kw_only=True):
         for game in self.games:
             experiments = self.experiments_of(game)
             for day in {experiment.day for experiment in experiments}:
-                running = [each for each in experiments if each.day <= day < each.until]
-                if (total := sum(each.share for each in running)) > 1 + 1e-9:
-                    rule = f"is the sum of the shares of {[each.id for each in running]}: must be 1 or less"
+                running = [experiment for experiment in experiments if experiment.day <= day < experiment.until]
+                if (total := sum(experiment.share for experiment in running)) > 1 + 1e-9:
+                    rule = f"is the sum of the shares of {[experiment.id for experiment in running]}: must be 1 or less"
                     raise InvalidScenarioValue("experiment", round(total, 6), rule)
 
 
