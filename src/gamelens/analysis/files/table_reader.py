@@ -100,6 +100,11 @@ class Grid:
         values: Series[Any] = self.cells.column(name).to_pandas(types_mapper=kinds.get)
         return values
 
+    def rows_text(self, mask: NDArray[np.bool_]) -> str:
+        """Return the numbers of the rows of *mask* in words: row 3 of spend.csv."""
+        shown = ", ".join(map(str, self.rows[mask][:5].tolist())) + (", ..." if mask.sum() > 5 else "")
+        return f"{'row' if mask.sum() == 1 else 'rows'} {shown} of {self.source}"
+
     def filtered(self, mask: NDArray[np.bool_], *notes: str) -> Grid:
         """Return the rows of *mask*, with *notes*."""
         formats = {

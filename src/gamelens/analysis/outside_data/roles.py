@@ -182,11 +182,15 @@ class ColumnCells:
         """The share of rows with a number, of those that have a value and are no totals."""
         numbers = self.numbers
         rows = np.bincount(self.codes + 1, minlength=len(self.distinct) + 1)[1:]
-        other = ~(numbers.is_number | numbers.is_empty)
+        other = ~(numbers.is_number | numbers.is_empty | numbers.is_error)
         for place, text in self.unlike_names.items():
             other[place] &= not TOTAL.fullmatch(text)
         count = rows[numbers.is_number].sum()
         return float(count / max(count + rows[other].sum(), 1))
+
+    def rows_of(self, text: str) -> NDArray[np.bool_]:
+        """Return which rows have *text*."""
+        return np.asarray(self.codes == self.texts.index(text))
 
     @property
     def may_be_number(self) -> bool:

@@ -168,7 +168,7 @@ def _odd_day(own: ColumnCells, grid: Grid) -> BadQuery | None:
     """Return the exception for a text among days, with what leaves its row out."""
     if own.odd_time is None:
         return None
-    row = grid.rows[int((own.codes == own.texts.index(own.odd_time)).argmax())]
+    row = grid.rows[int(own.rows_of(own.odd_time).argmax())]
     rule = f"in row {row} is not a day, and most others are: totals=[{own.odd_time!r}] leaves the row out"
     return BadQuery(own.name, own.odd_time, rule)
 

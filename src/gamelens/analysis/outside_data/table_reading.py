@@ -18,7 +18,7 @@ from pandas import Series
 from gamelens.analysis.files.currency_names import is_currency
 from gamelens.analysis.files.date_parsing import ParsedTimes
 from gamelens.analysis.files.header_rows import SEARCHED_ROWS
-from gamelens.analysis.files.number_parsing import Mark, decimal_mark
+from gamelens.analysis.files.number_parsing import Mark, are_errors, decimal_mark
 from gamelens.analysis.files.table_reader import Grid, read_grid
 from gamelens.analysis.outside_data.currency_evidence import OfMoney, columns_of_codes, currencies_of_column
 from gamelens.analysis.outside_data.money_units import NO_HUNDREDTHS, MoneyUnit, unit_in
@@ -168,8 +168,7 @@ def _table_of_cells(
     columns = _refunds_negative(columns, meanings, cells)
     ranges = [note for note in (periods.note,) if note]
     if periods.length is not None and (has_none := periods.starts.isna().to_numpy()).any():
-        shown = ", ".join(map(str, grid.rows[has_none][:5])) + (", ..." if has_none.sum() > 5 else "")
-        ranges.append(f"no day in {'row' if has_none.sum() == 1 else 'rows'} {shown} of {grid.source}")
+        ranges.append(f"no day in {grid.rows_text(has_none)}")
     publisher = vendor.table.get("publisher") if vendor else None
     if (
         vendor
@@ -187,7 +186,7 @@ def _table_of_cells(
         rows=grid.rows,
         periods=periods,
         zone=vendor.table.get("zone") if vendor else None,
-        notes=(*grid.notes, *ranges, *notes),
+        notes=(*grid.notes, *ranges, *notes, *_notes_on_errors(grid, cells, meanings)),
         grid=grid,
         rates_of=vendor.table.get("rates_of") if vendor else None,
     )
@@ -324,12 +323,16 @@ def _numbers(own: ColumnCells, meaning: Meaning, mark: Mark, grid: Grid) -> tupl
         return values * scale if scale != 1 else values, None
     written = own.numbers
     distinct = np.append(written.values(mark), np.nan) * scale
-    other, problem = written.other, None
-    if other is not None:
-        row = grid.rows[int((own.codes == own.texts.index(other)).argmax())]
-        rule = f"in row {row} is not a number: missing=[{other!r}] reads it as empty"
-        rule += f", text=[{own.name!r}] keeps the column as text"
-        is_at_top = grid.rows[0] <= row < grid.rows[0] + SEARCHED_ROWS and grid.separator is not None
+    is_other, problem = written.is_other, None
+    if meaning.role == "rate":  # that of nothing by nothing is none
+        is_other = is_other & ~written.is_division
+    if is_other.any():
+        other, is_error = own.texts[int(is_other.argmax())], bool(written.is_error[int(is_other.argmax())])
+        row = grid.rows[int(own.rows_of(other).argmax())]
+        rule = f"in row {row} is {'an error of a spreadsheet and ' if is_error else ''}not a number: "
+        rule += "mend it there, or " if is_error else ""
+        rule += f"missing=[{other!r}] reads it as empty, text=[{own.name!r}] keeps the column as text"
+        is_at_top = grid.rows[0] <= row < grid.rows[0] + SEARCHED_ROWS and grid.separator is not None and not is_error
         problem = BadQuery(own.name, other, rule + (", header_row= names the row of the headers" if is_at_top else ""))
     if written.is_percent.any() and (written.is_number & ~written.is_percent).any():
         kinds = [
@@ -343,6 +346,21 @@ def _numbers(own: ColumnCells, meaning: Meaning, mark: Mark, grid: Grid) -> tupl
         whole[np.isnan(distinct)[own.codes]] = pd.NA
         return Series(whole), problem
     return Series(distinct[own.codes]), problem
+
+
+def _notes_on_errors(grid: Grid, cells: Mapping[str, ColumnCells], meanings: Mapping[str, Meaning]) -> list[str]:
+    """Return notes on errors of a spreadsheet where no number is meant; one among numbers is refused."""
+    notes = []
+    for name, own in cells.items():
+        if own.is_typed or (meanings[name].role in MEASURES - {"rate"}):
+            continue
+        is_error = np.append(are_errors(own.distinct), False)[own.codes]
+        if is_error.any():
+            error = own.distinct[int(own.codes[is_error.argmax()])].as_py()
+            notes.append(
+                f"{name} has {error!r} in {grid.rows_text(is_error)}, an error of a spreadsheet, read as empty"
+            )
+    return notes
 
 
 def _with_weights(
@@ -480,9 +498,8 @@ def _without_repeated_headers(grid: Grid) -> Grid:
     repeated = is_header & ~is_other
     if named < _FEWEST_HEADERS or not repeated.any():
         return grid
-    rows = ", ".join(map(str, grid.rows[repeated][:5]))
-    words = f"row {rows} of {grid.source} repeats" if repeated.sum() == 1 else f"rows {rows} of {grid.source} repeat"
-    return grid.filtered(~repeated, f"{words} the headers and {'is' if repeated.sum() == 1 else 'are'} left out")
+    words = "repeats the headers and is left out" if repeated.sum() == 1 else "repeat the headers and are left out"
+    return grid.filtered(~repeated, f"{grid.rows_text(repeated)} {words}")
 
 
 def _reshaped(grid: Grid, vendor: Vendor | None) -> tuple[Grid, dict[str, Meaning]]:

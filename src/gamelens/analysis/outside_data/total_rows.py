@@ -289,9 +289,8 @@ def _numbers(own: ColumnCells) -> NDArray[np.float64]:
 
 def note_of(totals: NDArray[np.bool_], grid: Grid) -> str:
     """Return the sentence about the rows left out."""
-    rows = ", ".join(map(str, grid.rows[totals][:5])) + (", ..." if totals.sum() > 5 else "")
-    words, verb = ("row", "adds up others and is") if totals.sum() == 1 else ("rows", "add up others and are")
-    return f'{words} {rows} of {grid.source} {verb} left out; totals="keep" keeps them'
+    verb = "adds up others and is" if totals.sum() == 1 else "add up others and are"
+    return f'{grid.rows_text(totals)} {verb} left out; totals="keep" keeps them'
 
 
 def filled_down(codes: NDArray[np.int32], before: Sequence[NDArray[np.int32]] = ()) -> NDArray[np.int32] | None:

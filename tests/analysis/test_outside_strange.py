@@ -1,0 +1,53 @@
+"""Strange files that people really have: their number is right, or refused with what to type; never wrong without a word."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import openpyxl
+import pytest
+
+import gamelens as gl
+from gamelens.analysis import outside_data
+from gamelens.errors import BadQuery
+
+WriteFile = Callable[..., Path]
+
+DAYS = [f"2026-11-{day:02}" for day in range(1, 5)]
+
+
+@pytest.mark.parametrize(
+    "error", ["#REF!", "#N/A", "#VALUE!", "#DIV/0!", "Err:502", "#BEZUG!", "#NAME?", "#####", "#NV", "#¡VALOR!", "#Н/Д"]
+)
+@pytest.mark.parametrize("is_workbook", [False, True])
+def test_an_error_of_a_spreadsheet_among_amounts_is_refused(
+    file: WriteFile, tmp_path: Path, error: str, *, is_workbook: bool
+) -> None:
+    """It is no empty cell: a cost was meant. What follows the sentence is right."""
+    path = file(f"Date,Network,Cost (USD)\n2026-11-01,Meta,10.5\n2026-11-02,Meta,{error}\n2026-11-03,Meta,30\n")
+    if is_workbook:
+        book, path = openpyxl.Workbook(), tmp_path / "table.xlsx"
+        for row in [["Date", "Network", "Cost (USD)"], [*DAYS[:1], "Meta", 10.5], [DAYS[1], "Meta", error]]:
+            book.active.append(row)
+        book.active.append([DAYS[2], "Meta", 30])
+        book.active["C3"].data_type = "e" if error in openpyxl.cell.cell.ERROR_CODES else "s"
+        book.save(path)
+    with pytest.raises(BadQuery, match="in row 3 is an error of a spreadsheet") as refused:
+        outside_data.in_dollars(path)
+    assert f"missing=[{error!r}]" in str(refused.value)
+    assert outside_data.in_dollars(path, missing=[error])["spend"].sum() == 40.5
+
+
+def test_an_error_where_no_number_is_meant_is_said(file: WriteFile) -> None:
+    """The cost of a click of a day without any, and a name that was looked up in vain."""
+    rows = [
+        "2026-11-01,Meta,10,5,2.0",
+        "2026-11-02,#N/A,0,0,#DIV/0!",
+        "2026-11-03,Meta,30,10,3.0",
+        "2026-11-04,M,7,2,3.5",
+    ]
+    table = gl.read_table(file("\n".join(["Date,Network,Cost (USD),Clicks,CPC", *rows, ""])))
+    assert str(table.column("CPC").weight) == "Cost (USD) / Clicks"
+    for name, error in (("CPC", "#DIV/0!"), ("Network", "#N/A")):
+        assert f"{name} has '{error}' in row 3 of table.csv, an error of a spreadsheet, read as empty" in table.notes
