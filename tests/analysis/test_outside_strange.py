@@ -1,4 +1,4 @@
-"""Strange files that people really have: their number is right, or refused with what to type; never wrong without a word."""
+"""Strange files that people really have: right, or refused with what to type; never wrong without a word."""
 
 from __future__ import annotations
 
@@ -51,3 +51,47 @@ def test_an_error_where_no_number_is_meant_is_said(file: WriteFile) -> None:
     assert str(table.column("CPC").weight) == "Cost (USD) / Clicks"
     for name, error in (("CPC", "#DIV/0!"), ("Network", "#N/A")):
         assert f"{name} has '{error}' in row 3 of table.csv, an error of a spreadsheet, read as empty" in table.notes
+
+
+REPORT = [
+    f"{day},{name},{cost}"
+    for day, k in zip(DAYS, (1, 3, 7, 2), strict=True)
+    for name, cost in (("Meta", 9 + k), ("Moloco", 20 + k))
+]
+HEADER = "Date,Network,Cost (USD)"
+
+
+@pytest.mark.parametrize(
+    ("rows", "once"),
+    [
+        ([*REPORT, *REPORT], 142),
+        ([*REPORT, HEADER, *REPORT], 142),
+        ([*REPORT, *REPORT, *REPORT], 142),
+        (sorted([*REPORT, *REPORT]), 142),
+        ([*REPORT, *REPORT[4:], "2026-11-05,Meta,9"], 151),  # exports that overlap
+        ([*REPORT[:5], HEADER, "2026-11-03,Meta,17", *REPORT[5:]], 142),  # restated since
+    ],
+)
+def test_a_table_that_was_pasted_twice_is_refused(file: WriteFile, rows: list[str], once: int) -> None:
+    """Whole, in part, or with its header; the argument decides."""
+    path = file("\n".join([HEADER, *rows, ""]))
+    with pytest.raises(BadQuery, match=r'would count twice: rows? .*repeats="skip" leaves them out'):
+        outside_data.in_dollars(path)
+    assert outside_data.in_dollars(path, repeats="skip")["spend"].sum() == once
+    assert outside_data.in_dollars(path, repeats="keep")["spend"].sum() == sum(
+        int(row.split(",")[2]) for row in rows if row != HEADER
+    )
+
+
+def test_rows_that_are_alike_by_chance_are_counted(file: WriteFile) -> None:
+    """Of many, one is said; in a list of sales, and where nothing was spent, it is usual."""
+    table = gl.read_table(file("\n".join([HEADER, *REPORT, REPORT[0], ""])))
+    assert table.column("Cost (USD)").problem is None
+    assert 'row 10 of table.csv has the cells of an earlier row; repeats="skip" leaves it out' in table.notes
+    sales = [f"{DAYS[place % 7 % 4]},gold,{('0.99', '4.99', '9.99')[place * place % 5 % 3]}" for place in range(40)]
+    nothing = [f"{day},{name},0" for day in DAYS for name in ("Meta", "Meta", "Moloco")]
+    for rows in (sales, nothing):
+        table = gl.read_table(file("\n".join(["Date,Product,Revenue (USD)", *rows, ""])))
+        assert (table.column("Revenue (USD)").problem, len(table.rows)) == (None, len(rows))
+    twice = gl.read_table(file("\n".join(["Date,Product,Revenue (USD)", *sales, *sales, ""])))
+    assert "rows 42, 43, 44" in str(twice.column("Revenue (USD)").problem)

@@ -65,7 +65,7 @@ class DailyRates:
     """Rates of a table: US dollars for one unit of each currency, by day."""
 
     def __init__(self, rate: Any) -> None:
-        table = rate if isinstance(rate, OutsideTable) else understood(rate)
+        table = rate if isinstance(rate, OutsideTable) else understood(rate, {})
         self.source = table.source
         self._rates = _rates_of(table)
 

@@ -27,6 +27,7 @@ def read_table(
     encoding: str | None = None,
     header_row: int | None = None,
     totals: Literal["skip", "keep"] | Sequence[str] = "skip",
+    repeats: Literal["skip", "keep"] | None = None,
 ) -> OutsideTable:
     """Return what a table from outside means: the role of each column, its currency, and the days of each row.
 
@@ -53,16 +54,16 @@ def read_table(
         header_row: the row of the file that names the columns (1 is the first), by default recognised.
         totals: what happens to rows that add up others. They are left out and reported, or kept. Texts of a cell of
             such rows, `["Suma: konto"]`, leave out what is not recognised.
+        repeats: what happens to rows that repeat earlier ones, as in a file that was pasted below itself. They are
+            left out, or kept and counted. By default such a table is refused.
 
     Raises:
         BadQuery: the file cannot be read, or an argument names a column that is not there.
     """
-    arguments = {key: value for key, value in locals().items() if key != "other"}
     usual = {"text": (), "missing": (), "totals": "skip"}
-    given = {key: value for key, value in arguments.items() if value is not None}
+    given = {key: value for key, value in locals().items() if key not in ("other", "usual") and value is not None}
     given = {key: value for key, value in given.items() if key not in usual or value != usual[key]}
     if isinstance(other, OutsideTable):
         return read_table(other.arguments["other"], **{**other.arguments["given"], **given}) if given else other
-    table = understood(other, **{key: value for key, value in arguments.items() if key != "rate"})
-    table = replace(table, arguments={"other": other, "given": given})
+    table = replace(understood(other, given), arguments={"other": other, "given": given})
     return table if rate is None else table_in_dollars(table, rate)

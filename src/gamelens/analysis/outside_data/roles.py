@@ -166,6 +166,14 @@ class ColumnCells:
         return written_numbers(self.distinct)
 
     @cached_property
+    def likely_numbers(self) -> NDArray[np.float64]:
+        """The number of each row before the decimal mark is known for sure, NaN for none."""
+        if self.is_typed:
+            values: NDArray[np.float64] = self.values.to_numpy(dtype="float64", na_value=np.nan)
+            return values
+        return np.append(self.numbers.values((self.numbers.fitting or (".",))[0]), np.nan)[self.codes]
+
+    @cached_property
     def is_number(self) -> bool:
         """Whether most cells are numbers, and not names of digits."""
         if self.is_typed:

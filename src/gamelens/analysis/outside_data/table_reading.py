@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
-from typing import Any, Final, Literal
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Final
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec import UNSET
+from numpy.typing import NDArray
 from pandas import Series
 
 from gamelens.analysis.files.currency_names import is_currency
@@ -24,6 +26,7 @@ from gamelens.analysis.outside_data.currency_evidence import OfMoney, columns_of
 from gamelens.analysis.outside_data.money_units import NO_HUNDREDTHS, MoneyUnit, unit_in
 from gamelens.analysis.outside_data.outside_table import HAS_MONEY, OutsideColumn, OutsideTable
 from gamelens.analysis.outside_data.rate_formulas import ColumnQuotient, Weight, Written, fitting_formula
+from gamelens.analysis.outside_data.repeated_rows import are_many, repeated_problem, repeated_rows
 from gamelens.analysis.outside_data.roles import (
     KEYS,
     MEASURES,
@@ -55,70 +58,93 @@ _ALIASES: Final = {
 }
 _DETAILS: Final = frozenset({"role", "of", "currency", "weight", "scale", "concept", "local", "language"})
 _FEWEST_HEADERS: Final = 2  # that a row of headers has
+_OF_GRID: Final = ("sheet", "encoding", "missing", "header_row")
+_COUNTED_TWICE: Final = SUMMANDS | {"number", "stock", "cumulative"}
 _MOST_LENGTHS: Final = 5  # of periods: months, and the whole range of a total row
 
 
-def understood(
-    other: Any,
-    *,
-    roles: Mapping[str, RoleArgument] | None = None,
-    currency: str | Mapping[str, str] | None = None,
-    names: Mapping[str, str | None] | None = None,
-    how: Mapping[str, str] | None = None,
-    text: Sequence[str] = (),
-    missing: Sequence[str] = (),
-    day_first: bool | None = None,
-    decimal: Literal[".", ","] | None = None,
-    sheet: str | None = None,
-    encoding: str | None = None,
-    header_row: int | None = None,
-    totals: Literal["skip", "keep"] | Sequence[str] = "skip",
-) -> OutsideTable:
-    """Return what a table means, as `gl.read_table` does, in its own currencies."""
-    if decimal not in (None, ".", ","):
-        raise BadQuery("decimal", decimal, "is not possible", ["None", ".", ","])
+@dataclass(frozen=True, eq=False)
+class _Looked:
+    """A grid, its cells, and what its columns mean by an argument, a vendor, a header or the cells."""
+
+    grid: Grid
+    vendor: Vendor | None
+    stated: Mapping[str, Meaning]
+    day_first: bool | None
+    text: Sequence[str]
+
+    @cached_property
+    def cells(self) -> dict[str, ColumnCells]:
+        """The cells of each column."""
+        return {
+            name: ColumnCells(self.grid, name, self.day_first, is_text=name in self.text) for name in self.grid.columns
+        }
+
+    @cached_property
+    def meanings(self) -> dict[str, Meaning]:
+        """The meaning of each column."""
+        meanings = {name: _meaning(own, self.vendor, self.stated.get(name)) for name, own in self.cells.items()}
+        return _with_both_ends(meanings, self.cells)
+
+
+def understood(other: Any, given: Mapping[str, Any]) -> OutsideTable:
+    """Return what a table means in its own currencies, as `gl.read_table` does with the arguments *given*."""
+    for name, possible in (("decimal", (None, ".", ",")), ("repeats", (None, "skip", "keep"))):
+        if given.get(name) not in possible:
+            raise BadQuery(name, given[name], "is not possible", [str(value) for value in possible])
+    totals: str | Sequence[str] = given.get("totals", "skip")
     if isinstance(totals, str) and totals not in ("skip", "keep"):
         raise BadQuery("totals", totals, 'is not possible: name texts of rows in a list, ["Total"]', ["skip", "keep"])
-    grid = read_grid(other, sheet=sheet, encoding=encoding, missing=missing, header_row=header_row)
-    grid = _without_repeated_headers(grid)
+    grid = read_grid(other, **{name: given[name] for name in _OF_GRID if name in given})
+    grid, tables = _without_repeated_headers(grid)
     vendor = vendor_of(grid.columns, grid.above)
     grid, wide = _reshaped(grid, vendor)
-    if vendor and day_first is None:
-        day_first = vendor.table.get("day_first")
-    stated = _stated_roles(roles or {}, grid)
-    for name, meaning in wide.items():
-        stated.setdefault(name, meaning)
-    for field_, each in (("text", text), ("how", how or {})):
-        for name in each:
-            _check_column(field_, name, grid)
-    cells: Mapping[str, ColumnCells]
-    cells = {name: ColumnCells(grid, name, day_first, is_text=name in text) for name in grid.columns}
-    meanings = _with_both_ends({name: _meaning(cells[name], vendor, stated.get(name)) for name in grid.columns}, cells)
+    day_first = given.get("day_first", vendor.table.get("day_first") if vendor else None)
+    looked = _Looked(grid, vendor, wide | _stated_roles(given.get("roles", {}), grid), day_first, given.get("text", ()))
+    for argument in ("text", "how"):
+        for name in given.get(argument, ()):
+            _check_column(argument, name, grid)
+    looked, problems = _without_repeated_rows(looked, tables, given.get("repeats"))
     larger: Mapping[str, str] = {}
     if totals != "keep":
-        found = find_totals(grid, meanings, cells, () if totals == "skip" else totals)
+        found = find_totals(looked.grid, looked.meanings, looked.cells, () if totals == "skip" else totals)
         larger = found.larger
         if found.mask.any():
-            grid = grid.filtered(~found.mask, note_of(found.mask, grid))
-            cells = {name: ColumnCells(grid, name, day_first, is_text=name in text) for name in grid.columns}
-            meanings = {name: _meaning(cells[name], vendor, stated.get(name)) for name in grid.columns}
-            meanings = _with_both_ends(meanings, cells)
-    grid, cells = _without_merged_cells(grid, cells, meanings, day_first, text)
-    table = _table_of_cells(grid, cells, meanings, vendor, currency, decimal)
-    table = replace(table, larger=larger, how=dict(how or {}), names=dict(names or {}))
-    columns = (replace(column, problem=column.problem or growth_problem(table, column)) for column in table.columns)
+            looked = replace(looked, grid=looked.grid.filtered(~found.mask, note_of(found.mask, looked.grid)))
+    looked = _without_merged_cells(looked)
+    table = _table_of_cells(looked, given.get("currency"), given.get("decimal"))
+    table = replace(table, larger=larger, how=dict(given.get("how", {})), names=dict(given.get("names", {})))
+    columns = []
+    for column in table.columns:
+        problem = problems.get(column.name) if column.role in _COUNTED_TWICE else None
+        columns.append(replace(column, problem=column.problem or problem or growth_problem(table, column)))
     return replace(table, columns=tuple(columns))
 
 
-def _table_of_cells(
-    grid: Grid,
-    cells: Mapping[str, ColumnCells],
-    meanings: Mapping[str, Meaning],
-    vendor: Vendor | None,
-    currency: str | Mapping[str, str] | None,
-    decimal: str | None,
-) -> OutsideTable:
-    """Return the table of *cells*, whose roles are known."""
+def _without_repeated_rows(
+    looked: _Looked, tables: NDArray[np.int64], repeats: str | None
+) -> tuple[_Looked, Mapping[str, BadQuery]]:
+    """Return the table without rows that repeat others if it is said so, or else the questions about its numbers."""
+    grid = looked.grid
+    if repeats == "keep":
+        return looked, {}
+    tables = np.resize(tables, len(grid.rows))  # of which a header of days or countries makes several
+    is_list = bool(looked.vendor and "rows_are" in looked.vendor.table)
+    repeated = repeated_rows(grid, looked.meanings, looked.cells, tables, is_list=is_list)
+    if not repeated.any():
+        return looked, {}
+    if repeats == "skip":
+        are = "repeats an earlier one and is" if repeated.sum() == 1 else "repeat earlier ones and are"
+        return replace(looked, grid=grid.filtered(~repeated, f"{grid.rows_text(repeated)} {are} left out")), {}
+    if are_many(repeated, tables):
+        return looked, {name: repeated_problem(name, repeated, grid) for name in grid.columns}
+    note = f'{grid.rows_text(repeated)} has the cells of an earlier row; repeats="skip" leaves it out'
+    return replace(looked, grid=replace(grid, notes=(*grid.notes, note))), {}
+
+
+def _table_of_cells(looked: _Looked, currency: str | Mapping[str, str] | None, decimal: str | None) -> OutsideTable:
+    """Return the table of cells whose roles are known."""
+    grid, vendor, cells, meanings = looked.grid, looked.vendor, looked.cells, looked.meanings
     amounts = {
         name: meaning
         for name, meaning in meanings.items()
@@ -483,13 +509,16 @@ def _refunds_negative(
     return result
 
 
-def _without_repeated_headers(grid: Grid) -> Grid:
-    """Return *grid* without rows that hold its headers again, as files pasted below each other do."""
+def _without_repeated_headers(grid: Grid) -> tuple[Grid, NDArray[np.int64]]:
+    """Return *grid* without rows that hold its headers again, as files pasted below each other do.
+
+    With the number of these files for each row.
+    """
     is_header, is_other = (np.zeros(len(grid.rows), dtype=bool) for _ in range(2))
-    named = 0
+    tables, named = np.zeros(len(grid.rows), dtype="int64"), 0
     for name in grid.columns:
         if not grid.is_text(name):
-            return grid
+            return grid, tables
         texts, codes = grid.texts(name)
         place = pc.index(texts, pa.scalar(name, texts.type)).as_py() if len(texts) else -1
         is_header |= (codes == place) & (place >= 0)
@@ -497,9 +526,10 @@ def _without_repeated_headers(grid: Grid) -> Grid:
         named += place >= 0
     repeated = is_header & ~is_other
     if named < _FEWEST_HEADERS or not repeated.any():
-        return grid
+        return grid, tables
     words = "repeats the headers and is left out" if repeated.sum() == 1 else "repeat the headers and are left out"
-    return grid.filtered(~repeated, f"{grid.rows_text(repeated)} {words}")
+    tables += repeated.cumsum()
+    return grid.filtered(~repeated, f"{grid.rows_text(repeated)} {words}"), tables[~repeated]
 
 
 def _reshaped(grid: Grid, vendor: Vendor | None) -> tuple[Grid, dict[str, Meaning]]:
@@ -565,14 +595,9 @@ def _long(grid: Grid, pattern: re.Pattern[str]) -> Grid:
     return replace(grid, cells=cells, rows=np.tile(grid.rows, len(names)))
 
 
-def _without_merged_cells(
-    grid: Grid,
-    cells: Mapping[str, ColumnCells],
-    meanings: Mapping[str, Meaning],
-    day_first: bool | None,
-    text: Iterable[str],
-) -> tuple[Grid, Mapping[str, ColumnCells]]:
-    """Return *grid* with days, and names in its first column, filled from above where cells were merged."""
+def _without_merged_cells(looked: _Looked) -> _Looked:
+    """Return a table with days, and names in its first column, filled from above where cells were merged."""
+    grid, cells, meanings = looked.grid, looked.cells, looked.meanings
     table, notes = grid.cells, []
     for place, name in enumerate(grid.columns):
         role = meanings[name].role
@@ -587,7 +612,4 @@ def _without_merged_cells(
                 column = pa.DictionaryArray.from_arrays(pa.array(filled), cells[name].distinct)
                 table = table.set_column(place, name, column)
                 notes.append(f"empty cells of {name} have the value above them")
-    if not notes:
-        return grid, cells
-    grid = replace(grid, cells=table, notes=(*grid.notes, *notes))
-    return grid, {name: ColumnCells(grid, name, day_first, is_text=name in text) for name in grid.columns}
+    return replace(looked, grid=replace(grid, cells=table, notes=(*grid.notes, *notes))) if notes else looked

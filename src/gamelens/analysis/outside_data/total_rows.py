@@ -65,7 +65,7 @@ def find_totals(
     larger: dict[str, str] = {}
     if len(grid.rows) <= _FEWEST or not any(rows.any() for rows in suspects.values()):
         return TotalRows(mask | _totals_of_one(names, meanings, cells, mask), larger)
-    summands = {name: _numbers(cells[name]) for name, meaning in meanings.items() if meaning.role in SUMMANDS}
+    summands = {name: cells[name].likely_numbers for name, meaning in meanings.items() if meaning.role in SUMMANDS}
     ranges = _ranges(names, meanings, cells)
     if of_name.any():
         for _, _, confirmed, _ in _sums(of_names | {"": of_name}, codes, keys, summands, has_word, mask, ranges):
@@ -178,7 +178,7 @@ def _totals_of_one(
     A number must be the sum of these rows. Other words count only in a row without a day among rows that have one.
     """
     found = np.zeros(len(mask), dtype=bool)
-    summands = {name: _numbers(cells[name]) for name, meaning in meanings.items() if meaning.role in SUMMANDS}
+    summands = {name: cells[name].likely_numbers for name, meaning in meanings.items() if meaning.role in SUMMANDS}
     texts = [name for name in names if not cells[name].is_typed]
     times = [cells[name].codes >= 0 for name in texts if meanings[name].role in TIMES]
     has_day = np.logical_or.reduce(times) if times else np.ones(len(mask), dtype=bool)
@@ -275,16 +275,6 @@ def _matches(own: ColumnCells, pattern: re.Pattern[str]) -> NDArray[np.bool_]:
     found = np.zeros(len(own.distinct) + 1, dtype=bool)  # the last for none
     found[[place for place, text in own.unlike_names.items() if pattern.fullmatch(text)]] = True
     return found[own.codes]
-
-
-def _numbers(own: ColumnCells) -> NDArray[np.float64]:
-    """Return the numbers of a column before the decimal mark is known for sure."""
-    if own.is_typed:
-        values: NDArray[np.float64] = own.values.to_numpy(dtype="float64", na_value=np.nan)
-        return values
-    fitting = own.numbers.fitting or (".",)
-    values = own.numbers.values(fitting[0])
-    return np.where(own.codes >= 0, values[own.codes], np.nan) if len(values) else np.full(len(own.codes), np.nan)
 
 
 def note_of(totals: NDArray[np.bool_], grid: Grid) -> str:
