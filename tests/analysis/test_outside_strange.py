@@ -95,3 +95,74 @@ def test_rows_that_are_alike_by_chance_are_counted(file: WriteFile) -> None:
         assert (table.column("Revenue (USD)").problem, len(table.rows)) == (None, len(rows))
     twice = gl.read_table(file("\n".join(["Date,Product,Revenue (USD)", *sales, *sales, ""])))
     assert "rows 42, 43, 44" in str(twice.column("Revenue (USD)").problem)
+
+
+LEVELS = [
+    "Campaign,{0},A,,3{1}",
+    "Ad group,{0},A,a1,1{1}",
+    "Ad group,{0},A,a2,20",
+    "Campaign,{0},B,,5",
+    "Ad group,{0},B,b1,5",
+]
+SINGLE = ["{0},A,,3{1}", "{0},A,a1,3{1}", "{0},B,,{1}", "{0},B,b1,{1}"]
+
+
+@pytest.mark.parametrize(
+    ("header", "rows", "words"),
+    [
+        ("Level,Date,Campaign,Ad group,Cost (USD)", LEVELS, "Level tells rows of Campaign from those of Ad group"),
+        ("Ebene,Date,Kampagne,Anzeigengruppe,Kosten (USD)", ["Konto,{0},,,4{1}", "Kampagne,{0},A,,4{1}"] * 2, ""),
+        ("Date,Campaign,Ad group,Cost (USD)", [row.partition(",")[2] for row in LEVELS], "add up others"),
+        ("Date,Campaign,Cost (USD),Ad set name", ["{0},A,4{1},", "{0},A,2{1},a", "{0},A,20,b"], "add up others"),
+        ("Date,Campaign,Ad group,Cost (USD)", SINGLE, "add up others"),
+    ],
+)
+def test_a_coarser_level_is_left_out(file: WriteFile, header: str, rows: list[str], words: str) -> None:
+    """Campaigns beside their ad groups: by a column that says it, or by an empty name and a number that is the sum."""
+    lines = [row.format(day, place + 1) for place, day in enumerate(DAYS) for row in dict.fromkeys(rows)]
+    table = gl.read_table(file("\n".join([header, *lines, ""])))
+    numbers = [int(part) for line in lines for part in line.split(",") if part.isdigit()]
+    assert table.of_role("amount")[0].values.sum() == sum(numbers) / 2
+    assert words in str(table)
+
+
+@pytest.mark.parametrize(
+    ("header", "rows", "of_text"),
+    [
+        (
+            "Level,Date,Campaign,Cost (USD)",
+            ["Campaign,{0},A,3{1}", "Ad group,{0},A,10"],
+            {"Campaign": 40, "Ad group": 130},
+        ),
+        ("Type,Date,Network,Cost (USD)", ["Actual,{0},A,3{1}", "Forecast,{0},A,40"], {"Actual": 160, "Forecast": 130}),
+        ("Date,is_total,Country,Cost (USD)", ["{0},true,,3{1}", "{0},false,US,3{1}"], {"true": 130, "false": 130}),
+        (
+            "Breakdown,Value,Date,Cost (USD)",
+            ["Country,US,{0},3{1}", "Country,DE,{0},1", "Platform,iOS,{0},3{1}", "Platform,Android,{0},1"],
+            {"Country": 134, "Platform": 134},
+        ),
+    ],
+)
+def test_rows_of_two_kinds_are_asked_about(
+    file: WriteFile, header: str, rows: list[str], of_text: dict[str, int]
+) -> None:
+    """Each of the steps that the sentence names takes one kind, and the last counts both."""
+    path = file("\n".join([header, *(row.format(day, n + 1) for n, day in enumerate(DAYS) for row in rows), ""]))
+    with pytest.raises(BadQuery, match="counts rows of two kinds by") as refused:
+        outside_data.in_dollars(path)
+    for text, rest in of_text.items():
+        assert f"totals=[{text!r}]" in str(refused.value)
+        assert outside_data.in_dollars(path, totals=[text])["spend"].sum() == rest
+    assert len(outside_data.in_dollars(path, totals="keep")) == len(DAYS) * len(rows)
+
+
+def test_a_level_that_is_more_than_its_parts_is_asked_about(file: WriteFile) -> None:
+    """A campaign whose other ad groups are not shown; one without any ad group is none."""
+    rows = [f"{day},{rest}" for day in DAYS for rest in ("A,,33", "A,a1,10", "A,a2,20", "B,,5", "B,b1,2", "B,b2,3")]
+    column = gl.read_table(file("\n".join(["Date,Campaign,Ad group,Cost (USD)", *rows, ""]))).column("Cost (USD)")
+    assert "rows 2, 5, 8, 11, 14, ... of table.csv without Ad group are the sums of those with one, or more" in str(
+        column.problem
+    )
+    rows = [f"{day},{rest}" for day in DAYS for rest in ("Max,,40", "A,a1,10", "A,a2,20")]
+    column = gl.read_table(file("\n".join(["Date,Campaign,Ad group,Cost (USD)", *rows, ""]))).column("Cost (USD)")
+    assert (column.problem, column.values.sum()) == (None, 280)

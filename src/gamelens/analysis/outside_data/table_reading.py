@@ -109,8 +109,11 @@ def understood(other: Any, given: Mapping[str, Any]) -> OutsideTable:
     if totals != "keep":
         found = find_totals(looked.grid, looked.meanings, looked.cells, () if totals == "skip" else totals)
         larger = found.larger
+        if found.question:
+            problems = {name: BadQuery(name, UNSET, found.question) for name in looked.grid.columns} | {**problems}
         if found.mask.any():
-            looked = replace(looked, grid=looked.grid.filtered(~found.mask, note_of(found.mask, looked.grid)))
+            note = note_of(found.mask, looked.grid)
+            looked = replace(looked, grid=looked.grid.filtered(~found.mask, *found.notes, note))
     looked = _without_merged_cells(looked)
     table = _table_of_cells(looked, given.get("currency"), given.get("decimal"))
     table = replace(table, larger=larger, how=dict(given.get("how", {})), names=dict(given.get("names", {})))
