@@ -166,3 +166,61 @@ def test_a_level_that_is_more_than_its_parts_is_asked_about(file: WriteFile) -> 
     rows = [f"{day},{rest}" for day in DAYS for rest in ("Max,,40", "A,a1,10", "A,a2,20")]
     column = gl.read_table(file("\n".join(["Date,Campaign,Ad group,Cost (USD)", *rows, ""]))).column("Cost (USD)")
     assert (column.problem, column.values.sum()) == (None, 280)
+
+
+@pytest.mark.parametrize(
+    ("lines", "said", "costs"),
+    [
+        (
+            ["Network,Campaign,2026-11-01,2026-11-02", "Meta,a,10,11", "Moloco,b,5,6"],
+            {"amount": "value"},
+            [10, 5, 11, 6],
+        ),
+        (["Network;13.11.2026;14.11.2026", "Meta;10,5;11", "Moloco;-;6,5"], {"amount": "value"}, [10.5, 11, 6.5]),
+        (["Cost (EUR),2026-11-01,2026-11-02,Total", "Meta,10,11,21", "Moloco,5,6,11"], {}, [10, 5, 11, 6]),
+        (["Spend in EUR by day", "Network,20261101,20261102", "Meta,10,11", "Moloco,5,6"], {}, [10, 5, 11, 6]),
+        (["Network,Cost (EUR) 2026-11-01,Cost (EUR) 2026-11-02", "Meta,10,11"], {}, [10, 11]),
+        (
+            ["Network,2026-11-01 Cost,2026-11-01 Clicks,2026-11-02 Cost,2026-11-02 Clicks", "Meta,10,7,11,8"],
+            {},
+            [10, 11],
+        ),
+        (["Country,2026-10,2026-11", "US,10,11"], {"amount": "value"}, [10, 11]),
+    ],
+)
+def test_days_that_are_columns_are_rows(
+    file: WriteFile, lines: list[str], said: dict[str, str], costs: list[float]
+) -> None:
+    """Alone or beside a measure; a total of all of them is no part of each. What they are is asked as of any number."""
+    path = file("\n".join([*lines, ""]))
+    if said:
+        with pytest.raises(BadQuery, match='name it with amount="value"'):
+            outside_data.in_dollars(path)
+        with pytest.raises(BadQuery, match=r'pass currency="\.\.\."'):
+            outside_data.in_dollars(path, **said)
+    frame = outside_data.in_dollars(path, **said, currency="EUR", rate={"EUR": 1.0})
+    assert frame["spend"].dropna().tolist() == costs
+    assert frame["timestamp"].nunique() == 2
+
+
+def test_days_without_a_year_that_are_columns_are_asked_about(file: WriteFile) -> None:
+    path = file("Network,Nov 1,Nov 2,Nov 3\nMeta,10,11,12\n")
+    with pytest.raises(BadQuery, match="day = 'Nov 1' is not a day, week or month: write 2026-11-01"):
+        outside_data.in_dollars(path, amount="value", currency="USD")
+
+
+@pytest.mark.parametrize(
+    "cells", ["01/11/2569;13/11/2569", "2569-11-01;2569-11-13", "1 พ.ย. 2569;13 พ.ย. 2569", "29/02/2567;"]
+)
+def test_years_of_the_buddhist_era_are_read_and_said(file: WriteFile, cells: str) -> None:
+    """Also a leap day, which the year of the number does not have."""
+    rows = [f"{cell},Meta,100" for cell in cells.split(";") if cell]
+    table = gl.read_table(file("\n".join(["Date,Network,Cost (THB)", *rows, ""])))
+    assert {*table.starts.dt.year} <= {2024, 2026}
+    assert f"Date: {rows[0].split(',')[0]} is read as 20" in str(table)
+
+
+def test_years_of_another_era_are_refused(file: WriteFile) -> None:
+    """Of Iran, for one; nobody has data of the year 1405."""
+    with pytest.raises(BadQuery, match="is of the year 1405: write years of the common era"):
+        outside_data.in_dollars(file("Date,Network,Cost (USD)\n1405-08-10,Meta,100\n1405-08-11,Meta,50\n"))

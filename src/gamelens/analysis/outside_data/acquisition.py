@@ -672,9 +672,10 @@ def cost_column(table: OutsideTable, amount: str | None) -> tuple[OutsideTable, 
     if not amounts:
         called = [column for column in table.of_role("text") if _is_called_a_cost(column.name)]
         others = "; ".join(f"{column.name} holds {column.values.dropna().iloc[0]!r}" for column in called[:2])
-    rule = f"has no column of costs{f' ({others})' if others else ''}: name it with amount="
+    step = " or ".join(f'amount="{name}"' for name in names[:2]) or "amount="
+    rule = f"has no column of costs{f' ({others})' if others else ''}: name it with {step}"
     if found:
-        rule = "has several costs: say which with amount="
+        rule = f"has several costs: say which with {step}"
     raise BadQuery("amount", UNSET, f"is needed: {table.source} {rule}", names)
 
 
@@ -850,7 +851,7 @@ def _not_dollars(amount: str, unit: str) -> BadQuery:
 
 
 def _no_currency(amount: str) -> BadQuery:
-    rule = 'is money in a currency that its file does not name: pass currency="USD", or the column of codes, to gl.join'
+    rule = 'is money in a currency that its file does not name: pass currency="..." with its code to gl.join'
     return BadQuery(amount, UNSET, rule)
 
 

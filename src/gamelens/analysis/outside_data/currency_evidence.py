@@ -312,5 +312,7 @@ def _unknown(name: str, witnesses: Sequence[Witness] = ()) -> BadQuery:
     if unit := [text for text in re.findall(r"[(\[（]([^()\[\]（）]+)[)\]）]", name) if not text.isascii()]:
         rule = f"is money, and {unit[-1]!r} in its header is no currency that we know: pass currency= with its code"
         return BadQuery(name, UNSET, f"{rule} (ISO 4217), or the column of codes")
-    rule = 'is money in a currency that the file does not name: pass currency="USD", or the column of codes'
-    return BadQuery(name, UNSET, rule)
+    rule = (
+        'is money, and no cell, header, line or column of codes names its currency: pass currency="..." with its code'
+    )
+    return BadQuery(name, UNSET, f"{rule} (ISO 4217), or the column of codes")

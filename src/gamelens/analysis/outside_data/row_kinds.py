@@ -14,6 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pandas import DataFrame
 
+from gamelens.analysis.ads.canonical_names import canonical_name
 from gamelens.analysis.outside_data.roles import SUMMANDS, TIMES, ColumnCells, Meaning, concepts_in, folded_header
 from gamelens.analysis.outside_data.total_words import LEVELS
 
@@ -87,6 +88,7 @@ def _planned(texts: list[str]) -> str | None:
         text
         for text, found in concepts.items()
         if len(found) == 1 and found[0][0].name in _NOT_OF_DAYS and found[0][1] == folded_header(text)
+        if canonical_name(text, "publisher") is None  # Meta is a goal in Portuguese
     ]
     return planned[0] if 0 < len(planned) < len(texts) else None
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -27,6 +26,7 @@ from gamelens.analysis.outside_data.money_units import NO_HUNDREDTHS, MoneyUnit,
 from gamelens.analysis.outside_data.outside_table import HAS_MONEY, OutsideColumn, OutsideTable
 from gamelens.analysis.outside_data.rate_formulas import ColumnQuotient, Weight, Written, fitting_formula
 from gamelens.analysis.outside_data.repeated_rows import are_many, repeated_problem, repeated_rows
+from gamelens.analysis.outside_data.reshaping import reshaped
 from gamelens.analysis.outside_data.roles import (
     KEYS,
     MEASURES,
@@ -98,7 +98,7 @@ def understood(other: Any, given: Mapping[str, Any]) -> OutsideTable:
     grid = read_grid(other, **{name: given[name] for name in _OF_GRID if name in given})
     grid, tables = _without_repeated_headers(grid)
     vendor = vendor_of(grid.columns, grid.above)
-    grid, wide = _reshaped(grid, vendor)
+    grid, wide = reshaped(grid, vendor)
     day_first = given.get("day_first", vendor.table.get("day_first") if vendor else None)
     looked = _Looked(grid, vendor, wide | _stated_roles(given.get("roles", {}), grid), day_first, given.get("text", ()))
     for argument in ("text", "how"):
@@ -533,69 +533,6 @@ def _without_repeated_headers(grid: Grid) -> tuple[Grid, NDArray[np.int64]]:
     words = "repeats the headers and is left out" if repeated.sum() == 1 else "repeat the headers and are left out"
     tables += repeated.cumsum()
     return grid.filtered(~repeated, f"{grid.rows_text(repeated)} {words}"), tables[~repeated]
-
-
-def _reshaped(grid: Grid, vendor: Vendor | None) -> tuple[Grid, dict[str, Meaning]]:
-    """Return *grid* as its format means it, and the meaning of columns that this makes.
-
-    It has one row for each country where headers hold countries, cells of two things are taken apart, and rows that are
-    events have a column that counts them.
-    """
-    if vendor is None:
-        return grid, {}
-    made: dict[str, Meaning] = {}
-    if (split := vendor.table.get("split")) and (name := find_header(split["column"], grid.columns)):
-        texts, codes = grid.texts(name)
-        matches = [re.fullmatch(split["pattern"], text) for text in texts.to_pylist()]
-        cells = grid.cells
-        for part in re.compile(split["pattern"]).groupindex:
-            found = pa.array([*(match[part] if match else None for match in matches), None], pa.string())
-            column = found.take(pa.array(np.where(codes < 0, len(texts), codes)))
-            cells = cells.append_column(f"{name}: {part}", column.dictionary_encode())
-        grid = replace(grid, cells=cells)
-    if wide := vendor.table.get("wide"):
-        names = grid.columns
-        grid = _long(grid, re.compile(wide))
-        role = vendor.table["wide_role"]
-        made |= {
-            name: Meaning(role, Evidence(role, vendor.name, name))
-            for name in grid.columns
-            if name not in {*names, "country"}
-        }
-    if (rows := vendor.table.get("rows_are")) and rows not in grid.columns:
-        ones = pa.chunked_array([pa.array(np.ones(len(grid.rows), dtype="int64"))])
-        grid = replace(grid, cells=grid.cells.append_column(rows, ones))
-        made[rows] = Meaning("count", Evidence("count", vendor.name, rows))
-    if measure := vendor.measure(grid.above):
-        meaning = next((known for known in header_meanings(measure) if known.role in MEASURES), None)
-        others = [name for name in grid.columns if meaning and vendor.meaning_of(name) is None]
-        made |= {
-            name: replace(meaning, evidence=Evidence(meaning.role, vendor.name, measure)) for name in others if meaning
-        }
-    return grid, made
-
-
-def _long(grid: Grid, pattern: re.Pattern[str]) -> Grid:
-    """Return *grid* with a row for each name that *pattern* finds in a header, in columns of the values they hold."""
-    matches = {name: match for name in grid.columns if (match := pattern.fullmatch(name))}
-    if not matches:
-        return grid
-    (key,) = [part for part in pattern.groupindex if part != "value"]
-    names = [*dict.fromkeys(match[key] for match in matches.values())]
-    values = [*dict.fromkeys(match["value"] for match in matches.values())]
-    others = [name for name in grid.columns if name not in matches]
-    count = len(grid.rows)
-    parts = []
-    for each in names:
-        columns = {name: grid.cells.column(name) for name in others}
-        columns[key] = pa.array([each] * count, pa.string()).dictionary_encode()
-        for value in values:
-            header = next((it for it, match in matches.items() if (match["value"], match[key]) == (value, each)), None)
-            empty = pa.nulls(count, pa.string()).dictionary_encode()
-            columns[value] = grid.cells.column(header) if header else empty
-        parts.append(pa.table(columns))
-    cells = pa.concat_tables(parts, promote_options="permissive").unify_dictionaries()
-    return replace(grid, cells=cells, rows=np.tile(grid.rows, len(names)))
 
 
 def _without_merged_cells(looked: _Looked) -> _Looked:
