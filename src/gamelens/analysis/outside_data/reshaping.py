@@ -75,23 +75,27 @@ def reshaped(grid: Grid, vendor: Vendor | None) -> tuple[Grid, dict[str, Meaning
 
 def _with_days_in_rows(grid: Grid, vendor: Vendor | None) -> tuple[Grid, dict[str, Meaning]]:
     """Return *grid* with a row for each day that is a header, alone or beside a measure."""
+    headers = {
+        name: match for name in grid.columns if (match := _DAY_LAST.fullmatch(name) or _DAY_FIRST.fullmatch(name))
+    }
+    days = [name for name in grid.columns if _is_day(name)]
+    without_year = [name for name in grid.columns if any(map(_is_day, (f"{name} 2026", f"{name}/2026")))]
+    days = days or (without_year if len(without_year) >= _FEWEST_WITHOUT_YEAR else [])
+    if max(len(headers), len(days)) < _FEWEST_DAYS:
+        return grid, {}
     cells = {name: ColumnCells(grid, name) for name in grid.columns}
     numbers = [name for name in grid.columns if cells[name].may_be_number or not len(cells[name].distinct)]
-    days = [name for name in numbers if _is_day(name)]
-    without_year = [name for name in numbers if any(map(_is_day, (f"{name} 2026", f"{name}/2026")))]
-    days = days or (without_year if len(without_year) >= _FEWEST_WITHOUT_YEAR else [])
+    days = [name for name in days if name in numbers]
     corner = _measure_of_corner(grid, cells) if days else None
     value = next((line for line in (corner, *grid.above) if line and _measures(line)), None) or "value"
     matches = {name: (value, name) for name in days}
     if len(days) < _FEWEST_DAYS:
-        found = ((name, _DAY_LAST.fullmatch(name) or _DAY_FIRST.fullmatch(name)) for name in numbers)
-        matches = {name: (match["value"].strip(), match["day"]) for name, match in found if match}
+        matches = {name: (it["value"].strip(), it["day"]) for name, it in headers.items() if name in numbers}
     if len({day for _, day in matches.values()}) < _FEWEST_DAYS:
         return grid, {}
     others = [name for name in grid.columns if name not in matches]
-    dropped = [
-        name for name in others if name in numbers and len(cells[name].distinct) and _is_of_all(name, cells, vendor)
-    ]
+    filled = [name for name in others if name in numbers and len(cells[name].distinct)]
+    dropped = [name for name in filled if _is_of_all(name, cells, vendor)]
     notes = [f"{', '.join(dropped)} left out: a number of all days, and days are columns"] if dropped else []
     names = ["name" if name == corner else name for name in grid.columns]
     kept = replace(grid, cells=grid.cells.rename_columns(names), notes=(*grid.notes, *notes))
