@@ -6,11 +6,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import openpyxl
+import pyarrow as pa
 import pytest
 
 import gamelens as gl
 from gamelens.analysis import outside_data
+from gamelens.analysis.files.table_reader import read_grid
 from gamelens.errors import BadQuery
+from support.tidy_frames import tidy_frame
 
 WriteFile = Callable[..., Path]
 
@@ -224,3 +227,72 @@ def test_years_of_another_era_are_refused(file: WriteFile) -> None:
     """Of Iran, for one; nobody has data of the year 1405."""
     with pytest.raises(BadQuery, match="is of the year 1405: write years of the common era"):
         outside_data.in_dollars(file("Date,Network,Cost (USD)\n1405-08-10,Meta,100\n1405-08-11,Meta,50\n"))
+
+
+def test_who_is_paid_in_every_row_is_an_argument(file: WriteFile) -> None:
+    """Where no column says it; the format of a network says it, and that is told."""
+    installs = tidy_frame("new_users", timestamp=DAYS, install_publisher=["Moloco"] * 4, new_users=[5] * 4)
+    path = file("\n".join(["Date,Campaign,Cost (USD)", *(f"{day},a,{n + 1}" for n, day in enumerate(DAYS)), ""]))
+    with pytest.raises(BadQuery, match=r'who is paid in every row, network="\.\.\."'):
+        outside_data.cost_per_install(installs, "install_publisher", spend=path)
+    costs = outside_data.cost_per_install(installs, "install_publisher", spend=path, network="Moloco Ads")
+    assert costs["spend"].tolist() == [10]
+    assert "network: the argument (Moloco)" in str(gl.read_table(path, network="Moloco"))
+    with pytest.raises(BadQuery, match="is not what the column Network says") as refused:
+        gl.read_table(file(HEADER + "\n" + REPORT[0] + "\n"), network="Moloco")
+    assert 'roles={"Network": "text"}' in str(refused.value)
+    table = gl.read_table(file(HEADER + "\n" + REPORT[0] + "\n"), network="Moloco", roles={"Network": "text"})
+    assert table.of_role("network")[0].values.tolist() == ["Moloco"]
+    meta = gl.read_table(Path(__file__).parent / "vendor_samples/meta_ads.csv")
+    assert "all rows are paid to Meta Ads, as a file of Meta Ads Manager does not say itself" in meta.notes
+
+
+@pytest.mark.parametrize(
+    ("sample", "left_out", "column"),
+    [
+        ("app_store_financial.txt", ("Partner Share Currency",), "Extended Partner Share"),
+        ("app_store_financial.txt", ("Partner Share Currency", "Customer Currency"), "Extended Partner Share"),
+        ("app_store_sales.txt.gz", ("Currency of Proceeds",), "Developer Proceeds"),
+        ("app_store_payments.csv", ("Bank Account Currency",), "Proceeds"),
+        ("play_sales.csv", ("Currency of Sale",), "Charged Amount"),
+        ("play_earnings.csv", ("Merchant Currency",), "Amount (Merchant Currency)"),
+    ],
+)
+def test_proceeds_without_a_column_of_their_currency_are_asked_about(
+    sample: str, left_out: tuple[str, ...], column: str
+) -> None:
+    """Nor are they in the currency of another column, and the format is known without it."""
+    path = Path(__file__).parent / "vendor_samples" / sample
+    source, grid = gl.read_table(path), read_grid(path)
+    others = {name: pa.array(grid.cells.column(name).to_pylist()) for name in grid.columns if name not in left_out}
+    table = gl.read_table(pa.table(others))
+    assert table.vendor == source.vendor
+    problem = str(table.column(column).money_problem)
+    assert 'pass currency="..." with its code' in problem
+    assert "USD" not in problem
+
+
+def test_the_provider_of_a_mediation_report_is_its_network(file: WriteFile) -> None:
+    rows = ["2026-11-01,x1,rewarded,UnityAds,10,100", "2026-11-01,x1,rewarded,AppLovin,20,150"]
+    table = gl.read_table(file("\n".join(["date,appKey,adFormat,providerName,revenue,impressions", *rows, ""])))
+    assert (table.vendor, table.column("providerName").role) == ("LevelPlay", "network")
+
+
+def test_ends_of_local_days_are_local(file: WriteFile) -> None:
+    """What the sentence about the start says is enough."""
+    rows = [
+        "2026-10-31T00:00:00-07:00,2026-11-01T00:00:00-07:00,5",
+        "2026-11-01T00:00:00-07:00,2026-11-02T00:00:00-08:00,6",
+    ]
+    path = file("\n".join(["Start Time,End Time,Spend (USD)", *rows, ""]))
+    with pytest.raises(BadQuery, match=r'roles=\{"Start Time": \{"role": "start", "local": True\}\}'):
+        outside_data.in_dollars(path)
+    table = gl.read_table(path, roles={"Start Time": {"role": "start", "local": True}})
+    assert (table.period, table.starts.dt.day.tolist()) == ("day", [31, 1])
+
+
+def test_what_tells_a_format_from_others_is_listed() -> None:
+    listed = outside_data.formats().groupby("vendor", observed=True)["recognised_by"].first()
+    assert "one of Impr.|" in listed["Google Ads"]
+    assert "title of such a report above" in listed["Google Ads"]
+    assert "a line above them like Name (.+)" in listed["App Store Connect analytics"]

@@ -60,6 +60,7 @@ By = str | Sequence[str] | None
 _DAY: Final = pd.Timedelta(days=1)
 _PAYBACK: Final = ("days_to_pay_back", "is_paid_back")
 _OF_PAYBACK: Final = ("age", "spend", "money", "days_to_pay_back", "largest_day")
+_NETWORK: Final = ', or who is paid in every row, network="..."'
 _WIDEST: Final = 1_000.0  # bounds of which one is so many times the other say nothing of a value
 _FIELLER: Final = 1.06  # Fieller, Hartley and Pearson 1957: the variance of Fisher's z of a rank correlation
 
@@ -594,7 +595,7 @@ def roas(
         raise BadQuery(
             "on",
             UNSET,
-            f'needs a group that both have: on={{"{groups}": "..."}}',
+            f'needs a group that both have: on={{"{groups}": "..."}}{_NETWORK if groups == PUBLISHER else ""}',
             [column.name for column in table.columns],
         )
     used = Series(True, index=column.values.index)
@@ -728,6 +729,7 @@ def _check_split(frame: DataFrame, by: By, table: OutsideTable, pairs: Mapping[s
     for name in [by] if isinstance(by, str) else by or ():
         if name in frame and not {name, titles.get(name)} & {*pairs, "timestamp"}:
             rule = f"is not told apart in {table.source}: leave it out of by, or name its column, on={{{name!r}: ...}}"
+            rule += _NETWORK if name == PUBLISHER else ""
             raise BadQuery("by", name, rule, [column.name for column in table.columns])
     if "timestamp" in frame and frame["timestamp"].nunique() > 1 and "timestamp" not in pairs:
         if table.periods.problem is not None:
@@ -737,7 +739,7 @@ def _check_split(frame: DataFrame, by: By, table: OutsideTable, pairs: Mapping[s
         raise BadQuery("spend", table.source, rule, [column.name for column in table.columns])
     receipt, days = Receipt.of(frame.attrs), table.interval
     whole = receipt.interval if receipt.asked.every == "all" else None
-    if days is not None and whole is not None and days & whole != whole:
+    if days is not None and whole is not None and days & whole != whole and (days & whole).length:
         rule = f"has costs of {interval_text(days)}, and new_users are of {interval_text(whole)}: "
         raise BadQuery("spend", table.source, rule + f'query new_users over="{interval_text(days & whole)}"')
 

@@ -117,6 +117,7 @@ def _pairs_by_role(frame: DataFrame, table: OutsideTable) -> dict[str, str]:
             taken |= {role} if role else set()
     if not pairs:
         rule = 'has no column that means one of the frame: name a pair with on={"country_code": "..."}'
+        rule += ', or who is paid in every row with network="..."' if PUBLISHER in frame else ""
         raise BadQuery("other", table.source, rule, [column.name for column in table.columns])
     return pairs
 

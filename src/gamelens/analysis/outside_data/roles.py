@@ -482,6 +482,18 @@ class Vendor:
         """The name of the format."""
         return str(self.table["name"])
 
+    @property
+    def recognised_by(self) -> tuple[str, ...]:
+        """What a file must have: headers, with alternatives by |, and what tells them from those of others."""
+        table = self.table
+        line = ", or the title of such a report above them" if "only_above" in table else ""
+        return (
+            *table["needs"],
+            *([f"one of {table['only']}{line}"] if "only" in table else []),
+            *([f"a line above them like {table['above']}"] if "above" in table else []),
+            *([f"a header like {table['wide']}"] if "wide" in table else []),
+        )
+
     def measure(self, above: Sequence[str]) -> str | None:
         """Return what the columns measure, where the format says it in a line above the header."""
         matches = (re.fullmatch(self.table["above"], line) for line in above if "above" in self.table)
@@ -559,7 +571,8 @@ def formats(name: str | None = None) -> DataFrame:
     Args:
         name: one format, such as "Google Ads".
 
-    Columns: vendor (category), recognised_by (str, headers that are all there, alternatives by |), column (str), is
+    Columns: vendor (category), recognised_by (str, headers that are all there, alternatives by |, and what tells them
+    from those of other vendors), column (str), is
     (str, what becomes of it), paid_to (str, who is paid in every row, "" where a column says it), days (str, the time
     zone of its days, "" where it is not known).
 
@@ -573,7 +586,7 @@ def formats(name: str | None = None) -> DataFrame:
     for vendor in vendors():
         shared = {
             "vendor": vendor.name,
-            "recognised_by": "; ".join(vendor.table["needs"]),
+            "recognised_by": "; ".join(vendor.recognised_by),
             "paid_to": vendor.table.get("publisher", ""),
             "days": vendor.table.get("zone", ""),
         }

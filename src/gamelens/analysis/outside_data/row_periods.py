@@ -83,7 +83,9 @@ def periods_of(grid: Grid, meanings: Mapping[str, Meaning], cells: Mapping[str, 
     if days:
         return of_column(days[0], meanings[days[0]], cells[days[0]], grid)
     if starts and ends:
-        first, last = (cells[name].times_with(meanings[name].details) for name in (starts[0], ends[0]))
+        details = meanings[starts[0]].details
+        first = cells[starts[0]].times_with(details)  # of local days, ends are local too
+        last = cells[ends[0]].times_with({"local": details.get("local"), **meanings[ends[0]].details})
         if isinstance(first, BadQuery):
             return _none(grid, _odd_day(cells[starts[0]], grid) or first)
         if isinstance(last, BadQuery):

@@ -115,7 +115,7 @@ def understood(other: Any, given: Mapping[str, Any]) -> OutsideTable:
             note = note_of(found.mask, looked.grid)
             looked = replace(looked, grid=looked.grid.filtered(~found.mask, *found.notes, note))
     looked = _without_merged_cells(looked)
-    table = _table_of_cells(looked, given.get("currency"), given.get("decimal"))
+    table = _table_of_cells(looked, given)
     table = replace(table, larger=larger, how=dict(given.get("how", {})), names=dict(given.get("names", {})))
     columns = []
     for column in table.columns:
@@ -145,8 +145,9 @@ def _without_repeated_rows(
     return replace(looked, grid=replace(grid, notes=(*grid.notes, note))), {}
 
 
-def _table_of_cells(looked: _Looked, currency: str | Mapping[str, str] | None, decimal: str | None) -> OutsideTable:
-    """Return the table of cells whose roles are known."""
+def _table_of_cells(looked: _Looked, said: Mapping[str, Any]) -> OutsideTable:
+    """Return the table of cells whose roles are known, with the arguments that were *said*."""
+    currency: str | Mapping[str, str] | None = said.get("currency")
     grid, vendor, cells, meanings = looked.grid, looked.vendor, looked.cells, looked.meanings
     amounts = {
         name: meaning
@@ -171,7 +172,7 @@ def _table_of_cells(looked: _Looked, currency: str | Mapping[str, str] | None, d
     }
     whole = {name: meanings[name].role in ("count", "rank", "distinct") for name in texts}
     whole |= {name: whole[name] or money[name].is_whole for name in texts if meanings[name].role == "amount"}
-    marks, problems, notes = decimal_mark(texts, whole, grid.separator, decimal)
+    marks, problems, notes = decimal_mark(texts, whole, grid.separator, said.get("decimal"))
     periods = periods_of(grid, meanings, cells)
     columns = []
     for name, meaning in meanings.items():
@@ -198,16 +199,18 @@ def _table_of_cells(looked: _Looked, currency: str | Mapping[str, str] | None, d
     ranges = [note for note in (periods.note,) if note]
     if periods.length is not None and (has_none := periods.starts.isna().to_numpy()).any():
         ranges.append(f"no day in {grid.rows_text(has_none)}")
-    publisher = vendor.table.get("publisher") if vendor else None
-    if (
-        vendor
-        and publisher
-        and "network" not in {column.role for column in columns}
-        and "publisher" not in grid.columns
-    ):
+    publisher = said["network"] if "network" in said else vendor.table.get("publisher") if vendor else None
+    if publisher and not any(column.role == "network" for column in columns) and "publisher" not in grid.columns:
         only = pd.CategoricalDtype(pd.Index([publisher], dtype="str"))
         values = Series(pd.Categorical.from_codes(np.zeros(len(grid.rows), dtype="int8"), dtype=only))
-        columns.append(OutsideColumn("publisher", "network", values, (Evidence("network", vendor.name, publisher),)))
+        where = vendor.name if vendor and "network" not in said else "the argument"
+        columns.append(OutsideColumn("publisher", "network", values, (Evidence("network", where, publisher),)))
+        if vendor and "network" not in said:
+            ranges.append(f"all rows are paid to {publisher}, as a file of {vendor.name} does not say itself")
+    elif "network" in said:
+        named = next((column.name for column in columns if column.role == "network"), "publisher")
+        step = f'roles={{"{named}": "text"}} if that is something else'
+        raise BadQuery("network", said["network"], f"is not what the column {named} says: leave one out, {step}")
     return OutsideTable(
         source=grid.source,
         vendor=vendor.name if vendor else None,
