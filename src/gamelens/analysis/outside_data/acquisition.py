@@ -668,12 +668,12 @@ def cost_column(table: OutsideTable, amount: str | None) -> tuple[OutsideTable, 
     totals = [total for total in table.of_role("cumulative") if total.concept in ("cost", "cumulative")]
     if totals and not found:
         raise running_total(totals[0])
-    names = [column.name for column in found or table.columns if column.role in ("amount", "number")]
+    names = [column.name for column in found or table.columns if column.role in ("amount", "number", "price")]
     others = "; ".join(f"{column.name}: {words_of(column)}" for column in amounts)
     if not amounts:
         called = [column for column in table.of_role("text") if _is_called_a_cost(column.name)]
         others = "; ".join(f"{column.name} holds {column.values.dropna().iloc[0]!r}" for column in called[:2])
-    step = " or ".join(f'amount="{name}"' for name in names[:2]) or "amount="
+    step = " or ".join(f'amount="{name}"' for name in names[:2]) or 'roles={"...": "cost"}'
     rule = f"has no column of costs{f' ({others})' if others else ''}: name it with {step}"
     if found:
         rule = f"has several costs: say which with {step}"

@@ -31,7 +31,7 @@ class RowKinds(NamedTuple):
 
     mask: NDArray[np.bool_]
     note: str | None = None
-    question: str | None = None
+    rule: str | None = None
 
 
 def kinds_of_rows(
@@ -65,18 +65,18 @@ def kinds_of_rows(
                 return RowKinds(mask, note=words)
             unlike = next((text for text, is_alike in alike.items() if is_alike is not None), None)
             if unlike is not None:
-                return nothing._replace(question=_question(name, unlike, finest))
+                return nothing._replace(rule=_rule(name, unlike, finest))
         elif meanings[name].role == "text" and (text := _planned([*kinds])) is not None:
-            return nothing._replace(question=_question(name, text, next(other for other in kinds if other != text)))
+            return nothing._replace(rule=_rule(name, text, next(other for other in kinds if other != text)))
         for place, text in enumerate(kinds):
             for other in [*kinds][place + 1 :]:
                 if _are_alike(sums[text], sums[other]) and _different(sums[text]) >= _FEWEST:
                     few, many = sorted((text, other), key=counts.__getitem__)
-                    return nothing._replace(question=_question(name, few, many))
+                    return nothing._replace(rule=_rule(name, few, many))
     return nothing
 
 
-def _question(name: str, text: str, other: str) -> str:
+def _rule(name: str, text: str, other: str) -> str:
     rule = f"counts rows of two kinds by {name}, {text!r} and {other!r}, as one: "
     return f'{rule}totals=[{text!r}] leaves the first out, totals=[{other!r}] the second, totals="keep" counts both'
 

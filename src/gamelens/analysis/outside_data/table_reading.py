@@ -109,8 +109,8 @@ def understood(other: Any, given: Mapping[str, Any]) -> OutsideTable:
     if totals != "keep":
         found = find_totals(looked.grid, looked.meanings, looked.cells, () if totals == "skip" else totals)
         larger = found.larger
-        if found.question:
-            problems = {name: BadQuery(name, UNSET, found.question) for name in looked.grid.columns} | {**problems}
+        if found.rule:
+            problems = {name: BadQuery(name, UNSET, found.rule) for name in looked.grid.columns} | {**problems}
         if found.mask.any():
             note = note_of(found.mask, looked.grid)
             looked = replace(looked, grid=looked.grid.filtered(~found.mask, *found.notes, note))
@@ -145,9 +145,9 @@ def _without_repeated_rows(
     return replace(looked, grid=replace(grid, notes=(*grid.notes, note))), {}
 
 
-def _table_of_cells(looked: _Looked, said: Mapping[str, Any]) -> OutsideTable:
-    """Return the table of cells whose roles are known, with the arguments that were *said*."""
-    currency: str | Mapping[str, str] | None = said.get("currency")
+def _table_of_cells(looked: _Looked, given: Mapping[str, Any]) -> OutsideTable:
+    """Return the table of cells whose roles are known, with the arguments *given*."""
+    currency: str | Mapping[str, str] | None = given.get("currency")
     grid, vendor, cells, meanings = looked.grid, looked.vendor, looked.cells, looked.meanings
     amounts = {
         name: meaning
@@ -172,7 +172,7 @@ def _table_of_cells(looked: _Looked, said: Mapping[str, Any]) -> OutsideTable:
     }
     whole = {name: meanings[name].role in ("count", "rank", "distinct") for name in texts}
     whole |= {name: whole[name] or money[name].is_whole for name in texts if meanings[name].role == "amount"}
-    marks, problems, notes = decimal_mark(texts, whole, grid.separator, said.get("decimal"))
+    marks, problems, notes = decimal_mark(texts, whole, grid.separator, given.get("decimal"))
     periods = periods_of(grid, meanings, cells)
     columns = []
     for name, meaning in meanings.items():
@@ -199,18 +199,18 @@ def _table_of_cells(looked: _Looked, said: Mapping[str, Any]) -> OutsideTable:
     ranges = [note for note in (periods.note,) if note]
     if periods.length is not None and (has_none := periods.starts.isna().to_numpy()).any():
         ranges.append(f"no day in {grid.rows_text(has_none)}")
-    publisher = said["network"] if "network" in said else vendor.table.get("publisher") if vendor else None
+    publisher = given["network"] if "network" in given else vendor.table.get("publisher") if vendor else None
     if publisher and not any(column.role == "network" for column in columns) and "publisher" not in grid.columns:
         only = pd.CategoricalDtype(pd.Index([publisher], dtype="str"))
         values = Series(pd.Categorical.from_codes(np.zeros(len(grid.rows), dtype="int8"), dtype=only))
-        where = vendor.name if vendor and "network" not in said else "the argument"
+        where = vendor.name if vendor and "network" not in given else "the argument"
         columns.append(OutsideColumn("publisher", "network", values, (Evidence("network", where, publisher),)))
-        if vendor and "network" not in said:
+        if vendor and "network" not in given:
             ranges.append(f"all rows are paid to {publisher}, as a file of {vendor.name} does not say itself")
-    elif "network" in said:
+    elif "network" in given:
         named = next((column.name for column in columns if column.role == "network"), "publisher")
         step = f'roles={{"{named}": "text"}} if that is something else'
-        raise BadQuery("network", said["network"], f"is not what the column {named} says: leave one out, {step}")
+        raise BadQuery("network", given["network"], f"is not what the column {named} says: leave one out, {step}")
     return OutsideTable(
         source=grid.source,
         vendor=vendor.name if vendor else None,
@@ -363,7 +363,8 @@ def _numbers(own: ColumnCells, meaning: Meaning, mark: Mark, grid: Grid) -> tupl
         row = grid.rows[int(own.rows_of(other).argmax())]
         rule = f"in row {row} is {'an error of a spreadsheet and ' if is_error else ''}not a number: "
         rule += "mend it there, or " if is_error else ""
-        rule += f"missing=[{other!r}] reads it as empty, text=[{own.name!r}] keeps the column as text"
+        rule += f"missing=[{other!r}] reads it as empty"
+        rule += f", text=[{own.name!r}] keeps the column as text" if meaning.role not in HAS_MONEY else ""
         is_at_top = grid.rows[0] <= row < grid.rows[0] + SEARCHED_ROWS and grid.separator is not None and not is_error
         problem = BadQuery(own.name, other, rule + (", header_row= names the row of the headers" if is_at_top else ""))
     if written.is_percent.any() and (written.is_number & ~written.is_percent).any():

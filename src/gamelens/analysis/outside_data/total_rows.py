@@ -40,7 +40,7 @@ class TotalRows(NamedTuple):
     mask: NDArray[np.bool_]
     larger: Mapping[str, str]
     notes: tuple[str, ...] = ()
-    question: str | None = None
+    rule: str | None = None
 
 
 def find_totals(
@@ -58,7 +58,7 @@ def find_totals(
         mask |= _matches(cells[name], TOTAL)
     kinds = kinds_of_rows(meanings, cells, mask)
     mask |= kinds.mask
-    notes, question = (kinds.note,) if kinds.note else (), kinds.question
+    notes, rule = (kinds.note,) if kinds.note else (), kinds.rule
     has_word = mask.copy()
     wholes: dict[str, NDArray[np.bool_]] = {}
     suspects: dict[str, NDArray[np.bool_]] = {}  # rows that may add up others, by the column that says so
@@ -75,7 +75,7 @@ def find_totals(
         of_name |= is_of_name
     larger: dict[str, str] = {}
     if len(grid.rows) <= _FEWEST or not any(rows.any() for rows in suspects.values()):
-        return TotalRows(mask | _totals_of_one(names, meanings, cells, mask), larger, notes, question)
+        return TotalRows(mask | _totals_of_one(names, meanings, cells, mask), larger, notes, rule)
     summands = {name: cells[name].likely_numbers for name, meaning in meanings.items() if meaning.role in SUMMANDS}
     ranges = _ranges(names, meanings, cells)
     if of_name.any():
@@ -84,18 +84,16 @@ def find_totals(
     codes = {name: cells[name].codes for name in names}
     for said, rows, confirmed, is_larger, unsure in _sums(suspects, codes, keys, summands, has_word, mask, ranges):
         mask |= confirmed
-        if unsure.any() and question is None:
+        if unsure.any() and rule is None:
             are = "is the sum of those" if unsure.sum() == 1 else "are the sums of those"
-            question = (
-                f"may count twice: {grid.rows_text(unsure)} without {' and '.join(said)} {are} with one, or more: "
-            )
-            question += 'pass the table without rows of one of the two kinds, or totals="keep", which counts both'
+            rule = f"may count twice: {grid.rows_text(unsure)} without {' and '.join(said)} {are} with one, or more: "
+            rule += 'pass the table without rows of one of the two kinds, or totals="keep", which counts both'
         for name in said:
             whole = rows & ~confirmed & wholes[name] & is_larger
             if whole.any():
                 larger[name] = cells[name].distinct[int(cells[name].codes[whole.argmax()])].as_py()
                 mask |= whole
-    return TotalRows(mask | _totals_of_one(names, meanings, cells, mask), larger, notes, question)
+    return TotalRows(mask | _totals_of_one(names, meanings, cells, mask), larger, notes, rule)
 
 
 def _with_texts(named: Sequence[str], cells: Mapping[str, ColumnCells], grid: Grid) -> NDArray[np.bool_]:
