@@ -296,3 +296,80 @@ def test_what_tells_a_format_from_others_is_listed() -> None:
     assert "one of Impr.|" in listed["Google Ads"]
     assert "title of such a report above" in listed["Google Ads"]
     assert "a line above them like Name (.+)" in listed["App Store Connect analytics"]
+
+
+@pytest.mark.parametrize(
+    ("text", "truth"),
+    [
+        (
+            "Datum;Netzwerk;Kosten CHF\n1.11.2026;Meta;1’234.50\n2.11.2026;Meta;2'345.50\n13.11.2026;M;10.00\n",
+            (3590, "CHF"),
+        ),
+        ("Date;Réseau;Dépenses (€)\n01/11/2026;Meta;1\u202f234,50\n13/11/2026;M;2\u00a0345,50\n", (3580, "EUR")),
+        ('Date,Network,Cost (₹)\n2026-11-01,Meta,"1,23,456.50"\n2026-11-02,Meta,"12,345.00"\n', (135801.5, "INR")),
+        (
+            "Order date,Status,Sales (USD)\n2026-11-01,Paid,4.99\n2026-11-01,Refund,(4.99)\n2026-11-03,x,1.00-\n",
+            (-1, "USD"),
+        ),
+        ('Date,Campaign,"Cost\n(USD)"\n2026-11-01,"a\nb",5\n2026-11-02,"a\nb",6\n', (11, "USD")),
+        (
+            "Month,Date,Network,Cost (USD)\nOct 2026,2026-10-30,A,5\nOct 2026,2026-10-31,A,6\nOct 2026,,,11\n",
+            (11, "USD"),
+        ),
+        (
+            "\ufeffStudio;;\n\ufeffDatum;Quelle;Kosten (EUR)\n01.11.2026;A;5,50\n13.11.2026;B;7,00\n;;\n"
+            "Hinweis: ohne Gewähr;;\nErstellt am 14.11.2026;;\n",
+            (12.5, "EUR"),
+        ),
+        ("ts,network,spend_usd\n1793491200000,Meta,5\n1793577600000,Meta,6\n", (11, "USD")),
+        (
+            "Day,Network,Cost\n2026-11-01,Meta,$10.00\n2026-11-01,M,€20.00\n2026-11-02,Meta,12.00\n",
+            "names no currency for sure",
+        ),
+        ("Day,Network,Cost\n2026-11-01,Meta,12%\n2026-11-01,M,88%\n", "has no column of costs"),
+        (
+            "Install date,Event date,Cost (USD)\n2026-11-01,2026-11-01,5\n2026-11-01,2026-11-02,6\n",
+            "are all days: say which",
+        ),
+        ("Date,Network,Cost (USD),Cost (USD)\n2026-11-01,Meta,5,50\n2026-11-02,Meta,6,60\n", "has several costs"),
+        (
+            "Date,Network,Cost (USD)\n2026-10-31,A,6\nOctober 2026,,6\n2026-11-01,A,7\nNovember 2026,,7\n",
+            "mixes .* use one kind",
+        ),
+        (
+            "EU (EUR)\nDate,Cost,Ads\n2026-11-01,1,1\n2026-11-02,2,1\nUS (USD)\nDate,Cost,Ads\n2026-11-01,3,1\n",
+            "has a line between",
+        ),
+        (
+            "Currency: EUR,,\nDate,Cost,Ads\n2026-11-01,1,1\nCurrency: USD,,\nDate,Cost,Ads\n2026-11-01,3,1\n",
+            "holds several tables",
+        ),
+        (
+            "Date,Status,Cost (USD)\n2026-11-01,Charged,4.99\n2026-11-01,Refund,4.99\n2026-11-02,Charged,9.99\n",
+            "rows of two kinds by Status",
+        ),
+        (
+            "Data;Rede;Custo (R$)\n01/11/2026;Meta;1.234\n13/11/2026;Meta;2.345\n",
+            "no other value tells which: pass decimal=",
+        ),
+    ],
+)
+def test_a_strange_file_is_right_or_refused(file: WriteFile, text: str, truth: tuple[float, str] | str) -> None:
+    """Their truth was written down before they were read for the first time."""
+    path = file(text)
+    if isinstance(truth, str):
+        with pytest.raises(BadQuery, match=truth):
+            outside_data.in_dollars(path)
+    else:
+        column = gl.read_table(path).of_role("amount")[0]
+        assert (round(float(column.values.sum()), 2), column.currency, column.problem) == (*truth, None)
+
+
+def test_hidden_rows_of_a_workbook_are_said(tmp_path: Path) -> None:
+    """Who filtered a sheet means to read what is seen."""
+    book = openpyxl.Workbook()
+    for row in [HEADER.split(","), [DAYS[0], "Meta", 10], [DAYS[0], "Moloco", 5], [DAYS[1], "Meta", 11]]:
+        book.active.append(row)
+    book.active.row_dimensions[3].hidden = True
+    book.save(tmp_path / "filtered.xlsx")
+    assert "row 3 of filtered.xlsx is hidden in the sheet, and read" in gl.read_table(tmp_path / "filtered.xlsx").notes

@@ -44,6 +44,7 @@ def kinds_of_rows(
         return nothing
     times = [name for name, meaning in meanings.items() if meaning.role in TIMES]
     days = groups_of(DataFrame({name: cells[name].codes for name in times}, index=range(len(left_out))), times)
+    is_negative = any("negative" in meaning.details for meaning in meanings.values())  # refunds, by a vendor
     for name, own in cells.items():
         is_kind = meanings[name].role in ("text", "identifier", "flag")
         if not is_kind or (own.is_typed and not pa.types.is_boolean(own.type)) or not 1 < len(own.distinct) <= _MOST:
@@ -66,7 +67,7 @@ def kinds_of_rows(
             unlike = next((text for text, is_alike in alike.items() if is_alike is not None), None)
             if unlike is not None:
                 return nothing._replace(rule=_rule(name, unlike, finest))
-        elif meanings[name].role == "text" and (text := _planned([*kinds])) is not None:
+        elif meanings[name].role == "text" and (text := _planned(sums, is_negative=is_negative)) is not None:
             return nothing._replace(rule=_rule(name, text, next(other for other in kinds if other != text)))
         for place, text in enumerate(kinds):
             for other in [*kinds][place + 1 :]:
@@ -81,16 +82,16 @@ def _rule(name: str, text: str, other: str) -> str:
     return f'{rule}totals=[{text!r}] leaves the first out, totals=[{other!r}] the second, totals="keep" counts both'
 
 
-def _planned(texts: list[str]) -> str | None:
-    """Return the text of a forecast or a comparison among others."""
-    concepts = {text: concepts_in(folded_header(text)) for text in texts}
-    planned = [
-        text
-        for text, found in concepts.items()
-        if len(found) == 1 and found[0][0].name in _NOT_OF_DAYS and found[0][1] == folded_header(text)
-        if canonical_name(text, "publisher") is None  # Meta is a goal in Portuguese
-    ]
-    return planned[0] if 0 < len(planned) < len(texts) else None
+def _planned(sums: Mapping[str, Sums], *, is_negative: bool) -> str | None:
+    """Return the text of a forecast, a comparison, or of refunds that are not below 0, among others."""
+    found = {}
+    for text, of_text in sums.items():
+        folded = folded_header(text)
+        concept = next((concept.name for concept, phrase, _ in concepts_in(folded) if phrase == folded), "")
+        is_below = is_negative or any((values < 0).any() for values in of_text.values())
+        found[text] = concept in _NOT_OF_DAYS or (concept == "charge" and not is_below)
+        found[text] &= canonical_name(text, "publisher") is None  # Meta is a goal in Portuguese
+    return next((text for text in found if found[text]), None) if not all(found.values()) else None
 
 
 def groups_of(table: DataFrame, by: Sequence[str]) -> NDArray[np.int64]:

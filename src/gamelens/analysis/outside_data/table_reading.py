@@ -534,6 +534,13 @@ def _without_repeated_headers(grid: Grid) -> tuple[Grid, NDArray[np.int64]]:
     repeated = is_header & ~is_other
     if named < _FEWEST_HEADERS or not repeated.any():
         return grid, tables
+    filled = sum(grid.cells.column(name).is_valid().to_numpy().astype("int64") for name in grid.columns)
+    is_title = (np.append(repeated[1:], False)) & (filled == 1) & (len(grid.columns) > _FEWEST_HEADERS)
+    if is_title.any():  # such as the currency of the account
+        rule = (
+            f"holds several tables, each below a line of its own ({grid.rows_text(is_title)}): pass one file for each"
+        )
+        raise BadQuery("other", grid.source, rule)
     words = "repeats the headers and is left out" if repeated.sum() == 1 else "repeat the headers and are left out"
     tables += repeated.cumsum()
     return grid.filtered(~repeated, f"{grid.rows_text(repeated)} {words}"), tables[~repeated]
