@@ -30,7 +30,7 @@ from gamelens.analysis.outside_data.outside_table import OutsideColumn, OutsideT
 from gamelens.analysis.outside_data.rate_formulas import ColumnQuotient
 from gamelens.analysis.outside_data.rates import DailyRates, Rate, check_rate, dollars_of, is_rates_file
 from gamelens.analysis.outside_data.read_table import read_table
-from gamelens.analysis.outside_data.roles import MEASURES, header_meanings
+from gamelens.analysis.outside_data.roles import header_meanings
 from gamelens.analysis.outside_data.row_periods import period_of, period_texts, periods_within
 from gamelens.analysis.outside_data.running_totals import running_total
 from gamelens.analysis.over_days import FEWEST_DAYS, day_numbers, over_days
@@ -601,9 +601,8 @@ def roas(
     used = Series(True, index=column.values.index)
     if days is not None:
         used = (table.starts < days.end) & (table.ends >= days.start)
-    dollars = replaced(column, values=dollars_of(table, column, rate, used=used), currencies=None, money_problem=None)
-    is_converted = bool((dollars.values.notna() | column.values.isna()).all())
-    table = replaced(table, columns=tuple(dollars if other is column else other for other in table.columns))
+    table, dollars = _with_dollars(table, column, rate, used)
+    is_converted = bool((dollars.notna() | column.values.isna()).all())
     cohorts = candidates[["timestamp", *keys]].drop_duplicates()
     periods = periods_within(table, days, frame="money")
     if periods is not None:
@@ -613,9 +612,7 @@ def roas(
     else:
         cohorts = with_receipts_of(cohorts, money)
     frame, report = join(cohorts, table, on=pairs, how="outer", columns=[column.name], fold=fold)
-    for name, texts in report.unknown.items():
-        if not _known(report, name, cohorts):
-            raise unknown_names(table, pairs[name], name, texts, cohorts[name].dropna().unique())
+    _check_names(report, table, cohorts)
     if PUBLISHER in keys:  # costs without a publisher are not those of organic players
         is_nobody = frame[PUBLISHER].isna() & (np.arange(len(frame)) >= len(cohorts))
         frame[PUBLISHER] = frame[PUBLISHER].astype("object").mask(is_nobody, NOBODY)
@@ -671,17 +668,14 @@ def cost_column(table: OutsideTable, amount: str | None) -> tuple[OutsideTable, 
     names = [column.name for column in found or table.columns if column.role in ("amount", "number", "price")]
     others = "; ".join(f"{column.name}: {words_of(column)}" for column in amounts)
     if not amounts:
-        called = [column for column in table.of_role("text") if _is_called_a_cost(column.name)]
+        first = {column: next(header_meanings(column.name), None) for column in table.of_role("text")}
+        called = [column for column, meant in first.items() if meant and meant.concept == "cost"]
         others = "; ".join(f"{column.name} holds {column.values.dropna().iloc[0]!r}" for column in called[:2])
     step = " or ".join(f'amount="{name}"' for name in names[:2]) or 'roles={"...": "cost"}'
     rule = f"has no column of costs{f' ({others})' if others else ''}: name it with {step}"
     if found:
         rule = f"has several costs: say which with {step}"
     raise BadQuery("amount", UNSET, f"is needed: {table.source} {rule}", names)
-
-
-def _is_called_a_cost(header: str) -> bool:
-    return next((known.concept for known in header_meanings(header) if known.role in MEASURES), "") == "cost"
 
 
 def _beside_costs(
@@ -702,14 +696,9 @@ def _beside_costs(
     frame = with_receipts_of(sum_over(frame, told_apart, [column_of(frame, "new_users", "new_users")]), frame)
     days = Receipt.of(frame.attrs).interval or visible_period(frame, "day") if "timestamp" in frame else None
     used = None if days is None else (table.starts < days.end) & (table.ends >= days.start) | table.starts.isna()
-    values = dollars_of(table, column, rate, used=used)
-    currencies = Series("USD", index=values.index, dtype="str").where(values.notna())
-    dollars = replaced(column, values=values, currencies=currencies, money_problem=None)
-    table = replaced(table, columns=tuple(dollars if other is column else other for other in table.columns))
+    table, _ = _with_dollars(table, column, rate, used)
     joined, report = join(frame, table, on=pairs, how="outer", columns=[column.name])
-    for name, texts in report.unknown.items():
-        if not _known(report, name, frame):
-            raise unknown_names(table, report.on[name], name, texts, frame[name].dropna().unique())
+    _check_names(report, table, frame)
     brought = report.renamed.get(column.name, column.name)
     if days is not None:
         is_new = Series(np.arange(len(joined)) >= len(frame), index=joined.index)
@@ -750,12 +739,24 @@ def _other_days(field: str, source: str, days: Series[Any], frame: str) -> BadQu
     return BadQuery(field, source, rule)
 
 
-def _known(report: MatchReport, name: str, frame: DataFrame) -> bool:
-    """Return whether a name of the outside table is one of the frame."""
-    right = report.on[name]
-    texts = {*map(str, frame[name].dropna().unique())}
-    matched = len(report.only_left) < report.rows
-    return matched or bool(texts & {*map(str, report.only_right[right].dropna().unique())})
+def _with_dollars(
+    table: OutsideTable, column: OutsideColumn, rate: Rate, used: Series[Any] | None
+) -> tuple[OutsideTable, Series[Any]]:
+    """Return the table with a column in US dollars, and these."""
+    values = dollars_of(table, column, rate, used=used)
+    currencies = Series("USD", index=values.index, dtype="str").where(values.notna())
+    dollars = replaced(column, values=values, currencies=currencies, money_problem=None)
+    return replaced(table, columns=tuple(dollars if other is column else other for other in table.columns)), values
+
+
+def _check_names(report: MatchReport, table: OutsideTable, frame: DataFrame) -> None:
+    """Raise `BadQuery` if no name of the outside table is one of the frame."""
+    if len(report.only_left) < report.rows:
+        return
+    for name, texts in report.unknown.items():
+        known, right = frame[name].dropna().unique(), report.on[name]
+        if not {*map(str, known)} & {*map(str, report.only_right[right].dropna().unique())}:
+            raise unknown_names(table, right, name, texts, known)
 
 
 def _without_unnamed(result: DataFrame, keys: Sequence[str], report: MatchReport) -> DataFrame:

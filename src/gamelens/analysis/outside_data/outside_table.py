@@ -158,12 +158,11 @@ class OutsideTable:
         columns: dict[str, Series[Any]] = {}
         for column in self.columns:
             columns[column.name] = column.values
-            if column.role == "amount" and column.currencies is not None and self._is_free(f"{column.name}_currency"):
-                columns[f"{column.name}_currency"] = column.currencies.astype("category")
+            beside = f"{column.name}_currency"
+            is_free = all(other.name != beside for other in self.columns)
+            if column.role == "amount" and column.currencies is not None and is_free:
+                columns[beside] = column.currencies.astype("category")
         return DataFrame(columns)
-
-    def _is_free(self, name: str) -> bool:
-        return all(column.name != name for column in self.columns)
 
     @property
     def suffix(self) -> str:

@@ -241,17 +241,14 @@ def _naming_columns(grid: Grid, meanings: Mapping[str, Meaning], cells: Mapping[
     """Return the columns of names and days: keys, and the others before the first measure."""
     measures = [place for place, name in enumerate(grid.columns) if meanings[name].role in MEASURES]
     first = min(measures, default=len(grid.columns))
+    bare = {name: folded_header(name).removesuffix(" id").removesuffix(" name") for name in grid.columns}
     return [
         name
         for place, name in enumerate(grid.columns)
         if not cells[name].is_typed or meanings[name].role in TIMES
         if meanings[name].role in KEYS | TIMES
-        or (meanings[name].role in ("text", "identifier") and (place < first or _names_level(name)))
+        or (meanings[name].role in ("text", "identifier") and (place < first or bare[name] in LEVELS))
     ]
-
-
-def _names_level(header: str) -> bool:
-    return folded_header(header).removesuffix(" id").removesuffix(" name") in LEVELS
 
 
 def _whose_totals(own: ColumnCells) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
