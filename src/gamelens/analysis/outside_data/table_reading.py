@@ -409,43 +409,28 @@ def _with_weights(
     counts = {name: it for name, it in written.items() if summands[name].role == "count"}
     result = []
     for column in columns:
-        meaning = meanings[column.name]
-        if column.role == "price":
-            by = find_header(meaning.details.get("weight", ""), [*usable]) if "weight" in meaning.details else None
-            result.append(replace(column, weight=Weight(by)) if by else column)
-            continue
-        if column.role == "amount" and meaning.evidence.where == "header" and not column.problem:
-            quotient = _of_one_unit(column, written, counts)
-            if quotient is not None:
-                evidence = (*column.evidence, Evidence("rate", "its cells", str(quotient)))
-                column = replace(column, role="rate", concept="", weight=quotient, evidence=evidence)
-            result.append(column)
-            continue
-        if column.role not in ("rate", "number") or column.problem:
-            result.append(column)
-            continue
+        meaning, formula = meanings[column.name], None
         stated = _stated_quotient(column, meaning, usable)
-        if meaning.evidence.where == "the argument" and isinstance(stated, ColumnQuotient | Weight):
-            result.append(replace(column, weight=stated))
-            continue
-        below = written if column.concept == "roas" else counts
-        tried = [stated] if isinstance(stated, ColumnQuotient) else []
-        shown = _written(column, cells[column.name], meaning, marks)
-        formula = fitting_formula(shown, written, below, tried)
+        is_told = meaning.evidence.where == "the argument" and stated is not None
+        if column.problem is None and column.role == "amount" and meaning.evidence.where == "header":
+            formula = _of_one_unit(column, written, counts)
+        elif column.problem is None and column.role in ("rate", "number") and not is_told:
+            shown = _written(column, cells[column.name], meaning, marks)
+            tried = [stated] if isinstance(stated, ColumnQuotient) else []
+            formula = fitting_formula(shown, written, written if column.concept == "roas" else counts, tried)
         if formula is not None:
-            evidence = (*column.evidence, Evidence("rate", "its cells", str(formula)))
             above, over = summands[formula.numerator], summands[formula.denominator]
-            if column.currencies is None and above.role == "amount" and over.role == "count":
+            if column.role == "amount":
+                column = replace(column, concept="")
+            elif column.currencies is None and above.role == "amount" and over.role == "count":
                 column = replace(column, currencies=above.currencies, money_problem=above.money_problem)
-            result.append(replace(column, role="rate", weight=formula, evidence=evidence))
-        elif column.role == "rate" and stated is not None:
-            result.append(
-                replace(
-                    column, weight=Weight(stated.denominator if isinstance(stated, ColumnQuotient) else stated.column)
-                )
-            )
-        else:
-            result.append(column)
+            evidence = (*column.evidence, Evidence("rate", "its cells", str(formula)))
+            column = replace(column, role="rate", weight=formula, evidence=evidence)
+        elif stated is not None and (column.role in ("price", "rate") or (is_told and column.role == "number")):
+            if isinstance(stated, ColumnQuotient) and not is_told:
+                stated = Weight(stated.denominator)
+            column = replace(column, weight=stated)
+        result.append(column)
     return result
 
 
