@@ -89,11 +89,11 @@ class NotTimes(BadQuery):
     """Texts that are no days or times in any form."""
 
 
-def read_times(texts: Sequence[str], *, field: str, **told: Any) -> ParsedTimes:
+def read_times(texts: Sequence[str], *, field: str, **hints: Any) -> ParsedTimes:
     """Return the times in distinct *texts*. A time without a zone is UTC, a year of the Buddhist era is 543 less.
 
-    What is told of them: whether *day_first*; their *language* (such as "pl"), which tells lis, November in Polish,
-    from lis, October in Croatian. So do the other words, and the letters of texts *beside* them.
+    Hints: *day_first* tells 01.11. from 11.01., a *language* (such as "pl") tells lis, November in Polish, from lis,
+    October in Croatian. So do the other words, and the letters of texts *beside* them.
 
     Raises:
         NotTimes: a text is not a time.
@@ -101,10 +101,10 @@ def read_times(texts: Sequence[str], *, field: str, **told: Any) -> ParsedTimes:
             that is not known.
     """
     if not texts or not all(map(_BUDDHIST.search, texts)):
-        read = _read_times(texts, field=field, **told)
+        read = _read_times(texts, field=field, **hints)
     else:
         common = [_BUDDHIST.sub(lambda year: str(int(year[0]) - _BUDDHIST_YEARS), text) for text in texts]
-        read = _read_times(common, field=field, **told)
+        read = _read_times(common, field=field, **hints)
         read = replace(read, note=f"{field}: {texts[0]} is read as {read.at[0].astype('datetime64[D]')}")
     years = read.at.astype("datetime64[Y]").astype("int64") + 1970
     if (is_odd := ~np.isnat(read.at) & ((years < _YEARS_KNOWN[0]) | (years > _YEARS_KNOWN[1]))).any():
