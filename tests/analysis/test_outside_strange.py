@@ -373,3 +373,39 @@ def test_hidden_rows_of_a_workbook_are_said(tmp_path: Path) -> None:
     book.active.row_dimensions[3].hidden = True
     book.save(tmp_path / "filtered.xlsx")
     assert "row 3 of filtered.xlsx is hidden in the sheet, and read" in gl.read_table(tmp_path / "filtered.xlsx").notes
+
+
+def test_three_levels_count_once(file: WriteFile) -> None:
+    """Campaigns, their ad sets and the ads of these, with empty names."""
+    rows = [
+        f"{day},{rest}" for day in DAYS for rest in ("A,,,30", "A,s,,10", "A,s,x,10", "A,t,,20", "A,t,y,12", "A,t,z,8")
+    ]
+    table = gl.read_table(file("\n".join(["Day,Campaign name,Ad set name,Ad name,Amount spent (EUR)", *rows, ""])))
+    assert table.column("Amount spent (EUR)").values.sum() == 120
+
+
+def test_numbers_of_several_measures_are_asked_about(file: WriteFile) -> None:
+    rows = [f"{day},{name},{value}" for day in DAYS for name, value in (("Cost", 10), ("Installs", 3), ("Clicks", 50))]
+    path = file("\n".join(["Date,Metric,Value", *rows, ""]))
+    said = {"amount": "Value", "currency": "USD"}
+    with pytest.raises(BadQuery, match=r"holds Cost, Installs, Clicks, by Metric: totals=\['Installs', 'Clicks'\]"):
+        outside_data.in_dollars(path, **said)
+    assert outside_data.in_dollars(path, **said, totals=["Installs", "Clicks"])["spend"].sum() == 40
+
+
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [
+        (
+            "Date,Ads,Cost (USD)\n2026-11-01,A,1\n2026-11-02,A,2\nDate,Ads,Cost (EUR)\n2026-11-01,B,3\n",
+            "holds several tables",
+        ),
+        (
+            "Period,Cost (USD)\n2026-10-26 - 2026-11-01,70\n2026-10-26,10\n2026-10-27,10\n",
+            r"in row 2 is not a day, and most others are: totals=\['2026-10-26 - 2026-11-01'\]",
+        ),
+    ],
+)
+def test_what_does_not_belong_together_is_refused(file: WriteFile, text: str, rule: str) -> None:
+    with pytest.raises(BadQuery, match=rule):
+        outside_data.in_dollars(file(text))

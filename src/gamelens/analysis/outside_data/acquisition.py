@@ -666,12 +666,13 @@ def cost_column(table: OutsideTable, amount: str | None) -> tuple[OutsideTable, 
     if totals and not found:
         raise running_total(totals[0])
     names = [column.name for column in found or table.columns if column.role in ("amount", "number", "price")]
-    others = "; ".join(f"{column.name}: {words_of(column)}" for column in amounts)
+    others, text = "; ".join(f"{column.name}: {words_of(column)}" for column in amounts), "..."
     if not amounts:
         first = {column: next(header_meanings(column.name), None) for column in table.of_role("text")}
         called = [column for column, meant in first.items() if meant and meant.concept == "cost"]
         others = "; ".join(f"{column.name} holds {column.values.dropna().iloc[0]!r}" for column in called[:2])
-    step = " or ".join(f'amount="{name}"' for name in names[:2]) or 'roles={"...": "cost"}'
+        text = called[0].name if called else text
+    step = " or ".join(f'amount="{name}"' for name in names[:2]) or f'roles={{"{text}": "cost"}}'
     rule = f"has no column of costs{f' ({others})' if others else ''}: name it with {step}"
     if found:
         rule = f"has several costs: say which with {step}"

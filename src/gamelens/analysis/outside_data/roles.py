@@ -285,14 +285,15 @@ class ColumnCells:
             if not self._is_name[place]:
                 continue
             try:
-                read_times([text], field=self.name)
+                is_odd = read_times([text], field=self.name).until is not None  # a period beside days
             except NotTimes:
-                odd[text] = int(rows[place])
+                is_odd = True
             except BadQuery:  # a day that can be read in two ways
-                times += int(rows[place])
-            else:
-                times += int(rows[place])
-        return next(iter(odd)) if sum(odd.values()) < times else None
+                is_odd = False
+            if is_odd:
+                odd[text] = int(rows[place])
+            times += 0 if is_odd else int(rows[place])
+        return next(iter(odd), None) if sum(odd.values()) < times else None
 
     @cached_property
     def are_countries(self) -> bool:

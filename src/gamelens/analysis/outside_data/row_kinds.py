@@ -15,7 +15,16 @@ from numpy.typing import NDArray
 from pandas import DataFrame
 
 from gamelens.analysis.ads.canonical_names import canonical_name
-from gamelens.analysis.outside_data.roles import SUMMANDS, TIMES, ColumnCells, Meaning, concepts_in, folded_header
+from gamelens.analysis.outside_data.roles import (
+    MEASURES,
+    SUMMANDS,
+    TIMES,
+    ColumnCells,
+    Meaning,
+    concepts_in,
+    folded_header,
+    header_meanings,
+)
 from gamelens.analysis.outside_data.total_words import LEVELS
 
 _MOST: Final = 8  # kinds
@@ -39,6 +48,10 @@ def kinds_of_rows(
 ) -> RowKinds:
     """Return the kinds that the rows are of which are not *left_out*."""
     nothing = RowKinds(np.zeros(len(left_out), dtype=bool))
+    if sum(meaning.role in MEASURES for meaning in meanings.values()) == 1 and (
+        rule := _of_measures(meanings, cells, left_out)
+    ):
+        return nothing._replace(rule=rule)
     summands = {name: cells[name].likely_numbers for name, meaning in meanings.items() if meaning.role in SUMMANDS}
     if not summands:
         return nothing
@@ -77,6 +90,20 @@ def kinds_of_rows(
     return nothing
 
 
+def _of_measures(
+    meanings: Mapping[str, Meaning], cells: Mapping[str, ColumnCells], left_out: NDArray[np.bool_]
+) -> str | None:
+    """Return what is wrong with the only numbers if a column of texts says that they are different measures."""
+    for name in [name for name, meaning in meanings.items() if meaning.role == "text" and not cells[name].is_typed]:
+        texts = [text for text in cells[name].named[: _MOST + 1] if (cells[name].rows_of(text) & ~left_out).any()]
+        measures = {text: next((known for known in header_meanings(text)), None) for text in texts}
+        concepts = {known.concept for known in measures.values() if known is not None and known.role in MEASURES}
+        if 1 < len(texts) <= _MOST and len(concepts) == len(texts):
+            first, *others = texts
+            return f"holds {', '.join(texts)}, by {name}: totals={others!r} leaves the rows of {first} alone"
+    return None
+
+
 def _rule(name: str, text: str, other: str) -> str:
     rule = f"counts rows of two kinds by {name}, {text!r} and {other!r}, as one: "
     return f'{rule}totals=[{text!r}] leaves the first out, totals=[{other!r}] the second, totals="keep" counts both'
@@ -92,6 +119,11 @@ def _planned(sums: Mapping[str, Sums], *, is_negative: bool) -> str | None:
         found[text] = concept in _NOT_OF_DAYS or (concept == "charge" and not is_below)
         found[text] &= canonical_name(text, "publisher") is None  # Meta is a goal in Portuguese
     return next((text for text in found if found[text]), None) if not all(found.values()) else None
+
+
+def is_level(header: str) -> bool:
+    """Return whether a column has the names of a level, such as ad groups."""
+    return folded_header(header).removesuffix(" id").removesuffix(" name") in LEVELS
 
 
 def groups_of(table: DataFrame, by: Sequence[str]) -> NDArray[np.int64]:

@@ -507,7 +507,7 @@ def _without_repeated_headers(grid: Grid) -> tuple[Grid, NDArray[np.int64]]:
     With the number of these files for each row.
     """
     is_header, is_other = (np.zeros(len(grid.rows), dtype=bool) for _ in range(2))
-    tables, named = np.zeros(len(grid.rows), dtype="int64"), 0
+    tables, alike, named = np.zeros(len(grid.rows), dtype="int64"), np.zeros(len(grid.rows), dtype="int64"), 0
     for name in grid.columns:
         if not grid.is_text(name):
             return grid, tables
@@ -515,8 +515,12 @@ def _without_repeated_headers(grid: Grid) -> tuple[Grid, NDArray[np.int64]]:
         place = pc.index(texts, pa.scalar(name, texts.type)).as_py() if len(texts) else -1
         is_header |= (codes == place) & (place >= 0)
         is_other |= (codes != place) & (codes >= 0)
+        alike += (codes == place) & (place >= 0)
         named += place >= 0
     repeated = is_header & ~is_other
+    if (is_nearly := is_other & (alike >= max(_FEWEST_HEADERS, len(grid.columns) / 2))).any():
+        rule = f"holds several tables, one below other headers ({grid.rows_text(is_nearly)}): pass one file for each"
+        raise BadQuery("other", grid.source, rule)
     if named < _FEWEST_HEADERS or not repeated.any():
         return grid, tables
     filled = sum(grid.cells.column(name).is_valid().to_numpy().astype("int64") for name in grid.columns)

@@ -18,9 +18,9 @@ from pandas import DataFrame, Series
 
 from gamelens.analysis.files.date_parsing import ParsedTimes
 from gamelens.analysis.files.table_reader import Grid
-from gamelens.analysis.outside_data.roles import KEYS, MEASURES, SUMMANDS, TIMES, ColumnCells, Meaning, folded_header
-from gamelens.analysis.outside_data.row_kinds import groups_of, kinds_of_rows
-from gamelens.analysis.outside_data.total_words import AT_ONE_END, LEVELS, TOTAL, WHOLE, WHOLE_OF_NAMES, WORD_AT_ONE_END
+from gamelens.analysis.outside_data.roles import KEYS, MEASURES, SUMMANDS, TIMES, ColumnCells, Meaning
+from gamelens.analysis.outside_data.row_kinds import groups_of, is_level, kinds_of_rows
+from gamelens.analysis.outside_data.total_words import AT_ONE_END, TOTAL, WHOLE, WHOLE_OF_NAMES, WORD_AT_ONE_END
 from gamelens.errors import BadQuery
 
 _NO_VALUE: Final = re.compile(r"\W*")
@@ -52,7 +52,7 @@ def find_totals(
         BadQuery: no cell has one of them.
     """
     names = _naming_columns(grid, meanings, cells)
-    keys = [name for name in names if meanings[name].role in KEYS | TIMES or name == grid.columns[0]]
+    keys = [name for name in names if meanings[name].role in KEYS | TIMES or name == grid.columns[0] or is_level(name)]
     mask = _with_texts(named, cells, grid)
     for name in names:
         mask |= _matches(cells[name], TOTAL)
@@ -241,13 +241,12 @@ def _naming_columns(grid: Grid, meanings: Mapping[str, Meaning], cells: Mapping[
     """Return the columns of names and days: keys, and the others before the first measure."""
     measures = [place for place, name in enumerate(grid.columns) if meanings[name].role in MEASURES]
     first = min(measures, default=len(grid.columns))
-    bare = {name: folded_header(name).removesuffix(" id").removesuffix(" name") for name in grid.columns}
     return [
         name
         for place, name in enumerate(grid.columns)
         if not cells[name].is_typed or meanings[name].role in TIMES
         if meanings[name].role in KEYS | TIMES
-        or (meanings[name].role in ("text", "identifier") and (place < first or bare[name] in LEVELS))
+        or (meanings[name].role in ("text", "identifier") and (place < first or is_level(name)))
     ]
 
 
