@@ -409,3 +409,23 @@ def test_numbers_of_several_measures_are_asked_about(file: WriteFile) -> None:
 def test_what_does_not_belong_together_is_refused(file: WriteFile, text: str, rule: str) -> None:
     with pytest.raises(BadQuery, match=rule):
         outside_data.in_dollars(file(text))
+
+
+def test_rows_of_averages_and_regions_do_not_count(file: WriteFile) -> None:
+    """An average is no part of a sum; a region beside its countries is asked about."""
+    table = gl.read_table(file("Network,Cost (USD)\nMeta,10\nMoloco,20\nAverage,15\nTotal,30\n"))
+    assert table.column("Cost (USD)").values.sum() == 30
+    path = file(
+        "\n".join(["Date,Region,Cost (USD)", *(f"{d},{r}" for d in DAYS for r in ("EMEA,30", "DE,10", "FR,20")), ""])
+    )
+    with pytest.raises(BadQuery, match=r"counts countries twice, .*totals=\['EMEA'\]"):
+        outside_data.in_dollars(path)
+    assert outside_data.in_dollars(path, totals=["EMEA"])["spend"].sum() == 120
+
+
+def test_a_column_that_is_called_a_day_and_is_none_is_asked_about(file: WriteFile) -> None:
+    """Its costs would be those of any days."""
+    path = file("Date,Network,Cost (USD)\n31/10,Meta,5\n01/11,Meta,6\n")
+    with pytest.raises(BadQuery, match=r'is no day, as its header says: .*roles=\{"Date": "text"\}'):
+        outside_data.in_dollars(path)
+    assert outside_data.in_dollars(path, roles={"Date": "text"})["spend"].sum() == 11

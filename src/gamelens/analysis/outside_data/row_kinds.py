@@ -7,6 +7,7 @@ texts add up to the same. Levels that add up to the same are one, and the finest
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import combinations
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -28,6 +29,7 @@ from gamelens.analysis.outside_data.roles import (
 from gamelens.analysis.outside_data.total_words import LEVELS
 
 _MOST: Final = 8  # kinds
+_MOST_COUNTRIES: Final = 400
 _FEWEST: Final = 3  # different sums that are no chance
 _ROUNDING: Final = 1e-4
 _NOT_OF_DAYS: Final = frozenset({"planned", "compared"})
@@ -48,52 +50,79 @@ def kinds_of_rows(
 ) -> RowKinds:
     """Return the kinds that the rows are of which are not *left_out*."""
     nothing = RowKinds(np.zeros(len(left_out), dtype=bool))
-    if sum(meaning.role in MEASURES for meaning in meanings.values()) == 1 and (
-        rule := _of_measures(meanings, cells, left_out)
-    ):
-        return nothing._replace(rule=rule)
+    rule = _of_measures(meanings, cells, left_out)
     summands = {name: cells[name].likely_numbers for name, meaning in meanings.items() if meaning.role in SUMMANDS}
-    if not summands:
-        return nothing
+    if rule or not summands:
+        return nothing._replace(rule=rule)
     times = [name for name, meaning in meanings.items() if meaning.role in TIMES]
     days = groups_of(DataFrame({name: cells[name].codes for name in times}, index=range(len(left_out))), times)
     is_negative = any("negative" in meaning.details for meaning in meanings.values())  # refunds, by a vendor
     for name, own in cells.items():
+        if meanings[name].role == "country" and not own.is_typed:
+            rule = _of_regions(own, days, summands, left_out)
         is_kind = meanings[name].role in ("text", "identifier", "flag")
-        if not is_kind or (own.is_typed and not pa.types.is_boolean(own.type)) or not 1 < len(own.distinct) <= _MOST:
-            continue
-        codes = np.where(left_out, -1, own.codes)
-        counts = {text: int((codes == place).sum()) for place, text in enumerate(own.texts)}
-        kinds = {text: codes == place for place, text in enumerate(own.texts) if counts[text]}
-        sums = {text: _sums(rows, days, summands) for text, rows in kinds.items()}
-        if len(kinds) > 1 and all(folded_header(text) in LEVELS for text in kinds):
-            filled = {
-                text: sum(int((other.codes[rows] >= 0).sum()) for other in cells.values())
-                for text, rows in kinds.items()
-            }
-            finest = max(kinds, key=lambda text: (counts[text], filled[text]))
-            alike = {text: _are_alike(sums[text], sums[finest]) for text in kinds if text != finest}
-            if None not in alike.values() and all(alike.values()):
-                mask = np.logical_or.reduce([kinds[text] for text in alike])
-                words = f"{name} tells rows of {', '.join(alike)} from those of {finest}, which they add up"
-                return RowKinds(mask, note=words)
-            unlike = next((text for text, is_alike in alike.items() if is_alike is not None), None)
-            if unlike is not None:
-                return nothing._replace(rule=_rule(name, unlike, finest))
-        elif meanings[name].role == "text" and (text := _planned(sums, is_negative=is_negative)) is not None:
-            return nothing._replace(rule=_rule(name, text, next(other for other in kinds if other != text)))
-        for place, text in enumerate(kinds):
-            for other in [*kinds][place + 1 :]:
-                if _are_alike(sums[text], sums[other]) and _different(sums[text]) >= _FEWEST:
-                    few, many = sorted((text, other), key=counts.__getitem__)
-                    return nothing._replace(rule=_rule(name, few, many))
+        is_kind &= not own.is_typed or pa.types.is_boolean(own.type)
+        found = RowKinds(nothing.mask, rule=rule)
+        if is_kind and 1 < len(own.distinct) <= _MOST:
+            codes = np.where(left_out, -1, own.codes)
+            kinds = {text: codes == place for place, text in enumerate(own.texts) if (codes == place).any()}
+            filled = np.sum([other.codes >= 0 for other in cells.values()], axis=0)
+            sizes = {text: (int(rows.sum()), int(filled[rows].sum())) for text, rows in kinds.items()}
+            sums = {text: _sums(rows, days, summands) for text, rows in kinds.items()}
+            found = _of_levels(name, kinds, sums, sizes) or nothing
+            text = _planned(sums, is_negative=is_negative) if meanings[name].role == "text" else None
+            if text is not None and found.rule is None and found.note is None:
+                found = nothing._replace(rule=_rule(name, text, next(other for other in kinds if other != text)))
+        if found.rule or found.note:
+            return found
     return nothing
+
+
+def _of_levels(
+    name: str,
+    kinds: Mapping[str, NDArray[np.bool_]],
+    sums: Mapping[str, Sums],
+    sizes: Mapping[str, tuple[int, int]],
+) -> RowKinds | None:
+    """Return the rows of coarser levels, or the rule where levels differ or two texts have the same sums.
+
+    The finest level has the most rows, with the most filled cells.
+    """
+    finest = max(kinds, key=sizes.__getitem__, default="")
+    if len(kinds) > 1 and all(folded_header(text) in LEVELS for text in kinds):
+        alike = {text: _are_alike(sums[text], sums[finest]) for text in kinds if text != finest}
+        mask = np.logical_or.reduce([kinds[text] for text in alike])
+        if None not in alike.values() and all(alike.values()):
+            words = f"{name} tells rows of {', '.join(alike)} from those of {finest}, which they add up"
+            return RowKinds(mask, note=words)
+        unlike = next((text for text, is_alike in alike.items() if is_alike is not None), None)
+        return None if unlike is None else RowKinds(np.zeros_like(mask), rule=_rule(name, unlike, finest))
+    for text, other in combinations(sorted(kinds, key=sizes.__getitem__), 2):
+        if _are_alike(sums[text], sums[other]) and _different(sums[text]) >= _FEWEST:
+            return RowKinds(np.zeros_like(kinds[text]), rule=_rule(name, text, other))
+    return None
+
+
+def _of_regions(own: ColumnCells, days: NDArray[np.int64], summands: Sums, left_out: NDArray[np.bool_]) -> str | None:
+    """Return what is wrong with countries beside the regions that add them up."""
+    texts = own.texts if len(own.distinct) <= _MOST_COUNTRIES else []
+    regions = [text for text in texts if canonical_name(text, "country") is None]
+    is_region = np.isin(own.codes, [texts.index(text) for text in regions]) & ~left_out
+    first, other = (_sums(rows & ~left_out, days, summands) for rows in (is_region, ~is_region))
+    if not is_region.any() or not _are_alike(first, other):
+        return None
+    if sum(map(np.count_nonzero, first.values())) < _FEWEST:
+        return None
+    rule = f"counts countries twice, whose sums are those of {', '.join(regions[:3])} in {own.name}: "
+    return f"{rule}totals={regions!r} leaves these out"
 
 
 def _of_measures(
     meanings: Mapping[str, Meaning], cells: Mapping[str, ColumnCells], left_out: NDArray[np.bool_]
 ) -> str | None:
     """Return what is wrong with the only numbers if a column of texts says that they are different measures."""
+    if sum(meaning.role in MEASURES for meaning in meanings.values()) != 1:
+        return None
     for name in [name for name, meaning in meanings.items() if meaning.role == "text" and not cells[name].is_typed]:
         texts = [text for text in cells[name].named[: _MOST + 1] if (cells[name].rows_of(text) & ~left_out).any()]
         measures = {text: next((known for known in header_meanings(text)), None) for text in texts}

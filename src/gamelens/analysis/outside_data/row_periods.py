@@ -102,7 +102,20 @@ def periods_of(grid: Grid, meanings: Mapping[str, Meaning], cells: Mapping[str, 
         return Periods(_moments(at), _moments(until), _length(at, until), starts[0], evidence, note=notes or None)
     if starts:
         return of_column(starts[0], meanings[starts[0]], cells[starts[0]], grid)
+    unread = next((name for name, own in cells.items() if _is_called_days(name, meanings[name]) and own.example), None)
+    if unread is not None and not grid.above:
+        rule = "is no day, as its header says: write 2026-11-01, "
+        rule += f'or pass roles={{"{unread}": "text"}} if it is something else'
+        return _none(grid, BadQuery(unread, cells[unread].example, rule))
     return _beside(grid) or _none(grid)
+
+
+def _is_called_days(name: str, meaning: Meaning) -> bool:
+    """Return whether a column of texts is called nothing but a day, a week, a month or a period."""
+    if meaning.role != "text" or meaning.evidence.where != "cells":
+        return False
+    found = concepts_in(folded_header(name))
+    return len(found) == 1 and found[0][0].name in ("day", "week", "month") and found[0][1] == folded_header(name)
 
 
 def periods_of_column(name: str, table: Any) -> Periods:
