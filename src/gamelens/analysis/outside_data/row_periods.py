@@ -106,7 +106,9 @@ def periods_of(grid: Grid, meanings: Mapping[str, Meaning], cells: Mapping[str, 
     if unread is not None and not grid.above:
         rule = "is no day, as its header says: write 2026-11-01, "
         rule += f'or pass roles={{"{unread}": "text"}} if it is something else'
-        return _none(grid, BadQuery(unread, cells[unread].example, rule))
+        times = cells[unread].times
+        example = times.value if isinstance(times, BadQuery) else cells[unread].example
+        return _none(grid, BadQuery(unread, example, rule))
     return _beside(grid) or _none(grid)
 
 

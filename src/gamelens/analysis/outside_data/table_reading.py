@@ -205,8 +205,6 @@ def _table_of_cells(looked: _Looked, given: Mapping[str, Any]) -> OutsideTable:
         values = Series(pd.Categorical.from_codes(np.zeros(len(grid.rows), dtype="int8"), dtype=only))
         where = vendor.name if vendor and "network" not in given else "the argument"
         columns.append(OutsideColumn("publisher", "network", values, (Evidence("network", where, publisher),)))
-        if vendor and "network" not in given:
-            ranges.append(f"all rows are paid to {publisher}, as a file of {vendor.name} does not say itself")
     elif "network" in given:
         named = next((column.name for column in columns if column.role == "network"), "publisher")
         step = f'roles={{"{named}": "text"}} if that is something else'
