@@ -244,7 +244,7 @@ def test_who_is_paid_in_every_row_is_an_argument(file: WriteFile) -> None:
     table = gl.read_table(file(HEADER + "\n" + REPORT[0] + "\n"), network="Moloco", roles={"Network": "text"})
     assert table.of_role("network")[0].values.tolist() == ["Moloco"]
     meta = gl.read_table(Path(__file__).parent / "vendor_samples/meta_ads.csv")
-    assert "All rows are paid to Meta Ads, as a file of Meta Ads Manager does not say itself" in str(meta)
+    assert "All rows are paid to Meta Ads, which a file of Meta Ads Manager does not say itself" in str(meta)
 
 
 @pytest.mark.parametrize(

@@ -245,7 +245,7 @@ def _notes(table: OutsideTable) -> list[str]:
     for column in table.of_role("network"):
         if column.name not in table.grid.columns and table.vendor == column.evidence[0].where:
             paid = column.evidence[0].quote
-            notes.append(f"All rows are paid to {paid}, as a file of {table.vendor} does not say itself")
+            notes.append(f"All rows are paid to {paid}, which a file of {table.vendor} does not say itself")
     if table.zone:
         notes.append(
             f"Days are those of the zone of the {table.zone}"
