@@ -66,9 +66,9 @@ def _row(tables: list[OutsideTable]) -> str:
 def _entry(vendor: Vendor, tables: list[OutsideTable]) -> Iterator[str]:
     """Yield the entry of a format: what it is recognised by, what it means without saying it, and its columns."""
     yield f"## {vendor.name} {{ #{_anchor(vendor)} }}"
-    needs = [" or ".join(f"`{name}`" for name in names.split("|")) for names in vendor.table["needs"]]
-    above = f", and a line above them like `{vendor.table['above']}`" if "above" in vendor.table else ""
-    yield f"A file with the headers {'; '.join(needs)}{above}."
+    needs = [_names(names) for names in vendor.table["needs"]]
+    distinct = [f", and {_others(vendor, said)}" for said in vendor.recognised_by[len(needs) :]]
+    yield f"A file with the headers {'; '.join(needs)}{''.join(distinct)}."
     meant = " ".join(_meant(vendor.table))
     if meant:
         yield meant
@@ -90,9 +90,17 @@ def _names(names: str) -> str:
     return " or ".join(f"`{name}`" for name in names.split("|"))
 
 
+def _others(vendor: Vendor, said: str) -> str:
+    """Return what tells headers from those of other vendors, its names and patterns as code."""
+    for key in ("only", "above", "wide"):
+        if (text := vendor.table.get(key)) and text in said:
+            return said.replace(text, _names(text) if key == "only" else f"`{text}`")
+    return said
+
+
 def _meant(table: Mapping[str, Any]) -> Iterator[str]:
     if "publisher" in table:
-        yield f"{table['publisher']} is paid in every row, unless a column says who."
+        yield f"{table['publisher']} is paid in every row, unless a column or `network=` says who."
     if "wide" in table:
         (key,) = {*re.findall(r"P<(\w+)>", table["wide"])} - {"value"}
         yield f"Headers hold a {key} each, which becomes a row."

@@ -394,7 +394,7 @@ def test_costs_of_other_days_alone_and_without_a_currency_are_refused(earned: Da
         outside_data.roas(old, earned, **asked, currency="USD")
     for amount in ("9", "$9"):
         lines = costs([("2026-11-01", "Meta", amount)])
-        with pytest.raises(BadQuery, match=r'pass currency="USD".*, or the column of codes'):
+        with pytest.raises(BadQuery, match=r'pass currency=".*, or the column of codes'):
             outside_data.roas(lines, earned, **asked)
         assert outside_data.roas(lines, earned, **asked, currency="USD").frame["spend"].tolist() == [9.0]
 
@@ -586,6 +586,11 @@ def test_costs_of_some_days_are_not_those_of_the_whole_interval(tmp_path: Path) 
     path = tmp_path / "days.csv"
     path.write_text("day,network,cost_usd\n2026-11-01,Meta,5\n2026-11-02,Meta,7\n", encoding="utf-8")
     with pytest.raises(BadQuery, match=r"query new_users over=\"2026-11-01/2026-11-03\""):
+        cost_per_install(split_installs("all"), "install_publisher", spend=path)
+    path.write_text("day,network,cost_usd\n2026-10-01,Meta,5\n2026-10-02,Meta,7\n", encoding="utf-8")
+    with pytest.raises(
+        BadQuery, match="has costs from 2026-10-01 to 2026-10-02 only, days that the frame does not cover"
+    ):
         cost_per_install(split_installs("all"), "install_publisher", spend=path)
 
 

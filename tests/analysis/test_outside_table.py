@@ -159,7 +159,7 @@ def test_an_amount_of_unknown_currency_is_no_dollar_after_a_join(file: WriteFile
     path = file("Day,Spend\n2026-10-31,$5\n2026-11-01,$7\n")
     joined = gl.join(installs, path).frame
     for use in (outside_data.cost_per_install, outside_data.in_dollars):
-        with pytest.raises(BadQuery, match='pass currency="USD"'):
+        with pytest.raises(BadQuery, match='pass currency="'):
             use(joined, **({"spend": "Spend"} if use is outside_data.cost_per_install else {"amount": "Spend"}))
     named = gl.join(installs, path, currency="USD").frame
     assert outside_data.cost_per_install(named, spend="Spend")["spend"].tolist() == [12.0]
@@ -529,7 +529,7 @@ def test_a_unit_in_brackets_is_a_currency(file: WriteFile, header: str, cells: s
     [
         ("Spend", "¥1200", 'currency="CNY" or currency="JPY"'),
         ("Kostnad (kr)", "12", 'currency="DKK" or currency="ISK"'),
-        ("Cost (บาท)", "12", "pass currency= with its code"),
+        ("Cost (บาท)", "12", 'pass currency="..." with its code'),
     ],
 )
 def test_the_currencies_that_a_symbol_may_mean_are_proposed(

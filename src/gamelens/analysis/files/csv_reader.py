@@ -90,8 +90,14 @@ def read_delimited(
         row = uneven[0]
         number = row.number - lines + first_row - 2  # a row above the header may have several lines
         rule = f"has {row.actual_columns} cells in row {number} and {row.expected_columns} columns"
-        raise BadQuery("other", path.name, f"{rule}: quote cells that hold {separator!r}")
-    names = unguarded(pa.array([name.strip() for name in header], pa.string())).to_pylist()
+        step = f"quote cells that hold {separator!r}"
+        if row.actual_columns == 1 and re.search(r"[^\W\d_]", row.text):
+            rule, step = (
+                f"has a line between its rows, row {number} ({row.text.strip()!r})",
+                "pass one file for each table",
+            )
+        raise BadQuery("other", path.name, f"{rule}: {step}")
+    names = unguarded(pa.array([name.strip("\ufeff\u200b ").strip() for name in header], pa.string())).to_pylist()
     cells, columns = cells.slice(1), []
     for _ in names:
         column = cells.column(0).unify_dictionaries()

@@ -10,11 +10,11 @@ import json
 import re
 import unicodedata
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from functools import cache
 from pathlib import Path
-from typing import Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import numpy as np
@@ -60,6 +60,9 @@ _HOURS_OF_ZONES: Final = {
     **{"PST": -8, "PDT": -7, "MST": -7, "MDT": -6, "EST": -5, "EDT": -4, "WET": 0, "WEST": 1, "CET": 1, "CEST": 2},
     **{"EET": 2, "EEST": 3, "MSK": 3, "JST": 9, "KST": 9, "SGT": 8, "HKT": 8, "AEST": 10, "AEDT": 11, "Z": 0},
 }
+_BUDDHIST: Final = re.compile(r"(?<!\d)25[4-9]\d(?=(?:\d{4})?(?!\d))", re.ASCII)
+_BUDDHIST_YEARS: Final = 543
+_YEARS_KNOWN: Final = (1900, 2100)
 _WORDS: Final = Path(__file__).with_name("month_names.json")
 
 
@@ -86,7 +89,32 @@ class NotTimes(BadQuery):
     """Texts that are no days or times in any form."""
 
 
-def read_times(
+def read_times(texts: Sequence[str], *, field: str, **hints: Any) -> ParsedTimes:
+    """Return the times in distinct *texts*. A time without a zone is UTC, a year of the Buddhist era is 543 less.
+
+    Hints: *day_first* tells 01.11. from 11.01., a *language* (such as "pl") tells lis, November in Polish, from lis,
+    October in Croatian. So do the other words, and the letters of texts *beside* them.
+
+    Raises:
+        NotTimes: a text is not a time.
+        BadQuery: day and month may be swapped, a name is of two months, precisions do not mix, or a year is of an era
+            that is not known.
+    """
+    if not texts or not all(map(_BUDDHIST.search, texts)):
+        read = _read_times(texts, field=field, **hints)
+    else:
+        common = [_BUDDHIST.sub(lambda year: str(int(year[0]) - _BUDDHIST_YEARS), text) for text in texts]
+        read = _read_times(common, field=field, **hints)
+        read = replace(read, note=f"{field}: {texts[0]} is read as {read.at[0].astype('datetime64[D]')}")
+    years = read.at.astype("datetime64[Y]").astype("int64") + 1970
+    if (is_odd := ~np.isnat(read.at) & ((years < _YEARS_KNOWN[0]) | (years > _YEARS_KNOWN[1]))).any():
+        place = int(is_odd.argmax())
+        rule = f"is of the year {years[place]}: write years of the common era, such as 2026-11-01"
+        raise BadQuery(field, texts[place], rule)
+    return read
+
+
+def _read_times(
     texts: Sequence[str],
     *,
     field: str,
@@ -94,15 +122,6 @@ def read_times(
     language: str | None = None,
     beside: Sequence[str] = (),
 ) -> ParsedTimes:
-    """Return the times in distinct *texts*. A time without a zone is UTC.
-
-    *language* (such as "pl") tells lis, November in Polish, from lis, October in Croatian; so may the other words, and
-    the letters of texts *beside* them.
-
-    Raises:
-        NotTimes: a text is not a time.
-        BadQuery: day and month may be swapped, a name is of two months, or precisions do not mix.
-    """
     if (read := _iso_times(texts)) is not None:
         return read
     trimmed = [

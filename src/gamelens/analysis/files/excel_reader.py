@@ -21,6 +21,7 @@ from gamelens.errors import BadQuery
 
 _STEP_BYTES: Final = 1 << 20
 _ROW: Final = re.compile(rb"<(?:\w+:)?row\b([^>]*>)")
+_HIDDEN: Final = re.compile(rb"\shidden=[\"'](?:1|true)[\"']")
 _ROW_NUMBER: Final = re.compile(rb"\sr=[\"'](\d+)")
 _CELL: Final = re.compile(rb"<(?:\w+:)?c\b([^>]*)>")
 _PLACE: Final = re.compile(rb"\sr=[\"']([A-Z]+)(\d+)[\"']")
@@ -57,13 +58,14 @@ class SheetBounds(NamedTuple):
 
 
 class Sheet(NamedTuple):
-    """The rows of a sheet, an empty cell None, and its number formats that name a currency.
+    """The rows of a sheet, an empty cell None, its number formats that name a currency, and the numbers of hidden rows.
 
-    These are by place (from 0) and row (from 1).
+    The formats are by place (from 0) and row (from 1).
     """
 
     rows: Rows
     formats: Formats
+    hidden: frozenset[int] = frozenset()
 
 
 def read_sheet(path: Path, sheet: str | None, *, most: SheetBounds = SheetBounds()) -> Sheet:  # noqa: B008
@@ -97,7 +99,7 @@ def read_sheet(path: Path, sheet: str | None, *, most: SheetBounds = SheetBounds
             if not files:
                 raise BadQuery("other", path.name, "cannot be read as Excel: it has no sheets")
             sheet = sheet or next(iter(filled), next(iter(files)))
-            errors = _errors(archive, files[sheet], path.name)
+            errors, hidden = _errors(archive, files[sheet], path.name)
             formats = _formats(archive, files[sheet])
         with calamine.CalamineWorkbook.from_path(str(path)) as book:
             read = book.get_sheet_by_name(sheet).to_python(skip_empty_area=False)
@@ -108,7 +110,7 @@ def read_sheet(path: Path, sheet: str | None, *, most: SheetBounds = SheetBounds
         rows[row] = (*rows[row][:place], wrong, *rows[row][place + 1 :])
     while rows and not any(cell is not None for cell in rows[-1]):
         rows.pop()
-    return Sheet(rows, formats)
+    return Sheet(rows, formats, hidden)
 
 
 def _plain(cell: Any) -> Any:
@@ -180,14 +182,17 @@ def _place(letters: bytes) -> int:
     return number - 1
 
 
-def _errors(archive: ZipFile, name: str, source: str) -> dict[tuple[int, int], str]:
-    """Return the errors of a sheet, such as #N/A, by row and place from 0.
+def _errors(archive: ZipFile, name: str, source: str) -> tuple[dict[tuple[int, int], str], frozenset[int]]:
+    """Return the errors of a sheet, such as #N/A, by row and place from 0, and the numbers of hidden rows.
 
     Raises:
         BadQuery: a formula has no value.
     """
-    errors = {}
+    errors, hidden = {}, set()
     for text in _parts(archive, name, are_rows=True):
+        if b"hidden=" in text:
+            rows = (row[1] for row in _ROW.finditer(text) if _HIDDEN.search(row[1]))
+            hidden |= {int(number[1]) for row in rows if (number := _ROW_NUMBER.search(row))}
         if found := _NOT_COMPUTED.search(text):
             place = _PLACE.search(found[0])
             rule = f"holds a formula {f'in row {int(place[2])} ' if place else ''}that was never computed"
@@ -196,7 +201,7 @@ def _errors(archive: ZipFile, name: str, source: str) -> dict[tuple[int, int], s
             for error in _ERROR.finditer(text):
                 if place := _PLACE.search(error[1]):
                     errors[int(place[2]) - 1, _place(place[1])] = error[2].decode()
-    return errors
+    return errors, frozenset(hidden)
 
 
 def _formats(archive: ZipFile, name: str) -> Formats:

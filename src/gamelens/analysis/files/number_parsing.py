@@ -40,11 +40,12 @@ _BODIES: Final = {
     ",": rf"^(?:\d+|{_GROUPED % '[.]'})?(?:,\d+)?$|^inf$",
 }
 _SPACES: Final = "[\u00a0\u202f\u2007\u2009\t]+"
-_NO_NAME: Final = (
-    r"(?i)^[^\pL\pN]*(?:n/a|n\. ?a\.|n/?d|null|none|nil|nan|k\. ?a\.|not (?:set|available)"
-    r"|#(?:N/A|DIV/0!|REF!|VALUE!))?[^\pL\pN]*$"
-)
+_NO_NAME: Final = r"(?i)^[^\pL\pN]*(?:n/a|n\. ?a\.|n/?d|null|none|nil|nan|k\. ?a\.|not (?:set|available))?[^\pL\pN]*$"
 _NO_VALUE: Final = rf"{_NO_NAME}|(?i)^[^\pL\pN]*na[^\pL\pN]*$"
+_ERROR: Final = (  # of a spreadsheet in any language, and a number that was wider than its cell
+    r"^\s*(?:#¡?[\p{Lu}/0_]+[!?]|#(?:N/?[ABDV](?:ISP)?|Н/Д|YOK|BRAK|GETTING_DATA)|#{3,}"
+    r"|(?:Err|Error|Errore|Erro|Erreur|Fehler|Fout|Ошибка):\d{3})\s*$"
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,6 +59,7 @@ class WrittenNumbers:
         is_percent: whether it is a percentage, whose value is a share.
         units: the codes and symbols beside it, such as "$" or "€ EUR".
         is_empty: whether the text stands for no value, such as "--" or "N/A".
+        is_error: whether it is an error of a spreadsheet, such as "#REF!".
     """
 
     texts: Any
@@ -66,6 +68,7 @@ class WrittenNumbers:
     is_percent: NDArray[np.bool_]
     units: NDArray[np.object_]
     is_empty: NDArray[np.bool_]
+    is_error: NDArray[np.bool_]
 
     @cached_property
     def is_number(self) -> NDArray[np.bool_]:
@@ -73,9 +76,19 @@ class WrittenNumbers:
         return np.asarray(self.bodies.is_valid())
 
     @property
+    def is_other(self) -> NDArray[np.bool_]:
+        """Whether each text is neither a number nor stands for no value."""
+        return ~(self.is_number | self.is_empty)
+
+    @property
     def other(self) -> str | None:
         """The first text that is neither a number nor stands for no value."""
-        return self._first(~(self.is_number | self.is_empty))
+        return self._first(self.is_other)
+
+    @property
+    def is_division(self) -> NDArray[np.bool_]:
+        """Whether each text is the error of a division by 0."""
+        return self.is_error & _flags(pc.match_substring(self.texts, "/0"))
 
     def _first(self, mask: NDArray[np.bool_]) -> str | None:
         return self.texts[int(mask.argmax())].as_py() if mask.any() else None
@@ -127,7 +140,7 @@ def written_numbers(texts: Any) -> WrittenNumbers:
     if pc.all(pc.match_substring_regex(plain, _MACHINE), min_count=0).as_py():
         bodies = pc.replace_substring_regex(plain, "^-", "")
         is_negative = _flags(pc.starts_with(plain, "-"))
-        return WrittenNumbers(texts, bodies, is_negative, none, np.full(len(texts), "", dtype=object), none)
+        return WrittenNumbers(texts, bodies, is_negative, none, np.full(len(texts), "", dtype=object), none, none)
     plain = pc.replace_substring_regex(plain, _SPACES, " ")
     plain = pc.replace_substring_regex(pc.replace_substring(plain, "−", "-"), "[’`´]", "'")
     shapes = pc.replace_substring_regex(plain, r"\d+", "0").dictionary_encode()  # few, however many numbers there are
@@ -136,19 +149,26 @@ def written_numbers(texts: Any) -> WrittenNumbers:
     units = np.array([form.unit if form else None for form in forms], dtype=object)[of_text]
     bodies = _bodies(plain, forms, of_text)
     is_number = _flags(pc.match_substring_regex(bodies, f"{_BODIES['.']}|{_BODIES[',']}"))
+    is_error = are_errors(plain)
     return WrittenNumbers(
         texts,
         pc.if_else(pa.array(is_number), bodies, None),
         np.array([bool(form and form.is_negative) for form in forms], dtype=bool)[of_text] & is_number,
         np.array([bool(form and form.is_percent) for form in forms], dtype=bool)[of_text] & is_number,
         np.where(is_number, units, ""),
-        _flags(pc.match_substring_regex(plain, _NO_VALUE)) & ~is_number,
+        _flags(pc.match_substring_regex(plain, _NO_VALUE)) & ~is_number & ~is_error,
+        is_error,
     )
 
 
 def say_nothing(texts: Any) -> NDArray[np.bool_]:
     """Return which texts of an Arrow array stand for no value among names, such as -- and N/A. NA is Namibia."""
-    return _flags(pc.match_substring_regex(texts, _NO_NAME))
+    return _flags(pc.match_substring_regex(texts, _NO_NAME)) | are_errors(texts)
+
+
+def are_errors(texts: Any) -> NDArray[np.bool_]:
+    """Return which texts of an Arrow array are errors of a spreadsheet: #REF!, #NV, Err:502, ####."""
+    return _flags(pc.match_substring_regex(texts, _ERROR))
 
 
 def decimal_mark(

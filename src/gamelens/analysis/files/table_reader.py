@@ -35,6 +35,7 @@ from gamelens.receipts import RECEIPT, Receipt
 _TEXTS: Final = (".csv", ".tsv", ".txt")
 _SUFFIXES: Final = (*_TEXTS, ".csv.gz", ".txt.gz", ".zip", ".parquet", ".xlsx", ".xlsm")
 _FEWEST_WORDS: Final = 3  # of a sentence
+_MOST_BELOW: Final = 20  # rows of notes below a table
 _DIGITS: Final = re.compile(r"\d")
 _NO_RECEIPT: Final = Receipt()
 _UTC_MOMENT: Final = pa.timestamp("us", "UTC")
@@ -99,6 +100,11 @@ class Grid:
         kinds = {pa.int64(): pd.Int64Dtype(), pa.bool_(): pd.BooleanDtype()}
         values: Series[Any] = self.cells.column(name).to_pandas(types_mapper=kinds.get)
         return values
+
+    def rows_text(self, mask: NDArray[np.bool_]) -> str:
+        """Return the numbers of the rows of *mask* in words: row 3 of spend.csv."""
+        shown = ", ".join(map(str, self.rows[mask][:5].tolist())) + (", ..." if mask.sum() > 5 else "")
+        return f"{'row' if mask.sum() == 1 else 'rows'} {shown} of {self.source}"
 
     def filtered(self, mask: NDArray[np.bool_], *notes: str) -> Grid:
         """Return the rows of *mask*, with *notes*."""
@@ -192,7 +198,10 @@ def _read_file(path: Path, sheet: str | None, encoding: str | None, header_row: 
             for at, of_rows in page.formats.items()
             if at < len(names)
         }
-        return _grid(path.name, cells, numbers, every_row[:place], formats=formats)
+        grid = _grid(path.name, cells, numbers, every_row[:place], formats=formats)
+        is_hidden = np.isin(grid.rows, [*page.hidden])
+        note = f"{grid.rows_text(is_hidden)} {'is' if is_hidden.sum() == 1 else 'are'} hidden in the sheet, and read"
+        return replace(grid, notes=(*grid.notes, note)) if is_hidden.any() else grid
     raise BadQuery("other", path.name, "is not a file that can be read", _SUFFIXES)
 
 
@@ -221,6 +230,13 @@ def _grid(
     if below:
         lines = "line" if len(below) == 1 else "lines"
         notes.append(f"{len(below)} {lines} of {source} below the table ({below[0].strip()!r}) are left out")
+    if count := _notes_below(cells):
+        around += [str(cells.column(0)[row]) for row in range(len(numbers) - count, len(numbers))]
+        lines = f"row {numbers[-1]}" if count == 1 else f"rows {numbers[-count]} to {numbers[-1]}"
+        notes.append(
+            f"{lines} of {source} ({around[-count]!r}) below a blank row {'is' if count == 1 else 'are'} left out"
+        )
+        cells, numbers = cells.slice(0, len(numbers) - count), numbers[:-count]
     while numbers.size > 1 and (words := _only_words(cells, len(numbers) - 1)):  # such as "All amounts in EUR"
         notes.append(f"row {numbers[-1]} of {source} ({words!r}) is below the table and is left out")
         around.append(words)
@@ -230,6 +246,17 @@ def _grid(
     if cells.num_columns > 1 and all(column.null_count for column in cells.columns):
         return grid.filtered(reduce(pc.or_, [column.is_valid() for column in cells.columns]).to_numpy())
     return grid
+
+
+def _notes_below(cells: pa.Table) -> int:
+    """Return the number of rows at the end that have only their first cell, where a blank row stands above them."""
+    filled = [column.is_valid().to_numpy() for column in cells.slice(max(cells.num_rows - _MOST_BELOW, 0)).columns]
+    if len(filled) <= 2 or not len(filled[0]):
+        return 0
+    is_blank = ~np.any(filled, axis=0)
+    count = int(is_blank[::-1].argmax())
+    is_note = filled[0] & ~np.any(filled[1:], axis=0)
+    return count if is_blank.any() and count and is_note[len(is_note) - count :].all() else 0
 
 
 def _only_words(cells: pa.Table, row: int) -> str:

@@ -30,7 +30,7 @@ from gamelens.analysis.outside_data.outside_table import OutsideColumn, OutsideT
 from gamelens.analysis.outside_data.rate_formulas import ColumnQuotient
 from gamelens.analysis.outside_data.rates import DailyRates, Rate, check_rate, dollars_of, is_rates_file
 from gamelens.analysis.outside_data.read_table import read_table
-from gamelens.analysis.outside_data.roles import MEASURES, header_meanings
+from gamelens.analysis.outside_data.roles import header_meanings
 from gamelens.analysis.outside_data.row_periods import period_of, period_texts, periods_within
 from gamelens.analysis.outside_data.running_totals import running_total
 from gamelens.analysis.over_days import FEWEST_DAYS, day_numbers, over_days
@@ -60,6 +60,7 @@ By = str | Sequence[str] | None
 _DAY: Final = pd.Timedelta(days=1)
 _PAYBACK: Final = ("days_to_pay_back", "is_paid_back")
 _OF_PAYBACK: Final = ("age", "spend", "money", "days_to_pay_back", "largest_day")
+_NETWORK: Final = ', or who is paid in every row, network="..."'
 _WIDEST: Final = 1_000.0  # bounds of which one is so many times the other say nothing of a value
 _FIELLER: Final = 1.06  # Fieller, Hartley and Pearson 1957: the variance of Fisher's z of a rank correlation
 
@@ -594,15 +595,14 @@ def roas(
         raise BadQuery(
             "on",
             UNSET,
-            f'needs a group that both have: on={{"{groups}": "..."}}',
+            f'needs a group that both have: on={{"{groups}": "..."}}{_NETWORK if groups == PUBLISHER else ""}',
             [column.name for column in table.columns],
         )
     used = Series(True, index=column.values.index)
     if days is not None:
         used = (table.starts < days.end) & (table.ends >= days.start)
-    dollars = replaced(column, values=dollars_of(table, column, rate, used=used), currencies=None, money_problem=None)
-    is_converted = bool((dollars.values.notna() | column.values.isna()).all())
-    table = replaced(table, columns=tuple(dollars if other is column else other for other in table.columns))
+    table, dollars = _with_dollars(table, column, rate, used)
+    is_converted = bool((dollars.notna() | column.values.isna()).all())
     cohorts = candidates[["timestamp", *keys]].drop_duplicates()
     periods = periods_within(table, days, frame="money")
     if periods is not None:
@@ -612,9 +612,7 @@ def roas(
     else:
         cohorts = with_receipts_of(cohorts, money)
     frame, report = join(cohorts, table, on=pairs, how="outer", columns=[column.name], fold=fold)
-    for name, texts in report.unknown.items():
-        if not _known(report, name, cohorts):
-            raise unknown_names(table, pairs[name], name, texts, cohorts[name].dropna().unique())
+    _check_names(report, table, cohorts)
     if PUBLISHER in keys:  # costs without a publisher are not those of organic players
         is_nobody = frame[PUBLISHER].isna() & (np.arange(len(frame)) >= len(cohorts))
         frame[PUBLISHER] = frame[PUBLISHER].astype("object").mask(is_nobody, NOBODY)
@@ -667,19 +665,18 @@ def cost_column(table: OutsideTable, amount: str | None) -> tuple[OutsideTable, 
     totals = [total for total in table.of_role("cumulative") if total.concept in ("cost", "cumulative")]
     if totals and not found:
         raise running_total(totals[0])
-    names = [column.name for column in found or table.columns if column.role in ("amount", "number")]
-    others = "; ".join(f"{column.name}: {words_of(column)}" for column in amounts)
+    names = [column.name for column in found or table.columns if column.role in ("amount", "number", "price")]
+    others, text = "; ".join(f"{column.name}: {words_of(column)}" for column in amounts), "..."
     if not amounts:
-        called = [column for column in table.of_role("text") if _is_called_a_cost(column.name)]
+        first = {column: next(header_meanings(column.name), None) for column in table.of_role("text")}
+        called = [column for column, meant in first.items() if meant and meant.concept == "cost"]
         others = "; ".join(f"{column.name} holds {column.values.dropna().iloc[0]!r}" for column in called[:2])
-    rule = f"has no column of costs{f' ({others})' if others else ''}: name it with amount="
+        text = called[0].name if called else text
+    step = " or ".join(f'amount="{name}"' for name in names[:2]) or f'roles={{"{text}": "cost"}}'
+    rule = f"has no column of costs{f' ({others})' if others else ''}: name it with {step}"
     if found:
-        rule = "has several costs: say which with amount="
+        rule = f"has several costs: say which with {step}"
     raise BadQuery("amount", UNSET, f"is needed: {table.source} {rule}", names)
-
-
-def _is_called_a_cost(header: str) -> bool:
-    return next((known.concept for known in header_meanings(header) if known.role in MEASURES), "") == "cost"
 
 
 def _beside_costs(
@@ -700,14 +697,9 @@ def _beside_costs(
     frame = with_receipts_of(sum_over(frame, told_apart, [column_of(frame, "new_users", "new_users")]), frame)
     days = Receipt.of(frame.attrs).interval or visible_period(frame, "day") if "timestamp" in frame else None
     used = None if days is None else (table.starts < days.end) & (table.ends >= days.start) | table.starts.isna()
-    values = dollars_of(table, column, rate, used=used)
-    currencies = Series("USD", index=values.index, dtype="str").where(values.notna())
-    dollars = replaced(column, values=values, currencies=currencies, money_problem=None)
-    table = replaced(table, columns=tuple(dollars if other is column else other for other in table.columns))
+    table, _ = _with_dollars(table, column, rate, used)
     joined, report = join(frame, table, on=pairs, how="outer", columns=[column.name])
-    for name, texts in report.unknown.items():
-        if not _known(report, name, frame):
-            raise unknown_names(table, report.on[name], name, texts, frame[name].dropna().unique())
+    _check_names(report, table, frame)
     brought = report.renamed.get(column.name, column.name)
     if days is not None:
         is_new = Series(np.arange(len(joined)) >= len(frame), index=joined.index)
@@ -727,6 +719,7 @@ def _check_split(frame: DataFrame, by: By, table: OutsideTable, pairs: Mapping[s
     for name in [by] if isinstance(by, str) else by or ():
         if name in frame and not {name, titles.get(name)} & {*pairs, "timestamp"}:
             rule = f"is not told apart in {table.source}: leave it out of by, or name its column, on={{{name!r}: ...}}"
+            rule += _NETWORK if name == PUBLISHER else ""
             raise BadQuery("by", name, rule, [column.name for column in table.columns])
     if "timestamp" in frame and frame["timestamp"].nunique() > 1 and "timestamp" not in pairs:
         if table.periods.problem is not None:
@@ -736,7 +729,7 @@ def _check_split(frame: DataFrame, by: By, table: OutsideTable, pairs: Mapping[s
         raise BadQuery("spend", table.source, rule, [column.name for column in table.columns])
     receipt, days = Receipt.of(frame.attrs), table.interval
     whole = receipt.interval if receipt.asked.every == "all" else None
-    if days is not None and whole is not None and days & whole != whole:
+    if days is not None and whole is not None and days & whole != whole and (days & whole).length:
         rule = f"has costs of {interval_text(days)}, and new_users are of {interval_text(whole)}: "
         raise BadQuery("spend", table.source, rule + f'query new_users over="{interval_text(days & whole)}"')
 
@@ -747,12 +740,24 @@ def _other_days(field: str, source: str, days: Series[Any], frame: str) -> BadQu
     return BadQuery(field, source, rule)
 
 
-def _known(report: MatchReport, name: str, frame: DataFrame) -> bool:
-    """Return whether a name of the outside table is one of the frame."""
-    right = report.on[name]
-    texts = {*map(str, frame[name].dropna().unique())}
-    matched = len(report.only_left) < report.rows
-    return matched or bool(texts & {*map(str, report.only_right[right].dropna().unique())})
+def _with_dollars(
+    table: OutsideTable, column: OutsideColumn, rate: Rate, used: Series[Any] | None
+) -> tuple[OutsideTable, Series[Any]]:
+    """Return the table with a column in US dollars, and these."""
+    values = dollars_of(table, column, rate, used=used)
+    currencies = Series("USD", index=values.index, dtype="str").where(values.notna())
+    dollars = replaced(column, values=values, currencies=currencies, money_problem=None)
+    return replaced(table, columns=tuple(dollars if other is column else other for other in table.columns)), values
+
+
+def _check_names(report: MatchReport, table: OutsideTable, frame: DataFrame) -> None:
+    """Raise `BadQuery` if no name of the outside table is one of the frame."""
+    if len(report.only_left) < report.rows:
+        return
+    for name, texts in report.unknown.items():
+        known, right = frame[name].dropna().unique(), report.on[name]
+        if not {*map(str, known)} & {*map(str, report.only_right[right].dropna().unique())}:
+            raise unknown_names(table, right, name, texts, known)
 
 
 def _without_unnamed(result: DataFrame, keys: Sequence[str], report: MatchReport) -> DataFrame:
@@ -850,7 +855,7 @@ def _not_dollars(amount: str, unit: str) -> BadQuery:
 
 
 def _no_currency(amount: str) -> BadQuery:
-    rule = 'is money in a currency that its file does not name: pass currency="USD", or the column of codes, to gl.join'
+    rule = 'is money in a currency that its file does not name: pass currency="..." with its code to gl.join'
     return BadQuery(amount, UNSET, rule)
 
 

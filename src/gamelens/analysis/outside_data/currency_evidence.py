@@ -149,10 +149,9 @@ def currencies_of_column(
     unsure = [combination for combination, code in result.items() if code not in known]
     if unsure and (rows := np.isin(number, unsure) & is_filled & _is_not_zero(own)).any():
         row = grid.rows[int(rows.argmax())]
-        rule = f"names no currency for sure in row {row}, and others are in {', '.join(codes_found)}"
-        return OfMoney(
-            nothing, evidence, BadQuery(name, UNSET, f"{rule}: write the currency of each, or pass currency=")
-        )
+        rule = f"names no currency for sure in row {row}, and others are in {', '.join(codes_found)}: "
+        rule += f'write the currency of each, or pass currency="{codes_found[0]}" if all are in it'
+        return OfMoney(nothing, evidence, BadQuery(name, UNSET, rule))
     place_of = np.zeros(max(result) + 1, dtype="int16")
     for combination, code in result.items():
         place_of[combination] = codes_found.index(code) if code in codes_found else is_only - 1
@@ -296,7 +295,8 @@ def _contradiction(name: str, says: Sequence[tuple[Witness, Currencies]]) -> Bad
         f"in {_shown(each)} by {it.evidence.where} ({it.evidence.quote})"
         for it, each in ((first, said), (other, differs))
     ]
-    return BadQuery(name, UNSET, f"is {' and '.join(parts)}: pass currency= with the right one")
+    right = [f'currency="{next(iter(each))}"' for each in (said, differs) if len(each) == 1] or ['currency="..."']
+    return BadQuery(name, UNSET, f"is {' and '.join(parts)}: pass currency= with the right one, {' or '.join(right)}")
 
 
 def _unknown(name: str, witnesses: Sequence[Witness] = ()) -> BadQuery:
@@ -310,7 +310,9 @@ def _unknown(name: str, witnesses: Sequence[Witness] = ()) -> BadQuery:
         rule = f"is money in {first.evidence.says} ({first.evidence.where}), and nothing else says which: pass {shown}"
         return BadQuery(name, UNSET, f"{rule}{others}, or the column of codes")
     if unit := [text for text in re.findall(r"[(\[（]([^()\[\]（）]+)[)\]）]", name) if not text.isascii()]:
-        rule = f"is money, and {unit[-1]!r} in its header is no currency that we know: pass currency= with its code"
-        return BadQuery(name, UNSET, f"{rule} (ISO 4217), or the column of codes")
-    rule = 'is money in a currency that the file does not name: pass currency="USD", or the column of codes'
-    return BadQuery(name, UNSET, rule)
+        rule = f"is money, and {unit[-1]!r} in its header is no currency that we know: "
+        return BadQuery(name, UNSET, rule + 'pass currency="..." with its code (ISO 4217), or the column of codes')
+    rule = (
+        'is money, and no cell, header, line or column of codes names its currency: pass currency="..." with its code'
+    )
+    return BadQuery(name, UNSET, f"{rule} (ISO 4217), or the column of codes")

@@ -119,7 +119,7 @@ def join(
     left_keys = DataFrame({name: left_key(df[name]) for name in pairs}).reset_index(drop=True)
     right = _right(df, left_keys, table, pairs, columns, fold=bool(fold), is_refused=aggregate is None)
     matches = _matching_rows(left_keys, right.keys)
-    repeats = _repeated_keys(left_keys, matches)
+    repeats = np.asarray(left_keys.duplicated(keep=False)) & (matches != _NO_MATCH)
     if repeats.any() and validate == "one_to_one":
         key = key_text(left_keys[repeats].iloc[0])
         raise BadQuery("validate", validate, f"does not allow a key in several rows of the frame, as {key} is")
@@ -201,13 +201,16 @@ def _right(
     if is_refused and not is_first.all():
         raise _repeated_key_error(kept, group, table)
     group = group.reindex(of_rows.index, fill_value=_NO_MATCH)
-    brought = [*columns] if columns is not None else _usual_columns(table, pairs)
+    usual = [name for name in table.grid.columns if name not in pairs.values()]  # no publisher that a vendor implies
+    brought = usual if columns is None else [*columns]
     combined, problems = by_role(table, brought, np.asarray(group, dtype="int64"), int(is_first.sum()))
     notes += _left_out(table, combined, problems, group, columns)
     values: dict[str, Series[Any]] = {}
     described: dict[str, JoinedColumn] = {}
     for name in [name for name in brought if name in combined]:
-        values[name] = _as_plain(combined[name].values)
+        values[name] = combined[name].values
+        if isinstance(values[name].dtype, pd.CategoricalDtype):
+            values[name] = values[name].cat.remove_unused_categories()
         currencies, of_table = combined[name].currencies, table.column(name)
         if of_table.role == "amount" and name + CURRENCY not in {column.name for column in table.columns}:
             empty = Series([None] * int(is_first.sum()), dtype="str")
@@ -222,22 +225,15 @@ def _right(
     return _Right(
         keys=kept[is_first].reset_index(drop=True),
         values=DataFrame(values, index=count),
-        rows=DataFrame(shown).join(_shown_values(table, shown)).set_index(pd.Index(table.rows, name="row")),
+        rows=DataFrame({column.name: column.values for column in table.columns} | shown)[
+            [*shown, *(column.name for column in table.columns if column.name not in shown)]
+        ].set_index(pd.Index(table.rows, name="row")),
         group=group,
         columns=described,
         unknown=unknown,
         notes=tuple(notes),
         is_finer=is_finer,
     )
-
-
-def _usual_columns(table: OutsideTable, pairs: Mapping[str, str]) -> list[str]:
-    """Return the columns that a join brings if none are named: all but keys and the publisher that a vendor implies."""
-    return [name for name in table.grid.columns if name not in pairs.values()]
-
-
-def _shown_values(table: OutsideTable, keys: Mapping[str, Any]) -> DataFrame:
-    return DataFrame({column.name: column.values for column in table.columns if column.name not in keys})
 
 
 def _left_out(
@@ -275,13 +271,6 @@ def _left_out(
     notes += [f"{', '.join(unlike)} left out: {differ} within one key"] if unlike else []
     others = [name for name in problems if name not in over and name not in unlike]
     return [*notes, *(f"{name} left out: it {problems[name].rule}" for name in others)]
-
-
-def _as_plain(values: Series[Any]) -> Series[Any]:
-    """Return texts as sorted categories that are there."""
-    if isinstance(values.dtype, pd.CategoricalDtype):
-        return values.cat.remove_unused_categories()
-    return values
 
 
 def _kind(role: str, *, is_money: bool) -> str:
@@ -329,12 +318,6 @@ def _matching_rows(left_keys: DataFrame, right_keys: DataFrame) -> NDArray[np.in
     numbered = right_keys.assign(**{"": np.arange(len(right_keys))})
     merged = left_keys.merge(numbered, on=[*left_keys.columns], how="left", validate="many_to_one")
     return merged[""].fillna(_NO_MATCH).to_numpy(dtype="int64")
-
-
-def _repeated_keys(left_keys: DataFrame, matches: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Return a mask of rows whose key is in several rows of the frame and has a match."""
-    repeats: NDArray[np.bool_] = np.asarray(left_keys.duplicated(keep=False)) & (matches != _NO_MATCH)
-    return repeats
 
 
 def _joined_frame(

@@ -31,15 +31,15 @@ PUBLISHER: Final = "install_publisher"
 NOBODY: Final = "\0nobody"
 """The key of a row whose publisher is not known, which no row of a frame has."""
 
-_ROLES: Final[dict[str, Role]] = {
-    **{"country_code": "country", "platform": "platform", PUBLISHER: "network", "game": "app", "campaign": "campaign"},
-    **dict.fromkeys(("network", "ilrd_network_name", "ad_sdk_name"), "network"),
-    **dict.fromkeys(("format", "ilrd_adunit_format", "ad_type"), "format"),
-}
-_KINDS: Final[dict[str, NameKind | None]] = {
-    **{"country_code": "country", "platform": "platform", PUBLISHER: "publisher", "game": None, "campaign": None},
-    **dict.fromkeys(("network", "ilrd_network_name", "ad_sdk_name"), "network"),
-    **dict.fromkeys(("format", "ilrd_adunit_format", "ad_type"), "format"),
+_KEYS: Final[dict[str, tuple[Role, NameKind | None]]] = {  # the role that means a column of the frame, and its names
+    **{
+        "country_code": ("country", "country"),
+        "platform": ("platform", "platform"),
+        PUBLISHER: ("network", "publisher"),
+    },
+    **{"game": ("app", None), "campaign": ("campaign", None)},
+    **dict.fromkeys(("network", "ilrd_network_name", "ad_sdk_name"), ("network", "network")),
+    **dict.fromkeys(("format", "ilrd_adunit_format", "ad_type"), ("format", "format")),
 }
 _GENERAL_WORDS: Final = frozenset({"ads", "ad", "int", "network", "media", "marketing", "mobile", "the"})
 _ORGANIC: Final = re.compile(
@@ -98,8 +98,8 @@ def _pairs_by_role(frame: DataFrame, table: OutsideTable) -> dict[str, str]:
     elif "timestamp" in names and table.periods.problem is not None:
         raise table.periods.problem
     taken: set[Role] = set()
-    for left in sorted(names, key=lambda name: [*_ROLES].index(name) if name in _ROLES else len(_ROLES)):
-        role = _ROLES.get(left)
+    for left in sorted(names, key=lambda name: [*_KEYS].index(name) if name in _KEYS else len(_KEYS)):
+        role = _KEYS.get(left, (None, None))[0]
         if role in taken and left != PUBLISHER:
             continue
         found = _columns_for(left, role, frame, table) if role else []
@@ -117,6 +117,7 @@ def _pairs_by_role(frame: DataFrame, table: OutsideTable) -> dict[str, str]:
             taken |= {role} if role else set()
     if not pairs:
         rule = 'has no column that means one of the frame: name a pair with on={"country_code": "..."}'
+        rule += ', or who is paid in every row with network="..."' if PUBLISHER in frame else ""
         raise BadQuery("other", table.source, rule, [column.name for column in table.columns])
     return pairs
 
@@ -129,7 +130,7 @@ def _columns_for(left: str, role: Role, frame: DataFrame, table: OutsideTable) -
     made = [column.name for column in table.of_role(role) if column.name not in table.grid.columns]
     found = [column.name for column in table.of_role(role) if column.name not in made]
     if left == PUBLISHER and not found:
-        known = _Names(frame[left], _KINDS[left])
+        known = _Names(frame[left], _KEYS[left][1])
         for column in table.of_role("campaign"):
             texts = [str(text) for text in column.values.dropna().unique()]
             is_known = [known.find(text) is not None for text in texts]
@@ -161,8 +162,8 @@ def right_key(table: OutsideTable, name: str, left: Series[Any], field: str, *, 
             raise BadQuery(name, example, "must be whole numbers, as in the frame")
         return MatchedNames(column.values.astype("float64").astype("Int64"))
     texts, codes = _texts(table, name)
-    is_name = fold and field in _KINDS
-    known = _Names(left, _KINDS.get(field)) if is_name else None
+    is_name = fold and field in _KEYS
+    known = _Names(left, _KEYS[field][1]) if is_name else None
     targets: list[str | None] = []
     unknown: list[str] = []
     for text in texts:
@@ -170,7 +171,7 @@ def right_key(table: OutsideTable, name: str, left: Series[Any], field: str, *, 
         if target is not UNSET:  # the analyst says it
             targets.append((target and (known.find(target) if known else None)) or target)
         elif known is None or (found := known.find(text)) is None:
-            code = canonical_name(text, "country") if known and _KINDS[field] == "country" else None
+            code = canonical_name(text, "country") if known and _KEYS[field][1] == "country" else None
             if field == PUBLISHER and _ORGANIC.fullmatch(text.strip()):
                 targets.append(None)
             elif field == PUBLISHER and _says_nobody(text):

@@ -158,12 +158,11 @@ class OutsideTable:
         columns: dict[str, Series[Any]] = {}
         for column in self.columns:
             columns[column.name] = column.values
-            if column.role == "amount" and column.currencies is not None and self._is_free(f"{column.name}_currency"):
-                columns[f"{column.name}_currency"] = column.currencies.astype("category")
+            beside = f"{column.name}_currency"
+            is_free = all(other.name != beside for other in self.columns)
+            if column.role == "amount" and column.currencies is not None and is_free:
+                columns[beside] = column.currencies.astype("category")
         return DataFrame(columns)
-
-    def _is_free(self, name: str) -> bool:
-        return all(column.name != name for column in self.columns)
 
     @property
     def suffix(self) -> str:
@@ -243,6 +242,10 @@ def _notes(table: OutsideTable) -> list[str]:
     notes = [*table.notes]
     if table.periods.problem is not None:
         notes.append(f"Days cannot be used: {table.periods.problem}")
+    for column in table.of_role("network"):
+        if column.name not in table.grid.columns and table.vendor == column.evidence[0].where:
+            paid = column.evidence[0].quote
+            notes.append(f"All rows are paid to {paid}, which a file of {table.vendor} does not say itself")
     if table.zone:
         notes.append(
             f"Days are those of the zone of the {table.zone}"

@@ -65,7 +65,7 @@ class DailyRates:
     """Rates of a table: US dollars for one unit of each currency, by day."""
 
     def __init__(self, rate: Any) -> None:
-        table = rate if isinstance(rate, OutsideTable) else understood(rate)
+        table = rate if isinstance(rate, OutsideTable) else understood(rate, {})
         self.source = table.source
         self._rates = _rates_of(table)
 
@@ -198,20 +198,14 @@ def _rates_of_named(named: Mapping[str, Series[Any]], table: OutsideTable) -> di
         for way, (sign, shift) in ways.items()
     }
     best, *others = sorted(far, key=far.__getitem__)
-    if far[best] > _FAR or any(
-        far[other] - far[best] < _NEAR for other in others if other != best and not _is_alike(best, other)
-    ):
+    euro_apart = {"per dollar", "per euro"}  # which a column of dollars tells apart
+    if far[best] > _FAR or any(far[other] - far[best] < _NEAR for other in others if {best, other} != euro_apart):
         raise BadQuery("rate", table.source, "has rates that are far from the usual ones: call the columns usd_per_eur")
     if best == "dollars":
         return dict(named)
     if best == "per dollar":
         return {code: 1 / rates for code, rates in named.items() if code != "USD"}
     return _rates_of_base(named, "EUR", table)
-
-
-def _is_alike(first: str, second: str) -> bool:
-    """Whether two ways differ by the euro alone, which a column of dollars tells apart."""
-    return {first, second} == {"per dollar", "per euro"}
 
 
 def dollars_of(

@@ -17,6 +17,7 @@ def read_table(
     roles: Mapping[str, RoleArgument] | None = None,
     currency: str | Mapping[str, str] | None = None,
     rate: Any = None,
+    network: str | None = None,
     names: Mapping[str, str | None] | None = None,
     how: Mapping[str, str] | None = None,
     text: Sequence[str] = (),
@@ -27,6 +28,7 @@ def read_table(
     encoding: str | None = None,
     header_row: int | None = None,
     totals: Literal["skip", "keep"] | Sequence[str] = "skip",
+    repeats: Literal["skip", "keep"] | None = None,
 ) -> OutsideTable:
     """Return what a table from outside means: the role of each column, its currency, and the days of each row.
 
@@ -41,6 +43,8 @@ def read_table(
             are amounts; "week" and "month" are days of coarser rows.
         currency: the currency of the amounts (ISO 4217) or the column that has it; by column if they differ.
         rate: converts all amounts to US dollars: as in `outside_data.in_dollars`, such as the path of a rates file.
+        network: who is paid in every row, such as "Moloco", if no column says it. Files of Meta, Google Ads, TikTok and
+            others need it not: their format says it (`paid_to` of `outside_data.formats()`).
         names: names in the table, and what the frame calls them: `{"foo_int": "Foo Ads"}`. None means no name.
         how: how several rows of one key become one, by column: "sum", "mean", "best" (of ranks), "last", or "join" for
             texts. Roles need none of these where they decide it.
@@ -53,16 +57,16 @@ def read_table(
         header_row: the row of the file that names the columns (1 is the first), by default recognised.
         totals: what happens to rows that add up others. They are left out and reported, or kept. Texts of a cell of
             such rows, `["Suma: konto"]`, leave out what is not recognised.
+        repeats: what happens to rows that repeat earlier ones, as in a file that was pasted below itself. They are
+            left out, or kept and counted. By default such a table is refused.
 
     Raises:
         BadQuery: the file cannot be read, or an argument names a column that is not there.
     """
-    arguments = {key: value for key, value in locals().items() if key != "other"}
     usual = {"text": (), "missing": (), "totals": "skip"}
-    given = {key: value for key, value in arguments.items() if value is not None}
+    given = {key: value for key, value in locals().items() if key not in ("other", "usual") and value is not None}
     given = {key: value for key, value in given.items() if key not in usual or value != usual[key]}
     if isinstance(other, OutsideTable):
         return read_table(other.arguments["other"], **{**other.arguments["given"], **given}) if given else other
-    table = understood(other, **{key: value for key, value in arguments.items() if key != "rate"})
-    table = replace(table, arguments={"other": other, "given": given})
+    table = replace(understood(other, given), arguments={"other": other, "given": given})
     return table if rate is None else table_in_dollars(table, rate)

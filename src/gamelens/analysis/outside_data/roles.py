@@ -166,6 +166,14 @@ class ColumnCells:
         return written_numbers(self.distinct)
 
     @cached_property
+    def likely_numbers(self) -> NDArray[np.float64]:
+        """The number of each row before the decimal mark is known for sure, NaN for none."""
+        if self.is_typed:
+            values: NDArray[np.float64] = self.values.to_numpy(dtype="float64", na_value=np.nan)
+            return values
+        return np.append(self.numbers.values((self.numbers.fitting or (".",))[0]), np.nan)[self.codes]
+
+    @cached_property
     def is_number(self) -> bool:
         """Whether most cells are numbers, and not names of digits."""
         if self.is_typed:
@@ -182,11 +190,15 @@ class ColumnCells:
         """The share of rows with a number, of those that have a value and are no totals."""
         numbers = self.numbers
         rows = np.bincount(self.codes + 1, minlength=len(self.distinct) + 1)[1:]
-        other = ~(numbers.is_number | numbers.is_empty)
+        other = ~(numbers.is_number | numbers.is_empty | numbers.is_error)
         for place, text in self.unlike_names.items():
             other[place] &= not TOTAL.fullmatch(text)
         count = rows[numbers.is_number].sum()
         return float(count / max(count + rows[other].sum(), 1))
+
+    def rows_of(self, text: str) -> NDArray[np.bool_]:
+        """Return which rows have *text*."""
+        return np.asarray(self.codes == self.texts.index(text))
 
     @property
     def may_be_number(self) -> bool:
@@ -273,14 +285,15 @@ class ColumnCells:
             if not self._is_name[place]:
                 continue
             try:
-                read_times([text], field=self.name)
+                is_odd = read_times([text], field=self.name).until is not None  # a period beside days
             except NotTimes:
-                odd[text] = int(rows[place])
+                is_odd = True
             except BadQuery:  # a day that can be read in two ways
-                times += int(rows[place])
-            else:
-                times += int(rows[place])
-        return next(iter(odd)) if sum(odd.values()) < times else None
+                is_odd = False
+            if is_odd:
+                odd[text] = int(rows[place])
+            times += 0 if is_odd else int(rows[place])
+        return next(iter(odd), None) if sum(odd.values()) < times else None
 
     @cached_property
     def are_countries(self) -> bool:
@@ -470,6 +483,18 @@ class Vendor:
         """The name of the format."""
         return str(self.table["name"])
 
+    @property
+    def recognised_by(self) -> tuple[str, ...]:
+        """What a file must have: headers, with alternatives by |, and what tells them from those of others."""
+        table = self.table
+        line = ", or the title of such a report above them" if "only_above" in table else ""
+        return (
+            *table["needs"],
+            *([f"one of {table['only']}{line}"] if "only" in table else []),
+            *([f"a line above them like {table['above']}"] if "above" in table else []),
+            *([f"a header like {table['wide']}"] if "wide" in table else []),
+        )
+
     def measure(self, above: Sequence[str]) -> str | None:
         """Return what the columns measure, where the format says it in a line above the header."""
         matches = (re.fullmatch(self.table["above"], line) for line in above if "above" in self.table)
@@ -547,7 +572,8 @@ def formats(name: str | None = None) -> DataFrame:
     Args:
         name: one format, such as "Google Ads".
 
-    Columns: vendor (category), recognised_by (str, headers that are all there, alternatives by |), column (str), is
+    Columns: vendor (category), recognised_by (str, headers that are all there, alternatives by |, and what tells them
+    from those of other vendors), column (str), is
     (str, what becomes of it), paid_to (str, who is paid in every row, "" where a column says it), days (str, the time
     zone of its days, "" where it is not known).
 
@@ -561,7 +587,7 @@ def formats(name: str | None = None) -> DataFrame:
     for vendor in vendors():
         shared = {
             "vendor": vendor.name,
-            "recognised_by": "; ".join(vendor.table["needs"]),
+            "recognised_by": "; ".join(vendor.recognised_by),
             "paid_to": vendor.table.get("publisher", ""),
             "days": vendor.table.get("zone", ""),
         }

@@ -83,7 +83,9 @@ def periods_of(grid: Grid, meanings: Mapping[str, Meaning], cells: Mapping[str, 
     if days:
         return of_column(days[0], meanings[days[0]], cells[days[0]], grid)
     if starts and ends:
-        first, last = (cells[name].times_with(meanings[name].details) for name in (starts[0], ends[0]))
+        details = meanings[starts[0]].details
+        first = cells[starts[0]].times_with(details)  # of local days, ends are local too
+        last = cells[ends[0]].times_with({"local": details.get("local"), **meanings[ends[0]].details})
         if isinstance(first, BadQuery):
             return _none(grid, _odd_day(cells[starts[0]], grid) or first)
         if isinstance(last, BadQuery):
@@ -100,7 +102,22 @@ def periods_of(grid: Grid, meanings: Mapping[str, Meaning], cells: Mapping[str, 
         return Periods(_moments(at), _moments(until), _length(at, until), starts[0], evidence, note=notes or None)
     if starts:
         return of_column(starts[0], meanings[starts[0]], cells[starts[0]], grid)
+    unread = next((name for name, own in cells.items() if _is_called_days(name, meanings[name]) and own.example), None)
+    if unread is not None and not grid.above:
+        rule = "is no day, as its header says: write 2026-11-01, "
+        rule += f'or pass roles={{"{unread}": "text"}} if it is something else'
+        times = cells[unread].times
+        example = times.value if isinstance(times, BadQuery) else cells[unread].example
+        return _none(grid, BadQuery(unread, example, rule))
     return _beside(grid) or _none(grid)
+
+
+def _is_called_days(name: str, meaning: Meaning) -> bool:
+    """Return whether a column of texts is called nothing but a day, a week, a month or a period."""
+    if meaning.role != "text" or meaning.evidence.where != "cells":
+        return False
+    found = concepts_in(folded_header(name))
+    return len(found) == 1 and found[0][0].name in ("day", "week", "month") and found[0][1] == folded_header(name)
 
 
 def periods_of_column(name: str, table: Any) -> Periods:
@@ -168,7 +185,7 @@ def _odd_day(own: ColumnCells, grid: Grid) -> BadQuery | None:
     """Return the exception for a text among days, with what leaves its row out."""
     if own.odd_time is None:
         return None
-    row = grid.rows[int((own.codes == own.texts.index(own.odd_time)).argmax())]
+    row = grid.rows[int(own.rows_of(own.odd_time).argmax())]
     rule = f"in row {row} is not a day, and most others are: totals=[{own.odd_time!r}] leaves the row out"
     return BadQuery(own.name, own.odd_time, rule)
 

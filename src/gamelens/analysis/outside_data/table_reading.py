@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
-from typing import Any, Final, Literal
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Final
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec import UNSET
+from numpy.typing import NDArray
 from pandas import Series
 
 from gamelens.analysis.files.currency_names import is_currency
 from gamelens.analysis.files.date_parsing import ParsedTimes
 from gamelens.analysis.files.header_rows import SEARCHED_ROWS
-from gamelens.analysis.files.number_parsing import Mark, decimal_mark
+from gamelens.analysis.files.number_parsing import Mark, are_errors, decimal_mark
 from gamelens.analysis.files.table_reader import Grid, read_grid
 from gamelens.analysis.outside_data.currency_evidence import OfMoney, columns_of_codes, currencies_of_column
 from gamelens.analysis.outside_data.money_units import NO_HUNDREDTHS, MoneyUnit, unit_in
 from gamelens.analysis.outside_data.outside_table import HAS_MONEY, OutsideColumn, OutsideTable
 from gamelens.analysis.outside_data.rate_formulas import ColumnQuotient, Weight, Written, fitting_formula
+from gamelens.analysis.outside_data.repeated_rows import are_many, repeated_problem, repeated_rows
+from gamelens.analysis.outside_data.reshaping import reshaped
 from gamelens.analysis.outside_data.roles import (
     KEYS,
     MEASURES,
@@ -55,70 +58,97 @@ _ALIASES: Final = {
 }
 _DETAILS: Final = frozenset({"role", "of", "currency", "weight", "scale", "concept", "local", "language"})
 _FEWEST_HEADERS: Final = 2  # that a row of headers has
+_OF_GRID: Final = ("sheet", "encoding", "missing", "header_row")
+_COUNTED_TWICE: Final = SUMMANDS | {"number", "stock", "cumulative"}
 _MOST_LENGTHS: Final = 5  # of periods: months, and the whole range of a total row
 
 
-def understood(
-    other: Any,
-    *,
-    roles: Mapping[str, RoleArgument] | None = None,
-    currency: str | Mapping[str, str] | None = None,
-    names: Mapping[str, str | None] | None = None,
-    how: Mapping[str, str] | None = None,
-    text: Sequence[str] = (),
-    missing: Sequence[str] = (),
-    day_first: bool | None = None,
-    decimal: Literal[".", ","] | None = None,
-    sheet: str | None = None,
-    encoding: str | None = None,
-    header_row: int | None = None,
-    totals: Literal["skip", "keep"] | Sequence[str] = "skip",
-) -> OutsideTable:
-    """Return what a table means, as `gl.read_table` does, in its own currencies."""
-    if decimal not in (None, ".", ","):
-        raise BadQuery("decimal", decimal, "is not possible", ["None", ".", ","])
+@dataclass(frozen=True, eq=False)
+class _Looked:
+    """A grid, its cells, and what its columns mean by an argument, a vendor, a header or the cells."""
+
+    grid: Grid
+    vendor: Vendor | None
+    stated: Mapping[str, Meaning]
+    day_first: bool | None
+    text: Sequence[str]
+
+    @cached_property
+    def cells(self) -> dict[str, ColumnCells]:
+        """The cells of each column."""
+        return {
+            name: ColumnCells(self.grid, name, self.day_first, is_text=name in self.text) for name in self.grid.columns
+        }
+
+    @cached_property
+    def meanings(self) -> dict[str, Meaning]:
+        """The meaning of each column."""
+        meanings = {name: _meaning(own, self.vendor, self.stated.get(name)) for name, own in self.cells.items()}
+        return _with_both_ends(meanings, self.cells)
+
+
+def understood(other: Any, given: Mapping[str, Any]) -> OutsideTable:
+    """Return what a table means in its own currencies, as `gl.read_table` does with the arguments *given*."""
+    for name, possible in (("decimal", (None, ".", ",")), ("repeats", (None, "skip", "keep"))):
+        if given.get(name) not in possible:
+            raise BadQuery(name, given[name], "is not possible", [str(value) for value in possible])
+    totals: str | Sequence[str] = given.get("totals", "skip")
     if isinstance(totals, str) and totals not in ("skip", "keep"):
         raise BadQuery("totals", totals, 'is not possible: name texts of rows in a list, ["Total"]', ["skip", "keep"])
-    grid = read_grid(other, sheet=sheet, encoding=encoding, missing=missing, header_row=header_row)
-    grid = _without_repeated_headers(grid)
+    grid = read_grid(other, **{name: given[name] for name in _OF_GRID if name in given})
+    grid, tables = _without_repeated_headers(grid)
     vendor = vendor_of(grid.columns, grid.above)
-    grid, wide = _reshaped(grid, vendor)
-    if vendor and day_first is None:
-        day_first = vendor.table.get("day_first")
-    stated = _stated_roles(roles or {}, grid)
-    for name, meaning in wide.items():
-        stated.setdefault(name, meaning)
-    for field_, each in (("text", text), ("how", how or {})):
-        for name in each:
-            _check_column(field_, name, grid)
-    cells: Mapping[str, ColumnCells]
-    cells = {name: ColumnCells(grid, name, day_first, is_text=name in text) for name in grid.columns}
-    meanings = _with_both_ends({name: _meaning(cells[name], vendor, stated.get(name)) for name in grid.columns}, cells)
+    grid, wide = reshaped(grid, vendor)
+    day_first = given.get("day_first", vendor.table.get("day_first") if vendor else None)
+    looked = _Looked(grid, vendor, wide | _stated_roles(given.get("roles", {}), grid), day_first, given.get("text", ()))
+    for argument in ("text", "how"):
+        for name in given.get(argument, ()):
+            _check_column(argument, name, grid)
+    looked, problems = _without_repeated_rows(looked, tables, given.get("repeats"))
     larger: Mapping[str, str] = {}
     if totals != "keep":
-        found = find_totals(grid, meanings, cells, () if totals == "skip" else totals)
+        found = find_totals(looked.grid, looked.meanings, looked.cells, () if totals == "skip" else totals)
         larger = found.larger
+        if found.rule:
+            problems = {name: BadQuery(name, UNSET, found.rule) for name in looked.grid.columns} | {**problems}
         if found.mask.any():
-            grid = grid.filtered(~found.mask, note_of(found.mask, grid))
-            cells = {name: ColumnCells(grid, name, day_first, is_text=name in text) for name in grid.columns}
-            meanings = {name: _meaning(cells[name], vendor, stated.get(name)) for name in grid.columns}
-            meanings = _with_both_ends(meanings, cells)
-    grid, cells = _without_merged_cells(grid, cells, meanings, day_first, text)
-    table = _table_of_cells(grid, cells, meanings, vendor, currency, decimal)
-    table = replace(table, larger=larger, how=dict(how or {}), names=dict(names or {}))
-    columns = (replace(column, problem=column.problem or growth_problem(table, column)) for column in table.columns)
+            note = note_of(found.mask, looked.grid)
+            looked = replace(looked, grid=looked.grid.filtered(~found.mask, *found.notes, note))
+    looked = _without_merged_cells(looked)
+    table = _table_of_cells(looked, given)
+    table = replace(table, larger=larger, how=dict(given.get("how", {})), names=dict(given.get("names", {})))
+    columns = []
+    for column in table.columns:
+        problem = problems.get(column.name) if column.role in _COUNTED_TWICE else None
+        columns.append(replace(column, problem=column.problem or problem or growth_problem(table, column)))
     return replace(table, columns=tuple(columns))
 
 
-def _table_of_cells(
-    grid: Grid,
-    cells: Mapping[str, ColumnCells],
-    meanings: Mapping[str, Meaning],
-    vendor: Vendor | None,
-    currency: str | Mapping[str, str] | None,
-    decimal: str | None,
-) -> OutsideTable:
-    """Return the table of *cells*, whose roles are known."""
+def _without_repeated_rows(
+    looked: _Looked, tables: NDArray[np.int64], repeats: str | None
+) -> tuple[_Looked, Mapping[str, BadQuery]]:
+    """Return the table without rows that repeat others if it is said so, or else the questions about its numbers."""
+    grid = looked.grid
+    if repeats == "keep":
+        return looked, {}
+    tables = np.resize(tables, len(grid.rows))  # of which a header of days or countries makes several
+    is_list = bool(looked.vendor and "rows_are" in looked.vendor.table)
+    repeated = repeated_rows(grid, looked.meanings, looked.cells, tables, is_list=is_list)
+    if not repeated.any():
+        return looked, {}
+    if repeats == "skip":
+        are = "repeats an earlier one and is" if repeated.sum() == 1 else "repeat earlier ones and are"
+        return replace(looked, grid=grid.filtered(~repeated, f"{grid.rows_text(repeated)} {are} left out")), {}
+    if are_many(repeated, tables):
+        return looked, {name: repeated_problem(name, repeated, grid) for name in grid.columns}
+    note = f'{grid.rows_text(repeated)} has the cells of an earlier row; repeats="skip" leaves it out'
+    return replace(looked, grid=replace(grid, notes=(*grid.notes, note))), {}
+
+
+def _table_of_cells(looked: _Looked, given: Mapping[str, Any]) -> OutsideTable:
+    """Return the table of cells whose roles are known, with the arguments *given*."""
+    currency: str | Mapping[str, str] | None = given.get("currency")
+    grid, vendor, cells, meanings = looked.grid, looked.vendor, looked.cells, looked.meanings
     amounts = {
         name: meaning
         for name, meaning in meanings.items()
@@ -142,7 +172,7 @@ def _table_of_cells(
     }
     whole = {name: meanings[name].role in ("count", "rank", "distinct") for name in texts}
     whole |= {name: whole[name] or money[name].is_whole for name in texts if meanings[name].role == "amount"}
-    marks, problems, notes = decimal_mark(texts, whole, grid.separator, decimal)
+    marks, problems, notes = decimal_mark(texts, whole, grid.separator, given.get("decimal"))
     periods = periods_of(grid, meanings, cells)
     columns = []
     for name, meaning in meanings.items():
@@ -168,18 +198,17 @@ def _table_of_cells(
     columns = _refunds_negative(columns, meanings, cells)
     ranges = [note for note in (periods.note,) if note]
     if periods.length is not None and (has_none := periods.starts.isna().to_numpy()).any():
-        shown = ", ".join(map(str, grid.rows[has_none][:5])) + (", ..." if has_none.sum() > 5 else "")
-        ranges.append(f"no day in {'row' if has_none.sum() == 1 else 'rows'} {shown} of {grid.source}")
-    publisher = vendor.table.get("publisher") if vendor else None
-    if (
-        vendor
-        and publisher
-        and "network" not in {column.role for column in columns}
-        and "publisher" not in grid.columns
-    ):
+        ranges.append(f"no day in {grid.rows_text(has_none)}")
+    publisher = given["network"] if "network" in given else vendor.table.get("publisher") if vendor else None
+    if publisher and not any(column.role == "network" for column in columns) and "publisher" not in grid.columns:
         only = pd.CategoricalDtype(pd.Index([publisher], dtype="str"))
         values = Series(pd.Categorical.from_codes(np.zeros(len(grid.rows), dtype="int8"), dtype=only))
-        columns.append(OutsideColumn("publisher", "network", values, (Evidence("network", vendor.name, publisher),)))
+        where = vendor.name if vendor and "network" not in given else "the argument"
+        columns.append(OutsideColumn("publisher", "network", values, (Evidence("network", where, publisher),)))
+    elif "network" in given:
+        named = next((column.name for column in columns if column.role == "network"), "publisher")
+        step = f'roles={{"{named}": "text"}} if that is something else'
+        raise BadQuery("network", given["network"], f"is not what the column {named} says: leave one out, {step}")
     return OutsideTable(
         source=grid.source,
         vendor=vendor.name if vendor else None,
@@ -187,7 +216,7 @@ def _table_of_cells(
         rows=grid.rows,
         periods=periods,
         zone=vendor.table.get("zone") if vendor else None,
-        notes=(*grid.notes, *ranges, *notes),
+        notes=(*grid.notes, *ranges, *notes, *_notes_on_errors(grid, cells, meanings)),
         grid=grid,
         rates_of=vendor.table.get("rates_of") if vendor else None,
     )
@@ -324,12 +353,17 @@ def _numbers(own: ColumnCells, meaning: Meaning, mark: Mark, grid: Grid) -> tupl
         return values * scale if scale != 1 else values, None
     written = own.numbers
     distinct = np.append(written.values(mark), np.nan) * scale
-    other, problem = written.other, None
-    if other is not None:
-        row = grid.rows[int((own.codes == own.texts.index(other)).argmax())]
-        rule = f"in row {row} is not a number: missing=[{other!r}] reads it as empty"
-        rule += f", text=[{own.name!r}] keeps the column as text"
-        is_at_top = grid.rows[0] <= row < grid.rows[0] + SEARCHED_ROWS and grid.separator is not None
+    is_other, problem = written.is_other, None
+    if meaning.role == "rate":  # that of nothing by nothing is none
+        is_other = is_other & ~written.is_division
+    if is_other.any():
+        other, is_error = own.texts[int(is_other.argmax())], bool(written.is_error[int(is_other.argmax())])
+        row = grid.rows[int(own.rows_of(other).argmax())]
+        rule = f"in row {row} is {'an error of a spreadsheet and ' if is_error else ''}not a number: "
+        rule += "mend it there, or " if is_error else ""
+        rule += f"missing=[{other!r}] reads it as empty"
+        rule += f", text=[{own.name!r}] keeps the column as text" if meaning.role not in HAS_MONEY else ""
+        is_at_top = grid.rows[0] <= row < grid.rows[0] + SEARCHED_ROWS and grid.separator is not None and not is_error
         problem = BadQuery(own.name, other, rule + (", header_row= names the row of the headers" if is_at_top else ""))
     if written.is_percent.any() and (written.is_number & ~written.is_percent).any():
         kinds = [
@@ -345,6 +379,21 @@ def _numbers(own: ColumnCells, meaning: Meaning, mark: Mark, grid: Grid) -> tupl
     return Series(distinct[own.codes]), problem
 
 
+def _notes_on_errors(grid: Grid, cells: Mapping[str, ColumnCells], meanings: Mapping[str, Meaning]) -> list[str]:
+    """Return notes on errors of a spreadsheet where no number is meant; one among numbers is refused."""
+    notes = []
+    for name, own in cells.items():
+        if own.is_typed or (meanings[name].role in MEASURES - {"rate"}):
+            continue
+        is_error = np.append(are_errors(own.distinct), False)[own.codes]
+        if is_error.any():
+            error = own.distinct[int(own.codes[is_error.argmax()])].as_py()
+            notes.append(
+                f"{name} has {error!r} in {grid.rows_text(is_error)}, an error of a spreadsheet, read as empty"
+            )
+    return notes
+
+
 def _with_weights(
     columns: Sequence[OutsideColumn],
     meanings: Mapping[str, Meaning],
@@ -358,43 +407,28 @@ def _with_weights(
     counts = {name: it for name, it in written.items() if summands[name].role == "count"}
     result = []
     for column in columns:
-        meaning = meanings[column.name]
-        if column.role == "price":
-            by = find_header(meaning.details.get("weight", ""), [*usable]) if "weight" in meaning.details else None
-            result.append(replace(column, weight=Weight(by)) if by else column)
-            continue
-        if column.role == "amount" and meaning.evidence.where == "header" and not column.problem:
-            quotient = _of_one_unit(column, written, counts)
-            if quotient is not None:
-                evidence = (*column.evidence, Evidence("rate", "its cells", str(quotient)))
-                column = replace(column, role="rate", concept="", weight=quotient, evidence=evidence)
-            result.append(column)
-            continue
-        if column.role not in ("rate", "number") or column.problem:
-            result.append(column)
-            continue
+        meaning, formula = meanings[column.name], None
         stated = _stated_quotient(column, meaning, usable)
-        if meaning.evidence.where == "the argument" and isinstance(stated, ColumnQuotient | Weight):
-            result.append(replace(column, weight=stated))
-            continue
-        below = written if column.concept == "roas" else counts
-        tried = [stated] if isinstance(stated, ColumnQuotient) else []
-        shown = _written(column, cells[column.name], meaning, marks)
-        formula = fitting_formula(shown, written, below, tried)
+        is_told = meaning.evidence.where == "the argument" and stated is not None
+        if column.problem is None and column.role == "amount" and meaning.evidence.where == "header":
+            formula = _of_one_unit(column, written, counts)
+        elif column.problem is None and column.role in ("rate", "number") and not is_told:
+            shown = _written(column, cells[column.name], meaning, marks)
+            tried = [stated] if isinstance(stated, ColumnQuotient) else []
+            formula = fitting_formula(shown, written, written if column.concept == "roas" else counts, tried)
         if formula is not None:
-            evidence = (*column.evidence, Evidence("rate", "its cells", str(formula)))
             above, over = summands[formula.numerator], summands[formula.denominator]
-            if column.currencies is None and above.role == "amount" and over.role == "count":
+            if column.role == "amount":
+                column = replace(column, concept="")
+            elif column.currencies is None and above.role == "amount" and over.role == "count":
                 column = replace(column, currencies=above.currencies, money_problem=above.money_problem)
-            result.append(replace(column, role="rate", weight=formula, evidence=evidence))
-        elif column.role == "rate" and stated is not None:
-            result.append(
-                replace(
-                    column, weight=Weight(stated.denominator if isinstance(stated, ColumnQuotient) else stated.column)
-                )
-            )
-        else:
-            result.append(column)
+            evidence = (*column.evidence, Evidence("rate", "its cells", str(formula)))
+            column = replace(column, role="rate", weight=formula, evidence=evidence)
+        elif stated is not None and (column.role in ("price", "rate") or (is_told and column.role == "number")):
+            if isinstance(stated, ColumnQuotient) and not is_told:
+                stated = Weight(stated.denominator)
+            column = replace(column, weight=stated)
+        result.append(column)
     return result
 
 
@@ -465,97 +499,43 @@ def _refunds_negative(
     return result
 
 
-def _without_repeated_headers(grid: Grid) -> Grid:
-    """Return *grid* without rows that hold its headers again, as files pasted below each other do."""
+def _without_repeated_headers(grid: Grid) -> tuple[Grid, NDArray[np.int64]]:
+    """Return *grid* without rows that hold its headers again, as files pasted below each other do.
+
+    With the number of these files for each row.
+    """
     is_header, is_other = (np.zeros(len(grid.rows), dtype=bool) for _ in range(2))
-    named = 0
+    tables, alike, named = np.zeros(len(grid.rows), dtype="int64"), np.zeros(len(grid.rows), dtype="int64"), 0
     for name in grid.columns:
         if not grid.is_text(name):
-            return grid
+            return grid, tables
         texts, codes = grid.texts(name)
         place = pc.index(texts, pa.scalar(name, texts.type)).as_py() if len(texts) else -1
         is_header |= (codes == place) & (place >= 0)
         is_other |= (codes != place) & (codes >= 0)
+        alike += (codes == place) & (place >= 0)
         named += place >= 0
     repeated = is_header & ~is_other
+    if (is_nearly := is_other & (alike >= max(_FEWEST_HEADERS, len(grid.columns) / 2))).any():
+        rule = f"holds several tables, one below other headers ({grid.rows_text(is_nearly)}): pass one file for each"
+        raise BadQuery("other", grid.source, rule)
     if named < _FEWEST_HEADERS or not repeated.any():
-        return grid
-    rows = ", ".join(map(str, grid.rows[repeated][:5]))
-    words = f"row {rows} of {grid.source} repeats" if repeated.sum() == 1 else f"rows {rows} of {grid.source} repeat"
-    return grid.filtered(~repeated, f"{words} the headers and {'is' if repeated.sum() == 1 else 'are'} left out")
+        return grid, tables
+    filled = sum(grid.cells.column(name).is_valid().to_numpy().astype("int64") for name in grid.columns)
+    is_title = (np.append(repeated[1:], False)) & (filled == 1) & (len(grid.columns) > _FEWEST_HEADERS)
+    if is_title.any():  # such as the currency of the account
+        rule = (
+            f"holds several tables, each below a line of its own ({grid.rows_text(is_title)}): pass one file for each"
+        )
+        raise BadQuery("other", grid.source, rule)
+    words = "repeats the headers and is left out" if repeated.sum() == 1 else "repeat the headers and are left out"
+    tables += repeated.cumsum()
+    return grid.filtered(~repeated, f"{grid.rows_text(repeated)} {words}"), tables[~repeated]
 
 
-def _reshaped(grid: Grid, vendor: Vendor | None) -> tuple[Grid, dict[str, Meaning]]:
-    """Return *grid* as its format means it, and the meaning of columns that this makes.
-
-    It has one row for each country where headers hold countries, cells of two things are taken apart, and rows that are
-    events have a column that counts them.
-    """
-    if vendor is None:
-        return grid, {}
-    made: dict[str, Meaning] = {}
-    if (split := vendor.table.get("split")) and (name := find_header(split["column"], grid.columns)):
-        texts, codes = grid.texts(name)
-        matches = [re.fullmatch(split["pattern"], text) for text in texts.to_pylist()]
-        cells = grid.cells
-        for part in re.compile(split["pattern"]).groupindex:
-            found = pa.array([*(match[part] if match else None for match in matches), None], pa.string())
-            column = found.take(pa.array(np.where(codes < 0, len(texts), codes)))
-            cells = cells.append_column(f"{name}: {part}", column.dictionary_encode())
-        grid = replace(grid, cells=cells)
-    if wide := vendor.table.get("wide"):
-        names = grid.columns
-        grid = _long(grid, re.compile(wide))
-        role = vendor.table["wide_role"]
-        made |= {
-            name: Meaning(role, Evidence(role, vendor.name, name))
-            for name in grid.columns
-            if name not in {*names, "country"}
-        }
-    if (rows := vendor.table.get("rows_are")) and rows not in grid.columns:
-        ones = pa.chunked_array([pa.array(np.ones(len(grid.rows), dtype="int64"))])
-        grid = replace(grid, cells=grid.cells.append_column(rows, ones))
-        made[rows] = Meaning("count", Evidence("count", vendor.name, rows))
-    if measure := vendor.measure(grid.above):
-        meaning = next((known for known in header_meanings(measure) if known.role in MEASURES), None)
-        others = [name for name in grid.columns if meaning and vendor.meaning_of(name) is None]
-        made |= {
-            name: replace(meaning, evidence=Evidence(meaning.role, vendor.name, measure)) for name in others if meaning
-        }
-    return grid, made
-
-
-def _long(grid: Grid, pattern: re.Pattern[str]) -> Grid:
-    """Return *grid* with a row for each name that *pattern* finds in a header, in columns of the values they hold."""
-    matches = {name: match for name in grid.columns if (match := pattern.fullmatch(name))}
-    if not matches:
-        return grid
-    (key,) = [part for part in pattern.groupindex if part != "value"]
-    names = [*dict.fromkeys(match[key] for match in matches.values())]
-    values = [*dict.fromkeys(match["value"] for match in matches.values())]
-    others = [name for name in grid.columns if name not in matches]
-    count = len(grid.rows)
-    parts = []
-    for each in names:
-        columns = {name: grid.cells.column(name) for name in others}
-        columns[key] = pa.array([each] * count, pa.string()).dictionary_encode()
-        for value in values:
-            header = next((it for it, match in matches.items() if (match["value"], match[key]) == (value, each)), None)
-            empty = pa.nulls(count, pa.string()).dictionary_encode()
-            columns[value] = grid.cells.column(header) if header else empty
-        parts.append(pa.table(columns))
-    cells = pa.concat_tables(parts, promote_options="permissive").unify_dictionaries()
-    return replace(grid, cells=cells, rows=np.tile(grid.rows, len(names)))
-
-
-def _without_merged_cells(
-    grid: Grid,
-    cells: Mapping[str, ColumnCells],
-    meanings: Mapping[str, Meaning],
-    day_first: bool | None,
-    text: Iterable[str],
-) -> tuple[Grid, Mapping[str, ColumnCells]]:
-    """Return *grid* with days, and names in its first column, filled from above where cells were merged."""
+def _without_merged_cells(looked: _Looked) -> _Looked:
+    """Return a table with days, and names in its first column, filled from above where cells were merged."""
+    grid, cells, meanings = looked.grid, looked.cells, looked.meanings
     table, notes = grid.cells, []
     for place, name in enumerate(grid.columns):
         role = meanings[name].role
@@ -570,7 +550,4 @@ def _without_merged_cells(
                 column = pa.DictionaryArray.from_arrays(pa.array(filled), cells[name].distinct)
                 table = table.set_column(place, name, column)
                 notes.append(f"empty cells of {name} have the value above them")
-    if not notes:
-        return grid, cells
-    grid = replace(grid, cells=table, notes=(*grid.notes, *notes))
-    return grid, {name: ColumnCells(grid, name, day_first, is_text=name in text) for name in grid.columns}
+    return replace(looked, grid=replace(grid, cells=table, notes=(*grid.notes, *notes))) if notes else looked

@@ -12,12 +12,14 @@ from typing import Final, NamedTuple
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 from numpy.typing import NDArray
 from pandas import DataFrame, Series
 
 from gamelens.analysis.files.date_parsing import ParsedTimes
 from gamelens.analysis.files.table_reader import Grid
 from gamelens.analysis.outside_data.roles import KEYS, MEASURES, SUMMANDS, TIMES, ColumnCells, Meaning
+from gamelens.analysis.outside_data.row_kinds import groups_of, is_level, kinds_of_rows
 from gamelens.analysis.outside_data.total_words import AT_ONE_END, TOTAL, WHOLE, WHOLE_OF_NAMES, WORD_AT_ONE_END
 from gamelens.errors import BadQuery
 
@@ -26,13 +28,19 @@ _NAMED_BY_ALL: Final = frozenset({"country", "network", "platform", "format"})  
 _MARKS: Final = " :–—-()[]\"'"
 _ROUNDING: Final = 0.005  # of a sum of rounded rows
 _FEWEST: Final = 2  # rows that a sum adds up
+_FEWEST_PAIRS: Final = 3  # values that are each in a row of the whole and in one of a part
 
 
 class TotalRows(NamedTuple):
-    """The rows that add up others, and the columns whose whole is larger than its parts, with its name."""
+    """The rows that add up others, what is said of them, and what must be asked.
+
+    *larger* has the columns whose whole is larger than its parts, with its name.
+    """
 
     mask: NDArray[np.bool_]
     larger: Mapping[str, str]
+    notes: tuple[str, ...] = ()
+    rule: str | None = None
 
 
 def find_totals(
@@ -44,10 +52,13 @@ def find_totals(
         BadQuery: no cell has one of them.
     """
     names = _naming_columns(grid, meanings, cells)
-    keys = [name for name in names if meanings[name].role in KEYS | TIMES or name == grid.columns[0]]
+    keys = [name for name in names if meanings[name].role in KEYS | TIMES or name == grid.columns[0] or is_level(name)]
     mask = _with_texts(named, cells, grid)
     for name in names:
         mask |= _matches(cells[name], TOTAL)
+    kinds = kinds_of_rows(meanings, cells, mask)
+    mask |= kinds.mask
+    notes, rule = (kinds.note,) if kinds.note else (), kinds.rule
     has_word = mask.copy()
     wholes: dict[str, NDArray[np.bool_]] = {}
     suspects: dict[str, NDArray[np.bool_]] = {}  # rows that may add up others, by the column that says so
@@ -64,21 +75,25 @@ def find_totals(
         of_name |= is_of_name
     larger: dict[str, str] = {}
     if len(grid.rows) <= _FEWEST or not any(rows.any() for rows in suspects.values()):
-        return TotalRows(mask | _totals_of_one(names, meanings, cells, mask), larger)
-    summands = {name: _numbers(cells[name]) for name, meaning in meanings.items() if meaning.role in SUMMANDS}
+        return TotalRows(mask | _totals_of_one(names, meanings, cells, mask), larger, notes, rule)
+    summands = {name: cells[name].likely_numbers for name, meaning in meanings.items() if meaning.role in SUMMANDS}
     ranges = _ranges(names, meanings, cells)
     if of_name.any():
-        for _, _, confirmed, _ in _sums(of_names | {"": of_name}, codes, keys, summands, has_word, mask, ranges):
+        for _, _, confirmed, _, _ in _sums(of_names | {"": of_name}, codes, keys, summands, has_word, mask, ranges):
             mask |= confirmed & of_name
     codes = {name: cells[name].codes for name in names}
-    for said, rows, confirmed, is_larger in _sums(suspects, codes, keys, summands, has_word, mask, ranges):
+    for said, rows, confirmed, is_larger, unsure in _sums(suspects, codes, keys, summands, has_word, mask, ranges):
         mask |= confirmed
+        if unsure.any() and rule is None:
+            are = "is the sum of those" if unsure.sum() == 1 else "are the sums of those"
+            rule = f"may count twice: {grid.rows_text(unsure)} without {' and '.join(said)} {are} with one, or more: "
+            rule += 'pass the table without rows of one of the two kinds, or totals="keep", which counts both'
         for name in said:
             whole = rows & ~confirmed & wholes[name] & is_larger
             if whole.any():
                 larger[name] = cells[name].distinct[int(cells[name].codes[whole.argmax()])].as_py()
                 mask |= whole
-    return TotalRows(mask | _totals_of_one(names, meanings, cells, mask), larger)
+    return TotalRows(mask | _totals_of_one(names, meanings, cells, mask), larger, notes, rule)
 
 
 def _with_texts(named: Sequence[str], cells: Mapping[str, ColumnCells], grid: Grid) -> NDArray[np.bool_]:
@@ -89,7 +104,11 @@ def _with_texts(named: Sequence[str], cells: Mapping[str, ColumnCells], grid: Gr
     """
     mask = np.zeros(len(grid.rows), dtype=bool)
     for text in named:
-        found = [own.codes == own.texts.index(text) for own in cells.values() if not own.is_typed and text in own.texts]
+        found = [
+            own.rows_of(text)
+            for own in cells.values()
+            if (not own.is_typed or pa.types.is_boolean(own.type)) and text in own.texts
+        ]
         if not found:
             raise BadQuery("totals", text, f"is in no cell of {grid.source}")
         mask |= np.any(found, axis=0)
@@ -104,8 +123,8 @@ def _sums(
     has_word: NDArray[np.bool_],
     mask: NDArray[np.bool_],
     ranges: Mapping[str, NDArray[np.datetime64]],
-) -> Iterator[tuple[list[str], NDArray[np.bool_], NDArray[np.bool_], NDArray[np.bool_]]]:
-    """Yield the rows that the same columns suspect: these columns, the rows, which are sums, and which are larger.
+) -> Iterator[tuple[list[str], NDArray[np.bool_], NDArray[np.bool_], NDArray[np.bool_], NDArray[np.bool_]]]:
+    """Yield the rows that the same columns suspect: these columns, the rows, which are sums, are larger, are unsure.
 
     They are compared with the rows that fewer of them suspect, and that agree in the other *keys*; with none of *mask*,
     which the caller extends.
@@ -120,20 +139,16 @@ def _sums(
         rows = (bits == pattern) & ~mask
         parts = (bits & ~pattern == 0) & (bits != pattern) & ~mask
         by = [name for name in keys if name not in said]
-        group = _groups(table, by)
+        group = groups_of(table, by)
         confirmed, is_larger, is_comparable = _compare(group, rows, parts, summands)
         confirmed |= _sums_of_range(rows, parts, [name for name in by if name not in ranges], table, ranges, summands)
-        if (is_comparable & ~confirmed & ~has_word).any():  # some rows without a name are no sum: so are the others
+        nameless = is_comparable & ~has_word
+        unsure = np.zeros(len(mask), dtype=bool)
+        if (nameless & ~confirmed).any():  # some rows without a name are no sum: so are the others, or all are more
+            if (nameless & confirmed).any() and not (nameless & ~confirmed & ~is_larger).any():
+                unsure = nameless
             confirmed &= has_word
-        yield said, rows, confirmed, is_larger
-
-
-def _groups(table: DataFrame, by: Sequence[str]) -> NDArray[np.int64]:
-    """Return the number of the group of each row, the same for rows that agree in *by*."""
-    if not by:
-        return np.zeros(len(table), dtype="int64")
-    groups: NDArray[np.int64] = np.asarray(table.groupby(list(by), sort=False).ngroup(), dtype="int64")
-    return groups
+        yield said, rows, confirmed, is_larger, unsure
 
 
 def _ranges(
@@ -162,7 +177,7 @@ def _sums_of_range(
     if not ranges or not rows.any():
         return found
     starts, ends = (pd.Series(at) for at in ranges.values())
-    group = _groups(table, by)
+    group = groups_of(table, by)
     first, last = (at.where(parts).groupby(group) for at in (starts, ends))
     is_around = (starts <= first.transform("min")) & (ends >= last.transform("max"))
     is_longer = (ends - starts) > (ends - starts).where(parts).groupby(group).transform("max")
@@ -178,7 +193,7 @@ def _totals_of_one(
     A number must be the sum of these rows. Other words count only in a row without a day among rows that have one.
     """
     found = np.zeros(len(mask), dtype=bool)
-    summands = {name: _numbers(cells[name]) for name, meaning in meanings.items() if meaning.role in SUMMANDS}
+    summands = {name: cells[name].likely_numbers for name, meaning in meanings.items() if meaning.role in SUMMANDS}
     texts = [name for name in names if not cells[name].is_typed]
     times = [cells[name].codes >= 0 for name in texts if meanings[name].role in TIMES]
     has_day = np.logical_or.reduce(times) if times else np.ones(len(mask), dtype=bool)
@@ -201,7 +216,7 @@ def _totals_of_one(
             rows = (own.codes == place) & ~mask
             by = [other for other in texts if other != name and filled_in[other][rows].all()] if rows.any() else []
             table = DataFrame({other: cells[other].codes for other in by}, index=range(len(mask)))
-            found |= _compare(_groups(table, by), rows, (codes == base) & ~mask & ~rows, summands)[0]
+            found |= _compare(groups_of(table, by), rows, (codes == base) & ~mask & ~rows, summands)[0]
     return found
 
 
@@ -230,7 +245,8 @@ def _naming_columns(grid: Grid, meanings: Mapping[str, Meaning], cells: Mapping[
         name
         for place, name in enumerate(grid.columns)
         if not cells[name].is_typed or meanings[name].role in TIMES
-        if meanings[name].role in KEYS | TIMES or (place < first and meanings[name].role in ("text", "identifier"))
+        if meanings[name].role in KEYS | TIMES
+        or (meanings[name].role in ("text", "identifier") and (place < first or is_level(name)))
     ]
 
 
@@ -255,9 +271,10 @@ def _compare(
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[np.bool_]]:
     """Return which of *rows* are the sum of the *parts* of their group, which are larger, and which have several parts.
 
-    A row that sums up a single other one counts if a row that sums up several does.
+    A row that sums up a single other one counts if a row that sums up several does, or if all do, of different values.
     """
     confirmed, larger, several, comparable = (np.zeros(len(rows), dtype=bool) for _ in range(4))
+    is_pair = False
     for values in summands.values():
         known = parts & ~np.isnan(values)
         sums = np.bincount(group[known], values[known], minlength=group.max() + 1)[group]
@@ -268,7 +285,8 @@ def _compare(
         several |= is_sum & (counts >= _FEWEST)
         comparable |= is_known & (counts >= _FEWEST)
         larger |= is_known & (values > sums) & (counts >= _FEWEST)
-    return (confirmed if several.any() else several), larger, comparable
+        is_pair |= bool(is_sum[is_known].all()) and len(np.unique(values[is_sum])) >= _FEWEST_PAIRS
+    return (confirmed if several.any() or is_pair else several), larger, comparable
 
 
 def _matches(own: ColumnCells, pattern: re.Pattern[str]) -> NDArray[np.bool_]:
@@ -277,21 +295,10 @@ def _matches(own: ColumnCells, pattern: re.Pattern[str]) -> NDArray[np.bool_]:
     return found[own.codes]
 
 
-def _numbers(own: ColumnCells) -> NDArray[np.float64]:
-    """Return the numbers of a column before the decimal mark is known for sure."""
-    if own.is_typed:
-        values: NDArray[np.float64] = own.values.to_numpy(dtype="float64", na_value=np.nan)
-        return values
-    fitting = own.numbers.fitting or (".",)
-    values = own.numbers.values(fitting[0])
-    return np.where(own.codes >= 0, values[own.codes], np.nan) if len(values) else np.full(len(own.codes), np.nan)
-
-
 def note_of(totals: NDArray[np.bool_], grid: Grid) -> str:
     """Return the sentence about the rows left out."""
-    rows = ", ".join(map(str, grid.rows[totals][:5])) + (", ..." if totals.sum() > 5 else "")
-    words, verb = ("row", "adds up others and is") if totals.sum() == 1 else ("rows", "add up others and are")
-    return f'{words} {rows} of {grid.source} {verb} left out; totals="keep" keeps them'
+    verb = "adds up others and is" if totals.sum() == 1 else "add up others and are"
+    return f'{grid.rows_text(totals)} {verb} left out; totals="keep" keeps them'
 
 
 def filled_down(codes: NDArray[np.int32], before: Sequence[NDArray[np.int32]] = ()) -> NDArray[np.int32] | None:

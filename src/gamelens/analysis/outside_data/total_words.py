@@ -13,6 +13,9 @@ from gamelens.analysis.files.date_parsing import folded_word
 _LEXICON: Final = tomllib.loads(Path(__file__).with_name("lexicon.toml").read_text(encoding="utf-8"))
 _WORDS: Final[dict[str, list[str]]] = {name: _LEXICON[name]["words"] for name in ("total", "whole")}
 
+LEVELS: Final = frozenset(_LEXICON["level"]["words"])
+"""Folded names of what a row is about: a campaign, or one of its ad groups."""
+
 
 def _any_of(words: Sequence[str]) -> str:
     """Return a pattern of one of *words*, with or without accents, the longest first."""

@@ -1,0 +1,167 @@
+"""A table as it means itself: a row for each day or country of a header, and for each of two things in one cell."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from gamelens.analysis.files.date_parsing import NotTimes, read_times
+from gamelens.analysis.files.table_reader import Grid
+from gamelens.analysis.outside_data.roles import (
+    MEASURES,
+    ColumnCells,
+    Evidence,
+    Meaning,
+    Vendor,
+    find_header,
+    header_meanings,
+)
+from gamelens.analysis.outside_data.total_words import TOTAL
+from gamelens.errors import BadQuery
+
+_FEWEST_DAYS: Final = 2
+_FEWEST_WITHOUT_YEAR: Final = 3
+_NO_DAY: Final = re.compile(r"\D*|\d{1,7}|\d{9,}")
+_DATE: Final = r"(?P<day>\d{4}[-/.]\d\d?[-/.]\d\d?|\d\d?[-/.]\d\d?[-/.](?:20)?\d\d|20\d{6})"
+_DAY_LAST: Final = re.compile(rf"(?P<value>.*[^\W\d_][^\d]*?)[\s:|,_–-]+{_DATE}")
+_DAY_FIRST: Final = re.compile(rf"{_DATE}[\s:|,_–-]+(?P<value>[^\d]*[^\W\d_].*)")
+
+
+def reshaped(grid: Grid, vendor: Vendor | None) -> tuple[Grid, dict[str, Meaning]]:
+    """Return *grid* as it is meant, and the meaning of columns that this makes.
+
+    It has one row for each country or day where headers hold these. A format may also say that cells of two things are
+    taken apart, and that rows are events, which a column counts.
+    """
+    made: dict[str, Meaning] = {}
+    table = vendor.table if vendor else {}
+    if (split := table.get("split")) and (name := find_header(split["column"], grid.columns)):
+        texts, codes = grid.texts(name)
+        matches = [re.fullmatch(split["pattern"], text) for text in texts.to_pylist()]
+        cells = grid.cells
+        for part in re.compile(split["pattern"]).groupindex:
+            found = pa.array([*(match[part] if match else None for match in matches), None], pa.string())
+            column = found.take(pa.array(np.where(codes < 0, len(texts), codes)))
+            cells = cells.append_column(f"{name}: {part}", column.dictionary_encode())
+        grid = replace(grid, cells=cells)
+    if vendor and (wide := table.get("wide")):
+        pattern, names = re.compile(wide), grid.columns
+        (key,) = [part for part in pattern.groupindex if part != "value"]
+        grid = _long(
+            grid, {name: (match["value"], match[key]) for name in names if (match := pattern.fullmatch(name))}, key
+        )
+        role = table["wide_role"]
+        made |= {name: Meaning(role, Evidence(role, vendor.name, name)) for name in grid.columns if name not in names}
+        made.pop(key, None)
+    else:
+        grid, made = _with_days_in_rows(grid, vendor)
+    if vendor and (rows := table.get("rows_are")) and rows not in grid.columns:
+        ones = pa.chunked_array([pa.array(np.ones(len(grid.rows), dtype="int64"))])
+        grid = replace(grid, cells=grid.cells.append_column(rows, ones))
+        made[rows] = Meaning("count", Evidence("count", vendor.name, rows))
+    if vendor and (measure := vendor.measure(grid.above)):
+        meaning = next((known for known in header_meanings(measure) if known.role in MEASURES), None)
+        others = [name for name in grid.columns if meaning and vendor.meaning_of(name) is None]
+        made |= {
+            name: replace(meaning, evidence=Evidence(meaning.role, vendor.name, measure)) for name in others if meaning
+        }
+    return grid, made
+
+
+def _with_days_in_rows(grid: Grid, vendor: Vendor | None) -> tuple[Grid, dict[str, Meaning]]:
+    """Return *grid* with a row for each day that is a header, alone or beside a measure."""
+    headers = {
+        name: match for name in grid.columns if (match := _DAY_LAST.fullmatch(name) or _DAY_FIRST.fullmatch(name))
+    }
+    days = [name for name in grid.columns if _is_day(name)]
+    without_year = [name for name in grid.columns if any(map(_is_day, (f"{name} 2026", f"{name}/2026")))]
+    days = days or (without_year if len(without_year) >= _FEWEST_WITHOUT_YEAR else [])
+    if max(len(headers), len(days)) < _FEWEST_DAYS:
+        return grid, {}
+    cells = {name: ColumnCells(grid, name) for name in grid.columns}
+    numbers = [name for name in grid.columns if cells[name].may_be_number or not len(cells[name].distinct)]
+    days = [name for name in days if name in numbers]
+    corner = _measure_of_corner(grid, cells) if days else None
+    value = next((line for line in (corner, *grid.above) if line and _measures(line)), None) or "value"
+    matches = {name: (value, name) for name in days}
+    if len(days) < _FEWEST_DAYS:
+        matches = {name: (it["value"].strip(), it["day"]) for name, it in headers.items() if name in numbers}
+    if len({day for _, day in matches.values()}) < _FEWEST_DAYS:
+        return grid, {}
+    others = [name for name in grid.columns if name not in matches]
+    filled = [name for name in others if name in numbers and len(cells[name].distinct)]
+    dropped = [name for name in filled if _is_of_all(name, cells, vendor)]
+    notes = [f"{', '.join(dropped)} left out: a number of all days, and days are columns"] if dropped else []
+    names = ["name" if name == corner else name for name in grid.columns]
+    kept = replace(grid, cells=grid.cells.rename_columns(names), notes=(*grid.notes, *notes))
+    kept = replace(kept, cells=kept.cells.drop_columns(dropped))
+    key = next(name for name in ("day", "day of header", "\0day") if name not in names)
+    first = next(iter(matches))
+    said = Meaning("day", Evidence("day", "headers", first))
+    return _long(kept, matches, key), {key: said}
+
+
+def _is_day(header: str) -> bool:
+    try:
+        return _NO_DAY.fullmatch(header.strip()) is None and read_times([header], field=header) is not None
+    except NotTimes:
+        return False
+    except BadQuery:  # one that can be read in two ways
+        return True
+
+
+def _measures(text: str) -> bool:
+    return next((meaning.role for meaning in header_meanings(text)), "text") in MEASURES
+
+
+def _measure_of_corner(grid: Grid, cells: Mapping[str, ColumnCells]) -> str | None:
+    """Return the header of a column of names that says what the numbers beside it are."""
+    own = cells[grid.columns[0]]
+    return own.name if not own.may_be_number and _measures(own.name) else None
+
+
+def _is_of_all(name: str, cells: Mapping[str, ColumnCells], vendor: Vendor | None) -> bool:
+    """Return whether a column has a number of all days, such as their total."""
+    said = vendor.meaning_of(name) if vendor else None
+    roles = [said.role] if said else [meaning.role for meaning in header_meanings(name) if cells[name].allows(meaning)]
+    return TOTAL.fullmatch(name) is not None or next(iter(roles), "number") in MEASURES
+
+
+def _long(grid: Grid, matches: Mapping[str, tuple[str, str]], key: str) -> Grid:
+    """Return *grid* with a row for each second part of *matches*, the value and the *key* of a header."""
+    if not matches:
+        return grid
+    names = [*dict.fromkeys(name for _, name in matches.values())]
+    headers = {match: header for header, match in matches.items()}
+    values = [*dict.fromkeys(value for value, _ in matches.values())]
+    others = [name for name in grid.columns if name not in matches]
+    is_text = {
+        value: len({str(grid.cells.column(name).type) for name, (of, _) in matches.items() if of == value}) > 1
+        for value in values
+    }
+    count = len(grid.rows)
+    empty = pa.nulls(count, pa.string()).dictionary_encode()
+    parts = []
+    formats = {name: [*grid.formats[name]] * len(names) for name in others if name in grid.formats}
+    for each in names:
+        columns = {name: grid.cells.column(name) for name in others}
+        columns[key] = pa.array([each] * count, pa.string()).dictionary_encode()
+        for value in values:
+            header = headers.get((value, each), "")
+            column = grid.cells.column(header) if header else empty
+            columns[value] = _as_text(grid, header) if header and is_text[value] else column
+            written = [*grid.formats.get(header, [None] * count)]
+            formats[value] = [*formats.get(value, ()), *written]
+        parts.append(pa.table(columns))
+    cells = pa.concat_tables(parts, promote_options="permissive").unify_dictionaries()
+    return replace(grid, cells=cells, rows=np.tile(grid.rows, len(names)), formats=formats)
+
+
+def _as_text(grid: Grid, name: str) -> Any:
+    distinct, codes = grid.texts(name)
+    return pa.DictionaryArray.from_arrays(pa.array(codes, mask=codes < 0), distinct)

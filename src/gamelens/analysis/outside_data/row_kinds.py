@@ -1,0 +1,181 @@
+"""Kinds of rows that one table mixes: campaigns and their ad groups, a forecast beside what was, two views of the same.
+
+Added up together they count twice. A column tells the kinds: it names levels, or a forecast, or the rows of two of its
+texts add up to the same. Levels that add up to the same are one, and the finest stays; all else is asked about.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from pandas import DataFrame
+
+from gamelens.analysis.ads.canonical_names import canonical_name
+from gamelens.analysis.outside_data.roles import (
+    MEASURES,
+    SUMMANDS,
+    TIMES,
+    ColumnCells,
+    Meaning,
+    concepts_in,
+    folded_header,
+    header_meanings,
+)
+from gamelens.analysis.outside_data.total_words import LEVELS
+
+_MOST: Final = 8  # kinds
+_MOST_COUNTRIES: Final = 400
+_FEWEST: Final = 3  # different sums that are no chance
+_ROUNDING: Final = 1e-4
+_NOT_OF_DAYS: Final = frozenset({"planned", "compared"})
+
+Sums = Mapping[str, NDArray[Any]]
+
+
+class RowKinds(NamedTuple):
+    """The rows of levels that add up a finer one, what is said of them, and what must be asked."""
+
+    mask: NDArray[np.bool_]
+    note: str | None = None
+    rule: str | None = None
+
+
+def kinds_of_rows(
+    meanings: Mapping[str, Meaning], cells: Mapping[str, ColumnCells], left_out: NDArray[np.bool_]
+) -> RowKinds:
+    """Return the kinds that the rows are of which are not *left_out*."""
+    nothing = RowKinds(np.zeros(len(left_out), dtype=bool))
+    rule = _of_measures(meanings, cells, left_out)
+    summands = {name: cells[name].likely_numbers for name, meaning in meanings.items() if meaning.role in SUMMANDS}
+    if rule or not summands:
+        return nothing._replace(rule=rule)
+    times = [name for name, meaning in meanings.items() if meaning.role in TIMES]
+    days = groups_of(DataFrame({name: cells[name].codes for name in times}, index=range(len(left_out))), times)
+    is_negative = any("negative" in meaning.details for meaning in meanings.values())  # refunds, by a vendor
+    for name, own in cells.items():
+        if meanings[name].role == "country" and not own.is_typed:
+            rule = _of_regions(own, days, summands, left_out)
+        is_kind = meanings[name].role in ("text", "identifier", "flag")
+        is_kind &= not own.is_typed or pa.types.is_boolean(own.type)
+        found = RowKinds(nothing.mask, rule=rule)
+        if is_kind and 1 < len(own.distinct) <= _MOST:
+            codes = np.where(left_out, -1, own.codes)
+            kinds = {text: codes == place for place, text in enumerate(own.texts) if (codes == place).any()}
+            filled = np.sum([other.codes >= 0 for other in cells.values()], axis=0)
+            sizes = {text: (int(rows.sum()), int(filled[rows].sum())) for text, rows in kinds.items()}
+            sums = {text: _sums(rows, days, summands) for text, rows in kinds.items()}
+            found = _of_levels(name, kinds, sums, sizes) or nothing
+            text = _planned(sums, is_negative=is_negative) if meanings[name].role == "text" else None
+            if text is not None and found.rule is None and found.note is None:
+                found = nothing._replace(rule=_rule(name, text, next(other for other in kinds if other != text)))
+        if found.rule or found.note:
+            return found
+    return nothing
+
+
+def _of_levels(
+    name: str,
+    kinds: Mapping[str, NDArray[np.bool_]],
+    sums: Mapping[str, Sums],
+    sizes: Mapping[str, tuple[int, int]],
+) -> RowKinds | None:
+    """Return the rows of coarser levels, or the rule where levels differ or two texts have the same sums.
+
+    The finest level has the most rows, with the most filled cells.
+    """
+    finest = max(kinds, key=sizes.__getitem__, default="")
+    if len(kinds) > 1 and all(folded_header(text) in LEVELS for text in kinds):
+        alike = {text: _are_alike(sums[text], sums[finest]) for text in kinds if text != finest}
+        mask = np.logical_or.reduce([kinds[text] for text in alike])
+        if None not in alike.values() and all(alike.values()):
+            words = f"{name} tells rows of {', '.join(alike)} from those of {finest}, which they add up"
+            return RowKinds(mask, note=words)
+        unlike = next((text for text, is_alike in alike.items() if is_alike is not None), None)
+        return None if unlike is None else RowKinds(np.zeros_like(mask), rule=_rule(name, unlike, finest))
+    for text, other in combinations(sorted(kinds, key=sizes.__getitem__), 2):
+        if _are_alike(sums[text], sums[other]) and _different(sums[text]) >= _FEWEST:
+            return RowKinds(np.zeros_like(kinds[text]), rule=_rule(name, text, other))
+    return None
+
+
+def _of_regions(own: ColumnCells, days: NDArray[np.int64], summands: Sums, left_out: NDArray[np.bool_]) -> str | None:
+    """Return what is wrong with countries beside the regions that add them up."""
+    texts = own.texts if len(own.distinct) <= _MOST_COUNTRIES else []
+    regions = [text for text in texts if canonical_name(text, "country") is None]
+    is_region = np.isin(own.codes, [texts.index(text) for text in regions]) & ~left_out
+    first, other = (_sums(rows & ~left_out, days, summands) for rows in (is_region, ~is_region))
+    if not is_region.any() or not _are_alike(first, other):
+        return None
+    if sum(map(np.count_nonzero, first.values())) < _FEWEST:
+        return None
+    rule = f"counts countries twice, whose sums are those of {', '.join(regions[:3])} in {own.name}: "
+    return f"{rule}totals={regions!r} leaves these out"
+
+
+def _of_measures(
+    meanings: Mapping[str, Meaning], cells: Mapping[str, ColumnCells], left_out: NDArray[np.bool_]
+) -> str | None:
+    """Return what is wrong with the only numbers if a column of texts says that they are different measures."""
+    if sum(meaning.role in MEASURES for meaning in meanings.values()) != 1:
+        return None
+    for name in [name for name, meaning in meanings.items() if meaning.role == "text" and not cells[name].is_typed]:
+        texts = [text for text in cells[name].named[: _MOST + 1] if (cells[name].rows_of(text) & ~left_out).any()]
+        measures = {text: next((known for known in header_meanings(text)), None) for text in texts}
+        concepts = {known.concept for known in measures.values() if known is not None and known.role in MEASURES}
+        if 1 < len(texts) <= _MOST and len(concepts) == len(texts):
+            first, *others = texts
+            return f"holds {', '.join(texts)}, by {name}: totals={others!r} leaves the rows of {first} alone"
+    return None
+
+
+def _rule(name: str, text: str, other: str) -> str:
+    rule = f"counts rows of two kinds by {name}, {text!r} and {other!r}, as one: "
+    return f'{rule}totals=[{text!r}] leaves the first out, totals=[{other!r}] the second, totals="keep" counts both'
+
+
+def _planned(sums: Mapping[str, Sums], *, is_negative: bool) -> str | None:
+    """Return the text of a forecast, a comparison, or of refunds that are not below 0, among others."""
+    found = {}
+    for text, of_text in sums.items():
+        folded = folded_header(text)
+        concept = next((concept.name for concept, phrase, _ in concepts_in(folded) if phrase == folded), "")
+        is_below = is_negative or any((values < 0).any() for values in of_text.values())
+        found[text] = concept in _NOT_OF_DAYS or (concept == "charge" and not is_below)
+        found[text] &= canonical_name(text, "publisher") is None  # Meta is a goal in Portuguese
+    return next((text for text in found if found[text]), None) if not all(found.values()) else None
+
+
+def is_level(header: str) -> bool:
+    """Return whether a column has the names of a level, such as ad groups."""
+    return folded_header(header).removesuffix(" id").removesuffix(" name") in LEVELS
+
+
+def groups_of(table: DataFrame, by: Sequence[str]) -> NDArray[np.int64]:
+    """Return the number of the group of each row, the same for rows that agree in *by*."""
+    if not by:
+        return np.zeros(len(table), dtype="int64")
+    groups: NDArray[np.int64] = np.asarray(table.groupby(list(by), sort=False).ngroup(), dtype="int64")
+    return groups
+
+
+def _sums(rows: NDArray[np.bool_], days: NDArray[np.int64], summands: Sums) -> Sums:
+    """Return the sums of rows by day."""
+    count = int(days.max(initial=0)) + 1
+    return {name: np.bincount(days[rows], np.nan_to_num(values[rows]), count) for name, values in summands.items()}
+
+
+def _are_alike(first: Sums, second: Sums) -> bool | None:
+    """Return whether rows of two kinds add up to the same; None if they have no number in common."""
+    both = [name for name in first if first[name].any() and second[name].any()]
+    return (
+        all(np.allclose(first[name], second[name], rtol=_ROUNDING, atol=_ROUNDING) for name in both) if both else None
+    )
+
+
+def _different(sums: Sums) -> int:
+    return len({round(value, 6) for values in sums.values() for value in values.tolist()} - {0.0})

@@ -1,0 +1,156 @@
+"""Each step that a refusal of an outside table proposes leads on: to a number, or to the next step."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import gamelens as gl
+from gamelens.analysis import outside_data
+from gamelens.errors import BadQuery
+from support.tidy_frames import tidy_frame
+
+WriteFile = Callable[..., Path]
+
+DAYS = [f"2026-11-{day:02}" for day in range(1, 5)]
+FILLED = {
+    "currency": "EUR",
+    "network": "Meta Ads",
+    "names": "Meta Ads",
+    "on": "Who",
+    "roles": "Units",
+    "columns": "Units",
+}
+"""What an analyst knows where a sentence has three dots."""
+ELSEWHERE = ("query money over", "query all its days", "pass one file for each", "write 2026-11-01")
+"""What no argument of reading changes: the query of the frame, or the file."""
+MOST = 5  # steps until there is a number
+STEP = re.compile(
+    r"\b(amount|columns|currency|day_first|decimal|how|missing|names|network|on|rate|repeats|roles|text|totals)=(?=[\w\[{\"'])"
+)
+
+
+def steps_of(message: str) -> Iterator[tuple[str, Any]]:
+    """Yield the arguments that a sentence names with a value."""
+    for match in STEP.finditer(message):
+        rest = message[match.end() :]
+        for end in range(1, len(rest) + 1):
+            try:
+                value = ast.literal_eval(rest[:end])
+            except (SyntaxError, ValueError):
+                continue
+            yield match[1], filled(match[1], value)
+            break
+
+
+def filled(name: str, value: Any) -> Any:
+    """Return *value* with what an analyst knows in the place of three dots."""
+    if value in ("...", ...):
+        return FILLED[name]
+    if isinstance(value, list):
+        return [filled(name, part) for part in value]
+    return {key: filled(name, part) for key, part in value.items()} if isinstance(value, dict) else value
+
+
+def together(arguments: dict[str, Any], name: str, value: Any) -> dict[str, Any]:
+    """Return *arguments* with one more."""
+    known = arguments.get(name)
+    if isinstance(known, dict) and isinstance(value, dict):
+        value = known | value
+    if isinstance(known, list) and isinstance(value, list):
+        value = [*known, *value]
+    return arguments | {name: value}
+
+
+def follow(use: Callable[..., Any], arguments: dict[str, Any], seen: tuple[str, ...] = ()) -> None:
+    """Take every step of every refusal, until there is a number."""
+    try:
+        use(**arguments)
+    except BadQuery as error:
+        message = str(error)
+        assert message not in seen, f"after {arguments} still: {message}"
+        steps = [*steps_of(message)]
+        if not steps and any(step in message for step in ELSEWHERE):
+            return
+        assert steps, f"after {arguments} no step: {message}"
+        assert len(seen) < MOST, f"after {arguments} no end: {message}"
+        for name, value in steps:
+            follow(use, together(arguments, name, value), (*seen, message))
+
+
+CASES = {
+    "no currency": "Date,Network,Cost\n2026-11-01,Meta,10.5\n2026-11-02,Meta,11\n",
+    "a dollar sign": "Date,Network,Cost\n2026-11-01,Meta,$10.5\n2026-11-02,Meta,$11\n",
+    "an unknown sign": "Date,Network,Cost (บาท)\n2026-11-01,Meta,10.5\n2026-11-02,Meta,11\n",
+    "signs of some rows": "Date,Network,Cost\n2026-11-01,Meta,$10\n2026-11-02,Meta,€11\n",
+    "two currencies": "Date,Network,Cost (EUR),Currency\n2026-11-01,Meta,10.5,USD\n2026-11-02,Meta,11,USD\n",
+    "a foreign currency": "Date,Network,Cost (MXN)\n2026-11-01,Meta,10.5\n2026-11-02,Meta,11\n",
+    "two costs": "Date,Network,Cost (USD),Spend (USD)\n2026-11-01,Meta,10.5,9\n2026-11-02,Meta,11,8\n",
+    "no cost": "Date,Network,K7\n2026-11-01,Meta,10.5\n2026-11-02,Meta,11\n",
+    "a running total": "Date,Network,Cumulative cost (USD)\n2026-11-01,Meta,10.5\n2026-11-02,Meta,11\n",
+    "days or months": "Date,Network,Cost (USD)\n01/11/2026,Meta,10.5\n02/11/2026,Meta,11\n",
+    "two days": "Install date,Event date,Network,Cost (USD)\n2026-11-01,2026-11-01,Meta,5\n2026-11-02,2026-11-03,M,6\n",
+    "weeks or days": "Date,Network,Cost (USD)\n2026-10-26,Meta,10.5\n2026-11-02,Meta,11\n",
+    "thousands": "Date;Network;Cost (USD)\n2026-11-01;Meta;1.234\n2026-11-02;Meta;2.345\n",
+    "no number": "Date,Network,Cost (USD)\n2026-11-01,Meta,10.5\n2026-11-02,Meta,soon\n2026-11-03,Meta,4\n",
+    "an error": "Date,Network,Cost (USD)\n2026-11-01,Meta,10.5\n2026-11-02,Meta,#REF!\n2026-11-03,Meta,4\n",
+    "no day": "Date,Network,Cost (USD)\n2026-11-01,Meta,10.5\n2026-11-02,Meta,11\nWszystkiego,,21\n",
+    "twice": "Date,Network,Cost (USD)\n" + 2 * "2026-11-01,Meta,10.5\n2026-11-02,Meta,11\n",
+    "levels": "Level,Date,Network,Cost (USD)\nCampaign,2026-11-01,Meta,10.5\nAd,2026-11-01,Meta,9\n",
+    "a forecast": "Type,Date,Network,Cost (USD)\nActual,2026-11-01,Meta,10.5\nPlan,2026-11-01,Meta,9\n",
+    "midnight elsewhere": "Time,Network,Cost (USD)\n2026-11-01T00:00-08:00,Meta,5\n2026-11-02T00:00-08:00,Meta,6\n",
+    "start and end elsewhere": (
+        "Start Time,End Time,Network,Cost (USD)\n2026-11-01T00:00:00-08:00,2026-11-02T00:00:00-08:00,Meta,5\n"
+        "2026-11-02T00:00:00-08:00,2026-11-03T00:00:00-08:00,Meta,6\n"
+    ),
+    "days of which nothing is known": (
+        "Start,Ändrung,Network,Cost (USD)\n2026-11-01,2026-12-20,Meta,1\n2026-11-02,2026-11-01,Meta,1\n"
+    ),
+    "days that are columns": "Network,2026-11-01,2026-11-02\nMeta,10,11\n",
+    "an unknown name": "Date,Network,Cost (USD)\n2026-11-01,foo_int,10.5\n2026-11-02,foo_int,11\n",
+    "nobody": "Date,Who,Cost (USD)\n2026-11-01,Meta,10.5\n2026-11-02,Meta,11\n",
+    "cents of yen": "Date,Network,Cost in cents (JPY)\n2026-11-01,Meta,1050\n2026-11-02,Meta,1100\n",
+    "Snapchat": (
+        "Start Time,End Time,Campaign Name,Spend,Swipe Ups\n"
+        "2026-11-01T00:00:00.000-07:00,2026-11-02T00:00:00.000-08:00,a,$12.5,50\n"
+        "2026-11-02T00:00:00.000-08:00,2026-11-03T00:00:00.000-08:00,a,$14.4,60\n"
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_each_step_of_a_refusal_of_costs_leads_on(file: WriteFile, name: str) -> None:
+    """To dollars, or to the return on them."""
+    path = file(CASES[name], "costs.csv")
+    money = tidy_frame(
+        "revenue", timestamp=DAYS, installed_on=DAYS, install_publisher=["Meta Ads"] * 4, revenue=[1.0] * 4
+    )
+    money.attrs["gamelens"]["asked"] |= {"every": "day", "interval": "2026-11-01T00:00Z/2026-11-05T00:00Z"}
+    follow(lambda **given: outside_data.roas(path, money, **given, ages=[0]), {})
+    follow(lambda **given: outside_data.in_dollars(path, **given), {})
+
+
+COLUMNS = {
+    "Rank": "2,7\n3,5\n2,9\n1,4",
+    "ARPU": "2.5,7\n3.5,5\n2.25,9\n1.5,4",
+    "Unit price (USD)": "2.5,7\n3.5,5\n2.25,9\n1.5,4",
+    "K7": "2.5,7\n3.5,5\n2.25,9\n1.5,4",
+    "Note": "a,7\nb,5\nc,9\nd,4",
+    "Reach": "20,7\n30,5\n20,9\n10,4",
+    "Share": "20%,7\n< 1%,5\n20%,9\n10%,4",
+    "Holiday name": "a,7\nb,5\nc,9\nd,4",
+}
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+def test_each_step_of_a_refusal_of_a_column_leads_on(file: WriteFile, name: str) -> None:
+    """Several rows of a day become one, or the column is left out."""
+    rows = [f"{DAYS[place // 2]},{row}" for place, row in enumerate(COLUMNS[name].split("\n"))]
+    path = file("\n".join([f"Date,{name},Units", *rows, ""]))
+    frame = tidy_frame("new_users", timestamp=DAYS, new_users=[5] * 4)
+    follow(lambda **given: gl.join(frame, path, **({"columns": [name]} | given)), {})
