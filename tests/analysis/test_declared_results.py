@@ -25,7 +25,8 @@ from gamelens import analysis, raw_events
 from gamelens.analysis import claims
 from gamelens.analysis.claims.findings import analyses
 from gamelens.analysis.tidy_frames.columns import COLUMNS, Column
-from gamelens.analysis.tidy_frames.frame_requirements import declared_requirements, public_name
+from gamelens.analysis.tidy_frames.frame_requirements import declared_requirements
+from gamelens.analysis.tidy_frames.results import public_name
 from gamelens.analysis.tidy_frames.returned_columns import KEYS, declared_columns
 from gamelens.analysis.tidy_frames.written_columns import written_columns
 from gamelens.assistant.answers import answer
@@ -35,6 +36,7 @@ from gamelens.notebook.tables.frame_table import FrameTable
 from gamelens.receipts import Receipt
 from gamelens.wire.dimensions import DIMENSIONS
 from support.every_result import every_result, simulated_lake
+from support.fresh_python import run_python
 
 LOOKS: Final = Path(__file__).with_name("results")
 COMMAND: Final = "SNAPSHOTS=write .venv/bin/pytest tests/analysis/test_declared_results.py"
@@ -50,10 +52,9 @@ Call = tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]
 def public() -> dict[str, Callable[..., Any]]:
     """Return the analyses that declare what they return, by public name."""
     rooms = [*(import_module(f"gamelens.analysis.{topic}") for topic in analysis.__all__), raw_events]
-    functions = {
-        public_name(each): each for room in rooms for each in vars(room).values() if declared_columns(each).columns
-    }
-    return dict(sorted(functions.items()))
+    functions = [value for room in rooms for value in vars(room).values() if inspect.isfunction(value)]
+    declaring = {public_name(function): function for function in functions if declared_columns(function).columns}
+    return dict(sorted(declaring.items()))
 
 
 @pytest.fixture(scope="module")
@@ -213,6 +214,21 @@ def test_a_name_that_is_a_metric_means_the_same_in_a_result() -> None:
         for field in metric.fields:
             if (known := COLUMNS.get(metric.columns[field.name])) is not None and known.unit:
                 assert known.unit == field.unit, known.name
+
+
+def test_a_result_of_a_room_above_is_read_without_importing_it() -> None:
+    """Its columns are those of the table by name: reading a frame starts neither a client nor an engine."""
+    code = """
+import sys
+from pandas import DataFrame
+from gamelens.analysis.tidy_frames.results import as_result
+from gamelens.analysis.tidy_frames.written_columns import written_columns
+frame = as_result(DataFrame({"step": ["a"], "players": [3]}), "raw_events.funnel", {})
+print([column.column.kind for column in written_columns(frame)], *(name for name in sys.modules if "gamelens" in name))
+"""
+    kinds, _, modules = run_python("-c", code).partition("] ")
+    assert "count" in kinds
+    assert not {"gamelens.raw_events", "gamelens.client", "gamelens.sandbox"}.intersection(modules.split())
 
 
 def test_no_row_of_the_table_is_unused() -> None:

@@ -17,7 +17,8 @@ from pandas import DataFrame
 
 from gamelens import analysis
 from gamelens.analysis import ads, decomposition, health, outside_data, retention, revenue
-from gamelens.analysis.tidy_frames.frame_requirements import declared_requirements, public_name
+from gamelens.analysis.tidy_frames.frame_requirements import declared_requirements
+from gamelens.analysis.tidy_frames.results import public_name
 from gamelens.catalog import ALIASES, DIMENSIONS, METRICS
 from gamelens.client.query.arguments import query_arguments
 from gamelens.client.sync_client import Client

@@ -20,7 +20,8 @@ from gamelens import analysis, raw_events
 from gamelens.analysis import claims, outside_data
 from gamelens.analysis.claims.findings import analyses
 from gamelens.analysis.files.export_target import with_index
-from gamelens.analysis.tidy_frames.frame_requirements import declared_requirements, public_name
+from gamelens.analysis.tidy_frames.frame_requirements import declared_requirements
+from gamelens.analysis.tidy_frames.results import public_name
 from gamelens.notebook.accessor import Accessor
 from support.every_result import every_result, simulated_lake
 from support.tidy_frames import tidy_frame

@@ -15,9 +15,8 @@ from gamelens._text import counted, format_number, one_line, shortened
 from gamelens.analysis import health
 from gamelens.analysis.tidy_frames.columns import column_named
 from gamelens.errors import GamelensError
-from gamelens.notebook.health_check import HealthReport
-from gamelens.notebook.labels import day as day_text
-from gamelens.notebook.receipt_text import source_line
+from gamelens.investigations.health_check import HealthReport
+from gamelens.receipt_text import day_text, source_line
 
 NO_DAY: Final = "no day is complete yet: nothing is sent"
 """What is said in place of a message where no day is complete."""

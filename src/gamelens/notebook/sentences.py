@@ -16,7 +16,8 @@ from gamelens.analysis.claims.findings import findings_of
 from gamelens.analysis.claims.templates import judged_of, sentences_of, words
 from gamelens.analysis.claims.templates import spoken as claims_spoken
 from gamelens.errors import extra_named
-from gamelens.notebook.labels import period_text, text_of
+from gamelens.notebook.labels import text_of
+from gamelens.receipt_text import period_text
 from gamelens.receipts import Receipt
 
 if TYPE_CHECKING:

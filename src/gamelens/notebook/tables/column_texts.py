@@ -13,7 +13,8 @@ from gamelens.analysis.tidy_frames import UNKNOWN
 from gamelens.analysis.tidy_frames.columns import Column, column_named, name_of
 from gamelens.analysis.tidy_frames.written_columns import ROW_UNITS, UNIT, WrittenColumn, has_units, written_columns
 from gamelens.catalog import find_metric
-from gamelens.notebook.labels import bucket_heading, bucket_text, day, period_text
+from gamelens.notebook.labels import bucket_heading, bucket_text
+from gamelens.receipt_text import day_text, period_text
 from gamelens.receipts import Receipt
 from gamelens.wire.currencies import USD_PER_UNIT
 from gamelens.wire.intervals import Interval
@@ -83,7 +84,7 @@ class ColumnTexts:
         if isinstance(value, datetime):
             if pd.isna(value):
                 return "n/a"
-            with_hours = f"{day(value)} {value:%H:%M}" if self._has_hours else ""
+            with_hours = f"{day_text(value)} {value:%H:%M}" if self._has_hours else ""
             return with_hours or self._period or bucket_text(value, self._every)
         if value is None or value is pd.NA:
             return "not clear" if self._is_truth else UNKNOWN

@@ -16,8 +16,9 @@ from gamelens._scales import RARE, Scale
 from gamelens.analysis.tidy_frames import dimension_columns, label_columns, value_columns
 from gamelens.analysis.totals import column_totals
 from gamelens.errors import BadQuery
-from gamelens.notebook.receipt_text import source_line, unfinished
+from gamelens.notebook.frame_receipts import unfinished
 from gamelens.notebook.tables.column_texts import ColumnTexts, columns_of
+from gamelens.receipt_text import source_line
 from gamelens.receipts import Receipt
 from gamelens.wire.intervals import SETTLE_DAYS, Interval
 

@@ -18,7 +18,8 @@ from gamelens.analysis import claims, health
 from gamelens.client.base_client import BaseClient, quiet_copy
 from gamelens.client.sync_client import Client
 from gamelens.errors import BadQuery, suggests_names
-from gamelens.notebook import charts, health_check
+from gamelens.investigations import health_check
+from gamelens.notebook import charts
 from gamelens.notebook.labels import escape, plain, shorten
 from gamelens.notebook.tables.table_source import source_html
 from gamelens.notebook.widgets import html_blocks

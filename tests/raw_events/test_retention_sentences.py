@@ -1,4 +1,4 @@
-"""Claims about retention that count: definitions and the terms of a gap."""
+"""Sentences about definitions of retention and the terms of a gap."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import math
 import pytest
 from pandas import DataFrame
 
+import gamelens.raw_events.reconciliation.retention_definitions  # noqa: F401  (has the readers)
 from support.said import as_made_by, said
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pandas import DataFrame
 
-from gamelens.notebook.health_check import HealthReport
+from gamelens.investigations.health_check import HealthReport
 
 CHANGES = {"G7": -0.5, **{f"G{number}": number / 100 for number in range(7)}}
 

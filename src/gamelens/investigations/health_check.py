@@ -26,7 +26,7 @@ from gamelens.analysis.tidy_frames import UNKNOWN
 from gamelens.analysis.tidy_frames.results import as_result
 from gamelens.data_age import DataAge
 from gamelens.errors import NotYetAvailable, suggests_names
-from gamelens.notebook.receipt_text import source_line
+from gamelens.receipt_text import source_line
 from gamelens.receipts import RECEIPT, Provenance, Receipt
 from gamelens.wire.intervals import Interval
 
