@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from pandas import DataFrame, Series
 
 from gamelens.analysis.claims.findings import Finding, direction_of, reads
+from gamelens.analysis.health.board import UNITS, subject
 from gamelens.analysis.health.daily_series import IDENTITY, SERIES, series_grid
-from gamelens.analysis.health.health_text import UNITS, subject
 from gamelens.analysis.over_days import changes_over_days, day_numbers
 from gamelens.analysis.significance import LEVEL, holm
 from gamelens.analysis.tidy_frames.columns import Column

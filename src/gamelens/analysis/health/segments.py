@@ -18,7 +18,7 @@ from pandas import DataFrame, Series
 from gamelens.analysis.ads.canonical_names import canonical_values
 from gamelens.analysis.claims.findings import Finding, reads
 from gamelens.analysis.health.baseline import POOLED_DAYS, Levels
-from gamelens.analysis.health.health_text import UNITS, dimension_words, subject
+from gamelens.analysis.health.board import UNITS, dimension_words, subject
 from gamelens.analysis.health.watched_metrics import WatchedMetric
 from gamelens.analysis.significance import two_sided
 from gamelens.analysis.tidy_frames import column_of, display_values

@@ -9,7 +9,7 @@ import pytest
 
 from gamelens.analysis import health
 from gamelens.analysis.claims.templates import sentences_of
-from gamelens.analysis.health.health_text import row_finding
+from gamelens.analysis.health.board import row_finding
 from support.tidy_frames import tidy_frame
 
 USUAL: dict[str, object] = {
