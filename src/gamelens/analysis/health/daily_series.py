@@ -34,7 +34,9 @@ IDENTITY: Final = ["game_id", "game", "watch", "metric", "dimension", "segment",
 """Columns that identify the series of a row."""
 SERIES: Final = (
     named("timestamp"),
-    *(Column(name, "category") for name in IDENTITY[:-1]),
+    *(Column(name, "category") for name in ("game_id", "game", "watch", "metric")),
+    Column("dimension", "category", na="of a whole game"),
+    Column("segment", "category", na="of a whole game, and of what has no name"),
     Column("kind", "unit", about="how the value is counted"),
     named("value", about="a share is 0 to 1", na="of a day without an answer"),
     *(Column(name, "number", about=f"{what} of a share", na="of other kinds") for name, what in _PARTS),

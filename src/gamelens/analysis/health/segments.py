@@ -48,7 +48,7 @@ _SEGMENTS: Final = (
     named("is_moved", na=_NO_NOISE),
     Column("first_day", "day", about="of a segment that is newer than the frame", na="of others"),
     Column("metric", "text", about="of *watch*"),
-    Column("kind", "text", about="of *watch*"),
+    Column("kind", "unit", about="how the value is counted"),
     Column("verdict", "text", about="of all segments"),
 )
 SEGMENT_COLUMNS: Final = tuple(each.name for each in _SEGMENTS)
