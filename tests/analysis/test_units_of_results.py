@@ -58,7 +58,7 @@ SHARES_ALWAYS: Final = {
     *(("experiments.detectable_effects", "control_value"), ("experiments.probability_best", "value")),
     ("gl.retention_gap", "amount"),
 }
-OF_ROW: Final = {"value", "control_value", "before", "difference"}
+OF_ROW: Final = {"value", "control_value", "before", "difference", "amount"}
 NO_RESULTS: Final = {
     "ads.unlisted_names", "decomposition.dominant_effect", "decomposition.split_in_halves", "health.as_json",
     "health.unmatched_notes", "outside_data.roas", "totals.column_totals", "totals.in_periods",

@@ -9,7 +9,7 @@ The data has no players, so the uncertainty comes from the differences between d
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -17,7 +17,8 @@ from msgspec import structs
 from pandas import DataFrame, Series
 
 from gamelens.analysis.ads.canonical_names import named_for
-from gamelens.analysis.claims.findings import Direction, Finding, direction_of, reads
+from gamelens.analysis.claims.findings import Direction, Finding, reads
+from gamelens.analysis.claims.rows import each_row
 from gamelens.analysis.over_days import day_numbers, over_days
 from gamelens.analysis.tidy_frames import column_of, ratio
 from gamelens.analysis.tidy_frames.frame_columns import sum_over
@@ -90,40 +91,22 @@ def ecpm_index(
 def _read_index(index: DataFrame, by: str, within: list[str]) -> Iterator[Finding]:
     """Say of each value of *by* how it pays like for like, and which to test with more impressions."""
     cell = [{"country_code": "country", "ad_format": "format"}.get(name, name) for name in [*within, "day"]]
-    yield from (_index_finding(row, by, cell) for row in index.to_dict("records"))
-    known = index[(index["comparable_share"] >= COMPARABLE) & index["low"].notna()]
-    better = known[known["low"] > 1]
-    numbers: dict[str, Any] = {"by": by, "values": len(known)}
-    if not len(better):
-        case = "none_better" if len(known) else "not_comparable"
-        direction: Direction = "no clear difference" if len(known) else "unknown"
+
+    def of_index(row: Mapping[Any, Any]) -> dict[str, Any]:
+        return {"by": by, "cell": cell, "comparable_share": row["comparable_share"], "days": row["days"]}
+
+    found = [*each_row(index, by, "index", kind="ecpm", numbers=of_index)]
+    yield from found
+    known = (index["comparable_share"] >= COMPARABLE) & index["low"].notna()
+    numbers: dict[str, Any] = {"by": by, "values": int(known.sum())}
+    if not (index["low"].where(known) > 1).any():
+        case = "none_better" if known.any() else "not_comparable"
+        direction: Direction = "no clear difference" if known.any() else "unknown"
         yield Finding(kind="advice on ecpm", case=case, direction=direction, unit="ratio", numbers=numbers)
         return
-    row = better.sort_values("low", ascending=False).iloc[0].to_dict()
-    yield structs.replace(
-        _index_finding(row, by, cell),
-        kind="advice on ecpm",
-        case="test",
-        numbers=numbers | {"name": str(row[by]), "impression_share": row["impression_share"]},
-    )
-
-
-def _index_finding(row: dict[Any, Any], by: str, cell: list[str]) -> Finding:
-    """Return the finding about one row."""
-    direction = direction_of(row["low"], row["high"], neutral=1.0)
-    names = ("comparable_share", "days")
-    return Finding(
-        kind="ecpm",
-        case=direction.replace(" ", "_"),
-        subject={by: str(row[by])},
-        direction=direction,
-        size=row["index"],
-        low=row["low"],
-        high=row["high"],
-        unit="ratio",
-        judged="days",
-        numbers={"name": str(row[by]), "by": by, "cell": cell, **{name: row[name] for name in names}},
-    )
+    best = int(index["low"].where(known).argmax())
+    numbers |= {"name": found[best].numbers["name"], "impression_share": index["impression_share"].iloc[best]}
+    yield structs.replace(found[best], kind="advice on ecpm", case="test", numbers=numbers)
 
 
 def _cells(named: DataFrame, by: str, keys: list[str], count: str, money: str) -> DataFrame:
