@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pandas as pd
+from msgspec import UNSET
 from numpy.typing import NDArray
 from pandas import DataFrame, Series
 
@@ -437,7 +438,7 @@ def _period(frame: DataFrame) -> Interval:
     receipt = Receipt.of(frame.attrs)
     period = receipt.interval or visible_period(frame, "day")
     if period is None:
-        raise BadQuery("frame", "no rows", "can be compared: query days with data")
+        raise BadQuery("frame", UNSET, "has no days to compare: query days with data")
     if receipt.partial_buckets:
         rule = 'is not made of whole days: query over="last 14 complete days"'
         raise BadQuery("frame", str(period), rule)
