@@ -468,15 +468,15 @@ def test_a_metric_without_its_fields_is_left_out_of_all_and_refused_by_name() ->
     """A query of revenue has no number of purchases; whoever asks for them is told how to query it."""
     money = tidy_frame("revenue", timestamp=["2026-11-01"], game=["Tile"], revenue=[4.0])
     assert health.daily([money])["watch"].unique().tolist() == ["revenue"]
-    with pytest.raises(BadQuery, match=r'query revenue with fields="all" as well'):
+    with pytest.raises(BadQuery, match='query revenue with fields="all" as well'):
         health.daily([money], health.watches("purchases"))
-    with pytest.raises(BadQuery, match="has no timestamp: use lens.query"):
+    with pytest.raises(BadQuery, match="has no timestamp: use lens"):
         health.daily([money.drop(columns="timestamp")])
-    with pytest.raises(BadQuery, match="Did you mean `revenue`"):
+    with pytest.raises(BadQuery, match="mean `revenue`"):
         health.measured(money, {"revenu": "Money"})
 
 
 def test_no_days_are_refused_in_a_sentence() -> None:
     """The change of a frame without a time has nothing to be of."""
-    with pytest.raises(BadQuery, match="^frame has no days to compare: query days with data"):
+    with pytest.raises(BadQuery, match="frame has no days to compare: query days with data"):
         changes.change(DataFrame({"game": ["Tile"], "revenue": [4.0]}))

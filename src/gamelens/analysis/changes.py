@@ -149,6 +149,10 @@ def _read_change(changes: DataFrame) -> Iterator[Finding]:
         case = case_among(direction, row["ratio_low"], row["ratio_high"], neutral=1.0)
         if is_rare[place]:
             direction, case = _direction_of(row["difference"], row["p_adjusted"]), "rare"
+        if row["before"] == row["value"] == 0:
+            direction, case = "no clear difference", "zero"
+        if pd.isna(row["difference"]):
+            direction, case = "unknown", "not_known"
         yield Finding(
             kind="change",
             case=case,
@@ -326,9 +330,10 @@ def _read_drivers(drivers: DataFrame, by: str | None) -> Iterator[Finding]:
 
     One that brought less than half a cent did nothing and is not named.
     """
+    is_nothing = not drivers["effect"].any()
     drivers = drivers[drivers["effect"].abs() >= HALF_CENT]
     if drivers.empty:
-        yield Finding(kind="money", case="none", unit="change")
+        yield Finding(kind="money", case="nothing" if is_nothing else "none", unit="change")
     names = display_values(drivers[by]) if by else Series(_ALL, index=drivers.index)
     for name, row in zip(names, drivers.to_dict("records"), strict=True):
         direction = direction_among(row["like_for_like_low"], row["like_for_like_high"], row["p_adjusted"])

@@ -465,8 +465,7 @@ def _read_empty_breaks(result: DataFrame, by: str | list[str] | None) -> Iterato
     """Say how many ad breaks stayed empty and what they were worth, or for which value of *by* most did."""
     if isinstance(by, str):
         worst = read_leader(result, by, "fail_rate", kind="empty ad breaks by")
-        is_none = worst.numbers.get("value") == 0
-        yield structs.replace(worst, case="none", subject={}, numbers={}) if is_none else worst
+        yield structs.replace(worst, case="none") if worst.case == "nothing" else worst
     if by is not None:
         return
     row = result.iloc[0]

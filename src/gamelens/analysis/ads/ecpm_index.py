@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import numpy as np
 from msgspec import structs
-from pandas import DataFrame, Series
+from pandas import DataFrame, Series, notna
 
 from gamelens.analysis.ads.canonical_names import named_for
 from gamelens.analysis.claims.findings import Direction, Finding, reads
@@ -96,17 +96,30 @@ def _read_index(index: DataFrame, by: str, within: list[str]) -> Iterator[Findin
         return {"by": by, "cell": cell, "comparable_share": row["comparable_share"], "days": row["days"]}
 
     found = [*each_row(index, by, "index", kind="ecpm", numbers=of_index)]
-    yield from found
+    rows = index.to_dict("records")
+    yield from (_with_reason(finding, row) for finding, row in zip(found, rows, strict=True))
     known = (index["comparable_share"] >= COMPARABLE) & index["low"].notna()
     numbers: dict[str, Any] = {"by": by, "values": int(known.sum())}
     if not (index["low"].where(known) > 1).any():
-        case = "none_better" if known.any() else "not_comparable"
+        is_short = (index["low"].isna() & index["index"].notna()).any()
+        case = "none_better" if known.any() else "few_days" if is_short else "not_comparable"
         direction: Direction = "no clear difference" if known.any() else "unknown"
         yield Finding(kind="advice on ecpm", case=case, direction=direction, unit="ratio", numbers=numbers)
         return
     best = int(index["low"].where(known).argmax())
     numbers |= {"name": found[best].numbers["name"], "impression_share": index["impression_share"].iloc[best]}
     yield structs.replace(found[best], kind="advice on ecpm", case="test", numbers=numbers)
+
+
+def _with_reason(finding: Finding, row: Mapping[Any, Any]) -> Finding:
+    """Return *finding*, with the reason where it has no interval."""
+    if finding.case != "unknown":
+        return finding
+    if not row["impressions"]:
+        return structs.replace(finding, case="no_impressions", judged=None)
+    if notna(row["index"]):
+        return structs.replace(finding, case="few_days", judged="counted")
+    return structs.replace(finding, case="no_income" if row["comparable_share"] else "unknown", judged=None)
 
 
 def _cells(named: DataFrame, by: str, keys: list[str], count: str, money: str) -> DataFrame:

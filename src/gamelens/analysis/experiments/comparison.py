@@ -126,6 +126,9 @@ def difference_finding(row: Mapping[Any, Any], keys: Sequence[str]) -> Finding:
     """Return how the arm of a row differs from its control; it is clear if it stays so after the correction."""
     direction = direction_among(row["low"], row["high"], row["p_adjusted"])
     case = case_among(direction, row["low"], row["high"])
+    if direction == "unknown":
+        is_zero = row["value"] == row["control_value"] == 0
+        case = "nobody" if pd.isna(row["difference"]) else "zero" if is_zero else case
     return comparison_finding(row, keys, kind="difference", case=case, direction=direction)
 
 

@@ -248,7 +248,7 @@ def _sum_contributions(wide: DataFrame, watch: WatchedMetric, since: pd.Timestam
     baseline = [levels.judge(number, is_usual) for number in range(values.shape[1])][-1]
     expected = baseline.expected
     recent = values[:, :-1][:, is_usual[0, :-1]][:, -POOLED_DAYS:]
-    mean = recent.mean(axis=1) if recent.shape[1] else np.zeros(len(values))
+    mean = recent.mean(axis=1) if recent.shape[1] else np.full(len(values), np.nan)
     expected = np.where(np.isfinite(expected), expected, mean)
     p = two_sided(baseline.z, baseline.noise_days)
     now = values[:, -1]
