@@ -127,3 +127,12 @@ def test_arms_without_a_payer_are_zero_for_both() -> None:
     )
     assert zero.text == "Conversion is zero for new and old."
     assert nobody.text == "Conversion: new and old cannot be compared before both have players."
+
+
+def test_a_p_value_of_one_is_no_number_of_days() -> None:
+    """It has two places, as "1 day by day" would be read as one day."""
+    arms = {"ab_id": ["gate"] * 2, "ab_variant_id": ["a", "b"], "players": [10, 10], "share": [0.5] * 2}
+    tests = {"expected_share": [0.5] * 2, "p_value": [1.0] * 2, "p_days": [0.4] * 2, "is_suspect": [False] * 2}
+    frame = DataFrame({**arms, **tests, "worst_day": pd.NaT, "p_worst_day": np.nan})
+    (claim,) = said(as_made_by("experiments.sample_ratio", frame, arm="ab_variant_id", by=None))
+    assert claim.text.endswith("no reason for doubt (p = 1.00 in total, and 0.40 day by day).")

@@ -375,7 +375,8 @@ class _Sentence:
             case "day":
                 return _day_text(value)
             case "p":
-                return "less than 0.001" if value < 0.001 else f"{value:.2g}"
+                places = 2 if value >= 0.1 else 3  # "1.00 day by day": 1 would be a number of days
+                return "less than 0.001" if value < 0.001 else f"{value:.{places}f}"
         if spec.endswith("_range"):
             return self._range(field.name, spec.removesuffix("_range"), value, fields)
         if spec.endswith("_interval"):
