@@ -245,8 +245,8 @@ def price_changes(before: DataFrame, after: DataFrame, by: By, *, within: By | N
     result["p_adjusted"] = holm(result["p_value"])
     is_selected = (result["p_adjusted"] < LEVEL).to_numpy()
     level = LEVEL * max(1, is_selected.sum()) / max(1, result["p_value"].notna().sum())
-    for name, each, selected in zip(("low", "high"), found.bounds(), found.bounds(1 - level), strict=True):
-        result[name] = np.where(is_selected, selected, each)
+    for name, bound, selected in zip(("low", "high"), found.bounds(), found.bounds(1 - level), strict=True):
+        result[name] = np.where(is_selected, selected, bound)
     with np.errstate(divide="ignore", invalid="ignore"):
         result["effect"] = result["money_after"] * (1 - 1 / found.estimates["all days"].value)
     result = result.rename(columns={"volume_after": "volume"}).drop(columns="money_after")

@@ -177,8 +177,8 @@ class HealthReport(msgspec.Struct, frozen=True):
         """
         same = (self.moved["game_id"] == row["game_id"]) & (self.moved["watch"] == row["watch"])
         same &= self.moved["timestamp"] == row["timestamp"]
-        of = self.moved["of_segment"]
-        same &= of.isna() if pd.isna(row["segment"]) else of == row["segment"]
+        alarm_segments = self.moved["of_segment"]
+        same &= alarm_segments.isna() if pd.isna(row["segment"]) else alarm_segments == row["segment"]
         rows = self.moved[same & (self.moved["verdict"] != "unclear")]
         different = rows[rows["verdict"] != "all alike"]
         rows = different if len(different) else rows
@@ -305,8 +305,8 @@ def _beside_usual(row: dict[Any, Any]) -> str:
 
 def _segment_cells(row: dict[Any, Any]) -> Iterator[str]:
     """Yield the text of each cell of a row of the readable table of segments."""
-    of = "" if pd.isna(row["of_dimension"]) else _segment_name(row["of_segment"])
-    yield from (str(row["game"]), str(row["metric"]), of, health.dimension_words(str(row["dimension"])))
+    alarm_segment = "" if pd.isna(row["of_dimension"]) else _segment_name(row["of_segment"])
+    yield from (str(row["game"]), str(row["metric"]), alarm_segment, health.dimension_words(str(row["dimension"])))
     yield _segment_name(row["segment"])
     yield from (number_text(row, name) for name in ("value", "expected"))
     yield format_number(row["share_of_change"], "share", places=0)

@@ -117,7 +117,7 @@ def earnings(frame: DataFrame, by: By = None) -> DataFrame:
     for share, part in (("revenue_share", "ad_revenue"), ("impression_share", "impressions")):
         result[share] = ratio(result[part], Series(result[part].clip(lower=0).sum(), index=result.index))
     result = with_receipts_of(result.sort_values("ad_revenue", ascending=False, ignore_index=True), frame)
-    return with_receipt(result, own) if (own := _own_receipt(frame)) else result
+    return with_receipt(result, receipt) if (receipt := _own_receipt(frame)) else result
 
 
 def _worth_naming(money: float) -> float | None:

@@ -61,7 +61,9 @@ def day_rates(
     if len(order) > 1 and rates[order[1]] > 0:
         best, following = order[:2]
         multiple = rates[best] / rates[following]
-        shares = [each[order[:2]] / each[order[:2]].sum(axis=1, keepdims=True) for each in (above, below)]
+        shares = [
+            daily_sums[order[:2]] / daily_sums[order[:2]].sum(axis=1, keepdims=True) for daily_sums in (above, below)
+        ]
         half = _half_width_of_multiple(shares[0], shares[1], number, confidence=1 - 0.05 / (len(order) - 1))
         half = half if not np.isnan(low[best]) else np.nan
         result.loc[known[best], [*LEAD]] = multiple, multiple * np.exp(-half), multiple * np.exp(half)

@@ -130,24 +130,28 @@ def _cells(named: DataFrame, by: str, keys: list[str], count: str, money: str) -
     """
     sums = named.groupby([*keys, by], observed=True, dropna=False, sort=False)[[count, money]].sum().reset_index()
     cell = sums.groupby(keys, dropna=False, sort=False).ngroup()
-    own, paid = sums[count].to_numpy(dtype="float64"), sums[money].to_numpy(dtype="float64")
-    whole, whole_paid = np.bincount(cell, own), np.bincount(cell, paid)
-    others = whole[cell] - own
-    is_shared = (own > 0) & (others > 0)
-    weight = np.divide(1.0, whole[cell], where=is_shared, out=np.zeros_like(own))
-    usual = (whole_paid[cell] - paid) * own * weight
-    return sums[[by, "timestamp"]].assign(own=own, shared=own * is_shared, paid=paid * others * weight, usual=usual)
+    impressions, paid = sums[count].to_numpy(dtype="float64"), sums[money].to_numpy(dtype="float64")
+    whole, whole_paid = np.bincount(cell, impressions), np.bincount(cell, paid)
+    others = whole[cell] - impressions
+    is_shared = (impressions > 0) & (others > 0)
+    weight = np.divide(1.0, whole[cell], where=is_shared, out=np.zeros_like(impressions))
+    usual = (whole_paid[cell] - paid) * impressions * weight
+    return sums[[by, "timestamp"]].assign(
+        own=impressions, shared=impressions * is_shared, paid=paid * others * weight, usual=usual
+    )
 
 
 def _compared(days: DataFrame, names: Series[Any], confidence: float) -> DataFrame:
     """Return comparable_share, index, low, high and days of each value of *names*, in their order."""
     wide = {name: days[name].unstack("timestamp").reindex(names).fillna(0.0) for name in days}
-    own, shared, paid, usual = (wide[name].to_numpy(dtype="float64") for name in ("own", "shared", "paid", "usual"))
+    impressions, shared, paid, usual = (
+        wide[name].to_numpy(dtype="float64") for name in ("own", "shared", "paid", "usual")
+    )
     index = ratio(Series(paid.sum(axis=1)), Series(usual.sum(axis=1))).to_numpy(dtype="float64")
     size = paid + np.nan_to_num(index)[:, None] * usual  # the money of the others is as random as that of the network
     estimates = over_days(paid, usual, day_numbers(wide["own"].columns), size=size, is_balanced=False)
     tests = max(1, int((shared > 0).any(axis=1).sum()))
     low, high = estimates.bounds(1 - (1 - confidence) / tests)
-    share = ratio(Series(shared.sum(axis=1)), Series(own.sum(axis=1)))
+    share = ratio(Series(shared.sum(axis=1)), Series(impressions.sum(axis=1)))
     columns = {"comparable_share": share, "index": index, "low": low, "high": high}
     return DataFrame({**columns, "days": (shared > 0).sum(axis=1)})

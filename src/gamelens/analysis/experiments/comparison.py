@@ -145,7 +145,7 @@ def comparison_finding(
     """Return the finding about one row of `compare`, whose arm is named by *keys*."""
     names = [str(row[key]) for key in reversed(keys) if key != MEASURE and pd.notna(row[key])]
     judged: Judgement = "players" if row["design"] != "between days" else "days"
-    own = {
+    words = {
         "measure": str(row[MEASURE]),
         "name": names[0] + (f" ({', '.join(names[1:])})" if names[1:] else ""),
         "control": str(row["control"]),
@@ -163,7 +163,7 @@ def comparison_finding(
         high=row[bounds[1]],
         unit={"share": "share", "money": "USD"}.get(row["unit"], "number"),
         judged=None if pd.isna(row["low"]) else judged,
-        numbers={**own, **(numbers or {})},
+        numbers={**words, **(numbers or {})},
     )
 
 

@@ -84,7 +84,9 @@ def compare_players(
     texts = [*experiment, arm, "control"]
     compared = frame.loc[frame[arm].notna()].astype(dict.fromkeys((*experiment, arm), "object"))
     rows = [
-        row for own in groups(compared, experiment) for row in _rows(own, numbers, arm, control, confidence, experiment)
+        row
+        for group in groups(compared, experiment)
+        for row in _rows(group, numbers, arm, control, confidence, experiment)
     ]
     result = DataFrame(rows, columns=[*texts, *_COUNTS, *_NUMBERS])
     result = result.astype({"p_value": "float64"})
@@ -105,7 +107,7 @@ def _rows(
 ) -> list[dict[str, Any]]:
     """Return the rows of one experiment."""
     base = control_of(_with_counts(rows), arm, control)
-    by_arm = {str(name): own[numbers].to_numpy("float64") for name, own in rows.groupby(arm, sort=True)}
+    by_arm = {str(name): group[numbers].to_numpy("float64") for name, group in rows.groupby(arm, sort=True)}
     if base not in by_arm:
         raise BadQuery("control", base, "has no players", by_arm)
     keys = {name: rows[name].iloc[0] for name in experiment}

@@ -163,8 +163,8 @@ def _holds(frame: DataFrame, watch: WatchedMetric) -> bool:
     if not queried:
         return not watch.where and _has_columns(frame, watch)
     where = Receipt.of(frame.attrs).asked.where
-    own = parse_filter(dict(watch.where)) if watch.where else None
-    return set(watch.metrics) <= set(queried) and (parse_filter(where) if where else None) == own
+    wanted = parse_filter(dict(watch.where)) if watch.where else None
+    return set(watch.metrics) <= set(queried) and (parse_filter(where) if where else None) == wanted
 
 
 def _has_columns(frame: DataFrame, watch: WatchedMetric) -> bool:

@@ -105,9 +105,9 @@ def _moved(value: NDArray[np.float64], whole: NDArray[np.float64], days: NDArray
     weeks = min(MOST_WEEKS, (len(value) - 1 - first) // _WEEK - 1)
     if weeks < FEWEST_WEEKS:
         return None
-    own = slice(len(value) - (weeks + 1) * _WEEK, None)
-    series, day = value[own], days[own]
-    size = whole[own] if np.isfinite(whole[own]).all() else np.ones(len(series))
+    compared = slice(len(value) - (weeks + 1) * _WEEK, None)
+    series, day = value[compared], days[compared]
+    size = whole[compared] if np.isfinite(whole[compared]).all() else np.ones(len(series))
     if not (series > 0).all() or not (size > 0).all():
         return None
     before, after = (float(np.average(series[at], weights=size[at])) for at in (slice(_WEEK), slice(-_WEEK, None)))

@@ -51,7 +51,7 @@ _SEGMENTS: Final = (
     Column("kind", "unit", about="how the value is counted"),
     Column("verdict", "text", about="of all segments"),
 )
-SEGMENT_COLUMNS: Final = tuple(each.name for each in _SEGMENTS)
+SEGMENT_COLUMNS: Final = tuple(listed.name for listed in _SEGMENTS)
 """The columns of `segments`."""
 _DAY: Final = pd.Timedelta(days=1)
 _FEWEST: Final = 30.0  # a smaller denominator gives a segment no share to compare with

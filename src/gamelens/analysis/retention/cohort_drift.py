@@ -61,7 +61,11 @@ def drift(frame: DataFrame, by: str | None = None) -> DataFrame:
         groups.setdefault(None if value is None or pd.isna(value) else value, []).append(cohorts)
     confidence = 1 - LEVEL / max(1, len(groups))
     rows = [
-        (value, *_last_to_first(segments, confidence), len(set().union(*(each.days.tolist() for each in segments))))
+        (
+            value,
+            *_last_to_first(segments, confidence),
+            len(set().union(*(segment.days.tolist() for segment in segments))),
+        )
         for value, segments in groups.items()
     ]
     result = DataFrame(rows, columns=[by or "", "ratio", "low", "high", "days"])

@@ -327,7 +327,7 @@ def _judge_equal_periods(function: str, cases: Mapping[str, _Case]) -> None:
     if whole_months(first) and whole_months(first) == whole_months(second):
         return
     texts = [f"{name} has {days_text(period)}" for name, period in zip(cases, (first, second), strict=True)]
-    (name, long), (_, short) = sorted(zip(cases, (first, second), strict=True), key=lambda it: -it[1].length)
+    (name, long), (_, short) = sorted(zip(cases, (first, second), strict=True), key=lambda pair: -pair[1].length)
     part = part_of_length(long, short)
     query = cases[name].query(over=interval_text(part))
     rule = f"compares periods of the same length, but {' and '.join(texts)}: use {name} = {query}"

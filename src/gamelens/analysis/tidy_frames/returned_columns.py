@@ -55,9 +55,9 @@ def named(name: str, **differs: Any) -> Column:
     return replace(COLUMNS[name], **differs)
 
 
-def between(of: str | Column, about: str = "", *, low: str = "", high: str = "") -> Column:
+def between(column: str | Column, about: str = "", *, low: str = "", high: str = "") -> Column:
     """Return a column with the interval around it, by default `x_low` and `x_high`, as *about* says."""
-    number = COLUMNS[of] if isinstance(of, str) else of
+    number = COLUMNS[column] if isinstance(column, str) else column
     bounds = Bounds(low or f"{number.name}_low", high or f"{number.name}_high", about)
     return replace(number, bounds=(*number.bounds, bounds))
 
@@ -113,11 +113,15 @@ def as_declared(frame: DataFrame, columns: Sequence[Column]) -> DataFrame:
     Columns that are not listed stand at `KEYS`, texts among them as categories. Categories keep their values.
     """
     attrs, frame.attrs = frame.attrs, {}  # pandas would copy them with each column
-    listed = {name: dtype for each in columns if each is not KEYS for name, dtype in _dtypes(each)}
+    listed = {name: dtype for column in columns if column is not KEYS for name, dtype in _dtypes(column)}
     keys = [name for name in frame.columns if name not in listed]
-    order = [name for each in columns for name in (keys if each is KEYS else dict(_dtypes(each))) if name in frame]
+    order = [
+        name for column in columns for name in (keys if column is KEYS else dict(_dtypes(column))) if name in frame
+    ]
     listed |= {
-        each.name: _time(frame[each.name].dtype) for each in columns if each.kind == "day" and each.name in frame
+        column.name: _time(frame[column.name].dtype)
+        for column in columns
+        if column.kind == "day" and column.name in frame
     }
     texts = {name: "category" for name in keys if is_object_dtype(frame[name]) or is_string_dtype(frame[name])}
     dtypes = {
@@ -142,7 +146,7 @@ def _stays(dtype: object, declared: object) -> bool:
 
 def row_of(values: Mapping[str, Any], columns: Sequence[Column]) -> DataFrame:
     """Return a frame of one row with *columns*, NA where *values* has none."""
-    dtypes = {name: dtype or _TIMES.get(each.kind, "object") for each in columns for name, dtype in _dtypes(each)}
+    dtypes = {name: dtype or _TIMES.get(column.kind, "object") for column in columns for name, dtype in _dtypes(column)}
     return DataFrame({name: Series([values.get(name)], dtype=dtype) for name, dtype in dtypes.items()})
 
 

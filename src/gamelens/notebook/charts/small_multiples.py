@@ -95,7 +95,7 @@ def draw_panels(
         axis = grid.add([*behind, *traces], name, last[name])
         grid.shade(about, games_of(rows[rows["_name"] == name]))
         drawn = [table[shown].to_numpy() if is_same_scale else points.to_numpy(), *(line.y for line in behind)]
-        _set_scale(axis, unit, np.concatenate([each.ravel() for each in drawn]))
+        _set_scale(axis, unit, np.concatenate([axes.ravel() for axes in drawn]))
     figure = grid.figure.update_traces(showlegend=False)
     if len(table) > 1:
         figure.update_traces(mode="lines")

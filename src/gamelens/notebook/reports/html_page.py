@@ -134,7 +134,11 @@ def _without_silent_sections(cells: Sequence[Any]) -> list[Any]:
             sections.append([])
         sections[-1].append(cell)
     outputs = ([cell.outputs for cell in section if "outputs" in cell and not _tags(cell)] for section in sections[1:])
-    shown = [section for section, own in zip(sections[1:], outputs, strict=True) if any(own) or not own]
+    shown = [
+        section
+        for section, section_outputs in zip(sections[1:], outputs, strict=True)
+        if any(section_outputs) or not section_outputs
+    ]
     return [cell for section in [*sections[:1], *shown] for cell in section]
 
 

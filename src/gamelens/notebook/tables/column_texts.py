@@ -72,9 +72,7 @@ class ColumnTexts:
         if isinstance(value, list):
             return ", ".join(map(str, value))
         if self._is_name and pd.isna(value):
-            return (
-                "n/a" if self._written.column.na else UNKNOWN
-            )  # without an occasion for a name, or without the name
+            return "n/a" if self._written.column.na else UNKNOWN  # without an occasion for a name, or without the name
         if self._upper is not None:
             return self._written.scale(row).interval(value, self._upper[row])
         if self.is_number or isinstance(value, float):
@@ -113,12 +111,12 @@ def columns_of(frame: DataFrame) -> list[ColumnTexts]:
     """
     metrics = list(Receipt.of(frame.attrs).asked.metrics)
     written = written_columns(frame)
-    frame = frame.set_axis([each.name for each in written], axis=1)
-    of_row = next((each.name for each in written if each.column.kind == "unit"), UNIT)
+    frame = frame.set_axis([column.name for column in written], axis=1)
+    of_row = next((column.name for column in written if column.column.kind == "unit"), UNIT)
     is_told = has_units(frame, of_row) and all(unit in (*ROW_UNITS, "USD") for unit in frame[of_row])  # by the numbers
-    uppers = {each.upper for each in written}
-    shown = [each for each in written if each.place not in uppers and not (is_told and each.name == of_row)]
-    return [ColumnTexts(frame, each, metrics) for each in shown]
+    uppers = {column.upper for column in written}
+    shown = [column for column in written if column.place not in uppers and not (is_told and column.name == of_row)]
+    return [ColumnTexts(frame, column, metrics) for column in shown]
 
 
 def _heading(column: Column, metrics: list[str]) -> str:

@@ -230,8 +230,8 @@ def _draw_days(scores: DataFrame, rows: list[Row]) -> Figure | None:
     parts = []
     for row in rows:
         series = scores[_same_series(scores, row)]
-        of: str = "" if pd.isna(row["dimension"]) else f", {_segment_name(row['segment'])}"
-        parts.append(series.assign(metric=f"{row['metric']}{of}", game=str(row["game"])))
+        segment: str = "" if pd.isna(row["dimension"]) else f", {_segment_name(row['segment'])}"
+        parts.append(series.assign(metric=f"{row['metric']}{segment}", game=str(row["game"])))
     if not parts:
         return None
     drawn = pd.concat(parts, ignore_index=True)
