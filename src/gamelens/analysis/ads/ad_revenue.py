@@ -53,7 +53,7 @@ _CONCENTRATION: Final = (
     Column("dimension", "text", about="what is counted"),
     Column("values", "count", about="those with revenue"),
     between(
-        Column("hhi", "number", about="0 to 1, the sum of the squared revenue shares", na="without revenue"),
+        Column("hhi", "number", "HHI", about="0 to 1, the sum of the squared revenue shares", na="without revenue"),
         "if the unknown revenue belongs to many others, or all of it to the largest",
     ),
     Column(

@@ -36,6 +36,7 @@ _NUMBERS: Final = ("value", "control_value", "difference", "low", "high", "relat
     named("variance_kept", about="that the covariate leaves"),
     "p_value",
     named("p_adjusted", about="Holm, for all rows"),
+    named("unit", about='of *value*: "money", "share", "count" or "number"'),
 )
 def compare_players(
     frame: DataFrame,
@@ -90,13 +91,13 @@ def compare_players(
     ]
     result = DataFrame(rows, columns=[*texts, *_COUNTS, *_NUMBERS])
     result = result.astype({"p_value": "float64"})
-    return result.assign(p_adjusted=holm(result["p_value"]))
+    return result.assign(p_adjusted=holm(result["p_value"]), unit=column_named(value).kind)
 
 
 @reads("experiments.compare_players", row_by_row=True)
 def _read_players(compared: DataFrame, value: str, arm: str) -> Iterator[Finding]:
     """Say of each arm how its players differ from those of the control, after the correction for all rows."""
-    measured = {MEASURE: f"{value.replace('_', ' ')} per player", "unit": column_named(value).kind, "design": "players"}
+    measured = {MEASURE: f"{value.replace('_', ' ')} per player", "design": "players"}
     keys = [name for name in (EXPERIMENT, arm) if name in compared]
     for row in compared.to_dict("records"):
         yield difference_finding(row | measured, keys)
