@@ -27,7 +27,7 @@ from gamelens.sandbox.state.clock import Clock
 from gamelens.simulator import load_scenario, play_columns
 from gamelens.wire.dimensions import EVENT_COLUMNS
 from gamelens.wire.intervals import Interval
-from support.said import said
+from support.said import as_made_by, said
 from support.two_answers import (
     DAY_S,
     FIRST,
@@ -144,6 +144,14 @@ def test_the_table_of_causes_has_the_columns_that_are_listed(world: World) -> No
         assert [*found["status"].cat.categories] == ["explains", "explains nothing", "not judged"]
         assert set(found["unit"]) == {unit}
         assert ("$" in str(found.lens.table())) == (unit == "USD")
+
+
+def test_two_empty_answers_are_not_said_to_have_rows() -> None:
+    """As where nobody bought anything."""
+    rows = {"cause": ["unexplained"], "share": [math.nan], "amount": [0.0], "reason": ["nothing is left"]}
+    about = {"metric": "revenue", "rows": 0, "differ": 0, "api": 0.0, "lake": 0.0}
+    (claim,) = said(as_made_by("raw_events.reconcile", pd.DataFrame(rows), **about))
+    assert claim.text == "Purchase revenue: both answers are empty."
 
 
 def test_both_answers_stand_beside_each_other(world: World) -> None:

@@ -47,4 +47,4 @@ def test_the_terms_of_a_gap_sum_to_it() -> None:
         "from 1 player (first only)."
     )
     assert second.text == "Day 7 retention is the same by UTC and rolling."
-    assert third.text == "No player has reached day 30 yet."
+    assert third.text == ("Day 30 retention cannot be compared: by UTC or by rolling no player has reached that day.")

@@ -357,7 +357,7 @@ class _Sentence:
             return self._listed(value, fields)
         text = self._one(field, value, fields)
         if field.one is not None:
-            text = f"{text} {field.one if value == 1 else field.several}"
+            text = f"{text} {field.one if text == '1' else field.several}"
         return text
 
     def _listed(self, values: Sequence[Any], fields: Mapping[str, Any]) -> str:

@@ -124,7 +124,8 @@ def _read_causes(causes: DataFrame, metric: str, rows: int, differ: int, api: fl
     kind = "reconciliation"
     numbers = {"metric": name_of(metric), "rows": rows, "differ": differ, "api": api, "lake": lake}
     if not differ:
-        yield Finding(kind=kind, case="same", direction="no clear difference", judged="counted", numbers=numbers)
+        case = "same" if rows else "empty"
+        yield Finding(kind=kind, case=case, direction="no clear difference", judged="counted", numbers=numbers)
         return
     shown = causes[causes["share"] > 0].sort_values("share", ascending=False).head(_SHOWN)
     names = ["cause", "share", "amount", "reason"]

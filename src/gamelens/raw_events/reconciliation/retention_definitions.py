@@ -180,7 +180,7 @@ def retention_gap(
         of_first, of_second = (_share(players, cohort, back) for cohort, back in zip(cohorts, backs, strict=True))
         both_by_first, both_by_second = (_share(players, both, back) for back in backs)
         by_first, by_second = _count(players, both & backs[0] & ~backs[1]), _count(players, both & backs[1] & ~backs[0])
-        amounts = [of_second - of_first, 0.0, 0.0, 0.0]
+        amounts = [of_second - of_first, *[0.0 * (of_second - of_first)] * 3]  # NaN without players in a cohort
         if size := _count(players, both):
             amounts = [both_by_first - of_first, by_second / size, -by_first / size, of_second - both_by_second]
         counts = [_count(players, cohorts[0] & ~both), by_second, by_first, _count(players, cohorts[1] & ~both)]
