@@ -72,6 +72,7 @@ def test_an_interval_needs_both_bounds() -> None:
     """One bound alone would read as a number."""
     text = str(key_numbers(DataFrame(), [KeyNumber("D1", 0.4, "share", low=0.385)]).data)
     assert "38.5" not in text
+    assert "95% interval" not in text
 
 
 def test_a_period_has_both_of_its_days() -> None:
