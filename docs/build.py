@@ -52,7 +52,7 @@ READMES = {
     **{
         f"src/gamelens/{room}/README.md": f"rooms/{room}.md"
         for room in (
-            *("client", "notebook", "analysis", "local", "assistant"),
+            *("client", "notebook", "investigations", "analysis", "local", "assistant"),
             *("messages", "raw_events", "cli", "sandbox", "simulator", "wire"),
         )
     },

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import re
 from collections.abc import Callable, Iterator
 from difflib import unified_diff
 from importlib import import_module
@@ -25,7 +26,8 @@ from gamelens import analysis, raw_events
 from gamelens.analysis import claims
 from gamelens.analysis.claims.findings import analyses
 from gamelens.analysis.tidy_frames.columns import COLUMNS, Column
-from gamelens.analysis.tidy_frames.frame_requirements import declared_requirements, public_name
+from gamelens.analysis.tidy_frames.frame_requirements import declared_requirements
+from gamelens.analysis.tidy_frames.results import ResultRecord, public_name
 from gamelens.analysis.tidy_frames.returned_columns import KEYS, declared_columns
 from gamelens.analysis.tidy_frames.written_columns import written_columns
 from gamelens.assistant.answers import answer
@@ -35,6 +37,7 @@ from gamelens.notebook.tables.frame_table import FrameTable
 from gamelens.receipts import Receipt
 from gamelens.wire.dimensions import DIMENSIONS
 from support.every_result import every_result, simulated_lake
+from support.fresh_python import run_python
 
 LOOKS: Final = Path(__file__).with_name("results")
 COMMAND: Final = "SNAPSHOTS=write .venv/bin/pytest tests/analysis/test_declared_results.py"
@@ -50,10 +53,9 @@ Call = tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]
 def public() -> dict[str, Callable[..., Any]]:
     """Return the analyses that declare what they return, by public name."""
     rooms = [*(import_module(f"gamelens.analysis.{topic}") for topic in analysis.__all__), raw_events]
-    functions = {
-        public_name(each): each for room in rooms for each in vars(room).values() if declared_columns(each).columns
-    }
-    return dict(sorted(functions.items()))
+    functions = [value for room in rooms for value in vars(room).values() if inspect.isfunction(value)]
+    declaring = {public_name(function): function for function in functions if declared_columns(function).columns}
+    return dict(sorted(declaring.items()))
 
 
 @pytest.fixture(scope="module")
@@ -213,6 +215,57 @@ def test_a_name_that_is_a_metric_means_the_same_in_a_result() -> None:
         for field in metric.fields:
             if (known := COLUMNS.get(metric.columns[field.name])) is not None and known.unit:
                 assert known.unit == field.unit, known.name
+
+
+def test_thin_data_have_sentences_without_holes(calls: dict[str, Call]) -> None:
+    """One day, no counts, no rows: an analysis refuses them, or says what it can without a number or name it lacks."""
+
+    def thinned(value: Any, thin: Callable[[DataFrame], DataFrame]) -> Any:
+        if isinstance(value, (list, tuple)) and all(isinstance(one, DataFrame) for one in value):
+            return type(value)(thinned(one, thin) for one in value)
+        if not isinstance(value, DataFrame) or ResultRecord.of(value.attrs) is not None:
+            return value
+        thinner = thin(value).reset_index(drop=True)
+        thinner.attrs = value.attrs
+        return thinner
+
+    def last_day(frame: DataFrame) -> DataFrame:
+        return frame[frame["timestamp"] == frame["timestamp"].max()] if "timestamp" in frame else frame
+
+    def zero(frame: DataFrame) -> DataFrame:
+        numbers = [str(name) for name in frame.select_dtypes("number") if name not in ("age", "part", "whole")]
+        return frame.assign(**{name: frame[name] * 0 for name in numbers})
+
+    said: set[str] = set()
+    for thin in (last_day, zero, lambda frame: frame.head(0)):
+        for function, args, named in calls.values():
+            try:
+                result = function(
+                    *(thinned(value, thin) for value in args),
+                    **{name: thinned(value, thin) for name, value in named.items()},
+                )
+            except BadQuery:
+                continue
+            record = ResultRecord.of(getattr(result, "attrs", {}))
+            if record is not None and record.name in analyses():
+                said |= {*claims.of(result)["text"]}
+    assert len(said) > 50
+    assert {text for text in said if re.search(r"\bn/a|\bnan\b|<NA>|\{", text)} == set()
+
+
+def test_a_result_of_a_room_above_is_read_without_importing_it() -> None:
+    """Its columns are those of the table by name: reading a frame starts neither a client nor an engine."""
+    code = """
+import sys
+from pandas import DataFrame
+from gamelens.analysis.tidy_frames.results import as_result
+from gamelens.analysis.tidy_frames.written_columns import written_columns
+frame = as_result(DataFrame({"step": ["a"], "players": [3]}), "raw_events.funnel", {})
+print([column.column.kind for column in written_columns(frame)], *(name for name in sys.modules if "gamelens" in name))
+"""
+    kinds, _, modules = run_python("-c", code).partition("] ")
+    assert "count" in kinds
+    assert not {"gamelens.raw_events", "gamelens.client", "gamelens.sandbox"}.intersection(modules.split())
 
 
 def test_no_row_of_the_table_is_unused() -> None:

@@ -21,7 +21,7 @@ def test_experiments_are_counted() -> None:
     splits = {"ab_id": ["gate", "gate", "price"], "ab_variant_id": ["a", "b", "a"]}
     installs = tidy_frame("new_users", **splits, new_users=[20, 30, 10])
     (claim,) = said(experiments.arms(installs))
-    assert claim.text == "2 experiments with new players in this period, 60 in all: gate and price."
+    assert claim.text == "2 experiments have new players in this period, 60 players in all: gate and price."
     assert [claim.case for claim in said(experiments.arms(installs[:0]))] == ["none"]
 
 

@@ -16,8 +16,9 @@ import pytest
 from pandas import DataFrame
 
 from gamelens import analysis
-from gamelens.analysis import ads, decomposition, health, outside_data, retention, revenue
-from gamelens.analysis.tidy_frames.frame_requirements import declared_requirements, public_name
+from gamelens.analysis import ads, changes, decomposition, health, outside_data, retention, revenue, tidy_frames
+from gamelens.analysis.tidy_frames.frame_requirements import declared_requirements
+from gamelens.analysis.tidy_frames.results import public_name
 from gamelens.catalog import ALIASES, DIMENSIONS, METRICS
 from gamelens.client.query.arguments import query_arguments
 from gamelens.client.sync_client import Client
@@ -449,3 +450,33 @@ def test_a_missing_library_is_named_with_its_extra(monkeypatch: pytest.MonkeyPat
     )
     with pytest.raises(ModuleNotFoundError, match=r"price_changes needs scipy: pip install 'gamelens\[analysis\]'"):
         decomposition.price_changes(frame, frame, "country_code")
+
+
+@pytest.mark.parametrize(
+    ("metric", "field", "about", "meant"),
+    [("revenue", "summ", "field", "sum"), ("revenu", "sum", "metric", "revenue"), ("arpdau", "sum", "metric", "arpu")],
+)
+def test_a_name_that_no_metric_has_is_refused_with_the_nearest(metric: str, field: str, about: str, meant: str) -> None:
+    """Of a column that an analysis of one's own looks for."""
+    frame = tidy_frame("revenue", timestamp=["2026-11-01"], revenue=[4.0])
+    with pytest.raises(BadQuery) as refused:
+        tidy_frames.column_of(frame, metric, field)
+    assert (refused.value.field, refused.value.did_you_mean) == (about, meant)
+
+
+def test_a_metric_without_its_fields_is_left_out_of_all_and_refused_by_name() -> None:
+    """A query of revenue has no number of purchases; whoever asks for them is told how to query it."""
+    money = tidy_frame("revenue", timestamp=["2026-11-01"], game=["Tile"], revenue=[4.0])
+    assert health.daily([money])["watch"].unique().tolist() == ["revenue"]
+    with pytest.raises(BadQuery, match='query revenue with fields="all" as well'):
+        health.daily([money], health.watches("purchases"))
+    with pytest.raises(BadQuery, match="has no timestamp: use lens"):
+        health.daily([money.drop(columns="timestamp")])
+    with pytest.raises(BadQuery, match="mean `revenue`"):
+        health.measured(money, {"revenu": "Money"})
+
+
+def test_no_days_are_refused_in_a_sentence() -> None:
+    """The change of a frame without a time has nothing to be of."""
+    with pytest.raises(BadQuery, match="frame has no days to compare: query days with data"):
+        changes.change(DataFrame({"game": ["Tile"], "revenue": [4.0]}))

@@ -88,4 +88,4 @@ def test_calm_levels_say_what_was_judged() -> None:
     (claim,) = said(levels)
     assert (claim.case, claim.direction, claim.weeks) == ("no_clear_difference", "no clear difference", 8)
     assert claim.low < 0 < claim.high
-    assert "has not moved clearly by 20.0% or more in 8 weeks" in claim.text
+    assert "did not move clearly by 20.0% or more in 8 weeks" in claim.text

@@ -12,6 +12,7 @@ from pandas import DataFrame
 from gamelens.analysis import claims
 from gamelens.analysis.decomposition import decompose, price_changes, split_in_halves
 from gamelens.analysis.over_days import FEWEST_DAYS
+from support.said import as_made_by, said
 from support.tidy_frames import tidy_frame
 
 NETWORK = "ilrd_network_name"
@@ -223,3 +224,11 @@ def test_a_shift_between_countries_is_no_change_of_price() -> None:
     assert whole[["volume", "mix", "price"]].sum(axis=1).to_numpy() == pytest.approx(whole["change"].to_numpy())
     pooled = decompose(before.drop(columns="country_code"), after.drop(columns="country_code"), NETWORK)
     assert (pooled["price"] < 0).all()
+
+
+def test_a_claim_about_a_null_group_names_it() -> None:
+    """Its subject is (unknown): an empty one is the whole."""
+    columns = {"ratio": [0.5, 0.9], "low": [0.4, 0.6], "high": [0.6, 1.4], "p_adjusted": [0.001, 0.5]}
+    rows = DataFrame({"network": [None, "A"], **columns, "effect": [-3.0, 0.0], "days_of_week": ["all days"] * 2})
+    first, second = said(as_made_by("decomposition.price_changes", rows, by="network"))
+    assert (first.subject, first.direction, second.subject) == ("(unknown)", "lower", "A")

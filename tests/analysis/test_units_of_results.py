@@ -20,7 +20,8 @@ from gamelens import analysis, raw_events
 from gamelens.analysis import claims, outside_data
 from gamelens.analysis.claims.findings import analyses
 from gamelens.analysis.files.export_target import with_index
-from gamelens.analysis.tidy_frames.frame_requirements import declared_requirements, public_name
+from gamelens.analysis.tidy_frames.frame_requirements import declared_requirements
+from gamelens.analysis.tidy_frames.results import public_name
 from gamelens.notebook.accessor import Accessor
 from support.every_result import every_result, simulated_lake
 from support.tidy_frames import tidy_frame
@@ -57,7 +58,7 @@ SHARES_ALWAYS: Final = {
     *(("experiments.detectable_effects", "control_value"), ("experiments.probability_best", "value")),
     ("gl.retention_gap", "amount"),
 }
-OF_ROW: Final = {"value", "control_value", "before", "difference"}
+OF_ROW: Final = {"value", "control_value", "before", "difference", "amount"}
 NO_RESULTS: Final = {
     "ads.unlisted_names", "decomposition.dominant_effect", "decomposition.split_in_halves", "health.as_json",
     "health.unmatched_notes", "outside_data.roas", "totals.column_totals", "totals.in_periods",

@@ -23,9 +23,9 @@ from pandas import DataFrame
 
 from gamelens.analysis import health
 from gamelens.client.sync_client import Client
+from gamelens.investigations.health_check import check_health, planned_requests
 from gamelens.local.sandbox_population import populate_lake
 from gamelens.local.sandbox_process import running_sandbox
-from gamelens.notebook.health_check import check_health, planned_requests
 from gamelens.simulator import Scenario, load_scenario
 from support.daily_answers import daily_answers
 from support.simulated_organisation import day_of

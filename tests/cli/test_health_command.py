@@ -13,10 +13,10 @@ from click.testing import CliRunner, Result
 
 from gamelens.cli import cli
 from gamelens.client.sync_client import Client
+from gamelens.investigations.health_check import check_health, planned_requests
 from gamelens.local.sandbox_info import environment_of
 from gamelens.local.sandbox_population import populate_lake
 from gamelens.local.sandbox_process import running_sandbox
-from gamelens.notebook.health_check import check_health, planned_requests
 from gamelens.simulator import load_scenario
 from support.command_process import RunCommand
 from support.hostile_names import NAMES

@@ -20,8 +20,7 @@ import gamelens as gl
 from docs.name_uses import Use
 from docs.public_names import GROUPS, docstring_examples, names_page, public_names
 from gamelens import analysis, raw_events
-from gamelens.analysis.tidy_frames.frame_requirements import public_name
-from gamelens.analysis.tidy_frames.results import ResultRecord
+from gamelens.analysis.tidy_frames.results import ResultRecord, public_name
 from gamelens.analysis.tidy_frames.returned_columns import KEYS, declared_columns
 from gamelens.local.sample_data import write_files
 from gamelens.sandbox.state.state_directory import read_checked

@@ -14,6 +14,7 @@ import pytest
 import requests
 
 from gamelens.analysis import health
+from gamelens.investigations.health_check import HealthReport
 from gamelens.messages.message_text import chat_text, html_page, markdown, plain_text
 from gamelens.messages.morning_message import (
     MOST_LINES,
@@ -23,7 +24,6 @@ from gamelens.messages.morning_message import (
     message_of,
 )
 from gamelens.messages.targets import target_of
-from gamelens.notebook.health_check import HealthReport
 from support.hostile_names import NAMES
 from support.tidy_frames import tidy_frame
 

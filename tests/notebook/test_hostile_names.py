@@ -27,9 +27,9 @@ from gamelens.analysis import ads, health, retention
 from gamelens.analysis.tidy_frames.frame_columns import series_names
 from gamelens.cli import cli
 from gamelens.client.sync_client import Client
+from gamelens.investigations.health_check import HealthReport, check_health
 from gamelens.notebook import charts, conclusions
 from gamelens.notebook.accessor import Accessor
-from gamelens.notebook.health_check import HealthReport, check_health
 from gamelens.notebook.labels import plain, text_of
 from gamelens.notebook.tables.frame_table import show_sources
 from gamelens.notebook.widgets import explorer

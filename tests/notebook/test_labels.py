@@ -11,7 +11,8 @@ from pandas import DataFrame
 from gamelens.analysis.claims import KeyNumber
 from gamelens.analysis.tidy_frames.columns import column_named
 from gamelens.notebook import conclusions, key_numbers
-from gamelens.notebook.labels import bucket_heading, escape, period_text, row_label, shorten
+from gamelens.notebook.labels import bucket_heading, escape, row_label, shorten
+from gamelens.receipt_text import period_text
 from gamelens.wire.intervals import Interval
 
 
@@ -71,6 +72,7 @@ def test_an_interval_needs_both_bounds() -> None:
     """One bound alone would read as a number."""
     text = str(key_numbers(DataFrame(), [KeyNumber("D1", 0.4, "share", low=0.385)]).data)
     assert "38.5" not in text
+    assert "95% interval" not in text
 
 
 def test_a_period_has_both_of_its_days() -> None:

@@ -64,14 +64,14 @@ def test_a_notebook_without_such_a_cell_has_none() -> None:
 )
 def test_a_text_is_parsed_like_its_default(name: str, text: str, value: object) -> None:
     """A text is parsed to the type of its default, and for None to a literal or a text."""
-    parsed = typed([(name, text)], DEFAULTS, of="a.ipynb")[name]
+    parsed = typed([(name, text)], DEFAULTS, notebook="a.ipynb")[name]
     assert (parsed, type(parsed)) == (value, type(value))
 
 
 def test_a_name_typed_again_adds_to_a_list() -> None:
     """A parameter given twice collects its values in a list."""
     given = [("games", "1001"), ("days", "3"), ("games", "1002"), ("days", "4")]
-    assert typed(given, DEFAULTS, of="a.ipynb") == {"games": ["1001", "1002"], "days": [3, 4]}
+    assert typed(given, DEFAULTS, notebook="a.ipynb") == {"games": ["1001", "1002"], "days": [3, 4]}
 
 
 MISFITS = (("top", "many"), ("share", "nan"), ("is_deep", "deep"), ("days", "x"))
@@ -88,9 +88,9 @@ MISFITS = (("top", "many"), ("share", "nan"), ("is_deep", "deep"), ("days", "x")
 def test_what_is_no_parameter_is_refused(given: list[tuple[str, str]], words: str) -> None:
     """A text of another type than the default, one value that is given twice, and an unknown name."""
     with pytest.raises(BadQuery, match=words):
-        typed(given, DEFAULTS, of="a.ipynb")
+        typed(given, DEFAULTS, notebook="a.ipynb")
     with pytest.raises(BadQuery, match="no cell of it is tagged `parameters`"):
-        typed(given, {}, of="a.ipynb")
+        typed(given, {}, notebook="a.ipynb")
 
 
 def test_values_go_right_below_the_parameters_and_cannot_break_out() -> None:

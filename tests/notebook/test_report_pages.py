@@ -117,7 +117,7 @@ def test_a_documented_report_is_right(
     worlds: dict[str, World], folder: Path, notebook: str, parameters: tuple[tuple[str, str], ...]
 ) -> None:
     """The key numbers of a printed command are those of its own period."""
-    checked_page(notebook, worlds["demo"], folder, typed(parameters, defaults_of(notebook), of=notebook))
+    checked_page(notebook, worlds["demo"], folder, typed(parameters, defaults_of(notebook), notebook=notebook))
 
 
 @pytest.mark.parametrize("notebook", WITH_PARAMETERS)

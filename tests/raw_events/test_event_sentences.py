@@ -74,6 +74,7 @@ CASES: list[tuple[str, DataFrame, dict[str, Any], list[str]]] = [
         ["1,210 events in all; the busiest day, with 1,200, begins on 3 Nov 2026."],
     ),
     ("count_events", hourly({0: 10}), {"every": "all", "zone": ZONE}, ["10 events in all."]),
+    ("count_events", hourly({0: 10}), {"every": "day", "zone": ZONE}, ["10 events in all."]),
     ("count_events", hourly({}), {"every": "hour", "zone": ZONE}, ["There are no events in this period."]),
     (
         "active_players",
@@ -113,6 +114,13 @@ CASES: list[tuple[str, DataFrame, dict[str, Any], list[str]]] = [
             "50.0% brought in nothing."
         ],
     ),
+    (
+        "player_money",
+        money(0.5, 0.0),
+        {"days": 2},
+        ["2 new players brought in $0.50 in their first 2 days; 50.0% brought in nothing."],
+    ),
+    ("player_money", money(0.5), {"days": 2}, ["1 new player brought in $0.50 in their first 2 days."]),
     ("player_money", money(0.0), {"days": 1}, ["1 new player has brought nothing in their first 1 day."]),
     ("player_money", money(), {"days": 2}, ["No new players have had 2 days yet."]),
 ]

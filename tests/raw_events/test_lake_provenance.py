@@ -8,8 +8,8 @@ import pytest
 
 import gamelens as gl
 from gamelens import raw_events
-from gamelens.notebook.receipt_text import explain, source_line
 from gamelens.notebook.tables.table_source import source_html
+from gamelens.receipt_text import explain, source_line
 from gamelens.receipts import Provenance, Receipt
 from support.game_events import event
 from support.raw_exports import IN_ONE_GROUP, export, take

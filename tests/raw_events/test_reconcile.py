@@ -11,6 +11,8 @@ from typing import Any, NamedTuple, cast
 import pandas as pd
 import pytest
 
+import gamelens.notebook.accessor  # noqa: F401  (registers df.lens)
+from gamelens.analysis.tidy_frames.returned_columns import declared_columns
 from gamelens.catalog import DIMENSIONS
 from gamelens.client.async_client import AsyncClient
 from gamelens.client.sync_client import Client
@@ -25,7 +27,7 @@ from gamelens.sandbox.state.clock import Clock
 from gamelens.simulator import load_scenario, play_columns
 from gamelens.wire.dimensions import EVENT_COLUMNS
 from gamelens.wire.intervals import Interval
-from support.said import said
+from support.said import as_made_by, said
 from support.two_answers import (
     DAY_S,
     FIRST,
@@ -130,6 +132,26 @@ def test_amounts_sum_to_each_difference(world: World) -> None:
     assert found.causes["share"].sum() == pytest.approx(1)
     by_cause = found.frame.groupby("cause")["amount"].sum()
     assert by_cause["time zone"] == pytest.approx(found.causes.set_index("cause")["amount"]["time zone"])
+
+
+def test_the_table_of_causes_has_the_columns_that_are_listed(world: World) -> None:
+    """Causes and statuses are closed and in their order, an amount is in the unit of the metric."""
+    for metric, unit in (("revenue", "USD"), ("event_count", "count")):
+        found = explained(world, "zone", metric=metric).causes
+        listed = declared_columns(reconcile).columns
+        assert [*found.columns] == [column.name for column in listed]
+        assert [*found["cause"].cat.categories] == [*found["cause"]] == [*CAUSES, "unexplained"]
+        assert [*found["status"].cat.categories] == ["explains", "explains nothing", "not judged"]
+        assert set(found["unit"]) == {unit}
+        assert ("$" in str(found.lens.table())) == (unit == "USD")
+
+
+def test_two_empty_answers_are_not_said_to_have_rows() -> None:
+    """As where nobody bought anything."""
+    rows = {"cause": ["unexplained"], "share": [math.nan], "amount": [0.0], "reason": ["nothing is left"]}
+    about = {"metric": "revenue", "rows": 0, "differ": 0, "api": 0.0, "lake": 0.0}
+    (claim,) = said(as_made_by("raw_events.reconcile", pd.DataFrame(rows), **about))
+    assert claim.text == "Purchase revenue: both answers are empty."
 
 
 def test_both_answers_stand_beside_each_other(world: World) -> None:

@@ -168,6 +168,8 @@ def test_a_day_that_has_not_come_is_not_counted(played: tuple[LakeClient, Moment
     assert shown["installs"]["calendar day UTC"] == 0
     assert pd.isna(shown["retention"]["calendar day UTC"])
     assert shown["installs"]["return day UTC"] > 0
+    gap = retention_gap(lake, "calendar day UTC", "return day UTC", [7], over=over)
+    assert gap["amount"].isna().all()
     receipt = Receipt.of(shown.attrs)
     assert (receipt.provenance.kind, receipt.asked.days) == ("lake", (7,))
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pandas as pd
+from msgspec import UNSET
 from numpy.typing import NDArray
 from pandas import DataFrame, Series
 
@@ -109,24 +110,24 @@ def change(frame: DataFrame, before: DataFrame | None = None) -> DataFrame:
         BadQuery: the frame has less than two weeks and there is no *before*, or ends within a day; sums of months of
             unequal length, which differ for that reason alone.
     """
-    periods = [_period(each) for each in (before, frame) if each is not None]
+    periods = [_period(given) for given in (before, frame) if given is not None]
     if before is None:
         if (days := periods[0].length.days) < _FEWEST_DAYS:
             rule = 'are too few for whole weeks: query over="last 14 complete days", or pass the period before'
             raise BadQuery("frame", f"{days} days", rule)
         before, frame = split_in_halves(frame)
-        periods = [_period(each) for each in (before, frame)]
+        periods = [_period(half) for half in (before, frame)]
     names = ["retention"] if is_retention_frame(frame) else queried_metrics(frame)
     if not names:
         raise BadQuery("frame", [*map(str, frame.columns)], "has no receipt: pass a frame as query() returned it")
     series = [_series(name, before, frame, periods) for name in names]
-    sums = [name for name, each in zip(names, series, strict=True) if each.is_sum]
+    sums = [name for name, measured in zip(names, series, strict=True) if measured.is_sum]
     if sums and periods[0].length != periods[1].length:
         texts = " and ".join(map(days_text, periods))
         raise BadQuery("before", sums, f"are sums, which months of unequal length cannot compare: {texts}")
-    result = pd.concat([each.numbers() for each in series], ignore_index=True)
+    result = pd.concat([measured.numbers() for measured in series], ignore_index=True)
     result["difference"], result["ratio"] = result["value"] - result["before"], ratio(result["value"], result["before"])
-    result[["p_value", "p_adjusted", "ratio_low", "ratio_high"]] = _judged([each.change for each in series])
+    result[["p_value", "p_adjusted", "ratio_low", "ratio_high"]] = _judged([measured.change for measured in series])
     middle = np.sqrt(result["value"] * result["before"])  # a ratio r moves it to middle * sqrt(r) from middle / sqrt(r)
     for side in ("low", "high"):
         root = np.sqrt(result[f"ratio_{side}"])
@@ -148,6 +149,10 @@ def _read_change(changes: DataFrame) -> Iterator[Finding]:
         case = case_among(direction, row["ratio_low"], row["ratio_high"], neutral=1.0)
         if is_rare[place]:
             direction, case = _direction_of(row["difference"], row["p_adjusted"]), "rare"
+        if row["before"] == row["value"] == 0:
+            direction, case = "no clear difference", "zero"
+        if pd.isna(row["difference"]):
+            direction, case = "unknown", "not_known"
         yield Finding(
             kind="change",
             case=case,
@@ -215,7 +220,7 @@ def money_drivers(frame: DataFrame, by: str | None = "game") -> DataFrame:
         rule = 'are too few for whole weeks: query over="last 14 complete days"'
         raise BadQuery("frame", f"{length} days", rule)
     earlier, later = split_in_halves(frame)
-    rows, begins = pd.concat([earlier, later], ignore_index=True), [_period(each).start for each in (earlier, later)]
+    rows, begins = pd.concat([earlier, later], ignore_index=True), [_period(half).start for half in (earlier, later)]
     keys = with_ids(rows, by)
     cells = [*dict.fromkeys([*keys, *dimension_columns(rows)])]
     cell, (first, middle) = _places(rows, cells), day_numbers(pd.Index(begins)).tolist()
@@ -250,10 +255,10 @@ def money_drivers(frame: DataFrame, by: str | None = "game") -> DataFrame:
         counted: Counted | None = None if whole else "events"
         estimates.append(over_days(parts, wholes, days, later=is_later, counted=counted, is_balanced=False))
         is_rare.append(np.bincount(group, before[_COUNTS[driver]], len(groups)) < RARE)
-        own = DataFrame({"group": group, "effect": effect, "behind": names})
-        total = own.groupby("group")["effect"].sum()
-        own["same"] = own["effect"] * np.sign(total.to_numpy())[group]
-        largest = own.loc[own.groupby("group")["same"].idxmax()].set_index("group")
+        by_group = DataFrame({"group": group, "effect": effect, "behind": names})
+        total = by_group.groupby("group")["effect"].sum()
+        by_group["same"] = by_group["effect"] * np.sign(total.to_numpy())[group]
+        largest = by_group.loc[by_group.groupby("group")["same"].idxmax()].set_index("group")
         blocks.append(
             groups.assign(
                 driver=driver,
@@ -285,7 +290,7 @@ def _effects(
     """
     players, pairs = (before["players"], after["players"]), ((before, after), (after, before))
     a, b, c = (
-        [_ratios(each[part], each[whole], other[part], other[whole]) for each, other in pairs]
+        [_ratios(sums[part], sums[whole], other[part], other[whole]) for sums, other in pairs]
         for part, whole in (("purchases", "players"), ("impressions", "players"), ("ads", "impressions"))
     )
     more_players = players[1] - players[0]
@@ -295,7 +300,7 @@ def _effects(
         (b[1] - b[0]) * (players[0] * c[0] + players[1] * c[1] + (players[0] * c[1] + players[1] * c[0]) / 2) / 3
     )
     worth = by_purchases + by_ads
-    totals: list[Floats] = [np.bincount(group, each)[group].astype("float64") for each in players]
+    totals: list[Floats] = [np.bincount(group, count)[group].astype("float64") for count in players]
     shares = [_ratios(players[at], totals[at], players[1 - at], totals[1 - at]) for at in (0, 1)]
     mean_worth = np.bincount(group, worth * (shares[0] + shares[1]) / 2)[group]
     return {
@@ -315,8 +320,8 @@ def _is_narrow(low: Series[float], high: Series[float]) -> Series[bool]:
 def _ratios(part: Floats, whole: Floats, *other: Floats) -> Floats:
     """Return *part* / *whole*; where *whole* is 0 that of the *other* period, or 0."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        own = np.where(whole > 0, part / whole, np.nan)
-    return np.where(np.isnan(own), _ratios(*other) if other else 0.0, own)
+        ratios = np.where(whole > 0, part / whole, np.nan)
+    return np.where(np.isnan(ratios), _ratios(*other) if other else 0.0, ratios)
 
 
 @reads("changes.money_drivers", row_by_row=True)
@@ -325,9 +330,10 @@ def _read_drivers(drivers: DataFrame, by: str | None) -> Iterator[Finding]:
 
     One that brought less than half a cent did nothing and is not named.
     """
+    is_nothing = not drivers["effect"].any()
     drivers = drivers[drivers["effect"].abs() >= HALF_CENT]
     if drivers.empty:
-        yield Finding(kind="money", case="none", unit="change")
+        yield Finding(kind="money", case="nothing" if is_nothing else "none", unit="change")
     names = display_values(drivers[by]) if by else Series(_ALL, index=drivers.index)
     for name, row in zip(names, drivers.to_dict("records"), strict=True):
         direction = direction_among(row["like_for_like_low"], row["like_for_like_high"], row["p_adjusted"])
@@ -370,12 +376,12 @@ def _direction_of(size: float, p_adjusted: float) -> Direction:
 
 def _judged(estimates: Sequence[DayEstimates]) -> Floats:
     """Return p-value, Holm's of all, and the bounds of the ratio of each row; those selected are corrected for it."""
-    p_values = np.concatenate([each.p_value() for each in estimates])
+    p_values = np.concatenate([estimate.p_value() for estimate in estimates])
     adjusted = holm(Series(p_values)).to_numpy()
     is_selected = adjusted < LEVEL
     level = LEVEL * max(1, is_selected.sum()) / max(1, np.isfinite(p_values).sum())
-    own, corrected = (np.hstack([each.bounds(1 - at) for each in estimates]) for at in (LEVEL, level))
-    return np.column_stack([p_values, adjusted, *np.where(is_selected, corrected, own)])
+    uncorrected, corrected = (np.hstack([estimate.bounds(1 - at) for estimate in estimates]) for at in (LEVEL, level))
+    return np.column_stack([p_values, adjusted, *np.where(is_selected, corrected, uncorrected)])
 
 
 def _places(rows: DataFrame, keys: list[str]) -> NDArray[np.int64]:
@@ -437,7 +443,7 @@ def _period(frame: DataFrame) -> Interval:
     receipt = Receipt.of(frame.attrs)
     period = receipt.interval or visible_period(frame, "day")
     if period is None:
-        raise BadQuery("frame", "no rows", "can be compared: query days with data")
+        raise BadQuery("frame", UNSET, "has no days to compare: query days with data")
     if receipt.partial_buckets:
         rule = 'is not made of whole days: query over="last 14 complete days"'
         raise BadQuery("frame", str(period), rule)
@@ -451,10 +457,10 @@ def _series(name: str, before: DataFrame, later: DataFrame, periods: Sequence[In
         BadQuery: the metric is not in the catalog, or the frames do not hold it.
     """
     both = pd.concat([before.assign(**{_LATER: False}), later.assign(**{_LATER: True})], ignore_index=True)
-    of, unit, counted, part, whole = _measured(name, both)
+    basis, unit, counted, part, whole = _measured(name, both)
     keys = [key for key in dimension_columns(later) if key in before] + (["age"] if name == "retention" else [])
     rows, group = both[keys].astype("object"), _places(both, keys)
-    days = np.concatenate([np.arange(*day_numbers(pd.Index([it.start, it.end]))) for it in periods])
+    days = np.concatenate([np.arange(*day_numbers(pd.Index([covered.start, covered.end]))) for covered in periods])
     is_later = np.repeat([False, True], [period.length.days for period in periods])
     places = np.searchsorted(days, day_numbers(both["timestamp"]))
     shape = group.max(initial=-1) + 1, len(days)
@@ -462,11 +468,11 @@ def _series(name: str, before: DataFrame, later: DataFrame, periods: Sequence[In
     for table, column in zip(tables, (part, whole), strict=True):
         if column is not None:
             np.add.at(table, (group, places), column.fillna(0.0).to_numpy())
-    order = np.argsort(-(tables[0] if of != "ratio" else tables[1])[:, is_later].sum(axis=1), kind="stable")
+    order = np.argsort(-(tables[0] if basis != "ratio" else tables[1])[:, is_later].sum(axis=1), kind="stable")
     shown = rows.loc[~pd.Series(group).duplicated()].reset_index(drop=True).loc[order].reset_index(drop=True)
     shown = shown if keys else DataFrame(index=range(shape[0]))
     title = shown["age"].map("D{} retention".format) if name == "retention" else name
-    labelled = shown.drop(columns="age", errors="ignore").assign(metric=title, unit=unit, of=of)
+    labelled = shown.drop(columns="age", errors="ignore").assign(metric=title, unit=unit, of=basis)
     return _Series(labelled, tables[0][order], tables[1][order], days, is_later, counted)
 
 
@@ -479,14 +485,20 @@ def _measured(name: str, rows: DataFrame) -> tuple[str, str, Counted | None, Ser
     if metric is None:
         raise BadQuery("frame", name, "is not a metric of the catalog, so it is not known how its days combine")
     columns = {field: rows[column].astype("float64") for field, column in metric.columns.items() if column in rows}
-    own = next(field for field in metric.fields if field.name == metric.sorts_by)
-    unit = metric.unit or own.unit
+    main_field = next(field for field in metric.fields if field.name == metric.sorts_by)
+    unit = metric.unit or main_field.unit
     if missing := {*metric.shown} - {*columns}:
         raise BadQuery("frame", sorted(missing), f"are missing, and {name} needs them: query it again")
     if parts := ratio_parts(metric, columns.__getitem__):
         return "ratio", unit, "shares" if unit == "share" else None, *parts
     is_sum = metric.adds in ("everywhere", "over time and games")
-    return "sum" if is_sum else "day", unit, "events" if own.kind == "count" else None, columns[own.name], None
+    return (
+        "sum" if is_sum else "day",
+        unit,
+        "events" if main_field.kind == "count" else None,
+        columns[main_field.name],
+        None,
+    )
 
 
 def _floats(column: Series[Any]) -> Series[float]:

@@ -14,7 +14,7 @@ vanished loses its revenue as volume and mix. Null is a segment like any other.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -22,7 +22,8 @@ import pandas as pd
 from msgspec import structs
 from pandas import DataFrame, Series
 
-from gamelens.analysis.claims.findings import HALF_CENT, Clause, Finding, case_among, direction_among, reads
+from gamelens.analysis.claims.findings import HALF_CENT, Clause, Finding, reads
+from gamelens.analysis.claims.rows import each_row
 from gamelens.analysis.over_days import day_numbers, over_parts_of_week
 from gamelens.analysis.significance import LEVEL, holm
 from gamelens.analysis.tidy_frames import (
@@ -34,7 +35,7 @@ from gamelens.analysis.tidy_frames import (
     with_receipts_of,
 )
 from gamelens.analysis.tidy_frames.columns import Column
-from gamelens.analysis.tidy_frames.frame_columns import series_names, sum_over
+from gamelens.analysis.tidy_frames.frame_columns import sum_over
 from gamelens.analysis.tidy_frames.frame_requirements import ANY, FrameRequirements, requires, result_of
 from gamelens.analysis.tidy_frames.returned_columns import KEYS, between, named, returns
 from gamelens.receipts import Receipt
@@ -244,8 +245,8 @@ def price_changes(before: DataFrame, after: DataFrame, by: By, *, within: By | N
     result["p_adjusted"] = holm(result["p_value"])
     is_selected = (result["p_adjusted"] < LEVEL).to_numpy()
     level = LEVEL * max(1, is_selected.sum()) / max(1, result["p_value"].notna().sum())
-    for name, each, selected in zip(("low", "high"), found.bounds(), found.bounds(1 - level), strict=True):
-        result[name] = np.where(is_selected, selected, each)
+    for name, bound, selected in zip(("low", "high"), found.bounds(), found.bounds(1 - level), strict=True):
+        result[name] = np.where(is_selected, selected, bound)
     with np.errstate(divide="ignore", invalid="ignore"):
         result["effect"] = result["money_after"] * (1 - 1 / found.estimates["all days"].value)
     result = result.rename(columns={"volume_after": "volume"}).drop(columns="money_after")
@@ -256,29 +257,18 @@ def price_changes(before: DataFrame, after: DataFrame, by: By, *, within: By | N
 @reads("decomposition.price_changes", row_by_row=True)
 def _read_prices(changes: DataFrame, by: str | list[str]) -> Iterator[Finding]:
     """Say of each segment how its price changed; it is clear if it stays so after the correction for all of them."""
-    names = [by] if isinstance(by, str) else by
     if changes.empty:
         yield Finding(kind="price", case="none_known", unit="ratio")
-    for name, row in zip(series_names(changes, names), changes.to_dict("records"), strict=True):
-        direction = direction_among(row["low"], row["high"], row["p_adjusted"], neutral=1.0)
-        part = row["days_of_week"]
-        yield Finding(
-            kind="price",
-            case=case_among(direction, row["low"], row["high"], neutral=1.0),
-            subject={key: str(row[key]) for key in names if pd.notna(row[key])},
-            direction=direction,
-            size=row["ratio"],
-            low=row["low"],
-            high=row["high"],
-            unit="ratio",
-            judged="days",
-            numbers={
-                "name": name,
-                "days_of_week": None if part == "all days" else part,
-                "effect": row["effect"] if abs(row["effect"]) >= HALF_CENT else None,
-                "p_adjusted": row["p_adjusted"],
-            },
-        )
+    yield from each_row(changes, by, "ratio", kind="price", numbers=_of_price, corrected="p_adjusted")
+
+
+def _of_price(row: Mapping[Any, Any]) -> dict[str, Any]:
+    part, effect = row["days_of_week"], row["effect"]
+    return {
+        "days_of_week": None if part == "all days" else part,
+        "effect": effect if abs(effect) >= HALF_CENT else None,
+        "p_adjusted": row["p_adjusted"],
+    }
 
 
 def _shared_dimensions(before: DataFrame, after: DataFrame) -> list[str]:

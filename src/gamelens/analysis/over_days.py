@@ -148,11 +148,11 @@ class WeekPartEstimates:
 
     def bounds(self, confidence: float = 0.95) -> tuple[Floats, Floats]:
         """Return the bounds of the ratio of each group on its part of the week, corrected for the two looks as well."""
-        of = {
+        by_part = {
             part: estimates.bounds(1 - (1 - confidence) * _PARTS_OF_WEEK[part][1])
             for part, estimates in self.estimates.items()
         }
-        low, high = ([of[part][side][group] for group, part in enumerate(self.part)] for side in (0, 1))
+        low, high = ([by_part[part][side][group] for group, part in enumerate(self.part)] for side in (0, 1))
         return np.array(low, dtype="float64"), np.array(high, dtype="float64")
 
 
@@ -227,11 +227,11 @@ def over_days(
         is_pooled: the groups share how alike days are. Not for groups that are made of the same events.
         weekdays: those looked at, as day % 7. The others show how much days differ.
     """
-    n, m = (np.atleast_2d(np.asarray(each, dtype="float64")) for each in (numerator, denominator))
+    n, m = (np.atleast_2d(np.asarray(given, dtype="float64")) for given in (numerator, denominator))
     days = np.asarray(day, dtype="int64")
     is_later = np.zeros(len(days), dtype=bool) if later is None else np.asarray(later, dtype=bool)
-    of = m if size is None else np.atleast_2d(np.asarray(size, dtype="float64"))
-    is_used = (of > 0) & np.isfinite(n) & np.isfinite(m)
+    sizes = m if size is None else np.atleast_2d(np.asarray(size, dtype="float64"))
+    is_used = (sizes > 0) & np.isfinite(n) & np.isfinite(m)
     is_looked_at = np.isin(days % 7, [*weekdays])
     periods = [np.ones(len(days), dtype=bool)] if later is None else [~is_later, is_later]
     sides, others = ([period & at for period in periods] for at in (is_looked_at, ~is_looked_at))
@@ -240,15 +240,15 @@ def over_days(
     contrast, relative = np.zeros_like(n), np.full_like(n, np.nan)
     for group, at in enumerate(is_used):
         for place, stratum in enumerate(strata):
-            own = at & stratum
-            weights = _weekday_weights(days[own]) if is_balanced else np.ones(own.sum())
-            sums = (n[group, own] * weights).sum(), (m[group, own] * weights).sum()
+            inside = at & stratum
+            weights = _weekday_weights(days[inside]) if is_balanced else np.ones(inside.sum())
+            sums = (n[group, inside] * weights).sum(), (m[group, inside] * weights).sum()
             rate = rates[group, place] = sums[0] / sums[1] if sums[1] > 0 else np.nan
             if rate > 0:
-                share = of[group, own] / (of[group, own] * weights).sum()
-                relative[group, own] = 1 + (n[group, own] / sums[0] - m[group, own] / sums[1]) / share
+                share = sizes[group, inside] / (sizes[group, inside] * weights).sum()
+                relative[group, inside] = 1 + (n[group, inside] / sums[0] - m[group, inside] / sums[1]) / share
                 if place < len(sides):
-                    contrast[group, own] = (-1.0 if place < len(sides) - 1 else 1.0) * weights * share
+                    contrast[group, inside] = (-1.0 if place < len(sides) - 1 else 1.0) * weights * share
     with np.errstate(divide="ignore", invalid="ignore"):
         log = np.log(np.where(rates > 0, rates, np.nan))
         log = log[:, 0] if later is None else log[:, 1] - log[:, 0]
@@ -278,7 +278,7 @@ def over_days(
         contrast,
         days,
         np.stack(strata, axis=1),
-        of,
+        sizes,
         is_used & is_known[:, None],
         by_chance,
         is_pooled=is_pooled,
@@ -477,8 +477,8 @@ def _reason(
     """Return why there is no interval, or an empty text."""
     if fewest < FEWEST_DAYS:
         return f"{fewest} day{'' if fewest == 1 else 's'}, but an interval needs {FEWEST_DAYS}"
-    for own in sides:
-        missing = sorted(weekdays - {int(each) for each in own % 7})
+    for side in sides:
+        missing = sorted(weekdays - {int(weekday) for weekday in side % 7})
         if missing:
             return f"no {_WEEKDAYS[missing[0]]} among the days"
     if not events > 0:

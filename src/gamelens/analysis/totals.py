@@ -124,7 +124,7 @@ def in_periods(frame: DataFrame, table: Any) -> DataFrame:
     for key, part in kept.groupby(names, observed=True, dropna=False, sort=False):
         part.attrs = frame.attrs
         totals = {name: total for metric in metrics for name, total in _metric_totals(part, metric).items()}
-        rows.append(dict(zip(names, key, strict=True)) | {name: it.iloc[0] for name, it in totals.items()})
+        rows.append(dict(zip(names, key, strict=True)) | {name: numbers.iloc[0] for name, numbers in totals.items()})
     columns = {*names, *(rows[0] if rows else ())}
     result = DataFrame(rows, columns=[name for name in frame.columns if name in columns])
     result = result.astype({name: frame[name].dtype for name in result.columns})
@@ -165,7 +165,7 @@ def _additive_metric(frame: DataFrame, name: str) -> Metric:
         is_one_bucket = "timestamp" in frame and frame["timestamp"].nunique() <= 1
         adds |= {"over time and games"} | ({"over games"} if is_one_bucket else set())
     if metric.adds not in adds:
-        is_counted = isinstance(metric, Alias) and (metric.every or any(it.is_mean for it in metric.parts.values()))
+        is_counted = isinstance(metric, Alias) and (metric.every or any(part.is_mean for part in metric.parts.values()))
         one = sources[-1] if is_counted else name
         whole = replace(receipt.asked, metric=one, by=(), every="all", top=None, other=False)
         raise NotAdditive(name, f"{query_text(whole)}, which counts every player once")
@@ -182,7 +182,8 @@ def _metric_totals(frame: DataFrame, metric: Metric) -> dict[str, Series[Any]]:
         rows = zip(values[ratio.part], values[name], values[ratio.whole], strict=True)
         values[ratio.part] = [ratio.unrounded(*row) for row in rows]
     totals = {
-        field: sum(each) if all(isinstance(it, int) for it in each) else fsum(each) for field, each in values.items()
+        field: sum(numbers) if all(isinstance(number, int) for number in numbers) else fsum(numbers)
+        for field, numbers in values.items()
     }
     for field in metric.fields:
         if field.name in columns and isinstance(quotient := field.combines, Quotient):

@@ -19,7 +19,7 @@ from gamelens.analysis.tidy_frames import UNKNOWN
 from gamelens.analysis.tidy_frames.written_columns import written_columns
 from gamelens.catalog import find_metric
 from gamelens.client.query.description import describe
-from gamelens.notebook.receipt_text import origin_text
+from gamelens.receipt_text import origin_text
 from gamelens.receipts import Receipt
 
 MOST_BYTES: Final = 50_000

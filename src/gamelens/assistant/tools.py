@@ -18,8 +18,8 @@ from gamelens.assistant.call_records import CallRecords, ToolCall
 from gamelens.catalog import ALIASES, DIMENSIONS, METRICS
 from gamelens.client.query.description import TITLE_DIMENSIONS
 from gamelens.errors import BadQuery
-from gamelens.notebook.health_check import HISTORY, check_health, planned_requests
-from gamelens.notebook.receipt_text import explain as receipt_text
+from gamelens.investigations.health_check import HISTORY, check_health, planned_requests
+from gamelens.receipt_text import explain as receipt_text
 from gamelens.receipts import Receipt
 
 if TYPE_CHECKING:

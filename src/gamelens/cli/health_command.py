@@ -20,7 +20,7 @@ from gamelens.cli.terminal.table_printer import print_table
 from gamelens.cli.terminal.terminal_text import cannot_write, print_line
 
 if TYPE_CHECKING:
-    from gamelens.notebook.health_check import HealthReport
+    from gamelens.investigations.health_check import HealthReport
 
 ALARM: Final = 3
 CANNOT_TELL: Final = 4
@@ -108,8 +108,8 @@ def health(
 
     Exits with 3 when something is as bad as --fail-on says, with 4 when the data are too old, or too few, to tell.
     """
+    from gamelens.investigations.health_check import HISTORY, check_health
     from gamelens.local.connect import connect
-    from gamelens.notebook.health_check import HISTORY, check_health
 
     if as_json and markdown == "-":
         raise click.UsageError("--json and --markdown - both write to standard output: name a file for one of them")
@@ -149,7 +149,7 @@ def exit_status(*, cannot_tell: bool, alarms: Mapping[str, int], fail_on: str | 
 
 
 def _print(report: HealthReport) -> None:
-    from gamelens.notebook.receipt_text import source_line
+    from gamelens.receipt_text import source_line
 
     print_line(report.headline)
     if len(report.alarms):

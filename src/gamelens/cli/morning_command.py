@@ -18,8 +18,8 @@ from gamelens.cli.terminal.completion import metrics as metric_names
 from gamelens.cli.terminal.terminal_text import print_line
 
 if TYPE_CHECKING:
+    from gamelens.investigations.health_check import HealthReport
     from gamelens.messages.targets import Target
-    from gamelens.notebook.health_check import HealthReport
 
 _POLL_S: Final = 300.0
 _COLOURS: Final = {"unsure": "yellow", "not sent": "red"}
@@ -156,8 +156,8 @@ def _say(line: str) -> None:
 
 def _complete_report(wait_minutes: float, **arguments: Any) -> HealthReport:
     """Return the board of yesterday, or after the wait of the last day that is complete."""
+    from gamelens.investigations.health_check import check_health
     from gamelens.local.connect import connect
-    from gamelens.notebook.health_check import check_health
 
     until = time.monotonic() + wait_minutes * 60
     with connect() as lens, warnings.catch_warnings():

@@ -140,7 +140,7 @@ def query(command: QueryArguments) -> None:
     with connect(**command.connection) as client, warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # printed below from the receipt, one line each
         frame = client.query(**command.query)
-    from gamelens.notebook.receipt_text import source_line
+    from gamelens.receipt_text import source_line
     from gamelens.receipts import Receipt
 
     receipt = Receipt.of(frame.attrs)

@@ -99,7 +99,7 @@ def report(notebook: str, parameters: tuple[tuple[str, str], ...], out: Path, in
     from gamelens.notebook.reports.notebook_parameters import read_parameters, typed
 
     path = demo.find_notebook(notebook)
-    typed(parameters, read_parameters(path), of=path.name)  # before anything slow is imported or started
+    typed(parameters, read_parameters(path), notebook=path.name)  # before anything slow is imported or started
 
     def say(line: str) -> None:
         print_line(line, prefix="· ", err=True)

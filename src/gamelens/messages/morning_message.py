@@ -13,11 +13,9 @@ from pandas import DataFrame
 
 from gamelens._text import counted, format_number, one_line, shortened
 from gamelens.analysis import health
-from gamelens.analysis.tidy_frames.columns import column_named
 from gamelens.errors import GamelensError
-from gamelens.notebook.health_check import HealthReport
-from gamelens.notebook.labels import day as day_text
-from gamelens.notebook.receipt_text import source_line
+from gamelens.investigations.health_check import HealthReport, number_text
+from gamelens.receipt_text import day_text, source_line
 
 NO_DAY: Final = "no day is complete yet: nothing is sent"
 """What is said in place of a message where no day is complete."""
@@ -162,10 +160,8 @@ def _headline_numbers(rows: DataFrame, day: pd.Timestamp | None) -> tuple[str, .
     places = {name: place for place, name in enumerate(health.WATCHED)}
     texts = []
     for row in sorted(rows.to_dict("records"), key=lambda row: places.get(row["watch"], len(places))):
-        (watch,) = health.watches([row["watch"]])
-        unit = f" {column_named(watch.field, [watch.metric]).unit_words}" if row["kind"] == "number" else ""
         change = "" if pd.isna(row["change"]) else f" ({format_number(row['change'], 'change', places=0)})"
-        texts.append(f"{row['metric']} {format_number(row['value'], row['kind'])}{unit}{change}")
+        texts.append(f"{row['metric']} {number_text(row)}{change}")
     return tuple(texts)
 
 

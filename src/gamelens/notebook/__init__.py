@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING, Any
 from gamelens.errors import extra_named, no_such_name
 
 if TYPE_CHECKING:
+    from gamelens.investigations.health_check import check_health
+    from gamelens.investigations.previous_period import query_before
     from gamelens.notebook import charts, widgets
-    from gamelens.notebook.health_check import check_health
-    from gamelens.notebook.previous_period import query_before
     from gamelens.notebook.sentences import conclusions, key_numbers
 
 __all__ = ["charts", "check_health", "conclusions", "key_numbers", "query_before", "widgets"]
 
 _HOME = {
-    "check_health": "gamelens.notebook.health_check",
+    "check_health": "gamelens.investigations.health_check",
     "conclusions": "gamelens.notebook.sentences",
     "key_numbers": "gamelens.notebook.sentences",
-    "query_before": "gamelens.notebook.previous_period",
+    "query_before": "gamelens.investigations.previous_period",
 }
 _PARTS = frozenset({"charts", "widgets"})
 

@@ -17,9 +17,10 @@ from gamelens.analysis.tidy_frames import label_columns, value_columns, with_rec
 from gamelens.analysis.tidy_frames.frame_columns import series_names
 from gamelens.analysis.tidy_frames.results import with_cells_of
 from gamelens.errors import BadQuery, no_such_name
-from gamelens.notebook import receipt_text, sentences
-from gamelens.notebook.receipt_text import sourced
+from gamelens.notebook import sentences
+from gamelens.notebook.frame_receipts import receipt_of, sourced
 from gamelens.notebook.tables.frame_table import MOST_ROWS, REPORT, FrameTable, show_sources, show_tables
+from gamelens.receipt_text import explain
 from gamelens.receipts import Receipt
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ class Accessor:
         Raises:
             BadQuery: the frame has no receipt.
         """
-        return receipt_text.explain(receipt_text.receipt_of(self._frame))
+        return explain(receipt_of(self._frame))
 
     @property
     def receipt(self) -> Receipt:

@@ -1,4 +1,4 @@
-"""Labels for people: names made safe to show, days and periods.
+"""Labels for people: names made safe to show, and buckets.
 
 Titles, networks and countries come from outside, and plotly, Markdown and HTML all interpret markup in them. Every
 text that is shown passes through `escape`.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from datetime import datetime, timedelta
+from datetime import datetime
 from textwrap import wrap
 from typing import Final
 
@@ -16,7 +16,7 @@ import pandas as pd
 
 from gamelens._text import one_line
 from gamelens.analysis.tidy_frames import UNKNOWN
-from gamelens.wire.intervals import Interval
+from gamelens.receipt_text import day_text
 
 _MARKUP: Final = re.compile(r"[!-$&'*;-@\[-`{-~]|:(?=/)")
 _ROW_LETTERS: Final = 36
@@ -53,11 +53,6 @@ def row_label(name: str) -> str:
     return "<br>".join(map(escape, wrap(shorten(name, 2 * _ROW_LETTERS), _ROW_LETTERS))) or escape(name)
 
 
-def day(moment: datetime) -> str:
-    """Return *moment* as a readable day: `20 Nov 2026`."""
-    return f"{moment.day} {moment:%b %Y}"
-
-
 def bucket_heading(every: str | None) -> str:
     """Return what the timestamps of a frame with the bucket *every* are: `Day`, `Week of`, `Month`, `Period from`."""
     return {"week": "Week of", "month": "Month", "all": "Period from"}.get(every or "", "Day")
@@ -65,14 +60,7 @@ def bucket_heading(every: str | None) -> str:
 
 def bucket_text(start: datetime, every: str | None) -> str:
     """Return the bucket *every* that begins at *start*: `Nov 2026` for a month, `20 Nov 2026` for others."""
-    return f"{start:%b %Y}" if every == "month" else day(start)
-
-
-def period_text(interval: Interval) -> str:
-    """Return *interval* in words: `25 Oct 2026 to 21 Nov 2026, 28 days`, both days included."""
-    days = -(-(interval.end - interval.start) // timedelta(days=1))
-    last = day(interval.end - timedelta(microseconds=1))
-    return last if days <= 1 else f"{day(interval.start)} to {last}, {days} days"
+    return f"{start:%b %Y}" if every == "month" else day_text(start)
 
 
 def text_of(value: object) -> str:

@@ -16,7 +16,8 @@ from gamelens.analysis.claims.findings import findings_of
 from gamelens.analysis.claims.templates import judged_of, sentences_of, words
 from gamelens.analysis.claims.templates import spoken as claims_spoken
 from gamelens.errors import extra_named
-from gamelens.notebook.labels import period_text, text_of
+from gamelens.notebook.labels import text_of
+from gamelens.receipt_text import period_text
 from gamelens.receipts import Receipt
 
 if TYPE_CHECKING:
@@ -98,7 +99,7 @@ def key_numbers(frame: DataFrame, numbers: Iterable[KeyNumber], *, before: DataF
     names = [name for name in ("Number", "Value", "95% interval", "Change") if any(row[name] for row in rows)]
     lines = [names, ["---", *["---:"] * (len(names) - 1)], *([row[name] for name in names] for row in rows)]
     table = "\n".join(f"| {' | '.join(line)} |" for line in lines) if rows else ""
-    of_frame, of_before = (Receipt.of(each.attrs).interval if each is not None else None for each in (frame, before))
+    of_frame, of_before = (Receipt.of(given.attrs).interval if given is not None else None for given in (frame, before))
     period = period_text(of_frame) if of_frame else ""
     if of_before:
         period += f". Changes are from {period_text(of_before)}{_longer_by(of_before, of_frame)}."

@@ -56,7 +56,7 @@ def register() -> None:
         return matches(context, shell.user_ns)
 
     matchers = shell.Completer.custom_matchers
-    if not any(getattr(each, "matcher_identifier", "") == __name__ for each in matchers):
+    if not any(getattr(matcher, "matcher_identifier", "") == __name__ for matcher in matchers):
         # The highest priority, so that jedi is not asked first.
         decorate: Callable[[Any], Any] = context_matcher(priority=1000, identifier=__name__)
         matchers.append(decorate(match))
@@ -76,7 +76,7 @@ def matches(context: Any, names: dict[str, Any]) -> dict[str, Any]:
         fragment, offered = _texts(opened, names)
     else:
         fragment, offered = _attributes(lines[-1][: context.cursor_position], names)
-    found = [each for each in offered if each.text.casefold().startswith(fragment.casefold())]
+    found = [completion for completion in offered if completion.text.casefold().startswith(fragment.casefold())]
     return {"completions": found, "matched_fragment": fragment, "suppress": bool(found)}
 
 
@@ -120,7 +120,7 @@ def _texts(opened: OpenText, names: dict[str, Any]) -> tuple[str, list[Any]]:
         offered: Iterable[str] = _titles(names.get(opened.root), opened.argument.rstrip("s"))
     else:
         offered = _names_of(opened.argument)
-    return fragment, [SimpleCompletion(text=each, type="text") for each in offered]
+    return fragment, [SimpleCompletion(text=text, type="text") for text in offered]
 
 
 def _names_of(argument: str) -> Iterable[str]:

@@ -52,6 +52,7 @@ _STARTS: Final = {
 _NEVER: Final = ("ts", "day", "user_id", "session_id", "event_uuid", "arrival", "usd", "length")
 
 _MOST_STEPS: Final = 50
+_TENTHS: Final = 10  # of the players, of whom there must be as many
 _IS_STEP: Final = "(category = ${name} OR event_id = ${name} OR starts_with(event_id, ${name} || ':'))"
 
 
@@ -225,7 +226,7 @@ def _read_counts(counted: DataFrame, every: str, zone: str) -> Iterator[Finding]
         buckets = counted.groupby("timestamp")["events"].sum()
         yield Finding(
             kind=kind,
-            case="total" if every == "all" else "most",
+            case="total" if len(buckets) == 1 else "most",
             size=float(buckets.max()),
             unit="events",
             judged="counted",
@@ -569,17 +570,22 @@ def player_money(
 def _read_money(money: DataFrame, days: int) -> Iterator[Finding]:
     """Say how much of the money the tenth of the players with most of it brought."""
     brought = (money["revenue"] + money["ad_revenue"]).sort_values(ascending=False)
-    total, numbers = float(brought.sum()), {"players": len(money), "days": days}
+    total, numbers = float(brought.sum()), dict[str, Any](players=len(money), days=days)
     if not total:
         yield Finding(
             kind="money of players", case="nothing" if len(money) else "nobody", unit="share", numbers=numbers
         )
         return
+    none = float((brought == 0).mean())
+    if len(brought) < _TENTHS:
+        numbers |= {"money": total, "none": none or None}
+        yield Finding(kind="money of players", case="few", size=total, unit="USD", judged="counted", numbers=numbers)
+        return
     yield Finding(
         kind="money of players",
         case="tenth",
-        size=float(brought.head(-(-len(brought) // 10)).sum()) / total,
+        size=float(brought.head(-(-len(brought) // _TENTHS)).sum()) / total,
         unit="share",
         judged="counted",
-        numbers={**numbers, "money": total, "none": float((brought == 0).mean())},
+        numbers={**numbers, "money": total, "none": none},
     )

@@ -15,6 +15,7 @@ from pandas import DataFrame
 import gamelens.notebook.accessor  # noqa: F401  (registers df.lens)
 from gamelens.analysis import retention
 from gamelens.analysis.decomposition import decompose
+from gamelens.analysis.tidy_frames.results import as_result
 from gamelens.errors import BadQuery, NotAdditive
 from gamelens.notebook.tables import html_layout
 from gamelens.notebook.tables.frame_table import MOST_ROWS, FrameTable
@@ -161,6 +162,24 @@ def test_a_change_is_what_its_analysis_lists() -> None:
     parts = decompose(frame.head(1), frame.tail(1), by="game")
     assert cells(parts[["change"]]) == ["&#36;0.50"]
     assert cells(DataFrame({"change": [0.5], "volume": [0.5], "mix": [0.0], "price": [0.0]}))[0] == "+50.0%"
+
+
+@pytest.mark.parametrize(
+    ("kind", "texts"), [("share", ["18.0%", "6.0%"]), ("money", ["$0.18", "$0.06"]), ("count", ["< 1", "< 1"])]
+)
+def test_segments_are_written_in_the_unit_of_their_kind(kind: str, texts: list[str]) -> None:
+    """The kind of the watched metric says it, and is no column of its own."""
+    columns = {"segment": ["BR", "US"], "value": [0.18, 0.2], "expected": [0.12, 0.2], "contribution": [0.06, 0.0]}
+    frame = as_result(DataFrame({**columns, "kind": [kind] * 2}), "health.segments", {})
+    assert [html.unescape(cell) for cell in cells(frame)[1:4:2]] == texts
+    assert "Kind" not in FrameTable(frame).html()
+
+
+def test_what_a_row_cannot_have_is_not_unknown() -> None:
+    """A whole game has no segment; a game without a name is (unknown)."""
+    columns = {"game": ["Tile", None], "dimension": [None, "platform"], "segment": [None, "ios"], "value": [1.0, 2.0]}
+    shown = cells(as_result(DataFrame(columns), "health.board", {}))
+    assert shown == ["Tile", "n/a", "n/a", "1", "(unknown)", "platform", "ios", "2"]
 
 
 def test_an_index_is_shown_only_if_it_has_a_name() -> None:

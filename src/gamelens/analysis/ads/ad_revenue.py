@@ -53,7 +53,7 @@ _CONCENTRATION: Final = (
     Column("dimension", "text", about="what is counted"),
     Column("values", "count", about="those with revenue"),
     between(
-        Column("hhi", "number", about="0 to 1, the sum of the squared revenue shares", na="without revenue"),
+        Column("hhi", "number", "HHI", about="0 to 1, the sum of the squared revenue shares", na="without revenue"),
         "if the unknown revenue belongs to many others, or all of it to the largest",
     ),
     Column(
@@ -117,7 +117,7 @@ def earnings(frame: DataFrame, by: By = None) -> DataFrame:
     for share, part in (("revenue_share", "ad_revenue"), ("impression_share", "impressions")):
         result[share] = ratio(result[part], Series(result[part].clip(lower=0).sum(), index=result.index))
     result = with_receipts_of(result.sort_values("ad_revenue", ascending=False, ignore_index=True), frame)
-    return with_receipt(result, own) if (own := _own_receipt(frame)) else result
+    return with_receipt(result, receipt) if (receipt := _own_receipt(frame)) else result
 
 
 def _worth_naming(money: float) -> float | None:
@@ -465,8 +465,7 @@ def _read_empty_breaks(result: DataFrame, by: str | list[str] | None) -> Iterato
     """Say how many ad breaks stayed empty and what they were worth, or for which value of *by* most did."""
     if isinstance(by, str):
         worst = read_leader(result, by, "fail_rate", kind="empty ad breaks by")
-        is_none = worst.numbers.get("value") == 0
-        yield structs.replace(worst, case="none", subject={}, numbers={}) if is_none else worst
+        yield structs.replace(worst, case="none") if worst.case == "nothing" else worst
     if by is not None:
         return
     row = result.iloc[0]

@@ -69,17 +69,20 @@ def with_canonical_names(frame: DataFrame, *, networks: Names | None = None, for
     Raises:
         BadQuery: it has neither networks nor formats.
     """
-    sources = {kind: [name for name, of in RAW_COLUMNS.items() if of == kind and name in frame] for kind in KINDS}
+    sources = {
+        kind: [name for name, column_kind in RAW_COLUMNS.items() if column_kind == kind and name in frame]
+        for kind in KINDS
+    }
     if not any(sources.values()):
         raise BadQuery("frame", [*map(str, frame.columns)], "has no networks and no formats: query by", RAW_COLUMNS)
     columns: dict[str, Series[Any]] = {}
     own_names: dict[NameKind, Names | None] = {"network": networks, "format": formats}
-    for kind, own in own_names.items():
+    for kind, given in own_names.items():
         if sources[kind]:
             raw = frame[sources[kind][0]].astype("object")
             for name in sources[kind][1:]:  # a row is of one category of events, so at most one of them is filled
                 raw = raw.where(raw.notna(), frame[name].astype("object"))
-            found = {text: _lookup(text, kind, own or {}) for text in raw.dropna().unique()}
+            found = {text: _lookup(text, kind, given or {}) for text in raw.dropna().unique()}
             columns[kind] = raw.map({text: name for text, (name, _) in found.items()}).astype("category")
             if kind == "network":
                 reasons = raw.map({text: reason for text, (_, reason) in found.items()}).where(
@@ -148,11 +151,11 @@ def unlisted_names(frame: DataFrame) -> list[str]:
     )
 
 
-def _lookup(text: str, kind: str, own: Names) -> tuple[str | None, str | None]:
+def _lookup(text: str, kind: str, given: Names) -> tuple[str | None, str | None]:
     """Return the canonical name of *text*, or None and the reason."""
-    folded_own = {_fold(spelling): name for spelling, name in own.items()}
-    if text in own or _fold(text) in folded_own:
-        name = own[text] if text in own else folded_own[_fold(text)]
+    folded_own = {_fold(spelling): name for spelling, name in given.items()}
+    if text in given or _fold(text) in folded_own:
+        name = given[text] if text in given else folded_own[_fold(text)]
         return name, None if name is not None else NOT_REPORTED
     return _listed(str(text), kind) or (str(text), None)
 

@@ -61,7 +61,9 @@ def day_rates(
     if len(order) > 1 and rates[order[1]] > 0:
         best, following = order[:2]
         multiple = rates[best] / rates[following]
-        shares = [each[order[:2]] / each[order[:2]].sum(axis=1, keepdims=True) for each in (above, below)]
+        shares = [
+            daily_sums[order[:2]] / daily_sums[order[:2]].sum(axis=1, keepdims=True) for daily_sums in (above, below)
+        ]
         half = _half_width_of_multiple(shares[0], shares[1], number, confidence=1 - 0.05 / (len(order) - 1))
         half = half if not np.isnan(low[best]) else np.nan
         result.loc[known[best], [*LEAD]] = multiple, multiple * np.exp(-half), multiple * np.exp(half)
@@ -103,11 +105,13 @@ def read_level(result: DataFrame, rate: str, *, kind: str, **numbers: Any) -> Fi
 def read_leader(result: DataFrame, by: str, rate: str, *, kind: str) -> Finding:
     """Return the finding about the value of *by* with the highest *rate*, and by how much it leads the next one.
 
-    Its size is the multiple of the next one. Numbers: those of `leader`, largest_day if the result has it, and the name
-    and value of the least.
+    Its size is the multiple of the next one. Case "nothing" if all are 0. Numbers: those of `leader`, largest_day if
+    the result has it, and the name and value of the least.
     """
     rows = result[result[rate].notna()].rename(columns={f"{rate}_low": "low", f"{rate}_high": "high"})
     rows = rows[rows["low"].notna()] if rows["low"].notna().any() else rows
+    if len(rows) and not rows[rate].any():
+        return Finding(kind=kind, case="nothing", unit="ratio", judged="counted")
     rows = rows.sort_values([rate, LEAD[0]], ascending=False, kind="stable")  # of equal ones that which has the lead
     unit = listed_columns(result.attrs)[rate].unit_of_claim
     numbers: dict[str, Any] = {"measured_in": unit, "least": None, "least_value": None, "largest_day": None}

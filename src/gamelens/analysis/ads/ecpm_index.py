@@ -9,15 +9,16 @@ The data has no players, so the uncertainty comes from the differences between d
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
 from msgspec import structs
-from pandas import DataFrame, Series
+from pandas import DataFrame, Series, notna
 
 from gamelens.analysis.ads.canonical_names import named_for
-from gamelens.analysis.claims.findings import Direction, Finding, direction_of, reads
+from gamelens.analysis.claims.findings import Direction, Finding, reads
+from gamelens.analysis.claims.rows import each_row
 from gamelens.analysis.over_days import day_numbers, over_days
 from gamelens.analysis.tidy_frames import column_of, ratio
 from gamelens.analysis.tidy_frames.frame_columns import sum_over
@@ -90,40 +91,35 @@ def ecpm_index(
 def _read_index(index: DataFrame, by: str, within: list[str]) -> Iterator[Finding]:
     """Say of each value of *by* how it pays like for like, and which to test with more impressions."""
     cell = [{"country_code": "country", "ad_format": "format"}.get(name, name) for name in [*within, "day"]]
-    yield from (_index_finding(row, by, cell) for row in index.to_dict("records"))
-    known = index[(index["comparable_share"] >= COMPARABLE) & index["low"].notna()]
-    better = known[known["low"] > 1]
-    numbers: dict[str, Any] = {"by": by, "values": len(known)}
-    if not len(better):
-        case = "none_better" if len(known) else "not_comparable"
-        direction: Direction = "no clear difference" if len(known) else "unknown"
+
+    def of_index(row: Mapping[Any, Any]) -> dict[str, Any]:
+        return {"by": by, "cell": cell, "comparable_share": row["comparable_share"], "days": row["days"]}
+
+    found = [*each_row(index, by, "index", kind="ecpm", numbers=of_index)]
+    rows = index.to_dict("records")
+    yield from (_with_reason(finding, row) for finding, row in zip(found, rows, strict=True))
+    known = (index["comparable_share"] >= COMPARABLE) & index["low"].notna()
+    numbers: dict[str, Any] = {"by": by, "values": int(known.sum())}
+    if not (index["low"].where(known) > 1).any():
+        is_short = (index["low"].isna() & index["index"].notna()).any()
+        case = "none_better" if known.any() else "few_days" if is_short else "not_comparable"
+        direction: Direction = "no clear difference" if known.any() else "unknown"
         yield Finding(kind="advice on ecpm", case=case, direction=direction, unit="ratio", numbers=numbers)
         return
-    row = better.sort_values("low", ascending=False).iloc[0].to_dict()
-    yield structs.replace(
-        _index_finding(row, by, cell),
-        kind="advice on ecpm",
-        case="test",
-        numbers=numbers | {"name": str(row[by]), "impression_share": row["impression_share"]},
-    )
+    best = int(index["low"].where(known).argmax())
+    numbers |= {"name": found[best].numbers["name"], "impression_share": index["impression_share"].iloc[best]}
+    yield structs.replace(found[best], kind="advice on ecpm", case="test", numbers=numbers)
 
 
-def _index_finding(row: dict[Any, Any], by: str, cell: list[str]) -> Finding:
-    """Return the finding about one row."""
-    direction = direction_of(row["low"], row["high"], neutral=1.0)
-    names = ("comparable_share", "days")
-    return Finding(
-        kind="ecpm",
-        case=direction.replace(" ", "_"),
-        subject={by: str(row[by])},
-        direction=direction,
-        size=row["index"],
-        low=row["low"],
-        high=row["high"],
-        unit="ratio",
-        judged="days",
-        numbers={"name": str(row[by]), "by": by, "cell": cell, **{name: row[name] for name in names}},
-    )
+def _with_reason(finding: Finding, row: Mapping[Any, Any]) -> Finding:
+    """Return *finding*, with the reason where it has no interval."""
+    if finding.case != "unknown":
+        return finding
+    if not row["impressions"]:
+        return structs.replace(finding, case="no_impressions", judged=None)
+    if notna(row["index"]):
+        return structs.replace(finding, case="few_days", judged="counted")
+    return structs.replace(finding, case="no_income" if row["comparable_share"] else "unknown", judged=None)
 
 
 def _cells(named: DataFrame, by: str, keys: list[str], count: str, money: str) -> DataFrame:
@@ -134,24 +130,28 @@ def _cells(named: DataFrame, by: str, keys: list[str], count: str, money: str) -
     """
     sums = named.groupby([*keys, by], observed=True, dropna=False, sort=False)[[count, money]].sum().reset_index()
     cell = sums.groupby(keys, dropna=False, sort=False).ngroup()
-    own, paid = sums[count].to_numpy(dtype="float64"), sums[money].to_numpy(dtype="float64")
-    whole, whole_paid = np.bincount(cell, own), np.bincount(cell, paid)
-    others = whole[cell] - own
-    is_shared = (own > 0) & (others > 0)
-    weight = np.divide(1.0, whole[cell], where=is_shared, out=np.zeros_like(own))
-    usual = (whole_paid[cell] - paid) * own * weight
-    return sums[[by, "timestamp"]].assign(own=own, shared=own * is_shared, paid=paid * others * weight, usual=usual)
+    impressions, paid = sums[count].to_numpy(dtype="float64"), sums[money].to_numpy(dtype="float64")
+    whole, whole_paid = np.bincount(cell, impressions), np.bincount(cell, paid)
+    others = whole[cell] - impressions
+    is_shared = (impressions > 0) & (others > 0)
+    weight = np.divide(1.0, whole[cell], where=is_shared, out=np.zeros_like(impressions))
+    usual = (whole_paid[cell] - paid) * impressions * weight
+    return sums[[by, "timestamp"]].assign(
+        own=impressions, shared=impressions * is_shared, paid=paid * others * weight, usual=usual
+    )
 
 
 def _compared(days: DataFrame, names: Series[Any], confidence: float) -> DataFrame:
     """Return comparable_share, index, low, high and days of each value of *names*, in their order."""
     wide = {name: days[name].unstack("timestamp").reindex(names).fillna(0.0) for name in days}
-    own, shared, paid, usual = (wide[name].to_numpy(dtype="float64") for name in ("own", "shared", "paid", "usual"))
+    impressions, shared, paid, usual = (
+        wide[name].to_numpy(dtype="float64") for name in ("own", "shared", "paid", "usual")
+    )
     index = ratio(Series(paid.sum(axis=1)), Series(usual.sum(axis=1))).to_numpy(dtype="float64")
     size = paid + np.nan_to_num(index)[:, None] * usual  # the money of the others is as random as that of the network
     estimates = over_days(paid, usual, day_numbers(wide["own"].columns), size=size, is_balanced=False)
     tests = max(1, int((shared > 0).any(axis=1).sum()))
     low, high = estimates.bounds(1 - (1 - confidence) / tests)
-    share = ratio(Series(shared.sum(axis=1)), Series(own.sum(axis=1)))
+    share = ratio(Series(shared.sum(axis=1)), Series(impressions.sum(axis=1)))
     columns = {"comparable_share": share, "index": index, "low": low, "high": high}
     return DataFrame({**columns, "days": (shared > 0).sum(axis=1)})

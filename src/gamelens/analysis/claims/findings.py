@@ -115,8 +115,8 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def fields(self) -> dict[str, Any]:
         """All that the template may name."""
-        own = {name: getattr(self, name) for name in ("size", "low", "high", "unit", "direction")}
-        return own | dict(self.subject) | dict(self.numbers)
+        basic = {name: getattr(self, name) for name in ("size", "low", "high", "unit", "direction")}
+        return basic | dict(self.subject) | dict(self.numbers)
 
 
 Reader = Callable[..., Iterator[Finding]]
@@ -170,8 +170,8 @@ def findings_of(result: DataFrame, kinds: Sequence[str] = ()) -> list[Finding]:
         raise BadQuery("frame", f"{len(result):,} of {record.rows:,} rows", rule)
     found = [*reader(result, **{name: record.arguments[name] for name in names if name in record.arguments})]
     if unknown := {*kinds} - import_module("gamelens.analysis.claims.templates").words().keys():
-        own = dict.fromkeys(finding.kind for finding in found)
-        raise BadQuery("kinds", min(unknown), "is not a kind of claim; this result has others", [*own])
+        present = dict.fromkeys(finding.kind for finding in found)
+        raise BadQuery("kinds", min(unknown), "is not a kind of claim; this result has others", [*present])
     return [finding for finding in found if not kinds or finding.kind in kinds]
 
 

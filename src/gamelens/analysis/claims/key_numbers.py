@@ -40,9 +40,11 @@ class KeyNumber(msgspec.Struct, frozen=True):
     def measured(cls, name: str, result: DataFrame, column: str) -> KeyNumber:
         """Return the number of the first row of *result*, in the unit and with the interval that its analysis lists."""
         written = written_columns(result)
-        number = next(each for each in written if each.name == column)
+        number = next(candidate for candidate in written if candidate.name == column)
         low, high = next(
-            (each.place, each.upper) for each in written if each.number == column and each.upper is not None
+            (candidate.place, candidate.upper)
+            for candidate in written
+            if candidate.number == column and candidate.upper is not None
         )
         values = result.iloc[0, [number.place, low, high]].astype("float64")
         return cls(name, values.iloc[0], number.column.written, values.iloc[1], values.iloc[2])

@@ -104,7 +104,9 @@ def _inherited(tables: Words) -> Words:
         parts = {f"{{{part}}}": str(table.get(part, "")) for part in _PARTS}
         inherited = {case: _filled(str(text), parts) for case, text in tables[like].items()} if like else {}
         found[kind] = inherited | {case: text for case, text in table.items() if case not in ("like", *_PARTS)}
-    return {kind: table for kind, table in found.items() if kind not in {each.get("like") for each in tables.values()}}
+    return {
+        kind: table for kind, table in found.items() if kind not in {cases.get("like") for cases in tables.values()}
+    }
 
 
 def _filled(text: str, parts: Mapping[str, str]) -> str:
@@ -154,21 +156,28 @@ def spoken(findings: Sequence[Finding], *, escape: Callable[[str], str] = str) -
     texts = sentences_of(findings, escape=escape)
     lines: list[str] = []
     for kind in dict.fromkeys(finding.kind for finding in findings):
-        own = [(finding, text) for finding, text in zip(findings, texts, strict=True) if finding.kind == kind]
-        clear = [text for finding, text in own if finding.is_clear or finding.is_shown]
-        if OTHERS not in words()[kind] or len(own) <= _FEW:
-            lines += [text for _, text in own]
+        of_kind = [(finding, text) for finding, text in zip(findings, texts, strict=True) if finding.kind == kind]
+        clear = [text for finding, text in of_kind if finding.is_clear or finding.is_shown]
+        if OTHERS not in words()[kind] or len(of_kind) <= _FEW:
+            lines += [text for _, text in of_kind]
             continue
-        known = [finding for finding, _ in own if finding.direction != "unknown"]
+        known = [finding for finding, _ in of_kind if finding.direction != "unknown"]
         judged = len(known)
         case = NONE_KNOWN if not judged else OTHERS if clear else NONE
-        first, *more = (finding.numbers for finding, _ in own)
-        shared = {name: value for name, value in first.items() if all(it.get(name) is value for it in more)}
+        first, *more = (finding.numbers for finding, _ in of_kind)
+        shared = {name: value for name, value in first.items() if all(numbers.get(name) is value for numbers in more)}
         unclear = [finding for finding in known if not (finding.is_clear or finding.is_shown)]
-        shared["measures"] = [*dict.fromkeys(str(it.numbers["measure"]) for it in unclear if "measure" in it.numbers)]
-        counts = {case: judged - len(clear) if judged else len(own), UNJUDGED: len(own) - judged if judged else 0}
+        shared["measures"] = [
+            *dict.fromkeys(str(claim.numbers["measure"]) for claim in unclear if "measure" in claim.numbers)
+        ]
+        counts = {
+            case: judged - len(clear) if judged else len(of_kind),
+            UNJUDGED: len(of_kind) - judged if judged else 0,
+        }
         rest = [
-            Finding(kind=kind, case=it, numbers=shared | {"others": count}) for it, count in counts.items() if count
+            Finding(kind=kind, case=summary, numbers=shared | {"others": count})
+            for summary, count in counts.items()
+            if count
         ]
         lines += clear + sentences_of(rest)
     return [*dict.fromkeys(lines)]
@@ -218,7 +227,11 @@ def parsed(template: str) -> Parsed:
             levels.append([])  # refused below
             break
     rest = template[end:]
-    if len(levels) > 1 or set(rest) & set("{}[]") or any(set(it) & set("{}") for it in levels[0] if type(it) is str):
+    if (
+        len(levels) > 1
+        or set(rest) & set("{}[]")
+        or any(set(token) & set("{}") for token in levels[0] if type(token) is str)
+    ):
         raise BadQuery("template", template, "has an unmatched brace or bracket")
     return tuple([*levels[0], rest] if rest else levels[0])
 
@@ -271,7 +284,7 @@ class _Steps:
         key = (named, name, *group)
         if key not in self._known:
             same = self._alike.get(group, [])
-            bounds = [bounds_of(it, named) for it in same]
+            bounds = [bounds_of(field, named) for field in same]
             halves = [(high - low) / 2 for low, high in bounds if math.isfinite(high - low) and high > low]
             sizes = _sizes(same, named) or _sizes(same, name)  # its own, where the other is 0
             step = step_of(median(halves)) if halves else None
@@ -312,7 +325,9 @@ class _Sentence:
 
     def _worth_naming(self, values: list[Any], fields: Mapping[str, Any]) -> list[Any]:
         """Return *values* without the clauses whose part is nothing."""
-        return [it for it in values if not (isinstance(it, Clause) and it.part and self._is_nothing(it, fields))]
+        return [
+            item for item in values if not (isinstance(item, Clause) and item.part and self._is_nothing(item, fields))
+        ]
 
     def _is_nothing(self, clause: Clause, fields: Mapping[str, Any]) -> bool:
         """Return whether the part of a clause is below half a cent, or would be written as 0."""
@@ -342,14 +357,14 @@ class _Sentence:
             return self._listed(value, fields)
         text = self._one(field, value, fields)
         if field.one is not None:
-            text = f"{text} {field.one if value == 1 else field.several}"
+            text = f"{text} {field.one if text == '1' else field.several}"
         return text
 
     def _listed(self, values: Sequence[Any], fields: Mapping[str, Any]) -> str:
         """Return names or clauses with commas and "and"."""
         texts = [
-            self._case(it.case, {**fields, **it.numbers}) if isinstance(it, Clause) else self._name(str(it))
-            for it in values
+            self._case(item.case, {**fields, **item.numbers}) if isinstance(item, Clause) else self._name(str(item))
+            for item in values
         ]
         if len(texts) > _MOST_NAMED and not isinstance(values[0], Clause):
             texts = [*texts[: _MOST_NAMED - 1], f"{len(texts) - _MOST_NAMED + 1} others"]
@@ -375,7 +390,8 @@ class _Sentence:
             case "day":
                 return _day_text(value)
             case "p":
-                return "less than 0.001" if value < 0.001 else f"{value:.2g}"
+                places = 2 if value >= 0.1 else 3  # "1.00 day by day": 1 would be a number of days
+                return "less than 0.001" if value < 0.001 else f"{value:.{places}f}"
         if spec.endswith("_range"):
             return self._range(field.name, spec.removesuffix("_range"), value, fields)
         if spec.endswith("_interval"):

@@ -307,7 +307,9 @@ def _designed(treated: ArmDays, base: ArmDays, within_days: bool | None) -> tupl
 def _added_up(arms: ArmDays) -> ArmDays:
     """Return the days of several arms as those of one."""
     days, place = np.unique(arms.days, return_inverse=True)
-    players, amount = (np.bincount(place, each, len(days)).astype("float64") for each in (arms.players, arms.amount))
+    players, amount = (
+        np.bincount(place, amounts, len(days)).astype("float64") for amounts in (arms.players, arms.amount)
+    )
     return ArmDays(days, players, amount)
 
 

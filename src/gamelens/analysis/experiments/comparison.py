@@ -126,6 +126,9 @@ def difference_finding(row: Mapping[Any, Any], keys: Sequence[str]) -> Finding:
     """Return how the arm of a row differs from its control; it is clear if it stays so after the correction."""
     direction = direction_among(row["low"], row["high"], row["p_adjusted"])
     case = case_among(direction, row["low"], row["high"])
+    if direction == "unknown":
+        is_zero = row["value"] == row["control_value"] == 0
+        case = "nobody" if pd.isna(row["difference"]) else "zero" if is_zero else case
     return comparison_finding(row, keys, kind="difference", case=case, direction=direction)
 
 
@@ -142,7 +145,7 @@ def comparison_finding(
     """Return the finding about one row of `compare`, whose arm is named by *keys*."""
     names = [str(row[key]) for key in reversed(keys) if key != MEASURE and pd.notna(row[key])]
     judged: Judgement = "players" if row["design"] != "between days" else "days"
-    own = {
+    words = {
         "measure": str(row[MEASURE]),
         "name": names[0] + (f" ({', '.join(names[1:])})" if names[1:] else ""),
         "control": str(row["control"]),
@@ -160,7 +163,7 @@ def comparison_finding(
         high=row[bounds[1]],
         unit={"share": "share", "money": "USD"}.get(row["unit"], "number"),
         judged=None if pd.isna(row["low"]) else judged,
-        numbers={**own, **(numbers or {})},
+        numbers={**words, **(numbers or {})},
     )
 
 

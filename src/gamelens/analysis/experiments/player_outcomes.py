@@ -36,6 +36,7 @@ _NUMBERS: Final = ("value", "control_value", "difference", "low", "high", "relat
     named("variance_kept", about="that the covariate leaves"),
     "p_value",
     named("p_adjusted", about="Holm, for all rows"),
+    named("unit", about='of *value*: "money", "share", "count" or "number"'),
 )
 def compare_players(
     frame: DataFrame,
@@ -84,17 +85,19 @@ def compare_players(
     texts = [*experiment, arm, "control"]
     compared = frame.loc[frame[arm].notna()].astype(dict.fromkeys((*experiment, arm), "object"))
     rows = [
-        row for own in groups(compared, experiment) for row in _rows(own, numbers, arm, control, confidence, experiment)
+        row
+        for group in groups(compared, experiment)
+        for row in _rows(group, numbers, arm, control, confidence, experiment)
     ]
     result = DataFrame(rows, columns=[*texts, *_COUNTS, *_NUMBERS])
     result = result.astype({"p_value": "float64"})
-    return result.assign(p_adjusted=holm(result["p_value"]))
+    return result.assign(p_adjusted=holm(result["p_value"]), unit=column_named(value).kind)
 
 
 @reads("experiments.compare_players", row_by_row=True)
 def _read_players(compared: DataFrame, value: str, arm: str) -> Iterator[Finding]:
     """Say of each arm how its players differ from those of the control, after the correction for all rows."""
-    measured = {MEASURE: f"{value.replace('_', ' ')} per player", "unit": column_named(value).kind, "design": "players"}
+    measured = {MEASURE: f"{value.replace('_', ' ')} per player", "design": "players"}
     keys = [name for name in (EXPERIMENT, arm) if name in compared]
     for row in compared.to_dict("records"):
         yield difference_finding(row | measured, keys)
@@ -105,7 +108,7 @@ def _rows(
 ) -> list[dict[str, Any]]:
     """Return the rows of one experiment."""
     base = control_of(_with_counts(rows), arm, control)
-    by_arm = {str(name): own[numbers].to_numpy("float64") for name, own in rows.groupby(arm, sort=True)}
+    by_arm = {str(name): group[numbers].to_numpy("float64") for name, group in rows.groupby(arm, sort=True)}
     if base not in by_arm:
         raise BadQuery("control", base, "has no players", by_arm)
     keys = {name: rows[name].iloc[0] for name in experiment}

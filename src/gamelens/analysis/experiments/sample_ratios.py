@@ -159,8 +159,8 @@ def _read_split(checked: DataFrame, by: str | list[str] | None) -> Iterator[Find
     segments = [by] if isinstance(by, str) else by or []
     for rows in groups(checked, [EXPERIMENT]):
         suspects = rows[rows["is_suspect"].fillna(False).astype(bool)]
-        for own in groups(suspects, segments) if segments and len(suspects) else [rows]:
-            yield _split_finding(own, segments, many=len(rows.drop_duplicates(segments)) if segments else None)
+        for judged in groups(suspects, segments) if segments and len(suspects) else [rows]:
+            yield _split_finding(judged, segments, many=len(rows.drop_duplicates(segments)) if segments else None)
 
 
 def _split_finding(rows: DataFrame, segments: list[str], *, many: int | None) -> Finding:
@@ -203,9 +203,9 @@ def _split_finding(rows: DataFrame, segments: list[str], *, many: int | None) ->
 def _sizes(installs: DataFrame, keys: list[str]) -> DataFrame:
     """Return the players by *keys*, day and variant, as one day without timestamps."""
     count = "players" if "players" in installs else column_of(installs, "new_users", "new_users")
-    own = [name for name in (EXPERIMENT, VARIANT) if name in installs]
-    names = [*dict.fromkeys([*keys, *own])]
-    known = installs[installs[own].notna().all(axis=1)].astype(dict.fromkeys(names, "object"))
+    arm_names = [name for name in (EXPERIMENT, VARIANT) if name in installs]
+    names = [*dict.fromkeys([*keys, *arm_names])]
+    known = installs[installs[arm_names].notna().all(axis=1)].astype(dict.fromkeys(names, "object"))
     known = known if "timestamp" in known else known.assign(timestamp=Series(pd.NaT, index=known.index, dtype=_DAY))
     sizes = known.groupby([*names, "timestamp"], dropna=False, sort=False)[count].sum().reset_index()
     return sizes.rename(columns={count: "players"}).astype({"players": "float64"})

@@ -135,9 +135,9 @@ class OneFrame(BadQuery):
         tree = ast.parse(call, mode="eval").body
         if not isinstance(tree, ast.Call):
             return ""
-        named = [each for each in tree.keywords if each.arg == "frames"]
-        for each in named:
-            each.value = _by_sheet(each.value)
+        named = [keyword for keyword in tree.keywords if keyword.arg == "frames"]
+        for keyword in named:
+            keyword.value = _by_sheet(keyword.value)
         tree.args[:1] = map(_by_sheet, tree.args[:1])
         return ast.unparse(tree)
 

@@ -109,7 +109,7 @@ class Grid:
     def filtered(self, mask: NDArray[np.bool_], *notes: str) -> Grid:
         """Return the rows of *mask*, with *notes*."""
         formats = {
-            name: [each for each, stays in zip(written, mask, strict=True) if stays]
+            name: [row_cells for row_cells, stays in zip(written, mask, strict=True) if stays]
             for name, written in self.formats.items()
         }
         cells, rows = self.cells.filter(pa.array(mask)), self.rows[mask]
@@ -273,8 +273,8 @@ def _stored_receipt(schema: pa.Schema) -> Receipt:
     """
     metadata = schema.metadata or {}
     try:
-        if own := metadata.get(RECEIPT.encode()):
-            return Receipt.of({RECEIPT: json.loads(own)})
+        if stored := metadata.get(RECEIPT.encode()):
+            return Receipt.of({RECEIPT: json.loads(stored)})
         about_frame = json.loads(metadata.get(b"pandas", b"{}"))
     except (ValueError, RecursionError):
         return _NO_RECEIPT
@@ -327,7 +327,7 @@ def _to_plain_type(column: Any, missing: Sequence[str] = ()) -> Any:
         values = _to_plain_type(pa.chunked_array([chunks[0].dictionary])) if chunks else pa.array([], pa.string())
         values = values.cast(pa.string()) if pa.types.is_dictionary(values.type) else values
         taken = [values.take(chunk.indices) for chunk in chunks]
-        parts = [part for each in taken for part in (each.chunks if isinstance(each, pa.ChunkedArray) else [each])]
+        parts = [part for array in taken for part in (array.chunks if isinstance(array, pa.ChunkedArray) else [array])]
         return _to_plain_type(pa.chunked_array(parts, values.type), missing)
     if isinstance(kind, pa.BaseExtensionType):  # the storage type of the period 2026-11 is a number of months
         return _to_plain_type(pa.chunked_array([_to_array(column.to_pandas())]), missing)

@@ -19,17 +19,20 @@ stays open.
 
 from typing import TYPE_CHECKING
 
-from gamelens.analysis.health.board import board, flagged, score_days, silent_games
+from gamelens.analysis.health.board import (
+    as_json,
+    board,
+    dimension_words,
+    flagged,
+    ok_reason,
+    silent_games,
+    subject,
+)
 from gamelens.analysis.health.board_headline import data_age, headline
 from gamelens.analysis.health.board_notes import Accepted, Annotation, BoardNotes, unmatched_notes
 from gamelens.analysis.health.daily_series import IDENTITY, daily, measured
-from gamelens.analysis.health.health_text import (
-    as_json,
-    dimension_words,
-    ok_reason,
-    subject,
-)
 from gamelens.analysis.health.levels import levels
+from gamelens.analysis.health.scoring import score_days
 from gamelens.analysis.health.segments import segments
 from gamelens.analysis.health.severity import SEVERITIES
 from gamelens.analysis.health.watched_metrics import (

@@ -129,11 +129,11 @@ class Levels:
         noise_days = np.where(is_known, np.where(spread > least, memory.spread_days, chance_days), np.nan)
         if self._is_count:
             value = self._values[:, day]
-            own = _own_bounds(value, np.ones_like(value), expected, noise, noise_days, is_rate=True)
+            bounds = _own_bounds(value, np.ones_like(value), expected, noise, noise_days, is_rate=True)
         else:
             reach = np.polyval(_T_QUANTILE, 1 / noise_days) * noise
-            own = back(scaled[:, -1] - reach), back(scaled[:, -1] + reach)
-        own_low, own_high = (np.where(is_known, np.maximum(bound, 0.0), np.nan) for bound in own)
+            bounds = back(scaled[:, -1] - reach), back(scaled[:, -1] + reach)
+        own_low, own_high = (np.where(is_known, np.maximum(bound, 0.0), np.nan) for bound in bounds)
         return Baseline(expected, low, high, (scaled[:, -1] - centre) / noise, noise_days, own_low, own_high)
 
 
@@ -180,9 +180,9 @@ def judge_shares(
     reach = BAND_Z * noise / (2 * np.sqrt(recent_whole[rows] + 0.5))
     noise_days = memory.spread_days + np.where(memory.strength > 0, 0.0, 2 * chance_days)
     noise_days = np.where(spread > 1.0, noise_days, np.inf)
-    own = _own_bounds(recent_part[rows], recent_whole[rows], share, noise, noise_days, is_rate=is_rate)
+    bounds = _own_bounds(recent_part[rows], recent_whole[rows], share, noise, noise_days, is_rate=is_rate)
     band = (_share_at(share, sign * reach, is_rate) for sign in (-1, 1))
-    lines = share, *band, deviation / noise, noise_days, *own
+    lines = share, *band, deviation / noise, noise_days, *bounds
     for name, line in zip(Baseline.__struct_fields__, lines, strict=True):
         getattr(baseline, name)[rows] = np.where(np.isfinite(deviation), line, np.nan)
     return baseline

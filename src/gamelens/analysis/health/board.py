@@ -1,113 +1,49 @@
-"""Board of all series: each day against its baseline, and the days that need attention.
+"""Board of all series: the days that need attention, what each row says, and the rows as JSON values.
 
 A day is judged by the days before it alone, so a board stays the same until the service restates a day or a person
 accepts a level. A day stands out if it differs beyond chance on the whole board (false discoveries, q) and by a tenth
 or more, and it opens an incident: the series stays flagged, against the baseline from before, until it returns. A game
 that sends nothing is one finding, not one for each of its metrics. Restated days raise no alarm, and days that are not
 settled need a larger change.
+
+Sentences are plain text. Titles, networks and countries come from outside: code that writes a sentence to Markdown, a
+terminal or a figure escapes it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Final
+import json
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
 
-import numpy as np
 import pandas as pd
+from msgspec.structs import replace
 from pandas import DataFrame, Series
 
-from gamelens.analysis.claims.findings import Finding, reads
+from gamelens.analysis.claims.findings import Clause, Direction, Finding, direction_of, reads
 from gamelens.analysis.claims.templates import sentences_of
-from gamelens.analysis.health.board_notes import BoardNotes, accepted_starts, exempt_days, note_texts
-from gamelens.analysis.health.daily_series import IDENTITY, SERIES, series_grid
-from gamelens.analysis.health.health_text import row_finding
-from gamelens.analysis.health.scoring import DayEvidence, Scores
-from gamelens.analysis.health.severity import LEAST_CHANGE, MOST_Q, SEVERITIES, Limits, is_settled, restated_days
+from gamelens.analysis.health.daily_series import IDENTITY
+from gamelens.analysis.health.scoring import DAILY, SCORE_COLUMNS, SHORT
+from gamelens.analysis.health.severity import LEAST_CHANGE
+from gamelens.analysis.tidy_frames import UNKNOWN
 from gamelens.analysis.tidy_frames.columns import Column
 from gamelens.analysis.tidy_frames.frame_requirements import requires, result_of
-from gamelens.analysis.tidy_frames.returned_columns import KEYS, between, named, returns
+from gamelens.analysis.tidy_frames.returned_columns import KEYS, named, returns
 
+Row = Mapping[Any, Any]
+_FEW: Final = 30.0
+UNITS: Final = {"money": "USD", "count": "count", "share": "share"}
+"""Units of numbers, as templates know them, by kind of series. Rates and other numbers have none."""
 _DAY: Final = pd.Timedelta(days=1)
 _NUMBERS: Final = ("expected", "low", "high", "change", "change_low", "change_high", "z", "p", "q")
-_SERIES: Final = result_of("health.daily(answers)", "timestamp", *IDENTITY, "value", "part", "whole")
 _SCORES: Final = result_of("health.score_days(daily)", "timestamp", *IDENTITY, *_NUMBERS, "severity")
 
 
-_SHORT: Final = "while the history is short"
-SCORE_COLUMNS: Final = (
-    *SERIES,
-    between(named("expected", scale="values", na=_SHORT), "the band of usual days", low="low", high="high"),
-    between(
-        named("change", about="-0.2 is 20% below", na=f"{_SHORT}, and if fewer than ten events were expected"),
-        "95%, by the noise of the day and of what was expected, never below -1",
-    ),
-    Column("z", "number", about="the deviation in units of noise", na=_SHORT),
-    named("p", about="the probability of such a deviation", na=_SHORT),
-    named("q", about="the share of false discoveries on the day's board up to it", na=_SHORT),
-    Column("window_days", "count", about="1, 7, 14, 21 or 28"),
-    *(Column(name, "flag", na=_SHORT) for name in ("is_settled", "is_restated")),
-    Column("is_silent", "flag", about="the whole game sent nothing", na=_SHORT),
-    Column("severity", "category", about="while an incident is open, the worst that it had", values=SEVERITIES),
-    Column("is_flagged", "flag", about="warning or worse", na=_SHORT),
-    Column("since", "day", about="the first day of the open incident", na="without one"),
-    Column("open_days", "count", about="days since then, both counted", na="without one"),
-    Column("note", "text", about="what an annotation or a person says of the day, empty without one"),
-)
 BOARD_COLUMNS: Final = (
     *SCORE_COLUMNS,
     Column("sentence", "text", about="the text of its claim: escape it before it becomes HTML or Markdown"),
 )
-
-
-@requires(daily=_SERIES)
-@returns(*SCORE_COLUMNS)
-def score_days(
-    daily: DataFrame,
-    *,
-    least_change: float = LEAST_CHANGE,
-    most_q: float = MOST_Q,
-    restatements: DataFrame | None = None,
-    notes: BoardNotes | None = None,
-) -> DataFrame:
-    """Return every day of every series of `daily` with its baseline and severity.
-
-        installs = lens.query("new_users", by="game", over="last 28 complete days")
-        health.score_days(health.daily([installs]), least_change=0.2)
-
-    A share is judged by its day, or by the one to four weeks up to it if they show more; *value*, *expected* and
-    the rest are then those of that window. *restatements* is the frame of `Client.restatements`, *notes* are accepted
-    levels and annotations.
-
-    NA while the history is short: two same weekdays and seven days to compare are needed, fourteen days for shares.
-    Claims: "health coverage", of all rows.
-    """
-    series, notes = series_grid(daily), notes if notes and len(daily) else BoardNotes()
-    settled, (up, down) = is_settled(series.days, daily), restated_days(series, restatements)
-    evidence = DayEvidence(settled, up, down, exempt_days(series, notes), accepted_starts(series, notes))
-    columns = Scores(series, evidence, Limits(least_change, most_q)).columns()
-    codes, since = columns.pop("severity"), columns.pop("since")
-    scores = series.rows(**columns)
-    scores["is_settled"] = np.tile(settled, len(series.identity))
-    scores["severity"] = pd.Categorical.from_codes(codes.ravel().tolist(), pd.Index(SEVERITIES), ordered=True)
-    scores["is_flagged"] = codes.ravel() >= SEVERITIES.index("warning")
-    scores["since"] = Series(series.days.take(since.ravel()), index=scores.index).where(since.ravel() >= 0)
-    scores["open_days"] = (scores["timestamp"] - scores["since"]).dt.days + 1
-    scores["note"] = note_texts(series, notes, since)
-    return scores.astype({"since": "datetime64[us, UTC]"})
-
-
-@reads("health.score_days")
-def _read_coverage(scores: DataFrame) -> Iterator[Finding]:
-    """Say how much is watched."""
-    if not len(scores):
-        yield Finding(kind="health coverage", case="nothing", unit="series")
-        return
-    counts = {name: scores[column].nunique() for name, column in (("games", "game_id"), ("days", "timestamp"))}
-    series = len(scores[IDENTITY].drop_duplicates())
-    numbers = {**counts, "last_day": scores["timestamp"].max()}
-    yield Finding(
-        kind="health coverage", case="counted", size=float(series), unit="series", judged="counted", numbers=numbers
-    )
 
 
 @requires(scores=_SCORES)
@@ -135,7 +71,7 @@ def _read_board(board: DataFrame) -> Iterator[Finding]:
 
 @requires(scores=_SCORES)
 @returns(
-    *BOARD_COLUMNS, Column("is_open", "flag", about="its incident is still open on the last day of *scores*", na=_SHORT)
+    *BOARD_COLUMNS, Column("is_open", "flag", about="its incident is still open on the last day of *scores*", na=SHORT)
 )
 def flagged(scores: DataFrame) -> DataFrame:
     """Return all flagged days, newest first, each with a sentence.
@@ -167,7 +103,7 @@ def _read_incidents(flags: DataFrame) -> Iterator[Finding]:
     )
 
 
-@requires(daily=_SERIES)
+@requires(daily=DAILY)
 @returns(KEYS, named("last_day", about="the last with a value"), Column("silent_days", "count"))
 def silent_games(daily: DataFrame) -> DataFrame:
     """Games that sent something before and nothing on the last day, whatever the metric.
@@ -182,6 +118,93 @@ def silent_games(daily: DataFrame) -> DataFrame:
     silent = (daily["timestamp"].max() - active).dt.days.astype("Int64")
     result = DataFrame({"last_day": active, "silent_days": silent}).reset_index()
     return result[result["silent_days"] > 0].reset_index(drop=True)
+
+
+def row_finding(row: Row) -> Finding:
+    """Return what one row of a board says: how far the number is from the usual one. Alarms alone have a direction."""
+    day, window = row["timestamp"], int(row["window_days"])
+    since: Any = None if row["since"] == day else row["since"]
+    on = "share_day" if row["kind"] == "share" else "day"
+    return Finding(
+        kind="number",
+        case=_case(row),
+        subject={"game": str(row["game"])} | _segment_of(row),
+        direction=_direction(row),
+        size=row["change"],
+        low=math.nan if pd.isna(row["change"]) else row["change_low"],
+        high=math.nan if pd.isna(row["change"]) else row["change_high"],
+        unit="change",
+        judged=None if pd.isna(row["expected"]) else "usual days",
+        is_shown=bool(row["is_flagged"]),
+        numbers={
+            "metric": row["metric"],
+            "counted": str(row["metric"]).lower(),
+            "segment": _segment_of(row).get(str(row["dimension"])),
+            "measure": subject(row),
+            "measured_in": UNITS.get(row["kind"], ""),
+            **{name: row[name] for name in ("value", "expected", "severity", "note")},
+            **({on: day, "weekday": f"{day:%A}"} if window == 1 else {"last_day": day, "window_days": window}),
+            "since" if window == 1 else "since_about": since,
+            "why": [Clause(reason)] if (reason := _ok_case(row)) else None,
+            "usual_low": row["low"],
+            "usual_high": row["high"],
+            "caveat": [Clause("restated" if row["is_restated"] else "unsettled")] * _may_move(row),
+        },
+    )
+
+
+def subject(row: Row) -> str:
+    """Return game, metric and segment of a row: `Tile: Share of ads by network, AdMob`.
+
+    For example:
+
+        players = lens.query("user_unique", by="game", over="last 28 complete days")
+        board = health.board(health.score_days(health.daily([players])))
+        [health.subject(row) for row in board.to_dict("records")]
+    """
+    return ", ".join([f"{row['game']}: {row['metric']}", *_segment_of(row).values()])
+
+
+def ok_reason(row: Row) -> str:
+    """Return why a row is ok although its number is far from the usual one, or an empty text.
+
+    For example:
+
+        watched, purchases = health.watches("revenue"), lens.query("revenue", by="game", over="last 28 complete days")
+        board = health.board(health.score_days(health.daily([purchases], watched)))
+        {row["game"]: health.ok_reason(row) for row in board.to_dict("records")}
+    """
+    return sentences_of([replace(row_finding(row), case=case)])[0] if (case := _ok_case(row)) else ""
+
+
+def dimension_words(dimension: str) -> str:
+    """Return the display name of a dimension.
+
+    For example:
+
+        health.dimension_words("ilrd_network_name")
+    """
+    words = {"country_code": "country", "ilrd_network_name": "network", "ad_type": "ad format"}
+    return words.get(dimension, dimension.replace("_", " "))
+
+
+@requires(board=result_of("health.board(scores)", "timestamp", "severity", "sentence"))
+def as_json(board: DataFrame) -> list[dict[str, Any]]:
+    """Return the rows of a board as plain JSON values: days as dates, NA as null.
+
+    For example:
+
+        sessions = lens.query("session_unique", by="game", over="last 28 complete days")
+        health.as_json(health.board(health.score_days(health.daily([sessions]))))
+    """
+    columns = ["game_id", "game", "watch", "metric", "dimension", "segment", "timestamp", "since", "window_days"]
+    columns += ["value", "expected", "low", "high", "change", "z", "p", "q", "severity", "is_settled", "is_restated"]
+    rows = board[[*columns, "open_days", "note", "sentence"]].copy()
+    for name in ("timestamp", "since"):
+        rows[name] = rows[name].dt.strftime("%Y-%m-%d")
+    text = rows.to_json(orient="records", double_precision=12)
+    records: list[dict[str, Any]] = json.loads(text)
+    return records
 
 
 def _with_sentences(rows: DataFrame) -> DataFrame:
@@ -199,3 +222,58 @@ def _bare(scores: DataFrame) -> DataFrame:
     bare = scores.copy(deep=False)
     bare.attrs = {}
     return bare
+
+
+def _segment_of(row: Row) -> dict[str, str]:
+    """Return the segment of a row by its dimension, empty for a whole game."""
+    dimension = row.get("dimension")
+    if dimension is None or pd.isna(dimension):
+        return {}
+    return {str(dimension): UNKNOWN if pd.isna(row["segment"]) else str(row["segment"])}
+
+
+def _case(row: Row) -> str:
+    if row["is_silent"]:
+        return "silent"
+    if pd.isna(row["value"]):
+        return "no_number"
+    if pd.isna(row["expected"]):
+        return "too_early"
+    if row["value"] == row["expected"]:
+        return "as_usual"
+    return "far_above" if row["expected"] == 0 else "above" if row["value"] > row["expected"] else "below"
+
+
+def _direction(row: Row) -> Direction:
+    """Return the direction of an alarm: that of its interval, or of the usual band where nothing was expected."""
+    if pd.isna(row["expected"]) or pd.isna(row["value"]):
+        return "unknown"
+    if not row["is_flagged"]:
+        return "no clear difference"
+    if pd.isna(row["change_low"]):
+        return direction_of(row["value"] - row["high"], row["value"] - row["low"])
+    return direction_of(row["change_low"], row["change_high"])
+
+
+def _ok_case(row: Row) -> str:
+    """Return the case of why a row is ok although its number is far from the usual one, or an empty text."""
+    is_far: bool = abs(row["value"] - row["expected"]) >= LEAST_CHANGE * row["expected"]
+    if row["severity"] != "ok" or row["value"] == row["expected"] or not is_far:
+        return ""
+    if _most_counted(row) < _FEW:
+        return "too_few"
+    return "within_usual" if row["low"] <= row["value"] <= row["high"] else "by_chance"
+
+
+def _most_counted(row: Row) -> float:
+    """Return the larger of what was counted and what was expected, infinite for money."""
+    match row["kind"]:
+        case "count":
+            return float(max(row["value"], row["expected"]))
+        case "share":
+            return float(max(row["value"], row["expected"]) * row["whole"])
+    return math.inf
+
+
+def _may_move(row: Row) -> bool:
+    return bool(row["is_restated"]) or not row["is_settled"]

@@ -10,7 +10,7 @@ import pandas as pd
 from pandas import DataFrame
 
 from gamelens.analysis.claims.findings import Clause, Finding, direction_of, reads
-from gamelens.analysis.health.health_text import subject
+from gamelens.analysis.health.board import subject
 from gamelens.analysis.tidy_frames import with_receipts_of
 from gamelens.analysis.tidy_frames.columns import Column
 from gamelens.analysis.tidy_frames.frame_requirements import ANY, requires, result_of

@@ -166,9 +166,9 @@ def note_texts(series: SeriesGrid, notes: BoardNotes, since: Ints) -> list[str]:
         is_about = rows[:, None] & (days >= _day_number(series, entry.since))
         texts[is_about] = f"level since {entry.since} accepted by {entry.by} on {entry.on}: {entry.why}"
     for note in notes.annotations:
-        own = _days_of(series, note)
+        noted = _days_of(series, note)
         first, last = _day_number(series, note.begins), _day_number(series, note.ends) + 1
-        is_about = own | (own.any(axis=1, keepdims=True) & (since >= first) & (since <= last))
+        is_about = noted | (noted.any(axis=1, keepdims=True) & (since >= first) & (since <= last))
         text = f"{note.kind} {note.name}" if note.kind != "other" else note.name
         texts[is_about] = [f"{before}; {text}" if before else text for before in texts[is_about]]
     return [str(text) for text in texts.ravel()]

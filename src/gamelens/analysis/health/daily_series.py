@@ -19,7 +19,7 @@ from pandas.api.types import is_integer_dtype
 
 from gamelens.analysis.ads.canonical_names import canonical_values
 from gamelens.analysis.health.watched_metrics import WatchedMetric, watches
-from gamelens.analysis.tidy_frames import column_of, display_values, label_columns, queried_metrics
+from gamelens.analysis.tidy_frames import column_of, display_values, label_columns, queried_metrics, value_columns
 from gamelens.analysis.tidy_frames.columns import Column
 from gamelens.analysis.tidy_frames.frame_requirements import FrameRequirements, requires
 from gamelens.analysis.tidy_frames.returned_columns import named, returns
@@ -34,14 +34,16 @@ IDENTITY: Final = ["game_id", "game", "watch", "metric", "dimension", "segment",
 """Columns that identify the series of a row."""
 SERIES: Final = (
     named("timestamp"),
-    *(Column(name, "category") for name in IDENTITY[:-1]),
+    *(Column(name, "category") for name in ("game_id", "game", "watch", "metric")),
+    Column("dimension", "category", na="of a whole game"),
+    Column("segment", "category", na="of a whole game, and of what has no name"),
     Column("kind", "unit", about="how the value is counted"),
     named("value", about="a share is 0 to 1", na="of a day without an answer"),
     *(Column(name, "number", about=f"{what} of a share", na="of other kinds") for name, what in _PARTS),
 )
 """The columns of a series of days."""
 _DAY: Final = pd.Timedelta(days=1)
-_DAILY: Final = FrameRequirements(every=("day",), takes_gaps=True)
+_DAILY: Final = FrameRequirements(every=("day",), takes_gaps=True, columns=("timestamp",))
 _FEWEST: Final = 100.0  # segments with a smaller total can show nothing but chance
 
 
@@ -79,7 +81,12 @@ def measured(frame: DataFrame, metrics: Mapping[str, str]) -> DataFrame:
         health.measured(income, {"revenue": "Purchases", "session_unique": "Sessions"})
 
     *metrics* maps a column of the frame to its display name.
+
+    Raises:
+        BadQuery: the frame has no such column.
     """
+    if unknown := [column for column in metrics if column not in frame]:
+        raise BadQuery("metrics", unknown[0], "is not a column of the frame", value_columns(frame))
     grid = _DailyGrid(frame)
     result = [
         grid.series(
@@ -100,16 +107,18 @@ def daily(answers: Iterable[DataFrame], watched: Iterable[WatchedMetric] | None 
         answers = [lens.query(**query.arguments, over="last week") for query in health.board_queries(watched)]
         health.daily(answers, watched)
 
-    Metrics that no answer holds are left out.
+    Metrics that no answer holds are left out, and so are those of all watched ones whose fields are not in the answer.
 
     *watch* is the key and *metric* the name; a null dimension is the whole game, a null segment within a dimension
     the unknown one.
+
+    Raises:
+        BadQuery: an answer has the metric of one of *watched*, but not its fields: fields="all" brings them.
     """
     answers = list(answers)
-    result = [
-        series for watch in (watches() if watched is None else watched) for series in _series_in_answers(watch, answers)
-    ]
-    return _long_frame(result)
+    if watched is None:
+        watched = [watch for watch in watches() if any(_has_columns(frame, watch) for frame in answers)]
+    return _long_frame([series for watch in watched for series in _series_in_answers(watch, answers)])
 
 
 def series_grid(long: DataFrame) -> SeriesGrid:
@@ -154,13 +163,15 @@ def _holds(frame: DataFrame, watch: WatchedMetric) -> bool:
     if not queried:
         return not watch.where and _has_columns(frame, watch)
     where = Receipt.of(frame.attrs).asked.where
-    own = parse_filter(dict(watch.where)) if watch.where else None
-    return set(watch.metrics) <= set(queried) and (parse_filter(where) if where else None) == own
+    wanted = parse_filter(dict(watch.where)) if watch.where else None
+    return set(watch.metrics) <= set(queried) and (parse_filter(where) if where else None) == wanted
 
 
 def _has_columns(frame: DataFrame, watch: WatchedMetric) -> bool:
+    fields = (watch.part, watch.whole) if watch.part else (watch.field,)
     try:
-        column_of(frame, watch.metric, watch.field)
+        for field in fields:
+            column_of(frame, watch.metric, field)
     except BadQuery:
         return False
     return watch.metric != "retention_retro" or "new_users" in frame

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from pandas import DataFrame, Series
 
 from gamelens.analysis.claims.findings import Finding, direction_of, reads
+from gamelens.analysis.health.board import UNITS, subject
 from gamelens.analysis.health.daily_series import IDENTITY, SERIES, series_grid
-from gamelens.analysis.health.health_text import UNITS, subject
 from gamelens.analysis.over_days import changes_over_days, day_numbers
 from gamelens.analysis.significance import LEVEL, holm
 from gamelens.analysis.tidy_frames.columns import Column
@@ -105,9 +105,9 @@ def _moved(value: NDArray[np.float64], whole: NDArray[np.float64], days: NDArray
     weeks = min(MOST_WEEKS, (len(value) - 1 - first) // _WEEK - 1)
     if weeks < FEWEST_WEEKS:
         return None
-    own = slice(len(value) - (weeks + 1) * _WEEK, None)
-    series, day = value[own], days[own]
-    size = whole[own] if np.isfinite(whole[own]).all() else np.ones(len(series))
+    compared = slice(len(value) - (weeks + 1) * _WEEK, None)
+    series, day = value[compared], days[compared]
+    size = whole[compared] if np.isfinite(whole[compared]).all() else np.ones(len(series))
     if not (series > 0).all() or not (size > 0).all():
         return None
     before, after = (float(np.average(series[at], weights=size[at])) for at in (slice(_WEEK), slice(-_WEEK, None)))

@@ -1,21 +1,37 @@
-"""Scores of all days, one after the other: tests, causes and open incidents."""
+"""Scores of all days (`score_days`), one after the other: tests, causes and open incidents."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Final
 
 import msgspec
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
-from pandas import DataFrame
+from pandas import DataFrame, Series
 
 from gamelens._scales import RARE
+from gamelens.analysis.claims.findings import Finding, reads
 from gamelens.analysis.health.baseline import BAND_Z, Baseline, Levels, judge_shares
-from gamelens.analysis.health.daily_series import SeriesGrid
+from gamelens.analysis.health.board_notes import BoardNotes, accepted_starts, exempt_days, note_texts
+from gamelens.analysis.health.daily_series import IDENTITY, SERIES, SeriesGrid, series_grid
 from gamelens.analysis.health.incidents import Incidents
-from gamelens.analysis.health.severity import DayFindings, Limits, severity_codes
+from gamelens.analysis.health.severity import (
+    LEAST_CHANGE,
+    MOST_Q,
+    SEVERITIES,
+    DayFindings,
+    Limits,
+    is_settled,
+    restated_days,
+    severity_codes,
+)
 from gamelens.analysis.health.watched_metrics import WATCHED
 from gamelens.analysis.significance import false_discovery, two_sided
+from gamelens.analysis.tidy_frames.columns import Column
+from gamelens.analysis.tidy_frames.frame_requirements import requires, result_of
+from gamelens.analysis.tidy_frames.returned_columns import between, named, returns
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -25,6 +41,29 @@ LEVEL_DAYS: Final = (7, 14, 21, 28)
 """Windows over which a share is tested beside the day itself."""
 SILENT_DAYS: Final = 14
 """Days of silence after which a game has no usual day any more."""
+
+DAILY: Final = result_of("health.daily(answers)", "timestamp", *IDENTITY, "value", "part", "whole")
+"""The frame that is scored."""
+SHORT: Final = "while the history is short"
+SCORE_COLUMNS: Final = (
+    *SERIES,
+    between(named("expected", scale="values", na=SHORT), "the band of usual days", low="low", high="high"),
+    between(
+        named("change", about="-0.2 is 20% below", na=f"{SHORT}, and if fewer than ten events were expected"),
+        "95%, by the noise of the day and of what was expected, never below -1",
+    ),
+    Column("z", "number", about="the deviation in units of noise", na=SHORT),
+    named("p", about="the probability of such a deviation", na=SHORT),
+    named("q", about="the share of false discoveries on the day's board up to it", na=SHORT),
+    Column("window_days", "count", about="1, 7, 14, 21 or 28"),
+    *(Column(name, "flag", na=SHORT) for name in ("is_settled", "is_restated")),
+    Column("is_silent", "flag", about="the whole game sent nothing", na=SHORT),
+    Column("severity", "category", about="while an incident is open, the worst that it had", values=SEVERITIES),
+    Column("is_flagged", "flag", about="warning or worse", na=SHORT),
+    Column("since", "day", about="the first day of the open incident", na="without one"),
+    Column("open_days", "count", about="days since then, both counted", na="without one"),
+    Column("note", "text", about="what an annotation or a person says of the day, empty without one"),
+)
 
 _OF_BASELINE: Final = ("expected", "low", "high", "z", "own_low", "own_high")
 _TESTS_PER_SHARE: Final = 1 + len(LEVEL_DAYS)
@@ -36,6 +75,57 @@ _LEVEL_Z: Final = 2.57  # it is not below it within so many units of chance
 _CAUSE_P: Final = 1e-4
 _MIXES: Final = [key for key, watch in WATCHED.items() if watch.is_mix]
 _WORSE_HIGHER: Final = [key for key, watch in WATCHED.items() if watch.is_worse_higher]
+
+
+@requires(daily=DAILY)
+@returns(*SCORE_COLUMNS)
+def score_days(
+    daily: DataFrame,
+    *,
+    least_change: float = LEAST_CHANGE,
+    most_q: float = MOST_Q,
+    restatements: DataFrame | None = None,
+    notes: BoardNotes | None = None,
+) -> DataFrame:
+    """Return every day of every series of `daily` with its baseline and severity.
+
+        installs = lens.query("new_users", by="game", over="last 28 complete days")
+        health.score_days(health.daily([installs]), least_change=0.2)
+
+    A share is judged by its day, or by the one to four weeks up to it if they show more; *value*, *expected* and
+    the rest are then those of that window. *restatements* is the frame of `Client.restatements`, *notes* are accepted
+    levels and annotations.
+
+    NA while the history is short: two same weekdays and seven days to compare are needed, fourteen days for shares.
+    Claims: "health coverage", of all rows.
+    """
+    series, notes = series_grid(daily), notes if notes and len(daily) else BoardNotes()
+    settled, (up, down) = is_settled(series.days, daily), restated_days(series, restatements)
+    evidence = DayEvidence(settled, up, down, exempt_days(series, notes), accepted_starts(series, notes))
+    columns = Scores(series, evidence, Limits(least_change, most_q)).columns()
+    codes, since = columns.pop("severity"), columns.pop("since")
+    scores = series.rows(**columns)
+    scores["is_settled"] = np.tile(settled, len(series.identity))
+    scores["severity"] = pd.Categorical.from_codes(codes.ravel().tolist(), pd.Index(SEVERITIES), ordered=True)
+    scores["is_flagged"] = codes.ravel() >= SEVERITIES.index("warning")
+    scores["since"] = Series(series.days.take(since.ravel()), index=scores.index).where(since.ravel() >= 0)
+    scores["open_days"] = (scores["timestamp"] - scores["since"]).dt.days + 1
+    scores["note"] = note_texts(series, notes, since)
+    return scores.astype({"since": "datetime64[us, UTC]"})
+
+
+@reads("health.score_days")
+def _read_coverage(scores: DataFrame) -> Iterator[Finding]:
+    """Say how much is watched."""
+    if not len(scores):
+        yield Finding(kind="health coverage", case="nothing", unit="series")
+        return
+    counts = {name: scores[column].nunique() for name, column in (("games", "game_id"), ("days", "timestamp"))}
+    series = len(scores[IDENTITY].drop_duplicates())
+    numbers = {**counts, "last_day": scores["timestamp"].max()}
+    yield Finding(
+        kind="health coverage", case="counted", size=float(series), unit="series", judged="counted", numbers=numbers
+    )
 
 
 class DayEvidence(msgspec.Struct, frozen=True):

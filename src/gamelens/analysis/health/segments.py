@@ -18,7 +18,7 @@ from pandas import DataFrame, Series
 from gamelens.analysis.ads.canonical_names import canonical_values
 from gamelens.analysis.claims.findings import Finding, reads
 from gamelens.analysis.health.baseline import POOLED_DAYS, Levels
-from gamelens.analysis.health.health_text import UNITS, dimension_words, subject
+from gamelens.analysis.health.board import UNITS, dimension_words, subject
 from gamelens.analysis.health.watched_metrics import WatchedMetric
 from gamelens.analysis.significance import two_sided
 from gamelens.analysis.tidy_frames import column_of, display_values
@@ -48,10 +48,10 @@ _SEGMENTS: Final = (
     named("is_moved", na=_NO_NOISE),
     Column("first_day", "day", about="of a segment that is newer than the frame", na="of others"),
     Column("metric", "text", about="of *watch*"),
-    Column("kind", "text", about="of *watch*"),
+    Column("kind", "unit", about="how the value is counted"),
     Column("verdict", "text", about="of all segments"),
 )
-SEGMENT_COLUMNS: Final = tuple(each.name for each in _SEGMENTS)
+SEGMENT_COLUMNS: Final = tuple(listed.name for listed in _SEGMENTS)
 """The columns of `segments`."""
 _DAY: Final = pd.Timedelta(days=1)
 _FEWEST: Final = 30.0  # a smaller denominator gives a segment no share to compare with
@@ -248,7 +248,7 @@ def _sum_contributions(wide: DataFrame, watch: WatchedMetric, since: pd.Timestam
     baseline = [levels.judge(number, is_usual) for number in range(values.shape[1])][-1]
     expected = baseline.expected
     recent = values[:, :-1][:, is_usual[0, :-1]][:, -POOLED_DAYS:]
-    mean = recent.mean(axis=1) if recent.shape[1] else np.zeros(len(values))
+    mean = recent.mean(axis=1) if recent.shape[1] else np.full(len(values), np.nan)
     expected = np.where(np.isfinite(expected), expected, mean)
     p = two_sided(baseline.z, baseline.noise_days)
     now = values[:, -1]

@@ -96,8 +96,8 @@ class WatchedMetric(msgspec.Struct, frozen=True, kw_only=True):
     def queries(self, *, by: tuple[str, ...], **more: Any) -> tuple[HealthQuery, ...]:
         """Return the queries by *by* that answer it: its own, and that of its denominator."""
         where = dict(self.where) or None
-        own = HealthQuery(metric=self.metrics, by=by, where=where, since_days_ago=self.since_days_ago, **more)
-        return (own,) if self.per is None else (own, HealthQuery(metric=(self.per,), by=by, **more))
+        query = HealthQuery(metric=self.metrics, by=by, where=where, since_days_ago=self.since_days_ago, **more)
+        return (query,) if self.per is None else (query, HealthQuery(metric=(self.per,), by=by, **more))
 
 
 _BUILD: Final = "build"

@@ -146,7 +146,10 @@ def _usual(ordinary: Floats, level: Floats, place: int, start: int, length: int)
     is_known = (~np.isnan(around)).sum(axis=1) >= FEWEST_OTHERS
     if is_known.sum() < FEWEST_OTHERS:
         return np.nan, np.nan, np.nan, int(is_known.sum())
-    relative = ordinary[others[is_known]] / np.nanmedian(around[is_known], axis=1)
+    level_around = np.nanmedian(around[is_known], axis=1)
+    if not level_around.all():  # days beside days with nothing have no relative size
+        return np.nan, np.nan, np.nan, int(is_known.sum())
+    relative = ordinary[others[is_known]] / level_around
     low, usual, high = np.quantile(relative, [0, 0.5, 1]) * np.median(level[place + offsets])
     return usual, low, high, len(relative)
 

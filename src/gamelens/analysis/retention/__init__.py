@@ -5,7 +5,6 @@ Never asks a service and never draws. Open `retention_rates` first.
 
 from typing import TYPE_CHECKING
 
-from gamelens.analysis.retention import definitions as definitions  # its readers are found with the topic
 from gamelens.analysis.retention.cohort_drift import drift
 from gamelens.analysis.retention.curve_selection import compare_curves
 from gamelens.analysis.retention.lifetime_value import ltv

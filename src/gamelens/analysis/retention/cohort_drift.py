@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from math import nan
 from typing import Any, Final
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from pandas import DataFrame, Series
+from pandas import DataFrame
 
-from gamelens.analysis.claims.findings import Finding, direction_of, reads
+from gamelens.analysis.claims.findings import Finding, reads
+from gamelens.analysis.claims.rows import each_row
 from gamelens.analysis.over_days import FEWEST_DAYS, trend_over_days
 from gamelens.analysis.retention.cohort_triangles import CohortTriangle, cohorts_of
 from gamelens.analysis.retention.day_variation import chance_by_cohort
 from gamelens.analysis.significance import LEVEL
-from gamelens.analysis.tidy_frames import dimension_columns, display_values, with_ids
+from gamelens.analysis.tidy_frames import dimension_columns, with_ids
 from gamelens.analysis.tidy_frames.frame_requirements import RETENTION, requires
 from gamelens.analysis.tidy_frames.returned_columns import KEYS, between, named, returns
 
@@ -60,7 +61,11 @@ def drift(frame: DataFrame, by: str | None = None) -> DataFrame:
         groups.setdefault(None if value is None or pd.isna(value) else value, []).append(cohorts)
     confidence = 1 - LEVEL / max(1, len(groups))
     rows = [
-        (value, *_last_to_first(segments, confidence), len(set().union(*(each.days.tolist() for each in segments))))
+        (
+            value,
+            *_last_to_first(segments, confidence),
+            len(set().union(*(segment.days.tolist() for segment in segments))),
+        )
         for value, segments in groups.items()
     ]
     result = DataFrame(rows, columns=[by or "", "ratio", "low", "high", "days"])
@@ -70,21 +75,11 @@ def drift(frame: DataFrame, by: str | None = None) -> DataFrame:
 @reads("retention.drift", row_by_row=True)
 def _read_drift(changes: DataFrame, by: str | None) -> Iterator[Finding]:
     """Say of each group whether players who installed later come back more or less."""
-    names = display_values(changes[by]) if by else Series("", index=changes.index)
-    for name, row in zip(names, changes.to_dict("records"), strict=True):
-        direction = direction_of(row["low"], row["high"], neutral=1.0)
-        yield Finding(
-            kind="retention drift",
-            case=direction.replace(" ", "_"),
-            subject={by: name} if by else {},
-            direction=direction,
-            size=row["ratio"],
-            low=row["low"],
-            high=row["high"],
-            unit="ratio",
-            judged="days",
-            numbers={"name": name or None, "days": row["days"], "fewest": FEWEST_DAYS},
-        )
+    yield from each_row(changes, by, "ratio", kind="retention drift", numbers=_of_drift)
+
+
+def _of_drift(row: Mapping[Any, Any]) -> dict[str, Any]:
+    return {"days": row["days"], "fewest": FEWEST_DAYS}
 
 
 def _last_to_first(segments: Sequence[CohortTriangle], confidence: float) -> tuple[float, float, float]:

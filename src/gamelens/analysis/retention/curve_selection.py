@@ -141,7 +141,7 @@ def _read_choice(comparison: DataFrame) -> Iterator[Finding]:
         yield Finding(kind="retention curve", case=simplest.get("why", "nobody"), numbers=numbers)
         return
     row, p_value = chosen.iloc[0], float(comparison["fit_p_value"].max())
-    tested = [it for it in rows if it["held_out_error"] >= 0]
+    tested = [curve for curve in rows if curve["held_out_error"] >= 0]
     is_clear = row["why"] == CLEARLY_BETTER
     yield Finding(
         kind="retention curve",
@@ -155,7 +155,9 @@ def _read_choice(comparison: DataFrame) -> Iterator[Finding]:
             "first": BG_BB.name,
             "ages_needed": rows[0]["ages_needed"],
             **{name: row[name] for name in ("ages", "held_out")},
-            "misfits": [Clause("misfit", {key: it[key] for key in ("model", "held_out_misfit")}) for it in tested],
+            "misfits": [
+                Clause("misfit", {key: curve[key] for key in ("model", "held_out_misfit")}) for curve in tested
+            ],
             "fit_p_value": p_value if p_value < CLEAR_MISFIT else None,
         },
     )
@@ -194,8 +196,8 @@ def averaged(trials: Sequence[CurveTrial], chosen: CurveTrial) -> CurveTrial:
         return chosen
     rivals = tuple(trial.fitted for trial in trials if trial.fitted)
     weights = tuple(trial.weight for trial in trials if trial.fitted)
-    own = chosen.fitted
-    return replace(chosen, fitted=AveragedCurve(own.curve, own.point, own.covariance, rivals, weights))
+    fitted = chosen.fitted
+    return replace(chosen, fitted=AveragedCurve(fitted.curve, fitted.point, fitted.covariance, rivals, weights))
 
 
 def _weighed(trials: Sequence[CurveTrial], cohorts: CohortTriangle, variance: Floats) -> list[CurveTrial]:

@@ -76,8 +76,8 @@ def day_variance(cohorts: CohortTriangle) -> DayVariance:
         beyond = squares - (left * chance).sum(axis=0) * mean**2
         size = left.sum(axis=0) * mean**2
         pooled = beyond.sum() / size.sum() if size.sum() else 0.0
-        own = np.divide(beyond, size, out=np.full_like(size, pooled), where=size > 0)
-        by_age = np.maximum(0.0, (degrees * own + _BORROWED_DAYS * pooled) / (degrees + _BORROWED_DAYS))
+        ratios = np.divide(beyond, size, out=np.full_like(size, pooled), where=size > 0)
+        by_age = np.maximum(0.0, (degrees * ratios + _BORROWED_DAYS * pooled) / (degrees + _BORROWED_DAYS))
         if np.abs(np.concatenate([mean, by_age]) - before).max() < _SETTLED:
             break
     return DayVariance(float(max(0.0, pooled)), by_age, np.minimum(degrees + _BORROWED_DAYS, degrees.max(initial=0.0)))

@@ -13,7 +13,7 @@ import pandas as pd
 from pandas import DataFrame, Series
 from pandas.api.types import is_datetime64_any_dtype, is_numeric_dtype
 
-from gamelens.catalog import METRICS, TITLES, columns_for
+from gamelens.catalog import METRICS, TITLES, columns_for, metric_named
 from gamelens.errors import BadQuery, emit_warning
 from gamelens.receipts import RECEIPT, Provenance, Receipt, merge_provenance, merge_receipts, mixture_warnings
 
@@ -60,8 +60,10 @@ def column_of(frame: DataFrame, metric: str, field: str) -> str:
         tidy_frames.column_of(income, "ilrd_revenue", "sum")
 
     Raises:
-        BadQuery: the frame does not hold it.
+        BadQuery: the frame does not hold it, or the service has no such metric or field.
     """
+    if field not in (fields := metric_named(metric).columns):
+        raise BadQuery("field", field, f"is not a field of {metric}", fields)
     columns = columns_for(metric, field)
     if found := [column for column in columns if column in frame]:
         return found[0]

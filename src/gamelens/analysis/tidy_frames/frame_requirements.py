@@ -24,7 +24,7 @@ from pandas import DataFrame
 from gamelens.analysis.tidy_frames.frame_columns import dimension_columns, label_columns, with_receipts_of
 from gamelens.analysis.tidy_frames.frame_periods import days_text, part_of_length, visible_every, visible_period
 from gamelens.analysis.tidy_frames.query_text import interval_text, query_text
-from gamelens.analysis.tidy_frames.results import as_result
+from gamelens.analysis.tidy_frames.results import as_result, public_name
 from gamelens.analysis.tidy_frames.returned_columns import as_declared, declared_columns
 from gamelens.catalog import METRICS, TITLES, service_metrics
 from gamelens.errors import BadQuery, extra_named
@@ -153,12 +153,6 @@ def declared_requirements(function: Callable[..., Any]) -> Mapping[str, FrameReq
     """Return the requirements on each argument of *function*, empty if it declares none."""
     declared: Mapping[str, FrameRequirements] = vars(function).get(_DECLARED, {})
     return declared
-
-
-def public_name(function: Callable[..., Any]) -> str:
-    """Return the name of an analysis with its topic, such as `revenue.arpdau`, or room: `raw_events.funnel`."""
-    _, room, topic, *_ = function.__module__.split(".")
-    return f"{topic if room == 'analysis' else room}.{function.__name__}"
 
 
 def judge(
@@ -333,7 +327,7 @@ def _judge_equal_periods(function: str, cases: Mapping[str, _Case]) -> None:
     if whole_months(first) and whole_months(first) == whole_months(second):
         return
     texts = [f"{name} has {days_text(period)}" for name, period in zip(cases, (first, second), strict=True)]
-    (name, long), (_, short) = sorted(zip(cases, (first, second), strict=True), key=lambda it: -it[1].length)
+    (name, long), (_, short) = sorted(zip(cases, (first, second), strict=True), key=lambda pair: -pair[1].length)
     part = part_of_length(long, short)
     query = cases[name].query(over=interval_text(part))
     rule = f"compares periods of the same length, but {' and '.join(texts)}: use {name} = {query}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -39,6 +39,12 @@ class ResultRecord(msgspec.Struct, frozen=True):
             return msgspec.convert(attrs.get(RESULT), cls)
         except msgspec.ValidationError:
             return None
+
+
+def public_name(function: Callable[..., Any]) -> str:
+    """Return the name of an analysis with its topic, such as `revenue.arpdau`, or room: `raw_events.funnel`."""
+    room, *_ = function.__module__.removeprefix("gamelens.").removeprefix("analysis.").split(".")
+    return f"{room}.{function.__name__}"
 
 
 def as_result(frame: DataFrame, name: str, arguments: Mapping[str, Any]) -> DataFrame:

@@ -4,8 +4,9 @@
     @returns(KEYS, "installs paid_installs spend", between("cpi", FROM_INSTALLS), "blended_cpi")
     def cost_per_install(frame: DataFrame, by: By = None) -> DataFrame: ...
 
-`returns` wraps nothing. It keeps the list under the function and adds it to the docstring; `requires` gives the result
-its order, its dtypes and its receipt. `written_columns` reads the list of the analysis that a frame's record names.
+`returns` wraps nothing. It keeps the list under the name of the analysis and adds it to the docstring; `requires` gives
+the result its order, its dtypes and its receipt. `written_columns` reads the list of the analysis that a frame's record
+names.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from pandas import CategoricalDtype, DataFrame, DatetimeTZDtype, Series
 from pandas.api.types import is_object_dtype, is_string_dtype
 
 from gamelens.analysis.tidy_frames.columns import COLUMNS, Bounds, Column
-from gamelens.analysis.tidy_frames.results import ResultRecord
+from gamelens.analysis.tidy_frames.results import ResultRecord, public_name
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -30,7 +31,6 @@ KEYS: Final = Column("*by*", "category")
 """The place of all columns that are not listed: what the rows are split by."""
 FROM_DAYS: Final = "95%, from the differences between days, NA below 7 days"
 _WIDTH: Final = 120
-_RETURNED: Final = "returned_columns"
 _TIMES: Final = {"day": "datetime64[us, UTC]", "span": "timedelta64[us]"}
 
 _SECTIONS: Final = re.compile(r"\n\n(?=(?:Args|Raises|Yields):\n)")
@@ -43,7 +43,8 @@ class Returned(NamedTuple):
     has_own_receipt: bool = False
 
 
-_NOTHING: Final = Returned(())
+_DECLARED: Final[dict[str, Returned]] = {}
+"""By the public name of the analysis."""
 
 Listed = str | Column | tuple[Column, ...]
 """Names of columns, split at blanks, or columns."""
@@ -54,9 +55,9 @@ def named(name: str, **differs: Any) -> Column:
     return replace(COLUMNS[name], **differs)
 
 
-def between(of: str | Column, about: str = "", *, low: str = "", high: str = "") -> Column:
+def between(column: str | Column, about: str = "", *, low: str = "", high: str = "") -> Column:
     """Return a column with the interval around it, by default `x_low` and `x_high`, as *about* says."""
-    number = COLUMNS[of] if isinstance(of, str) else of
+    number = COLUMNS[column] if isinstance(column, str) else column
     bounds = Bounds(low or f"{number.name}_low", high or f"{number.name}_high", about)
     return replace(number, bounds=(*number.bounds, bounds))
 
@@ -77,7 +78,7 @@ def returns(*listed: Listed, has_own_receipt: bool = False) -> Callable[[F], F]:
     declared = Returned(tuple(_flat(listed)), has_own_receipt)
 
     def declare(function: F) -> F:
-        setattr(function, _RETURNED, declared)
+        _DECLARED[public_name(function)] = declared
         if function.__doc__:
             about, *sections = _SECTIONS.split(inspect.cleandoc(function.__doc__), maxsplit=1)
             function.__doc__ = "\n\n".join([about, columns_text(declared.columns), *sections])
@@ -86,22 +87,24 @@ def returns(*listed: Listed, has_own_receipt: bool = False) -> Callable[[F], F]:
     return declare
 
 
-def declared_columns(function: object) -> Returned:
+def declared_columns(function: Callable[..., Any]) -> Returned:
     """Return what *function* declares that it returns, no columns if it declares nothing."""
-    declared: Returned = getattr(function, _RETURNED, _NOTHING)
-    return declared
+    return _DECLARED.get(public_name(function), Returned(()))
 
 
 def listed_columns(attrs: Mapping[Any, Any]) -> dict[str, Column]:
-    """Return the columns of the analysis that made a frame with these `attrs`, by name; empty without one."""
+    """Return the columns of the analysis that made a frame with these `attrs`, by name; empty without one.
+
+    So are they where a room above made it, such as in another process, and is not imported: this one imports none.
+    """
     record = ResultRecord.of(attrs)
     if record is None:
         return {}
-    room, _, name = record.name.rpartition(".")
-    homes = ("gamelens.raw_events", "gamelens") if room == "raw_events" else (f"gamelens.analysis.{room}",)
-    analysis = next((found for home in homes if (found := getattr(import_module(home), name, None))), None)
-    columns = declared_columns(analysis).columns
-    return {each.name: each for each in columns if each.name in record.columns}
+    topic, _, _ = record.name.rpartition(".")
+    if record.name not in _DECLARED and topic in import_module("gamelens.analysis").__all__:
+        import_module(f"gamelens.analysis.{topic}")
+    columns = _DECLARED[record.name].columns if record.name in _DECLARED else ()
+    return {column.name: column for column in columns if column.name in record.columns}
 
 
 def as_declared(frame: DataFrame, columns: Sequence[Column]) -> DataFrame:
@@ -110,11 +113,15 @@ def as_declared(frame: DataFrame, columns: Sequence[Column]) -> DataFrame:
     Columns that are not listed stand at `KEYS`, texts among them as categories. Categories keep their values.
     """
     attrs, frame.attrs = frame.attrs, {}  # pandas would copy them with each column
-    listed = {name: dtype for each in columns if each is not KEYS for name, dtype in _dtypes(each)}
+    listed = {name: dtype for column in columns if column is not KEYS for name, dtype in _dtypes(column)}
     keys = [name for name in frame.columns if name not in listed]
-    order = [name for each in columns for name in (keys if each is KEYS else dict(_dtypes(each))) if name in frame]
+    order = [
+        name for column in columns for name in (keys if column is KEYS else dict(_dtypes(column))) if name in frame
+    ]
     listed |= {
-        each.name: _time(frame[each.name].dtype) for each in columns if each.kind == "day" and each.name in frame
+        column.name: _time(frame[column.name].dtype)
+        for column in columns
+        if column.kind == "day" and column.name in frame
     }
     texts = {name: "category" for name in keys if is_object_dtype(frame[name]) or is_string_dtype(frame[name])}
     dtypes = {
@@ -139,7 +146,7 @@ def _stays(dtype: object, declared: object) -> bool:
 
 def row_of(values: Mapping[str, Any], columns: Sequence[Column]) -> DataFrame:
     """Return a frame of one row with *columns*, NA where *values* has none."""
-    dtypes = {name: dtype or _TIMES.get(each.kind, "object") for each in columns for name, dtype in _dtypes(each)}
+    dtypes = {name: dtype or _TIMES.get(column.kind, "object") for column in columns for name, dtype in _dtypes(column)}
     return DataFrame({name: Series([values.get(name)], dtype=dtype) for name, dtype in dtypes.items()})
 
 

@@ -66,7 +66,9 @@ def written_columns(frame: DataFrame) -> list[WrittenColumn]:
     metrics = list(Receipt.of(attrs).asked.metrics) or None
     listed = listed_columns(attrs)
     bounds = _bounds_of(frame, listed)
-    unit = next((name for name, each in listed.items() if each.kind == "unit" and name in frame), UNIT)
+    unit = next(
+        (name for name, listed_column in listed.items() if listed_column.kind == "unit" and name in frame), UNIT
+    )
     number_of = {place: number for number, pairs in bounds.items() for pair in pairs for place in pair}
     uppers = {low: high for pairs in bounds.values() for low, high in pairs}
     cells = attrs.get(CELLS) or {}
@@ -160,7 +162,7 @@ def _bounds_of(frame: DataFrame, listed: Mapping[str, Column]) -> dict[str, list
         number = name.removesuffix("_low")
         if number == name or number not in names:
             before = zip(names[:place], frame.dtypes.iloc[:place], strict=True)
-            floats = [each for each, dtype in before if is_float_dtype(dtype) and not each.endswith(("low", "high"))]
+            floats = [other for other, dtype in before if is_float_dtype(dtype) and not other.endswith(("low", "high"))]
             number = floats[-1] if floats else ""
         found.setdefault(number, []).append((place, names.index(upper)))
     return found

@@ -17,7 +17,8 @@ from gamelens.notebook.figures.colours import colours_of
 from gamelens.notebook.figures.figure_frame import finish, number_axis
 from gamelens.notebook.figures.theme import scale, theme
 from gamelens.notebook.figures.traces import MOST_BANDS, MOST_LINES, curve_traces
-from gamelens.notebook.labels import day, escape, shorten, text_of
+from gamelens.notebook.labels import escape, shorten, text_of
+from gamelens.receipt_text import day_text
 
 MOST_ROWS: Final = 62
 _ROW_PX: Final = 20
@@ -106,4 +107,4 @@ def _darkest(shares: DataFrame) -> float:
 
 
 def _part(part: Any) -> str:
-    return day(part) if isinstance(part, pd.Timestamp) else text_of(part if pd.isna(part) else shorten(str(part)))
+    return day_text(part) if isinstance(part, pd.Timestamp) else text_of(part if pd.isna(part) else shorten(str(part)))

@@ -27,8 +27,8 @@ from gamelens.notebook.figures.colours import colours_of, is_game
 from gamelens.notebook.figures.figure_frame import finish, is_cut, number_axis, one_row_each
 from gamelens.notebook.figures.theme import theme
 from gamelens.notebook.figures.traces import MOST_LINES, line_traces
+from gamelens.notebook.frame_receipts import sourced, unfinished
 from gamelens.notebook.labels import escape, row_label, shorten
-from gamelens.notebook.receipt_text import sourced, unfinished
 from gamelens.receipts import Receipt
 
 MOST_BARS: Final = 24  # hours of a day

@@ -35,8 +35,9 @@ from gamelens.notebook.figures.colours import colours_of, game_colours
 from gamelens.notebook.figures.figure_frame import finish, is_cut, one_row_each
 from gamelens.notebook.figures.theme import theme
 from gamelens.notebook.figures.traces import band_traces, line_traces
-from gamelens.notebook.labels import day, escape, shorten
-from gamelens.notebook.receipt_text import unfinished
+from gamelens.notebook.frame_receipts import unfinished
+from gamelens.notebook.labels import escape, shorten
+from gamelens.receipt_text import day_text
 from gamelens.receipts import Receipt
 
 MOST_PANELS: Final = 24
@@ -94,7 +95,7 @@ def draw_panels(
         axis = grid.add([*behind, *traces], name, last[name])
         grid.shade(about, games_of(rows[rows["_name"] == name]))
         drawn = [table[shown].to_numpy() if is_same_scale else points.to_numpy(), *(line.y for line in behind)]
-        _set_scale(axis, unit, np.concatenate([each.ravel() for each in drawn]))
+        _set_scale(axis, unit, np.concatenate([axes.ravel() for axes in drawn]))
     figure = grid.figure.update_traces(showlegend=False)
     if len(table) > 1:
         figure.update_traces(mode="lines")
@@ -222,6 +223,6 @@ def _in_words(flagged: DataFrame, many: int) -> str:
     """Return the alternative text: the number of panels, and the newest flagged days."""
     newest = flagged.sort_values("timestamp", ascending=False)
     keys = zip(newest["_metric"], newest["_name"], newest["timestamp"], strict=True)
-    named = [f"{metric} of {name} on {day(moment)}" for metric, name, moment in keys]
+    named = [f"{metric} of {name} on {day_text(moment)}" for metric, name, moment in keys]
     panels = f"{many} panel{'' if many == 1 else 's'}"
     return f"{panels}, flagged: {short_list(named)}" if named else f"{panels}, nothing flagged" if many else ""

@@ -12,7 +12,8 @@ from gamelens._scales import format_number
 from gamelens.analysis.tidy_frames.frame_columns import series_names
 from gamelens.notebook.figures.figure_frame import finish
 from gamelens.notebook.figures.theme import theme
-from gamelens.notebook.labels import day, escape, row_label
+from gamelens.notebook.labels import escape, row_label
+from gamelens.receipt_text import day_text
 
 MOST_DAYS: Final = 24
 
@@ -30,7 +31,7 @@ def draw_occasions(special: DataFrame, by: str | Sequence[str], *, title: str | 
     look, figure = theme(), Figure()
     known = special[special["usual"].notna() & (special["usual"] > 0)]
     shown = known.head(MOST_DAYS).sort_values("change", kind="stable")
-    names = [f"{name} · {day(at)}" for name, at in zip(series_names(shown, by), shown["timestamp"], strict=True)]
+    names = [f"{name} · {day_text(at)}" for name, at in zip(series_names(shown, by), shown["timestamp"], strict=True)]
     ticks, usual = [escape(name) for name in names], shown["usual"]
     ends = zip(ticks, shown["low"] / usual - 1, shown["high"] / usual - 1, strict=True)
     for tick, low, high in ends:

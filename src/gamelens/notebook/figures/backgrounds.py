@@ -17,7 +17,8 @@ from gamelens.analysis.tidy_frames.frame_periods import visible_period
 from gamelens.notebook.figures.alt_text import short_list
 from gamelens.notebook.figures.figure_frame import is_cut, one_row_each
 from gamelens.notebook.figures.theme import theme, translucent
-from gamelens.notebook.labels import escape, period_text, shorten
+from gamelens.notebook.labels import escape, shorten
+from gamelens.receipt_text import period_text
 from gamelens.receipts import Receipt
 from gamelens.wire.intervals import Interval
 

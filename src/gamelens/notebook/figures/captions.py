@@ -38,7 +38,7 @@ def main_value(frame: DataFrame) -> str:
 
 def unit_in(frame: DataFrame, value: str) -> Column:
     """Return the unit of the column *value*, given the metrics of the frame's query."""
-    return next(each.column for each in written_columns(frame) if each.name == value)
+    return next(written.column for written in written_columns(frame) if written.name == value)
 
 
 def title_of(frame: DataFrame, value: str, by: str | Sequence[str] | None) -> str:

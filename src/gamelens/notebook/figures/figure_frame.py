@@ -21,7 +21,7 @@ from gamelens.errors import BadQuery
 from gamelens.notebook.figures.alt_text import as_sentences, describe_traces
 from gamelens.notebook.figures.captions import headline, source
 from gamelens.notebook.figures.theme import THEMES, layout_of, theme
-from gamelens.notebook.receipt_text import source_line
+from gamelens.receipt_text import source_line
 from gamelens.receipts import Receipt
 
 NOTHING: Final = "no data in this interval"

@@ -76,7 +76,7 @@ DARK: Final = Theme(
     sequential=("#1d2b39", "#20425f", "#255884", "#2a6ba3"),
     diverging=("#f0a468", "#a35a1f", "#20272f", "#2a6da3", "#8cc4f0"),
 )
-THEMES: Final[dict[str, Theme]] = {each.name: each for each in (LIGHT, DARK)}
+THEMES: Final[dict[str, Theme]] = {theme.name: theme for theme in (LIGHT, DARK)}
 
 
 class _Choice:

@@ -23,11 +23,11 @@ from typing import Any, Final
 
 from gamelens.notebook.figures.alt_text import alt_text
 from gamelens.notebook.figures.browser_rendering import draw
-from gamelens.notebook.labels import day
 from gamelens.notebook.reports.narrow_figures import NARROW, flat, narrow
 from gamelens.notebook.reports.safe_markup import safe_markup
 from gamelens.notebook.reports.svg_figures import WIDTH, StyleSheet, inline
 from gamelens.notebook.tables.table_source import BADGE
+from gamelens.receipt_text import day_text
 from gamelens.receipts import package_version
 
 FIGURE: Final = "application/vnd.plotly.v1+json"
@@ -134,7 +134,11 @@ def _without_silent_sections(cells: Sequence[Any]) -> list[Any]:
             sections.append([])
         sections[-1].append(cell)
     outputs = ([cell.outputs for cell in section if "outputs" in cell and not _tags(cell)] for section in sections[1:])
-    shown = [section for section, own in zip(sections[1:], outputs, strict=True) if any(own) or not own]
+    shown = [
+        section
+        for section, section_outputs in zip(sections[1:], outputs, strict=True)
+        if any(section_outputs) or not section_outputs
+    ]
     return [cell for section in [*sections[:1], *shown] for cell in section]
 
 
@@ -318,7 +322,7 @@ def _title(document: Any) -> str:
 
 def _footer(name: str, parameters: Mapping[str, Any], made_at: datetime) -> str:
     """Return the last line of the page: notebook, version, time and parameters."""
-    text = f"{name}, run with gamelens {package_version()} on {day(made_at)} at {made_at:%H:%M} UTC"
+    text = f"{name}, run with gamelens {package_version()} on {day_text(made_at)} at {made_at:%H:%M} UTC"
     values = ", ".join(f"{name} = {value!r}" for name, value in parameters.items())
     return html.escape(f"{text}; {values}" if values else text)
 

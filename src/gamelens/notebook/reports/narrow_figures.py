@@ -93,11 +93,11 @@ def _break_title(layout: dict[str, Any]) -> int:
     under = _wrapped(words, _WORDS_LETTERS) if found else []
     start = "<br>".join(f"<b>{line}</b>" for line in top)
     span = f"<br><span{style.replace('13px', '12px')}>{'<br>'.join(under)}</span>" if under else ""
-    own = {} if isinstance(title, str) else title
+    given = {} if isinstance(title, str) else title
     layout["title"] = {
-        **own,
+        **given,
         "text": start + span,
-        "font": {**(own.get("font") or {}), "size": 16},
+        "font": {**(given.get("font") or {}), "size": 16},
         "pad": {"l": 2, "t": 22},
     }
     return len(top) + len(under)
@@ -199,6 +199,6 @@ def _break_marks(data: list[dict[str, Any]]) -> int:
             widest = max([widest, *(len(html.unescape(text)) // 2 for text in firsts)])
         if trace.get("orientation") == "h" and isinstance(texts, (list, tuple)):
             lines = [_wrapped(str(text or ""), _MARK_LETTERS) for text in texts]
-            trace |= {"text": ["<br>".join(each) for each in lines], "textfont": {"size": 10}}
-            widest = max([widest, *(len(line) for each in lines for line in each)])
+            trace |= {"text": ["<br>".join(words) for words in lines], "textfont": {"size": 10}}
+            widest = max([widest, *(len(line) for words in lines for line in words)])
     return 8 + 6 * widest if widest else 0

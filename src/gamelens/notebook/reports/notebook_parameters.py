@@ -61,7 +61,7 @@ def read_parameters(notebook: Path) -> dict[str, Any]:
         raise Refused(f"{notebook} is not a notebook: {error}") from None
 
 
-def typed(given: Iterable[tuple[str, str]], defaults: Mapping[str, Any], *, of: str) -> dict[str, Any]:
+def typed(given: Iterable[tuple[str, str]], defaults: Mapping[str, Any], *, notebook: str) -> dict[str, Any]:
     """Return the *given* texts as values of the types of the *defaults*.
 
     A name that is given several times makes a list.
@@ -69,7 +69,7 @@ def typed(given: Iterable[tuple[str, str]], defaults: Mapping[str, Any], *, of: 
     Args:
         given: names and texts, as typed on a command line.
         defaults: names and defaults of the notebook's parameters.
-        of: name of the notebook, for messages.
+        notebook: its name, for messages.
 
     Raises:
         BadQuery: there is no such parameter, or a text does not fit its default.
@@ -77,7 +77,9 @@ def typed(given: Iterable[tuple[str, str]], defaults: Mapping[str, Any], *, of: 
     texts: dict[str, list[str]] = {}
     for name, text in given:
         if name not in defaults:
-            rule = f"is not a parameter of {of}" if defaults else f"is not for {of}: no cell of it is tagged `{TAG}`"
+            rule = f"is not a parameter of {notebook}"
+            if not defaults:
+                rule = f"is not for {notebook}: no cell of it is tagged `{TAG}`"
             raise BadQuery(name, text, rule, defaults, name=name)
         texts.setdefault(name, []).append(text)
     return {name: _as_default(name, all_of, defaults[name]) for name, all_of in texts.items()}

@@ -65,7 +65,7 @@ def write_report(
     """
     document = _read(notebook)
     defaults = parameters_of(document)
-    values = typed(parameters, defaults, of=notebook.name)
+    values = typed(parameters, defaults, notebook=notebook.name)
     places = {cell.id: place for place, cell in enumerate(document.cells, start=1)}
     inject(document, values)
     _run(document, notebook, {**os.environ, **(environment or {}), REPORT: "1"}, places, on_cells)

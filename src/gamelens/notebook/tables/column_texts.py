@@ -13,7 +13,8 @@ from gamelens.analysis.tidy_frames import UNKNOWN
 from gamelens.analysis.tidy_frames.columns import Column, column_named, name_of
 from gamelens.analysis.tidy_frames.written_columns import ROW_UNITS, UNIT, WrittenColumn, has_units, written_columns
 from gamelens.catalog import find_metric
-from gamelens.notebook.labels import bucket_heading, bucket_text, day, period_text
+from gamelens.notebook.labels import bucket_heading, bucket_text
+from gamelens.receipt_text import day_text, period_text
 from gamelens.receipts import Receipt
 from gamelens.wire.currencies import USD_PER_UNIT
 from gamelens.wire.intervals import Interval
@@ -71,7 +72,7 @@ class ColumnTexts:
         if isinstance(value, list):
             return ", ".join(map(str, value))
         if self._is_name and pd.isna(value):
-            return UNKNOWN
+            return "n/a" if self._written.column.na else UNKNOWN  # without an occasion for a name, or without the name
         if self._upper is not None:
             return self._written.scale(row).interval(value, self._upper[row])
         if self.is_number or isinstance(value, float):
@@ -83,7 +84,7 @@ class ColumnTexts:
         if isinstance(value, datetime):
             if pd.isna(value):
                 return "n/a"
-            with_hours = f"{day(value)} {value:%H:%M}" if self._has_hours else ""
+            with_hours = f"{day_text(value)} {value:%H:%M}" if self._has_hours else ""
             return with_hours or self._period or bucket_text(value, self._every)
         if value is None or value is pd.NA:
             return "not clear" if self._is_truth else UNKNOWN
@@ -110,11 +111,12 @@ def columns_of(frame: DataFrame) -> list[ColumnTexts]:
     """
     metrics = list(Receipt.of(frame.attrs).asked.metrics)
     written = written_columns(frame)
-    frame = frame.set_axis([each.name for each in written], axis=1)
-    is_told = has_units(frame) and all(unit in (*ROW_UNITS, "USD") for unit in frame[UNIT])  # by the numbers
-    uppers = {each.upper for each in written}
-    shown = [each for each in written if each.place not in uppers and not (is_told and each.name == UNIT)]
-    return [ColumnTexts(frame, each, metrics) for each in shown]
+    frame = frame.set_axis([column.name for column in written], axis=1)
+    of_row = next((column.name for column in written if column.column.kind == "unit"), UNIT)
+    is_told = has_units(frame, of_row) and all(unit in (*ROW_UNITS, "USD") for unit in frame[of_row])  # by the numbers
+    uppers = {column.upper for column in written}
+    shown = [column for column in written if column.place not in uppers and not (is_told and column.name == of_row)]
+    return [ColumnTexts(frame, column, metrics) for column in shown]
 
 
 def _heading(column: Column, metrics: list[str]) -> str:

@@ -9,11 +9,11 @@ from typing import Any, Final
 from pandas import DataFrame, get_option, option_context
 
 from gamelens.errors import suggests_names
-from gamelens.notebook.labels import period_text
 from gamelens.notebook.tables.html_layout import html_of_table
 from gamelens.notebook.tables.table_contents import contents_of
 from gamelens.notebook.tables.table_source import source_html
 from gamelens.notebook.tables.text_layout import text_of_table
+from gamelens.receipt_text import period_text
 from gamelens.wire.intervals import Interval
 
 REPORT: Final = "GAMELENS_REPORT"

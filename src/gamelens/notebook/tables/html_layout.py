@@ -44,12 +44,13 @@ _FOOT: Final = "padding:4px 12px;font:12px sans-serif;color:#666"
 _BAR: Final = "color:#4477aa;font-family:monospace;white-space:pre"
 
 
-def html_of_table(contents: TableContents, *, is_mail: bool = False) -> str:
+def html_of_table(contents: TableContents, *, is_mail: bool = False, tones: str = "") -> str:
     """Return the table as HTML.
 
     Args:
         contents: its texts.
         is_mail: style attributes in place of a style sheet, and bars of block characters in place of SVG.
+        tones: the heading of a column whose texts are also the CSS classes of its cells, in a page that has them.
     """
     if not contents.columns:
         return ""
@@ -57,6 +58,9 @@ def html_of_table(contents: TableContents, *, is_mail: bool = False) -> str:
         _cells(column, () if place else contents.compared, is_mail=is_mail)
         for place, column in enumerate(contents.columns)
     ]
+    for place, column in enumerate(contents.columns):
+        if column.name == tones:
+            cells[place] = [f'<span class="{text}">{text}</span>' for text in cells[place]]
     for number, rows in enumerate(contents.notes.values(), 1):
         for row in rows:
             cells[0][row] += _mark(number, is_mail=is_mail)

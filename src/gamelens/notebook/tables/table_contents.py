@@ -16,8 +16,9 @@ from gamelens._scales import RARE, Scale
 from gamelens.analysis.tidy_frames import dimension_columns, label_columns, value_columns
 from gamelens.analysis.totals import column_totals
 from gamelens.errors import BadQuery
-from gamelens.notebook.receipt_text import source_line, unfinished
+from gamelens.notebook.frame_receipts import unfinished
 from gamelens.notebook.tables.column_texts import ColumnTexts, columns_of
+from gamelens.receipt_text import source_line
 from gamelens.receipts import Receipt
 from gamelens.wire.intervals import SETTLE_DAYS, Interval
 
@@ -159,12 +160,12 @@ def _aligned(frame: DataFrame, against: Mapping[str, DataFrame]) -> tuple[list[D
             raise BadQuery(
                 "against", name, "has no column in common with the table that names rows", label_columns(frame)
             )
-        rows, own = (pd.MultiIndex.from_frame(each[keys].astype("object")) for each in (other, frame))
+        rows, names = (pd.MultiIndex.from_frame(given[keys].astype("object")) for given in (other, frame))
         if rows.has_duplicates:
             raise BadQuery("against", name, f"has several rows for {rows[rows.duplicated()][0][-1]}: pass one for each")
-        if missing := [", ".join(map(str, row)) for row in rows.difference(own)]:
+        if missing := [", ".join(map(str, row)) for row in rows.difference(names)]:
             only_there.append(f"Only {name} has {' and '.join(missing)}.")
-        aligned.append(other[numbers].set_axis(rows).reindex(own).reset_index(drop=True))
+        aligned.append(other[numbers].set_axis(rows).reindex(names).reset_index(drop=True))
     return aligned, only_there
 
 
@@ -174,21 +175,21 @@ def _changes(column: ColumnTexts, others: Sequence[Series[Any] | None]) -> tuple
     It has whole percentages, because it is small print. A change from a rare count is a difference.
     """
     is_share = column.kind == "share"
-    own, gaps, differences = Series(column.values, dtype="float64"), [], []
+    values, gaps, differences = Series(column.values, dtype="float64"), [], []
     for other in others:
-        before = Series(float("nan"), own.index) if other is None else other.head(len(own)).astype("float64")
-        is_rare = before < RARE if column.kind == "count" else Series(data=False, index=own.index)
-        gaps.append(own - before if is_share else own / before.where((before > 0) & ~is_rare) - 1)
-        differences.append((own - before).where(is_rare))
-    scale = Scale.of("points" if is_share else "change", [gap for each in gaps for gap in each])
+        before = Series(float("nan"), values.index) if other is None else other.head(len(values)).astype("float64")
+        is_rare = before < RARE if column.kind == "count" else Series(data=False, index=values.index)
+        gaps.append(values - before if is_share else values / before.where((before > 0) & ~is_rare) - 1)
+        differences.append((values - before).where(is_rare))
+    scale = Scale.of("points" if is_share else "change", [gap for of_frame in gaps for gap in of_frame])
     scale = scale._replace(places=min(scale.places, 1 if is_share else 0))
-    counts = Scale.of("number", [gap for each in differences for gap in each])
+    counts = Scale.of("number", [gap for of_frame in differences for gap in of_frame])
     return tuple(
         tuple(
             scale.text(gap) if pd.notna(gap) else counts.text(more, is_signed=True) if pd.notna(more) else "–"
-            for gap, more in zip(each, rare, strict=True)
+            for gap, more in zip(of_frame, rare, strict=True)
         )
-        for each, rare in zip(gaps, differences, strict=True)
+        for of_frame, rare in zip(gaps, differences, strict=True)
     )
 
 

@@ -7,7 +7,7 @@ from typing import Final
 from pandas import DataFrame
 
 from gamelens.notebook.labels import escape
-from gamelens.notebook.receipt_text import source_line
+from gamelens.receipt_text import source_line
 from gamelens.receipts import Receipt
 
 BADGE: Final = "gamelens-badge"

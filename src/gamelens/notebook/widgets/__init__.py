@@ -4,8 +4,8 @@ Their parts are anywidgets (`controls`) in boxes of ipywidgets, which JupyterLab
 marimo take. They load nothing from the network.
 
 They query in the background, keep working when the service fails, and show text from outside as text only. Never a
-figure or a number of their own: those are `charts` and `health_check`. Each has a static view (`static()`) for pages
-without a kernel. Open `explorer` first.
+figure or a number of their own: those are `charts` and `investigations.health_check`. Each has a static view
+(`static()`) for pages without a kernel. Open `explorer` first.
 """
 
 from __future__ import annotations

@@ -94,8 +94,8 @@ class Explorer(WidgetWithStaticView):
 
     def close(self) -> None:
         """Stop all queries, and remove the widget from the page."""
-        for each in (self._answers, self._lists, self._values):
-            each.stop()
+        for task in (self._answers, self._lists, self._values):
+            task.stop()
         super().close()
 
     def _changed(self) -> None:

@@ -12,13 +12,13 @@ import ipywidgets
 import pandas as pd
 from pandas import DataFrame, Series
 
-from gamelens._scales import format_number
 from gamelens._text import one_line
 from gamelens.analysis import claims, health
 from gamelens.client.base_client import BaseClient, quiet_copy
 from gamelens.client.sync_client import Client
 from gamelens.errors import BadQuery, suggests_names
-from gamelens.notebook import charts, health_check
+from gamelens.investigations import health_check
+from gamelens.notebook import charts
 from gamelens.notebook.labels import escape, plain, shorten
 from gamelens.notebook.tables.table_source import source_html
 from gamelens.notebook.widgets import html_blocks
@@ -115,7 +115,7 @@ class HealthBoard(WidgetWithStaticView):
         self.settled()
         if self.seen is None:
             return StaticView(self._status.value)
-        table = html_blocks.table(_readable_board(self.shown()), most=MOST_ROWS, classes={"severity": "severity"})
+        table = html_blocks.table(_worst_rows(self.shown()), most=MOST_ROWS, tones="Severity")
         worst = self.shown().head(_MOST_DRAWN).to_dict("records")
         return StaticView(self._status.value + table, _draw_days(self.seen.scores, worst))
 
@@ -178,7 +178,7 @@ class HealthBoard(WidgetWithStaticView):
         for dimension in health.drill_queries(row):
             moved = health_check.segments_of(self._lens, row, dimension)
             parts += [html_blocks.message(text) for text in claims.of(moved)["text"]]
-            parts += [html_blocks.table(_readable_segments(moved, dimension), most=_MOST_SEGMENTS)]
+            parts += [html_blocks.table(_worst_segments(moved, dimension), most=_MOST_SEGMENTS)]
         return "".join(parts) or html_blocks.message("There is nothing to split it by.")
 
 
@@ -230,8 +230,8 @@ def _draw_days(scores: DataFrame, rows: list[Row]) -> Figure | None:
     parts = []
     for row in rows:
         series = scores[_same_series(scores, row)]
-        of: str = "" if pd.isna(row["dimension"]) else f", {_segment_name(row['segment'])}"
-        parts.append(series.assign(metric=f"{row['metric']}{of}", game=str(row["game"])))
+        segment: str = "" if pd.isna(row["dimension"]) else f", {_segment_name(row['segment'])}"
+        parts.append(series.assign(metric=f"{row['metric']}{segment}", game=str(row["game"])))
     if not parts:
         return None
     drawn = pd.concat(parts, ignore_index=True)
@@ -248,31 +248,19 @@ def _same_series(scores: DataFrame, row: Row) -> Series[bool]:
     return same
 
 
-def _readable_board(board: DataFrame) -> DataFrame:
-    """Return a board with readable columns."""
-    names = ["severity", "game", "metric", "segment", "timestamp", "change", "sentence"]
-    table = board[names].astype({"severity": "str", "segment": "object"})
-    table["segment"] = [
-        "" if pd.isna(row["dimension"]) else _segment_name(row["segment"]) for row in board.to_dict("records")
-    ]
-    table["change"] = _percent(board["change"])
-    return table.rename(columns={"timestamp": "day"})
+def _worst_rows(board: DataFrame) -> DataFrame:
+    """Return what a table shows of a board: the segment where a row has one."""
+    is_split = board["dimension"].notna()
+    shown = board.assign(segment=[_segment_name(name) for name in board["segment"]])
+    shown["segment"] = shown["segment"].where(is_split, "")
+    names = ["severity", "game", "metric", *["segment"] * bool(is_split.any()), "timestamp"]
+    return shown[[*names, "change", "change_low", "change_high", "sentence"]]
 
 
-def _readable_segments(moved: DataFrame, dimension: str) -> DataFrame:
-    """Return segments with readable columns."""
-    names = ["segment", "value", "expected", "change", "share_of_change"]
-    table = moved[names].copy()
-    table["segment"] = [_segment_name(segment) for segment in moved["segment"]]
-    table["moved"] = ["yes" if is_moved else "" for is_moved in moved["is_moved"].fillna(False)]
-    for name in ("change", "share_of_change"):
-        table[name] = _percent(moved[name])
-    words = {"segment": health.dimension_words(dimension), "share_of_change": "share of the change"}
-    return table.rename(columns=words)
-
-
-def _percent(numbers: Series[Any]) -> list[str]:
-    return [format_number(number, "change", places=0) for number in numbers]
+def _worst_segments(moved: DataFrame, dimension: str) -> DataFrame:
+    """Return what a table shows of the segments by *dimension*, which is the name of their column."""
+    shown = moved[["segment", "value", "expected", "change", "share_of_change", "is_moved", "kind"]]
+    return shown.rename(columns={"segment": health.dimension_words(dimension)})
 
 
 def _segment_name(value: Any) -> str:

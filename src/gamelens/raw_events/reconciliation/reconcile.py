@@ -13,8 +13,9 @@ from pandas import DataFrame
 
 from gamelens.analysis import claims
 from gamelens.analysis.claims.findings import Clause, Finding, reads
-from gamelens.analysis.tidy_frames.columns import name_of
+from gamelens.analysis.tidy_frames.columns import Column, name_of
 from gamelens.analysis.tidy_frames.results import as_result
+from gamelens.analysis.tidy_frames.returned_columns import as_declared, returns
 from gamelens.catalog import METRICS
 from gamelens.client.async_client import AsyncClient
 from gamelens.client.sync_client import Client
@@ -57,6 +58,17 @@ UNEXPLAINED: Final = "unexplained"
 _NO_DIFFERENCE: Final = 1e-9
 """Relative difference of two numbers that are the same: money is added in another order."""
 _SHOWN: Final = 4
+_STATUSES: Final = ("explains", "explains nothing", "not judged")
+_CAUSES: Final = (
+    Column("cause", "category", values=(*causes.CAUSES, UNEXPLAINED)),
+    Column("status", "category", values=_STATUSES),
+    Column("reason", "text", about="the rule of the other answer, or why it explains nothing or is not judged"),
+    Column("amount", "of the row", about="the API less the lake"),
+    Column("share", "share", about="of all amounts without their signs", na="without a difference, or if not judged"),
+    Column("events", "count", about="counted elsewhere by its rule, or no longer", na="without one rule"),
+    Column("example", "day", about="the bucket with most of them", na="without one"),
+    Column("unit", "unit", about='"USD" or "count"'),
+)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -83,9 +95,7 @@ class Reconciliation:
             api, lake, difference (float64, the API less the lake), cause (str), amount (float64; those of a bucket and
             split sum to its difference), share (float64: of the amounts without their signs; NA without a difference).
             Every bucket and split has a row `unexplained`.
-        causes: a row for each cause. Columns: cause, status, reason (str), amount (float64), share (float64, of all
-            amounts without their signs), events (Int64, counted elsewhere by its rule, or no longer; NA without one
-            rule), example (datetime64[us, UTC], the bucket with most of them). Claims: "reconciliation", of all rows.
+        causes: a row for each cause, with the columns that `reconcile` lists. Claims: "reconciliation", of all rows.
     """
 
     metric: str
@@ -114,7 +124,8 @@ def _read_causes(causes: DataFrame, metric: str, rows: int, differ: int, api: fl
     kind = "reconciliation"
     numbers = {"metric": name_of(metric), "rows": rows, "differ": differ, "api": api, "lake": lake}
     if not differ:
-        yield Finding(kind=kind, case="same", direction="no clear difference", judged="counted", numbers=numbers)
+        case = "same" if rows else "empty"
+        yield Finding(kind=kind, case=case, direction="no clear difference", judged="counted", numbers=numbers)
         return
     shown = causes[causes["share"] > 0].sort_values("share", ascending=False).head(_SHOWN)
     names = ["cause", "share", "amount", "reason"]
@@ -131,7 +142,7 @@ def _read_causes(causes: DataFrame, metric: str, rows: int, differ: int, api: fl
         judged="counted",
         numbers={
             **numbers,
-            "measured_in": "USD" if METRICS[metric].recipe == "money" else "count",
+            "measured_in": _unit_of(metric),
             "other": "the other answer" if is_lake else "the API",
             "parts": parts,
             "unjudged": causes.loc[causes["status"] == "not judged", "cause"].tolist(),
@@ -139,6 +150,7 @@ def _read_causes(causes: DataFrame, metric: str, rows: int, differ: int, api: fl
     )
 
 
+@returns(*_CAUSES)
 def reconcile(
     api: Client | DataFrame,
     lake: LakeClient,
@@ -157,6 +169,7 @@ def reconcile(
     The lake's events are recounted under other rules (arrival day, other zones, without late events and so on); the few
     changes of rules that leave the least of the difference are its causes. Their amounts are Shapley values, which do
     not depend on an order; what they leave is `unexplained`. A cause that the answers cannot tell is "not judged".
+    `found.causes` has a row for each cause.
 
     Args:
         api: the client that is compared with the lake, or a frame that one returned earlier: its receipt says when.
@@ -340,6 +353,10 @@ def _judgement(
     return Judgement(cause=cause, status="explains nothing", reason=reason, events=events, example=example)
 
 
+def _unit_of(metric: str) -> str:
+    return "USD" if METRICS[metric].recipe == "money" else "count"
+
+
 def _result(
     metric: str, by: str | None, compared: _Compared, judgements: Sequence[Judgement], receipts: Sequence[Receipt]
 ) -> Reconciliation:
@@ -381,11 +398,12 @@ def _result(
                 "share": float(np.abs(amount).sum() / total) if is_shared else float("nan"),
                 "events": judgement.events,
                 "example": judgement.example,
+                "unit": _unit_of(metric),
             }
         )
     table = DataFrame(of_causes)
-    table["example"] = pd.to_datetime(table["example"], utc=True).dt.as_unit("us")
-    table = table.astype({"events": "Int64", "cause": "str", "status": "str", "reason": "str"})
+    table["example"] = pd.to_datetime(table["example"], utc=True)
+    table = as_declared(table, _CAUSES)
     table.attrs[RECEIPT] = frame.attrs[RECEIPT]
     about = {"rows": int(shown.sum()), "differ": int((difference.ravel()[shown] != 0).sum())}
     sums = {"api": float(api.sum()), "lake": float(lake.sum())}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -10,6 +10,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import msgspec
 from pandas import DataFrame
 
+from gamelens.analysis.claims.findings import Clause, Finding, direction_of, reads
 from gamelens.analysis.tidy_frames import with_receipt
 from gamelens.analysis.tidy_frames.columns import Column
 from gamelens.analysis.tidy_frames.frame_requirements import requires
@@ -42,6 +43,7 @@ DEFINITIONS: Final = (
 
 _AGES: Final = (1, 7, 30)
 _MOST_AGE: Final = 3650
+_RESIDUE: Final = 1e-9  # a share of one player of a billion: less is the noise of floats
 
 
 @requires()
@@ -85,6 +87,32 @@ def retention_definitions(
                 {"definition": name, "age": age, "retention": retention, "returned": returned, "installs": installs}
             )
     return with_receipt(DataFrame(rows), receipt)
+
+
+@reads("raw_events.retention_definitions", row_by_row=True)
+def _read_definitions(shown: DataFrame) -> Iterator[Finding]:
+    """Say how far apart the definitions are at each age."""
+    for age, rows in shown.groupby("age", sort=True):
+        ordered = rows[rows["retention"].notna()].sort_values("retention")
+        numbers = {"age": age}
+        if ordered.empty:
+            yield Finding(kind="retention by definition", case="not_reached", unit="share", numbers=numbers)
+            continue
+        least, most = ordered.iloc[0], ordered.iloc[-1]
+        yield Finding(
+            kind="retention by definition",
+            case="apart",
+            size=float(most["retention"] - least["retention"]),
+            unit="share",
+            judged="counted",
+            numbers={
+                **numbers,
+                "least": least["retention"],
+                "most": most["retention"],
+                "least_definition": least["definition"],
+                "most_definition": most["definition"],
+            },
+        )
 
 
 @requires()
@@ -152,12 +180,35 @@ def retention_gap(
         of_first, of_second = (_share(players, cohort, back) for cohort, back in zip(cohorts, backs, strict=True))
         both_by_first, both_by_second = (_share(players, both, back) for back in backs)
         by_first, by_second = _count(players, both & backs[0] & ~backs[1]), _count(players, both & backs[1] & ~backs[0])
-        amounts = [of_second - of_first, 0.0, 0.0, 0.0]
+        amounts = [of_second - of_first, *[0.0 * (of_second - of_first)] * 3]  # NaN without players in a cohort
         if size := _count(players, both):
             amounts = [both_by_first - of_first, by_second / size, -by_first / size, of_second - both_by_second]
         counts = [_count(players, cohorts[0] & ~both), by_second, by_first, _count(players, cohorts[1] & ~both)]
         rows += zip([age] * len(terms), terms, amounts, counts, strict=True)
     return with_receipt(DataFrame(rows, columns=["age", "term", "amount", "players"]), receipt)
+
+
+@reads("raw_events.retention_gap", row_by_row=True)
+def _read_gap(gap: DataFrame, first: str, second: str) -> Iterator[Finding]:
+    """Say which terms make the difference of two definitions at each age."""
+    for age, rows in gap.groupby("age", sort=True):
+        known = rows[rows["amount"].notna()]
+        terms = known[known["amount"].abs() > _RESIDUE]
+        size = float(terms["amount"].sum())
+        names = ["amount", "players", "term"]
+        parts = [
+            Clause("term", dict(zip(names, row, strict=True)), part="amount")
+            for row in terms[names].to_numpy().tolist()
+        ]
+        yield Finding(
+            kind="retention gap",
+            case="terms" if parts else "same" if len(known) else "not_reached",
+            direction="unknown" if not parts else direction_of(size - _RESIDUE, size + _RESIDUE),
+            size=size if len(known) else float("nan"),
+            unit="share",
+            judged="counted" if len(known) else None,
+            numbers={"age": age, "first": first, "second": second, "terms": parts},
+        )
 
 
 def _share(players: DataFrame, cohort: Any, back: Any) -> float:

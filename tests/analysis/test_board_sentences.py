@@ -9,7 +9,7 @@ import pytest
 
 from gamelens.analysis import health
 from gamelens.analysis.claims.templates import sentences_of
-from gamelens.analysis.health.health_text import row_finding
+from gamelens.analysis.health.board import row_finding
 from support.tidy_frames import tidy_frame
 
 USUAL: dict[str, object] = {
@@ -56,7 +56,7 @@ def test_json_holds_days_and_nulls() -> None:
             "; -9.8% to +10.2%); the service has restated this day; sale.",
         ),
         ({"value": 501.0, "expected": float("nan"), "severity": "unknown"}, "20 Nov 2026: the history is too short."),
-        ({"value": float("nan"), "expected": 500.0}, "Purchases has no number on 20 Nov 2026."),
+        ({"value": float("nan"), "expected": 500.0}, "Purchases without a number on 20 Nov 2026."),
     ],
 )
 def test_an_ok_row_far_from_usual_says_why(numbers: dict[str, object], says: str) -> None:

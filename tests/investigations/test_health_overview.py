@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pandas import DataFrame
 
-from gamelens.notebook.health_check import HealthReport
+from gamelens.investigations.health_check import HealthReport, number_text
 
 CHANGES = {"G7": -0.5, **{f"G{number}": number / 100 for number in range(7)}}
 
@@ -52,3 +52,13 @@ def test_an_empty_board_has_an_empty_overview() -> None:
     """Without a complete day there are no games and no rows."""
     board = DataFrame(columns=["game_id", "game", "watch", "metric", "dimension", "change"])
     assert HealthReport(board, DataFrame(), DataFrame(), requests=0).overview().empty
+
+
+def test_a_number_that_is_neither_money_nor_a_count_has_its_unit() -> None:
+    """A session of 748 is one of 748 seconds; what is usual is in the same unit."""
+    row = {"game_id": "1", "game": "Tile", "watch": "session_length", "metric": "Session length", "dimension": None}
+    numbers = {"change": -0.2, "value": 748.0, "expected": 944.0, "kind": "number", "is_flagged": False}
+    board = DataFrame([row | numbers])
+    overview = HealthReport(board, DataFrame(), DataFrame(), requests=0).overview()
+    assert overview["Tile"].tolist() == ["748 seconds, usually 944"]
+    assert number_text(row | numbers | {"value": None}) == "n/a"

@@ -6,7 +6,7 @@ import pytest
 from pandas import DataFrame
 
 import gamelens.notebook.accessor  # noqa: F401  (registers df.lens)
-from gamelens.notebook.receipt_text import explain, source_line
+from gamelens.receipt_text import explain, source_line
 from gamelens.receipts import Provenance, QueryRecord, Receipt
 
 REAL = Provenance(kind="real", url="https://metrics.example.com")

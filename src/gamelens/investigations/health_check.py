@@ -9,7 +9,7 @@ It sends as few queries as possible, and queries segments only for rows that are
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -23,10 +23,11 @@ from gamelens.analysis import claims, health
 from gamelens.analysis.health import HealthQuery
 from gamelens.analysis.health.segments import SEGMENT_COLUMNS
 from gamelens.analysis.tidy_frames import UNKNOWN
+from gamelens.analysis.tidy_frames.columns import column_named
 from gamelens.analysis.tidy_frames.results import as_result
 from gamelens.data_age import DataAge
 from gamelens.errors import NotYetAvailable, suggests_names
-from gamelens.notebook.receipt_text import source_line
+from gamelens.receipt_text import source_line
 from gamelens.receipts import RECEIPT, Provenance, Receipt
 from gamelens.wire.intervals import Interval
 
@@ -176,8 +177,8 @@ class HealthReport(msgspec.Struct, frozen=True):
         """
         same = (self.moved["game_id"] == row["game_id"]) & (self.moved["watch"] == row["watch"])
         same &= self.moved["timestamp"] == row["timestamp"]
-        of = self.moved["of_segment"]
-        same &= of.isna() if pd.isna(row["segment"]) else of == row["segment"]
+        alarm_segments = self.moved["of_segment"]
+        same &= alarm_segments.isna() if pd.isna(row["segment"]) else alarm_segments == row["segment"]
         rows = self.moved[same & (self.moved["verdict"] != "unclear")]
         different = rows[rows["verdict"] != "all alike"]
         rows = different if len(different) else rows
@@ -274,9 +275,18 @@ def segments_of(lens: Client, row: dict[Any, Any], dimension: str) -> DataFrame:
     return _segments(_query_around(lens, query, row), row, dimension)
 
 
+def number_text(row: Mapping[Any, Any], name: str = "value") -> str:
+    """Return a number of a row of the board or of its segments, with its unit where the number does not tell it."""
+    text = format_number(row[name], row["kind"])
+    if row["kind"] != "number" or pd.isna(row[name]):
+        return text
+    (watch,) = health.watches([row["watch"]])
+    return f"{text} {column_named(watch.field, [watch.metric]).unit_words}"
+
+
 def _cells(row: dict[Any, Any]) -> Iterator[tuple[str, str]]:
     """Yield the header and text of each cell of a row of the readable table."""
-    value, expected = (format_number(row[name], row["kind"]) for name in ("value", "expected"))
+    value, expected = (number_text(row, name) for name in ("value", "expected"))
     segment = "" if pd.isna(row["dimension"]) else _segment_name(row["segment"])
     change = "" if pd.isna(row["change"]) else format_number(row["change"], "change", places=0)
     since = "" if pd.isna(row["since"]) else f"{row['since']:%Y-%m-%d}"
@@ -287,7 +297,7 @@ def _cells(row: dict[Any, Any]) -> Iterator[tuple[str, str]]:
 
 def _beside_usual(row: dict[Any, Any]) -> str:
     """Return the number of a row, the usual one, and the change of a flagged row."""
-    value, usual = (format_number(row[name], row["kind"]) for name in ("value", "expected"))
+    value, usual = number_text(row, "value"), format_number(row["expected"], row["kind"])
     text = value if pd.isna(row["expected"]) else f"{value}, usually {usual}"
     is_change = row["is_flagged"] and not pd.isna(row["change"])
     return f"{format_number(row['change'], 'change', places=0)}: {text}" if is_change else text
@@ -295,10 +305,10 @@ def _beside_usual(row: dict[Any, Any]) -> str:
 
 def _segment_cells(row: dict[Any, Any]) -> Iterator[str]:
     """Yield the text of each cell of a row of the readable table of segments."""
-    of = "" if pd.isna(row["of_dimension"]) else _segment_name(row["of_segment"])
-    yield from (str(row["game"]), str(row["metric"]), of, health.dimension_words(str(row["dimension"])))
+    alarm_segment = "" if pd.isna(row["of_dimension"]) else _segment_name(row["of_segment"])
+    yield from (str(row["game"]), str(row["metric"]), alarm_segment, health.dimension_words(str(row["dimension"])))
     yield _segment_name(row["segment"])
-    yield from (format_number(row[name], row["kind"]) for name in ("value", "expected"))
+    yield from (number_text(row, name) for name in ("value", "expected"))
     yield format_number(row["share_of_change"], "share", places=0)
 
 

@@ -1,38 +1,17 @@
-"""The receipt of a frame in words, in full or as the source line of a figure."""
+"""A receipt in words, in full or as the source line of a figure, with its days and periods."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import datetime
-
-from pandas import DataFrame, Timestamp
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
 
 from gamelens._text import one_line
-from gamelens.analysis.tidy_frames import with_receipts_of
-from gamelens.errors import BadQuery
-from gamelens.notebook.labels import period_text
 from gamelens.receipts import Gap, JoinRecord, Provenance, QueryRecord, Receipt, RestatementRecord
+from gamelens.wire.intervals import Interval
 
-
-def receipt_of(frame: DataFrame) -> Receipt:
-    """Return the receipt of *frame*.
-
-    Raises:
-        BadQuery: it has none.
-    """
-    receipt = Receipt.of(frame.attrs)
-    if not receipt:
-        raise BadQuery(
-            "frame",
-            [str(name) for name in frame.columns],
-            "has no receipt: it did not come from query() or retention(), or lost its attrs on the way",
-        )
-    return receipt
-
-
-def sourced(frame: DataFrame, source: DataFrame | None) -> DataFrame:
-    """Return *frame* with the receipt of *source*, or as it is without one."""
-    return frame if source is None else with_receipts_of(frame.copy(deep=False), source)
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 
 def explain(receipt: Receipt) -> str:
@@ -70,13 +49,16 @@ def origin_text(provenance: Provenance) -> str:
     return f"{provenance.badge} ({provenance.text})" if provenance.badge else provenance.text
 
 
-def unfinished(frame: DataFrame) -> set[Timestamp]:
-    """Return the buckets of *frame* that the query or the data covers only in part.
+def day_text(moment: datetime) -> str:
+    """Return *moment* as a readable day: `20 Nov 2026`."""
+    return f"{moment.day} {moment:%b %Y}"
 
-    Empty when the receipt does not say.
-    """
-    partial = Receipt.of(frame.attrs).partial_buckets
-    return {Timestamp(moment) for moment in partial} & set(frame["timestamp"]) if "timestamp" in frame else set()
+
+def period_text(interval: Interval) -> str:
+    """Return *interval* in words: `25 Oct 2026 to 21 Nov 2026, 28 days`, both days included."""
+    days = -(-(interval.end - interval.start) // timedelta(days=1))
+    last = day_text(interval.end - timedelta(microseconds=1))
+    return last if days <= 1 else f"{day_text(interval.start)} to {last}, {days} days"
 
 
 def _query_sentence(receipt: Receipt) -> str:
