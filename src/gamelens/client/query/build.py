@@ -64,7 +64,7 @@ class TableBuilder:
             Truncated: all values were queried, and an answer holds as many as the service gives.
         """
         table = self._rows(plan)
-        if plan.total is None or not any(source.templates for source in plan.sources):
+        if plan.total is None or not any(leaf_plan.templates for leaf_plan in plan.leaf_plans):
             return table
         total, missing = self._rows(plan.total), self._missing(plan)
         metric = find_metric(plan.metric) or METRICS[plan.metric]
@@ -84,7 +84,7 @@ class TableBuilder:
         Raises:
             NotAdditive, Truncated: as in `build`.
         """
-        if plan.parts:
+        if plan.members:
             return self._largest(plan, self._alias_rows(plan))
         own_columns = [name for name in plan.dimensions if name not in plan.labels]
         table = self._concatenated(plan, [*own_columns, *([GAME_ID] if plan.pools_games else [])])
@@ -164,7 +164,7 @@ class TableBuilder:
         request of the part failed the row is null in its fields, and in the quotients of them.
         """
         alias, rows, buckets = ALIASES[plan.metric], [], []
-        for part in plan.parts:
+        for part in plan.members:
             table = self._rows(part)
             bucket_of = {start: plan.start_of(start) for start in part.starts} if part.every != plan.every else {}
             encoded = table[TIMESTAMP].combine_chunks().dictionary_encode()
@@ -183,7 +183,7 @@ class TableBuilder:
             if name in means:
                 days = [max(1, lengths[start]) for start in keys[TIMESTAMP].to_pylist()]
                 sums[name] = sums[name] / np.array(days or [1])
-            missing = self._missing(plan.parts[position])
+            missing = self._missing(plan.members[position])
             is_cut = _in_buckets(keys, {bucket_of.get(start, start) for start in missing})
             is_absent = np.bincount(place, minlength=len(keys)) == 0
             unknown[name] = is_cut & (is_absent | (len(lengths) < len(bucket_of)))

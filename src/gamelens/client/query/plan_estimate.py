@@ -97,10 +97,10 @@ async def plan_cost(run: QueryRun, api: DryApi, spec: QuerySpec) -> Plan:
     unknown = []
     for plan in (plan for plan in plans if plan.rest is not None):
         groups = rest_groups(plan, run.values)
-        own = [source for source in run.sources if any(source.plan is part for part in plan.sources)]
+        own = [source for source in run.sources if any(source.plan is part for part in plan.leaf_plans)]
         if run.cache is None or any(source.all_requests for source in own):  # the largest values are not known yet
             rest = rest_plan(plan, groups, schema(plan.metric, plan.dimensions).empty_table(), run.values)
-            unknown += [Source(source, [NO_ROWS] * len(source.templates)) for source in rest.sources]
+            unknown += [Source(source, [NO_ROWS] * len(source.templates)) for source in rest.leaf_plans]
         else:
             for source in own:
                 source.cached = [run.cached_rows(source.plan, template) for template in source.plan.templates]
@@ -112,8 +112,8 @@ async def plan_cost(run: QueryRun, api: DryApi, spec: QuerySpec) -> Plan:
     pieces = tuple(
         PlannedPiece(
             metric=request.plan.metric,
-            interval=enclosing_interval(request.run),
-            buckets=len(request.run),
+            interval=enclosing_interval(request.slices),
+            buckets=len(request.slices),
             scope=request.template.scope,
         )
         for source in sources

@@ -101,7 +101,7 @@ class MetricPlan(msgspec.Struct, frozen=True, kw_only=True):
         within: dimensions within whose values so many rows are kept.
         total: the plan without the other dimensions, which `other` and `check` need.
         rest: the dimension whose values beyond *top* further requests answer, where there is no total.
-        parts: of an alias, which has no templates of its own, the plans of the metrics it is made of.
+        members: of an alias, which has no templates of its own, the plans of the metrics that it is computed from.
     """
 
     metric: str
@@ -118,12 +118,12 @@ class MetricPlan(msgspec.Struct, frozen=True, kw_only=True):
     within: tuple[str, ...] = ()
     total: MetricPlan | None = None
     rest: str | None = None
-    parts: tuple[MetricPlan, ...] = ()
+    members: tuple[MetricPlan, ...] = ()
 
     @property
-    def sources(self) -> tuple[MetricPlan, ...]:
-        """The plans with its requests: those of its parts, or itself."""
-        return self.parts or (self,)
+    def leaf_plans(self) -> tuple[MetricPlan, ...]:
+        """The plans that have requests: its members, or itself."""
+        return self.members or (self,)
 
     @property
     def starts(self) -> tuple[datetime, ...]:
@@ -224,7 +224,7 @@ def plan_requests(
                 top=spec.top,
                 within=spec.within,
                 rest=_rest_dimension(alias, spec),
-                parts=tuple(map(planned, _part_specs(alias, spec))),
+                members=tuple(map(planned, _member_specs(alias, spec))),
             )
         _check(plan, spec, unknown)
         if spec.needs_total and plan.rest is None:
@@ -241,7 +241,7 @@ def _total_spec(spec: QuerySpec) -> QuerySpec:
     return spec.with_(by=spec.within, top=None, top_of=None, other=False, check=False)
 
 
-def _part_specs(alias: Alias, spec: QuerySpec) -> Iterator[QuerySpec]:
+def _member_specs(alias: Alias, spec: QuerySpec) -> Iterator[QuerySpec]:
     """Yield the query for each source of *alias*.
 
     The service can choose the largest rows only if the alias is one of its metrics under another name, in the same
@@ -456,33 +456,33 @@ def rest_plan(plan: MetricPlan, groups: Iterable[RestGroup], shown: pa.Table, va
     plain: dict[str, Any] = {"top": None, "within": (), "rest": None}
     rest = [
         msgspec.structs.replace(
-            source,
-            templates=tuple(_rest_template(source, dimension, group, where) for group, where in beyond.items()),
-            labels=source.labels if GAME_ID in plan.within else (),
+            leaf_plan,
+            templates=tuple(_rest_template(leaf_plan, dimension, group, where) for group, where in beyond.items()),
+            labels=leaf_plan.labels if GAME_ID in plan.within else (),
             limit=None,
             **plain,
         )
-        for source in plan.sources
+        for leaf_plan in plan.leaf_plans
     ]
-    return msgspec.structs.replace(plan, parts=tuple(rest), **plain) if plan.parts else rest[0]
+    return msgspec.structs.replace(plan, members=tuple(rest), **plain) if plan.members else rest[0]
 
 
-def _rest_template(source: MetricPlan, dimension: str, group: RestGroup, beyond: Filter | None) -> RequestTemplate:
-    """Return the request of *source* for the rest of *group*, which *beyond* selects."""
-    query = next(template.query for template in source.templates if set(template.fixed) <= set(group))
+def _rest_template(leaf_plan: MetricPlan, dimension: str, group: RestGroup, beyond: Filter | None) -> RequestTemplate:
+    """Return the request of *leaf_plan* for the rest of *group*, which *beyond* selects."""
+    query = next(template.query for template in leaf_plan.templates if set(template.fixed) <= set(group))
     changes: dict[str, Any] = {"query": Timeseries(), "split_by": None}
-    if source.pools_games:
+    if leaf_plan.pools_games:
         changes = {"query": None, "split_by": GAME_ID}
     if beyond is not None:
         changes["filter"] = flat_filter(beyond if query.filter is None else query.filter & beyond)
     for name, value in group:
-        if name == GAME_ID and METRICS[source.metric].kinds != "plain":
+        if name == GAME_ID and METRICS[leaf_plan.metric].kinds != "plain":
             changes["game"] = value
         else:
             changes["games" if name == GAME_ID else "studios"] = (value,)
     return RequestTemplate(
-        metric=source.metric,
+        metric=leaf_plan.metric,
         query=msgspec.structs.replace(query, **changes),
-        carried=(GAME_ID,) if source.pools_games else (),
+        carried=(GAME_ID,) if leaf_plan.pools_games else (),
         fixed=(*group, (dimension, OTHER)),
     )

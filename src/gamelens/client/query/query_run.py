@@ -126,7 +126,7 @@ class QueryPart(msgspec.Struct, frozen=True):
 
 
 class Request:
-    """One request: *template* over *run*, adjacent bucket slices of *plan*.
+    """One request: *template* over *slices*, adjacent bucket slices of *plan*.
 
     Attributes:
         table: its rows, once it is answered.
@@ -134,10 +134,10 @@ class Request:
         is_stopped: whether it was not sent, because another one failed.
     """
 
-    def __init__(self, plan: MetricPlan, template: RequestTemplate, run: tuple[BucketSlice, ...]) -> None:
+    def __init__(self, plan: MetricPlan, template: RequestTemplate, slices: tuple[BucketSlice, ...]) -> None:
         self.plan = plan
         self.template = template
-        self.run = run
+        self.slices = slices
         self.table: pa.Table | None = None
         self.error: GamelensError | None = None
         self.is_stopped = False
@@ -148,9 +148,9 @@ class Request:
 
         Where the rows of a bucket are summed over several requests, the gap covers all slices of the bucket.
         """
-        interval = enclosing_interval(self.run)
+        interval = enclosing_interval(self.slices)
         if self.plan.adds_up:
-            starts = {slice_.bucket_start for slice_ in self.run}
+            starts = {slice_.bucket_start for slice_ in self.slices}
             is_all = self.plan.every == "all"
             interval = enclosing_interval(
                 [slice_ for slice_ in self.plan.slices if is_all or slice_.bucket_start in starts]
@@ -190,7 +190,7 @@ class Source:
         for rows, requests in zip(self.cached, self.requests, strict=True):
             found = [request.table for request in requests if request.table is not None]
             found += [rows.table] if rows.table is not None else []
-            missing = [slice_ for request in requests if request.table is None for slice_ in request.run]
+            missing = [slice_ for request in requests if request.table is None for slice_ in request.slices]
             if missing and self.plan.adds_up:
                 starts = [slice_.bucket_start for slice_ in missing]
                 # A part of the only number there is would be a wrong number.
@@ -448,7 +448,7 @@ class QueryRun:
         """Return *shown*, the largest rows of *plan*, and the rows `(other)` of further requests."""
         groups = rest_groups(plan, self.values)
         unknown = [group for group in groups if self._is_missing(plan, group)]
-        for source in rest_plan(plan, unknown, shown, self.values).sources:
+        for source in rest_plan(plan, unknown, shown, self.values).leaf_plans:
             unsent = Source(source, [NO_ROWS] * len(source.templates)).all_requests
             for request in unsent:
                 request.error = Unreachable("not requested, since the largest values are not known")
@@ -463,10 +463,10 @@ class QueryRun:
 
         A plan that several share is one source.
         """
-        plans = [plan for plan in plans if any(part.templates for part in plan.sources)]
+        plans = [plan for plan in plans if any(part.templates for part in plan.leaf_plans)]
         totals = [plan.total for plan in plans if plan.total is not None]
         new = []
-        for part in [part for plan in (*plans, *totals) for part in plan.sources]:
+        for part in [part for plan in (*plans, *totals) for part in plan.leaf_plans]:
             if not any(source.plan is part for source in self.sources):
                 cached = [self.cached_rows(part, template, with_rows=with_rows) for template in part.templates]
                 new.append(Source(part, cached))
@@ -517,7 +517,7 @@ class QueryRun:
     async def _answer(self, request: Request) -> None:
         """Send *request*. If it fails, stop the requests that would fail for the same reason."""
         template = request.template
-        query = template.over(enclosing_interval(request.run))
+        query = template.over(enclosing_interval(request.slices))
         try:
             body = await self.service.post_query(template.metric, query, self.progress.tally)
             # In a thread: a large answer takes long enough to delay the requests of all other queries.
@@ -547,15 +547,15 @@ class QueryRun:
 
     def _read(self, request: Request, query: MetricQuery, body: bytes) -> pa.Table:
         """Return the rows of an answer, which the cache keeps."""
-        template, run = request.template, request.run
+        template, slices = request.template, request.slices
         notes: list[str] = []
         answer = read_answer(template.metric, query, template.carried, body, self.studio_of_game, notes)
         self.warnings.extend(notes)
         table = tables.sort_by_time(answer)
         # A service whose buckets begin elsewhere is not cached: its rows belong to no slice of ours.
-        if self.cache is not None and tables.bucket_starts(table) <= {slice_.bucket_start for slice_ in run}:
+        if self.cache is not None and tables.bucket_starts(table) <= {slice_.bucket_start for slice_ in slices}:
             key = _cache_key(template, self.service.edition)
-            self.cache.keep(key, run, table, available=self.times.available, notes=notes)
+            self.cache.keep(key, slices, table, available=self.times.available, notes=notes)
         return table
 
     def _answers(self, plan: MetricPlan) -> list[list[pa.Table]]:
@@ -583,11 +583,11 @@ class QueryRun:
 
     def _missing_buckets(self, plan: MetricPlan) -> set[datetime]:
         """Return the starts of the buckets of *plan* whose rows or total are missing."""
-        own = [source for owner in (plan, plan.total) if owner is not None for source in owner.sources]
+        own = [source for owner in (plan, plan.total) if owner is not None for source in owner.leaf_plans]
         return {
             plan.start_of(slice_.bucket_start)
             for request in self._missing
-            for slice_ in request.run
+            for slice_ in request.slices
             if any(request.plan is source for source in own)
         }
 
@@ -596,16 +596,18 @@ class QueryRun:
         return any(
             request.plan is source and set(request.template.fixed) <= set(group)
             for request in self._missing
-            for source in plan.sources
+            for source in plan.leaf_plans
         )
 
     def _missing_days(self, age: int | None, plans: Sequence[MetricPlan]) -> list[Interval]:
         """Return the intervals whose requests of *plans* for *age* failed; None stands for the installs."""
         own = [
-            request for request in self._missing if any(request.plan is source for it in plans for source in it.sources)
+            request
+            for request in self._missing
+            if any(request.plan is source for it in plans for source in it.leaf_plans)
         ]
         failed = [request for request in own if request.template.query.since_days_ago == age]
-        return [enclosing_interval(request.run) for request in failed]
+        return [enclosing_interval(request.slices) for request in failed]
 
     def _side_by_side(
         self,
