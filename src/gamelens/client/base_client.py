@@ -16,10 +16,10 @@ from gamelens.client.connection.settings import metrics_settings, portless
 from gamelens.client.connection.transport import ANSWER_BYTES, HttpBackend, HttpSender, Transport
 from gamelens.client.limits.rate_limit import Pace, shared_rate_limiter
 from gamelens.client.query.arguments import check_seconds, is_integer, one_of
+from gamelens.client.query.assemble import QueryResult
 from gamelens.client.query.description import Description, describe
 from gamelens.client.query.executor import QueryExecutor
 from gamelens.client.query.progress import Progress
-from gamelens.client.query.query_run import QueryResult
 from gamelens.client.tables.time_ranges import WhenUnavailable
 from gamelens.errors import BadQuery, suggests_names
 

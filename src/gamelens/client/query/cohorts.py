@@ -12,14 +12,14 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from gamelens.catalog import METRICS, CohortShare
+from gamelens.catalog import METRICS
 from gamelens.client.query.arguments import GAME_ID, STUDIO_ID, QuerySpec
-from gamelens.client.query.build import MetricRows
 from gamelens.client.query.planner import MetricPlan, Values, plan_requests
-from gamelens.client.tables.table_operations import TIMESTAMP, TIMESTAMP_TYPE, bucket_starts, from_rows
+from gamelens.client.tables.table_operations import TIMESTAMP, TIMESTAMP_TYPE, from_rows
 from gamelens.client.tables.time_ranges import ResolvedRange
 from gamelens.errors import ServiceError
 from gamelens.wire.intervals import Granularity, Interval, bucket_start
@@ -32,32 +32,40 @@ BY_ACTIVITY: Final = "retention_retro"
 """The metric of the service, which has no row of a group in which nobody came back."""
 
 
-def sent_query(spec: QuerySpec) -> QuerySpec:
-    """Return the query for the installs of *spec*: by game, since the shares are those of each game."""
-    carried = (*(name for name in spec.dimensions if name not in (GAME_ID, STUDIO_ID)), GAME_ID)
-    return spec.with_(metrics=("new_users",), by=carried, every="day", ages=())
+class CohortSubquery(msgspec.Struct, frozen=True):
+    """The part of a query that asks for retention, of players by install day.
 
-
-def fan_out_interval(ages: Sequence[int], times: ResolvedRange) -> Interval:
-    """Return the days from the first install to the last activity."""
-    days = _install_days(times)
-    return Interval(days.start, max([days.end, *(active.end for active in _activity_days(ages, times).values())]))
-
-
-def plans(
-    ages: Sequence[int], sent: QuerySpec, times: ResolvedRange, values: Values, *, max_days: int | None
-) -> list[MetricPlan]:
-    """Return the plan of the installs, then one for each age that has a complete activity day.
-
-    Dimensions that only the service knows are refused: the catalog says which ones players have.
+    Attributes:
+        spec: its content, with the ages.
     """
-    queries = [(sent, _install_days(times))]
-    for age, active in _activity_days(ages, times).items():
-        queries.append((sent.with_(metrics=(BY_ACTIVITY,), since_days_ago=age), active))
-    return [plan_requests(query, days, max_days=max_days, values=values)[0] for query, days in queries]
+
+    spec: QuerySpec
+
+    @property
+    def sent(self) -> QuerySpec:
+        """The query for its installs: by game, since the shares are those of each game."""
+        carried = (*(name for name in self.spec.dimensions if name not in (GAME_ID, STUDIO_ID)), GAME_ID)
+        return self.spec.with_(metrics=("new_users",), by=carried, every="day", ages=())
+
+    def listed_interval(self, times: ResolvedRange) -> Interval:
+        """Return the days from the first install to the last activity, whose values a fan-out covers."""
+        days, active_days = _install_days(times), _activity_days(self.spec.ages, times).values()
+        return Interval(days.start, max([days.end, *(active.end for active in active_days)]))
+
+    def plans(
+        self, sent: QuerySpec, times: ResolvedRange, values: Values, unknown: Collection[str], max_days: int | None
+    ) -> list[MetricPlan]:
+        """Return the plan of the installs, then one for each age that has a complete activity day.
+
+        Dimensions that only the service knows, *unknown* to the catalog, are refused: it says which ones players have.
+        """
+        queries = [(sent, _install_days(times))]
+        for age, active in _activity_days(self.spec.ages, times).items():
+            queries.append((sent.with_(metrics=(BY_ACTIVITY,), since_days_ago=age), active))
+        return [plan_requests(query, days, max_days=max_days, values=values)[0] for query, days in queries]
 
 
-def table(
+def retention_table(
     spec: QuerySpec,
     sent: QuerySpec,
     built: Sequence[pa.Table],
@@ -179,21 +187,6 @@ def groups_left_out(
 def _has_come(day: datetime, age: int, times: ResolvedRange) -> bool:
     """Return whether the players of an install *day* have reached *age*: that day is over."""
     return day + (age + 1) * _DAY <= bucket_start(times.available.end, "day")
-
-
-def rows_of_age(share: CohortShare, rows: pa.Table, unknown: Collection[datetime]) -> MetricRows:
-    """Return the rows of retention of one age, as those of a metric: one for each bucket and value.
-
-    The installs of *unknown* buckets are not known.
-    """
-    own = rows.filter(pc.equal(rows["age"], share.age)).drop_columns(["age"])
-    ratio, returned, installs = (field.name for field in share.fields)
-    is_known = pc.is_valid(own["returned"])
-    own = own.set_column(own.column_names.index("installs"), "installs", pc.if_else(is_known, own["installs"], None))
-    names = {"retention": ratio, "returned": returned, "installs": installs}
-    table = own.rename_columns([names.get(name, name) for name in own.column_names])
-    open_buckets = bucket_starts(table.filter(pc.invert(is_known)))
-    return MetricRows(metric=share.name, table=table, unknown=open_buckets | {*unknown})
 
 
 def buckets_of(spans: Collection[Interval], every: Granularity, times: ResolvedRange) -> set[datetime]:
