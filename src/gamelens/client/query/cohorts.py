@@ -19,15 +19,18 @@ import pyarrow.compute as pc
 from gamelens.catalog import METRICS
 from gamelens.client.query.arguments import GAME_ID, STUDIO_ID, QuerySpec
 from gamelens.client.query.planner import MetricPlan, Values, plan_requests
+from gamelens.client.tables.table_differences import FieldChange, field_changes, rows_changed
 from gamelens.client.tables.table_operations import TIMESTAMP, TIMESTAMP_TYPE, from_rows
 from gamelens.client.tables.time_ranges import ResolvedRange
 from gamelens.errors import ServiceError
+from gamelens.receipts import Gap
 from gamelens.wire.intervals import Granularity, Interval, bucket_start
 
 Group = tuple[str | None, ...]
 """Values of the requested dimensions, in their order, of which the last is the game."""
 
 _DAY: Final = timedelta(days=1)
+AGE: Final = "age"
 BY_ACTIVITY: Final = "retention_retro"
 """The metric of the service, which has no row of a group in which nobody came back."""
 
@@ -63,6 +66,41 @@ class CohortSubquery(msgspec.Struct, frozen=True):
         for age, active in _activity_days(self.spec.ages, times).items():
             queries.append((sent.with_(metrics=(BY_ACTIVITY,), since_days_ago=age), active))
         return [plan_requests(query, days, max_days=max_days, values=values)[0] for query, days in queries]
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The columns that tell the rows of one bucket apart."""
+        return (AGE, *self.spec.dimensions)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns beside timestamp and dimensions."""
+        return (AGE, "retention", "installs", "returned")
+
+    def starts_in(self, gap: Gap, metric: str, covered: Interval) -> Iterator[datetime]:
+        """Yield the starts of the buckets of install days that *gap* of an earlier frame leaves out.
+
+        *covered* is the interval of the frame. Any gap is one of *metric*, which is retention.
+        """
+        later, every = (gap.scope or {}).get("since_days_ago", 0) * _DAY, self.spec.every
+        for bucket in gap.times.buckets("day") if gap.times else ():
+            yield bucket_start(covered.start, "day") if every == "all" else bucket_start(bucket.start - later, every)
+
+    def changes(
+        self, metric: str, old: pa.Table, new: pa.Table, grown: Collection[int]
+    ) -> tuple[int, list[FieldChange]]:
+        """Return how many rows of a bucket differ, and the totals of each field that does.
+
+        A row whose day had not come is not compared, nor one of the ages *grown*, which counts more install days now.
+        """
+        old, new = (rows.filter(pc.invert(pc.is_in(rows[AGE], pa.array(grown, pa.int64())))) for rows in (old, new))
+        new = _without_new_days(old, new, self.keys)
+        if not (changed := rows_changed(old, new, self.keys)):
+            return 0, []
+        changes = field_changes(metric, old, new, self.keys, adds_up=False)
+        columns = [(change, [TIMESTAMP, *self.keys, change.field]) for change in changes]
+        differ = [change for change, own in columns if rows_changed(old.select(own), new.select(own), self.keys)]
+        return changed, differ
 
 
 def retention_table(
@@ -231,3 +269,13 @@ def _daily_values(metric: str, rows: pa.Table, dimensions: Sequence[str]) -> dic
             raise ServiceError(200, f"a row of {metric} without {field} or {GAME_ID}")
         values[day, tuple(group)] = value
     return values
+
+
+def _without_new_days(old: pa.Table, new: pa.Table, dimensions: Sequence[str]) -> pa.Table:
+    """Return *new*, rows of retention, with null where *old* has a row whose day had not come."""
+    unknown = {tuple(row[name] for name in dimensions) for row in old.to_pylist() if row["returned"] is None}
+    mask = pa.array([tuple(row[name] for name in dimensions) in unknown for row in new.to_pylist()], pa.bool_())
+    for name in ("retention", "returned"):
+        nulled = pc.if_else(mask, pa.scalar(None, new[name].type), new[name])
+        new = new.set_column(new.schema.get_field_index(name), name, nulled)
+    return new

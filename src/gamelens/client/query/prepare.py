@@ -6,11 +6,13 @@ A query for rows is one subquery, and so is one for retention. `d7_retention` be
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from datetime import datetime
 
 import msgspec
+import pyarrow as pa
 
-from gamelens.catalog import ALIASES, DIMENSIONS, METRICS, CohortShare
+from gamelens.catalog import ALIASES, DIMENSIONS, METRICS, CohortShare, service_metrics
 from gamelens.client.connection.event_loop import gather
 from gamelens.client.query.arguments import COUNTRY_CODE, GAME_ID, STUDIO_ID, QuerySpec
 from gamelens.client.query.cohorts import CohortSubquery, install_days_behind
@@ -19,8 +21,10 @@ from gamelens.client.query.listings import Listings
 from gamelens.client.query.planner import MetricPlan, Values, fan_out_dimensions, fan_out_interval, plan_requests
 from gamelens.client.query.requests import Call, Leaf, leaves_of
 from gamelens.client.tables.countries import COUNTRY_NAMES
+from gamelens.client.tables.table_differences import FieldChange, field_changes, rows_changed
 from gamelens.client.tables.time_ranges import ResolvedRange, resolve_range
 from gamelens.errors import NotYetAvailable, Unreachable
+from gamelens.receipts import Gap
 from gamelens.wire.filters import dimensions_in, nullable_in, with_values_of
 from gamelens.wire.intervals import Interval
 
@@ -60,6 +64,35 @@ class RowSubquery(msgspec.Struct, frozen=True):
             return plans
         counted = sent.with_(metrics=("new_users",), since_days_ago=None, fields=None)
         return [*plans, *plan_requests(counted, installed, max_days=max_days, unknown=unknown, values=values)]
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The columns that tell the rows of one bucket apart."""
+        return self.spec.dimensions
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns beside timestamp and dimensions, as far as the catalog knows them."""
+        return self.spec.columns
+
+    def starts_in(self, gap: Gap, metric: str, covered: Interval) -> Iterator[datetime]:
+        """Yield the starts of the buckets of *metric* that *gap* of an earlier frame leaves out.
+
+        *covered* is the interval of the frame. A gap of an alias is one of a metric that it is made of.
+        """
+        if gap.times and gap.metric in service_metrics([metric]):
+            whole = covered if self.spec.every == "all" else gap.times
+            yield from (bucket.start for bucket in whole.buckets(self.spec.every))
+
+    def changes(
+        self, metric: str, old: pa.Table, new: pa.Table, grown: Collection[int]
+    ) -> tuple[int, tuple[FieldChange, ...]]:
+        """Return how many rows of a bucket differ, and if any does the totals of each field.
+
+        Rows of metrics have no age, *grown* or not.
+        """
+        changed = rows_changed(old, new, self.keys)
+        return changed, field_changes(metric, old, new, self.keys, adds_up=True) if changed else ()
 
 
 class PreparedSubquery(msgspec.Struct, frozen=True):
@@ -137,12 +170,15 @@ async def prepare(spec: QuerySpec, call: Call, listings: Listings, *, with_rows:
     )
 
 
+def kind_of_rows(spec: QuerySpec) -> RowSubquery | CohortSubquery:
+    """Return the kind of subquery that *spec* would be alone: cohorts are its rows, or at most columns of them."""
+    return CohortSubquery(spec) if spec.ages else RowSubquery(spec)
+
+
 def kinds_of(spec: QuerySpec) -> list[RowSubquery | CohortSubquery]:
     """Return the subqueries that *spec* is made of: for retention, for rows, or both."""
-    if spec.ages:
-        return [CohortSubquery(spec)]
     if not (shares := spec.cohort_shares):
-        return [RowSubquery(spec)]
+        return [kind_of_rows(spec)]
     names = tuple(name for name in spec.metrics if not isinstance(ALIASES.get(name), CohortShare))
     ages = tuple(share.age for share in shares)
     cohorts = CohortSubquery(spec.with_(metrics=("retention",), ages=ages, sort=None, fields=None))
