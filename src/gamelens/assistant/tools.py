@@ -23,7 +23,7 @@ from gamelens.notebook.receipt_text import explain as receipt_text
 from gamelens.receipts import Receipt
 
 if TYPE_CHECKING:
-    from gamelens.client.checks.setup_checks import Finding
+    from gamelens.client.checks.setup_checks import CheckResult
     from gamelens.client.sync_client import Client
 
 MOST_REQUESTS: Final = 10
@@ -45,7 +45,7 @@ class AnalystTools:
     """
 
     def __init__(
-        self, lens: Client, findings: Callable[[], Iterable[Finding]], *, most_requests: int = MOST_REQUESTS
+        self, lens: Client, findings: Callable[[], Iterable[CheckResult]], *, most_requests: int = MOST_REQUESTS
     ) -> None:
         self._lens, self._findings, self._most_requests = lens, findings, most_requests
         self.receipts = CallRecords("receipt")

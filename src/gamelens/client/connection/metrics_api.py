@@ -415,7 +415,7 @@ def game_listings(studios: Iterable[Studio], games: Mapping[str, Iterable[Game]]
     """Return the *games* of each studio, with the names that *studios* have."""
     names = {studio.id: studio.name for studio in studios}
     return [
-        GameListing(game.id, game.title, studio, names.get(studio)) for studio, own in games.items() for game in own
+        GameListing(game.id, game.title, studio, names.get(studio)) for studio, sent in games.items() for game in sent
     ]
 
 

@@ -85,8 +85,7 @@ async def assemble(prepared: Prepared, fetched: Fetched, call: Call) -> QueryRes
     spec, times, tally, service = prepared.spec, prepared.times, call.progress.tally, call.service
     assembled = await asyncio.to_thread(assemble_table, prepared, fetched)
     warnings, listed = [*prepared.warnings, *fetched.warnings, *assembled.warnings], list[str]()
-    shown = [request for request in fetched.missing if not any(request.plan is plan for plan in prepared.compared)]
-    gaps = [request.gap(fetched.failures[request]) for request in shown]
+    gaps = [request.gap(fetched.failures[request]) for request in fetched.missing if prepared.shows(request)]
     if spec.where is not None and not gaps:  # a value that the service has never had is a warning
         check = await call.deadline.run(service.check_values(spec.where, assembled.table, tally))
         warnings += check.warnings
@@ -160,7 +159,10 @@ def _tables(prepared: Prepared, fetched: Fetched) -> tuple[list[list[pa.Table]],
         NotAdditive, Truncated: as in `assemble`.
     """
     remarks = Remarks()
-    built = [[_noted(build_table(plan, prepared, fetched), remarks) for plan in it.plans] for it in prepared.subqueries]
+    built = [
+        [_noted(build_table(plan, prepared, fetched), remarks) for plan in subquery.plans]
+        for subquery in prepared.subqueries
+    ]
     for tables_of, subquery in zip(built, prepared.subqueries, strict=True):
         for place, plan in enumerate(subquery.plans):
             for rest in (rest for owner, rest in fetched.rests if owner is plan):
@@ -171,9 +173,9 @@ def _tables(prepared: Prepared, fetched: Fetched) -> tuple[list[list[pa.Table]],
 
 def _noted(built: tuple[pa.Table, Remarks], remarks: Remarks) -> pa.Table:
     """Return the table that was built, after what is to be said of it was added to *remarks*."""
-    table, own = built
-    remarks.is_truncated |= own.is_truncated
-    remarks.warnings += own.warnings
+    table, new = built
+    remarks.is_truncated |= new.is_truncated
+    remarks.warnings += new.warnings
     return table
 
 

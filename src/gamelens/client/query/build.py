@@ -177,9 +177,9 @@ def _alias_rows(plan: MetricPlan, members: Sequence[pa.Table], fetched: Fetched)
     keys, places = tables.group_rows(rows, [TIMESTAMP, *plan.dimensions])
     sums: dict[str, NDArray[Any]] = {}
     unknown: dict[str, NDArray[Any]] = {}
-    means = [name for name, part in alias.parts.items() if part.is_mean and plan.every != part.every]
-    for name, part in alias.parts.items():
-        position = alias.sources.index((part.metric, part.every))
+    means = [name for name, part in alias.ingredients.items() if part.is_mean and plan.every != part.every]
+    for name, part in alias.ingredients.items():
+        position = alias.needs.index((part.metric, part.every))
         bucket_of, place = buckets[position], places[position]
         sums[name] = tables.sum_groups(tables.null_as_zero(rows[position][part.field]), place, len(keys))
         lengths = Counter(bucket_of.values())
@@ -192,7 +192,7 @@ def _alias_rows(plan: MetricPlan, members: Sequence[pa.Table], fetched: Fetched)
         unknown[name] = is_cut & (is_absent | (len(lengths) < len(bucket_of)))
     table = tables.add_metric_fields(alias, keys, sums, unknown, means)
     table = tables.sort_as_service(table, alias.name, [name for name in plan.dimensions if name not in plan.labels])
-    is_known = np.any([np.asarray(pc.is_valid(table[name])) for name in alias.parts], axis=0)
+    is_known = np.any([np.asarray(pc.is_valid(table[name])) for name in alias.ingredients], axis=0)
     return table.filter(pa.array(is_known))
 
 

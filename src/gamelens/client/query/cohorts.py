@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from gamelens.catalog import METRICS
 from gamelens.client.query.arguments import GAME_ID, STUDIO_ID, QuerySpec
-from gamelens.client.query.planner import MetricPlan, Values, plan_requests
+from gamelens.client.query.planner import FanOut, MetricPlan, plan_requests
 from gamelens.client.tables.table_differences import FieldChange, field_changes, rows_changed
 from gamelens.client.tables.table_operations import TIMESTAMP, TIMESTAMP_TYPE, from_rows
 from gamelens.client.tables.time_ranges import ResolvedRange
@@ -26,8 +26,8 @@ from gamelens.errors import ServiceError
 from gamelens.receipts import Gap
 from gamelens.wire.intervals import Granularity, Interval, bucket_start
 
-Group = tuple[str | None, ...]
-"""Values of the requested dimensions, in their order, of which the last is the game."""
+CohortKey = tuple[str | None, ...]
+"""FanOut of the requested dimensions, in their order, of which the last is the game."""
 
 _DAY: Final = timedelta(days=1)
 AGE: Final = "age"
@@ -56,7 +56,7 @@ class CohortSubquery(msgspec.Struct, frozen=True):
         return Interval(days.start, max([days.end, *(active.end for active in active_days)]))
 
     def plans(
-        self, sent: QuerySpec, times: ResolvedRange, values: Values, unknown: Collection[str], max_days: int | None
+        self, sent: QuerySpec, times: ResolvedRange, values: FanOut, unknown: Collection[str], max_days: int | None
     ) -> list[MetricPlan]:
         """Return the plan of the installs, then one for each age that has a complete activity day.
 
@@ -98,9 +98,10 @@ class CohortSubquery(msgspec.Struct, frozen=True):
         if not (changed := rows_changed(old, new, self.keys)):
             return 0, []
         changes = field_changes(metric, old, new, self.keys, adds_up=False)
-        columns = [(change, [TIMESTAMP, *self.keys, change.field]) for change in changes]
-        differ = [change for change, own in columns if rows_changed(old.select(own), new.select(own), self.keys)]
-        return changed, differ
+        columns = {change: [TIMESTAMP, *self.keys, change.field] for change in changes}
+        return changed, [
+            change for change, names in columns.items() if rows_changed(old.select(names), new.select(names), self.keys)
+        ]
 
 
 def retention_table(
@@ -131,7 +132,7 @@ def retention_table(
     ]
     shares = dict(zip(_activity_days(spec.ages, times), by_age, strict=True))
     # installs by bucket and shown group, each by day and requested group
-    buckets: dict[datetime, dict[Group, dict[tuple[datetime, Group], int]]] = {}
+    buckets: dict[datetime, dict[CohortKey, dict[tuple[datetime, CohortKey], int]]] = {}
     unknown = buckets_of(missing[None], spec.every, times)
     for (day, group), number in installs.items():
         start = start_of(day, spec.every, times)
@@ -149,7 +150,7 @@ def retention_table(
                 is_enough = bool(old) if spec.every == "all" else len(old) == len(pool)
                 if is_enough and not any(day + later in interval for interval in lost for day, _ in old):
                     # a group without a row has the share 0 (Wire 4.12, Retention)
-                    back = (round(share.get((day + later, of), 0.0) * n) for (day, of), n in old.items())
+                    back = (round(share.get((day + later, key), 0.0) * n) for (day, key), n in old.items())
                     numbers |= {"installs": sum(old.values()), "returned": sum(back)}
                     numbers["retention"] = numbers["returned"] / numbers["installs"]
                 rows.append({TIMESTAMP: start, "age": age, **dict(zip(spec.dimensions, group, strict=True)), **numbers})
@@ -255,7 +256,7 @@ def _activity_days(ages: Sequence[int], times: ResolvedRange) -> dict[int, Inter
     return {age: Interval(start, end) for age, (start, end) in moved.items() if start < end}
 
 
-def _daily_values(metric: str, rows: pa.Table, dimensions: Sequence[str]) -> dict[tuple[datetime, Group], float]:
+def _daily_values(metric: str, rows: pa.Table, dimensions: Sequence[str]) -> dict[tuple[datetime, CohortKey], float]:
     """Return the value of *metric* by day and group.
 
     Raises:

@@ -150,7 +150,7 @@ class QueryExecutor:
         names = [metric]
         if metric is not None:
             await self.service.unknown_names("metric", (metric,), {**METRICS, **ALIASES})
-            names += [name for name, _ in ALIASES[metric].sources] if metric in ALIASES else []
+            names += [name for name, _ in ALIASES[metric].needs] if metric in ALIASES else []
         if self.cache is None:
             return restatements_frame([entry for entry in self._restated if metric is None or entry.metric in names])
         recorded = [entry for name in dict.fromkeys(names) for entry in self.cache.restatements(name)]

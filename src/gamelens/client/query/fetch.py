@@ -15,7 +15,7 @@ import msgspec
 import pyarrow as pa
 
 from gamelens.client.query.build import build_table
-from gamelens.client.query.planner import MetricPlan, Values, rest_groups, rest_plan
+from gamelens.client.query.planner import FanOut, MetricPlan, rest_groups, rest_plan
 from gamelens.client.query.prepare import Prepared
 from gamelens.client.query.requests import Call, Fetched, Leaf, Request, cache_key, leaf_of, leaves_of
 from gamelens.client.tables import table_operations as tables
@@ -43,7 +43,7 @@ async def fetch(prepared: Prepared, call: Call) -> Fetched:
     return fetched
 
 
-async def _fetch_rest(plan: MetricPlan, values: Values, fetched: Fetched, prepared: Prepared, call: Call) -> Fetched:
+async def _fetch_rest(plan: MetricPlan, values: FanOut, fetched: Fetched, prepared: Prepared, call: Call) -> Fetched:
     """Return *fetched* with what came of the requests for the rest of *plan*."""
     groups = rest_groups(plan, values)
     unknown = [group for group in groups if fetched.lacks(plan, group)]
@@ -111,8 +111,8 @@ async def _send(leaves: Sequence[Leaf], before: Fetched, prepared: Prepared, cal
         warnings=(*before.warnings, *warnings),
     )
     if (first := fetched.first_failure) is not None and not fetched.has_rows:
-        shown = [request for request in fetched.missing if not any(request.plan is it for it in prepared.compared)]
-        causes = [fetched.failures[request] for request in shown if request not in fetched.stopped]
+        missing = [request for request in fetched.missing if prepared.shows(request)]
+        causes = [fetched.failures[request] for request in missing if request not in fetched.stopped]
         is_one = call.deadline.left_s == 0 or all(isinstance(error, _COMMON) for error in causes)
         if len(requests) == 1 or is_one:
             raise first

@@ -128,7 +128,7 @@ class Listings:
             return found
         unknown = next(name for name in names if ids_of(field, [name], texts) is None)
         rule = f"is neither the id nor the title of a {_ONE[field]} with data in {available}"
-        raise BadQuery(field, unknown, rule, sorted({next(iter(own)) for own in texts.values()}))
+        raise BadQuery(field, unknown, rule, sorted({next(iter(titles)) for titles in texts.values()}))
 
     async def values(
         self, dimension: str, spec: QuerySpec, interval: Interval, *, warns: bool = True
@@ -144,7 +144,7 @@ class Listings:
             ids = None if found is None else [game.id for game in found if games is None or game.id in games]
         elif dimension == STUDIO_ID:
             listed = await self.studios(interval)
-            ids = None if listed is None else [it.id for it in listed if studios is None or it.id in studios]
+            ids = None if listed is None else [one.id for one in listed if studios is None or one.id in studios]
         else:
             ids = await self._dimension_values(dimension, interval, studios or (), games or ())
             if warns and ids is not None and len(ids) == DEFAULT_LIMIT:
@@ -192,8 +192,8 @@ def ids_of(field: str, names: Sequence[str], texts: TextsById) -> tuple[str, ...
         BadQuery: several have the title; the error has their ids.
     """
     by_title = defaultdict(list)
-    for identity, own in texts.items():
-        for text in dict.fromkeys(own):
+    for identity, titles in texts.items():
+        for text in dict.fromkeys(titles):
             by_title[text].append(identity)
     found: list[str] = []
     for name in names:

@@ -1,4 +1,4 @@
-"""The requests that a query takes: their kinds, the fan-out, the runs of time, and the rest beyond `top`.
+"""The requests that a query takes: their kinds, the fan-out, the groups of slices, and the rest beyond `top`.
 
 One request carries at most two dimensions, or the game and one more for a metric that exists per game (Wire 2.6, Query
 kinds). Further dimensions are fanned out: one request for each value, over the dimensions with the fewest values. A
@@ -28,8 +28,8 @@ from gamelens.client.tables.time_ranges import (
     ResolvedRange,
     bucket_slices,
     enclosing_interval,
+    grouped_slices,
     has_split_buckets,
-    request_runs,
 )
 from gamelens.errors import BadQuery, NotAdditive
 from gamelens.wire.filters import Filter, Match, Not, dimensions_in, flat_filter
@@ -39,7 +39,7 @@ from gamelens.wire.queries import Group, MetricQuery, Query, Split, Timeseries, 
 
 FixedValue = tuple[str, str | None]
 """A dimension and the value that a request of a fan-out is narrowed to."""
-Values = Mapping[str, tuple[str, ...]]
+FanOut = Mapping[str, tuple[str, ...]]
 """The values that a fan-out covers, by dimension; of games and studios the ids."""
 RestGroup = tuple[FixedValue, ...]
 """The game or studio within which values are ranked, or nothing."""
@@ -54,7 +54,7 @@ class RequestTemplate(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         metric: the metric it is for.
-        query: the body, with the interval of the first run.
+        query: the body, with the interval of the first request.
         carried: dimensions of the rows it returns.
         fixed: values that all its rows have, because the request is narrowed to them.
     """
@@ -135,9 +135,9 @@ class MetricPlan(msgspec.Struct, frozen=True, kw_only=True):
         """Return the timestamp of its bucket that holds *moment*."""
         return self.starts[0] if self.every == "all" else bucket_start(moment, self.every)
 
-    def runs(self, slices: Sequence[BucketSlice]) -> list[tuple[BucketSlice, ...]]:
-        """Group *slices* into runs of one request each."""
-        return request_runs(slices, self.every, self.max_days)
+    def grouped(self, slices: Sequence[BucketSlice]) -> list[tuple[BucketSlice, ...]]:
+        """Return *slices* in groups of one request each."""
+        return grouped_slices(slices, self.every, self.max_days)
 
 
 def fan_out_dimensions(spec: QuerySpec) -> tuple[str, ...]:
@@ -180,7 +180,7 @@ def plan_requests(
     *,
     max_days: int | None,
     unknown: Collection[str] = (),
-    values: Values | None = None,
+    values: FanOut | None = None,
 ) -> list[MetricPlan]:
     """Return the plan of each metric of *spec*. Metrics that need the same rows of the service share the plan of them.
 
@@ -247,9 +247,9 @@ def _member_specs(alias: Alias, spec: QuerySpec) -> Iterator[QuerySpec]:
     The service can choose the largest rows only if the alias is one of its metrics under another name, in the same
     buckets: the largest of a week need not be among the largest of each day.
     """
-    largest = alias.parts.get(alias.sorts_by)
-    for name, every in alias.sources:
-        is_renamed = len(alias.sources) == 1 and largest is not None and METRICS[name].sorts_by == largest.field
+    largest = alias.ingredients.get(alias.sorts_by)
+    for name, every in alias.needs:
+        is_renamed = len(alias.needs) == 1 and largest is not None and METRICS[name].sorts_by == largest.field
         is_renamed &= every in (None, spec.every)
         top = {} if is_renamed else {"top": None, "top_of": None}
         yield spec.with_(metrics=(name,), every=every or spec.every, other=False, check=False, **top)
@@ -270,7 +270,7 @@ def _labels(dimensions: Collection[str]) -> tuple[str, ...]:
 
 
 def _metric_plan(
-    name: str, spec: QuerySpec, slices: tuple[BucketSlice, ...], max_days: int | None, values: Values
+    name: str, spec: QuerySpec, slices: tuple[BucketSlice, ...], max_days: int | None, values: FanOut
 ) -> MetricPlan:
     """Return the plan of a metric of the service: a request for each combination of fanned-out values."""
     metric = METRICS.get(name)
@@ -293,7 +293,7 @@ def _metric_plan(
         if carried:
             query = Group(carried[0], most) if len(carried) == 1 else Split((carried[0], carried[1]))
         kind["query"] = query
-    first = enclosing_interval(request_runs(slices, spec.every, max_days)[0])
+    first = enclosing_interval(grouped_slices(slices, spec.every, max_days)[0])
     since = spec.since_days_ago if metric is None or metric.takes_since_days_ago else None
     templates = []
     for fixed in product(*([(name, value) for value in _fixed_values(name, values)] for name in fanned)):
@@ -330,7 +330,7 @@ def _metric_plan(
 
 
 def _carried(
-    metric: Metric | None, dimensions: Sequence[str], values: Values
+    metric: Metric | None, dimensions: Sequence[str], values: FanOut
 ) -> tuple[tuple[str, ...], tuple[str, ...], bool]:
     """Choose the dimensions that a request carries and those that are fanned out.
 
@@ -357,7 +357,7 @@ def _carried(
     return (*carried, GAME_ID), fanned, False
 
 
-def _fixed_values(dimension: str, values: Values) -> tuple[str | None, ...]:
+def _fixed_values(dimension: str, values: FanOut) -> tuple[str | None, ...]:
     """Return the values of a fan-out over *dimension*.
 
     Every event has a game and a studio; of other dimensions one request is for events without a value.
@@ -422,7 +422,7 @@ def _rest_dimension(metric: Metric | None, spec: QuerySpec) -> str | None:
     return spec.ranked[0] if metric.kinds == "plain" or spec.ranked[0] != GAME_ID else None
 
 
-def rest_groups(plan: MetricPlan, values: Values) -> list[RestGroup]:
+def rest_groups(plan: MetricPlan, values: FanOut) -> list[RestGroup]:
     """Return the groups whose rest takes a request each.
 
     There are none if `top` is more than all values there are: then nothing is left out, null included.
@@ -435,7 +435,7 @@ def rest_groups(plan: MetricPlan, values: Values) -> list[RestGroup]:
     return [((name, value),) for value in values[name]]
 
 
-def rest_plan(plan: MetricPlan, groups: Iterable[RestGroup], shown: pa.Table, values: Values) -> MetricPlan:
+def rest_plan(plan: MetricPlan, groups: Iterable[RestGroup], shown: pa.Table, values: FanOut) -> MetricPlan:
     """Return the requests for what *plan*, which has a `rest`, leaves out of each of *groups*.
 
     Args:

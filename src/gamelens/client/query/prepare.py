@@ -18,8 +18,8 @@ from gamelens.client.query.arguments import COUNTRY_CODE, GAME_ID, STUDIO_ID, Qu
 from gamelens.client.query.cohorts import CohortSubquery, install_days_behind
 from gamelens.client.query.data_frames import unique_game_titles, unique_studio_names
 from gamelens.client.query.listings import Listings
-from gamelens.client.query.planner import MetricPlan, Values, fan_out_dimensions, fan_out_interval, plan_requests
-from gamelens.client.query.requests import Call, Leaf, leaves_of
+from gamelens.client.query.planner import FanOut, MetricPlan, fan_out_dimensions, fan_out_interval, plan_requests
+from gamelens.client.query.requests import Call, Leaf, Request, leaves_of
 from gamelens.client.tables.countries import COUNTRY_NAMES
 from gamelens.client.tables.table_differences import FieldChange, field_changes, rows_changed
 from gamelens.client.tables.time_ranges import ResolvedRange, resolve_range
@@ -48,7 +48,7 @@ class RowSubquery(msgspec.Struct, frozen=True):
         return fan_out_interval(self.spec, times)
 
     def plans(
-        self, sent: QuerySpec, times: ResolvedRange, values: Values, unknown: Collection[str], max_days: int | None
+        self, sent: QuerySpec, times: ResolvedRange, values: FanOut, unknown: Collection[str], max_days: int | None
     ) -> list[MetricPlan]:
         """Return the plan of each metric, and behind them that of the installs to compare `retention_retro` with.
 
@@ -107,7 +107,7 @@ class PreparedSubquery(msgspec.Struct, frozen=True):
 
     kind: RowSubquery | CohortSubquery
     sent: QuerySpec
-    values: Values
+    values: FanOut
     plans: Sequence[MetricPlan]
 
     @property
@@ -137,10 +137,9 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
     studio_of_game: Mapping[str, str | None]
     warnings: tuple[str, ...]
 
-    @property
-    def compared(self) -> list[MetricPlan]:
-        """The plans of which the frame shows no rows."""
-        return [plan for subquery in self.subqueries for plan in subquery.compared]
+    def shows(self, request: Request) -> bool:
+        """Return whether the frame shows the rows of *request*."""
+        return not any(request.plan is plan for subquery in self.subqueries for plan in subquery.compared)
 
 
 async def prepare(spec: QuerySpec, call: Call, listings: Listings, *, with_rows: bool = True) -> Prepared:

@@ -199,7 +199,10 @@ def leaves_of(
     leaves: list[Leaf] = []
     for leaf_plan in [leaf_plan for plan in (*plans, *totals) for leaf_plan in plan.leaf_plans]:
         if not any(leaf.plan is leaf_plan for leaf in leaves):
-            cached = [_cached_rows(leaf_plan, it, available, call, with_rows=with_rows) for it in leaf_plan.templates]
+            cached = [
+                _cached_rows(leaf_plan, template, available, call, with_rows=with_rows)
+                for template in leaf_plan.templates
+            ]
             leaves.append(leaf_of(leaf_plan, cached))
     return tuple(leaves)
 
@@ -210,7 +213,7 @@ def leaf_of(plan: MetricPlan, cached: Sequence[CachedRows] | None = None) -> Lea
     requests = [
         tuple(
             Request(plan, template, slices)
-            for slices in plan.runs([slice_ for slice_ in plan.slices if slice_ not in rows.slices])
+            for slices in plan.grouped([slice_ for slice_ in plan.slices if slice_ not in rows.slices])
         )
         for template, rows in zip(plan.templates, cached, strict=True)
     ]

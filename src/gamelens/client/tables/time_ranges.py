@@ -146,7 +146,7 @@ def bucket_slices(interval: Interval, granularity: Granularity, max_days: int | 
     return slices
 
 
-def request_runs(
+def grouped_slices(
     requested: Sequence[BucketSlice], granularity: Granularity, max_days: int | None
 ) -> list[tuple[BucketSlice, ...]]:
     """Group adjacent bucket slices into the fewest runs that fit one request each.
