@@ -37,6 +37,7 @@ class BaseClient:
     """The base of both clients: checks the arguments, builds the executor, closes connections."""
 
     _is_quiet = False
+    _owner: BaseClient | None = None
 
     def __init__(
         self,
@@ -152,8 +153,14 @@ def quiet_copy(client: BaseClient, kind: type[C]) -> C:
     notebook cell. The texts are in the receipt of each frame.
     """
     copy = kind.__new__(kind)
-    # the client itself is kept too: its connections close with the last reference to it
-    copy.__dict__.update({**client.__dict__, "_owner": client, "_progress": False, "_is_quiet": True})
+    copy._loop, copy._address, copy._executor, copy._closing = (
+        client._loop,
+        client._address,
+        client._executor,
+        client._closing,
+    )
+    copy._owner = client  # whose connections close with the last reference to it
+    copy._progress, copy._is_quiet = False, True
     return copy
 
 
