@@ -24,7 +24,7 @@ from gamelens.simulator.events.event_json import SDK_VERSION, BlockIds, Event, d
 from gamelens.simulator.population.arrays import Flags, Ints, pick, run_starts, shares
 from gamelens.simulator.population.behaviour import EventSlot, PlayedBlock
 from gamelens.simulator.population.session_times import CONNECTIONS, DAY_S, Sessions
-from gamelens.simulator.scenarios.scenario import Clock, DeliveryProfile, DirtProfile
+from gamelens.simulator.scenarios.scenario import DeliveryProfile, DeviceClock, DirtProfile
 from gamelens.wire.event_time import can_be_true
 from gamelens.wire.limits import SUBMIT_PERIOD_S
 
@@ -97,7 +97,7 @@ def _session_offsets(sessions: Sessions, players: int, delivery: DeliveryProfile
 
     They are off by the device's clock, until the answer to an init has corrected it.
     """
-    names: list[Clock] = list(delivery.clocks)
+    names: list[DeviceClock] = list(delivery.clocks)
     clock = pick(rng, shares(delivery.clocks.values()), players)
     offsets = np.vstack([_clock_offsets(name, players, rng=rng) for name in names])
     is_uncorrected = rng.random(players) < delivery.uncorrected
@@ -109,7 +109,7 @@ def _session_offsets(sessions: Sessions, players: int, delivery: DeliveryProfile
     return offset
 
 
-def _clock_offsets(clock: Clock, count: int, *, rng: np.random.Generator) -> Ints:
+def _clock_offsets(clock: DeviceClock, count: int, *, rng: np.random.Generator) -> Ints:
     """Draw the seconds that clocks of one setting are ahead."""
     offset: Ints
     match clock:
