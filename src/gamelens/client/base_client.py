@@ -37,7 +37,7 @@ class BaseClient:
     """The base of both clients: checks the arguments, builds the executor, closes connections."""
 
     _is_quiet = False
-    _owner: BaseClient | None = None
+    _shares_with: BaseClient | None = None
 
     def __init__(
         self,
@@ -159,7 +159,7 @@ def quiet_copy(client: BaseClient, kind: type[C]) -> C:
         client._executor,
         client._closing,
     )
-    copy._owner = client  # whose connections close with the last reference to it
+    copy._shares_with = client  # whose connections close with the last reference to it
     copy._progress, copy._is_quiet = False, True
     return copy
 
