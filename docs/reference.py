@@ -86,7 +86,7 @@ def _field(field: Field) -> tuple[str, ...]:
 
 
 def _alias(alias: Alias) -> str:
-    sources = [f"[`{metric}`](#{metric})" + (f" by {every}" if every else "") for metric, every in alias.sources]
+    sources = [f"[`{metric}`](#{metric})" + (f" by {every}" if every else "") for metric, every in alias.needs]
     buckets = f" It is counted in {_BUCKETS[alias.every]} only." if alias.every in _BUCKETS else ""
     return f"Computed from {' and '.join(sources)}.{buckets}"
 

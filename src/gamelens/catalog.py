@@ -253,7 +253,7 @@ METRICS: Final = _catalog(
 """All metrics of the service, by name."""
 
 
-class AliasPart(msgspec.Struct, frozen=True):
+class Ingredient(msgspec.Struct, frozen=True):
     """One field of an alias, read from *field* of *metric*.
 
     Attributes:
@@ -275,17 +275,17 @@ class Alias(Metric, frozen=True, kw_only=True):
     Fields of the same name mean the same in all aliases, and no field of the service is called so.
 
     Attributes:
-        parts: source of each field that is not a quotient.
+        ingredients: what each field is read from that is not a quotient.
         every: the only bucket it is counted in; None for any.
     """
 
-    parts: Mapping[str, AliasPart]
+    ingredients: Mapping[str, Ingredient]
     every: Granularity | None = None
 
     @property
-    def sources(self) -> tuple[tuple[str, Literal["day"] | None], ...]:
+    def needs(self) -> tuple[tuple[str, Literal["day"] | None], ...]:
         """The metrics of the service that it needs, each with its own bucket, if any."""
-        return tuple(dict.fromkeys((part.metric, part.every) for part in self.parts.values()))
+        return tuple(dict.fromkeys((ingredient.metric, ingredient.every) for ingredient in self.ingredients.values()))
 
     def _column(self, field: Field) -> str:
         return field.name
@@ -294,8 +294,8 @@ class Alias(Metric, frozen=True, kw_only=True):
 class CohortShare(Alias, frozen=True, kw_only=True):
     """The share of the players installed in a bucket who were active *age* days later, as `Client.retention` has it.
 
-    Its parts are the players who came back and those who installed, null where the day has not come for one of them; of
-    a whole period (`every="all"`) those of the install days that are old enough.
+    Its ingredients are the players who came back and those who installed, null where the day has not come for one of
+    them. A whole period (`every="all"`) counts the install days that are old enough.
     """
 
     age: int
@@ -316,9 +316,9 @@ def _cohort_share(age: int) -> CohortShare:
             _count(installs, "players"),
         ),
         adds="over time and games",
-        parts={
-            returned: AliasPart("retention_retro", "retention", "day"),
-            installs: AliasPart("new_users", "new_users", "day"),
+        ingredients={
+            returned: Ingredient("retention_retro", "retention", "day"),
+            installs: Ingredient("new_users", "new_users", "day"),
         },
     )
 
@@ -326,24 +326,35 @@ def _cohort_share(age: int) -> CohortShare:
 def _counted(name: str, metric: str, every: Granularity, meaning: str) -> Alias:
     """Return the alias of a count of players in buckets of *every*."""
     field = _count(name, "players")
-    part = {name: AliasPart(metric, metric)}
+    ingredient = {name: Ingredient(metric, metric)}
     return Alias(
-        name=name, title=name.upper(), meaning=meaning, fields=(field,), adds="over games", parts=part, every=every
+        name=name,
+        title=name.upper(),
+        meaning=meaning,
+        fields=(field,),
+        adds="over games",
+        ingredients=ingredient,
+        every=every,
     )
 
 
 def _daily(name: str, title: str, metric: str, meaning: str) -> Alias:
     """Return the alias of a count of players by day, of which longer buckets have the mean."""
-    part = {name: AliasPart(metric, metric, "day", is_mean=True)}
+    ingredient = {name: Ingredient(metric, metric, "day", is_mean=True)}
     return Alias(
-        name=name, title=title, meaning=meaning, fields=(_count(name, "players"),), adds="over games", parts=part
+        name=name,
+        title=title,
+        meaning=meaning,
+        fields=(_count(name, "players"),),
+        adds="over games",
+        ingredients=ingredient,
     )
 
 
 _AD_FIELDS: Final = (_number("ad_revenue", "USD"), _count("impressions", "impressions"))
-_AD_PARTS: Final = {
-    "ad_revenue": AliasPart("ilrd_revenue", "sum"),
-    "impressions": AliasPart("ilrd_revenue", "event_count"),
+_AD_INGREDIENTS: Final = {
+    "ad_revenue": Ingredient("ilrd_revenue", "sum"),
+    "impressions": Ingredient("ilrd_revenue", "event_count"),
 }
 OTHER_NAMES: Final = {
     "active_users": "user_unique",
@@ -364,7 +375,7 @@ ALIASES: Final[dict[str, Alias]] = {
             name="ad_revenue",
             meaning="ad impression revenue: ilrd_revenue",
             fields=_AD_FIELDS,
-            parts=_AD_PARTS,
+            ingredients=_AD_INGREDIENTS,
         ),
         Alias(
             name="arpdau",
@@ -376,10 +387,10 @@ ALIASES: Final[dict[str, Alias]] = {
                 _count("player_days", "active player-days"),
             ),
             adds="over time and games",
-            parts={
-                "iap_revenue": AliasPart("revenue", "sum"),
-                "ad_revenue": _AD_PARTS["ad_revenue"],
-                "player_days": AliasPart("user_unique", "user_unique", "day"),
+            ingredients={
+                "iap_revenue": Ingredient("revenue", "sum"),
+                "ad_revenue": _AD_INGREDIENTS["ad_revenue"],
+                "player_days": Ingredient("user_unique", "user_unique", "day"),
             },
         ),
         _daily(
@@ -401,7 +412,7 @@ ALIASES: Final[dict[str, Alias]] = {
                 _number("ecpm", "USD per 1,000 impressions", Quotient("ad_revenue", "impressions", 1000)),
                 *_AD_FIELDS,
             ),
-            parts=_AD_PARTS,
+            ingredients=_AD_INGREDIENTS,
         ),
         *map(_cohort_share, (1, 7, 30)),
         _counted("mau", "user_unique", "month", "monthly active users: user_unique by calendar month"),
@@ -414,9 +425,9 @@ ALIASES: Final[dict[str, Alias]] = {
                 _count("mau", "players"),
             ),
             adds="over games",
-            parts={
-                "mean_dau": AliasPart("user_unique", "user_unique", "day", is_mean=True),
-                "mau": AliasPart("user_unique", "user_unique"),
+            ingredients={
+                "mean_dau": Ingredient("user_unique", "user_unique", "day", is_mean=True),
+                "mau": Ingredient("user_unique", "user_unique"),
             },
             every="month",
         ),
@@ -433,16 +444,18 @@ def columns_for(metric: str, field: str) -> dict[str, str]:
     """
     known = METRICS[metric]
     own = {known.columns[field]: metric if field in known.shown else f'{metric} with fields="all"'}
-    part = AliasPart(metric, field)
+    ingredient = Ingredient(metric, field)
     aliases = [alias for alias in ALIASES.values() if alias.every is None]
-    brought = {name: alias.name for alias in aliases for name in alias.shown if alias.parts.get(name) == part}
+    brought = {
+        name: alias.name for alias in aliases for name in alias.shown if alias.ingredients.get(name) == ingredient
+    }
     return own | brought
 
 
 def service_metrics(names: Iterable[str]) -> set[str]:
     """Return the metrics of the service that *names* need: those that aliases are made of, and the others."""
-    sources = ([source for source, _ in ALIASES[name].sources] if name in ALIASES else [name] for name in names)
-    return {source for found in sources for source in found}
+    needed = ([metric for metric, _ in ALIASES[name].needs] if name in ALIASES else [name] for name in names)
+    return {metric for found in needed for metric in found}
 
 
 def find_metric(name: str) -> Metric | None:

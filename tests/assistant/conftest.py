@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from gamelens.client.checks.setup_checks import Finding
+from gamelens.client.checks.setup_checks import CheckResult
 from gamelens.simulator import Ledger, load_scenario
 from support.ledger_service import LedgerService
 from support.simulated_organisation import drawn
@@ -32,10 +32,10 @@ def ledger() -> Ledger:
 @pytest.fixture
 def server(ledger: Ledger) -> AssistantServer:
     """A server that answers from the ledger."""
-    return served(LedgerService(SMALL, ledger).client(), lambda: [Finding.ok("key", "found")])
+    return served(LedgerService(SMALL, ledger).client(), lambda: [CheckResult.ok("key", "found")])
 
 
-def served(lens: Client, findings: Callable[[], Iterable[Finding]]) -> AssistantServer:
+def served(lens: Client, findings: Callable[[], Iterable[CheckResult]]) -> AssistantServer:
     """Return the server over a client."""
     from gamelens.assistant.assistant_server import build_server
 

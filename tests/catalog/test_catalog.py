@@ -170,12 +170,12 @@ def test_every_field_of_an_alias_has_a_source(name: str) -> None:
     """A field is a quotient of fields of the alias, or read from a field of a metric of the same kind."""
     alias = ALIASES[name]
     summed = [field.name for field in alias.fields if field.combines == "sum"]
-    assert list(alias.parts) == summed
+    assert list(alias.ingredients) == summed
     for field in alias.fields:
         if isinstance(field.combines, Quotient):
             assert {*field.combines.names} <= {*summed}
         else:
-            part = alias.parts[field.name]
+            part = alias.ingredients[field.name]
             if isinstance(alias, CohortShare) and part.metric == "retention_retro":  # times the installs of the day
                 continue
             (source,) = [one for one in METRICS[part.metric].fields if one.name == part.field]
@@ -188,7 +188,7 @@ def test_fields_of_aliases_mean_the_same_everywhere() -> None:
     seen: dict[str, object] = {}
     for alias in ALIASES.values():
         for field in alias.fields:
-            meaning = (field, alias.parts.get(field.name), alias.every if field.name == "mau" else None)
+            meaning = (field, alias.ingredients.get(field.name), alias.every if field.name == "mau" else None)
             assert seen.setdefault(field.name, meaning) == meaning
     assert wire.isdisjoint(seen)
 
@@ -197,7 +197,7 @@ def test_an_alias_adds_up_no_further_than_its_sources() -> None:
     """Only sums of what adds up everywhere do; player-days add up over time, daily players do not."""
     for alias in ALIASES.values():
         if alias.adds == "everywhere":
-            assert {METRICS[name].adds for name, _ in alias.sources} == {"everywhere"}
+            assert {METRICS[name].adds for name, _ in alias.needs} == {"everywhere"}
     assert {name: ALIASES[name].adds for name in ("arpdau", "dau", "stickiness")} == {
         "arpdau": "over time and games",
         "dau": "over games",

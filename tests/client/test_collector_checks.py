@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from gamelens.client.checks.collector_checks import CollectorChecks
-from gamelens.client.checks.setup_checks import Finding
+from gamelens.client.checks.setup_checks import CheckResult
 from support.game_events import NOW
 from support.game_network import SECRET_KEY, Game
 
 TIME = int(NOW.timestamp())
 
 
-def check(game: Game, *, ahead_s: float = 0.0, deadline_s: float = 5.0, **keys: str) -> dict[str, Finding]:
+def check(game: Game, *, ahead_s: float = 0.0, deadline_s: float = 5.0, **keys: str) -> dict[str, CheckResult]:
     """Return the findings on the collector of *game* by name, on a machine whose clock is *ahead_s*."""
     checks = CollectorChecks(game.wire.collector(**keys), now=lambda: TIME + 0.5 + ahead_s)
     findings = asyncio.run(checks.findings(deadline_s=deadline_s))
@@ -25,7 +25,7 @@ def check(game: Game, *, ahead_s: float = 0.0, deadline_s: float = 5.0, **keys: 
     return {finding.about: finding for finding in findings}
 
 
-def marks(findings: dict[str, Finding]) -> dict[str, str]:
+def marks(findings: dict[str, CheckResult]) -> dict[str, str]:
     """Return the mark of each finding."""
     return {about: finding.mark for about, finding in findings.items()}
 

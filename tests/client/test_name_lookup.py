@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gamelens.client.connection.metrics_api import has_titles, ids_of
+from gamelens.client.query.listings import has_titles, ids_of
 from gamelens.client.sync_client import Client
 from gamelens.errors import BadQuery
 from gamelens.notebook import accessor as accessor  # df.lens

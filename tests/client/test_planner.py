@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gamelens.client.query.arguments import GAME_ID, STUDIO_ID, QuerySpec, as_names
-from gamelens.client.query.planner import MetricPlan, Values, fan_out_dimensions, plan_requests, typical_values
+from gamelens.client.query.planner import FanOut, MetricPlan, fan_out_dimensions, plan_requests, typical_values
 from gamelens.errors import BadQuery
 from gamelens.wire.filters import And, Filter, Match, Not, Or, dim
 from gamelens.wire.intervals import Interval
@@ -24,7 +24,7 @@ WEEK = Interval.parse("2026-11-01/P1W")
 QUARTER = Interval.parse("2026-08-22/P90D")
 PAIR = ("platform", "country_code")
 TRIPLE = (*PAIR, "build")
-LISTS: Values = {
+LISTS: FanOut = {
     GAME_ID: ("1001", "1002"),
     STUDIO_ID: ("s1", "s2"),
     "platform": ("android", "ios"),
@@ -38,7 +38,7 @@ def planned(
     *metrics: str,
     over: Interval = WEEK,
     max_days: int | None = None,
-    lists: Values = LISTS,
+    lists: FanOut = LISTS,
     passed: Sequence[str] = (),
     **arguments: Any,
 ) -> list[MetricPlan]:
@@ -65,7 +65,7 @@ def required_arguments(metric: str) -> dict[str, Any]:
 # The requests
 
 
-def many_games(number: int) -> Values:
+def many_games(number: int) -> FanOut:
     """Return lists with *number* games."""
     return {**LISTS, GAME_ID: tuple(map(str, range(number)))}
 
@@ -202,7 +202,7 @@ short = st.lists(st.sampled_from("abcd"), max_size=4, unique=True).map(tuple)
 
 
 @st.composite
-def some_lists(draw: st.DrawFn) -> Values:
+def some_lists(draw: st.DrawFn) -> FanOut:
     """Draw lists of games, studios and values."""
     return {
         GAME_ID: draw(st.lists(st.sampled_from("1234567"), min_size=1, unique=True).map(tuple)),
@@ -211,7 +211,7 @@ def some_lists(draw: st.DrawFn) -> Values:
     }
 
 
-def request_counts(metric: str, by: Sequence[str], lists: Values) -> Iterator[int]:
+def request_counts(metric: str, by: Sequence[str], lists: FanOut) -> Iterator[int]:
     """Yield how many requests each allowed choice takes (Wire 2.6, Query kinds)."""
     columns = {{"game": GAME_ID, "studio": STUDIO_ID}.get(name, name) for name in by}
     columns |= set() if metric == "revenue" else {GAME_ID}
@@ -229,7 +229,7 @@ def request_counts(metric: str, by: Sequence[str], lists: Values) -> Iterator[in
                 yield prod(sizes_of(lists)[name] for name in repeated)
 
 
-def sizes_of(lists: Values) -> dict[str, int]:
+def sizes_of(lists: FanOut) -> dict[str, int]:
     """Return the number of values of each dimension, null included."""
     return {name: len(values) + (name not in (GAME_ID, STUDIO_ID)) for name, values in lists.items()}
 
@@ -241,7 +241,7 @@ def with_its_game(metric: str, by: tuple[str, ...]) -> tuple[str, ...]:
 
 @given(metrics, dimensions, some_lists())
 @settings(deadline=None, max_examples=examples(300))
-def test_a_fan_out_takes_as_few_requests_as_possible(metric: str, by: tuple[str, ...], lists: Values) -> None:
+def test_a_fan_out_takes_as_few_requests_as_possible(metric: str, by: tuple[str, ...], lists: FanOut) -> None:
     """No allowed choice of carried dimensions takes fewer requests than the plan."""
     by = with_its_game(metric, by)
     assert len(metric_plan(metric, by=by, lists=lists, **required_arguments(metric)).templates) == min(
@@ -290,7 +290,7 @@ filters = st.recursive(
 @given(metrics, dimensions, some_lists(), st.none() | filters, st.data())
 @settings(deadline=None, max_examples=examples(300))
 def test_every_event_is_counted_by_exactly_one_request(
-    metric: str, by: tuple[str, ...], lists: Values, where: Filter | None, data: st.DataObject
+    metric: str, by: tuple[str, ...], lists: FanOut, where: Filter | None, data: st.DataObject
 ) -> None:
     """Each wanted event is counted once, null is a group of its own (Wire 4.10, Dimensions)."""
     by = with_its_game(metric, by)

@@ -385,6 +385,27 @@ def test_a_day_that_has_come_since_restates_nothing(make_lens: Make, script: Scr
             ]
 
 
+@pytest.mark.filterwarnings("ignore:D1 retention leaves out")
+def test_more_install_days_restate_no_metric_beside_them(make_lens: Make, script: Script) -> None:
+    """Of a whole period, retention counts a day more on the 21st; the events beside it are compared all the same."""
+    events = [30]
+
+    def event_count(_: dict[str, Any]) -> list[Any]:
+        return [{"result": [{"game_id": "1001", "event_count": events[-1]}], "timestamp": stamp("2026-11-18")}]
+
+    script.answers = {"new_users": new_users, "retention_retro": retention_retro, "event_count": event_count}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(f"{__name__}.INSTALLS", INSTALLS | {("2026-11-19", "1001", "ios"): 8})
+        lens = make_lens(refresh_s=0)
+        over = ("2026-11-18", "2026-11-19")
+        frame = lens.query(["event_count", "d1_retention"], over=over, every="all", by="game_id")
+        script.available = "2026-08-22T00:00:00Z/2026-11-21T11:00:00Z"
+        assert lens.refresh(frame).attrs["gamelens"].get("restated", []) == []
+        events.append(31)
+        (restated,) = lens.refresh(frame).attrs["gamelens"]["restated"]
+    assert [restated[name] for name in ("metric", "before", "after")] == ["event_count", 30, 31]
+
+
 def test_groups_to_which_nobody_returned_are_counted(lens: Client, script: Script) -> None:
     """The rows are those of the service, and a warning says how many groups with installs have none."""
     over, by = ("2026-11-02", "2026-11-03"), ["platform", "game_id"]

@@ -17,7 +17,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from gamelens.catalog import DIMENSIONS, METRICS
 from gamelens.client.checks.service_checks import ServiceChecks
-from gamelens.client.checks.setup_checks import Finding
+from gamelens.client.checks.setup_checks import CheckResult
 from gamelens.client.connection.settings import MetricsSettings, Secret
 from gamelens.client.limits.rate_limit import RateLimiter
 from gamelens.client.limits.shared_slots import SharedSlots
@@ -62,12 +62,12 @@ def script() -> Script:
 
 
 @pytest.fixture
-def check(tmp_path: Path) -> Callable[..., dict[str, Finding]]:
+def check(tmp_path: Path) -> Callable[..., dict[str, CheckResult]]:
     """Return a function that runs all checks against an app and returns them by name."""
 
     def run(
         app: ASGIApp, *, deadline_s: float = 5.0, now: datetime = NOW, budget: RateLimiter | None = None
-    ) -> dict[str, Finding]:
+    ) -> dict[str, CheckResult]:
         guarantee = SharedSlots("k", folder=tmp_path / "runtime", clock=time.monotonic)
         checkup = ServiceChecks(
             MetricsSettings("http://127.0.0.1", Secret(KEY)),
@@ -84,7 +84,7 @@ def check(tmp_path: Path) -> Callable[..., dict[str, Finding]]:
     return run
 
 
-Check = Callable[..., dict[str, Finding]]
+Check = Callable[..., dict[str, CheckResult]]
 
 
 def test_a_service_with_documented_answers_passes_all_checks(check: Check, script: Script) -> None:
@@ -98,7 +98,7 @@ def test_a_service_with_documented_answers_passes_all_checks(check: Check, scrip
 
 def test_the_clock_is_compared_with_the_date_header(check: Check, script: Script) -> None:
     """The local clock is compared with the service's `Date` header."""
-    assert check(Service(script, date=NOW))["clock"] == Finding.ok("clock", "within 1 s of the service's")
+    assert check(Service(script, date=NOW))["clock"] == CheckResult.ok("clock", "within 1 s of the service's")
 
 
 @pytest.mark.parametrize(

@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from gamelens.client.answer_cache import AnswerCache
-from gamelens.client.checks.setup_checks import Finding, cache_finding, has_problem, settings_findings, versions
+from gamelens.client.checks.setup_checks import CheckResult, cache_finding, has_problem, settings_findings, versions
 from gamelens.client.connection.settings import Settings
 from support.memory_keyring import MemoryKeyring, failing
 
 Use = Callable[[MemoryKeyring], MemoryKeyring]
 
 
-def checks_of(tmp_path: Path, environ: dict[str, str], file: str | None = None) -> list[Finding]:
+def checks_of(tmp_path: Path, environ: dict[str, str], file: str | None = None) -> list[CheckResult]:
     """Return the checks of settings from *environ* and a config file with the text *file*."""
     path = tmp_path / "config.toml"
     if file is not None:
@@ -96,7 +96,7 @@ def test_a_file_that_cannot_be_read_is_a_problem(tmp_path: Path) -> None:
 def test_a_broken_keyring_is_a_warning(tmp_path: Path, use: Use) -> None:
     """A keyring that raises is a warning with the error type and without its message."""
     use(MemoryKeyring({}, failing(RuntimeError("sesame"))))
-    assert checks_of(tmp_path, {})[-1] == Finding.warning(
+    assert checks_of(tmp_path, {})[-1] == CheckResult.warning(
         "keyring", "cannot be used: RuntimeError", "see what `keyring diagnose` says, or put the key somewhere else"
     )
 

@@ -18,8 +18,8 @@ from gamelens.client.tables.time_ranges import (
     bucket_slices,
     clip_to_available,
     enclosing_interval,
+    grouped_slices,
     has_split_buckets,
-    request_runs,
     resolve_range,
 )
 from gamelens.errors import BadQuery, NotYetAvailable
@@ -141,7 +141,7 @@ def test_clip_refuses_a_range_without_data() -> None:
 
 def runs_of(resolved: str, granularity: Granularity, max_days: int | None = None) -> list[tuple[BucketSlice, ...]]:
     """Return the requests that a range is cut into."""
-    return request_runs(bucket_slices(Interval.parse(resolved), granularity, max_days), granularity, max_days)
+    return grouped_slices(bucket_slices(Interval.parse(resolved), granularity, max_days), granularity, max_days)
 
 
 def days_of(run: Sequence[BucketSlice]) -> float:
@@ -232,13 +232,13 @@ def test_buckets_are_split_only_if_longer_than_max_days(
 def test_no_slices_have_no_split_buckets() -> None:
     """Without slices there are no split buckets and no requests."""
     assert not has_split_buckets([], "all")
-    assert request_runs([], "day", None) == []
+    assert grouped_slices([], "day", None) == []
 
 
 def test_known_slices_between_are_not_requested() -> None:
     """A known slice between missing ones separates two requests."""
     slices = bucket_slices(Interval.parse("2026-11-01/P5D"), "day", None)
-    assert [days_of(run) for run in request_runs([slices[0], slices[1], slices[4]], "day", None)] == [2, 1]
+    assert [days_of(run) for run in grouped_slices([slices[0], slices[1], slices[4]], "day", None)] == [2, 1]
 
 
 @pytest.mark.parametrize("granularity", ["week", "all"])
@@ -247,7 +247,7 @@ def test_two_slices_of_one_bucket_are_never_one_request(granularity: Granularity
     stamp = datetime(2026, 11, 2, tzinfo=UTC)
     first, second = Interval.parse("2026-11-02/P3D"), Interval.parse("2026-11-05/P4D")
     later = second.start if granularity == "all" else stamp
-    assert len(request_runs([BucketSlice(first, stamp), BucketSlice(second, later)], granularity, None)) == 2
+    assert len(grouped_slices([BucketSlice(first, stamp), BucketSlice(second, later)], granularity, None)) == 2
 
 
 moments = st.datetimes(datetime(2025, 1, 1), datetime(2026, 12, 31), timezones=st.just(UTC))
@@ -305,7 +305,7 @@ def test_requests_are_runs_of_adjacent_missing_slices(
     slices = bucket_slices(interval, granularity, max_days)
     known_slices = data.draw(st.sets(st.sampled_from(slices)))
     missing = [unit for unit in slices if unit not in known_slices]
-    runs = request_runs(missing, granularity, max_days)
+    runs = grouped_slices(missing, granularity, max_days)
     assert [unit for run in runs for unit in run] == missing
     for run in runs:
         assert all(earlier.interval.end == later.interval.start for earlier, later in pairwise(run))
@@ -329,7 +329,7 @@ def test_a_contiguous_range_takes_as_few_requests_as_possible(
             is_one = enclosing_interval(run).length <= longest(granularity, max_days) and granularity != "all"
             if len(run) == 1 or (is_one and len({unit.bucket_start for unit in run}) == len(run)):
                 fewest[end] = min(fewest[end], fewest[start] + 1)
-    assert len(request_runs(slices, granularity, max_days)) == fewest[-1]
+    assert len(grouped_slices(slices, granularity, max_days)) == fewest[-1]
 
 
 @given(intervals(), granularities, caps)

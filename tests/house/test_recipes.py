@@ -66,9 +66,9 @@ ALIAS: Edits = {
             '                _number("payers_per_session", "share", Quotient("payers_of_it", "sessions_of_it")),\n'
             '                _count("payers_of_it", "players"),\n'
             '                _count("sessions_of_it", "sessions"),\n'
-            '            ),\n            adds="over games",\n            parts={\n'
-            '                "payers_of_it": AliasPart("paying_users", "paying_users"),\n'
-            '                "sessions_of_it": AliasPart("session_unique", "session_unique"),\n'
+            '            ),\n            adds="over games",\n            ingredients={\n'
+            '                "payers_of_it": Ingredient("paying_users", "paying_users"),\n'
+            '                "sessions_of_it": Ingredient("session_unique", "session_unique"),\n'
             '            },\n        ),\n        _counted("wau",',
         )
     ],

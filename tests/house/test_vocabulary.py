@@ -115,3 +115,26 @@ def test_every_term_has_its_home() -> None:
 def test_banned_words_are_those_of_terms() -> None:
     """A term that was renamed takes its banned words along."""
     assert {*WORDS["banned"]} <= {*terms()}
+
+
+def test_the_name_of_a_class_or_a_type_alias_exists_once() -> None:
+    """Public ones, all over the package: who reads a name need not ask which one. Aliases defined alike are one."""
+    meanings: dict[str, set[str]] = {}
+    for module in modules():
+        for node in module.tree.body:
+            match node:
+                case ast.ClassDef(name=name):
+                    meanings.setdefault(name, set()).add(module.name)
+                case (
+                    ast.Assign(targets=[ast.Name(id=name)], value=ast.expr() as value)
+                    | ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value)
+                ) if _is_type(name, value):
+                    meanings.setdefault(name, set()).add(ast.unparse(value))
+    assert len(meanings) > 600
+    assert {name: found for name, found in meanings.items() if name[0] != "_" and len(found) > 1} == {}
+
+
+def _is_type(name: str, value: ast.expr) -> bool:
+    """Return whether an assignment defines a type alias: it is called as a class is, and is no variable of a type."""
+    is_variable = isinstance(value, ast.Call) and ast.unparse(value.func) == "TypeVar"
+    return name[0].isupper() and not name.isupper() and not is_variable

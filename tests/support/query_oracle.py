@@ -478,7 +478,7 @@ def _names(names: Any) -> tuple[str, ...]:
 
 def _sources(name: str) -> list[tuple[str, Granularity | None]]:
     """Return the metrics of the service that a metric takes, each with its own bucket."""
-    return [*ALIASES[name].sources] if name in ALIASES else [(name, None)]
+    return [*ALIASES[name].needs] if name in ALIASES else [(name, None)]
 
 
 def _sums(name: str) -> list[str]:

@@ -248,9 +248,7 @@ def _is_comparison(request: Sent, query: Query) -> bool:
     """Return whether *request* counts the installs behind `retention_retro`, of which the frame shows nothing."""
     metrics = query.get("metric", ())
     metrics = [metrics] if isinstance(metrics, str) else metrics
-    needed = {
-        source for name in metrics for source, _ in (ALIASES[name].sources if name in ALIASES else [(name, None)])
-    }
+    needed = {source for name in metrics for source, _ in (ALIASES[name].needs if name in ALIASES else [(name, None)])}
     return request.name == "new_users" and "retention_retro" in metrics and "new_users" not in needed
 
 

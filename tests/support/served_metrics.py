@@ -22,7 +22,7 @@ import msgspec
 import uvloop
 
 from gamelens.client.sync_client import Client
-from gamelens.sandbox.control.fault_injection import App, FaultInjector, Message, Receive, Send, read_rule
+from gamelens.sandbox.control.fault_injection import App, AsgiMessage, FaultInjector, Receive, Send, read_rule
 from gamelens.sandbox.http.http_server import http_server
 from support.game_events import NOW, event
 from support.sandbox_stage import Stage
@@ -92,11 +92,11 @@ class World:
         """Return how many requests arrived whose path contains *part*."""
         return sum(part in arrival.path for arrival in self.arrivals)
 
-    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: AsgiMessage, receive: Receive, send: Send) -> None:
         self.arrivals.append(Arrival(time.monotonic(), scope["path"]))
         await self._faulted(scope, receive, send)
 
-    async def _answer(self, scope: Message, receive: Receive, send: Send) -> None:
+    async def _answer(self, scope: AsgiMessage, receive: Receive, send: Send) -> None:
         """Answer as the test says for the end of the path, else as the service does."""
         app = next((app for end, app in self.answers.items() if scope["path"].endswith(end)), self._app)
         key_header = (b"x-api-key", self._key.encode())
@@ -114,7 +114,7 @@ class _Until:
         self._under_way = 0
         self._is_over = asyncio.Event()
 
-    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: AsgiMessage, receive: Receive, send: Send) -> None:
         if not fnmatchcase(scope["path"], METRICS):
             await (self.then if self._is_over.is_set() else self._before)(scope, receive, send)
         elif self._left:
@@ -144,7 +144,7 @@ class Served:
         self._worlds[name] = World(f"http://127.0.0.1:{self._port}/{name}", self._app, **options)
         return self._worlds[name]
 
-    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: AsgiMessage, receive: Receive, send: Send) -> None:
         _, name, path = scope["path"].split("/", 2)
         await self._worlds[name]({**scope, "path": f"/{path}", "raw_path": f"/{path}".encode()}, receive, send)
 

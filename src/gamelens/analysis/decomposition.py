@@ -41,7 +41,7 @@ from gamelens.analysis.tidy_frames.returned_columns import KEYS, between, named,
 from gamelens.receipts import Receipt
 from gamelens.wire.intervals import Interval
 
-By = str | Sequence[str]
+Dimensions = str | Sequence[str]
 
 _REVENUE: Final = FrameRequirements(metrics=("ecpm",))
 _DAILY: Final = structs.replace(_REVENUE, every=("day",))
@@ -69,7 +69,7 @@ _RESULT: Final = result_of("decomposition.decompose(before, after, by=...)", "be
 
 @requires(equal_periods=("before", "after"), before=_REVENUE, after=_REVENUE)
 @returns(KEYS, Column("kind", "category", values=KINDS), *_AMOUNTS, has_own_receipt=True)
-def decompose(before: DataFrame, after: DataFrame, by: By) -> DataFrame:
+def decompose(before: DataFrame, after: DataFrame, by: Dimensions) -> DataFrame:
     """Return the change of ad revenue from *before* to *after* by segment, largest first.
 
         split = ["ilrd_network_name", "country_code"]
@@ -203,7 +203,9 @@ def _part(frame: DataFrame, is_in: Series[bool], start: pd.Timestamp, end: pd.Ti
     named("effect", about="what the change of all days did to the later revenue"),
     Column("volume", "count", about="later impressions"),
 )
-def price_changes(before: DataFrame, after: DataFrame, by: By, *, within: By | None = None) -> DataFrame:
+def price_changes(
+    before: DataFrame, after: DataFrame, by: Dimensions, *, within: Dimensions | None = None
+) -> DataFrame:
     """Return how the price of an impression changed, like for like, by segment.
 
         income = lens.query("ecpm", by=["ilrd_adunit_format", "country_code"], over="last 4 complete weeks")
@@ -275,7 +277,7 @@ def _shared_dimensions(before: DataFrame, after: DataFrame) -> list[str]:
     return [name for name in dimension_columns(before) if name in after]
 
 
-def _period_sums(frame: DataFrame, by: By, name: str) -> DataFrame:
+def _period_sums(frame: DataFrame, by: Dimensions, name: str) -> DataFrame:
     fields = {name: ("ilrd_revenue", "sum"), f"volume_{name}": ("ilrd_revenue", "event_count")}
     result = metric_sums(frame, by, **fields)
     return result.astype({name: "float64", f"volume_{name}": "Int64"} | dict.fromkeys(with_ids(frame, by), "object"))

@@ -23,7 +23,7 @@ from gamelens.errors import no_such_name, suggests_names
 __all__ = ["day_numbers", "over_days", "over_parts_of_week", "trend_over_days"]
 
 Floats = NDArray[np.float64]
-Mask = NDArray[np.bool_]
+Flags = NDArray[np.bool_]
 Counted = Literal["events", "shares"]
 
 FEWEST_DAYS: Final = 7
@@ -413,9 +413,9 @@ def _fitted(
     relative: Floats,
     contrast: Floats,
     days: NDArray[np.int64],
-    design: Mask,
+    design: Flags,
     size: Floats,
-    is_used: Mask,
+    is_used: Flags,
     share: Floats,
     *,
     is_pooled: bool,

@@ -155,7 +155,7 @@ def _additive_metric(frame: DataFrame, name: str) -> Metric:
     if metric.kinds == "retention":
         raise NotAdditive(name, "lens.retention(days=..., over=...), which knows how many installed")
     receipt = Receipt.of(frame.attrs)
-    sources = [source for source, _ in metric.sources] if isinstance(metric, Alias) else [name]
+    sources = [source for source, _ in metric.needs] if isinstance(metric, Alias) else [name]
     if any(gap.metric in sources for gap in receipt.gaps):
         raise NotAdditive(name, "the same query again: pieces of this frame are missing")
     if receipt.truncated and not receipt.asked.other:
@@ -165,7 +165,9 @@ def _additive_metric(frame: DataFrame, name: str) -> Metric:
         is_one_bucket = "timestamp" in frame and frame["timestamp"].nunique() <= 1
         adds |= {"over time and games"} | ({"over games"} if is_one_bucket else set())
     if metric.adds not in adds:
-        is_counted = isinstance(metric, Alias) and (metric.every or any(part.is_mean for part in metric.parts.values()))
+        is_counted = isinstance(metric, Alias) and (
+            metric.every or any(part.is_mean for part in metric.ingredients.values())
+        )
         one = sources[-1] if is_counted else name
         whole = replace(receipt.asked, metric=one, by=(), every="all", top=None, other=False)
         raise NotAdditive(name, f"{query_text(whole)}, which counts every player once")

@@ -23,7 +23,7 @@ from gamelens.errors import GamelensError
 from gamelens.receipts import package_version
 
 if TYPE_CHECKING:
-    from gamelens.client.checks.setup_checks import Finding
+    from gamelens.client.checks.setup_checks import CheckResult
     from gamelens.client.sync_client import Client
 
 GUIDES: Final = ("client", "analysis", "notebook", "assistant")
@@ -60,7 +60,7 @@ class AssistantServer(MCPServer[Any]):
 
 
 def build_server(
-    lens: Client, findings: Callable[[], Iterable[Finding]], *, most_requests: int = MOST_REQUESTS
+    lens: Client, findings: Callable[[], Iterable[CheckResult]], *, most_requests: int = MOST_REQUESTS
 ) -> AssistantServer:
     """Return the server over *lens*.
 

@@ -23,13 +23,13 @@ from gamelens.receipt_text import explain as receipt_text
 from gamelens.receipts import Receipt
 
 if TYPE_CHECKING:
-    from gamelens.client.checks.setup_checks import Finding
+    from gamelens.client.checks.setup_checks import CheckResult
     from gamelens.client.sync_client import Client
 
 MOST_REQUESTS: Final = 10
 """Requests of a question that is answered without showing its plan first."""
 
-Names = str | list[str]
+NameList = str | list[str]
 Every = Literal["day", "week", "month", "all"]
 Unavailable = Literal["raise", "clip"]
 _MOST_ALARMS: Final = 20
@@ -45,7 +45,7 @@ class AnalystTools:
     """
 
     def __init__(
-        self, lens: Client, findings: Callable[[], Iterable[Finding]], *, most_requests: int = MOST_REQUESTS
+        self, lens: Client, findings: Callable[[], Iterable[CheckResult]], *, most_requests: int = MOST_REQUESTS
     ) -> None:
         self._lens, self._findings, self._most_requests = lens, findings, most_requests
         self.receipts = CallRecords("receipt")
@@ -83,9 +83,9 @@ class AnalystTools:
 
     def plan(
         self,
-        metric: Names,
+        metric: NameList,
         over: str,
-        by: Names | None = None,
+        by: NameList | None = None,
         every: Every | None = None,
         where: str | None = None,
         top: int | None = None,
@@ -98,9 +98,9 @@ class AnalystTools:
 
     def query(
         self,
-        metric: Names,
+        metric: NameList,
         over: str,
-        by: Names | None = None,
+        by: NameList | None = None,
         every: Every | None = None,
         where: str | None = None,
         top: int | None = None,
@@ -124,7 +124,7 @@ class AnalystTools:
         self,
         days: list[int],
         over: str,
-        by: Names | None = None,
+        by: NameList | None = None,
         where: str | None = None,
         when_unavailable: Unavailable | None = None,
         plan_id: str | None = None,
@@ -164,7 +164,7 @@ class AnalystTools:
         over: str,
         arm: str,
         control: str | None = None,
-        by: Names | None = None,
+        by: NameList | None = None,
         where: str | None = None,
         plan_id: str | None = None,
     ) -> str:
@@ -234,9 +234,9 @@ class AnalystTools:
 
 
 def _query_call(
-    metric: Names,
+    metric: NameList,
     over: str,
-    by: Names | None,
+    by: NameList | None,
     every: Every | None,
     where: str | None,
     top: int | None,
@@ -246,7 +246,7 @@ def _query_call(
     return ToolCall.of("query", {**given, "when_unavailable": when_unavailable})
 
 
-def _listed(names: Names | None) -> list[str]:
+def _listed(names: NameList | None) -> list[str]:
     return [names] if isinstance(names, str) else names or []
 
 

@@ -15,7 +15,7 @@ from gamelens.cli.command_group import cli
 from gamelens.cli.terminal.terminal_text import print_line
 
 if TYPE_CHECKING:
-    from gamelens.client.checks.setup_checks import Finding
+    from gamelens.client.checks.setup_checks import CheckResult
     from gamelens.client.connection.settings import MetricsSettings, Settings
 
 KEYRING_S: Final = 5.0
@@ -53,7 +53,7 @@ def doctor(deadline: float, as_json: bool) -> None:
     raise SystemExit(1 if has_problem(findings) else 0)
 
 
-def all_findings(ends_at: float) -> Iterator[Finding]:
+def all_findings(ends_at: float) -> Iterator[CheckResult]:
     """Yield all findings, those that take requests last."""
     from gamelens.client.checks.setup_checks import has_problem, settings_findings, versions
     from gamelens.client.connection.settings import KeyringLookup, Settings
@@ -68,21 +68,21 @@ def all_findings(ends_at: float) -> Iterator[Finding]:
     yield from _without_errors(_collector_findings(settings, ends_at))
 
 
-def _without_errors(findings: Iterator[Finding]) -> Iterator[Finding]:
+def _without_errors(findings: Iterator[CheckResult]) -> Iterator[CheckResult]:
     """Yield *findings*, and the error that ends them as the last.
 
     That is an invalid address, key or file of certificate authorities.
     """
-    from gamelens.client.checks.setup_checks import Finding
+    from gamelens.client.checks.setup_checks import CheckResult
     from gamelens.errors import GamelensError
 
     try:
         yield from findings
     except GamelensError as error:
-        yield Finding.problem("settings", str(error), "correct it at its source")
+        yield CheckResult.problem("settings", str(error), "correct it at its source")
 
 
-def _metrics_findings(settings: Settings, ends_at: float) -> Iterator[Finding]:
+def _metrics_findings(settings: Settings, ends_at: float) -> Iterator[CheckResult]:
     """Yield findings on the metrics service, or without a key on the local sandbox."""
     if settings.find("api_key") is None:
         yield from _sandbox_findings(ends_at)
@@ -90,25 +90,25 @@ def _metrics_findings(settings: Settings, ends_at: float) -> Iterator[Finding]:
         yield from _service_findings(settings.metrics(), ends_at)
 
 
-def _collector_findings(settings: Settings, ends_at: float) -> Iterator[Finding]:
+def _collector_findings(settings: Settings, ends_at: float) -> Iterator[CheckResult]:
     """Yield findings on the collector of *settings*, if all three are there."""
     from gamelens.client.checks.collector_checks import CollectorChecks
-    from gamelens.client.checks.setup_checks import Finding
+    from gamelens.client.checks.setup_checks import CheckResult
     from gamelens.client.connection.event_loop import shared_loop
     from gamelens.client.connection.settings import COLLECTOR_SETTINGS
     from gamelens.client.events.collector_client import CollectorClient
 
     url, game_key, secret_key = (settings.find(name) for name in COLLECTOR_SETTINGS)
     if not (url or game_key or secret_key):
-        yield Finding.ok("collector", "not configured; needed only to submit events")
+        yield CheckResult.ok("collector", "not configured; needed only to submit events")
     elif url and game_key and secret_key:
         checks = CollectorChecks(CollectorClient(collector_url=url, game_key=game_key, secret_key=secret_key))
         yield from shared_loop().run(checks.findings(deadline_s=_seconds_left(ends_at)))
 
 
-def _sandbox_findings(ends_at: float) -> Iterator[Finding]:
+def _sandbox_findings(ends_at: float) -> Iterator[CheckResult]:
     """Yield findings on the local sandbox, if one runs. None is started."""
-    from gamelens.client.checks.setup_checks import Finding
+    from gamelens.client.checks.setup_checks import CheckResult
     from gamelens.client.connection.settings import MetricsSettings, Secret, unwritable
     from gamelens.local.connect import STATE_DIR, demo_state
     from gamelens.local.sandbox_process import INSTALL, find_sandbox, missing_packages, needs_text
@@ -118,23 +118,25 @@ def _sandbox_findings(ends_at: float) -> Iterator[Finding]:
     intro = "no api_key: gl.connect() would use the local sandbox"
     if ready is None and (missing := missing_packages()):
         says = f"no api_key, and the sandbox that would answer needs {needs_text(missing)}, not installed here"
-        yield Finding.warning("sandbox", says, f"set GAMELENS_API_KEY, or run {INSTALL}")
+        yield CheckResult.warning("sandbox", says, f"set GAMELENS_API_KEY, or run {INSTALL}")
         yield _cache_finding("", "")
         return
     if ready is None and (why := unwritable(demo_state())):
         step = f"name a folder of your own in {STATE_DIR}, or set GAMELENS_API_KEY"
-        yield Finding.problem("sandbox", f"no api_key, and no sandbox can be started: {why}", step)
+        yield CheckResult.problem("sandbox", f"no api_key, and no sandbox can be started: {why}", step)
         yield _cache_finding("", "")
         return
     if ready is None or key is None:
-        yield Finding.ok("sandbox", f"{intro}, which is not running and would be started")
+        yield CheckResult.ok("sandbox", f"{intro}, which is not running and would be started")
         yield _cache_finding("", "")
         return
-    yield Finding.ok("sandbox", f"{intro}, which is running at {ready.metrics_url}")
+    yield CheckResult.ok("sandbox", f"{intro}, which is running at {ready.metrics_url}")
     yield from _service_findings(MetricsSettings(ready.metrics_url, Secret(key)), ends_at, ca_file=ready.ca_file)
 
 
-def _service_findings(settings: MetricsSettings, ends_at: float, *, ca_file: str | None = None) -> Iterator[Finding]:
+def _service_findings(
+    settings: MetricsSettings, ends_at: float, *, ca_file: str | None = None
+) -> Iterator[CheckResult]:
     """Yield findings on the service of *settings* and on the cache of its answers."""
     from gamelens.client.checks.service_checks import ServiceChecks
     from gamelens.client.connection.event_loop import shared_loop
@@ -144,7 +146,7 @@ def _service_findings(settings: MetricsSettings, ends_at: float, *, ca_file: str
     yield from shared_loop().run(checks.findings(deadline_s=_seconds_left(ends_at)))
 
 
-def _cache_finding(address: str, fingerprint: str) -> Finding:
+def _cache_finding(address: str, fingerprint: str) -> CheckResult:
     from gamelens.client.answer_cache import open_cache
     from gamelens.client.checks.setup_checks import cache_finding
 
@@ -155,7 +157,7 @@ def _seconds_left(ends_at: float) -> float:
     return max(ends_at - time.monotonic(), 0.1)
 
 
-def _print(finding: Finding) -> None:
+def _print(finding: CheckResult) -> None:
     mark = click.style(f"{finding.mark:<7}", fg=_COLOURS[finding.mark])
     stop = "" if finding.says.endswith((".", "?")) else "."
     step = f"{stop} Next: {finding.next_step}" if finding.next_step else ""

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 
-class QueryArguments(msgspec.Struct, frozen=True, kw_only=True):
+class QueryOptions(msgspec.Struct, frozen=True, kw_only=True):
     """The parsed arguments of `query` or `plan`: those of `Client.query`, and those of `gamelens.connect`."""
 
     query: dict[str, Any]
@@ -116,7 +116,7 @@ class _QueryCommand(click.Command):
         return [*_query_options(), *super().get_params(ctx)]
 
 
-def _query_command(function: Callable[[QueryArguments], None]) -> click.Command:
+def _query_command(function: Callable[[QueryOptions], None]) -> click.Command:
     """Return *function* as a command that receives the options of a query as one value."""
 
     @functools.wraps(function)
@@ -129,7 +129,7 @@ def _query_command(function: Callable[[QueryArguments], None]) -> click.Command:
 
 
 @_query_command
-def query(command: QueryArguments) -> None:
+def query(command: QueryOptions) -> None:
     """Print one table from the configured service or, without a key, from the local sandbox.
 
     \b
@@ -162,7 +162,7 @@ def query(command: QueryArguments) -> None:
 
 
 @_query_command
-def plan(command: QueryArguments) -> None:
+def plan(command: QueryOptions) -> None:
     """Print what `query` with the same arguments would cost.
 
     \b
@@ -189,7 +189,7 @@ def plan(command: QueryArguments) -> None:
     click.echo(json.dumps({**costs, "guessed": list(planned.guessed), "clipped": clipped, "pieces": pieces}))
 
 
-def _arguments(options: dict[str, Any]) -> QueryArguments:
+def _arguments(options: dict[str, Any]) -> QueryOptions:
     """Check the *options* of the command line and sort them by where they go."""
     query = dict(options)
     out, as_json = query.pop("out"), query.pop("as_json")
@@ -209,7 +209,7 @@ def _arguments(options: dict[str, Any]) -> QueryArguments:
     query |= {"by": (*by, *more), "where": where or None}
     if any(folders.values()):  # without an option, `connect` takes a folder from the environment
         connection |= folders
-    return QueryArguments(query=query, connection=connection, out=out, as_json=as_json)
+    return QueryOptions(query=query, connection=connection, out=out, as_json=as_json)
 
 
 def _write_frame(frame: DataFrame, out: Path) -> None:

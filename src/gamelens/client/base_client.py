@@ -16,10 +16,10 @@ from gamelens.client.connection.settings import metrics_settings, portless
 from gamelens.client.connection.transport import ANSWER_BYTES, HttpBackend, HttpSender, Transport
 from gamelens.client.limits.rate_limit import Pace, shared_rate_limiter
 from gamelens.client.query.arguments import check_seconds, is_integer, one_of
+from gamelens.client.query.assemble import QueryResult
 from gamelens.client.query.description import Description, describe
 from gamelens.client.query.executor import QueryExecutor
 from gamelens.client.query.progress import Progress
-from gamelens.client.query.query_run import QueryResult
 from gamelens.client.tables.time_ranges import WhenUnavailable
 from gamelens.errors import BadQuery, suggests_names
 
@@ -37,6 +37,7 @@ class BaseClient:
     """The base of both clients: checks the arguments, builds the executor, closes connections."""
 
     _is_quiet = False
+    _shares_with: BaseClient | None = None
 
     def __init__(
         self,
@@ -152,8 +153,14 @@ def quiet_copy(client: BaseClient, kind: type[C]) -> C:
     notebook cell. The texts are in the receipt of each frame.
     """
     copy = kind.__new__(kind)
-    # the client itself is kept too: its connections close with the last reference to it
-    copy.__dict__.update({**client.__dict__, "_owner": client, "_progress": False, "_is_quiet": True})
+    copy._loop, copy._address, copy._executor, copy._closing = (
+        client._loop,
+        client._address,
+        client._executor,
+        client._closing,
+    )
+    copy._shares_with = client  # whose connections close with the last reference to it
+    copy._progress, copy._is_quiet = False, True
     return copy
 
 

@@ -23,7 +23,9 @@ from gamelens.local.connect import demo_state, demo_states
 from gamelens.local.demo import lab_folder
 from gamelens.local.sandbox_population import read_population_record
 
-Kind = Literal["answers", "demo", "sample lake", "runtime", "journal", "config", "key", "notebooks", "lake", "sandbox"]
+StoredKind = Literal[
+    "answers", "demo", "sample lake", "runtime", "journal", "config", "key", "notebooks", "lake", "sandbox"
+]
 
 _OF_A_STATE: Final = (
     *("gamelens.*", "lake", "checked.json", "tenants.json", "keys.json", "ca.pem", "server.pem", "quarantine", "spare"),
@@ -39,7 +41,7 @@ _SAMPLE_LAKES: Final = ("*-????-??-??", ".lake-*")  # the second is one that was
 class StoredItem(msgspec.Struct, frozen=True):
     """One thing that is stored, and why it stays. *stays* is empty for what a cleaning removes."""
 
-    kind: Kind
+    kind: StoredKind
     path: str
     size_bytes: int
     stays: str = ""

@@ -30,7 +30,7 @@ from gamelens.wire.intervals import Interval
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-Names = str | Sequence[str]
+NameSequence = str | Sequence[str]
 LocalBucket = Literal["hour", "day", "week", "month", "all"]
 """Buckets of local time."""
 
@@ -65,7 +65,7 @@ class EventScope(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def scope_of(
-    lake: LakeClient, over: TimeRange, *, games: Names | None = None, zone: str = "UTC", by: Sequence[str] = ()
+    lake: LakeClient, over: TimeRange, *, games: NameSequence | None = None, zone: str = "UTC", by: Sequence[str] = ()
 ) -> EventScope:
     """Return the events of *over*, whose midnights are those of *zone*.
 
@@ -108,7 +108,7 @@ def check_purchases(lake: LakeClient, interval: Interval, games: Sequence[str]) 
     lake.query("revenue", over=interval, every="all", games=list(games), when_unavailable="clip")
 
 
-def names_of(names: Names) -> list[str]:
+def names_of(names: NameSequence) -> list[str]:
     """Return one name or several as a list."""
     return [names] if isinstance(names, str) else [str(name) for name in names]
 
@@ -158,9 +158,9 @@ def count_events(
     *,
     every: LocalBucket = "hour",
     zone: str = "UTC",
-    by: Names = (),
+    by: NameSequence = (),
     where: str | None = None,
-    games: Names | None = None,
+    games: NameSequence | None = None,
 ) -> DataFrame:
     """Return events, players, sessions and money in buckets of local time.
 
@@ -253,7 +253,7 @@ def _read_counts(counted: DataFrame, every: str, zone: str) -> Iterator[Finding]
     *(Column(name, "count", unit="players") for name in ("active", "new", "returning", "resurrected")),
     has_own_receipt=True,
 )
-def active_players(lake: LakeClient, over: TimeRange, *, away: int = 7, games: Names | None = None) -> DataFrame:
+def active_players(lake: LakeClient, over: TimeRange, *, away: int = 7, games: NameSequence | None = None) -> DataFrame:
     """Return the new, returning and resurrected players of each day and game.
 
         raw_events.active_players(lake, "last 14 complete days", away=3)
@@ -328,7 +328,7 @@ def session_paths(
     of: str = "category",
     steps: int = 5,
     top: int = 10,
-    games: Names | None = None,
+    games: NameSequence | None = None,
     confidence: float = 0.95,
 ) -> DataFrame:
     """Return the most frequent sequences with which sessions begin.
@@ -413,7 +413,7 @@ def funnel(
     steps: Sequence[str],
     over: TimeRange,
     *,
-    games: Names | None = None,
+    games: NameSequence | None = None,
     only_new: bool = False,
     confidence: float = 0.95,
 ) -> DataFrame:
@@ -514,7 +514,7 @@ def player_money(
     over: TimeRange,
     *,
     days: int = 7,
-    games: Names | None = None,
+    games: NameSequence | None = None,
     when_unavailable: Literal["raise", "clip"] | None = None,
 ) -> DataFrame:
     """Return the revenue of each player in the first *days* days.

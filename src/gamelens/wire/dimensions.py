@@ -11,7 +11,7 @@ from typing import Final, Literal
 import msgspec
 
 Category = Literal["ads", "business", "error", "impression", "session_end"]
-Table = Literal["slim", "cube", "member", "return"]
+TableName = Literal["slim", "cube", "member", "return"]
 """Kinds of tables that keep a dimension besides the events: small sums, all sums, memberships of players, returns."""
 
 
@@ -43,7 +43,7 @@ class Dimension(msgspec.Struct, frozen=True):
 
     name: str
     source: Sent | Payload | Own | OfPlayer  # where its value comes from
-    tables: frozenset[Table]  # tables that have it as a column, besides the events
+    tables: frozenset[TableName]  # tables that have it as a column, besides the events
     typical: int  # usual number of values, for estimates
     meaning: str  # definition in a few words
     event_data: str | None = None  # its column in Event Data; None if that lacks it
@@ -61,11 +61,11 @@ class Dimension(msgspec.Struct, frozen=True):
         return "ad" if self.only == "ads" else "ilrd" if self.only == "impression" else "event"
 
 
-_NONE: Final[frozenset[Table]] = frozenset()
-_CUBE: Final[frozenset[Table]] = frozenset(("cube",))
-_SUMS: Final[frozenset[Table]] = frozenset(("slim", "cube"))
-_MEMBER: Final[frozenset[Table]] = frozenset(("member",))
-_ALL: Final[frozenset[Table]] = frozenset(("slim", "cube", "member", "return"))
+_NONE: Final[frozenset[TableName]] = frozenset()
+_CUBE: Final[frozenset[TableName]] = frozenset(("cube",))
+_SUMS: Final[frozenset[TableName]] = frozenset(("slim", "cube"))
+_MEMBER: Final[frozenset[TableName]] = frozenset(("member",))
+_ALL: Final[frozenset[TableName]] = frozenset(("slim", "cube", "member", "return"))
 
 DIMENSIONS: Final[dict[str, Dimension]] = {
     dimension.name: dimension
@@ -132,8 +132,8 @@ EVENT_DIMENSIONS: Final = tuple(
 )
 """Dimensions that are columns of an event, in the order of the lake."""
 
-Kind = Literal["whole", "text", "time", "date"]
-EVENT_COLUMNS: Final[dict[str, Kind]] = {
+ValueKind = Literal["whole", "text", "time", "date"]
+EVENT_COLUMNS: Final[dict[str, ValueKind]] = {
     "seq": "whole",  # the order of arrival
     "ts": "time",  # event time, UTC
     "day": "date",
@@ -156,7 +156,7 @@ EVENT_COLUMNS: Final[dict[str, Kind]] = {
 """Columns of a stored event with the kinds of their values, in the order of the lake."""
 
 
-def dimensions_in_table(table: Table) -> tuple[str, ...]:
+def dimensions_in_table(table: TableName) -> tuple[str, ...]:
     """Return the dimensions that are columns of *table*, in the order of the lake."""
     return tuple(name for name in EVENT_DIMENSIONS if table in DIMENSIONS[name].tables)
 

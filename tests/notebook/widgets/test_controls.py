@@ -11,11 +11,11 @@ from pandas import DataFrame
 from gamelens.notebook.widgets.controls import (
     Button,
     Control,
-    Field,
     MultiPicker,
     Picker,
-    Rows,
+    RowList,
     SearchPicker,
+    TextField,
     distinct,
     label,
 )
@@ -141,11 +141,11 @@ def test_buttons_fields_and_rows_do_what_a_message_says() -> None:
     """And nothing for a message that says nothing."""
     pressed: list[object] = []
     Button("Ask again", on_click=lambda: pressed.append("again")).take({})
-    rows = Rows(pressed.append)
+    rows = RowList(pressed.append)
     rows.rows = [{"label": "A"}, {"label": "B"}]
     for place, text in ((1, "B"), (1, "A"), (2, "B"), (-1, "B"), ("1", "B")):
         rows.take({"place": place, "label": text})
-    field = Field("search", "")
+    field = TextField("search", "")
     field.take({"text": "ember"})
     field.take({"text": 7})
     assert (pressed, field.value) == (["again", 1], "ember")
@@ -153,7 +153,7 @@ def test_buttons_fields_and_rows_do_what_a_message_says() -> None:
 
 def test_a_message_that_is_no_object_is_ignored() -> None:
     """Whatever a page sends."""
-    field = Field("search", "")
+    field = TextField("search", "")
     for content in ("text", 1, None, [{"text": "x"}]):
         field._handle_custom_msg(content, [])
     field._handle_custom_msg({"text": "x"}, [])
@@ -162,7 +162,7 @@ def test_a_message_that_is_no_object_is_ignored() -> None:
 
 def test_every_part_is_drawn_by_one_module_without_an_address() -> None:
     """Front ends load it from the part itself, and nothing from a network."""
-    parts: list[Control] = [Field("a", ""), Rows(print), Picker("b", ["c"], "c")]
+    parts: list[Control] = [TextField("a", ""), RowList(print), Picker("b", ["c"], "c")]
     (script,) = {part._esm for part in parts}
     assert {part.kind for part in parts} == {"field", "rows", "one"}
     assert script.endswith("export default {render}\n")

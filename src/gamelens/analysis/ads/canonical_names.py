@@ -22,7 +22,7 @@ from gamelens.analysis.tidy_frames.frame_requirements import ANY, requires
 from gamelens.analysis.tidy_frames.returned_columns import KEYS, returns
 from gamelens.errors import BadQuery
 
-Names = Mapping[str, str | None]
+OwnNames = Mapping[str, str | None]
 NameKind = Literal["network", "format", "publisher", "platform", "country"]
 
 KINDS: Final[tuple[NameKind, ...]] = get_args(NameKind)
@@ -51,7 +51,9 @@ _ADAPTER_SUFFIX: Final = re.compile(r"(?:RTB|Custom|Event|Mediation)*(?:Adapter|
 
 @requires(frame=ANY)
 @returns(KEYS, "network network_unknown format")
-def with_canonical_names(frame: DataFrame, *, networks: Names | None = None, formats: Names | None = None) -> DataFrame:
+def with_canonical_names(
+    frame: DataFrame, *, networks: OwnNames | None = None, formats: OwnNames | None = None
+) -> DataFrame:
     """Return the frame with canonical names of networks and formats beside the raw ones.
 
         income = lens.query("ecpm", by=["ilrd_network_name", "ilrd_adunit_format"], over="yesterday")
@@ -76,7 +78,7 @@ def with_canonical_names(frame: DataFrame, *, networks: Names | None = None, for
     if not any(sources.values()):
         raise BadQuery("frame", [*map(str, frame.columns)], "has no networks and no formats: query by", RAW_COLUMNS)
     columns: dict[str, Series[Any]] = {}
-    own_names: dict[NameKind, Names | None] = {"network": networks, "format": formats}
+    own_names: dict[NameKind, OwnNames | None] = {"network": networks, "format": formats}
     for kind, given in own_names.items():
         if sources[kind]:
             raw = frame[sources[kind][0]].astype("object")
@@ -151,7 +153,7 @@ def unlisted_names(frame: DataFrame) -> list[str]:
     )
 
 
-def _lookup(text: str, kind: str, given: Names) -> tuple[str | None, str | None]:
+def _lookup(text: str, kind: str, given: OwnNames) -> tuple[str | None, str | None]:
     """Return the canonical name of *text*, or None and the reason."""
     folded_own = {_fold(spelling): name for spelling, name in given.items()}
     if text in given or _fold(text) in folded_own:

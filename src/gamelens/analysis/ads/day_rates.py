@@ -15,7 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from pandas import DataFrame, Series
 
-from gamelens.analysis.claims.findings import Finding, Judgement
+from gamelens.analysis.claims.findings import Finding, JudgedBy
 from gamelens.analysis.claims.leaders import LEAD, leader
 from gamelens.analysis.over_days import Counted, day_numbers, over_days
 from gamelens.analysis.tidy_frames import display_values, with_ids
@@ -119,5 +119,5 @@ def read_leader(result: DataFrame, by: str, rate: str, *, kind: str) -> Finding:
         numbers |= {"least": display_values(rows[by]).iloc[-1], "least_value": rows[rate].iloc[-1]}
     if len(rows) and "largest_day" in rows:
         numbers["largest_day"] = rows["largest_day"].iloc[0]
-    judged: Judgement = "days" if rows["low"].notna().any() else "counted"
+    judged: JudgedBy = "days" if rows["low"].notna().any() else "counted"
     return leader(rows, by, rate, kind=kind, unit="ratio", numbers=numbers, judged=judged)

@@ -28,7 +28,7 @@ from gamelens.errors import BadQuery
 Direction = Literal["higher", "lower", "no clear difference", "unknown"]
 """The reading of an interval of a difference."""
 
-Judgement = Literal["days", "usual days", "other days", "players", "counted", "planned", "model"]
+JudgedBy = Literal["days", "usual days", "other days", "players", "counted", "planned", "model"]
 """How a finding was judged; `words.toml` has the sentence for each."""
 
 
@@ -86,7 +86,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     high: float = math.nan
     unit: str = ""
     neutral: float | None = None
-    judged: Judgement | None = None
+    judged: JudgedBy | None = None
     is_shown: bool = False
     numbers: Mapping[str, Any] = {}
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from pandas import DataFrame
 
-from gamelens.analysis.claims.findings import Finding, Judgement, direction_of
+from gamelens.analysis.claims.findings import Finding, JudgedBy, direction_of
 from gamelens.analysis.significance import difference_of
 from gamelens.analysis.tidy_frames import display_values
 
@@ -24,7 +24,7 @@ def leader(
     kind: str,
     unit: str,
     numbers: Mapping[str, Any],
-    judged: Judgement = "model",
+    judged: JudgedBy = "model",
 ) -> Finding:
     """Return what *rows*, one for each value of *by* with low and high, say about the largest *value*.
 

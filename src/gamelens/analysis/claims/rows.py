@@ -7,7 +7,7 @@ from typing import Any
 
 from pandas import DataFrame, Series
 
-from gamelens.analysis.claims.findings import Finding, Judgement, case_among, direction_among, direction_of
+from gamelens.analysis.claims.findings import Finding, JudgedBy, case_among, direction_among, direction_of
 from gamelens.analysis.tidy_frames.frame_columns import display_values, series_names
 from gamelens.analysis.tidy_frames.returned_columns import listed_columns
 
@@ -22,7 +22,7 @@ def each_row(
     kind: str,
     numbers: Callable[[Row], Mapping[str, Any]],
     corrected: str = "",
-    judged: Judgement = "days",
+    judged: JudgedBy = "days",
 ) -> Iterator[Finding]:
     """Yield what each row of *result* says: whether the ratio in *column* is above or below 1.
 

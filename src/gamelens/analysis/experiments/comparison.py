@@ -13,7 +13,7 @@ from gamelens.analysis.claims.findings import (
     Clause,
     Direction,
     Finding,
-    Judgement,
+    JudgedBy,
     case_among,
     direction_among,
     reads,
@@ -144,7 +144,7 @@ def comparison_finding(
 ) -> Finding:
     """Return the finding about one row of `compare`, whose arm is named by *keys*."""
     names = [str(row[key]) for key in reversed(keys) if key != MEASURE and pd.notna(row[key])]
-    judged: Judgement = "players" if row["design"] != "between days" else "days"
+    judged: JudgedBy = "players" if row["design"] != "between days" else "days"
     words = {
         "measure": str(row[MEASURE]),
         "name": names[0] + (f" ({', '.join(names[1:])})" if names[1:] else ""),

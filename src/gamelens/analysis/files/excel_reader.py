@@ -35,7 +35,7 @@ _NAMES_CURRENCY: Final = re.compile(r"\[\$[^\]-]|\"[^\"]*[^\W\d_][^\"]*\"|[\u00a
 _BUILT_IN: Final = dict.fromkeys((5, 6, 7, 8, 42, 44), '"$"#,##0.00')
 """Formats that a workbook need not list, in the currency of the machine that shows them."""
 
-Rows = list[tuple[Any, ...]]
+SheetRows = list[tuple[Any, ...]]
 Formats = Mapping[int, Mapping[int, str]]
 
 
@@ -63,7 +63,7 @@ class Sheet(NamedTuple):
     The formats are by place (from 0) and row (from 1).
     """
 
-    rows: Rows
+    rows: SheetRows
     formats: Formats
     hidden: frozenset[int] = frozenset()
 

@@ -18,7 +18,7 @@ _DATE: Final = re.compile(
     r"\d{1,4}([-./])\d{1,2}\1\d{1,4}\b.{0,30}|.{0,24}\b20\d\d\b.{0,16}|20\d{6}|.{0,9}\d月\d.{0,9}"
 )
 
-Kind = Literal["", "number", "date", "text"]
+CellKind = Literal["", "number", "date", "text"]
 
 
 def header_place(rows: Sequence[Sequence[Any]]) -> int:
@@ -47,7 +47,7 @@ def header_place(rows: Sequence[Sequence[Any]]) -> int:
     return blank + first
 
 
-def _kind(cell: Any) -> Kind:
+def _kind(cell: Any) -> CellKind:
     if cell is None or cell == "":
         return ""
     if isinstance(cell, date):
@@ -58,22 +58,22 @@ def _kind(cell: Any) -> Kind:
     return "date" if _DATE.fullmatch(text) else "number" if _NUMBER.fullmatch(text) else "text"
 
 
-def _usual_kinds(rows: Sequence[Sequence[Kind]]) -> dict[int, Kind]:
+def _usual_kinds(rows: Sequence[Sequence[CellKind]]) -> dict[int, CellKind]:
     """Return the kind of the columns of numbers or dates: the most frequent in their lower half."""
     lower = rows[(len(rows) + 1) // 2 :]
     counts = [
         Counter(row[place] for row in lower if len(row) > place) for place in range(max(map(len, lower), default=0))
     ]
-    most: list[Kind] = [max(("number", "date", "text"), key=lambda kind: count[kind]) for count in counts]
+    most: list[CellKind] = [max(("number", "date", "text"), key=lambda kind: count[kind]) for count in counts]
     return {place: kind for place, kind in enumerate(most) if kind != "text" and counts[place][kind]}
 
 
-def _is_data(row: Sequence[Kind], usual: dict[int, Kind]) -> bool:
+def _is_data(row: Sequence[CellKind], usual: dict[int, CellKind]) -> bool:
     """Return whether most columns of numbers and dates have one in *row*, more than a name and its value have."""
     filled = sum(place < len(row) and row[place] != "" for place in usual)
     fitting = _fitting(row, usual)
     return 2 * fitting >= filled and fitting >= min(len(usual), _TWO_COLUMNS) > 0
 
 
-def _fitting(row: Sequence[Kind], usual: dict[int, Kind]) -> int:
+def _fitting(row: Sequence[CellKind], usual: dict[int, CellKind]) -> int:
     return sum(place < len(row) and row[place] == kind for place, kind in usual.items())

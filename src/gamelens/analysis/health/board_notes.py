@@ -40,12 +40,12 @@ from gamelens.errors import BadQuery, suggests_names
 
 Flags = NDArray[np.bool_]
 Ints = NDArray[np.int64]
-Kind = Literal["campaign", "release", "holiday", "other"]
+NoteKind = Literal["campaign", "release", "holiday", "other"]
 
 _RULES: Final[dict[Any, str]] = {
     date: "must be a day: write 2026-11-16, without quotes",
     bool: "must be true or false, without quotes",
-    Kind: f"must be one of {', '.join(get_args(Kind))}",
+    NoteKind: f"must be one of {', '.join(get_args(NoteKind))}",
 }
 _RULE_OF_TEXT: Final = "must be a non-empty text in quotes"
 Entry = TypeVar("Entry", bound=msgspec.Struct)
@@ -91,7 +91,7 @@ class Annotation(
         is_exempt: its days raise no alarm and are left out of the baseline.
     """
 
-    kind: Kind
+    kind: NoteKind
     name: str
     begins: date
     ends: date

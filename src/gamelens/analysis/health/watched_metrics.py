@@ -14,7 +14,7 @@ import msgspec
 from gamelens.catalog import METRICS, Quotient, metric_named
 from gamelens.errors import BadQuery, suggests_names
 
-Kind = Literal["count", "money", "share", "rate", "number"]
+MeasureKind = Literal["count", "money", "share", "rate", "number"]
 """Scale of a series: square roots for counts and rates, ratios for money and numbers."""
 
 
@@ -76,7 +76,7 @@ class WatchedMetric(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     metric: str
     field: str
-    kind: Kind
+    kind: MeasureKind
     over: str | None = None
     is_mix: bool = False
     since_days_ago: int | None = None
@@ -297,5 +297,5 @@ def _watched_metric(key: str) -> WatchedMetric:
         return WatchedMetric(
             key=key, name=name, metric=key, field=field.name, kind="share", part=parts[0], whole=parts[1]
         )
-    kind: Kind = "count" if field.kind == "count" else "number"
+    kind: MeasureKind = "count" if field.kind == "count" else "number"
     return WatchedMetric(key=key, name=name, metric=key, field=field.name, kind=kind)

@@ -18,7 +18,7 @@ from gamelens.analysis.outside_data.roles import ColumnCells, Evidence, Meaning,
 from gamelens.errors import BadQuery, suggests_names
 from gamelens.wire.intervals import Interval
 
-Days = NDArray[np.datetime64]
+DayArray = NDArray[np.datetime64]
 
 _DAY: Final = np.timedelta64(1, "D")
 _WEEK: Final = np.timedelta64(7, "D")
@@ -201,7 +201,7 @@ def _midnight_elsewhere(own: ColumnCells, read: ParsedTimes, role: str) -> BadQu
     return BadQuery(own.name, own.example, rule)
 
 
-def _coarser(name: str, days: Days, stated: str | None) -> tuple[str, BadQuery | None]:
+def _coarser(name: str, days: DayArray, stated: str | None) -> tuple[str, BadQuery | None]:
     """Return what distinct *days* stand for, and why that cannot be told."""
     if stated is not None:
         return stated, None
@@ -219,7 +219,7 @@ def _coarser(name: str, days: Days, stated: str | None) -> tuple[str, BadQuery |
     return "day", BadQuery(name, UNSET, rule)
 
 
-def _length(at: Days, until: Days) -> str:
+def _length(at: DayArray, until: DayArray) -> str:
     """Return what periods are by their first day and their end."""
     known = ~np.isnat(at) & ~np.isnat(until)
     lengths = np.unique(until[known].astype("datetime64[D]") - at[known].astype("datetime64[D]"))
@@ -262,7 +262,7 @@ def _none(grid: Grid, problem: BadQuery | None = None) -> Periods:
     return Periods(nothing, None, None, problem=problem)
 
 
-def _moments(at: Days) -> Series[Any]:
+def _moments(at: DayArray) -> Series[Any]:
     return Series(pd.DatetimeIndex(at.astype("datetime64[us]")).tz_localize("UTC"))
 
 

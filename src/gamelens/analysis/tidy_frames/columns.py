@@ -14,7 +14,7 @@ import msgspec
 from gamelens._scales import NumberKind
 from gamelens.catalog import METRICS, find_metric
 
-Kind = Literal[
+ColumnKind = Literal[
     "money",
     "share",
     "count",
@@ -43,7 +43,7 @@ time, "span" a length of time, "texts" a list.
 _DTYPES: Final = {"count": "Int64", "category": "category", "text": "str", "flag": "bool", "unit": "category"}
 _AS_THEY_ARE: Final = ("day", "span", "texts")
 _WRITTEN: Final[tuple[NumberKind, ...]] = ("money", "share", "count", "change", "points")
-_OF_UNITS: Final[dict[str, Kind]] = {"USD": "money", "share": "share"}
+_OF_UNITS: Final[dict[str, ColumnKind]] = {"USD": "money", "share": "share"}
 OF_MEASURE: Final = "measure"
 """As the *scale* of a column: rows of one measure have the same decimal places."""
 OF_ROW: Final = ("of the row", "difference")
@@ -80,7 +80,7 @@ class Column(msgspec.Struct, frozen=True):
     """
 
     name: str
-    kind: Kind
+    kind: ColumnKind
     title: str = ""
     unit: str = ""
     about: str = ""

@@ -16,7 +16,7 @@ from pandas import DataFrame, Series
 from pandas.api.types import is_float_dtype, is_integer_dtype, is_numeric_dtype
 
 from gamelens._scales import NumberKind, Scale
-from gamelens.analysis.tidy_frames.columns import COLUMNS, OF_MEASURE, OF_ROW, Column, Kind, column_named
+from gamelens.analysis.tidy_frames.columns import COLUMNS, OF_MEASURE, OF_ROW, Column, ColumnKind, column_named
 from gamelens.analysis.tidy_frames.results import CELLS, KINDS
 from gamelens.analysis.tidy_frames.returned_columns import listed_columns
 from gamelens.receipts import Receipt
@@ -114,7 +114,7 @@ def kind_of_unit(unit: str) -> NumberKind:
     return "money" if first == "USD" else next((kind for kind in ROW_UNITS if kind == first), "number")
 
 
-def _of_kind(name: str, kind: Kind) -> Column:
+def _of_kind(name: str, kind: ColumnKind) -> Column:
     """Return the column *name* of claims, whose sentences write its numbers as *kind*."""
     known = COLUMNS.get(name, Column(name, kind))
     return known if known.kind == kind else replace(known, kind=kind, unit="USD" if kind == "money" else "")
@@ -131,7 +131,7 @@ def _brought(frame: DataFrame, attrs: Mapping[Any, Any]) -> dict[str, Column]:
         record, beside = described.get(name), frame.get(f"{name}_currency")
         codes = [] if beside is None else [str(code) for code in beside.dropna().unique()]
         if record is not None and record.kind != "money":
-            kind: Kind = next((kind for kind in ROW_UNITS if kind == record.kind), "number")
+            kind: ColumnKind = next((kind for kind in ROW_UNITS if kind == record.kind), "number")
             found[name] = Column(name, kind)
         elif record is not None or codes:
             currency = codes[0] if len(codes) == 1 else record.unit if record is not None and not codes else ""

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from gamelens.client.checks.service_checks import SLOW_S, clock_finding
-from gamelens.client.checks.setup_checks import Finding
+from gamelens.client.checks.setup_checks import CheckResult
 from gamelens.client.events.collector_client import CollectorClient
 from gamelens.errors import AuthError, BadQuery, GamelensError, RateLimited, Retryable, ServiceError, Unreachable
 
@@ -37,7 +37,7 @@ class CollectorChecks:
         self._offset_s: float | None = None
         self._is_enabled = True
 
-    async def findings(self, *, deadline_s: float) -> list[Finding]:
+    async def findings(self, *, deadline_s: float) -> list[CheckResult]:
         """Return the findings after *deadline_s* at most."""
         self._error = Unreachable(f"{self._collector.address} did not answer within {deadline_s:.2g} s")
         with contextlib.suppress(TimeoutError):
@@ -75,23 +75,25 @@ class CollectorChecks:
                 self._offset_s = (sent_at + self._now()) / 2 - answer.server_ts - 0.5
             return
 
-    def _all_findings(self) -> Iterator[Finding]:
+    def _all_findings(self) -> Iterator[CheckResult]:
         """Yield the findings, in the order in which they are printed."""
         yield self._address_finding()
         if isinstance(self._error, AuthError):
             says = f"{self._collector.address} does not accept the game key or its signature (401)"
             step = "copy game_key and secret_key again, and check that they are of one game of this collector"
-            yield Finding.problem("collector keys", says, step)
+            yield CheckResult.problem("collector keys", says, step)
         elif self._error is None and not self._is_enabled:
             step = "enable the game where it is configured; until then no session sends events"
-            yield Finding.warning("collector keys", "accepted, but the game is disabled (init: enabled = false)", step)
+            yield CheckResult.warning(
+                "collector keys", "accepted, but the game is disabled (init: enabled = false)", step
+            )
         elif self._error is None:
-            yield Finding.ok("collector keys", "accepted")
+            yield CheckResult.ok("collector keys", "accepted")
         if self._error is None:
             step = "set the clock: sessions correct their times by the init, other senders do not"
             yield clock_finding("collector clock", self._offset_s, "collector", step)
 
-    def _address_finding(self) -> Finding:
+    def _address_finding(self) -> CheckResult:
         """Report whether the collector answers, and how fast."""
         address = self._collector.address
         says = f"{address} answers in {self._duration_s * 1000:.0f} ms"
@@ -99,13 +101,13 @@ class CollectorChecks:
         match self._error:
             case None | AuthError():
                 if self._duration_s > SLOW_S:
-                    return Finding.warning("collector", says, "expect to wait; check the network")
-                return Finding.ok("collector", says)
+                    return CheckResult.warning("collector", says, "expect to wait; check the network")
+                return CheckResult.ok("collector", says)
             case RateLimited():
-                return Finding.warning("collector", f"{says}, but 429", "try again later")
+                return CheckResult.warning("collector", f"{says}, but 429", "try again later")
             case ServiceError(status=status) if status >= 500:
-                return Finding.problem("collector", f"{says}, but {status}", "try again later")
+                return CheckResult.problem("collector", f"{says}, but {status}", "try again later")
             case ServiceError(status=status):
                 says = f"{address} answers {status} to an empty batch of events: is it a collector?"
-                return Finding.problem("collector", says, step)
-        return Finding.problem("collector", str(self._error), step)
+                return CheckResult.problem("collector", says, step)
+        return CheckResult.problem("collector", str(self._error), step)

@@ -17,7 +17,7 @@ from typing import Final, TypeVar
 import msgspec
 
 from gamelens.catalog import DIMENSIONS, METRICS
-from gamelens.client.checks.setup_checks import Finding
+from gamelens.client.checks.setup_checks import CheckResult
 from gamelens.client.connection.metrics_api import BASE
 from gamelens.client.connection.settings import MetricsSettings
 from gamelens.client.connection.transport import HttpBackend, HttpRequest, HttpResponse, Transport
@@ -87,7 +87,7 @@ class ServiceChecks:
         self._failure: str | None = None
         self._is_queued = False
 
-    async def findings(self, *, deadline_s: float) -> list[Finding]:
+    async def findings(self, *, deadline_s: float) -> list[CheckResult]:
         """Return the findings after *deadline_s* at most."""
         try:
             async with asyncio.timeout(deadline_s):
@@ -131,11 +131,11 @@ class ServiceChecks:
             await self._sleep(RETRY_PAUSE_S)
         return response
 
-    def _all_findings(self) -> Iterator[Finding]:
+    def _all_findings(self) -> Iterator[CheckResult]:
         """Yield the findings, in the order in which they are printed."""
         yield self._service_finding()
         if self._transport.proxy is not None:
-            yield Finding.ok("proxy", f"requests to {self._address} go through {self._transport.proxy}")
+            yield CheckResult.ok("proxy", f"requests to {self._address} go through {self._transport.proxy}")
         if self._responses:
             yield self._key_finding()
             offsets = [timed.clock_offset_s for timed in self._responses if timed.clock_offset_s is not None]
@@ -148,60 +148,60 @@ class ServiceChecks:
             if self._has_response(path):
                 yield _names_finding(path.strip("/"), self._decoded(path, list[str]), list(catalog_names), extra)
 
-    def _service_finding(self) -> Finding:
+    def _service_finding(self) -> CheckResult:
         """Report whether the service answers, and how fast."""
         step = "see where metrics_url comes from; then look at the network and, where there is one, the proxy"
         if self._failure is not None:
             busy = "another process on this machine is using this key: try again when it has finished"
-            return Finding.problem("service", self._failure, busy if self._is_queued else step)
+            return CheckResult.problem("service", self._failure, busy if self._is_queued else step)
         intervals = [timed for timed in self._responses if timed.path == _INTERVAL]
         status, duration_s = intervals[-1].response.status, median(timed.duration_s for timed in intervals)
         says = f"{self._address} answers in {duration_s * 1000:.0f} ms"
         if status >= 500:
-            return Finding.problem("service", f"{says}, but {status}", "try again later")
+            return CheckResult.problem("service", f"{says}, but {status}", "try again later")
         if status not in (200, 401, 403, 429):
             says = f"{self._address} answers {status} to GET {BASE}{_INTERVAL}: is it a metrics service?"
-            return Finding.problem("service", says, step)
+            return CheckResult.problem("service", says, step)
         if duration_s > SLOW_S:
-            return Finding.warning("service", says, "expect to wait; check the network")
-        return Finding.ok("service", says)
+            return CheckResult.warning("service", says, "expect to wait; check the network")
+        return CheckResult.ok("service", says)
 
-    def _rate_finding(self) -> Finding:
+    def _rate_finding(self) -> CheckResult:
         """Report the rate limit, refusals, and whether other processes share it."""
         promised = f"{REQUESTS_PER_SECOND} requests a second and {REQUESTS_AT_ONCE} at a time"
         refused = sum(timed.response.status == 429 for timed in self._responses)
         if self._rate_limiter.why_alone is not None:
             says = f"{promised} for this process alone: {self._rate_limiter.why_alone}"
             step = "name a folder of your own in GAMELENS_RUNTIME_DIR"
-            return Finding.warning("rate", says, step)
+            return CheckResult.warning("rate", says, step)
         if refused:
             says = f"{refused} of {len(self._responses)} requests were refused (429) despite {promised}"
             step = "someone else is using a key of this organisation: expect to wait, or try again later"
-            return Finding.warning("rate", says, step)
+            return CheckResult.warning("rate", says, step)
         met = "; no 429 so far" if self._responses else ""
-        return Finding.ok("rate", f"{promised}, shared by all your processes{met}")
+        return CheckResult.ok("rate", f"{promised}, shared by all your processes{met}")
 
-    def _key_finding(self) -> Finding:
+    def _key_finding(self) -> CheckResult:
         """Report whether the service accepts the key."""
         statuses = {timed.response.status for timed in self._responses}
         if refused := statuses & {401, 403}:
             says = f"{self._address} does not know it ({min(refused)})"
             step = "copy it again, and check that it belongs to this address"
-            return Finding.problem("key", says, step)
+            return CheckResult.problem("key", says, step)
         if 200 in statuses:
-            return Finding.ok("key", "accepted")
-        return Finding.warning("key", "not known whether it is accepted", "see service")
+            return CheckResult.ok("key", "accepted")
+        return CheckResult.warning("key", "not known whether it is accepted", "see service")
 
-    def _available_finding(self) -> Finding:
+    def _available_finding(self) -> CheckResult:
         """Report the available interval, and whether its end is older than expected."""
         try:
             interval = Interval.parse(self._decoded(_INTERVAL, str) or "")
         except MalformedInterval:
             says = f"GET {BASE}{_INTERVAL} does not return an interval"
-            return Finding.problem("available", says, "check the address: is it a metrics service?")
+            return CheckResult.problem("available", says, "check the address: is it a metrics service?")
         if not interval:
             step = "send events and wait until they are processed"
-            return Finding.warning("available", "nothing has been processed yet", step)
+            return CheckResult.warning("available", "nothing has been processed yet", step)
         latest = self._responses[-1]  # the time of the service, or of this machine without a Date header
         now = datetime.fromtimestamp(latest.midpoint - (latest.clock_offset_s or 0.0), UTC)
         is_past = now >= interval.end
@@ -209,8 +209,8 @@ class ServiceChecks:
         if DataAge(interval.end, now - USUAL_LAG).is_stale():
             says += ": yesterday is not complete"
             step = "look again in an hour; if it has not moved by then, ask whoever runs the service"
-            return Finding.warning("available", says, step)
-        return Finding.ok("available", says)
+            return CheckResult.warning("available", says, step)
+        return CheckResult.ok("available", says)
 
     def _has_response(self, path: str) -> bool:
         """Return whether *path* was answered with 200, or for a list at all."""
@@ -228,32 +228,32 @@ class ServiceChecks:
         return None
 
 
-def clock_finding(about: str, offset_s: float | None, service: str, next_step: str) -> Finding:
+def clock_finding(about: str, offset_s: float | None, service: str, next_step: str) -> CheckResult:
     """Report how far this machine's clock is ahead of that of *service*, None if unknown."""
     if offset_s is None:
-        return Finding.ok(about, f"the {service} does not say what time it is")
+        return CheckResult.ok(about, f"the {service} does not say what time it is")
     if abs(offset_s) <= CLOCK_TOLERANCE_S:
-        return Finding.ok(about, f"within {max(1.0, abs(offset_s)):.0f} s of the {service}'s")
+        return CheckResult.ok(about, f"within {max(1.0, abs(offset_s)):.0f} s of the {service}'s")
     direction = "ahead of" if offset_s > 0 else "behind"
     says = f"{duration_text(timedelta(seconds=abs(offset_s)))} {direction} the {service}'s"
-    return Finding.warning(about, says, next_step)
+    return CheckResult.warning(about, says, next_step)
 
 
 def _names_finding(
     about: str, listed: Sequence[str] | None, catalog_names: Sequence[str], extra: Sequence[str]
-) -> Finding:
+) -> CheckResult:
     """Compare the names that the service lists with those of the catalog."""
     if listed is None:
         step = "see service; queries work without the list"
-        return Finding.warning(about, "the list does not have the expected form", step)
+        return CheckResult.warning(about, "the list does not have the expected form", step)
     new = sorted(set(listed) - {*catalog_names, *extra})
     missing = sorted(set(catalog_names) - set(listed))
     if not new and not missing:
-        return Finding.ok(about, f"all {len(catalog_names)} that this version knows")
+        return CheckResult.ok(about, f"all {len(catalog_names)} that this version knows")
     says = [f"{len(new)} new: {_shortened_list(new)}"] if new else []
     says += [f"{len(missing)} missing: {_shortened_list(missing)}"] if missing else []
     step = "new ones are passed on unchanged, missing ones are refused; a newer gamelens may know more"
-    return Finding.warning(about, "; ".join(says), step)
+    return CheckResult.warning(about, "; ".join(says), step)
 
 
 def _shortened_list(names: Sequence[str]) -> str:

@@ -1,4 +1,4 @@
-"""A client of the metrics service: available interval, lists, ids of titles, and one request for rows.
+"""A client of the metrics service: available interval, lists, and one request for rows.
 
 The available interval and the lists change at most once an hour (Wire 2.4, Available interval), so their answers are
 remembered for an hour.
@@ -9,8 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections import defaultdict
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from typing import Any, Literal, TypeVar, cast
 from urllib.parse import quote, unquote
 
@@ -56,13 +55,6 @@ SANDBOX_HEADERS = (_EDITION, _SCENARIO, _DATED)
 """Headers of the available interval that only a sandbox sends."""
 INTERVAL_PATH = f"{BASE}/interval"
 _CLIENT_METHODS = {"retention": "lens.retention()"}
-_ONE = {"games": "game", "studios": "studio"}
-
-Titles = Mapping[str, Iterable[str]]
-"""The texts that stand for each id.
-
-They are its title, also with studio and id, as frames show a title that several have.
-"""
 
 
 class GameListing(msgspec.Struct, frozen=True):
@@ -98,6 +90,16 @@ class ListedValues(msgspec.Struct, frozen=True):
 
     values: list[str]
     notes: list[str]
+
+    def whole(self) -> list[str]:
+        """Return the values in code point order.
+
+        Raises:
+            Truncated: the list is as long as the service's limit, so it may be incomplete.
+        """
+        if len(self.values) >= MAX_LIMIT:
+            raise Truncated(MAX_LIMIT)
+        return sorted(set(self.values))
 
 
 class _ListedStudio(msgspec.Struct, frozen=True):
@@ -191,12 +193,10 @@ class MetricsApi:
             beside |= {"dimension": answer.dimension} if answer.dimension != dimension else {}
             return ListedValues(answer.values, member_notes(f"the values of {dimension}", beside))
 
-        answer = await self._remember(("values", dimension, interval, tuple(studios), tuple(games)), fetch)
+        answer = await self._remember(values_key(dimension, interval, studios, games), fetch)
         if notes is not None:
             notes += answer.notes
-        if len(answer.values) >= MAX_LIMIT:
-            raise Truncated(MAX_LIMIT)
-        return sorted(set(answer.values))
+        return answer.whole()
 
     async def check_values(self, where: Filter, table: pa.Table, tally: RequestStats) -> ValueCheck:
         """Return what is wrong with the values in *where* that the rows of *table* do not prove.
@@ -234,7 +234,7 @@ class MetricsApi:
 
         A studio without a name is called by its id.
         """
-        return await self._remember(("studios", interval), lambda: self._fetch_studios(interval, tally))
+        return await self._remember(studios_key(interval), lambda: self._fetch_studios(interval, tally))
 
     async def games(
         self, interval: Interval, studios: Collection[str] | None = None, tally: RequestStats | None = None
@@ -244,45 +244,10 @@ class MetricsApi:
         The service does not name the studio of a game, so there is one request for each studio. A game without a title
         is called by its id.
         """
-        names = {studio.id: studio.name for studio in await self.studios(interval, tally)}
-        ids = list(names) if studios is None else list(dict.fromkeys(studios))
+        listed = await self.studios(interval, tally)
+        ids = [studio.id for studio in listed] if studios is None else list(dict.fromkeys(studios))
         games_by_studio = await gather(self._games_of(studio, interval, tally) for studio in ids)
-        return [
-            GameListing(game.id, game.title, studio, names.get(studio))
-            for studio, games in zip(ids, games_by_studio, strict=True)
-            for game in games
-        ]
-
-    async def ids(
-        self,
-        field: Literal["games", "studios"],
-        names: Sequence[str] | None,
-        available: Interval,
-        studios: Sequence[str] | None = None,
-        tally: RequestStats | None = None,
-    ) -> tuple[str, ...] | None:
-        """Return the ids that *names*, the argument *field*, stand for: ids or titles, of games within *studios*.
-
-        A game or studio with data in the *available* interval is found.
-
-        Raises:
-            BadQuery: several have the title, or none has.
-        """
-        if names is None or not has_titles(names):
-            return None if names is None else tuple(names)
-        titles: Titles
-        if field == "games":
-            games = await self.games(available, studios, tally)
-            shown = {game.id: f"{game.title} ({game.studio or game.studio_id}" for game in games}
-            titles = {game.id: (game.title, f"{shown[game.id]})", f"{shown[game.id]}, {game.id})") for game in games}
-        else:
-            listed = await self.studios(available, tally)
-            titles = {studio.id: (studio.name, f"{studio.name} ({studio.id})") for studio in listed}
-        if (found := ids_of(field, names, titles)) is not None:
-            return found
-        unknown = next(name for name in names if ids_of(field, [name], titles) is None)
-        rule = f"is neither the id nor the title of a {_ONE[field]} with data in {available}"
-        raise BadQuery(field, unknown, rule, sorted({next(iter(texts)) for texts in titles.values()}))
+        return game_listings(listed, dict(zip(ids, games_by_studio, strict=True)))
 
     async def post_query(self, metric: str, query: MetricQuery, tally: RequestStats) -> bytes:
         """Send *query* and return the response body. Raises the errors of `Transport.send`."""
@@ -356,7 +321,8 @@ class MetricsApi:
         return available
 
     async def _games_of(self, studio: str, interval: Interval, tally: RequestStats | None) -> list[Game]:
-        return await self._remember(("games", studio, interval), lambda: self._fetch_games(studio, interval, tally))
+        key = games_key(studio, interval)
+        return await self._remember(key, lambda: self._fetch_games(studio, interval, tally))
 
     async def _fetch_studios(self, interval: Interval, tally: RequestStats | None) -> list[Studio]:
         listed = await self._get(
@@ -428,109 +394,29 @@ class MetricsApi:
                     del self._locks[key]
 
 
-class UnlistedError(Exception):
-    """A list that is not remembered, in a run that requests nothing."""
+def studios_key(interval: Interval) -> tuple[object, ...]:
+    """Return the key under which the studios of *interval* are remembered."""
+    return ("studios", interval)
 
 
-class DryApi(MetricsApi):
-    """The same service as far as its answers are remembered. It counts the lists that would be requested.
-
-    Args:
-        service: the real one, of which only the available interval is requested.
-
-    Attributes:
-        lists: the keys of those lists.
-        guessed: `studio_id`, where the number of lists of games is not known.
-    """
-
-    def __init__(self, service: MetricsApi) -> None:
-        self.__dict__.update(service.__dict__)
-        self._service = service
-        self.lists: set[object] = set()
-        self.guessed: dict[str, None] = {}
-
-    async def available(self) -> Interval:
-        """Return the available interval, which is requested once every *refresh_s*."""
-        available = await self._service.available()
-        self.edition = self._service.edition
-        return available
-
-    async def unknown_names(
-        self, field: Literal["metric", "by", "where"], names: Collection[str], known: Collection[str]
-    ) -> list[str]:
-        """Refuse *names* that are not in *known*: whether the service knows them takes a request.
-
-        Raises:
-            BadQuery: such a name, with the nearest one.
-        """
-        for name in names:
-            if name not in known:
-                rule = "is not known here, so it cannot be planned; query() asks the service"
-                raise unknown_name_error(field, name, rule, {*known, *TITLES.values()} if field == "by" else known)
-        return []
-
-    async def games(
-        self, interval: Interval, studios: Collection[str] | None = None, tally: RequestStats | None = None
-    ) -> list[GameListing]:
-        """Return the games that sent data in *interval*, if all lists that it takes are remembered.
-
-        Raises:
-            UnlistedError: one of them is not.
-        """
-        listed = self._known(("studios", interval))
-        if studios is None and listed is None:
-            self.guessed["studio_id"] = None
-            studios = ("…",)
-        ids = [studio.id for studio in listed or ()] if studios is None else studios
-        games = [self._known(("games", studio, interval)) for studio in dict.fromkeys(ids)]
-        if listed is None or None in games:
-            raise UnlistedError
-        return await super().games(interval, studios, tally)
-
-    def count_list(self, dimension: str, values: Collection[str], interval: Interval) -> None:
-        """Count the list that checks *values* of a filter, unless a remembered one holds them."""
-        if self.needs_list(dimension, values):
-            self._known(("values", dimension, interval, (), ()))
-
-    async def _remember(self, key: object, fetch: Callable[[], Awaitable[T]]) -> T:
-        if (answer := self._known(key)) is None:
-            raise UnlistedError
-        return cast("T", answer)
-
-    def _known(self, key: object) -> Any:
-        """Return the remembered list with this key, or None, which counts it."""
-        answer = self.remembered(key)
-        if answer is None:
-            self.lists.add(key)
-        return answer
+def games_key(studio: str, interval: Interval) -> tuple[object, ...]:
+    """Return the key under which the games of *studio* in *interval* are remembered."""
+    return ("games", studio, interval)
 
 
-def has_titles(names: Sequence[str] | None) -> bool:
-    """Return whether one of *names* may be a title: digits alone are an id."""
-    return any(not name.isdecimal() for name in names or ())
+def values_key(
+    dimension: str, interval: Interval, studios: Iterable[str] = (), games: Iterable[str] = ()
+) -> tuple[object, ...]:
+    """Return the key under which the values of *dimension* in *interval* are remembered."""
+    return ("values", dimension, interval, tuple(studios), tuple(games))
 
 
-def ids_of(field: str, names: Sequence[str], titles: Titles) -> tuple[str, ...] | None:
-    """Return the ids that *names*, the argument *field*, stand for.
-
-    The result is None if one of them is neither an id nor a title. An id stands for itself, whatever the titles are.
-
-    Raises:
-        BadQuery: several have the title; the error has their ids.
-    """
-    by_title = defaultdict(list)
-    for identity, texts in titles.items():
-        for text in dict.fromkeys(texts):
-            by_title[text].append(identity)
-    found: list[str] = []
-    for name in names:
-        matches = [name] if name in titles or name.isdecimal() else by_title[name]
-        if len(matches) > 1:
-            raise BadQuery(field, name, f"is the title of {len(matches)} {field}: pass the id of one", matches)
-        if not matches:
-            return None
-        found += matches
-    return tuple(dict.fromkeys(found))
+def game_listings(studios: Iterable[Studio], games: Mapping[str, Iterable[Game]]) -> list[GameListing]:
+    """Return the *games* of each studio, with the names that *studios* have."""
+    names = {studio.id: studio.name for studio in studios}
+    return [
+        GameListing(game.id, game.title, studio, names.get(studio)) for studio, sent in games.items() for game in sent
+    ]
 
 
 def unknown_name_error(field: str, name: str, rule: str, known: Collection[str]) -> BadQuery:

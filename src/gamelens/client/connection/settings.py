@@ -29,7 +29,7 @@ from msgspec import UNSET
 
 from gamelens.errors import AuthError, BadQuery, Refused
 
-Source = Literal["argument", "environment", "config file", "keyring"]
+SettingOrigin = Literal["argument", "environment", "config file", "keyring"]
 
 PREFIX = "GAMELENS_"
 SERVICE: Final = "gamelens"
@@ -52,9 +52,9 @@ class Secret:
 
     __slots__ = ("_value", "source")
 
-    def __init__(self, value: str, source: Source = "argument") -> None:
+    def __init__(self, value: str, source: SettingOrigin = "argument") -> None:
         self._value = value.strip()
-        self.source: Source = source
+        self.source: SettingOrigin = source
         # A value that is not a valid header would be quoted in the error message of a library.
         if not self._value or not all("!" <= letter <= "~" for letter in self._value):
             raise AuthError("the key is empty or has characters that no key has: copy it again")
@@ -173,7 +173,7 @@ class Settings:
         """Return the value of *name*, or None if no source has it. Empty strings count as missing."""
         return self._find_with_source(name)[0]
 
-    def source(self, name: str) -> Source | None:
+    def source(self, name: str) -> SettingOrigin | None:
         """Return the source of the value of *name*, or None if no source has it."""
         return self._find_with_source(name)[1]
 
@@ -262,7 +262,7 @@ class Settings:
 
     def _place(self, name: str) -> str:
         """Return the place where *name* is set, in words."""
-        places: dict[Source | None, str] = {
+        places: dict[SettingOrigin | None, str] = {
             "argument": "the argument",
             "environment": f"the variable {PREFIX}{name.upper()}",
             "config file": str(self.file),
@@ -270,7 +270,7 @@ class Settings:
         }
         return places[self.source(name)]
 
-    def _find_with_source(self, name: str) -> tuple[str, Source] | tuple[None, None]:
+    def _find_with_source(self, name: str) -> tuple[str, SettingOrigin] | tuple[None, None]:
         """Return the value of *name*, without blanks and line ends around it, and its source, or two None."""
         given = self._given.get(name)
         if isinstance(given, Secret):

@@ -1,5 +1,5 @@
 """One query from its arguments to its frame.
 
 Never opens a connection and never reads a file: `client.connection` and `client.answer_cache` do.
-Open `query_run` first.
+Open `executor` first: its `query` has the three steps.
 """

@@ -151,16 +151,6 @@ class QuerySpec(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(alias for alias in known if isinstance(alias, CohortShare))
 
     @property
-    def parts(self) -> list[QuerySpec]:
-        """The query for rows and the one for retention that it is made of."""
-        if self.ages or not (cohorts := self.cohort_shares):
-            return [self]
-        names = tuple(name for name in self.metrics if not isinstance(ALIASES.get(name), CohortShare))
-        ages = tuple(alias.age for alias in cohorts)
-        rows = [self.with_(metrics=names, sort=None)] if names else []
-        return [self.with_(metrics=("retention",), ages=ages, sort=None, fields=None), *rows]
-
-    @property
     def needs_total(self) -> bool:
         """Whether the answer without dimensions is needed besides the rows."""
         return bool(self.by) and (self.other or self.check)

@@ -1,9 +1,10 @@
-"""Tables of metric plans, put together from the answers to their requests, and metrics side by side."""
+"""Functions that put together the tables of metric plans from what came of their requests, and metrics side by side."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
 
@@ -14,11 +15,14 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from gamelens._text import counted
-from gamelens.catalog import ALIASES, METRICS, find_metric
+from gamelens.catalog import ALIASES, METRICS, CohortShare, find_metric
 from gamelens.client.query.arguments import GAME_ID
+from gamelens.client.query.listings import default_limit_warning
 from gamelens.client.query.planner import MetricPlan
+from gamelens.client.query.prepare import Prepared
+from gamelens.client.query.requests import Fetched
 from gamelens.client.tables import table_operations as tables
-from gamelens.client.tables.table_operations import TIMESTAMP, TIMESTAMP_TYPE, schema
+from gamelens.client.tables.table_operations import TIMESTAMP, TIMESTAMP_TYPE, bucket_starts, schema
 from gamelens.errors import NotAdditive, ServiceError, Truncated
 from gamelens.wire.limits import DEFAULT_LIMIT, USUAL_SESSION_S
 
@@ -26,187 +30,179 @@ MOST_ROWS: Final = 1_000_000
 """Rows up to which buckets without any row are filled."""
 
 
-class TableBuilder:
-    """Builds the table of each metric plan of one query.
-
-    Args:
-        start: the start of the covered interval.
-        studio_of_game: studio ids by game id, for plans whose rows show the studio of a game.
-        answers: returns the tables of each template of a plan, in their order.
-        missing: returns the starts of the buckets of a plan for which rows are missing.
+@dataclass
+class Remarks:
+    """What is to be said of tables that were put together.
 
     Attributes:
         is_truncated: whether `top` left rows out, or may have.
-        warnings: differences between rows and their total.
+        warnings: differences between rows and their total, and lists that may be cut.
     """
 
-    def __init__(
-        self,
-        start: datetime,
-        studio_of_game: Mapping[str, str | None],
-        answers: Callable[[MetricPlan], Sequence[Sequence[pa.Table]]],
-        missing: Callable[[MetricPlan], Collection[datetime]],
-    ) -> None:
-        self._start = start
-        self._studio_of_game = studio_of_game
-        self._answers = answers
-        self._missing = missing
-        self.is_truncated = False
-        self.warnings: list[str] = []
+    is_truncated: bool = False
+    warnings: list[str] = field(default_factory=list)
 
-    def build(self, plan: MetricPlan) -> pa.Table:
-        """Return the table of *plan*, compared with its total where it has one.
 
-        With `top`, the difference is a row `(other)`; without, it is a warning.
+def build_table(plan: MetricPlan, prepared: Prepared, fetched: Fetched) -> tuple[pa.Table, Remarks]:
+    """Return the table of *plan*, compared with its total where it has one, and what is to be said of it.
 
-        Raises:
-            NotAdditive: games are pooled, and the service sends rows without the parts of the metric.
-            Truncated: all values were queried, and an answer holds as many as the service gives.
-        """
-        table = self._rows(plan)
-        if plan.total is None or not any(source.templates for source in plan.sources):
-            return table
-        total, missing = self._rows(plan.total), self._missing(plan)
-        metric = find_metric(plan.metric) or METRICS[plan.metric]
-        rest = tables.drop_buckets(tables.other_rows(metric, plan.dimensions, total, table, plan.within), missing)
-        if plan.top is not None:
-            return tables.sort_by_time(tables.concatenate([table, rest], table.schema))
-        fields = tables.summable_fields(metric)
-        for row in rest.to_pylist():
-            difference = ", ".join(f"{metric.columns[name]} {row[name]:,}" for name in fields if row[name])
-            by, day = ", ".join(plan.dimensions), row[TIMESTAMP].date()
-            self.warnings.append(f"{plan.metric} by {by} differs from its total on {day}: {difference}")
+    With `top`, the difference is a row `(other)`; without, it is a warning.
+
+    Raises:
+        NotAdditive: games are pooled, and the service sends rows without the parts of the metric.
+        Truncated: all values were queried, and an answer holds as many as the service gives.
+    """
+    remarks = Remarks()
+    table = _rows(plan, prepared, fetched, remarks)
+    if plan.total is None or not any(leaf_plan.templates for leaf_plan in plan.leaf_plans):
+        return table, remarks
+    total, missing = _rows(plan.total, prepared, fetched, remarks), fetched.missing_buckets(plan)
+    metric = find_metric(plan.metric) or METRICS[plan.metric]
+    rest = tables.drop_buckets(tables.other_rows(metric, plan.dimensions, total, table, plan.within), missing)
+    if plan.top is not None:
+        return tables.sort_by_time(tables.concatenate([table, rest], table.schema)), remarks
+    fields = tables.summable_fields(metric)
+    for row in rest.to_pylist():
+        difference = ", ".join(f"{metric.columns[name]} {row[name]:,}" for name in fields if row[name])
+        by, day = ", ".join(plan.dimensions), row[TIMESTAMP].date()
+        remarks.warnings.append(f"{plan.metric} by {by} differs from its total on {day}: {difference}")
+    return table, remarks
+
+
+def _rows(plan: MetricPlan, prepared: Prepared, fetched: Fetched, remarks: Remarks) -> pa.Table:
+    """Return all rows of *plan* in the order of the service, `top` of them in each bucket.
+
+    Raises:
+        NotAdditive, Truncated: as in `build_table`.
+    """
+    if plan.members:
+        members = [_rows(member, prepared, fetched, remarks) for member in plan.members]
+        return _largest(plan, _alias_rows(plan, members, fetched), remarks)
+    own_columns = [name for name in plan.dimensions if name not in plan.labels]
+    columns = [*own_columns, *([GAME_ID] if plan.pools_games else [])]
+    table = _concatenated(plan, columns, fetched.answers(plan), remarks)
+    if plan.pools_games:
+        labelled = _with_labels(plan, table, prepared.studio_of_game)
+        return _largest(plan, _pooled(plan, labelled, fetched.missing_buckets(plan)), remarks)
+    if plan.adds_up:
+        start = prepared.times.covered.start if plan.every == "all" else None
+        table = tables.sum_split_buckets(METRICS[plan.metric], own_columns, table, start)
+    elif len(plan.templates) > 1:
+        table = tables.sort_as_service(table, plan.metric, own_columns)
+    else:
+        table = tables.sort_largest_first(table, plan.metric, own_columns)
+    return _largest(plan, _with_labels(plan, table, prepared.studio_of_game), remarks)
+
+
+def _concatenated(
+    plan: MetricPlan, columns: Sequence[str], answers_by_template: Sequence[Sequence[pa.Table]], remarks: Remarks
+) -> pa.Table:
+    """Return the rows of all templates of *plan*, with the fixed values as columns.
+
+    An answer as long as the limit is refused, unless the analyst set that limit with `top`. One as long as the
+    default limit of the service, which was asked for more, is a warning.
+
+    Raises:
+        Truncated: see above.
+    """
+    parts, starts = [], {slice_.bucket_start for slice_ in plan.slices}
+    for template, answers in zip(plan.templates, answers_by_template, strict=True):
+        if len(answers) > 1 and not all(tables.bucket_starts(answer) <= starts for answer in answers):
+            rule = "its buckets begin at other times, so two requests cannot be combined: query a shorter"
+            raise ServiceError(200, f"{rule} time, or without Client(max_days=...)")
+        for answer in answers if plan.limit is not None else ():
+            size = tables.largest_bucket_size(tables.sort_by_time(answer))
+            if size >= (plan.limit or 0):
+                if plan.limit != plan.top:
+                    raise Truncated(plan.limit or 0)
+                remarks.is_truncated = True
+            elif size == DEFAULT_LIMIT and plan.total is None:
+                remarks.warnings.append(default_limit_warning(f"{plan.metric} by {', '.join(plan.dimensions)}"))
+        rows = tables.concatenate(answers, schema(plan.metric, template.carried))
+        if template.fixed and not template.carried:  # a series has all buckets, a group only those with rows
+            rows = tables.drop_zero_rows(rows, plan.metric)
+        parts.append(tables.add_constant_columns(tables.sort_by_time(rows), template.fixed))
+    return tables.order_columns(tables.concatenate(parts, schema(plan.metric, columns)), columns)
+
+
+def _with_labels(plan: MetricPlan, table: pa.Table, studio_of_game: Mapping[str, str | None]) -> pa.Table:
+    """Return *table* with the columns that follow from the game."""
+    for name in plan.labels:
+        position = plan.dimensions.index(name) + 1
+        table = tables.add_lookup_column(table, name, GAME_ID, studio_of_game, position)
+    return table
+
+
+def _pooled(plan: MetricPlan, table: pa.Table, missing: Collection[datetime]) -> pa.Table:
+    """Return the rows of all games summed, ratios made from their sums (Wire 4.14, Adding up).
+
+    A bucket that lacks the rows of a game is left out. Without dimensions each other bucket has a row, as in a
+    timeseries.
+
+    Raises:
+        NotAdditive: a row lacks a part of the metric.
+    """
+    metric = METRICS[plan.metric]
+    parts = tables.summable_fields(metric)
+    if absent := [name for name in parts if table[name].null_count]:
+        by = [*plan.dimensions, "game"]
+        use = f"by={by}, a number for each game: this service sends rows without {', '.join(absent)}"
+        raise NotAdditive(plan.metric, use)
+    if any(name == GAME_ID for template in plan.templates[:1] for name, _ in template.fixed):
+        table = tables.drop_buckets(table, missing)
+    if not plan.dimensions:
+        rows = [{TIMESTAMP: start, **dict.fromkeys(parts, 0)} for start in plan.starts if start not in missing]
+        table = tables.concatenate([table, tables.from_rows(rows, table.schema)], table.schema)
+    return tables.sum_split_buckets(metric, plan.dimensions, table, None)
+
+
+def _alias_rows(plan: MetricPlan, members: Sequence[pa.Table], fetched: Fetched) -> pa.Table:
+    """Return the rows of an alias, in the order of the service, from those of the metrics it is made of.
+
+    A row that a metric does not have counts as 0 in it, since the service leaves out rows without events. Where a
+    request of the metric failed, the row is null in its fields, and in their quotients.
+
+    Args:
+        plan: that of the alias.
+        members: the rows of each of its members.
+        fetched: says which of their buckets are missing.
+    """
+    alias, rows, buckets = ALIASES[plan.metric], [], []
+    for member, table in zip(plan.members, members, strict=True):
+        bucket_of = {start: plan.start_of(start) for start in member.starts} if member.every != plan.every else {}
+        encoded = table[TIMESTAMP].combine_chunks().dictionary_encode()
+        starts = [bucket_of.get(start, start) for start in encoded.dictionary.to_pylist()]
+        rows.append(table.set_column(0, TIMESTAMP, pa.array(starts, TIMESTAMP_TYPE).take(encoded.indices)))
+        buckets.append(bucket_of)
+    keys, places = tables.group_rows(rows, [TIMESTAMP, *plan.dimensions])
+    sums: dict[str, NDArray[Any]] = {}
+    unknown: dict[str, NDArray[Any]] = {}
+    means = [name for name, part in alias.ingredients.items() if part.is_mean and plan.every != part.every]
+    for name, part in alias.ingredients.items():
+        position = alias.needs.index((part.metric, part.every))
+        bucket_of, place = buckets[position], places[position]
+        sums[name] = tables.sum_groups(tables.null_as_zero(rows[position][part.field]), place, len(keys))
+        lengths = Counter(bucket_of.values())
+        if name in means:
+            days = [max(1, lengths[start]) for start in keys[TIMESTAMP].to_pylist()]
+            sums[name] = sums[name] / np.array(days or [1])
+        missing = fetched.missing_buckets(plan.members[position])
+        is_cut = _in_buckets(keys, {bucket_of.get(start, start) for start in missing})
+        is_absent = np.bincount(place, minlength=len(keys)) == 0
+        unknown[name] = is_cut & (is_absent | (len(lengths) < len(bucket_of)))
+    table = tables.add_metric_fields(alias, keys, sums, unknown, means)
+    table = tables.sort_as_service(table, alias.name, [name for name in plan.dimensions if name not in plan.labels])
+    is_known = np.any([np.asarray(pc.is_valid(table[name])) for name in alias.ingredients], axis=0)
+    return table.filter(pa.array(is_known))
+
+
+def _largest(plan: MetricPlan, table: pa.Table, remarks: Remarks) -> pa.Table:
+    """Return the largest rows of each bucket, or all without `top`."""
+    if plan.top is None:
         return table
-
-    def _rows(self, plan: MetricPlan) -> pa.Table:
-        """Return all rows of *plan* in the order of the service, `top` of them in each bucket.
-
-        Raises:
-            NotAdditive, Truncated: as in `build`.
-        """
-        if plan.parts:
-            return self._largest(plan, self._alias_rows(plan))
-        own_columns = [name for name in plan.dimensions if name not in plan.labels]
-        table = self._concatenated(plan, [*own_columns, *([GAME_ID] if plan.pools_games else [])])
-        if plan.pools_games:
-            return self._largest(plan, self._pooled(plan, self._with_labels(plan, table)))
-        if plan.adds_up:
-            start = self._start if plan.every == "all" else None
-            table = tables.sum_split_buckets(METRICS[plan.metric], own_columns, table, start)
-        elif len(plan.templates) > 1:
-            table = tables.sort_as_service(table, plan.metric, own_columns)
-        else:
-            table = tables.sort_largest_first(table, plan.metric, own_columns)
-        return self._largest(plan, self._with_labels(plan, table))
-
-    def _concatenated(self, plan: MetricPlan, columns: Sequence[str]) -> pa.Table:
-        """Return the rows of all templates of *plan*, with the fixed values as columns.
-
-        An answer as long as the limit is refused, unless the analyst set that limit with `top`. One as long as the
-        default limit of the service, which was asked for more, is a warning.
-
-        Raises:
-            Truncated: see above.
-        """
-        parts, starts = [], {slice_.bucket_start for slice_ in plan.slices}
-        for template, answers in zip(plan.templates, self._answers(plan), strict=True):
-            if len(answers) > 1 and not all(tables.bucket_starts(answer) <= starts for answer in answers):
-                rule = "its buckets begin at other times, so two requests cannot be combined: query a shorter"
-                raise ServiceError(200, f"{rule} time, or without Client(max_days=...)")
-            for answer in answers if plan.limit is not None else ():
-                size = tables.largest_bucket_size(tables.sort_by_time(answer))
-                if size >= (plan.limit or 0):
-                    if plan.limit != plan.top:
-                        raise Truncated(plan.limit or 0)
-                    self.is_truncated = True
-                elif size == DEFAULT_LIMIT and plan.total is None:
-                    self.warnings.append(default_limit_warning(f"{plan.metric} by {', '.join(plan.dimensions)}"))
-            rows = tables.concatenate(answers, schema(plan.metric, template.carried))
-            if template.fixed and not template.carried:  # a series has all buckets, a group only those with rows
-                rows = tables.drop_zero_rows(rows, plan.metric)
-            parts.append(tables.add_constant_columns(tables.sort_by_time(rows), template.fixed))
-        return tables.order_columns(tables.concatenate(parts, schema(plan.metric, columns)), columns)
-
-    def _with_labels(self, plan: MetricPlan, table: pa.Table) -> pa.Table:
-        """Return *table* with the columns that follow from the game."""
-        for name in plan.labels:
-            position = plan.dimensions.index(name) + 1
-            table = tables.add_lookup_column(table, name, GAME_ID, self._studio_of_game, position)
-        return table
-
-    def _pooled(self, plan: MetricPlan, table: pa.Table) -> pa.Table:
-        """Return the rows of all games summed, ratios made from their sums (Wire 4.14, Adding up).
-
-        A bucket that lacks the rows of a game is left out. Without dimensions each other bucket has a row, as in a
-        timeseries.
-
-        Raises:
-            NotAdditive: a row lacks a part of the metric.
-        """
-        metric = METRICS[plan.metric]
-        parts = tables.summable_fields(metric)
-        if absent := [name for name in parts if table[name].null_count]:
-            by = [*plan.dimensions, "game"]
-            use = f"by={by}, a number for each game: this service sends rows without {', '.join(absent)}"
-            raise NotAdditive(plan.metric, use)
-        missing = self._missing(plan)
-        if any(name == GAME_ID for template in plan.templates[:1] for name, _ in template.fixed):
-            table = tables.drop_buckets(table, missing)
-        if not plan.dimensions:
-            rows = [{TIMESTAMP: start, **dict.fromkeys(parts, 0)} for start in plan.starts if start not in missing]
-            table = tables.concatenate([table, tables.from_rows(rows, table.schema)], table.schema)
-        return tables.sum_split_buckets(metric, plan.dimensions, table, None)
-
-    def _alias_rows(self, plan: MetricPlan) -> pa.Table:
-        """Return the rows of an alias, in the order of the service, from those of the metrics it is made of.
-
-        A row that a part does not have counts as 0 in it, since the service leaves out rows without events. Where a
-        request of the part failed the row is null in its fields, and in the quotients of them.
-        """
-        alias, rows, buckets = ALIASES[plan.metric], [], []
-        for part in plan.parts:
-            table = self._rows(part)
-            bucket_of = {start: plan.start_of(start) for start in part.starts} if part.every != plan.every else {}
-            encoded = table[TIMESTAMP].combine_chunks().dictionary_encode()
-            starts = [bucket_of.get(start, start) for start in encoded.dictionary.to_pylist()]
-            rows.append(table.set_column(0, TIMESTAMP, pa.array(starts, TIMESTAMP_TYPE).take(encoded.indices)))
-            buckets.append(bucket_of)
-        keys, places = tables.group_rows(rows, [TIMESTAMP, *plan.dimensions])
-        sums: dict[str, NDArray[Any]] = {}
-        unknown: dict[str, NDArray[Any]] = {}
-        means = [name for name, field in alias.parts.items() if field.is_mean and plan.every != field.every]
-        for name, field in alias.parts.items():
-            position = alias.sources.index((field.metric, field.every))
-            bucket_of, place = buckets[position], places[position]
-            sums[name] = tables.sum_groups(tables.null_as_zero(rows[position][field.field]), place, len(keys))
-            lengths = Counter(bucket_of.values())
-            if name in means:
-                days = [max(1, lengths[start]) for start in keys[TIMESTAMP].to_pylist()]
-                sums[name] = sums[name] / np.array(days or [1])
-            missing = self._missing(plan.parts[position])
-            is_cut = _in_buckets(keys, {bucket_of.get(start, start) for start in missing})
-            is_absent = np.bincount(place, minlength=len(keys)) == 0
-            unknown[name] = is_cut & (is_absent | (len(lengths) < len(bucket_of)))
-        table = tables.add_metric_fields(alias, keys, sums, unknown, means)
-        table = tables.sort_as_service(table, alias.name, [name for name in plan.dimensions if name not in plan.labels])
-        is_known = np.any([np.asarray(pc.is_valid(table[name])) for name in alias.parts], axis=0)
-        return table.filter(pa.array(is_known))
-
-    def _largest(self, plan: MetricPlan, table: pa.Table) -> pa.Table:
-        """Return the largest rows of each bucket, or all without `top`."""
-        if plan.top is None:
-            return table
-        largest = tables.top_per_bucket(table, plan.top, plan.within)
-        self.is_truncated |= len(largest) < len(table)
-        return largest
-
-
-def default_limit_warning(list_name: str) -> str:
-    """Return the warning of a list that has as many values as the service gives by default."""
-    return (
-        f"{list_name} came with exactly {DEFAULT_LIMIT} values, the default limit of the service: it may have left out "
-        "others although all were requested; check=True compares with the total"
-    )
+    largest = tables.top_per_bucket(table, plan.top, plan.within)
+    remarks.is_truncated |= len(largest) < len(table)
+    return largest
 
 
 def long_session_warnings(table: pa.Table) -> list[str]:
@@ -341,3 +337,18 @@ def _with_all_buckets(keys: pa.Table, dimensions: Sequence[str], buckets: Sequen
 
 def _in_buckets(keys: pa.Table, starts: Collection[datetime]) -> NDArray[Any]:
     return np.asarray(pc.is_in(keys[TIMESTAMP], value_set=pa.array(list(starts), TIMESTAMP_TYPE)))
+
+
+def rows_of_age(share: CohortShare, rows: pa.Table, unknown: Collection[datetime]) -> MetricRows:
+    """Return the rows of retention of one age, as those of a metric: one for each bucket and value.
+
+    The installs of *unknown* buckets are not known.
+    """
+    own = rows.filter(pc.equal(rows["age"], share.age)).drop_columns(["age"])
+    ratio, returned, installs = (field.name for field in share.fields)
+    is_known = pc.is_valid(own["returned"])
+    own = own.set_column(own.column_names.index("installs"), "installs", pc.if_else(is_known, own["installs"], None))
+    names = {"retention": ratio, "returned": returned, "installs": installs}
+    table = own.rename_columns([names.get(name, name) for name in own.column_names])
+    open_buckets = bucket_starts(table.filter(pc.invert(is_known)))
+    return MetricRows(metric=share.name, table=table, unknown=open_buckets | {*unknown})

@@ -163,7 +163,7 @@ def _source(metric: Metric, field: str) -> str:
     """Return the source of a field that is summed."""
     if not isinstance(metric, Alias):
         return "from the service"
-    part = metric.parts[field]
+    part = metric.ingredients[field]
     if isinstance(metric, CohortShare) and part.metric == "retention_retro":
         return "retention_retro x new_users, summed by day"
     name = METRICS[part.metric].columns[part.field]

@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, cast
 
 import msgspec
 
 from gamelens.catalog import ALIASES, DIMENSIONS, METRICS
 from gamelens.client.answer_cache import AnswerCache
-from gamelens.client.connection.metrics_api import DryApi, MetricsApi
+from gamelens.client.connection.metrics_api import MetricsApi
+from gamelens.client.connection.transport import RequestStats
+from gamelens.client.limits.deadline import Deadline
 from gamelens.client.query.arguments import ExecutionOptions, QuerySpec
+from gamelens.client.query.assemble import QueryResult, assemble
 from gamelens.client.query.data_frames import games_frame, restatements_frame, studios_frame
-from gamelens.client.query.plan_estimate import Plan, plan_cost
+from gamelens.client.query.fetch import fetch
+from gamelens.client.query.listings import Listings
+from gamelens.client.query.plan_estimate import Plan, plan_of
+from gamelens.client.query.prepare import prepare
 from gamelens.client.query.progress import Progress
-from gamelens.client.query.query_run import QueryResult, QueryRun
 from gamelens.client.query.refresh import find_restatements, previous_result, restatement_records
+from gamelens.client.query.requests import Call
 from gamelens.client.tables.time_ranges import USUAL_RANGE, ResolvedRange, TimeRange, WhenUnavailable
 from gamelens.errors import emit_warning
 from gamelens.receipts import RestatementRecord, merge_provenance, mixture_warnings
@@ -64,8 +71,9 @@ class QueryExecutor:
         """Return the values of *dimension* during *over*."""
         await self.service.unknown_names("by", (dimension,), DIMENSIONS)
         times = await self._list_range(over)
-        studios = await self.service.ids("studios", studios, times.available) or ()
-        games = await self.service.ids("games", games, times.available, studios or None) or ()
+        listings = Listings(self.service, RequestStats())
+        studios = await listings.ids("studios", studios, times.available) or ()
+        games = await listings.ids("games", games, times.available, studios or None) or ()
         notes: list[str] = []
         values = await self.service.dimension_values(
             dimension, times.covered, studios=studios, games=games, notes=notes
@@ -81,7 +89,7 @@ class QueryExecutor:
     async def games(self, over: TimeRange | None, studios: Sequence[str] | None) -> DataFrame:
         """Return the games that sent data during *over*."""
         times = await self._list_range(over)
-        ids = await self.service.ids("studios", studios, times.available)
+        ids = await Listings(self.service, RequestStats()).ids("studios", studios, times.available)
         return games_frame(await self.service.games(times.covered, ids))
 
     async def _list_range(self, over: TimeRange | None) -> ResolvedRange:
@@ -90,16 +98,29 @@ class QueryExecutor:
             return await self.service.resolve_range(USUAL_RANGE, "clip")
         return await self.service.resolve_range(over, "raise")
 
-    async def query(self, spec: QuerySpec, options: ExecutionOptions, progress: Progress) -> QueryResult:
-        """Return the result of a query for rows or for retention."""
-        return await self._run(options, progress).execute(spec)
+    async def query(
+        self, spec: QuerySpec, options: ExecutionOptions, progress: Progress, *, reads_cache: bool = True
+    ) -> QueryResult:
+        """Return the result of a query for rows or for retention: three steps, each from values to a new one.
+
+        Raises:
+            NotYetAvailable: part of the time range is not available.
+            BadQuery, NotAdditive: the query cannot be sent, or its answers not be put together.
+            Truncated: all values were queried, and an answer holds as many as the service gives.
+            PartialResult: requests failed, and gaps are not wanted or there is nothing else.
+        """
+        call = self._call(options, progress, reads_cache=reads_cache)
+        prepared = await prepare(spec, call, Listings(self.service, progress.tally))
+        fetched = await fetch(prepared, call)
+        return await assemble(prepared, fetched, call)
 
     async def plan(self, spec: QuerySpec, options: ExecutionOptions) -> Plan:
         """Return the cost of *spec*, requesting only the available interval."""
-        when = "clip" if (options.when_unavailable or self._when) == "clip" else "raise"
-        api = DryApi(self.service)
-        run = self._run(msgspec.structs.replace(options, when_unavailable=when), Progress(), service=api)
-        return await plan_cost(run, api, spec)
+        call = self._call(options, Progress())
+        if call.options.when_unavailable == "wait":  # a plan does not
+            call = msgspec.structs.replace(call, options=msgspec.structs.replace(options, when_unavailable="raise"))
+        listings = Listings(self.service, None)
+        return await plan_of(await prepare(spec, call, listings, with_rows=False), listings, call)
 
     async def refresh(self, frame: DataFrame, options: ExecutionOptions, progress: Progress) -> QueryResult:
         """Return the query of *frame* answered again, over the interval it covered, with what was restated.
@@ -108,7 +129,7 @@ class QueryExecutor:
         """
         previous = previous_result(frame)
         options = msgspec.structs.replace(options, over=previous.interval, when_unavailable="raise")
-        result = await self._run(options, progress, reads_cache=False).execute(previous.spec)
+        result = await self.query(previous.spec, options, progress, reads_cache=False)
         before, now = previous.receipt, result.receipt
         restated = find_restatements(frame, result.table, previous, now.as_of)
         if self.cache is None:
@@ -129,7 +150,7 @@ class QueryExecutor:
         names = [metric]
         if metric is not None:
             await self.service.unknown_names("metric", (metric,), {**METRICS, **ALIASES})
-            names += [name for name, _ in ALIASES[metric].sources] if metric in ALIASES else []
+            names += [name for name, _ in ALIASES[metric].needs] if metric in ALIASES else []
         if self.cache is None:
             return restatements_frame([entry for entry in self._restated if metric is None or entry.metric in names])
         recorded = [entry for name in dict.fromkeys(names) for entry in self.cache.restatements(name)]
@@ -151,21 +172,16 @@ class QueryExecutor:
                 self._emitted.add(text)
                 emit_warning(text)
 
-    def _run(
-        self,
-        options: ExecutionOptions,
-        progress: Progress,
-        *,
-        service: MetricsApi | None = None,
-        reads_cache: bool = True,
-    ) -> QueryRun:
-        return QueryRun(
-            service or self.service,
+    def _call(self, options: ExecutionOptions, progress: Progress, *, reads_cache: bool = True) -> Call:
+        """Return what a query is run with, whose deadline begins now."""
+        return Call(
+            service=self.service,
             cache=self.cache,
+            reads_cache=reads_cache,
             fresh_s=self._refresh_s,
             max_days=self._max_days,
             options=msgspec.structs.replace(options, when_unavailable=options.when_unavailable or self._when),
             progress=progress,
-            reads_cache=reads_cache,
-            now=self._now,
+            deadline=Deadline(options.deadline_s, last_failure=lambda: progress.tally.last_failure),
+            started_at=datetime.fromtimestamp(self._now(), UTC),
         )

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from typing import Final
 
 import msgspec
 
-from gamelens.client.connection.metrics_api import DryApi
-from gamelens.client.query.arguments import QuerySpec
+from gamelens.client.query.build import build_table
+from gamelens.client.query.listings import Listings
 from gamelens.client.query.planner import rest_groups, rest_plan
+from gamelens.client.query.prepare import Prepared
 from gamelens.client.query.progress import expected_s
-from gamelens.client.query.query_run import NO_ROWS, QueryRun, Source, cached_share
+from gamelens.client.query.requests import Call, Fetched, Leaf, cached_share, leaf_of, leaves_of
 from gamelens.client.tables.filter_values import unprovable_values
 from gamelens.client.tables.table_operations import schema
 from gamelens.client.tables.time_ranges import enclosing_interval
@@ -86,45 +88,52 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
                 yield f"  … and {len(self.pieces) - _SHOWN} more"
 
 
-async def plan_cost(run: QueryRun, api: DryApi, spec: QuerySpec) -> Plan:
-    """Return the cost of *spec*, whose *run* is prepared with *api*: what is neither remembered nor in the cache.
-
-    Raises:
-        NotYetAvailable, BadQuery, NotAdditive: as in `QueryRun.execute`.
-    """
-    plans = [plan for part in await run.prepare(spec) for plan in part.all_plans]
-    run.find_cached(plans, with_rows=False)
-    unknown = []
-    for plan in (plan for plan in plans if plan.rest is not None):
-        groups = rest_groups(plan, run.values)
-        own = [source for source in run.sources if any(source.plan is part for part in plan.sources)]
-        if run.cache is None or any(source.all_requests for source in own):  # the largest values are not known yet
-            rest = rest_plan(plan, groups, schema(plan.metric, plan.dimensions).empty_table(), run.values)
-            unknown += [Source(source, [NO_ROWS] * len(source.templates)) for source in rest.sources]
-        else:
-            for source in own:
-                source.cached = [run.cached_rows(source.plan, template) for template in source.plan.templates]
-            run.find_cached([rest_plan(plan, groups, run.builder().build(plan), run.values)], with_rows=False)
+async def plan_of(prepared: Prepared, listings: Listings, call: Call) -> Plan:
+    """Return the cost of *prepared*: requests for rows that are not in the cache, and for lists that are missing."""
+    times, spec = prepared.times, prepared.spec
     if spec.where is not None:  # lists for the values in the filter that the answer cannot prove
         for dimension, values in unprovable_values(spec.where, spec.dimensions).items():
-            api.count_list(dimension, values, run.times.available)
-    sources, times = [*run.sources, *unknown], run.times
+            listings.count_list(dimension, values, times.available)
+    leaves = await asyncio.to_thread(_all_leaves, prepared, call)
     pieces = tuple(
         PlannedPiece(
             metric=request.plan.metric,
-            interval=enclosing_interval(request.run),
-            buckets=len(request.run),
+            interval=enclosing_interval(request.slices),
+            buckets=len(request.slices),
             scope=request.template.scope,
         )
-        for source in sources
-        for request in source.all_requests
+        for leaf in leaves
+        for request in leaf.all_requests
     )
-    requests = len(api.lists) + len(pieces)
+    requests = len(listings.missing) + len(pieces)
     return Plan(
         requests=requests,
         seconds=round(expected_s(requests), 1),
-        cached_share=cached_share(sources),
+        cached_share=cached_share(leaves),
         pieces=pieces,
         clipped=times.covered if times.covered != times.requested else None,
-        guessed=tuple(run.guessed | api.guessed),
+        guessed=listings.guessed,
     )
+
+
+def _all_leaves(prepared: Prepared, call: Call) -> list[Leaf]:
+    """Return the leaves of *prepared*, and those for the rest beyond `top`.
+
+    The rest is exact if the cache has all largest rows, else it is that of a table without rows.
+    """
+    known, unknown = [*prepared.leaves], list[Leaf]()
+    with_rest = [
+        (plan, subquery.values) for subquery in prepared.subqueries for plan in subquery.plans if plan.rest is not None
+    ]
+    for plan, values in with_rest:
+        groups = rest_groups(plan, values)
+        leaves = [leaf for leaf in known if any(leaf.plan is leaf_plan for leaf_plan in plan.leaf_plans)]
+        if call.cache is None or any(leaf.all_requests for leaf in leaves):
+            rest = rest_plan(plan, groups, schema(plan.metric, plan.dimensions).empty_table(), values)
+            unknown += [leaf_of(leaf_plan) for leaf_plan in rest.leaf_plans]
+        else:
+            cached = Fetched(leaves=leaves_of([plan], prepared.times.available, call))
+            shown, _ = build_table(plan, prepared, cached)
+            rest = rest_plan(plan, groups, shown, values)
+            known += leaves_of([rest], prepared.times.available, call, with_rows=False)
+    return [*known, *unknown]

@@ -1,4 +1,4 @@
-"""The requests that a query takes: their kinds, the fan-out, the runs of time, and the rest beyond `top`.
+"""The requests that a query takes: their kinds, the fan-out, the groups of slices, and the rest beyond `top`.
 
 One request carries at most two dimensions, or the game and one more for a metric that exists per game (Wire 2.6, Query
 kinds). Further dimensions are fanned out: one request for each value, over the dimensions with the fewest values. A
@@ -28,8 +28,8 @@ from gamelens.client.tables.time_ranges import (
     ResolvedRange,
     bucket_slices,
     enclosing_interval,
+    grouped_slices,
     has_split_buckets,
-    request_runs,
 )
 from gamelens.errors import BadQuery, NotAdditive
 from gamelens.wire.filters import Filter, Match, Not, dimensions_in, flat_filter
@@ -39,7 +39,7 @@ from gamelens.wire.queries import Group, MetricQuery, Query, Split, Timeseries, 
 
 FixedValue = tuple[str, str | None]
 """A dimension and the value that a request of a fan-out is narrowed to."""
-Values = Mapping[str, tuple[str, ...]]
+FanOut = Mapping[str, tuple[str, ...]]
 """The values that a fan-out covers, by dimension; of games and studios the ids."""
 RestGroup = tuple[FixedValue, ...]
 """The game or studio within which values are ranked, or nothing."""
@@ -54,7 +54,7 @@ class RequestTemplate(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         metric: the metric it is for.
-        query: the body, with the interval of the first run.
+        query: the body, with the interval of the first request.
         carried: dimensions of the rows it returns.
         fixed: values that all its rows have, because the request is narrowed to them.
     """
@@ -101,7 +101,7 @@ class MetricPlan(msgspec.Struct, frozen=True, kw_only=True):
         within: dimensions within whose values so many rows are kept.
         total: the plan without the other dimensions, which `other` and `check` need.
         rest: the dimension whose values beyond *top* further requests answer, where there is no total.
-        parts: of an alias, which has no templates of its own, the plans of the metrics it is made of.
+        members: of an alias, which has no templates of its own, the plans of the metrics that it is computed from.
     """
 
     metric: str
@@ -118,12 +118,12 @@ class MetricPlan(msgspec.Struct, frozen=True, kw_only=True):
     within: tuple[str, ...] = ()
     total: MetricPlan | None = None
     rest: str | None = None
-    parts: tuple[MetricPlan, ...] = ()
+    members: tuple[MetricPlan, ...] = ()
 
     @property
-    def sources(self) -> tuple[MetricPlan, ...]:
-        """The plans with its requests: those of its parts, or itself."""
-        return self.parts or (self,)
+    def leaf_plans(self) -> tuple[MetricPlan, ...]:
+        """The plans that have requests: its members, or itself."""
+        return self.members or (self,)
 
     @property
     def starts(self) -> tuple[datetime, ...]:
@@ -135,9 +135,9 @@ class MetricPlan(msgspec.Struct, frozen=True, kw_only=True):
         """Return the timestamp of its bucket that holds *moment*."""
         return self.starts[0] if self.every == "all" else bucket_start(moment, self.every)
 
-    def runs(self, slices: Sequence[BucketSlice]) -> list[tuple[BucketSlice, ...]]:
-        """Group *slices* into runs of one request each."""
-        return request_runs(slices, self.every, self.max_days)
+    def grouped(self, slices: Sequence[BucketSlice]) -> list[tuple[BucketSlice, ...]]:
+        """Return *slices* in groups of one request each."""
+        return grouped_slices(slices, self.every, self.max_days)
 
 
 def fan_out_dimensions(spec: QuerySpec) -> tuple[str, ...]:
@@ -180,7 +180,7 @@ def plan_requests(
     *,
     max_days: int | None,
     unknown: Collection[str] = (),
-    values: Values | None = None,
+    values: FanOut | None = None,
 ) -> list[MetricPlan]:
     """Return the plan of each metric of *spec*. Metrics that need the same rows of the service share the plan of them.
 
@@ -224,7 +224,7 @@ def plan_requests(
                 top=spec.top,
                 within=spec.within,
                 rest=_rest_dimension(alias, spec),
-                parts=tuple(map(planned, _part_specs(alias, spec))),
+                members=tuple(map(planned, _member_specs(alias, spec))),
             )
         _check(plan, spec, unknown)
         if spec.needs_total and plan.rest is None:
@@ -241,15 +241,15 @@ def _total_spec(spec: QuerySpec) -> QuerySpec:
     return spec.with_(by=spec.within, top=None, top_of=None, other=False, check=False)
 
 
-def _part_specs(alias: Alias, spec: QuerySpec) -> Iterator[QuerySpec]:
+def _member_specs(alias: Alias, spec: QuerySpec) -> Iterator[QuerySpec]:
     """Yield the query for each source of *alias*.
 
     The service can choose the largest rows only if the alias is one of its metrics under another name, in the same
     buckets: the largest of a week need not be among the largest of each day.
     """
-    largest = alias.parts.get(alias.sorts_by)
-    for name, every in alias.sources:
-        is_renamed = len(alias.sources) == 1 and largest is not None and METRICS[name].sorts_by == largest.field
+    largest = alias.ingredients.get(alias.sorts_by)
+    for name, every in alias.needs:
+        is_renamed = len(alias.needs) == 1 and largest is not None and METRICS[name].sorts_by == largest.field
         is_renamed &= every in (None, spec.every)
         top = {} if is_renamed else {"top": None, "top_of": None}
         yield spec.with_(metrics=(name,), every=every or spec.every, other=False, check=False, **top)
@@ -270,7 +270,7 @@ def _labels(dimensions: Collection[str]) -> tuple[str, ...]:
 
 
 def _metric_plan(
-    name: str, spec: QuerySpec, slices: tuple[BucketSlice, ...], max_days: int | None, values: Values
+    name: str, spec: QuerySpec, slices: tuple[BucketSlice, ...], max_days: int | None, values: FanOut
 ) -> MetricPlan:
     """Return the plan of a metric of the service: a request for each combination of fanned-out values."""
     metric = METRICS.get(name)
@@ -293,7 +293,7 @@ def _metric_plan(
         if carried:
             query = Group(carried[0], most) if len(carried) == 1 else Split((carried[0], carried[1]))
         kind["query"] = query
-    first = enclosing_interval(request_runs(slices, spec.every, max_days)[0])
+    first = enclosing_interval(grouped_slices(slices, spec.every, max_days)[0])
     since = spec.since_days_ago if metric is None or metric.takes_since_days_ago else None
     templates = []
     for fixed in product(*([(name, value) for value in _fixed_values(name, values)] for name in fanned)):
@@ -330,7 +330,7 @@ def _metric_plan(
 
 
 def _carried(
-    metric: Metric | None, dimensions: Sequence[str], values: Values
+    metric: Metric | None, dimensions: Sequence[str], values: FanOut
 ) -> tuple[tuple[str, ...], tuple[str, ...], bool]:
     """Choose the dimensions that a request carries and those that are fanned out.
 
@@ -357,7 +357,7 @@ def _carried(
     return (*carried, GAME_ID), fanned, False
 
 
-def _fixed_values(dimension: str, values: Values) -> tuple[str | None, ...]:
+def _fixed_values(dimension: str, values: FanOut) -> tuple[str | None, ...]:
     """Return the values of a fan-out over *dimension*.
 
     Every event has a game and a studio; of other dimensions one request is for events without a value.
@@ -422,7 +422,7 @@ def _rest_dimension(metric: Metric | None, spec: QuerySpec) -> str | None:
     return spec.ranked[0] if metric.kinds == "plain" or spec.ranked[0] != GAME_ID else None
 
 
-def rest_groups(plan: MetricPlan, values: Values) -> list[RestGroup]:
+def rest_groups(plan: MetricPlan, values: FanOut) -> list[RestGroup]:
     """Return the groups whose rest takes a request each.
 
     There are none if `top` is more than all values there are: then nothing is left out, null included.
@@ -435,7 +435,7 @@ def rest_groups(plan: MetricPlan, values: Values) -> list[RestGroup]:
     return [((name, value),) for value in values[name]]
 
 
-def rest_plan(plan: MetricPlan, groups: Iterable[RestGroup], shown: pa.Table, values: Values) -> MetricPlan:
+def rest_plan(plan: MetricPlan, groups: Iterable[RestGroup], shown: pa.Table, values: FanOut) -> MetricPlan:
     """Return the requests for what *plan*, which has a `rest`, leaves out of each of *groups*.
 
     Args:
@@ -456,33 +456,33 @@ def rest_plan(plan: MetricPlan, groups: Iterable[RestGroup], shown: pa.Table, va
     plain: dict[str, Any] = {"top": None, "within": (), "rest": None}
     rest = [
         msgspec.structs.replace(
-            source,
-            templates=tuple(_rest_template(source, dimension, group, where) for group, where in beyond.items()),
-            labels=source.labels if GAME_ID in plan.within else (),
+            leaf_plan,
+            templates=tuple(_rest_template(leaf_plan, dimension, group, where) for group, where in beyond.items()),
+            labels=leaf_plan.labels if GAME_ID in plan.within else (),
             limit=None,
             **plain,
         )
-        for source in plan.sources
+        for leaf_plan in plan.leaf_plans
     ]
-    return msgspec.structs.replace(plan, parts=tuple(rest), **plain) if plan.parts else rest[0]
+    return msgspec.structs.replace(plan, members=tuple(rest), **plain) if plan.members else rest[0]
 
 
-def _rest_template(source: MetricPlan, dimension: str, group: RestGroup, beyond: Filter | None) -> RequestTemplate:
-    """Return the request of *source* for the rest of *group*, which *beyond* selects."""
-    query = next(template.query for template in source.templates if set(template.fixed) <= set(group))
+def _rest_template(leaf_plan: MetricPlan, dimension: str, group: RestGroup, beyond: Filter | None) -> RequestTemplate:
+    """Return the request of *leaf_plan* for the rest of *group*, which *beyond* selects."""
+    query = next(template.query for template in leaf_plan.templates if set(template.fixed) <= set(group))
     changes: dict[str, Any] = {"query": Timeseries(), "split_by": None}
-    if source.pools_games:
+    if leaf_plan.pools_games:
         changes = {"query": None, "split_by": GAME_ID}
     if beyond is not None:
         changes["filter"] = flat_filter(beyond if query.filter is None else query.filter & beyond)
     for name, value in group:
-        if name == GAME_ID and METRICS[source.metric].kinds != "plain":
+        if name == GAME_ID and METRICS[leaf_plan.metric].kinds != "plain":
             changes["game"] = value
         else:
             changes["games" if name == GAME_ID else "studios"] = (value,)
     return RequestTemplate(
-        metric=source.metric,
+        metric=leaf_plan.metric,
         query=msgspec.structs.replace(query, **changes),
-        carried=(GAME_ID,) if source.pools_games else (),
+        carried=(GAME_ID,) if leaf_plan.pools_games else (),
         fixed=(*group, (dimension, OTHER)),
     )

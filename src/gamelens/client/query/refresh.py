@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from gamelens.catalog import ALIASES, TITLES, CohortShare, find_metric, service_metrics
+from gamelens.catalog import ALIASES, TITLES, CohortShare, find_metric
 from gamelens.client.query.arguments import QuerySpec, recorded_spec
+from gamelens.client.query.cohorts import CohortSubquery
 from gamelens.client.query.data_frames import to_table
-from gamelens.client.tables.table_differences import FieldChange, Restatement, field_changes, rows_changed
+from gamelens.client.query.prepare import kind_of_rows, kinds_of
+from gamelens.client.tables.table_differences import FieldChange, Restatement
 from gamelens.client.tables.table_operations import TIMESTAMP, bucket_starts, drop_zero_rows
 from gamelens.errors import BadQuery
 from gamelens.receipts import Gap, Receipt, RestatementRecord
@@ -21,9 +23,6 @@ from gamelens.wire.intervals import Interval, bucket_start
 
 if TYPE_CHECKING:
     from pandas import DataFrame
-
-AGE: Final = "age"
-RETENTION: Final = "retention"
 
 
 class PreviousResult(msgspec.Struct, frozen=True):
@@ -91,38 +90,29 @@ def find_restatements(
     added up. Rows that are known now and were in a gap of *frame* are not restated; neither is retention whose day had
     not come, nor that of a whole period of which more install days are old enough now.
     """
-    old, spec, grown = to_table(frame), previous.spec, _grown_ages(previous, as_of)
-    dimensions = (AGE, *spec.dimensions) if previous.spec.ages else spec.dimensions
+    old, spec, kind = to_table(frame), previous.spec, kind_of_rows(previous.spec)
+    grown, keys = _grown_ages(previous, as_of), (TIMESTAMP, *kind.keys)
     restated: list[RestatementRecord] = []
     for metric in spec.metrics:
-        before, after = (rows_of_metric(rows, metric, dimensions, spec.metrics) for rows in (old, table))
+        before, after = (rows_of_metric(rows, metric, kind.keys, spec.metrics) for rows in (old, table))
         share = ALIASES.get(metric)
         if isinstance(share, CohortShare):
             if share.age in grown:
                 continue
-            before, after = _of_days_that_had_come(before, after, (TIMESTAMP, *dimensions), share)
-        elif grown:
-            before, after = (rows.filter(pc.invert(pc.is_in(rows[AGE], pa.array(grown)))) for rows in (before, after))
-        for start in sorted((bucket_starts(before) | bucket_starts(after)) - set(_missing_buckets(previous, metric))):
+            before, after = _of_days_that_had_come(before, after, keys, share)
+        in_gaps = {start for gap in previous.gaps for start in kind.starts_in(gap, metric, previous.interval)}
+        for start in sorted((bucket_starts(before) | bucket_starts(after)) - in_gaps):
             old_rows, new_rows = (rows.filter(pc.equal(rows[TIMESTAMP], start)) for rows in (before, after))
-            if previous.spec.ages:
-                new_rows = _without_new_days(old_rows, new_rows, dimensions)
-            if changed := rows_changed(old_rows, new_rows, dimensions):
-                bucket = RestatementRecord(
-                    metric=metric,
-                    timestamp=start.isoformat(),
-                    by=tuple(dimensions),
-                    rows=changed,
-                    before_as_of=previous.receipt.as_of,
-                    as_of=as_of,
-                )
-                for change in field_changes(metric, old_rows, new_rows, dimensions, adds_up=not previous.spec.ages):
-                    columns = [TIMESTAMP, *dimensions, change.field]
-                    if previous.spec.ages and not rows_changed(
-                        old_rows.select(columns), new_rows.select(columns), dimensions
-                    ):
-                        continue
-                    restated.append(_with_change(bucket, change))
+            changed, fields = kind.changes(metric, old_rows, new_rows, grown)
+            bucket = RestatementRecord(
+                metric=metric,
+                timestamp=start.isoformat(),
+                by=kind.keys,
+                rows=changed,
+                before_as_of=previous.receipt.as_of,
+                as_of=as_of,
+            )
+            restated += [_with_change(bucket, change) for change in fields]
     return restated
 
 
@@ -161,7 +151,7 @@ def _grown_ages(previous: PreviousResult, as_of: str | None) -> list[int]:
     if spec.every != "all" or available is None or as_of is None:
         return []
     ends = [bucket_start(end, "day") for end in (Interval.parse(available).end, datetime.fromisoformat(as_of))]
-    ages = spec.ages or tuple(share.age for share in spec.cohort_shares)
+    ages = [age for kind in kinds_of(spec) if isinstance(kind, CohortSubquery) for age in kind.spec.ages]
     reached = {age: [min(previous.interval.end + timedelta(days=age), end) for end in ends] for age in ages}
     return [age for age, (before, now) in reached.items() if before != now]
 
@@ -176,36 +166,7 @@ def _of_days_that_had_come(
     return old, new.filter(pa.array([tuple(row.values()) in known for row in own], pa.bool_()))
 
 
-def _without_new_days(old: pa.Table, new: pa.Table, dimensions: Sequence[str]) -> pa.Table:
-    """Return *new*, rows of retention, with null where *old* has a row whose day had not come."""
-    unknown = {tuple(row[name] for name in dimensions) for row in old.to_pylist() if row["returned"] is None}
-    mask = pa.array([tuple(row[name] for name in dimensions) in unknown for row in new.to_pylist()], pa.bool_())
-    for name in (RETENTION, "returned"):
-        nulled = pc.if_else(mask, pa.scalar(None, new[name].type), new[name])
-        new = new.set_column(new.schema.get_field_index(name), name, nulled)
-    return new
-
-
-def _missing_buckets(previous: PreviousResult, metric: str) -> Iterator[datetime]:
-    """Yield the starts of the buckets of *metric* that are in a gap of an earlier frame.
-
-    For retention these are the buckets of the install days. A gap of an alias is one of a metric that it is made of.
-    """
-    ages, every, needed = previous.spec.ages, previous.spec.every, service_metrics([metric])
-    for gap in previous.gaps:
-        if gap.times and ages:
-            later = timedelta(days=(gap.scope or {}).get("since_days_ago", 0))
-            days = (bucket.start - later for bucket in gap.times.buckets("day"))
-            yield from (
-                bucket_start(previous.interval.start, "day") if every == "all" else bucket_start(day, every)
-                for day in days
-            )
-        elif gap.times and gap.metric in needed:
-            whole = previous.interval if every == "all" else gap.times
-            yield from (bucket.start for bucket in whole.buckets(every))
-
-
 def _missing_columns(spec: QuerySpec, columns: Collection[str]) -> list[str]:
     """Return the columns that a frame of *spec* has and *columns* lack."""
-    ages = (AGE, RETENTION, "installs", "returned") if spec.metrics == (RETENTION,) else spec.columns
-    return [name for name in (TIMESTAMP, *spec.dimensions, *ages) if name not in columns]
+    expected = (TIMESTAMP, *spec.dimensions, *kind_of_rows(spec).columns)
+    return [name for name in expected if name not in columns]

@@ -146,34 +146,34 @@ def bucket_slices(interval: Interval, granularity: Granularity, max_days: int | 
     return slices
 
 
-def request_runs(
+def grouped_slices(
     requested: Sequence[BucketSlice], granularity: Granularity, max_days: int | None
 ) -> list[tuple[BucketSlice, ...]]:
-    """Group adjacent bucket slices into the fewest runs that fit one request each.
+    """Return adjacent bucket slices in the fewest groups that fit one request each.
 
-    A run has at most one slice of each bucket. Requests by day cover at most 31 days, others any length; *max_days*
+    A group has at most one slice of each bucket. Requests by day cover at most 31 days, others any length; *max_days*
     limits both. Wire 2.8, Intervals and buckets.
     """
     cap = _cap(granularity, max_days)
-    runs: list[list[BucketSlice]] = []
+    groups: list[list[BucketSlice]] = []
     for bucket_slice in requested:
-        run = runs[-1] if runs else []
-        joins = bool(run) and granularity != "all" and run[-1].interval.end == bucket_slice.interval.start
+        group = groups[-1] if groups else []
+        joins = bool(group) and granularity != "all" and group[-1].interval.end == bucket_slice.interval.start
         joins = (
             joins
-            and run[-1].bucket_start != bucket_slice.bucket_start
-            and bucket_slice.interval.end - run[0].interval.start <= cap
+            and group[-1].bucket_start != bucket_slice.bucket_start
+            and bucket_slice.interval.end - group[0].interval.start <= cap
         )
         if joins:
-            run.append(bucket_slice)
+            group.append(bucket_slice)
         else:
-            runs.append([bucket_slice])
-    return [tuple(run) for run in runs]
+            groups.append([bucket_slice])
+    return [tuple(group) for group in groups]
 
 
-def enclosing_interval(run: Sequence[BucketSlice]) -> Interval:
-    """Return the interval that the adjacent slices of *run* cover."""
-    return Interval(run[0].interval.start, run[-1].interval.end)
+def enclosing_interval(slices: Sequence[BucketSlice]) -> Interval:
+    """Return the interval that adjacent *slices* cover."""
+    return Interval(slices[0].interval.start, slices[-1].interval.end)
 
 
 def has_split_buckets(requested: Sequence[BucketSlice], granularity: Granularity) -> bool:

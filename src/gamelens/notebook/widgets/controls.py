@@ -170,7 +170,7 @@ class MultiPicker(Control):
             self.places = [self._values.index(value) for value in self.value]
 
 
-class Field(Control):
+class TextField(Control):
     """A field of text."""
 
     value = traitlets.Unicode().tag(sync=True)
@@ -185,7 +185,7 @@ class Field(Control):
             self.value = text
 
 
-class Rows(Control):
+class RowList(Control):
     """A list of buttons, each with a sentence. *on_pick* is called with the place of the button that is pressed.
 
     A row has the texts `label`, `tooltip`, `text`, and `tone`: "", "warning" or "critical".

@@ -76,7 +76,7 @@ class FormQuery(msgspec.Struct, frozen=True, kw_only=True):
 
 def empty_pairs(picked: FormQuery) -> list[str]:
     """Return a sentence for each picked dimension that no event of the metric has."""
-    sources = ALIASES[picked.metric].sources if picked.metric in ALIASES else ((picked.metric, None),)
+    sources = ALIASES[picked.metric].needs if picked.metric in ALIASES else ((picked.metric, None),)
     levels = {level for metric, _ in sources for level in _LEVELS.get(metric, ("ad", "ilrd"))}
     names = [*picked.by, *([picked.where[0]] if picked.where else [])]
     return [

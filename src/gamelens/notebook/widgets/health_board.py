@@ -23,7 +23,7 @@ from gamelens.notebook.labels import escape, plain, shorten
 from gamelens.notebook.tables.table_source import source_html
 from gamelens.notebook.widgets import html_blocks
 from gamelens.notebook.widgets.background_task import LatestTask, Showing, all_settled
-from gamelens.notebook.widgets.controls import NOTHING, Button, Field, Pane, Picker, Rows
+from gamelens.notebook.widgets.controls import NOTHING, Button, Pane, Picker, RowList, TextField
 from gamelens.notebook.widgets.html_blocks import error_text
 from gamelens.notebook.widgets.static_view import StaticView, WidgetWithStaticView
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from gamelens.client.tables.time_ranges import TimeRange
 
-Row = dict[Any, Any]
+EntryRow = dict[Any, Any]
 
 FIRST_BOARD_S: Final = 60.0
 MOST_ROWS: Final = 30
@@ -62,13 +62,13 @@ class HealthBoard(WidgetWithStaticView):
         self._check_arguments = check_arguments
         self._board_task, self._drill_task = LatestTask(quiet_s=0.0), LatestTask(quiet_s=0.1)
         self.seen: health_check.HealthReport | None = None
-        self.picked: Row | None = None
+        self.picked: EntryRow | None = None
         self._figure: Figure | None = None
         self.least = Picker("at least", [("every row", NOTHING), *reversed(health.SEVERITIES)], NOTHING)
-        self.search = Field("search", "game, metric or segment")
+        self.search = TextField("search", "game, metric or segment")
         self.again = Button("Ask again", on_click=self.ask_again, tooltip="requests the newest day from the service")
-        self.rows = Rows(lambda place: self.pick(self._listed[place]))
-        self._listed: list[Row] = []
+        self.rows = RowList(lambda place: self.pick(self._listed[place]))
+        self._listed: list[EntryRow] = []
         self._status, self._more, self._about, self._segments = Pane(), Pane(), Pane(), Pane()
         self._output = ipywidgets.Output()
         pickers = ipywidgets.Box([self.least, self.search, self.again], layout={"flex_flow": "row wrap"})
@@ -88,7 +88,7 @@ class HealthBoard(WidgetWithStaticView):
         self._status.value = html_blocks.message("asking …", "asking")
         self._board_task.start(self._load_board)
 
-    def pick(self, row: Row) -> None:
+    def pick(self, row: EntryRow) -> None:
         """Show the days of a *row* of the board, and the segments behind it."""
         self.picked = row
         self._about.value = html_blocks.message(f"{row['sentence']} Looking up its segments …", "asking")
@@ -155,7 +155,7 @@ class HealthBoard(WidgetWithStaticView):
         more = f"The first {MOST_ROWS} of {len(board):,} rows: search for others." if left_out else ""
         self._more.value = html_blocks.message(more if len(board) or self.seen is None else "No row matches.")
 
-    async def _drill(self, row: Row) -> Showing:
+    async def _drill(self, row: EntryRow) -> Showing:
         """Draw the days and query the segments of *row*. Returns the function that shows them."""
         seen = self.seen
         try:
@@ -166,13 +166,13 @@ class HealthBoard(WidgetWithStaticView):
             return partial(self._fail, self._about, why)
         return partial(self._show_drill, row, figure, html)
 
-    def _show_drill(self, row: Row, figure: Figure | None, html: str) -> None:
+    def _show_drill(self, row: EntryRow, figure: Figure | None, html: str) -> None:
         self._figure = figure
         self._about.value = html_blocks.pane(f'<b class="{escape(row["severity"])}">{escape(row["sentence"])}</b>')
         self._output.outputs = html_blocks.outputs_of([figure] if figure is not None else [])
         self._segments.value = html
 
-    def _segment_tables(self, row: Row) -> str:
+    def _segment_tables(self, row: EntryRow) -> str:
         """Return the segments behind *row* as HTML, one table for each dimension."""
         parts = []
         for dimension in health.drill_queries(row):
@@ -211,7 +211,7 @@ def health_board(
     return HealthBoard(lens, over=over, games=games, metrics=metrics and tuple(metrics), days=days, accept=accept)
 
 
-def _row(row: Row) -> dict[str, str]:
+def _row(row: EntryRow) -> dict[str, str]:
     """Return a row of the board as a button and a sentence. The button says severity and subject."""
     severity, about = str(row["severity"]), plain(health.subject(row))
     return {
@@ -222,7 +222,7 @@ def _row(row: Row) -> dict[str, str]:
     }
 
 
-def _draw_days(scores: DataFrame, rows: list[Row]) -> Figure | None:
+def _draw_days(scores: DataFrame, rows: list[EntryRow]) -> Figure | None:
     """Return a figure with the series of each of *rows*, or None without rows.
 
     The series of a segment has the segment in its name.
@@ -239,7 +239,7 @@ def _draw_days(scores: DataFrame, rows: list[Row]) -> Figure | None:
     return charts.draw_bands(drawn)
 
 
-def _same_series(scores: DataFrame, row: Row) -> Series[bool]:
+def _same_series(scores: DataFrame, row: EntryRow) -> Series[bool]:
     """Return a mask of the scores that belong to the series of *row*."""
     same = Series(True, index=scores.index)
     for name in _SERIES:

@@ -200,7 +200,7 @@ class QueryForm(ipywidgets.Box):  # type: ignore[misc]
 
 def _with_aliases(metrics: list[str]) -> list[str]:
     """Return the metrics of the service and the aliases that can be made of them, by name."""
-    aliases = [name for name, alias in ALIASES.items() if {metric for metric, _ in alias.sources} <= {*metrics}]
+    aliases = [name for name, alias in ALIASES.items() if {metric for metric, _ in alias.needs} <= {*metrics}]
     return sorted({*metrics, *aliases})
 
 

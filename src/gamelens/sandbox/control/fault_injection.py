@@ -21,10 +21,10 @@ from gamelens.sandbox.http.http_server import hang_up
 from gamelens.sandbox.http.responses import refuse
 
 Service = Literal["metrics", "collector"]
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-App = Callable[[Message, Receive, Send], Awaitable[None]]
+AsgiMessage = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+App = Callable[[AsgiMessage, Receive, Send], Awaitable[None]]
 
 NO_ANSWER: Final = 0
 _MAX_LATENCY_S: Final = 600
@@ -115,7 +115,7 @@ class FaultInjector:
     def around(self, service: Service, app: App) -> App:
         """Wrap *app* so that the rules for *service* apply to its requests."""
 
-        async def faulted(scope: Message, receive: Receive, send: Send) -> None:
+        async def faulted(scope: AsgiMessage, receive: Receive, send: Send) -> None:
             rule = self._strike(service, scope["path"]) if self._rules and scope["type"] == "http" else None
             if rule is None:
                 await app(scope, receive, send)
@@ -162,11 +162,11 @@ class _CountedRule:
         return {**msgspec.structs.asdict(self.rule), "struck": self.strikes}
 
 
-async def _cut_response(app: App, scope: Message, receive: Receive, send: Send) -> None:
+async def _cut_response(app: App, scope: AsgiMessage, receive: Receive, send: Send) -> None:
     """Let *app* answer in full, send half of the body and close the connection."""
-    messages: list[Message] = []
+    messages: list[AsgiMessage] = []
 
-    async def collect(message: Message) -> None:
+    async def collect(message: AsgiMessage) -> None:
         messages.append(message)
 
     await app(scope, receive, collect)

@@ -96,7 +96,7 @@ class ImportProgress(msgspec.Struct, frozen=True, kw_only=True):
         return self.seconds * (self.bytes - self.read_bytes) / self.read_bytes if self.read_bytes else None
 
 
-Report = Callable[[ImportProgress], None]
+ReportImport = Callable[[ImportProgress], None]
 """A function that takes the progress of an import, a few times a second."""
 
 
@@ -163,7 +163,7 @@ class ReadFile:
 class ImportCounts:
     """Counts of one import (`import_run.ImportResult`), the events *taken*, and the files that are *committed*."""
 
-    def __init__(self, files: Iterable[SourceFile], taken: Iterable[TakenFile], report: Report | None) -> None:
+    def __init__(self, files: Iterable[SourceFile], taken: Iterable[TakenFile], report: ReportImport | None) -> None:
         taken = list(taken)
         self.taken_before, self.taken = 0, EventCounts()
         self.damaged: dict[str, str] = {}

@@ -41,7 +41,7 @@ from gamelens.sandbox.imports.import_counts import (
     GameIds,
     ImportCounts,
     ReadFile,
-    Report,
+    ReportImport,
     file_content,
 )
 from gamelens.sandbox.imports.json_lines import LINES_SCHEMA, JsonLinesFile, line_rows_sql
@@ -140,7 +140,7 @@ def import_raw_events(
     sources: Sequence[str],
     options: ImportOptions = ImportOptions(),  # noqa: B008
     *,
-    report: Report | None = None,
+    report: ReportImport | None = None,
     clock: Clock | None = None,
 ) -> ImportResult:
     """Take the files of *sources* (`find_files`) into the lake of *state*, but for those that it has.

@@ -63,7 +63,7 @@ _LACKING: Final = {"business": "purchases", "session_end": "session ends"}
 _RETRY_S: Final = 5
 _ALL_TIME: Final = Interval(datetime.min, datetime.max)
 
-Handler = Callable[[Request, Organisation], Awaitable[Response]]
+OrganisationHandler = Callable[[Request, Organisation], Awaitable[Response]]
 T = TypeVar("T")
 
 
@@ -187,7 +187,7 @@ class MetricsApp:
         """Compute the next answer to `/interval` anew, after processing on demand."""
         self._available.clear()
 
-    def _guard(self, handler: Handler, limiter: NodeLimiters) -> Callable[[Request], Awaitable[Response]]:
+    def _guard(self, handler: OrganisationHandler, limiter: NodeLimiters) -> Callable[[Request], Awaitable[Response]]:
         """Wrap *handler* with the API key, the rate limit and the refusals of an unreadable body."""
 
         async def guarded(request: Request) -> Response:

@@ -288,7 +288,7 @@ class Branch(msgspec.Struct, frozen=True):
         return frozenset(join for read in (*self.atoms.values(), *self.values.values()) for join in read.joins)
 
 
-class Plan(msgspec.Struct, frozen=True):
+class SqlPlan(msgspec.Struct, frozen=True):
     """The branches that together answer a query, each with the rows that it reads.
 
     *in_cells* are the atoms that some branch counts by cells. *reads* has the intervals of each table; one that is only
@@ -300,7 +300,7 @@ class Plan(msgspec.Struct, frozen=True):
     reads: dict[str, tuple[Interval, ...]]
 
 
-def plan_of(branches: Iterable[Branch]) -> Plan:
+def plan_of(branches: Iterable[Branch]) -> SqlPlan:
     """Return the plan of *branches*. Players are numbers in all of them if they are in one."""
     counted = [(it, bool(it.table.player) and any(ATOMS[name].is_player for name in it.atoms)) for it in branches]
     by_number = any(counts and it.table.numbers_players(it.joins) for it, counts in counted)
@@ -310,7 +310,7 @@ def plan_of(branches: Iterable[Branch]) -> Plan:
         in_cells |= {name for name, read in branch.atoms.items() if read.cells}
         for table in sorted(rows.tables):
             reads[table] = reads.get(table, ()) + ((branch.interval,) if table == branch.table.name else ())
-    return Plan(placed, frozenset(in_cells), reads)
+    return SqlPlan(placed, frozenset(in_cells), reads)
 
 
 def plan_branches(
@@ -319,7 +319,7 @@ def plan_branches(
     interval: Interval,
     granularity: Granularity,
     tables: Collection[str] = TABLES,
-) -> Plan:
+) -> SqlPlan:
     """Return the smallest tables that have *atoms* and *dimensions* exactly, each with its interval.
 
     Atoms that need events anyway take those of daily tables with them. Edges of *interval* that are not whole days
@@ -371,7 +371,7 @@ class _Scope:
         self._games, self._where = games, where
         self._filters = FilterSql(where, self.parameters)
 
-    def event_rows(self, plan: Plan, atoms: Sequence[str], interval: Interval, granularity: Granularity) -> str:
+    def event_rows(self, plan: SqlPlan, atoms: Sequence[str], interval: Interval, granularity: Granularity) -> str:
         """Return the rows of *plan* with their bucket, their dimensions and *atoms*."""
         bucket = _BUCKETS.get(granularity)
         if bucket is None:
@@ -413,7 +413,7 @@ class _Scope:
 
 def _cohort_rows(
     scope: _Scope, interval: Interval, since: int, tables: Collection[str]
-) -> tuple[Plan, dict[str, str | Select]]:
+) -> tuple[SqlPlan, dict[str, str | Select]]:
     """Return the table `source`, after those that it needs: cohorts of *since* days earlier and their returns.
 
     The cohort of a day is the players installed *since* days before it; the bucket is the day of return

@@ -25,7 +25,7 @@ from gamelens.sandbox.storage.inbox import accept_loss as accept_losses
 from gamelens.sandbox.storage.lake import Lake, event_ranges
 from gamelens.sandbox.storage.manifest import LakePart, ProcessingRun, file_checksum
 
-Progress = Callable[[float], None]
+ReportShare = Callable[[float], None]
 """A function that is told how far a rebuild is, from 0 to 1."""
 
 _ACCEPT: Final = (
@@ -41,7 +41,7 @@ def rebuild(
     *,
     from_inbox: bool = False,
     accept_loss: bool = False,
-    report: Progress | None = None,
+    report: ReportShare | None = None,
 ) -> list[str]:
     """Make the tables of *organisations* again, and return their names.
 
@@ -74,7 +74,7 @@ def rebuild(
 class _Rebuild:
     """Rebuilds in one lake, with temporary files in *scratch*."""
 
-    def __init__(self, lake: Lake, scratch: Path, report: Progress, *, from_inbox: bool, accept_loss: bool) -> None:
+    def __init__(self, lake: Lake, scratch: Path, report: ReportShare, *, from_inbox: bool, accept_loss: bool) -> None:
         self._lake, self._scratch, self._report = lake, scratch, report
         self._from_inbox, self._accept_loss = from_inbox, accept_loss
         self.duplicates, self.dated = 0, dict[str, dict[str, int]]()

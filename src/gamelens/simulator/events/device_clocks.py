@@ -8,7 +8,7 @@ import numpy as np
 
 from gamelens.simulator.population.arrays import Ints, pick, shares
 from gamelens.simulator.population.session_times import CONNECTIONS, DAY_S, Sessions
-from gamelens.simulator.scenarios.scenario import Clock, DeliveryProfile
+from gamelens.simulator.scenarios.scenario import DeliveryProfile, DeviceClock
 
 YEAR_S: Final = 365 * DAY_S
 HOUR_S: Final = 3600
@@ -19,7 +19,7 @@ def clock_offsets_of(sessions: Sessions, players: int, delivery: DeliveryProfile
 
     They are off by the device's clock, until the answer to an init has corrected it.
     """
-    names: list[Clock] = list(delivery.clocks)
+    names: list[DeviceClock] = list(delivery.clocks)
     clock = pick(rng, shares(delivery.clocks.values()), players)
     offsets = np.vstack([_offsets(name, players, rng=rng) for name in names])
     is_uncorrected = rng.random(players) < delivery.uncorrected
@@ -31,7 +31,7 @@ def clock_offsets_of(sessions: Sessions, players: int, delivery: DeliveryProfile
     return offset
 
 
-def _offsets(clock: Clock, count: int, *, rng: np.random.Generator) -> Ints:
+def _offsets(clock: DeviceClock, count: int, *, rng: np.random.Generator) -> Ints:
     """Draw the seconds that clocks of one setting are ahead."""
     offset: Ints
     match clock:

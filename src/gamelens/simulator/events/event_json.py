@@ -23,7 +23,7 @@ from gamelens.simulator.population.installs import arms_of, publishers_of
 from gamelens.simulator.population.monetisation import FAIL_REASONS
 from gamelens.simulator.population.players import DEVICES
 from gamelens.simulator.population.session_times import CONNECTIONS
-from gamelens.simulator.scenarios.game_profile import GameProfile, Vendor
+from gamelens.simulator.scenarios.game_profile import AdVendor, GameProfile
 from gamelens.simulator.scenarios.scenario import Scenario
 
 Texts = NDArray[np.bytes_]
@@ -54,7 +54,7 @@ MESSAGES: Final = (
     "OutOfMemoryError while decoding texture atlas",
 )
 """One message for each severity."""
-VENDOR_FORMATS: Final[dict[Vendor, dict[str, str]]] = {
+VENDOR_FORMATS: Final[dict[AdVendor, dict[str, str]]] = {
     "max": {"rewarded_video": "REWARDED", "interstitial": "INTER", "banner": "BANNER"},
     "ironsource": {"rewarded_video": "rewarded_video", "interstitial": "interstitial", "banner": "banner"},
     "admob": {"rewarded_video": "REWARDED_VIDEO", "interstitial": "INTERSTITIAL", "banner": "BANNER"},

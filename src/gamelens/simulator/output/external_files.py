@@ -43,7 +43,7 @@ HEADERS: Final = {
 }
 """The files and their columns."""
 
-Row = tuple[str, ...]
+FileRow = tuple[str, ...]
 
 _COST: Final = {1: 0.90, 2: 0.40, 3: 0.10}
 """US dollars for one install, by the tier of the country.
@@ -113,7 +113,7 @@ def outside_files(scenario: Scenario, *, ends_on: date | None = None) -> dict[st
     rates = _rates(scenario, days)
     spend = _spend(scenario, days, rates[0])
     google = _of_google(spend)
-    tables: dict[str, Iterable[Row]] = {
+    tables: dict[str, Iterable[FileRow]] = {
         "ad_spend.csv": spend,
         "google_ads.csv": google,
         "meta_ads.csv": _of_meta(spend, days),
@@ -139,13 +139,13 @@ def empty_files() -> dict[str, str]:
     return {name: _csv(header, ()) for name, header in HEADERS.items()}
 
 
-def _spend(scenario: Scenario, days: Sequence[date], usd_per_eur: Floats) -> list[Row]:
+def _spend(scenario: Scenario, days: Sequence[date], usd_per_eur: Floats) -> list[FileRow]:
     """Return the cost of the bought players by day, game, publisher and country.
 
     The few largest amounts are split into an invoice and a correction.
     """
     rng = np.random.default_rng([scenario.seed, 1])
-    rows: list[tuple[Row, float]] = []
+    rows: list[tuple[FileRow, float]] = []
     for game, count in zip(scenario.games, scenario.players_by_game(), strict=True):
         install_plan = plan_installs(game, scenario=scenario, first_weekday=days[0].weekday())
         costs = np.array([_COST[scenario.country(code).tier] for code in game.countries])
@@ -165,7 +165,7 @@ def _spend(scenario: Scenario, days: Sequence[date], usd_per_eur: Floats) -> lis
                 if euros[day, column] >= _MIN_SPEND_EUR
             ]
     split_rows = sorted(range(len(rows)), key=lambda place: -rows[place][1])[:_SPLIT_INVOICES]
-    lines: list[Row] = []
+    lines: list[FileRow] = []
     for row_place, (key, amount) in enumerate(rows):
         cents = round(100 * amount)
         parts = (cents * 9 // 10, cents - cents * 9 // 10) if row_place in split_rows else (cents,)
@@ -173,23 +173,23 @@ def _spend(scenario: Scenario, days: Sequence[date], usd_per_eur: Floats) -> lis
     return sorted(lines)
 
 
-def _of_google(spend: Sequence[Row]) -> list[Row]:
+def _of_google(spend: Sequence[FileRow]) -> list[FileRow]:
     """Return the costs of Google Ads by day and game, a campaign each, with their total."""
     cents = _sums((row for row in spend if row[2] == _GOOGLE), lambda row: row[:2])
     rows = [(*key, "EUR", _amount(total)) for key, total in sorted(cents.items())]
     return [*rows, ("Total: Campaigns", " --", "EUR", _amount(sum(cents.values())))] if rows else []
 
 
-def _of_meta(spend: Sequence[Row], days: Sequence[date]) -> list[Row]:
+def _of_meta(spend: Sequence[FileRow], days: Sequence[date]) -> list[FileRow]:
     """Return the costs of Meta Ads by game and country, one row for the last four weeks."""
     first, last = days[-_META_DAYS:][0].isoformat(), days[-1].isoformat()
     own = (row for row in spend if row[2] == _META and row[0] >= first)
     return [(first, last, *key, _amount(total)) for key, total in sorted(_sums(own, lambda row: row[1::2]).items())]
 
 
-def _sums(spend: Iterable[Row], key: Callable[[Row], Row]) -> Counter[Row]:
+def _sums(spend: Iterable[FileRow], key: Callable[[FileRow], FileRow]) -> Counter[FileRow]:
     """Return the cents of lines of ad spend by their *key*, of which the amount is left out."""
-    cents = Counter[Row]()
+    cents = Counter[FileRow]()
     for *names, amount in spend:
         cents[key(tuple(names))] += round(100 * float(amount[1:]))
     return cents
@@ -199,7 +199,7 @@ def _amount(cents: int) -> str:
     return f"{cents / 100:,.2f}"
 
 
-def _ranks(scenario: Scenario, days: Sequence[date]) -> Iterator[Row]:
+def _ranks(scenario: Scenario, days: Sequence[date]) -> Iterator[FileRow]:
     """Yield the store rank of each game and day. Many installs give a small number."""
     rng = np.random.default_rng([scenario.seed, 2])
     for game in scenario.games:
@@ -226,7 +226,7 @@ def _rates(scenario: Scenario, days: Sequence[date]) -> tuple[Floats, Floats]:
     return np.round(euro, 4), np.round(pound, 4)
 
 
-def holidays(country: str, first: date, last: date) -> list[Row]:
+def holidays(country: str, first: date, last: date) -> list[FileRow]:
     """Return the public holidays of *country* from *first* to *last*, both included: day, country and name.
 
     They are those whose date follows from a rule in the whole country. Left out are days that a moon, an equinox or a
@@ -267,7 +267,7 @@ def _weekday_of(year: int, month: int, weekday: str, nth: int) -> date:
     return date.fromisoformat(str(nth_weekday))
 
 
-def _csv(header: Row, rows: Iterable[Row]) -> str:
+def _csv(header: FileRow, rows: Iterable[FileRow]) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(header)

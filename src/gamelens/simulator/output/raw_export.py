@@ -109,7 +109,7 @@ TABLES: Final = {
 _DRAFT: Final = ".part"
 """Folder of the files that are being written, in the folder of the export."""
 _SCHEMAS: Final = {name: pa.schema(_COMMON | own) for name, own in _OWN.items()}
-Fields = dict[str, Any]
+RawFields = dict[str, Any]
 _Block = tuple[int, dict[Path, bytes], dict[str, pa.Table], pa.Table | None]
 """The events of a block as written: their number, JSON lines by file, tables by name, and rows of the ledger."""
 
@@ -225,11 +225,11 @@ class _Player:
         self._paid_ts = ts if self._paid_ts is None else self._paid_ts
         self._revenue_cents += cents
 
-    def user_meta(self, arrival_ts: int) -> Fields:
+    def user_meta(self, arrival_ts: int) -> RawFields:
         """Return the object `user_meta` of an event that arrives at *arrival_ts*."""
         installed = datetime.fromtimestamp(self._install_ts, UTC).replace(hour=0, minute=0, second=0)
         week, month = installed - timedelta(days=installed.weekday()), installed.replace(day=1)
-        meta: Fields = {
+        meta: RawFields = {
             "install_ts": self._install_ts,
             "install_hour": self._install_ts - self._install_ts % _HOUR_S,
             "cohort_week": round(week.timestamp()),
@@ -246,7 +246,7 @@ class _Player:
         return meta
 
 
-def _json_lines(sent: list[SentEvent], rows: list[Fields]) -> dict[Path, bytes]:
+def _json_lines(sent: list[SentEvent], rows: list[RawFields]) -> dict[Path, bytes]:
     """Return the lines of *sent*, repeated events included, gzipped by game and UTC day of arrival.
 
     *rows* are those of the ledger, each with a time.
@@ -280,9 +280,9 @@ def _json_lines(sent: list[SentEvent], rows: list[Fields]) -> dict[Path, bytes]:
     }
 
 
-def _event_data(sent: list[SentEvent], rows: list[Fields]) -> dict[str, pa.Table]:
+def _event_data(sent: list[SentEvent], rows: list[RawFields]) -> dict[str, pa.Table]:
     """Return the tables of *sent*, which count, by name. *rows* are those of the ledger, each with a time."""
-    tables: defaultdict[str, list[Fields]] = defaultdict(list)
+    tables: defaultdict[str, list[RawFields]] = defaultdict(list)
     for event, row in zip(sent, rows, strict=True):
         name = TABLES.get(row["category"])
         if name is not None:
@@ -300,7 +300,7 @@ def _event_data(sent: list[SentEvent], rows: list[Fields]) -> dict[str, pa.Table
     return {name: pa.Table.from_pylist(of_table, _SCHEMAS[name]) for name, of_table in tables.items()}
 
 
-def _own_fields(name: str, data: Fields, row: Fields) -> Fields:
+def _own_fields(name: str, data: RawFields, row: RawFields) -> RawFields:
     """Return the columns that only the table *name* has, from an event as sent and its row of the ledger."""
     parts = data["event_id"].split(":") if "event_id" in data else []
     match name:

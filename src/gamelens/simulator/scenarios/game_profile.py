@@ -29,7 +29,7 @@ from gamelens.simulator.scenarios.validation import (
 )
 from gamelens.wire.currencies import USD_PER_UNIT
 
-Vendor = Literal["max", "ironsource", "admob"]
+AdVendor = Literal["max", "ironsource", "admob"]
 AdFormat = Literal["rewarded_video", "interstitial", "banner"]
 AD_FORMATS: Final[tuple[AdFormat, ...]] = get_args(AdFormat)
 TIERS: Final = 3
@@ -162,7 +162,7 @@ class AdProfile(ScenarioTable, frozen=True, kw_only=True):
 
     at: ClassVar[str] = "ads."
 
-    vendor: Vendor
+    vendor: AdVendor
     vendor_version: str
     per_round: Share
     fill: Share

@@ -27,7 +27,7 @@ from gamelens.simulator.scenarios.validation import (
     check_shares,
 )
 
-Clock = Literal["exact", "minutes", "zone", "past", "future"]
+DeviceClock = Literal["exact", "minutes", "zone", "past", "future"]
 """Setting of a device's clock.
 
 In this order: right, minutes off, in a wrong time zone, years behind, in the next century.
@@ -51,7 +51,7 @@ class DeliveryProfile(ScenarioTable, frozen=True, kw_only=True):
     crashes: Share = 0.0
     old_sdk: Share = 0.0
     uncorrected: Share = 0.0
-    clocks: Annotated[dict[Clock, float], check_shares] = msgspec.field(default_factory=lambda: {"exact": 1.0})
+    clocks: Annotated[dict[DeviceClock, float], check_shares] = msgspec.field(default_factory=lambda: {"exact": 1.0})
 
 
 class DirtProfile(ScenarioTable, frozen=True, kw_only=True):

@@ -24,7 +24,7 @@ from gamelens.simulator.scenarios.validation import (
     check_shares,
 )
 
-Step = Annotated[float, Within(-4, 4)]
+EffectStep = Annotated[float, Within(-4, 4)]
 """A step on the logit scale.
 
 Larger ones would lose digits in the integrals of the closed form. 4 already turns 50% into 98%.
@@ -71,9 +71,9 @@ class ScenarioVariant(ScenarioTable, frozen=True, kw_only=True):
 
     id: Name
     share: Positive = 1.0
-    play: Step = 0.0
-    drop_out: Step = 0.0
-    spend: Step = 0.0
+    play: EffectStep = 0.0
+    drop_out: EffectStep = 0.0
+    spend: EffectStep = 0.0
 
 
 class ScenarioExperiment(ScenarioTable, frozen=True, kw_only=True):

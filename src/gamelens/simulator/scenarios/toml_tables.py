@@ -21,8 +21,8 @@ from gamelens.errors import BadQuery
 from gamelens.simulator.scenarios.validation import InvalidScenario, InvalidScenarioValue
 
 T = TypeVar("T")
-Table = dict[str, Any]
-Keys = list[str]
+TomlTable = dict[str, Any]
+TomlKeys = list[str]
 
 _SHIPPED: Final = resources.files("gamelens.simulator.scenarios") / "shipped"
 _MERGED: Final = ("retention", "sessions", "progression", "ads", "purchases", "economy", "paid")
@@ -35,7 +35,7 @@ class ScenarioFile(NamedTuple):
     """The tables of a scenario, and the name of the file that each top-level key stands in."""
 
     name: str
-    tables: Table
+    tables: TomlTable
     file_of: dict[str, str]
 
     def decode(self, kind: type[T]) -> T:
@@ -68,7 +68,7 @@ def read_scenario_file(name_or_path: str | Path) -> ScenarioFile:
         raise BadQuery("scenario", text, "is neither a shipped scenario nor a .toml file", scenario_names())
     source = Path(text) if is_file else _SHIPPED / f"{text}.toml"
     try:
-        own: Table = tomllib.loads(source.read_text(encoding="utf-8"))
+        own: TomlTable = tomllib.loads(source.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise BadQuery("scenario", text, f"cannot be read: {error}") from None
     base = ScenarioFile("", {}, {})
@@ -89,7 +89,7 @@ def read_scenario_file(name_or_path: str | Path) -> ScenarioFile:
     return ScenarioFile(source.name, base.tables | own, base.file_of | dict.fromkeys(own, source.name))
 
 
-def _games(tables: Table) -> Iterator[tuple[str, Table]]:
+def _games(tables: TomlTable) -> Iterator[tuple[str, TomlTable]]:
     """Yield the games of all studios, each with its path."""
     for number, studio in enumerate(tables.get("studio", ())):
         for place, game in enumerate(studio.get("game", ()) if isinstance(studio, dict) else ()):
@@ -97,7 +97,7 @@ def _games(tables: Table) -> Iterator[tuple[str, Table]]:
                 yield f"studio[{number}].game[{place}]", game
 
 
-def _fill(table: Table, source: Table) -> None:
+def _fill(table: TomlTable, source: TomlTable) -> None:
     for key, value in source.items():
         if key not in table:
             table[key] = value
@@ -137,7 +137,7 @@ def _refusal(file: ScenarioFile, kind: Any, error: msgspec.ValidationError) -> I
     return InvalidScenario(file.file_of.get(path.split(".")[0].split("[")[0], file.name), path, value, rule, allowed)
 
 
-def _fill_free_key(tables: Table, keys: Keys, matches: Callable[[Any], bool], suffix: Keys) -> Keys:
+def _fill_free_key(tables: TomlTable, keys: TomlKeys, matches: Callable[[Any], bool], suffix: TomlKeys) -> TomlKeys:
     """Fill in the key that msgspec writes as `...` in the path of an error.
 
     It is the first key for which the value at *suffix* below it satisfies *matches*.
@@ -150,7 +150,7 @@ def _fill_free_key(tables: Table, keys: Keys, matches: Callable[[Any], bool], su
     return [*before, *([name, *rest] if (name := next(names, None)) else [])]
 
 
-def _value_at(value: Any, keys: Keys) -> Any:
+def _value_at(value: Any, keys: TomlKeys) -> Any:
     """Return the value at the path *keys*, or None."""
     for key in keys:
         if isinstance(value, list) and key.isdigit():
@@ -160,7 +160,7 @@ def _value_at(value: Any, keys: Keys) -> Any:
     return value
 
 
-def _values_of(kind: Any, keys: Keys) -> Iterable[str]:
+def _values_of(kind: Any, keys: TomlKeys) -> Iterable[str]:
     """Return the allowed values at the path *keys* if they can be listed, else none."""
     type_, parent = _type_at(kind, keys), _type_at(kind, keys[:-1])
     if isinstance(type_, inspect.LiteralType):
@@ -170,7 +170,7 @@ def _values_of(kind: Any, keys: Keys) -> Iterable[str]:
     return [str(struct.tag) for struct in _structs(parent)] if keys[-1:] == ["kind"] else []
 
 
-def _type_at(kind: Any, keys: Keys) -> inspect.Type | None:
+def _type_at(kind: Any, keys: TomlKeys) -> inspect.Type | None:
     """Return the type that *kind* has at the path *keys*."""
     type_: inspect.Type | None = inspect.type_info(kind)
     for key in keys:

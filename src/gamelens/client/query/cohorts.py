@@ -12,52 +12,99 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from gamelens.catalog import METRICS, CohortShare
+from gamelens.catalog import METRICS
 from gamelens.client.query.arguments import GAME_ID, STUDIO_ID, QuerySpec
-from gamelens.client.query.build import MetricRows
-from gamelens.client.query.planner import MetricPlan, Values, plan_requests
-from gamelens.client.tables.table_operations import TIMESTAMP, TIMESTAMP_TYPE, bucket_starts, from_rows
+from gamelens.client.query.planner import FanOut, MetricPlan, plan_requests
+from gamelens.client.tables.table_differences import FieldChange, field_changes, rows_changed
+from gamelens.client.tables.table_operations import TIMESTAMP, TIMESTAMP_TYPE, from_rows
 from gamelens.client.tables.time_ranges import ResolvedRange
 from gamelens.errors import ServiceError
+from gamelens.receipts import Gap
 from gamelens.wire.intervals import Granularity, Interval, bucket_start
 
-Group = tuple[str | None, ...]
-"""Values of the requested dimensions, in their order, of which the last is the game."""
+CohortKey = tuple[str | None, ...]
+"""FanOut of the requested dimensions, in their order, of which the last is the game."""
 
 _DAY: Final = timedelta(days=1)
+AGE: Final = "age"
 BY_ACTIVITY: Final = "retention_retro"
 """The metric of the service, which has no row of a group in which nobody came back."""
 
 
-def sent_query(spec: QuerySpec) -> QuerySpec:
-    """Return the query for the installs of *spec*: by game, since the shares are those of each game."""
-    carried = (*(name for name in spec.dimensions if name not in (GAME_ID, STUDIO_ID)), GAME_ID)
-    return spec.with_(metrics=("new_users",), by=carried, every="day", ages=())
+class CohortSubquery(msgspec.Struct, frozen=True):
+    """The part of a query that asks for retention, of players by install day.
 
-
-def fan_out_interval(ages: Sequence[int], times: ResolvedRange) -> Interval:
-    """Return the days from the first install to the last activity."""
-    days = _install_days(times)
-    return Interval(days.start, max([days.end, *(active.end for active in _activity_days(ages, times).values())]))
-
-
-def plans(
-    ages: Sequence[int], sent: QuerySpec, times: ResolvedRange, values: Values, *, max_days: int | None
-) -> list[MetricPlan]:
-    """Return the plan of the installs, then one for each age that has a complete activity day.
-
-    Dimensions that only the service knows are refused: the catalog says which ones players have.
+    Attributes:
+        spec: its content, with the ages.
     """
-    queries = [(sent, _install_days(times))]
-    for age, active in _activity_days(ages, times).items():
-        queries.append((sent.with_(metrics=(BY_ACTIVITY,), since_days_ago=age), active))
-    return [plan_requests(query, days, max_days=max_days, values=values)[0] for query, days in queries]
+
+    spec: QuerySpec
+
+    @property
+    def sent(self) -> QuerySpec:
+        """The query for its installs: by game, since the shares are those of each game."""
+        carried = (*(name for name in self.spec.dimensions if name not in (GAME_ID, STUDIO_ID)), GAME_ID)
+        return self.spec.with_(metrics=("new_users",), by=carried, every="day", ages=())
+
+    def listed_interval(self, times: ResolvedRange) -> Interval:
+        """Return the days from the first install to the last activity, whose values a fan-out covers."""
+        days, active_days = _install_days(times), _activity_days(self.spec.ages, times).values()
+        return Interval(days.start, max([days.end, *(active.end for active in active_days)]))
+
+    def plans(
+        self, sent: QuerySpec, times: ResolvedRange, values: FanOut, unknown: Collection[str], max_days: int | None
+    ) -> list[MetricPlan]:
+        """Return the plan of the installs, then one for each age that has a complete activity day.
+
+        Dimensions that only the service knows, *unknown* to the catalog, are refused: it says which ones players have.
+        """
+        queries = [(sent, _install_days(times))]
+        for age, active in _activity_days(self.spec.ages, times).items():
+            queries.append((sent.with_(metrics=(BY_ACTIVITY,), since_days_ago=age), active))
+        return [plan_requests(query, days, max_days=max_days, values=values)[0] for query, days in queries]
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The columns that tell the rows of one bucket apart."""
+        return (AGE, *self.spec.dimensions)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns beside timestamp and dimensions."""
+        return (AGE, "retention", "installs", "returned")
+
+    def starts_in(self, gap: Gap, metric: str, covered: Interval) -> Iterator[datetime]:
+        """Yield the starts of the buckets of install days that *gap* of an earlier frame leaves out.
+
+        *covered* is the interval of the frame. Any gap is one of *metric*, which is retention.
+        """
+        later, every = (gap.scope or {}).get("since_days_ago", 0) * _DAY, self.spec.every
+        for bucket in gap.times.buckets("day") if gap.times else ():
+            yield bucket_start(covered.start, "day") if every == "all" else bucket_start(bucket.start - later, every)
+
+    def changes(
+        self, metric: str, old: pa.Table, new: pa.Table, grown: Collection[int]
+    ) -> tuple[int, list[FieldChange]]:
+        """Return how many rows of a bucket differ, and the totals of each field that does.
+
+        A row whose day had not come is not compared, nor one of the ages *grown*, which counts more install days now.
+        """
+        old, new = (rows.filter(pc.invert(pc.is_in(rows[AGE], pa.array(grown, pa.int64())))) for rows in (old, new))
+        new = _without_new_days(old, new, self.keys)
+        if not (changed := rows_changed(old, new, self.keys)):
+            return 0, []
+        changes = field_changes(metric, old, new, self.keys, adds_up=False)
+        columns = {change: [TIMESTAMP, *self.keys, change.field] for change in changes}
+        return changed, [
+            change for change, names in columns.items() if rows_changed(old.select(names), new.select(names), self.keys)
+        ]
 
 
-def table(
+def retention_table(
     spec: QuerySpec,
     sent: QuerySpec,
     built: Sequence[pa.Table],
@@ -85,7 +132,7 @@ def table(
     ]
     shares = dict(zip(_activity_days(spec.ages, times), by_age, strict=True))
     # installs by bucket and shown group, each by day and requested group
-    buckets: dict[datetime, dict[Group, dict[tuple[datetime, Group], int]]] = {}
+    buckets: dict[datetime, dict[CohortKey, dict[tuple[datetime, CohortKey], int]]] = {}
     unknown = buckets_of(missing[None], spec.every, times)
     for (day, group), number in installs.items():
         start = start_of(day, spec.every, times)
@@ -103,7 +150,7 @@ def table(
                 is_enough = bool(old) if spec.every == "all" else len(old) == len(pool)
                 if is_enough and not any(day + later in interval for interval in lost for day, _ in old):
                     # a group without a row has the share 0 (Wire 4.12, Retention)
-                    back = (round(share.get((day + later, of), 0.0) * n) for (day, of), n in old.items())
+                    back = (round(share.get((day + later, key), 0.0) * n) for (day, key), n in old.items())
                     numbers |= {"installs": sum(old.values()), "returned": sum(back)}
                     numbers["retention"] = numbers["returned"] / numbers["installs"]
                 rows.append({TIMESTAMP: start, "age": age, **dict(zip(spec.dimensions, group, strict=True)), **numbers})
@@ -181,21 +228,6 @@ def _has_come(day: datetime, age: int, times: ResolvedRange) -> bool:
     return day + (age + 1) * _DAY <= bucket_start(times.available.end, "day")
 
 
-def rows_of_age(share: CohortShare, rows: pa.Table, unknown: Collection[datetime]) -> MetricRows:
-    """Return the rows of retention of one age, as those of a metric: one for each bucket and value.
-
-    The installs of *unknown* buckets are not known.
-    """
-    own = rows.filter(pc.equal(rows["age"], share.age)).drop_columns(["age"])
-    ratio, returned, installs = (field.name for field in share.fields)
-    is_known = pc.is_valid(own["returned"])
-    own = own.set_column(own.column_names.index("installs"), "installs", pc.if_else(is_known, own["installs"], None))
-    names = {"retention": ratio, "returned": returned, "installs": installs}
-    table = own.rename_columns([names.get(name, name) for name in own.column_names])
-    open_buckets = bucket_starts(table.filter(pc.invert(is_known)))
-    return MetricRows(metric=share.name, table=table, unknown=open_buckets | {*unknown})
-
-
 def buckets_of(spans: Collection[Interval], every: Granularity, times: ResolvedRange) -> set[datetime]:
     """Return the starts of the buckets that have a day of *spans*, install days of *times*."""
     return {start_of(day, every, times) for span in spans for day in _days(span)}
@@ -224,7 +256,7 @@ def _activity_days(ages: Sequence[int], times: ResolvedRange) -> dict[int, Inter
     return {age: Interval(start, end) for age, (start, end) in moved.items() if start < end}
 
 
-def _daily_values(metric: str, rows: pa.Table, dimensions: Sequence[str]) -> dict[tuple[datetime, Group], float]:
+def _daily_values(metric: str, rows: pa.Table, dimensions: Sequence[str]) -> dict[tuple[datetime, CohortKey], float]:
     """Return the value of *metric* by day and group.
 
     Raises:
@@ -238,3 +270,13 @@ def _daily_values(metric: str, rows: pa.Table, dimensions: Sequence[str]) -> dic
             raise ServiceError(200, f"a row of {metric} without {field} or {GAME_ID}")
         values[day, tuple(group)] = value
     return values
+
+
+def _without_new_days(old: pa.Table, new: pa.Table, dimensions: Sequence[str]) -> pa.Table:
+    """Return *new*, rows of retention, with null where *old* has a row whose day had not come."""
+    unknown = {tuple(row[name] for name in dimensions) for row in old.to_pylist() if row["returned"] is None}
+    mask = pa.array([tuple(row[name] for name in dimensions) in unknown for row in new.to_pylist()], pa.bool_())
+    for name in ("retention", "returned"):
+        nulled = pc.if_else(mask, pa.scalar(None, new[name].type), new[name])
+        new = new.set_column(new.schema.get_field_index(name), name, nulled)
+    return new
