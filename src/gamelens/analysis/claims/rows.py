@@ -11,7 +11,7 @@ from gamelens.analysis.claims.findings import Finding, JudgedBy, case_among, dir
 from gamelens.analysis.tidy_frames.frame_columns import display_values, series_names
 from gamelens.analysis.tidy_frames.returned_columns import listed_columns
 
-Row = Mapping[Any, Any]
+FrameRow = Mapping[Any, Any]
 
 
 def each_row(
@@ -20,7 +20,7 @@ def each_row(
     column: str,
     *,
     kind: str,
-    numbers: Callable[[Row], Mapping[str, Any]],
+    numbers: Callable[[FrameRow], Mapping[str, Any]],
     corrected: str = "",
     judged: JudgedBy = "days",
 ) -> Iterator[Finding]:

@@ -31,7 +31,7 @@ from gamelens.analysis.tidy_frames.columns import Column
 from gamelens.analysis.tidy_frames.frame_requirements import requires, result_of
 from gamelens.analysis.tidy_frames.returned_columns import KEYS, named, returns
 
-Row = Mapping[Any, Any]
+BoardRow = Mapping[Any, Any]
 _FEW: Final = 30.0
 UNITS: Final = {"money": "USD", "count": "count", "share": "share"}
 """Units of numbers, as templates know them, by kind of series. Rates and other numbers have none."""
@@ -120,7 +120,7 @@ def silent_games(daily: DataFrame) -> DataFrame:
     return result[result["silent_days"] > 0].reset_index(drop=True)
 
 
-def row_finding(row: Row) -> Finding:
+def row_finding(row: BoardRow) -> Finding:
     """Return what one row of a board says: how far the number is from the usual one. Alarms alone have a direction."""
     day, window = row["timestamp"], int(row["window_days"])
     since: Any = None if row["since"] == day else row["since"]
@@ -153,7 +153,7 @@ def row_finding(row: Row) -> Finding:
     )
 
 
-def subject(row: Row) -> str:
+def subject(row: BoardRow) -> str:
     """Return game, metric and segment of a row: `Tile: Share of ads by network, AdMob`.
 
     For example:
@@ -165,7 +165,7 @@ def subject(row: Row) -> str:
     return ", ".join([f"{row['game']}: {row['metric']}", *_segment_of(row).values()])
 
 
-def ok_reason(row: Row) -> str:
+def ok_reason(row: BoardRow) -> str:
     """Return why a row is ok although its number is far from the usual one, or an empty text.
 
     For example:
@@ -224,7 +224,7 @@ def _bare(scores: DataFrame) -> DataFrame:
     return bare
 
 
-def _segment_of(row: Row) -> dict[str, str]:
+def _segment_of(row: BoardRow) -> dict[str, str]:
     """Return the segment of a row by its dimension, empty for a whole game."""
     dimension = row.get("dimension")
     if dimension is None or pd.isna(dimension):
@@ -232,7 +232,7 @@ def _segment_of(row: Row) -> dict[str, str]:
     return {str(dimension): UNKNOWN if pd.isna(row["segment"]) else str(row["segment"])}
 
 
-def _case(row: Row) -> str:
+def _case(row: BoardRow) -> str:
     if row["is_silent"]:
         return "silent"
     if pd.isna(row["value"]):
@@ -244,7 +244,7 @@ def _case(row: Row) -> str:
     return "far_above" if row["expected"] == 0 else "above" if row["value"] > row["expected"] else "below"
 
 
-def _direction(row: Row) -> Direction:
+def _direction(row: BoardRow) -> Direction:
     """Return the direction of an alarm: that of its interval, or of the usual band where nothing was expected."""
     if pd.isna(row["expected"]) or pd.isna(row["value"]):
         return "unknown"
@@ -255,7 +255,7 @@ def _direction(row: Row) -> Direction:
     return direction_of(row["change_low"], row["change_high"])
 
 
-def _ok_case(row: Row) -> str:
+def _ok_case(row: BoardRow) -> str:
     """Return the case of why a row is ok although its number is far from the usual one, or an empty text."""
     is_far: bool = abs(row["value"] - row["expected"]) >= LEAST_CHANGE * row["expected"]
     if row["severity"] != "ok" or row["value"] == row["expected"] or not is_far:
@@ -265,7 +265,7 @@ def _ok_case(row: Row) -> str:
     return "within_usual" if row["low"] <= row["value"] <= row["high"] else "by_chance"
 
 
-def _most_counted(row: Row) -> float:
+def _most_counted(row: BoardRow) -> float:
     """Return the larger of what was counted and what was expected, infinite for money."""
     match row["kind"]:
         case "count":
@@ -275,5 +275,5 @@ def _most_counted(row: Row) -> float:
     return math.inf
 
 
-def _may_move(row: Row) -> bool:
+def _may_move(row: BoardRow) -> bool:
     return bool(row["is_restated"]) or not row["is_settled"]
