@@ -23,7 +23,7 @@ import msgspec
 import truststore
 from tenacity import AsyncRetrying, RetryCallState, retry_if_result
 
-from gamelens._forks import OwnProcess, import_without_forks
+from gamelens._forks import OwnProcess, import_without_forks, without_forks
 from gamelens._text import one_line
 from gamelens.client.connection.error_responses import (
     TRANSIENT_STATUSES,
@@ -189,17 +189,16 @@ class Transport:
         _check_for_httpx("address", address)
         if self.proxy is not None:
             _check_for_httpx(self.proxy.source, self.proxy.url)
-        if pool is None:
-            import_without_forks("httpcore")  # as httpx does here
-        self._http = httpx.AsyncClient(
-            # Servers commonly drop an idle connection after 5 s; close it first.
-            limits=httpx.Limits(max_connections=at_once, max_keepalive_connections=at_once, keepalive_expiry=4.0),
-            timeout=httpx.Timeout(timeout_s, connect=min(timeout_s, CONNECT_S), pool=None),
-            transport=cast("httpx.AsyncBaseTransport | None", pool),
-            trust_env=False,  # `proxy_for` reads it
-            proxy=self.proxy.url if self.proxy is not None else None,
-            verify=pool is None and _certificate_authorities(ca_file, address),
-        )
+        with without_forks():  # it imports modules and takes locks of OpenSSL, which nobody would release in a child
+            self._http = httpx.AsyncClient(
+                # Servers commonly drop an idle connection after 5 s; close it first.
+                limits=httpx.Limits(max_connections=at_once, max_keepalive_connections=at_once, keepalive_expiry=4.0),
+                timeout=httpx.Timeout(timeout_s, connect=min(timeout_s, CONNECT_S), pool=None),
+                transport=cast("httpx.AsyncBaseTransport | None", pool),
+                trust_env=False,  # `proxy_for` reads it
+                proxy=self.proxy.url if self.proxy is not None else None,
+                verify=pool is None and _certificate_authorities(ca_file, address),
+            )
 
     def __repr__(self) -> str:
         return f"Transport({self.address!r})"
