@@ -116,6 +116,8 @@ def test_a_worker_of_multiprocessing_is_told(lens: Client) -> None:
     # A handler of SIGTERM that this process has would keep the workers alive when the pool ends them.
     with multiprocessing.get_context("fork").Pool(2, signal.signal, (signal.SIGTERM, signal.SIG_DFL)) as pool:
         texts = pool.map_async(_ask_global, range(4)).get(timeout=LONGEST_S)
+        pool.close()
+        pool.join()  # a worker that is only starting would hand the signal of the end to the handler of this process
     _lens.clear()
     assert all("create a new one in this process" in text for text in texts), texts
 
