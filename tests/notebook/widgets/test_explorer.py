@@ -221,7 +221,7 @@ def test_all_thousand_are_a_table_of_which_the_first_are_shown(explore: Callable
     explorer = explore(metric="ilrd_revenue", by="ilrd_network_name", top=None)
     assert explorer.frame is not None
     assert len(explorer.frame) == NETWORKS
-    assert "the first 100 of 1,000 rows" in text_of(explorer)
+    assert "The first 100 of 1,000 rows." in text_of(explorer)
 
 
 @pytest.mark.parametrize("name", [HOSTILE, FORMULA])

@@ -164,7 +164,7 @@ def reconcile(
 
         found = gl.reconcile(lens, lake, "user_unique", by="country_code", over="last 28 complete days")
         print(found)
-        found.frame
+        found.causes
 
     The lake's events are recounted under other rules (arrival day, other zones, without late events and so on); the few
     changes of rules that leave the least of the difference are its causes. Their amounts are Shapley values, which do
