@@ -315,3 +315,31 @@ def test_the_values_of_players_are_set_against_a_file_of_costs(tmp_path: Path) -
     assert expected["cpi"].tolist() == [pytest.approx(120 * 1.1 / 40)]
     with pytest.raises(BadQuery, match=r"installs.*query new_users by install_publisher"):
         outside_data.ltv_against_cpi(values, path)
+
+
+@pytest.mark.parametrize("style", ["metrics.{}_{}", "metrics_{}_{}", "metrics.{}{}"])
+def test_all_money_of_the_google_ads_api_is_in_micros(tmp_path: Path, style: str) -> None:
+    """Also where only the cost says so: a cost of a click of 0.14 is written 140000."""
+    words = [
+        ("cost", "micros"),
+        ("average", "cpc"),
+        ("average", "cpm"),
+        ("average", "cost"),
+        ("cost", "per_conversion"),
+    ]
+    is_camel = style == "metrics.{}{}"
+    names = [
+        style.format(a, "".join(part.title() for part in b.split("_"))) if is_camel else style.format(a, b)
+        for a, b in words
+    ]
+    header = ["segments.date", *names, "metrics.clicks", "metrics.impressions", "metrics.conversions", "Currency"]
+    rows = [
+        f"{day},{n * 14_000_000},{n * 140_000},{n * 1_400_000},{n * 140_000},{n * 1_400_000},100,10000,10,GBP"
+        for n, day in enumerate(DAYS, 1)
+    ]
+    path = tmp_path / "api.csv"
+    path.write_text("\n".join([",".join(header), *rows, ""]), encoding="utf-8")
+    table = gl.read_table(path)
+    assert table.vendor == "Google Ads API"
+    assert [round(float(table.column(name).values.iloc[0]), 6) for name in names] == [14, 0.14, 1.4, 0.14, 1.4]
+    assert str(table.column(names[1]).weight) == f"{names[0]} / metrics.clicks"

@@ -27,7 +27,7 @@ from gamelens.analysis.files.date_parsing import NotTimes, ParsedTimes, read_tim
 from gamelens.analysis.files.number_parsing import WrittenNumbers, say_nothing, written_numbers
 from gamelens.analysis.files.table_reader import Grid
 from gamelens.analysis.outside_data.money_units import without_unit
-from gamelens.analysis.outside_data.total_words import CANDIDATES, TOTAL
+from gamelens.analysis.outside_data.total_words import AVERAGE, CANDIDATES, TOTAL
 from gamelens.errors import BadQuery, suggests_names
 from gamelens.wire.currencies import USD_PER_UNIT
 
@@ -146,7 +146,7 @@ class ColumnCells:
         """Whether each text names something: it is not of totals, and not for no value."""
         is_name = ~say_nothing(self.distinct)
         for place, text in self.unlike_names.items():
-            is_name[place] &= not TOTAL.fullmatch(text)
+            is_name[place] &= not (TOTAL.fullmatch(text) or AVERAGE.fullmatch(text))
         return is_name
 
     @cached_property
@@ -192,7 +192,7 @@ class ColumnCells:
         rows = np.bincount(self.codes + 1, minlength=len(self.distinct) + 1)[1:]
         other = ~(numbers.is_number | numbers.is_empty | numbers.is_error)
         for place, text in self.unlike_names.items():
-            other[place] &= not TOTAL.fullmatch(text)
+            other[place] &= not (TOTAL.fullmatch(text) or AVERAGE.fullmatch(text))
         count = rows[numbers.is_number].sum()
         return float(count / max(count + rows[other].sum(), 1))
 

@@ -114,6 +114,8 @@ def understood(other: Any, given: Mapping[str, Any]) -> OutsideTable:
         if found.mask.any():
             note = note_of(found.mask, looked.grid)
             looked = replace(looked, grid=looked.grid.filtered(~found.mask, *found.notes, note))
+        elif found.notes:
+            looked = replace(looked, grid=replace(looked.grid, notes=(*looked.grid.notes, *found.notes)))
     looked = _without_merged_cells(looked)
     table = _table_of_cells(looked, given)
     table = replace(table, larger=larger, how=dict(given.get("how", {})), names=dict(given.get("names", {})))
