@@ -110,3 +110,25 @@ def test_all_kinds_that_were_not_spent_are_named_at_once(file: WriteFile, kinds:
     if "Forecast" in kinds:
         with pytest.raises(BadQuery, match="counts rows of two kinds by Scenario"):
             outside_data.in_dollars(path, totals=[stay])
+
+
+@pytest.mark.parametrize("is_sorted", [False, True])
+def test_exports_that_overlap_with_other_numbers_are_refused(file: WriteFile, *, is_sorted: bool) -> None:
+    """A day that was restated since is there twice, with nothing to tell its rows apart."""
+    costs = list(zip(DAYS, COSTS, strict=True))
+    early = [f"{day},{name},{cost}" for day, cost in costs[:5] for name in ("Meta", "Moloco")]
+    late = [f"{day},{name},{cost + (day < DAYS[5])}" for day, cost in costs[3:] for name in ("Meta", "Moloco")]
+    rows = sorted([*early, *late], key=lambda row: row.split(",")[:2]) if is_sorted else [*early, *late]
+    path = file("\n".join(["Date,Network,Cost (USD)", *rows, ""]))
+    with pytest.raises(BadQuery, match=r'would count twice: rows .*exports that overlap.*repeats="last"'):
+        outside_data.in_dollars(path)
+    once, again = 2 * sum(COSTS), 2 * sum(COSTS[3:5])
+    for repeats, total in (("skip", once), ("last", once + 4), ("keep", once + again + 4)):
+        assert outside_data.in_dollars(path, repeats=repeats)["spend"].sum() == total
+
+
+def test_names_that_are_there_twice_on_every_day_count(file: WriteFile) -> None:
+    """Two campaigns of one name, or events."""
+    rows = [f"{day},{name},{cost + n}" for day, cost in zip(DAYS, COSTS, strict=True) for n, name in enumerate("aab")]
+    table = gl.read_table(file("\n".join(["Date,Campaign,Cost (USD)", *rows, ""])))
+    assert table.column("Cost (USD)").problem is None

@@ -76,7 +76,9 @@ def _totals(numbers: Floats) -> NDArray[np.bool_] | None:
 
 def _level(numbers: Floats) -> tuple[list[int], list[int], int]:
     """Return the rows that are sums of a run below them, those of the runs, and how many are of several rows."""
-    tops, below, several, place = [], [], 0, 0
+    tops: list[int] = []
+    below: list[int] = []
+    several = place = 0
     while place < len(numbers) - 1:
         length = _run(numbers, place)
         if length:

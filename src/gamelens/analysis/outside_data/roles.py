@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import tomllib
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from pathlib import Path
@@ -51,6 +51,10 @@ _HEAD_FIRST: Final = re.compile(
 _BRACKETS: Final = re.compile(r"[(\[（【]([^()\[\]（）【】]*)[)\]）】]")
 _EXCHANGE: Final = re.compile(
     r"(?:.*?[^a-z])??([a-z]{3})[ _]*(?:per|/|to|in|-)?[ _]*([a-z]{3})(?:[^a-z].*)?", re.IGNORECASE
+)
+_UNITS: Final = re.compile(
+    r"(?<!\w)(?:units?|quantity|qty|menge|stuck(?:zahl)?|quantite|unites|cantidad|unidades|quantidade|quantita|ilosc)(?!\w)"
+    r"|数量|個数|수량"
 )
 _TRIED: Final = 500  # distinct texts that are looked at one by one
 _FEWEST_NUMBERS: Final = 1 / 3
@@ -424,6 +428,11 @@ def _rates(header: str, outer: str, found: Sequence[tuple[Concept, str, int]], i
         yield Meaning("rate", Evidence("rate", "header", header), "")
     for concept, phrase in sorted(rates, key=lambda rate: rate[0].of is None):
         yield Meaning("rate", Evidence("rate", "header", phrase), concept.name, concept.of)
+
+
+def units_among(headers: Iterable[str]) -> str | None:
+    """Return the header of the units sold, whose price another column may have."""
+    return next((header for header in headers if _UNITS.search(folded_header(header))), None)
 
 
 def is_exchange(header: str) -> tuple[str, str] | None:
