@@ -132,3 +132,15 @@ def test_names_that_are_there_twice_on_every_day_count(file: WriteFile) -> None:
     rows = [f"{day},{name},{cost + n}" for day, cost in zip(DAYS, COSTS, strict=True) for n, name in enumerate("aab")]
     table = gl.read_table(file("\n".join(["Date,Campaign,Cost (USD)", *rows, ""])))
     assert table.column("Cost (USD)").problem is None
+
+
+def test_merged_cells_are_no_rows_that_are_there_twice(file: WriteFile) -> None:
+    """An empty name is that above it."""
+    rows = [
+        f"{name * (day == DAYS[0])},{day},{cost + n}"
+        for n, name in enumerate("abc")
+        for day, cost in zip(DAYS, COSTS, strict=True)
+    ]
+    table = gl.read_table(file("\n".join(["Campaign,Date,Cost (USD)", *rows, ""])))
+    assert table.column("Cost (USD)").problem is None
+    assert table.column("Campaign").values.nunique() == 3

@@ -95,6 +95,9 @@ def restated_rows(
     is_spent = np.any([np.nan_to_num(cells[name].likely_numbers) != 0 for name in summands], axis=0)
     again = _duplicated(of_names)
     is_there_twice = np.array(pd.Series(of_names).duplicated(keep=False), dtype=bool)
+    keys = [name for name in names if meanings[name].role in KEYS | TIMES and not cells[name].is_typed]
+    if any((cells[name].codes < 0)[is_there_twice].any() for name in keys):  # such as merged cells
+        return none
     whole = _hashes([cells[name] for name in meanings if name not in names], len(grid.rows), of_names)
     if (again & ~_duplicated(whole) & is_spent).sum() < _FEWEST:
         return none

@@ -54,6 +54,19 @@ def find_totals(
     Raises:
         BadQuery: no cell has one of them.
     """
+    found = _by_words(grid, meanings, cells, named)
+    outline = outline_totals(grid, meanings, cells, found.mask)
+    if not outline.any():
+        return found
+    are = "is the sum of rows beside it" if outline.sum() == 1 else "are the sums of the rows below or above them"
+    note = f"{grid.rows_text(outline)} {are}, as in a pivot table"
+    return found._replace(mask=found.mask | outline, notes=(*found.notes, note))
+
+
+def _by_words(
+    grid: Grid, meanings: Mapping[str, Meaning], cells: Mapping[str, ColumnCells], named: Sequence[str]
+) -> TotalRows:
+    """Return the rows whose names say that they may add up others."""
     names = _naming_columns(grid, meanings, cells)
     keys = [name for name in names if meanings[name].role in KEYS | TIMES or name == grid.columns[0] or is_level(name)]
     mask = _with_texts(named, cells, grid)
@@ -63,11 +76,6 @@ def find_totals(
     mask |= kinds.mask
     notes = (*said_by_word.notes, *([kinds.note] if kinds.note else []))
     rule = kinds.rule or said_by_word.rule
-    outline = outline_totals(grid, meanings, cells, mask)
-    if outline.any():
-        are = "is the sum of rows beside it" if outline.sum() == 1 else "are the sums of the rows below or above them"
-        notes = (*notes, f"{grid.rows_text(outline)} {are}, as in a pivot table")
-        mask |= outline
     has_word = mask.copy()
     wholes: dict[str, NDArray[np.bool_]] = {}
     suspects: dict[str, NDArray[np.bool_]] = {}  # rows that may add up others, by the column that says so
