@@ -24,13 +24,13 @@ _FEWEST_UNLIKE: Final = 3  # rows that are no sum and no mean, of an ordinary na
 _MOST_ALIKE: Final = 0.8  # of the rows of one word, if they add up others
 
 Floats = NDArray[np.float64]
-Rows = NDArray[np.bool_]
+RowMask = NDArray[np.bool_]
 
 
 class RowsByWord(NamedTuple):
     """The rows that add up others by their word and their numbers, what is said, and what must be asked."""
 
-    mask: Rows
+    mask: RowMask
     notes: tuple[str, ...] = ()
     rule: str | None = None
 
@@ -40,7 +40,7 @@ def rows_by_word(
     names: Sequence[str],
     meanings: Mapping[str, Meaning],
     cells: Mapping[str, ColumnCells],
-    left_out: Rows,
+    left_out: RowMask,
     *,
     is_decided: bool,
 ) -> RowsByWord:
@@ -89,12 +89,12 @@ def rows_by_word(
     return RowsByWord(mask, tuple(notes), rules[0] if rules else None)
 
 
-def _different(rows: Rows, summands: Sequence[Floats]) -> int:
+def _different(rows: RowMask, summands: Sequence[Floats]) -> int:
     """Return how many different numbers *rows* have."""
     return max((len(np.unique(values[rows & ~np.isnan(values)])) for values in summands), default=0)
 
 
-def _proven(group: NDArray[np.int64], rows: Rows, parts: Rows, summands: Sequence[Floats]) -> tuple[int, int]:
+def _proven(group: NDArray[np.int64], rows: RowMask, parts: RowMask, summands: Sequence[Floats]) -> tuple[int, int]:
     """Return how many of *rows* have several *parts* in their group, and how many are their sum, mean or median."""
     is_comparable, is_alike = np.zeros_like(rows), np.zeros_like(rows)
     for values in summands:
