@@ -315,3 +315,69 @@ def test_the_values_of_players_are_set_against_a_file_of_costs(tmp_path: Path) -
     assert expected["cpi"].tolist() == [pytest.approx(120 * 1.1 / 40)]
     with pytest.raises(BadQuery, match=r"installs.*query new_users by install_publisher"):
         outside_data.ltv_against_cpi(values, path)
+
+
+@pytest.mark.parametrize("style", ["metrics.{}_{}", "metrics_{}_{}", "metrics.{}{}"])
+def test_all_money_of_the_google_ads_api_is_in_micros(tmp_path: Path, style: str) -> None:
+    """Also where only the cost says so: a cost of a click of 0.14 is written 140000."""
+    words = [
+        ("cost", "micros"),
+        ("average", "cpc"),
+        ("average", "cpm"),
+        ("average", "cost"),
+        ("cost", "per_conversion"),
+    ]
+    is_camel = style == "metrics.{}{}"
+    names = [
+        style.format(a, "".join(part.title() for part in b.split("_"))) if is_camel else style.format(a, b)
+        for a, b in words
+    ]
+    header = ["segments.date", *names, "metrics.clicks", "metrics.impressions", "metrics.conversions", "Currency"]
+    rows = [
+        f"{day},{n * 14_000_000},{n * 140_000},{n * 1_400_000},{n * 140_000},{n * 1_400_000},100,10000,10,GBP"
+        for n, day in enumerate(DAYS, 1)
+    ]
+    path = tmp_path / "api.csv"
+    path.write_text("\n".join([",".join(header), *rows, ""]), encoding="utf-8")
+    table = gl.read_table(path)
+    assert table.vendor == "Google Ads API"
+    assert [round(float(table.column(name).values.iloc[0]), 6) for name in names] == [14, 0.14, 1.4, 0.14, 1.4]
+    assert str(table.column(names[1]).weight) == f"{names[0]} / metrics.clicks"
+
+
+@pytest.mark.parametrize(("price", "units"), [("Developer Proceeds", "Units"), ("Partner Share", "Quantity")])
+def test_the_price_of_a_unit_is_no_amount(tmp_path: Path, price: str, units: str) -> None:
+    """Neither offered nor taken if it is named; what the sentence says gives the proceeds."""
+    rows = [f"{day},Meta Ads,{n},3.5,EUR,4.99" for n, day in enumerate(DAYS, 1)]
+    path = tmp_path / "sales.csv"
+    header = f"Day,Publisher,{units},{price},Currency of Proceeds,Customer Price"
+    path.write_text("\n".join([header, *rows, ""]), encoding="utf-8")
+    table = gl.read_table(path)
+    assert table.in_words()[price] == f"price, EUR, average by {units}"
+    assert table.column("Customer Price").role == "price"
+    for amount in (None, price, "Customer Price"):
+        with pytest.raises(BadQuery, match=f"is the price of one of {units}") as refused:
+            outside_data.in_dollars(path, amount=amount, rate=1.0)
+        assert "Allowed" not in str(refused.value)
+    frame = table.frame
+    frame["product"] = frame[price] * frame[units]
+    costs = outside_data.in_dollars(gl.read_table(frame), amount="product", currency="Currency of Proceeds", rate=1.0)
+    assert costs["spend"].sum() == 3.5 * sum(range(1, 9))
+
+
+def test_one_currency_is_not_that_of_cells_in_another(tmp_path: Path) -> None:
+    """It is said of the column whose cells do not tell."""
+    path = tmp_path / "two.csv"
+    rows = [f"{day},Meta Ads,${n}.00,€{n}.50" for n, day in enumerate(DAYS, 1)]
+    path.write_text("\n".join(["Day,Publisher,Cost,Fee", *rows, ""]), encoding="utf-8")
+    table = gl.read_table(path, currency="USD")
+    assert [table.column(name).currency for name in ("Cost", "Fee")] == ["USD", "EUR"]
+    named = gl.read_table(path, currency={"Cost": "USD", "Fee": "CHF"})
+    assert [named.column(name).currency for name in ("Cost", "Fee")] == ["USD", "CHF"]
+
+
+def test_a_running_total_that_was_corrected_is_asked_about(tmp_path: Path) -> None:
+    """It falls once, by a little."""
+    amounts = [7, 16, 23, 31, 37, 43, 42, 44, 46, 53, 61, 66, 72, 78]
+    with pytest.raises(BadQuery, match="grows with nearly every day"):
+        outside_data.cost_per_install(INSTALLS, spend=by_day(tmp_path, amounts))

@@ -13,6 +13,7 @@ import pytest
 import gamelens as gl
 from gamelens.analysis import outside_data
 from gamelens.errors import BadQuery
+from gamelens.wire.currencies import USD_PER_UNIT
 from support.tidy_frames import tidy_frame
 
 WriteFile = Callable[..., Path]
@@ -50,6 +51,8 @@ def steps_of(message: str) -> Iterator[tuple[str, Any]]:
 
 def filled(name: str, value: Any) -> Any:
     """Return *value* with what an analyst knows in the place of three dots."""
+    if name == "rate" and isinstance(value, dict):
+        return {code: float(USD_PER_UNIT[code]) for code in value}
     if value in ("...", ...):
         return FILLED[name]
     if isinstance(value, list):

@@ -74,7 +74,7 @@ def test_dollar_signs_beside_a_column_of_pesos_are_pesos(file: WriteFile, money:
     1 November 2026 is a Sunday. A peso is 1.08 / 20 dollars on Friday, 1.1 / 22 on Monday.
     """
     path = file(PESOS)
-    with pytest.raises(BadQuery, match=r'MXN.* has no rate: rate=\{"MXN": 0\.0543\}, or a file of rates'):
+    with pytest.raises(BadQuery, match=r'MXN.* has no rate: rate=\{"MXN": \.\.\.\} with US dollars for one MXN'):
         outside_data.roas(path, money)
     frame, report = outside_data.roas(path, money, rate=file(RATES, "eurofxref-hist.csv"), ages=[0])
     assert spends(frame) == {"Meta Ads": round(1847.64 * 1.08 / 20, 6), "Google Ads": 0.5}
@@ -374,7 +374,7 @@ def test_names_that_match_nothing_are_refused_with_the_mapping_to_type(file: Wri
     [
         (88.5, r"88\.5 is dollars for one INR, and 0\.0113 is usual: it is INR for one dollar, pass 0\.0113"),
         ({"INR": 88.5}, "pass 0.0113"),
-        ({"EUR": 1.1}, r'has no rate: rate=\{"INR": 0\.0113\}'),
+        ({"EUR": 1.1}, r'has no rate: rate=\{"INR": \.\.\.\}'),
         (0.0, "must be a number above 0"),
     ],
 )

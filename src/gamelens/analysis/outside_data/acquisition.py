@@ -27,7 +27,7 @@ from gamelens.analysis.outside_data.join import CURRENCY, join
 from gamelens.analysis.outside_data.join_keys import NOBODY, PUBLISHER, On, pairs_of, unknown_names
 from gamelens.analysis.outside_data.match_report import Joined, MatchReport
 from gamelens.analysis.outside_data.outside_table import OutsideColumn, OutsideTable, no_days, words_of
-from gamelens.analysis.outside_data.rate_formulas import ColumnQuotient
+from gamelens.analysis.outside_data.rate_formulas import ColumnQuotient, Weight
 from gamelens.analysis.outside_data.rates import DailyRates, Rate, check_rate, dollars_of, is_rates_file
 from gamelens.analysis.outside_data.read_table import read_table
 from gamelens.analysis.outside_data.roles import header_meanings
@@ -651,6 +651,8 @@ def cost_column(table: OutsideTable, amount: str | None) -> tuple[OutsideTable, 
         if isinstance(named.weight, ColumnQuotient):
             rule = f"is {named.weight}, no amount of its own"
             raise BadQuery("amount", amount, rule, [column.name for column in table.of_role("amount")])
+        if named.role == "price" and isinstance(named.weight, Weight):
+            raise _price_of_one(table, named)
         if named.role in ("rate", "rank", "distinct"):
             rule = f'is a {named.role}, no amount: roles={{"{amount}": "cost"}} if it is one'
             raise BadQuery("amount", amount, rule, [column.name for column in table.of_role("amount")])
@@ -665,7 +667,11 @@ def cost_column(table: OutsideTable, amount: str | None) -> tuple[OutsideTable, 
     totals = [total for total in table.of_role("cumulative") if total.concept in ("cost", "cumulative")]
     if totals and not found:
         raise running_total(totals[0])
-    names = [column.name for column in found or table.columns if column.role in ("amount", "number", "price")]
+    prices = [price for price in table.of_role("price") if isinstance(price.weight, Weight) and not found]
+    may_be = [column for column in found or table.columns if column.role in ("amount", "number", "price")]
+    names = [column.name for column in may_be if column not in prices]
+    if prices and not names:
+        raise _price_of_one(table, prices[0])
     others, text = "; ".join(f"{column.name}: {words_of(column)}" for column in amounts), "..."
     if not amounts:
         first = {column: next(header_meanings(column.name), None) for column in table.of_role("text")}
@@ -677,6 +683,18 @@ def cost_column(table: OutsideTable, amount: str | None) -> tuple[OutsideTable, 
     if found:
         rule = f"has several costs: say which with {step}"
     raise BadQuery("amount", UNSET, f"is needed: {table.source} {rule}", names)
+
+
+def _price_of_one(table: OutsideTable, price: OutsideColumn) -> BadQuery:
+    """Return the exception for the price of one unit where amounts of rows are needed."""
+    units = price.weight.column if isinstance(price.weight, Weight) else ""
+    codes = [evidence.quote for evidence in price.evidence if evidence.where == "the column of codes"]
+    currency = f', currency="{codes[0]}"' if codes else ""
+    rule = f"is the price of one of {units} in {table.source}, no amount: multiply it, "
+    rule += "frame = gl.read_table(...).frame; "
+    rule += f'frame["product"] = frame["{price.name}"] * frame["{units}"], and pass gl.read_table(frame), '
+    rule += f'amount="product"{currency}'
+    return BadQuery("amount", price.name, rule, [column.name for column in table.of_role("amount")])
 
 
 def _beside_costs(

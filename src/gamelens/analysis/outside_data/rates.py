@@ -243,7 +243,7 @@ def dollars_of(
             continue
         own = rate.get(code) if isinstance(rate, Mapping) else rate
         if own is None:
-            step = f'rate={{"{code}": {float(USD_PER_UNIT.get(code, 1)):.4g}}}, or a file of rates'
+            step = f'rate={{"{code}": ...}} with US dollars for one {code}, or a file of rates'
             raise BadQuery("rate", code, f"has no rate: {step}")
         factors = factors.mask(rows, check_rate(code, own))
     return amounts * factors

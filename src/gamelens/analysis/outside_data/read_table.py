@@ -28,7 +28,7 @@ def read_table(
     encoding: str | None = None,
     header_row: int | None = None,
     totals: Literal["skip", "keep"] | Sequence[str] = "skip",
-    repeats: Literal["skip", "keep"] | None = None,
+    repeats: Literal["skip", "last", "keep"] | None = None,
 ) -> OutsideTable:
     """Return what a table from outside means: the role of each column, its currency, and the days of each row.
 
@@ -57,8 +57,9 @@ def read_table(
         header_row: the row of the file that names the columns (1 is the first), by default recognised.
         totals: what happens to rows that add up others. They are left out and reported, or kept. Texts of a cell of
             such rows, `["Suma: konto"]`, leave out what is not recognised.
-        repeats: what happens to rows that repeat earlier ones, as in a file that was pasted below itself. They are
-            left out, or kept and counted. By default such a table is refused.
+        repeats: what happens to rows that repeat earlier ones, as in a file that was pasted below itself, also with
+            other numbers. They are left out ("skip"), or the earlier ones are ("last"), or all count ("keep"). By
+            default such a table is refused.
 
     Raises:
         BadQuery: the file cannot be read, or an argument names a column that is not there.

@@ -21,7 +21,7 @@ from gamelens.analysis.outside_data.roles import (
     find_header,
     header_meanings,
 )
-from gamelens.analysis.outside_data.total_words import TOTAL
+from gamelens.analysis.outside_data.total_words import AVERAGE, TOTAL
 from gamelens.errors import BadQuery
 
 _FEWEST_DAYS: Final = 2
@@ -129,7 +129,7 @@ def _is_of_all(name: str, cells: Mapping[str, ColumnCells], vendor: Vendor | Non
     """Return whether a column has a number of all days, such as their total."""
     said = vendor.meaning_of(name) if vendor else None
     roles = [said.role] if said else [meaning.role for meaning in header_meanings(name) if cells[name].allows(meaning)]
-    return TOTAL.fullmatch(name) is not None or next(iter(roles), "number") in MEASURES
+    return bool(TOTAL.fullmatch(name) or AVERAGE.fullmatch(name)) or next(iter(roles), "number") in MEASURES
 
 
 def _long(grid: Grid, matches: Mapping[str, tuple[str, str]], key: str) -> Grid:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import tomllib
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from pathlib import Path
@@ -27,7 +27,7 @@ from gamelens.analysis.files.date_parsing import NotTimes, ParsedTimes, read_tim
 from gamelens.analysis.files.number_parsing import WrittenNumbers, say_nothing, written_numbers
 from gamelens.analysis.files.table_reader import Grid
 from gamelens.analysis.outside_data.money_units import without_unit
-from gamelens.analysis.outside_data.total_words import CANDIDATES, TOTAL
+from gamelens.analysis.outside_data.total_words import AVERAGE, CANDIDATES, TOTAL
 from gamelens.errors import BadQuery, suggests_names
 from gamelens.wire.currencies import USD_PER_UNIT
 
@@ -51,6 +51,10 @@ _HEAD_FIRST: Final = re.compile(
 _BRACKETS: Final = re.compile(r"[(\[（【]([^()\[\]（）【】]*)[)\]）】]")
 _EXCHANGE: Final = re.compile(
     r"(?:.*?[^a-z])??([a-z]{3})[ _]*(?:per|/|to|in|-)?[ _]*([a-z]{3})(?:[^a-z].*)?", re.IGNORECASE
+)
+_UNITS: Final = re.compile(
+    r"(?<!\w)(?:units?|quantity|qty|menge|stuck(?:zahl)?|quantite|unites|cantidad|unidades|quantidade|quantita|ilosc)(?!\w)"
+    r"|数量|個数|수량"
 )
 _TRIED: Final = 500  # distinct texts that are looked at one by one
 _FEWEST_NUMBERS: Final = 1 / 3
@@ -146,7 +150,7 @@ class ColumnCells:
         """Whether each text names something: it is not of totals, and not for no value."""
         is_name = ~say_nothing(self.distinct)
         for place, text in self.unlike_names.items():
-            is_name[place] &= not TOTAL.fullmatch(text)
+            is_name[place] &= not (TOTAL.fullmatch(text) or AVERAGE.fullmatch(text))
         return is_name
 
     @cached_property
@@ -192,7 +196,7 @@ class ColumnCells:
         rows = np.bincount(self.codes + 1, minlength=len(self.distinct) + 1)[1:]
         other = ~(numbers.is_number | numbers.is_empty | numbers.is_error)
         for place, text in self.unlike_names.items():
-            other[place] &= not TOTAL.fullmatch(text)
+            other[place] &= not (TOTAL.fullmatch(text) or AVERAGE.fullmatch(text))
         count = rows[numbers.is_number].sum()
         return float(count / max(count + rows[other].sum(), 1))
 
@@ -424,6 +428,11 @@ def _rates(header: str, outer: str, found: Sequence[tuple[Concept, str, int]], i
         yield Meaning("rate", Evidence("rate", "header", header), "")
     for concept, phrase in sorted(rates, key=lambda rate: rate[0].of is None):
         yield Meaning("rate", Evidence("rate", "header", phrase), concept.name, concept.of)
+
+
+def units_among(headers: Iterable[str]) -> str | None:
+    """Return the header of the units sold, whose price another column may have."""
+    return next((header for header in headers if _UNITS.search(folded_header(header))), None)
 
 
 def is_exchange(header: str) -> tuple[str, str] | None:

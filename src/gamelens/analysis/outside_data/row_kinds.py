@@ -26,13 +26,14 @@ from gamelens.analysis.outside_data.roles import (
     folded_header,
     header_meanings,
 )
-from gamelens.analysis.outside_data.total_words import LEVELS
+from gamelens.analysis.outside_data.total_words import ACTUAL, LEVELS
 
 _MOST: Final = 8  # kinds
 _MOST_COUNTRIES: Final = 400
 _FEWEST: Final = 3  # different sums that are no chance
 _ROUNDING: Final = 1e-4
-_NOT_OF_DAYS: Final = frozenset({"planned", "compared"})
+_NOT_OF_DAYS: Final = frozenset({"planned", "compared", "budget"})
+_TWO: Final = 2
 
 Sums = Mapping[str, NDArray[Any]]
 
@@ -70,9 +71,9 @@ def kinds_of_rows(
             sizes = {text: (int(rows.sum()), int(filled[rows].sum())) for text, rows in kinds.items()}
             sums = {text: _sums(rows, days, summands) for text, rows in kinds.items()}
             found = _of_levels(name, kinds, sums, sizes) or nothing
-            text = _planned(sums, is_negative=is_negative) if meanings[name].role == "text" else None
-            if text is not None and found.rule is None and found.note is None:
-                found = nothing._replace(rule=_rule(name, text, next(other for other in kinds if other != text)))
+            others = _planned(sums, is_negative=is_negative) if meanings[name].role == "text" else []
+            if others and found.note is None:
+                found = nothing._replace(rule=_rule_of(name, others, [text for text in kinds if text not in others]))
         if found.rule or found.note:
             return found
     return nothing
@@ -138,16 +139,38 @@ def _rule(name: str, text: str, other: str) -> str:
     return f'{rule}totals=[{text!r}] leaves the first out, totals=[{other!r}] the second, totals="keep" counts both'
 
 
-def _planned(sums: Mapping[str, Sums], *, is_negative: bool) -> str | None:
-    """Return the text of a forecast, a comparison, or of refunds that are not below 0, among others."""
-    found = {}
+def _rule_of(name: str, others: Sequence[str], stay: Sequence[str]) -> str:
+    """Return the question about rows of which *others* are not what was spent or earned."""
+    if len(others) + len(stay) == _TWO:
+        first, second = (*others, *stay)
+        return _rule(name, first, second)
+    kinds = [*map(repr, (*stay, *others))]
+    rule = f"counts rows of {len(kinds)} kinds by {name}, {', '.join(kinds[:-1])} and {kinds[-1]}, as one: "
+    if not stay:
+        return f'{rule}totals={[*others[1:]]!r} leaves {others[0]!r} alone, totals="keep" counts all'
+    rule += f'totals={[*others]!r} leaves {" and ".join(map(repr, stay))} alone, totals="keep" counts all'
+    return rule
+
+
+def _planned(sums: Mapping[str, Sums], *, is_negative: bool) -> list[str]:
+    """Return the texts that are not what was: forecasts, comparisons, refunds that are not below 0.
+
+    Beside what calls itself actual all others are none of it, and of several plans each is another.
+    """
+    found, are_plans = {}, True
     for text, of_text in sums.items():
         folded = folded_header(text)
         concept = next((concept.name for concept, phrase, _ in concepts_in(folded) if phrase == folded), "")
         is_below = is_negative or any((values < 0).any() for values in of_text.values())
-        found[text] = concept in _NOT_OF_DAYS or (concept == "charge" and not is_below)
+        is_plan = concept in _NOT_OF_DAYS
+        found[text] = is_plan or (concept == "charge" and not is_below)
         found[text] &= canonical_name(text, "publisher") is None  # Meta is a goal in Portuguese
-    return next((text for text in found if found[text]), None) if not all(found.values()) else None
+        are_plans &= is_plan and found[text]
+    if any(folded_header(text) in ACTUAL for text in sums) and len(sums) > 1:
+        return [text for text in sums if folded_header(text) not in ACTUAL]
+    if all(found.values()) and not (are_plans and len(found) > 1):
+        return []
+    return [text for text in found if found[text]]
 
 
 def is_level(header: str) -> bool:

@@ -21,6 +21,8 @@ _FEWEST_DAYS: Final = 7
 _MANY_DAYS: Final = 14
 _GROWTH: Final = 3.0  # of fewer days than many, from the first to the last
 _SHARE_OF_STEPS: Final = 0.7
+_CORRECTED: Final = 0.1  # of the steps, those down in a running total that was corrected
+_DOWN: Final = 0.25  # the most of a number that a correction takes away
 _RAMP: Final = 0.05  # a day: costs that grow less than their days differ also fall
 _STEADY: Final = 0.9  # the growth rate of the second half by that of the first, at least
 _DOUBLED: Final = 1.7  # what a running total of a day is on the next, nearly
@@ -62,7 +64,8 @@ def growth_problem(table: OutsideTable, column: OutsideColumn) -> BadQuery | Non
     if (len(series) <= _FEW_KEYS and all(map(_is_ramp, series))) or _grows_with_a_count(table, column):
         return None
     name = column.name
-    rule = "grows with every day, as a running total does"
+    has_fallen = any((np.diff(amounts) < 0).any() for amounts in series)
+    rule = f"grows with {'nearly ' if has_fallen else ''}every day, as a running total does"
     step = f'pass roles={{"{name}": "{column.money_word}"}} if each row is of its day alone'
     return BadQuery(name, UNSET, f'{rule}: {step}, or roles={{"{name}": "cumulative"}} if it has the days before')
 
@@ -107,9 +110,13 @@ def _by_key(
 
 
 def _only_grows(amounts: Floats) -> bool:
+    """Return whether amounts grow with every day, but for a few corrections if they grow much."""
     steps = np.diff(amounts)
-    is_grown = len(amounts) >= _MANY_DAYS or amounts[-1] >= _GROWTH * amounts[0]
-    return bool((steps >= 0).all() and (steps > 0).mean() >= _SHARE_OF_STEPS and is_grown)
+    falls = steps < 0
+    is_grown = (len(amounts) >= _MANY_DAYS and not falls.any()) or amounts[-1] >= _GROWTH * amounts[0]
+    are_few = falls.sum() <= _CORRECTED * len(steps)
+    is_small = bool((-steps[falls] <= _DOWN * amounts[:-1][falls]).all())
+    return bool(are_few and is_small and (steps > 0).mean() >= _SHARE_OF_STEPS and is_grown)
 
 
 def _is_ramp(amounts: Floats) -> bool:
@@ -130,4 +137,5 @@ def _grows_with_a_count(table: OutsideTable, column: OutsideColumn) -> bool:
     first, last = by_day.iloc[:third].sum(), by_day.iloc[-third:].sum()
     growth = np.log((last / first.where(first > 0)).where(last > 0))
     falls = (by_day.diff() < 0).any()
-    return bool(growth[""] >= np.log(_SCALED) and (falls & (growth >= _LIKE_COUNTS * growth[""])).any())
+    are_like = (falls & (growth >= _LIKE_COUNTS * growth[""])).drop("")
+    return bool(growth[""] >= np.log(_SCALED) and are_like.any())

@@ -25,7 +25,13 @@ from gamelens.analysis.outside_data.currency_evidence import OfMoney, columns_of
 from gamelens.analysis.outside_data.money_units import NO_HUNDREDTHS, MoneyUnit, unit_in
 from gamelens.analysis.outside_data.outside_table import HAS_MONEY, OutsideColumn, OutsideTable
 from gamelens.analysis.outside_data.rate_formulas import ColumnQuotient, Weight, Written, fitting_formula
-from gamelens.analysis.outside_data.repeated_rows import are_many, repeated_problem, repeated_rows
+from gamelens.analysis.outside_data.repeated_rows import (
+    are_many,
+    repeated_problem,
+    repeated_rows,
+    restated_problem,
+    restated_rows,
+)
 from gamelens.analysis.outside_data.reshaping import reshaped
 from gamelens.analysis.outside_data.roles import (
     KEYS,
@@ -41,6 +47,7 @@ from gamelens.analysis.outside_data.roles import (
     find_header,
     folded_header,
     header_meanings,
+    units_among,
     vendor_of,
 )
 from gamelens.analysis.outside_data.row_periods import periods_of
@@ -57,6 +64,7 @@ _ALIASES: Final = {
     "month": ("day", "month"),
 }
 _DETAILS: Final = frozenset({"role", "of", "currency", "weight", "scale", "concept", "local", "language"})
+_PRICES: Final = frozenset({"developer proceeds", "partner share", "customer price", "net proceeds per unit"})
 _FEWEST_HEADERS: Final = 2  # that a row of headers has
 _OF_GRID: Final = ("sheet", "encoding", "missing", "header_row")
 _COUNTED_TWICE: Final = SUMMANDS | {"number", "stock", "cumulative"}
@@ -84,12 +92,12 @@ class _Looked:
     def meanings(self) -> dict[str, Meaning]:
         """The meaning of each column."""
         meanings = {name: _meaning(own, self.vendor, self.stated.get(name)) for name, own in self.cells.items()}
-        return _with_both_ends(meanings, self.cells)
+        return _with_unit_prices(_with_both_ends(meanings, self.cells))
 
 
 def understood(other: Any, given: Mapping[str, Any]) -> OutsideTable:
     """Return what a table means in its own currencies, as `gl.read_table` does with the arguments *given*."""
-    for name, possible in (("decimal", (None, ".", ",")), ("repeats", (None, "skip", "keep"))):
+    for name, possible in (("decimal", (None, ".", ",")), ("repeats", (None, "skip", "last", "keep"))):
         if given.get(name) not in possible:
             raise BadQuery(name, given[name], "is not possible", [str(value) for value in possible])
     totals: str | Sequence[str] = given.get("totals", "skip")
@@ -114,6 +122,8 @@ def understood(other: Any, given: Mapping[str, Any]) -> OutsideTable:
         if found.mask.any():
             note = note_of(found.mask, looked.grid)
             looked = replace(looked, grid=looked.grid.filtered(~found.mask, *found.notes, note))
+        elif found.notes:
+            looked = replace(looked, grid=replace(looked.grid, notes=(*looked.grid.notes, *found.notes)))
     looked = _without_merged_cells(looked)
     table = _table_of_cells(looked, given)
     table = replace(table, larger=larger, how=dict(given.get("how", {})), names=dict(given.get("names", {})))
@@ -133,12 +143,19 @@ def _without_repeated_rows(
         return looked, {}
     tables = np.resize(tables, len(grid.rows))  # of which a header of days or countries makes several
     is_list = bool(looked.vendor and "rows_are" in looked.vendor.table)
-    repeated = repeated_rows(grid, looked.meanings, looked.cells, tables, is_list=is_list)
+    restated = restated_rows(grid, looked.meanings, looked.cells, is_list=is_list, last=repeats == "last")
+    repeated = restated
+    if tables.max(initial=0) > 0 or not restated.any():
+        restated = np.zeros_like(restated)
+        repeated = repeated_rows(grid, looked.meanings, looked.cells, tables, is_list=is_list, last=repeats == "last")
     if not repeated.any():
         return looked, {}
-    if repeats == "skip":
-        are = "repeats an earlier one and is" if repeated.sum() == 1 else "repeat earlier ones and are"
+    if repeats in ("skip", "last"):
+        other = "a later one" if repeats == "last" else "an earlier one"
+        are = f"repeats {other} and is" if repeated.sum() == 1 else f"repeat {other.split()[1]} ones and are"
         return replace(looked, grid=grid.filtered(~repeated, f"{grid.rows_text(repeated)} {are} left out")), {}
+    if restated.any():
+        return looked, {name: restated_problem(name, repeated, grid) for name in grid.columns}
     if are_many(repeated, tables):
         return looked, {name: repeated_problem(name, repeated, grid) for name in grid.columns}
     note = f'{grid.rows_text(repeated)} has the cells of an earlier row; repeats="skip" leaves it out'
@@ -157,10 +174,11 @@ def _table_of_cells(looked: _Looked, given: Mapping[str, Any]) -> OutsideTable:
     codes = columns_of_codes(
         amounts, [name for name, meaning in meanings.items() if meaning.role == "currency"], grid.columns
     )
+    stated = _stated_currencies(amounts, looked, codes) if isinstance(currency, str) else {}
     money: dict[str, OfMoney] = {}
     for name, meaning in amounts.items():
         argument = meaning.details.get("named currency") or (
-            currency.get(name) if isinstance(currency, Mapping) else currency
+            currency.get(name) if isinstance(currency, Mapping) else None if name in stated else currency
         )
         if argument is None and name in grid.receipt.asked.metrics:
             argument = "USD"  # a frame of the service
@@ -220,6 +238,22 @@ def _table_of_cells(looked: _Looked, given: Mapping[str, Any]) -> OutsideTable:
         grid=grid,
         rates_of=vendor.table.get("rates_of") if vendor else None,
     )
+
+
+def _stated_currencies(
+    amounts: Mapping[str, Meaning], looked: _Looked, codes: Mapping[str, Sequence[str]]
+) -> dict[str, OfMoney]:
+    """Return the amounts whose currency the table states, where it does not state that of another.
+
+    One currency for all is then that of the others: $5 beside €5.
+    """
+    money = {
+        name: currencies_of_column(name, meaning, looked.cells, looked.grid, codes, None)
+        for name, meaning in amounts.items()
+        if meaning.role in HAS_MONEY
+    }
+    stated = {name: found for name, found in money.items() if found.problem is None and found.currencies is not None}
+    return stated if len(stated) < len(money) else {}
 
 
 def _is_money_rate(meaning: Meaning, own: ColumnCells) -> bool:
@@ -318,6 +352,21 @@ def _with_both_ends(meanings: dict[str, Meaning], cells: Mapping[str, ColumnCell
         return meanings
     evidence = Evidence(says, "cells", f"not {'after' if says == 'start' else 'before'} {known}")
     return meanings | {day: Meaning(says, evidence)}
+
+
+def _with_unit_prices(meanings: dict[str, Meaning]) -> dict[str, Meaning]:
+    """Return *meanings* with what the App Store names like proceeds as the price of one unit, beside the units sold."""
+    units = units_among(name for name, meaning in meanings.items() if meaning.role == "count")
+    found = dict(meanings)
+    for name, meaning in meanings.items():
+        if units is None or meaning.evidence.where == "the argument":
+            continue
+        if meaning.role in ("amount", "rate") and folded_header(name) in _PRICES:
+            evidence = Evidence("price", "header", f"beside {units}")
+            meaning = Meaning("price", evidence, meaning.concept, details={**meaning.details, "role": "price"})
+        if meaning.role == "price" and meaning.concept != "budget" and "weight" not in meaning.details:
+            found[name] = replace(meaning, details={**meaning.details, "weight": units})
+    return found
 
 
 def _values(own: ColumnCells, meaning: Meaning, mark: Mark, grid: Grid) -> tuple[Series[Any], BadQuery | None]:

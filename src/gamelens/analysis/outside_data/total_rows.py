@@ -1,7 +1,8 @@
 """Rows of an outside table that add up others, and would count everything twice.
 
-A total word alone, or followed by a colon, "of" or a number, is enough. A word at one end of a name, a word for the
-whole, or an empty key counts only if a number of the row is the sum of the rows that agree in all other keys.
+A total word alone, or followed by a colon, "of" or a number, is enough in a column of keys or days. A word at one end
+of a name, a word for the whole, or an empty key counts only if a number of the row is the sum of the rows that agree in
+all other keys.
 """
 
 from __future__ import annotations
@@ -18,9 +19,11 @@ from pandas import DataFrame, Series
 
 from gamelens.analysis.files.date_parsing import ParsedTimes
 from gamelens.analysis.files.table_reader import Grid
+from gamelens.analysis.outside_data.doubtful_totals import rows_by_word
+from gamelens.analysis.outside_data.outline_rows import outline_totals
 from gamelens.analysis.outside_data.roles import KEYS, MEASURES, SUMMANDS, TIMES, ColumnCells, Meaning
 from gamelens.analysis.outside_data.row_kinds import groups_of, is_level, kinds_of_rows
-from gamelens.analysis.outside_data.total_words import AT_ONE_END, TOTAL, WHOLE, WHOLE_OF_NAMES, WORD_AT_ONE_END
+from gamelens.analysis.outside_data.total_words import AT_ONE_END, WHOLE, WHOLE_OF_NAMES, WORD_AT_ONE_END
 from gamelens.errors import BadQuery
 
 _NO_VALUE: Final = re.compile(r"\W*")
@@ -51,14 +54,28 @@ def find_totals(
     Raises:
         BadQuery: no cell has one of them.
     """
+    found = _by_words(grid, meanings, cells, named)
+    outline = outline_totals(grid, meanings, cells, found.mask)
+    if not outline.any():
+        return found
+    are = "is the sum of rows beside it" if outline.sum() == 1 else "are the sums of the rows below or above them"
+    note = f"{grid.rows_text(outline)} {are}, as in a pivot table"
+    return found._replace(mask=found.mask | outline, notes=(*found.notes, note))
+
+
+def _by_words(
+    grid: Grid, meanings: Mapping[str, Meaning], cells: Mapping[str, ColumnCells], named: Sequence[str]
+) -> TotalRows:
+    """Return the rows whose names say that they may add up others."""
     names = _naming_columns(grid, meanings, cells)
     keys = [name for name in names if meanings[name].role in KEYS | TIMES or name == grid.columns[0] or is_level(name)]
     mask = _with_texts(named, cells, grid)
-    for name in names:
-        mask |= _matches(cells[name], TOTAL)
+    said_by_word = rows_by_word(grid, names, meanings, cells, mask, is_decided=bool(named))
+    mask |= said_by_word.mask
     kinds = kinds_of_rows(meanings, cells, mask)
     mask |= kinds.mask
-    notes, rule = (kinds.note,) if kinds.note else (), kinds.rule
+    notes = (*said_by_word.notes, *([kinds.note] if kinds.note else []))
+    rule = kinds.rule or said_by_word.rule
     has_word = mask.copy()
     wholes: dict[str, NDArray[np.bool_]] = {}
     suspects: dict[str, NDArray[np.bool_]] = {}  # rows that may add up others, by the column that says so

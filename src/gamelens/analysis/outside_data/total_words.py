@@ -11,8 +11,12 @@ from typing import Final
 from gamelens.analysis.files.date_parsing import folded_word
 
 _LEXICON: Final = tomllib.loads(Path(__file__).with_name("lexicon.toml").read_text(encoding="utf-8"))
-_WORDS: Final[dict[str, list[str]]] = {name: _LEXICON[name]["words"] for name in ("total", "whole")}
+_WORDS: Final[dict[str, list[str]]] = {
+    name: _LEXICON[name]["words"] for name in ("total", "whole", "average_row", "actual")
+}
 
+ACTUAL: Final = frozenset(map(folded_word, _WORDS["actual"]))
+"""Folded names of what was, beside what was planned."""
 LEVELS: Final = frozenset(_LEXICON["level"]["words"])
 """Folded names of what a row is about: a campaign, or one of its ad groups."""
 
@@ -27,10 +31,12 @@ _TOTAL: Final = rf"(?:(?:grand|sub|overall|report|campaign|account|all)[\s-]*)?(
 _WHOLE: Final = _any_of(_WORDS["whole"])
 _NOUNS: Final = "countries|regions|territories|campaigns|networks|sources|apps|channels|platforms|formats"
 
-TOTAL: Final = re.compile(
-    rf"(?i)\W*{_TOTAL}(?:\s*[:：（].*|\s+\(.*|\s+[–-]\s.*|\s+(?:of|for|von|für|de|di|du|des|av)\b.*|\s+[\d.,]+.*)?\W*"
-)
-"""A text of a row that adds up others, whatever its numbers are."""
+_MORE: Final = r"(?:\s*[:：（].*|\s+\(.*|\s+[–-]\s.*|\s+(?:of|for|von|für|de|di|du|des|av)\b.*|\s+[\d.,]+.*)?\W*"
+
+TOTAL: Final = re.compile(rf"(?i)\W*{_TOTAL}{_MORE}")
+"""A text of a row that adds up others, in a column of keys or days whatever its numbers are."""
+AVERAGE: Final = re.compile(rf"(?i)\W*(?:{_any_of(_WORDS['average_row'])}){_MORE}")
+"""A text of a row of averages, or an ordinary name: media is also what a cost is for."""
 AT_ONE_END: Final = re.compile(
     rf"(?i)(?:{_TOTAL})\b.*|.*(?<!\w)(?:{_TOTAL})\W*|.*(?:合計|小計|合计|총계|합계)\W*|(?:{_WHOLE})\b.*"
 )
@@ -41,5 +47,5 @@ WHOLE: Final = re.compile(rf"(?i)\W*(?:rest of world and all|all (?:{_NOUNS}).*|
 """A word for the whole."""
 WHOLE_OF_NAMES: Final = re.compile(rf"(?i)\W*(?:all (?:{_NOUNS}).*|(?!all\b)(?:{_WHOLE})(?:\s.*)?|all)\W*")
 """A word for the whole with what it is of, in a column of countries or networks: Alle Länder."""
-CANDIDATES: Final = rf"(?i){_any_of([*_WORDS['total'], *_WORDS['whole']])}|^[^\pL\pN]*$"
+CANDIDATES: Final = rf"(?i){_any_of([*_WORDS['total'], *_WORDS['whole'], *_WORDS['average_row']])}|^[^\pL\pN]*$"
 """Finds all of these and others, as Arrow does: a word of totals anywhere, or no letter and no digit."""

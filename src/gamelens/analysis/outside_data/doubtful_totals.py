@@ -1,0 +1,107 @@
+"""Rows whose word may be that of a total or of an average, or an ordinary name: "media", or "Sum" as a kind of cost.
+
+Their numbers decide: they are left out where these are the sums or the means of other rows, and count with a note where
+many are neither; otherwise the reader is asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from pandas import DataFrame, Series
+
+from gamelens.analysis.files.table_reader import Grid
+from gamelens.analysis.outside_data.roles import KEYS, SUMMANDS, TIMES, ColumnCells, Meaning
+from gamelens.analysis.outside_data.row_kinds import groups_of
+from gamelens.analysis.outside_data.total_words import AVERAGE, TOTAL
+
+_ROUNDING: Final = 0.005
+_FEWEST_PARTS: Final = 2
+_FEWEST_UNLIKE: Final = 3  # rows that are no sum and no mean, of an ordinary name
+_MOST_ALIKE: Final = 0.8  # of the rows of one word, if they add up others
+
+Floats = NDArray[np.float64]
+RowMask = NDArray[np.bool_]
+
+
+class RowsByWord(NamedTuple):
+    """The rows that add up others by their word and their numbers, what is said, and what must be asked."""
+
+    mask: RowMask
+    notes: tuple[str, ...] = ()
+    rule: str | None = None
+
+
+def rows_by_word(
+    grid: Grid,
+    names: Sequence[str],
+    meanings: Mapping[str, Meaning],
+    cells: Mapping[str, ColumnCells],
+    left_out: RowMask,
+    *,
+    is_decided: bool,
+) -> RowsByWord:
+    """Return the rows with a word of totals or averages in one of *names*.
+
+    A word of totals in a column of keys or days, a word of averages among days, and a row without any other name need
+    no proof. *is_decided*: the reader has named the rows to leave out, and is not asked.
+    """
+    mask, notes, rules = left_out.copy(), [], []
+    has_text = {name: cells[name].codes >= 0 for name in names}
+    doubted: list[tuple[str, int]] = []
+    for name in names:
+        role, own = meanings[name].role, cells[name]
+        others = [rows for other, rows in has_text.items() if other != name]
+        has_others = np.logical_or.reduce(others) if others else np.ones(len(mask), dtype=bool)
+        for place, text in own.unlike_names.items():
+            is_total, is_average = TOTAL.fullmatch(text), AVERAGE.fullmatch(text)
+            if not (is_total or is_average):
+                continue
+            rows = own.codes == place
+            if role in TIMES or (is_total and (role in KEYS or name == grid.columns[0])):
+                mask |= rows
+            else:
+                mask |= rows & ~has_others
+                doubted.append((name, place))
+    every = np.logical_or.reduce([np.zeros_like(mask), *(cells[name].codes == place for name, place in doubted)])
+    ordinary = ~every & ~mask
+    filled = [name for name in names if has_text[name][ordinary].any()]
+    for name, place in doubted:
+        rows = (cells[name].codes == place) & ~mask
+        if not rows.any():
+            continue
+        by = [other for other in names if other != name and has_text[other][rows].all()]
+        table = DataFrame({other: cells[other].codes for other in by}, index=range(len(mask)))
+        summands = [cells[other].likely_numbers for other, meaning in meanings.items() if meaning.role in SUMMANDS]
+        counts, alike = _proven(groups_of(table, by), rows, ordinary, summands)
+        text = cells[name].texts[place]
+        if counts and alike >= _MOST_ALIKE * counts:
+            mask |= rows
+        elif is_decided or (_different(rows, summands) >= _FEWEST_UNLIKE and {*by} >= {*filled} - {name}):
+            are = "counts, as no sum or mean of others" if rows.sum() == 1 else "count, as no sums or means of others"
+            notes.append(f"{grid.rows_text(rows)} with {text!r} in {name} {are}; totals=[{text!r}] leaves them out")
+        else:
+            rule = f"may count twice: {grid.rows_text(rows)} with {text!r} in {name} may add up others, by the word: "
+            rules.append(f'{rule}totals=[{text!r}] leaves this out, totals="keep" counts it')
+    return RowsByWord(mask, tuple(notes), rules[0] if rules else None)
+
+
+def _different(rows: RowMask, summands: Sequence[Floats]) -> int:
+    """Return how many different numbers *rows* have."""
+    return max((len(np.unique(values[rows & ~np.isnan(values)])) for values in summands), default=0)
+
+
+def _proven(group: NDArray[np.int64], rows: RowMask, parts: RowMask, summands: Sequence[Floats]) -> tuple[int, int]:
+    """Return how many of *rows* have several *parts* in their group, and how many are their sum, mean or median."""
+    is_comparable, is_alike = np.zeros_like(rows), np.zeros_like(rows)
+    for values in summands:
+        of_parts = Series(np.where(parts, values, np.nan)).groupby(group)
+        is_known = rows & (of_parts.transform("count").to_numpy() >= _FEWEST_PARTS) & ~np.isnan(values) & (values != 0)
+        is_comparable |= is_known
+        for how in ("sum", "mean", "median"):
+            expected = of_parts.transform(how).to_numpy(dtype="float64")
+            is_alike |= is_known & (np.abs(values - expected) <= _ROUNDING * np.abs(values))
+    return int(is_comparable.sum()), int(is_alike.sum())

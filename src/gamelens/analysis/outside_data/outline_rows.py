@@ -1,0 +1,101 @@
+"""Rows of an outline that add up the rows below them, as a compact pivot table has networks above their countries.
+
+Names of both stand in one column, so that only the numbers tell them apart: the whole table falls into rows, each
+followed by the rows that it is the sum of. With several numbers in a row, all of them must be sums.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from gamelens.analysis.files.table_reader import Grid
+from gamelens.analysis.outside_data.roles import SUMMANDS, ColumnCells, Meaning
+
+_MOST_ROWS: Final = 5_000
+_LONGEST: Final = 400  # rows below one
+_FEWEST: Final = 2  # rows that add up at least two others
+_FEWEST_BELOW: Final = 2
+_ROUNDING: Final = 0.006  # of each row that is added up
+_MOST_LEVELS: Final = 4
+
+Floats = NDArray[np.float64]
+
+
+def outline_totals(
+    grid: Grid, meanings: Mapping[str, Meaning], cells: Mapping[str, ColumnCells], left_out: NDArray[np.bool_]
+) -> NDArray[np.bool_]:
+    """Return the rows that are sums of those below them, or above them, up to the next such row.
+
+    Rows *left_out* are neither. A row of a spreadsheet whose days were columns is one row here.
+    """
+    found = np.zeros(len(left_out), dtype=bool)
+    by_role = {
+        name: meaning.role for name, meaning in meanings.items() if meaning.role in SUMMANDS or meaning.role == "number"
+    }
+    are_known = any(role in SUMMANDS for role in by_role.values())
+    summands = [cells[name].likely_numbers for name, role in by_role.items() if role in SUMMANDS or not are_known]
+    rows = np.flatnonzero(~left_out)
+    if not summands or len(rows) <= _FEWEST * _FEWEST_BELOW:
+        return found
+    line, distinct = pd.factorize(grid.rows[rows])
+    if len(distinct) > _MOST_ROWS or len(rows) % len(distinct):
+        return found
+    of_line = pd.Series(line).groupby(line).cumcount().to_numpy()
+    numbers = np.zeros((len(distinct), int(of_line.max()) + 1, len(summands)))
+    for place, values in enumerate(summands):
+        numbers[line, of_line, place] = np.nan_to_num(values[rows])
+    flat = numbers.reshape(len(distinct), -1)
+    for way in (slice(None), slice(None, None, -1)):
+        totals = _totals(flat[way])
+        if totals is not None:
+            found[rows] = totals[way][line]
+            return found
+    return found
+
+
+def _totals(numbers: Floats) -> NDArray[np.bool_] | None:
+    """Return which rows are sums of those below, None if they do not divide all rows."""
+    is_total = np.zeros(len(numbers), dtype=bool)
+    left, several = np.arange(len(numbers)), 0
+    for _ in range(_MOST_LEVELS):
+        tops, below, has_several = _level(numbers[left])
+        if not len(tops):
+            break
+        several += has_several
+        is_total[left[tops]] = True
+        left = np.delete(left, below)
+        if len(tops) == len(left):
+            return is_total if several >= _FEWEST else None
+    return None
+
+
+def _level(numbers: Floats) -> tuple[list[int], list[int], int]:
+    """Return the rows that are sums of a run below them, those of the runs, and how many are of several rows."""
+    tops: list[int] = []
+    below: list[int] = []
+    several = place = 0
+    while place < len(numbers) - 1:
+        length = _run(numbers, place)
+        if length:
+            tops.append(place)
+            below += range(place + 1, place + 1 + length)
+            several += length >= _FEWEST_BELOW and bool(numbers[place].any())
+        place += length + 1
+    return tops, below, several
+
+
+def _run(numbers: Floats, place: int) -> int:
+    """Return how many rows below one add up to it, 0 for none."""
+    rest = numbers[place].copy()
+    for length, row in enumerate(numbers[place + 1 : place + 1 + _LONGEST], start=1):
+        rest -= row
+        if (np.abs(rest) <= _ROUNDING * (length + 1)).all():
+            return length if numbers[place].any() else 0
+        if (numbers[place] >= 0).all() and (rest < -_ROUNDING * (length + 1)).any() and (row >= 0).all():
+            return 0
+    return 0

@@ -1,0 +1,146 @@
+"""Rows that would count twice, or that would be lost, by a word that is also an ordinary name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import gamelens as gl
+from gamelens.analysis import outside_data
+from gamelens.errors import BadQuery
+
+WriteFile = Callable[..., Path]
+
+DAYS = [f"2026-11-{day:02}" for day in range(1, 8)]
+COSTS = [31, 57, 23, 94, 46, 78, 65]
+
+
+@pytest.mark.parametrize("word", ["media", "Media", "average", "mean", "Sum", "Total", "Summe"])
+def test_a_word_that_is_also_a_name_counts_where_its_numbers_are_no_totals(file: WriteFile, word: str) -> None:
+    """Media is what a cost is for, and a mean in Spanish; that it counts is said."""
+    rows = [f"{day},Meta,{kind},{cost}" for day, cost in zip(DAYS, COSTS, strict=True) for kind in (word, "fee")]
+    rows = [row.replace("fee,", "fee,1") for row in rows]
+    table = gl.read_table(file("\n".join(["Date,Network,cost_type,Cost (USD)", *rows, ""])))
+    assert table.column("Cost (USD)").values.sum() == 2 * sum(COSTS) + 100 * len(DAYS)
+    assert f"with {word!r} in cost_type count, as no sums or means of others" in str(table)
+
+
+@pytest.mark.parametrize(("word", "of_day"), [("Total", 30), ("Sum", 30), ("average", 10), ("media", 10)])
+def test_a_word_of_totals_or_means_is_one_where_its_numbers_are(file: WriteFile, word: str, of_day: int) -> None:
+    rows = [
+        f"{day},Meta,{kind},{n * cost}"
+        for n, day in enumerate(DAYS, 1)
+        for kind, cost in (("a", 5), ("b", 8), ("c", 17), (word, of_day))
+    ]
+    table = gl.read_table(file("\n".join(["Date,Network,cost_type,Cost (USD)", *rows, ""])))
+    assert table.column("Cost (USD)").values.sum() == 30 * sum(range(1, 8))
+
+
+def test_a_word_that_may_be_a_total_is_asked_about(file: WriteFile) -> None:
+    """Once, with a number that is no sum: both steps of the sentence are right."""
+    rows = [f"{day},Meta,agency,{cost}" for day, cost in zip(DAYS, COSTS, strict=True)]
+    path = file("\n".join(["Date,Network,cost_type,Cost (USD)", *rows, "2026-11-07,Meta,media,11", ""]))
+    with pytest.raises(BadQuery, match=r"row 9 of table.csv with 'media' in cost_type may add up others") as refused:
+        outside_data.in_dollars(path)
+    assert "totals=['media']" in str(refused.value)
+    assert outside_data.in_dollars(path, totals=["media"])["spend"].sum() == sum(COSTS)
+    assert outside_data.in_dollars(path, totals="keep")["spend"].sum() == sum(COSTS) + 11
+
+
+def test_a_footer_of_averages_is_left_out(file: WriteFile) -> None:
+    """It has no day and no name but that word."""
+    rows = [f"{day},Meta,{cost}" for day, cost in zip(DAYS, COSTS, strict=True)]
+    for footer in ("Average,,56", ",Average,56", ",media,50"):
+        path = file("\n".join(["Date,Network,Cost (USD)", *rows, footer, ""]))
+        assert outside_data.in_dollars(path)["spend"].sum() == sum(COSTS)
+
+
+@pytest.mark.parametrize("indent", ["", "   "])
+@pytest.mark.parametrize("is_below", [False, True])
+def test_names_above_their_parts_in_one_column_are_left_out(file: WriteFile, indent: str, *, is_below: bool) -> None:
+    """A compact pivot table: of one number, of several, and of days that are columns."""
+    parts = {"Meta Ads": (194.23, 879.76, 825.05), "Unity Ads": (205.21, 66.23), "Moloco": (168.28, 672.11, 448.54)}
+    total = round(sum(map(sum, parts.values())), 2)
+    header, lands = "Row Labels,Cost (USD)", ("US", "DE", "JP")
+    blocks = [
+        [f"{name},{sum(costs):.2f}", *(f"{indent}{land},{cost}" for land, cost in zip(lands, costs, strict=False))]
+        for name, costs in parts.items()
+    ]
+    lines = [line for block in blocks for line in (block[::-1] if is_below else block)]
+    for rows, more in ((lines, []), ([header.replace("Row Labels,", "x,"), *lines][1:], [f"Grand Total,{total}"])):
+        table = gl.read_table(file("\n".join([header, *rows, *more, ""])))
+        assert table.column("Cost (USD)").values.sum() == pytest.approx(total)
+        assert "are the sums of the rows below or above them, as in a pivot table" in str(table)
+    wide = [f"{line},{float(line.split(',')[1]) * 2:.2f}" for line in lines]
+    table = gl.read_table(file("\n".join(["Cost (USD),2026-11-01,2026-11-02", *wide, ""])))
+    assert table.of_role("amount")[0].values.sum() == pytest.approx(3 * total)
+
+
+def test_levels_of_names_in_one_column_are_left_out(file: WriteFile) -> None:
+    """Networks above countries above campaigns."""
+    rows = ["Meta,60", "US,45", "a,30", "b,15", "DE,15", "c,11", "d,4", "Moloco,71", "US,31", "a,11", "b,20", "DE,40"]
+    path = file("\n".join(["Row Labels,Cost (USD)", *rows, "a,33", "b,7", ""]))
+    assert gl.read_table(path).column("Cost (USD)").values.sum() == 131
+
+
+def test_rows_that_are_sums_of_others_by_chance_count(file: WriteFile) -> None:
+    rows = [f"{name},{cost}" for name, cost in zip("abcdefgh", (30, 10, 20, 17, 5, 9, 6, 22), strict=True)]
+    assert gl.read_table(file("\n".join(["Name,Cost (USD)", *rows, ""]))).column("Cost (USD)").values.sum() == 119
+
+
+@pytest.mark.parametrize(
+    ("kinds", "stay"),
+    [
+        (["Actual", "Budget", "Forecast"], "Actual"),
+        (["Ist", "Soll", "Prognose"], "Ist"),
+        (["Budget", "Forecast", "Spent"], "Spent"),
+        (["Actual", "Estimate", "Stretch"], "Actual"),
+    ],
+)
+def test_all_kinds_that_were_not_spent_are_named_at_once(file: WriteFile, kinds: list[str], stay: str) -> None:
+    rows = [f"{day},Meta,{kind},{cost + len(kind)}" for day, cost in zip(DAYS, COSTS, strict=True) for kind in kinds]
+    path = file("\n".join(["Date,Network,Scenario,Cost (USD)", *rows, ""]))
+    others = [kind for kind in kinds if kind != stay]
+    with pytest.raises(BadQuery, match="counts rows of 3 kinds by Scenario") as refused:
+        outside_data.in_dollars(path)
+    assert f"totals={others!r} leaves {stay!r} alone" in str(refused.value)
+    assert outside_data.in_dollars(path, totals=others)["spend"].sum() == sum(COSTS) + len(stay) * len(DAYS)
+    if "Forecast" in kinds:
+        with pytest.raises(BadQuery, match="counts rows of two kinds by Scenario"):
+            outside_data.in_dollars(path, totals=[stay])
+
+
+@pytest.mark.parametrize("is_sorted", [False, True])
+def test_exports_that_overlap_with_other_numbers_are_refused(file: WriteFile, *, is_sorted: bool) -> None:
+    """A day that was restated since is there twice, with nothing to tell its rows apart."""
+    costs = list(zip(DAYS, COSTS, strict=True))
+    early = [f"{day},{name},{cost}" for day, cost in costs[:5] for name in ("Meta", "Moloco")]
+    late = [f"{day},{name},{cost + (day < DAYS[5])}" for day, cost in costs[3:] for name in ("Meta", "Moloco")]
+    rows = sorted([*early, *late], key=lambda row: row.split(",")[:2]) if is_sorted else [*early, *late]
+    path = file("\n".join(["Date,Network,Cost (USD)", *rows, ""]))
+    with pytest.raises(BadQuery, match=r'would count twice: rows .*exports that overlap.*repeats="last"'):
+        outside_data.in_dollars(path)
+    once, again = 2 * sum(COSTS), 2 * sum(COSTS[3:5])
+    for repeats, total in (("skip", once), ("last", once + 4), ("keep", once + again + 4)):
+        assert outside_data.in_dollars(path, repeats=repeats)["spend"].sum() == total
+
+
+def test_names_that_are_there_twice_on_every_day_count(file: WriteFile) -> None:
+    """Two campaigns of one name, or events."""
+    rows = [f"{day},{name},{cost + n}" for day, cost in zip(DAYS, COSTS, strict=True) for n, name in enumerate("aab")]
+    table = gl.read_table(file("\n".join(["Date,Campaign,Cost (USD)", *rows, ""])))
+    assert table.column("Cost (USD)").problem is None
+
+
+def test_merged_cells_are_no_rows_that_are_there_twice(file: WriteFile) -> None:
+    """An empty name is that above it."""
+    rows = [
+        f"{name * (day == DAYS[0])},{day},{cost + n}"
+        for n, name in enumerate("abc")
+        for day, cost in zip(DAYS, COSTS, strict=True)
+    ]
+    table = gl.read_table(file("\n".join(["Campaign,Date,Cost (USD)", *rows, ""])))
+    assert table.column("Cost (USD)").problem is None
+    assert table.column("Campaign").values.nunique() == 3
