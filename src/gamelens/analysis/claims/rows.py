@@ -43,8 +43,8 @@ def each_row(
     keys = [by] if isinstance(by, str) else [*(by or ())]
     (bounds, *_) = listed_columns(result.attrs)[column].bounds
     names = series_names(result, keys) if keys else Series("", index=result.index)
-    subjects = DataFrame({key: display_values(result[key]) for key in keys}, index=result.index).to_dict("records")
-    for name, subject, row in zip(names, subjects, result.to_dict("records"), strict=True):
+    shown = {str(key): display_values(result[key]) for key in keys}
+    for place, (name, row) in enumerate(zip(names, result.to_dict("records"), strict=True)):
         interval = row[bounds.low], row[bounds.high]
         direction = direction_of(*interval, neutral=1.0)
         if corrected:
@@ -52,7 +52,7 @@ def each_row(
         yield Finding(
             kind=kind,
             case=case_among(direction, *interval, neutral=1.0),
-            subject={str(key): value for key, value in subject.items()},
+            subject={key: values.iloc[place] for key, values in shown.items()},
             direction=direction,
             size=row[column],
             low=interval[0],
