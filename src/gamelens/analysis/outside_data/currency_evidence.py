@@ -292,10 +292,10 @@ def _contradiction(name: str, says: Sequence[tuple[Witness, Currencies]]) -> Bad
     first, said = says[0]
     other, differs = next((pair for pair in says[1:] if not pair[1] & said), says[-1])
     parts = [
-        f"in {_shown(each)} by {it.evidence.where} ({it.evidence.quote})"
-        for it, each in ((first, said), (other, differs))
+        f"in {_shown(codes)} by {witness.evidence.where} ({witness.evidence.quote})"
+        for witness, codes in ((first, said), (other, differs))
     ]
-    right = [f'currency="{next(iter(each))}"' for each in (said, differs) if len(each) == 1] or ['currency="..."']
+    right = [f'currency="{next(iter(codes))}"' for codes in (said, differs) if len(codes) == 1] or ['currency="..."']
     return BadQuery(name, UNSET, f"is {' and '.join(parts)}: pass currency= with the right one, {' or '.join(right)}")
 
 

@@ -11,11 +11,10 @@ from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from pandas import DataFrame, Series
+from pandas import Series
 
 from gamelens.analysis.files.table_reader import Grid
-from gamelens.analysis.outside_data.roles import KEYS, SUMMANDS, TIMES, ColumnCells, Meaning
-from gamelens.analysis.outside_data.row_kinds import groups_of
+from gamelens.analysis.outside_data.roles import KEYS, TIMES, ColumnCells, Meaning, groups_of, summands_of
 from gamelens.analysis.outside_data.total_words import AVERAGE, TOTAL
 
 _ROUNDING: Final = 0.005
@@ -53,14 +52,14 @@ def rows_by_word(
     has_text = {name: cells[name].codes >= 0 for name in names}
     doubted: list[tuple[str, int]] = []
     for name in names:
-        role, own = meanings[name].role, cells[name]
+        role, column = meanings[name].role, cells[name]
         others = [rows for other, rows in has_text.items() if other != name]
         has_others = np.logical_or.reduce(others) if others else np.ones(len(mask), dtype=bool)
-        for place, text in own.unlike_names.items():
+        for place, text in column.unlike_names.items():
             is_total, is_average = TOTAL.fullmatch(text), AVERAGE.fullmatch(text)
             if not (is_total or is_average):
                 continue
-            rows = own.codes == place
+            rows = column.codes == place
             if role in TIMES or (is_total and (role in KEYS or name == grid.columns[0])):
                 mask |= rows
             else:
@@ -69,14 +68,14 @@ def rows_by_word(
     every = np.logical_or.reduce([np.zeros_like(mask), *(cells[name].codes == place for name, place in doubted)])
     ordinary = ~every & ~mask
     filled = [name for name in names if has_text[name][ordinary].any()]
+    summands = [*summands_of(meanings, cells).values()]
     for name, place in doubted:
         rows = (cells[name].codes == place) & ~mask
         if not rows.any():
             continue
         by = [other for other in names if other != name and has_text[other][rows].all()]
-        table = DataFrame({other: cells[other].codes for other in by}, index=range(len(mask)))
-        summands = [cells[other].likely_numbers for other, meaning in meanings.items() if meaning.role in SUMMANDS]
-        counts, alike = _proven(groups_of(table, by), rows, ordinary, summands)
+        group = groups_of({other: cells[other].codes for other in by}, by, len(mask))
+        counts, alike = _proven(group, rows, ordinary, summands)
         text = cells[name].texts[place]
         if counts and alike >= _MOST_ALIKE * counts:
             mask |= rows
@@ -84,7 +83,7 @@ def rows_by_word(
             are = "counts, as no sum or mean of others" if rows.sum() == 1 else "count, as no sums or means of others"
             notes.append(f"{grid.rows_text(rows)} with {text!r} in {name} {are}; totals=[{text!r}] leaves them out")
         else:
-            rule = f"may count twice: {grid.rows_text(rows)} with {text!r} in {name} may add up others, by the word: "
+            rule = f"may count twice: {grid.rows_text(rows)} with {text!r} in {name} may add up others: "
             rules.append(f'{rule}totals=[{text!r}] leaves this out, totals="keep" counts it')
     return RowsByWord(mask, tuple(notes), rules[0] if rules else None)
 

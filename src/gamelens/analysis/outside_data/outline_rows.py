@@ -29,7 +29,7 @@ Floats = NDArray[np.float64]
 def outline_totals(
     grid: Grid, meanings: Mapping[str, Meaning], cells: Mapping[str, ColumnCells], left_out: NDArray[np.bool_]
 ) -> NDArray[np.bool_]:
-    """Return the rows that are sums of those below them, or above them, up to the next such row.
+    """Return the rows that add up the rows below them, or above them, as far as the next such row.
 
     Rows *left_out* are neither. A row of a spreadsheet whose days were columns is one row here.
     """
@@ -75,7 +75,7 @@ def _totals(numbers: Floats) -> NDArray[np.bool_] | None:
 
 
 def _level(numbers: Floats) -> tuple[list[int], list[int], int]:
-    """Return the rows that are sums of a run below them, those of the runs, and how many are of several rows."""
+    """Return the rows that add up the rows below them, these rows, and how many add up several."""
     tops: list[int] = []
     below: list[int] = []
     several = place = 0

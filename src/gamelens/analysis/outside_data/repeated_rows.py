@@ -7,7 +7,8 @@ a list of events, where this is usual, only a long block of rows that repeats an
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -15,7 +16,7 @@ from msgspec import UNSET
 from numpy.typing import NDArray
 
 from gamelens.analysis.files.table_reader import Grid
-from gamelens.analysis.outside_data.roles import KEYS, MEASURES, SUMMANDS, TIMES, ColumnCells, Meaning
+from gamelens.analysis.outside_data.roles import KEYS, MEASURES, TIMES, ColumnCells, Meaning, summands_of
 from gamelens.errors import BadQuery
 
 _MIXED = np.uint64(0x9E3779B97F4A7C15)
@@ -28,50 +29,61 @@ _SHARE_OF_DAYS = 0.8  # of the rows of days that are there again, or of the rows
 _SHARE_OF_BLOCK = 0.4
 
 
+class RowHashes(NamedTuple):
+    """What tells the rows of a table apart.
+
+    Attributes:
+        names: a number for each row, the same where names and days are.
+        whole: the same, where all cells are.
+        is_spent: which rows have a number that adds up and is not 0.
+    """
+
+    names: NDArray[np.uint64]
+    whole: NDArray[np.uint64]
+    is_spent: NDArray[np.bool_]
+
+
+def row_hashes(grid: Grid, meanings: Mapping[str, Meaning], cells: Mapping[str, ColumnCells]) -> RowHashes | None:
+    """Return what tells the rows of *grid* apart, None if it has no numbers that add up, or nothing else."""
+    summands = summands_of(meanings, cells).values()
+    names = [name for name, meaning in meanings.items() if meaning.role not in MEASURES]
+    if not summands or not names:
+        return None
+    of_names = _hashes([cells[name] for name in names], np.zeros(len(grid.rows), dtype="uint64"))
+    whole = _hashes([cells[name] for name in meanings if name not in names], of_names)
+    return RowHashes(of_names, whole, np.any([np.nan_to_num(values) != 0 for values in summands], axis=0))
+
+
 def repeated_rows(
-    grid: Grid,
-    meanings: Mapping[str, Meaning],
-    cells: Mapping[str, ColumnCells],
-    tables: NDArray[np.int64],
-    *,
-    is_list: bool,
-    last: bool = False,
+    hashes: RowHashes, tables: NDArray[np.int64], *, is_list: bool, last: bool = False
 ) -> NDArray[np.bool_]:
     """Return which rows repeat an earlier one, or a later one if the *last* stays.
 
     Args:
-        grid: the table.
-        meanings: what its columns are.
-        cells: their cells.
+        hashes: of the rows.
         tables: the number of the table that each row is of, where headers are repeated.
         is_list: whether each row is an event.
         last: whether the last of several rows stays, not the first.
     """
-    none = np.zeros(len(grid.rows), dtype=bool)
-    summands = [name for name, meaning in meanings.items() if meaning.role in SUMMANDS]
-    names = [name for name, meaning in meanings.items() if meaning.role not in MEASURES]
-    if not summands or not names:
-        return none
-    of_names = _hashes([cells[name] for name in names], len(grid.rows))
-    whole = _hashes([cells[name] for name in meanings if name not in names], len(grid.rows), of_names)
-    is_copy = _duplicated(whole, last=last)
+    none = np.zeros(len(tables), dtype=bool)
+    is_copy = _duplicated(hashes.whole, last=last)
     if tables.max(initial=0) > 0:  # the same days and names in two of them, restated or not
-        stays = pd.Series(tables).groupby(of_names).transform("max" if last else "min").to_numpy()
-        is_copy |= (tables != stays) & _duplicated(of_names, last=last)
-    is_copy &= np.any([np.nan_to_num(cells[name].likely_numbers) != 0 for name in summands], axis=0)
+        stays = pd.Series(tables).groupby(hashes.names).transform("max" if last else "min").to_numpy()
+        is_copy |= (tables != stays) & _duplicated(hashes.names, last=last)
+    is_copy &= hashes.is_spent
     if not is_copy.any():
         return none
-    if not is_list and not _duplicated(of_names[~is_copy]).any():
+    if not is_list and not _duplicated(hashes.names[~is_copy]).any():
         return is_copy
-    length, end = _longest_block(whole)
-    different = len(np.unique(whole[end - length : end]))
-    if (length >= _LONG and different >= _DIFFERENT) or (2 * length >= len(whole) and different > _FEWEST):
+    length, end = _longest_block(hashes.whole)
+    different = len(np.unique(hashes.whole[end - length : end]))
+    if (length >= _LONG and different >= _DIFFERENT) or (2 * length >= len(none) and different > _FEWEST):
         none[end - length : end] = True
     return none
 
 
 def restated_rows(
-    grid: Grid, meanings: Mapping[str, Meaning], cells: Mapping[str, ColumnCells], *, is_list: bool, last: bool
+    hashes: RowHashes, meanings: Mapping[str, Meaning], cells: Mapping[str, ColumnCells], *, is_list: bool, last: bool
 ) -> NDArray[np.bool_]:
     """Return which rows have the names and days of another row, with other numbers, as exports that overlap do.
 
@@ -79,39 +91,35 @@ def restated_rows(
     In a list of events, or where a name stands often on each day, it is usual.
 
     Args:
-        grid: the table.
-        meanings: what its columns are.
+        hashes: of the rows.
+        meanings: what the columns are.
         cells: their cells.
         is_list: whether each row is an event.
         last: whether the last row stays, not the first.
     """
-    none = np.zeros(len(grid.rows), dtype=bool)
-    summands = [name for name, meaning in meanings.items() if meaning.role in SUMMANDS]
-    names = [name for name, meaning in meanings.items() if meaning.role not in MEASURES]
-    times = [name for name in names if meanings[name].role in TIMES]
-    if is_list or not summands or not times or not any(meanings[name].role in KEYS for name in names):
+    none = np.zeros(len(hashes.names), dtype=bool)
+    times = [name for name, meaning in meanings.items() if meaning.role in TIMES]
+    keys = [name for name, meaning in meanings.items() if meaning.role in KEYS]
+    if is_list or not times or not keys:
         return none
-    of_names = _hashes([cells[name] for name in names], len(grid.rows))
-    is_spent = np.any([np.nan_to_num(cells[name].likely_numbers) != 0 for name in summands], axis=0)
-    again = _duplicated(of_names)
-    is_there_twice = np.array(pd.Series(of_names).duplicated(keep=False), dtype=bool)
-    keys = [name for name in names if meanings[name].role in KEYS | TIMES and not cells[name].is_typed]
-    if any((cells[name].codes < 0)[is_there_twice].any() for name in keys):  # such as merged cells
+    again = _duplicated(hashes.names)
+    is_there_twice = np.array(pd.Series(hashes.names).duplicated(keep=False), dtype=bool)
+    named = [name for name in (*keys, *times) if not cells[name].is_typed]
+    if any((cells[name].codes < 0)[is_there_twice].any() for name in named):  # such as merged cells
         return none
-    whole = _hashes([cells[name] for name in meanings if name not in names], len(grid.rows), of_names)
-    if (again & ~_duplicated(whole) & is_spent).sum() < _FEWEST:
+    if (again & ~_duplicated(hashes.whole) & hashes.is_spent).sum() < _FEWEST:
         return none
-    if pd.Series(of_names[is_there_twice]).value_counts().max() > _MOST_EXPORTS:
+    if pd.Series(hashes.names[is_there_twice]).value_counts().max() > _MOST_EXPORTS:
         return none
-    day = pd.factorize(_hashes([cells[name] for name in times], len(grid.rows)))[0]
+    day = pd.factorize(_hashes([cells[name] for name in times], np.zeros_like(hashes.names)))[0]
     share = pd.Series(is_there_twice).groupby(day).mean()
     are_days = share[share > 0].min() >= _SHARE_OF_DAYS and share.min() == 0
-    length, end = _longest_block(of_names)
+    length, end = _longest_block(hashes.names)
     goes_back = length >= _FEWEST and length >= _SHARE_OF_BLOCK * again.sum()
     goes_back &= len(np.unique(day[end - length : end])) > 1
     if not are_days and not goes_back:
         return none
-    return _duplicated(of_names, last=last)
+    return _duplicated(hashes.names, last=last)
 
 
 def restated_problem(name: str, repeated: NDArray[np.bool_], grid: Grid) -> BadQuery:
@@ -135,11 +143,11 @@ def repeated_problem(name: str, repeated: NDArray[np.bool_], grid: Grid) -> BadQ
     return BadQuery(name, UNSET, rule + 'repeats="skip" leaves them out, repeats="keep" counts them')
 
 
-def _hashes(columns: Sequence[ColumnCells], count: int, begin: NDArray[np.uint64] | None = None) -> NDArray[np.uint64]:
-    """Return a number for each row that rows with the same cells share."""
-    mixed = np.zeros(count, dtype="uint64") if begin is None else begin.copy()
-    for own in columns:
-        codes = pd.factorize(own.values)[0] if own.is_typed else own.codes
+def _hashes(columns: Iterable[ColumnCells], begin: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Return a number for each row that rows with the same cells, and the same number in *begin*, share."""
+    mixed = begin.copy()
+    for column in columns:
+        codes = pd.factorize(column.values)[0] if column.is_typed else column.codes
         mixed ^= codes.astype("int64").view("uint64") + np.uint64(2)
         mixed *= _MIXED
         mixed ^= mixed >> np.uint64(31)

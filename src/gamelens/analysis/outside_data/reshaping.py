@@ -148,11 +148,11 @@ def _long(grid: Grid, matches: Mapping[str, tuple[str, str]], key: str) -> Grid:
     empty = pa.nulls(count, pa.string()).dictionary_encode()
     parts = []
     formats = {name: [*grid.formats[name]] * len(names) for name in others if name in grid.formats}
-    for each in names:
+    for key_value in names:
         columns = {name: grid.cells.column(name) for name in others}
-        columns[key] = pa.array([each] * count, pa.string()).dictionary_encode()
+        columns[key] = pa.array([key_value] * count, pa.string()).dictionary_encode()
         for value in values:
-            header = headers.get((value, each), "")
+            header = headers.get((value, key_value), "")
             column = grid.cells.column(header) if header else empty
             columns[value] = _as_text(grid, header) if header and is_text[value] else column
             written = [*grid.formats.get(header, [None] * count)]

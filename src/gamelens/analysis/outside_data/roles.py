@@ -622,3 +622,17 @@ def _becomes(stated: str | Mapping[str, Any]) -> str:
     words += [f"times {stated['scale']:g}"] if "scale" in stated else []
     words += ["negative for refunds"] if "negative" in stated else []
     return ", ".join(words)
+
+
+def summands_of(meanings: Mapping[str, Meaning], cells: Mapping[str, ColumnCells]) -> dict[str, NDArray[np.float64]]:
+    """Return the numbers of the columns that can be added up, by name."""
+    return {name: cells[name].likely_numbers for name, meaning in meanings.items() if meaning.role in SUMMANDS}
+
+
+def groups_of(codes: Mapping[str, NDArray[np.int32]], by: Sequence[str], rows: int) -> NDArray[np.int64]:
+    """Return the number of the group of each of *rows*, the same for rows that have the same codes in *by*."""
+    if not by:
+        return np.zeros(rows, dtype="int64")
+    table = DataFrame({name: codes[name] for name in by})
+    groups: NDArray[np.int64] = np.asarray(table.groupby(list(by), sort=False).ngroup(), dtype="int64")
+    return groups

@@ -13,18 +13,18 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from pandas import DataFrame
 
 from gamelens.analysis.ads.canonical_names import canonical_name
 from gamelens.analysis.outside_data.roles import (
     MEASURES,
-    SUMMANDS,
     TIMES,
     ColumnCells,
     Meaning,
     concepts_in,
     folded_header,
+    groups_of,
     header_meanings,
+    summands_of,
 )
 from gamelens.analysis.outside_data.total_words import ACTUAL, LEVELS
 
@@ -49,14 +49,14 @@ class RowKinds(NamedTuple):
 def kinds_of_rows(
     meanings: Mapping[str, Meaning], cells: Mapping[str, ColumnCells], left_out: NDArray[np.bool_]
 ) -> RowKinds:
-    """Return the kinds that the rows are of which are not *left_out*."""
+    """Return the kinds of the rows that are not *left_out*."""
     nothing = RowKinds(np.zeros(len(left_out), dtype=bool))
     rule = _of_measures(meanings, cells, left_out)
-    summands = {name: cells[name].likely_numbers for name, meaning in meanings.items() if meaning.role in SUMMANDS}
+    summands = summands_of(meanings, cells)
     if rule or not summands:
         return nothing._replace(rule=rule)
     times = [name for name, meaning in meanings.items() if meaning.role in TIMES]
-    days = groups_of(DataFrame({name: cells[name].codes for name in times}, index=range(len(left_out))), times)
+    days = groups_of({name: cells[name].codes for name in times}, times, len(left_out))
     is_negative = any("negative" in meaning.details for meaning in meanings.values())  # refunds, by a vendor
     for name, own in cells.items():
         if meanings[name].role == "country" and not own.is_typed:
@@ -176,14 +176,6 @@ def _planned(sums: Mapping[str, Sums], *, is_negative: bool) -> list[str]:
 def is_level(header: str) -> bool:
     """Return whether a column has the names of a level, such as ad groups."""
     return folded_header(header).removesuffix(" id").removesuffix(" name") in LEVELS
-
-
-def groups_of(table: DataFrame, by: Sequence[str]) -> NDArray[np.int64]:
-    """Return the number of the group of each row, the same for rows that agree in *by*."""
-    if not by:
-        return np.zeros(len(table), dtype="int64")
-    groups: NDArray[np.int64] = np.asarray(table.groupby(list(by), sort=False).ngroup(), dtype="int64")
-    return groups
 
 
 def _sums(rows: NDArray[np.bool_], days: NDArray[np.int64], summands: Sums) -> Sums:

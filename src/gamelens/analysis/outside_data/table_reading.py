@@ -31,6 +31,7 @@ from gamelens.analysis.outside_data.repeated_rows import (
     repeated_rows,
     restated_problem,
     restated_rows,
+    row_hashes,
 )
 from gamelens.analysis.outside_data.reshaping import reshaped
 from gamelens.analysis.outside_data.roles import (
@@ -141,20 +142,24 @@ def _without_repeated_rows(
     grid = looked.grid
     if repeats == "keep":
         return looked, {}
-    tables = np.resize(tables, len(grid.rows))  # of which a header of days or countries makes several
-    is_list = bool(looked.vendor and "rows_are" in looked.vendor.table)
-    restated = restated_rows(grid, looked.meanings, looked.cells, is_list=is_list, last=repeats == "last")
-    repeated = restated
-    if tables.max(initial=0) > 0 or not restated.any():
-        restated = np.zeros_like(restated)
-        repeated = repeated_rows(grid, looked.meanings, looked.cells, tables, is_list=is_list, last=repeats == "last")
+    hashes = row_hashes(grid, looked.meanings, looked.cells)
+    if hashes is None:
+        return looked, {}
+    tables = np.resize(tables, len(grid.rows))  # a header of days or countries makes several rows of one
+    is_list, last = bool(looked.vendor and "rows_are" in looked.vendor.table), repeats == "last"
+    repeated = np.zeros(len(grid.rows), dtype=bool)
+    if tables.max(initial=0) == 0:
+        repeated = restated_rows(hashes, looked.meanings, looked.cells, is_list=is_list, last=last)
+    are_restated = bool(repeated.any())
+    if not are_restated:
+        repeated = repeated_rows(hashes, tables, is_list=is_list, last=last)
     if not repeated.any():
         return looked, {}
     if repeats in ("skip", "last"):
-        other = "a later one" if repeats == "last" else "an earlier one"
+        other = "a later one" if last else "an earlier one"
         are = f"repeats {other} and is" if repeated.sum() == 1 else f"repeat {other.split()[1]} ones and are"
         return replace(looked, grid=grid.filtered(~repeated, f"{grid.rows_text(repeated)} {are} left out")), {}
-    if restated.any():
+    if are_restated:
         return looked, {name: restated_problem(name, repeated, grid) for name in grid.columns}
     if are_many(repeated, tables):
         return looked, {name: repeated_problem(name, repeated, grid) for name in grid.columns}
@@ -182,7 +187,8 @@ def _table_of_cells(looked: _Looked, given: Mapping[str, Any]) -> OutsideTable:
         )
         if argument is None and name in grid.receipt.asked.metrics:
             argument = "USD"  # a frame of the service
-        money[name] = currencies_of_column(name, meaning, cells, grid, codes, argument)
+        is_stated = argument is None and name in stated
+        money[name] = stated[name] if is_stated else currencies_of_column(name, meaning, cells, grid, codes, argument)
     texts = {
         name: cells[name].numbers
         for name, meaning in meanings.items()
@@ -335,22 +341,22 @@ def _meaning(own: ColumnCells, vendor: Vendor | None, stated: Meaning | None) ->
 
 def _with_both_ends(meanings: dict[str, Meaning], cells: Mapping[str, ColumnCells]) -> dict[str, Meaning]:
     """Return *meanings* with the only column of days without a known header as the start of an end, or the reverse."""
-    unclear = [name for name, it in meanings.items() if it.role == "day" and it.evidence.where == "cells"]
-    ends = [name for name, it in meanings.items() if it.role in ("start", "end")]
-    is_clear = any(it.role == "day" and it.evidence.where != "cells" for it in meanings.values())
+    unclear = [name for name, known in meanings.items() if known.role == "day" and known.evidence.where == "cells"]
+    ends = [name for name, known in meanings.items() if known.role in ("start", "end")]
+    is_clear = any(known.role == "day" and known.evidence.where != "cells" for known in meanings.values())
     if len(unclear) != 1 or len(ends) != 1 or is_clear:
         return meanings
-    (day,), (known,) = unclear, ends
-    times = [cells[name].times_with(meanings[name].details) for name in (day, known)]
+    (day,), (end,) = unclear, ends
+    times = [cells[name].times_with(meanings[name].details) for name in (day, end)]
     if not all(isinstance(read, ParsedTimes) for read in times):
         return meanings
-    at, other = (read.at[cells[name].codes] for read, name in zip(times, (day, known), strict=True))  # type: ignore[union-attr]
-    says: Role = "start" if meanings[known].role == "end" else "end"
+    at, other = (read.at[cells[name].codes] for read, name in zip(times, (day, end), strict=True))  # type: ignore[union-attr]
+    says: Role = "start" if meanings[end].role == "end" else "end"
     first, last = (at, other) if says == "start" else (other, at)
     lengths = np.unique(last[~np.isnat(last)].astype("datetime64[D]") - first[~np.isnat(last)].astype("datetime64[D]"))
     if (last < first).any() or len(lengths) > _MOST_LENGTHS:  # such as the day of the last change
         return meanings
-    evidence = Evidence(says, "cells", f"not {'after' if says == 'start' else 'before'} {known}")
+    evidence = Evidence(says, "cells", f"not {'after' if says == 'start' else 'before'} {end}")
     return meanings | {day: Meaning(says, evidence)}
 
 

@@ -15,14 +15,22 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
-from pandas import DataFrame, Series
+from pandas import Series
 
 from gamelens.analysis.files.date_parsing import ParsedTimes
 from gamelens.analysis.files.table_reader import Grid
 from gamelens.analysis.outside_data.doubtful_totals import rows_by_word
 from gamelens.analysis.outside_data.outline_rows import outline_totals
-from gamelens.analysis.outside_data.roles import KEYS, MEASURES, SUMMANDS, TIMES, ColumnCells, Meaning
-from gamelens.analysis.outside_data.row_kinds import groups_of, is_level, kinds_of_rows
+from gamelens.analysis.outside_data.roles import (
+    KEYS,
+    MEASURES,
+    TIMES,
+    ColumnCells,
+    Meaning,
+    groups_of,
+    summands_of,
+)
+from gamelens.analysis.outside_data.row_kinds import is_level, kinds_of_rows
 from gamelens.analysis.outside_data.total_words import AT_ONE_END, WHOLE, WHOLE_OF_NAMES, WORD_AT_ONE_END
 from gamelens.errors import BadQuery
 
@@ -93,7 +101,7 @@ def _by_words(
     larger: dict[str, str] = {}
     if len(grid.rows) <= _FEWEST or not any(rows.any() for rows in suspects.values()):
         return TotalRows(mask | _totals_of_one(names, meanings, cells, mask), larger, notes, rule)
-    summands = {name: cells[name].likely_numbers for name, meaning in meanings.items() if meaning.role in SUMMANDS}
+    summands = summands_of(meanings, cells)
     ranges = _ranges(names, meanings, cells)
     if of_name.any():
         for _, _, confirmed, _, _ in _sums(of_names | {"": of_name}, codes, keys, summands, has_word, mask, ranges):
@@ -147,7 +155,6 @@ def _sums(
     which the caller extends.
     """
     suspects = {name: rows for name, rows in suspects.items() if rows.any()}
-    table = DataFrame({name: codes[name] for name in keys}, index=range(len(mask)))
     bits = np.zeros(len(mask), dtype="int64")
     for place, rows in enumerate(suspects.values()):
         bits |= rows.astype("int64") << min(place, 62)
@@ -156,9 +163,9 @@ def _sums(
         rows = (bits == pattern) & ~mask
         parts = (bits & ~pattern == 0) & (bits != pattern) & ~mask
         by = [name for name in keys if name not in said]
-        group = groups_of(table, by)
+        group = groups_of(codes, by, len(mask))
         confirmed, is_larger, is_comparable = _compare(group, rows, parts, summands)
-        confirmed |= _sums_of_range(rows, parts, [name for name in by if name not in ranges], table, ranges, summands)
+        confirmed |= _sums_of_range(rows, parts, [name for name in by if name not in ranges], codes, ranges, summands)
         nameless = is_comparable & ~has_word
         unsure = np.zeros(len(mask), dtype=bool)
         if (nameless & ~confirmed).any():  # some rows without a name are no sum: so are the others, or all are more
@@ -185,7 +192,7 @@ def _sums_of_range(
     rows: NDArray[np.bool_],
     parts: NDArray[np.bool_],
     by: Sequence[str],
-    table: DataFrame,
+    codes: Mapping[str, NDArray[np.int32]],
     ranges: Mapping[str, NDArray[np.datetime64]],
     summands: Mapping[str, NDArray[np.float64]],
 ) -> NDArray[np.bool_]:
@@ -194,7 +201,7 @@ def _sums_of_range(
     if not ranges or not rows.any():
         return found
     starts, ends = (pd.Series(at) for at in ranges.values())
-    group = groups_of(table, by)
+    group = groups_of(codes, by, len(rows))
     first, last = (at.where(parts).groupby(group) for at in (starts, ends))
     is_around = (starts <= first.transform("min")) & (ends >= last.transform("max"))
     is_longer = (ends - starts) > (ends - starts).where(parts).groupby(group).transform("max")
@@ -210,7 +217,7 @@ def _totals_of_one(
     A number must be the sum of these rows. Other words count only in a row without a day among rows that have one.
     """
     found = np.zeros(len(mask), dtype=bool)
-    summands = {name: cells[name].likely_numbers for name, meaning in meanings.items() if meaning.role in SUMMANDS}
+    summands = summands_of(meanings, cells)
     texts = [name for name in names if not cells[name].is_typed]
     times = [cells[name].codes >= 0 for name in texts if meanings[name].role in TIMES]
     has_day = np.logical_or.reduce(times) if times else np.ones(len(mask), dtype=bool)
@@ -218,22 +225,22 @@ def _totals_of_one(
     for name in texts:
         if meanings[name].role in TIMES:
             continue
-        own = cells[name]
-        without_day = {*own.codes[~has_day & filled_in[name] & ~mask].tolist()} if has_day.any() else set()
-        with_word = {*own.unlike_names}
+        column = cells[name]
+        without_day = {*column.codes[~has_day & filled_in[name] & ~mask].tolist()} if has_day.any() else set()
+        with_word = {*column.unlike_names}
         if not without_day | with_word:
             continue
-        places = {folded: place for place, text in enumerate(own.texts) if (folded := _folded(text))}
-        filled = filled_down(own.codes) if are_merged(own.codes) else None
-        codes = own.codes if filled is None else filled
+        places = {folded: place for place, text in enumerate(column.texts) if (folded := _folded(text))}
+        filled = filled_down(column.codes) if are_merged(column.codes) else None
+        codes = column.codes if filled is None else filled
         for place in sorted(without_day | with_word):
-            base, has_word = _name_beside(own.texts[place], places)
+            base, has_word = _name_beside(column.texts[place], places)
             if base is None or not (has_word or place in without_day):
                 continue
-            rows = (own.codes == place) & ~mask
+            rows = (column.codes == place) & ~mask
             by = [other for other in texts if other != name and filled_in[other][rows].all()] if rows.any() else []
-            table = DataFrame({other: cells[other].codes for other in by}, index=range(len(mask)))
-            found |= _compare(groups_of(table, by), rows, (codes == base) & ~mask & ~rows, summands)[0]
+            group = groups_of({other: cells[other].codes for other in by}, by, len(mask))
+            found |= _compare(group, rows, (codes == base) & ~mask & ~rows, summands)[0]
     return found
 
 
