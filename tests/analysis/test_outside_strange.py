@@ -43,7 +43,7 @@ def test_an_error_of_a_spreadsheet_among_amounts_is_refused(
 
 
 def test_an_error_where_no_number_is_meant_is_said(file: WriteFile) -> None:
-    """The cost of a click of a day without any, and a name that was looked up in vain."""
+    """A day without clicks has no cost per click, and a lookup may find no name: both are read as empty."""
     rows = [
         "2026-11-01,Meta,10,5,2.0",
         "2026-11-02,#N/A,0,0,#DIV/0!",

@@ -92,8 +92,8 @@ def score_days(
         installs = lens.query("new_users", by="game", over="last 28 complete days")
         health.score_days(health.daily([installs]), least_change=0.2)
 
-    A share is judged by its day, or by the one to four weeks up to it if they show more; *value*, *expected* and
-    the rest are then those of that window. *restatements* is the frame of `Client.restatements`, *notes* are accepted
+    A share is judged by its day, or by the one to four weeks up to it if they show more. *value*, *expected* and
+    the other numbers then cover that window. *restatements* is the frame of `Client.restatements`, *notes* are accepted
     levels and annotations.
 
     NA while the history is short: two same weekdays and seven days to compare are needed, fourteen days for shares.
@@ -116,7 +116,7 @@ def score_days(
 
 @reads("health.score_days")
 def _read_coverage(scores: DataFrame) -> Iterator[Finding]:
-    """Say how much is watched."""
+    """Count the games, series and days that are watched."""
     if not len(scores):
         yield Finding(kind="health coverage", case="nothing", unit="series")
         return

@@ -1,8 +1,8 @@
 """Step 2 of a query: its requests are sent, and what comes of them is kept.
 
 All requests of a query go to the rate limiter together. A request that fails leaves a gap and stops only those that
-would fail as well: all of them where the key is refused or the rate limit is used up, those of the same shape where the
-service refuses the query.
+would fail as well. Those are all requests where the key is refused or the rate limit is used up, and all requests of
+the same shape where the service refuses the query.
 """
 
 from __future__ import annotations
@@ -137,8 +137,8 @@ async def _wait_for(tasks: Collection[asyncio.Task[None]], left_s: float | None)
 def _would_fail(other: Request, failed: Request, error: GamelensError, answered: Collection[Request]) -> bool:
     """Return whether *other* would fail with the *error* of the request *failed* as well.
 
-    A refusal meets all requests of the same shape: those of the metric plan, or of the fanned-out value that it names.
-    It is about the one request alone if it names the interval, or another one of the plan was answered.
+    A refusal meets all requests of the same shape. Their shape is the metric plan, or the fanned-out value that the
+    refusal names. It is about one request alone if it names the interval, or another request of the plan was answered.
     """
     if not isinstance(error, BadQuery):
         return isinstance(error, _COMMON)

@@ -110,8 +110,8 @@ class Fetched(msgspec.Struct, frozen=True, kw_only=True):
         leaves: all leaves, those for the rest beyond `top` last.
         tables: the rows of each request that was answered.
         failures: why each other request has no rows, in the order of time: the first is the cause.
-        stopped: those of them that were not sent, or not waited for, because another one failed.
-        unsent: those that were not made, since they depend on rows that failed.
+        stopped: the requests that were not sent, or not waited for, because another one failed.
+        unsent: the requests that were not made, because they depend on rows that failed.
         rests: each plan with a rest beyond `top`, and the plan of the rest.
         warnings: what was said beside the rows.
     """
@@ -126,7 +126,7 @@ class Fetched(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def missing(self) -> list[Request]:
-        """The requests without rows."""
+        """The requests that have no rows: they failed, or were not made."""
         sent = [request for leaf in self.leaves for request in leaf.all_requests]
         return [*(request for request in sent if request not in self.tables), *self.unsent]
 
