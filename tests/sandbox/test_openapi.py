@@ -14,7 +14,7 @@ from starlette.routing import Route
 
 from gamelens.catalog import DIMENSIONS, METRICS
 from gamelens.sandbox.http.openapi import DESCRIPTIONS
-from gamelens.wire.event_schema import CATEGORIES
+from gamelens.wire.event_field_rules import CATEGORIES
 from gamelens.wire.event_validator import LENIENT
 from support.app_requests import Call, call
 from support.candidate_events import good, near_events

@@ -6,9 +6,9 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from gamelens.wire.event_schema import CATEGORIES
+from gamelens.wire.event_field_rules import CATEGORIES
 from gamelens.wire.event_validator import LENIENT, EventValidator
-from gamelens.wire.field_rules import FieldRule
+from gamelens.wire.rule_checking import FieldRule
 from support.game_events import event
 
 OF_CATEGORY: dict[str, dict[str, Any]] = {

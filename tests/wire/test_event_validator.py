@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gamelens.wire.currencies import REPLACED, USD_PER_UNIT
-from gamelens.wire.event_schema import CATEGORIES
+from gamelens.wire.event_field_rules import CATEGORIES
 from gamelens.wire.event_validator import LENIENT, STRICT, EventValidator
-from gamelens.wire.field_rules import Violation
+from gamelens.wire.rule_checking import Violation
 from support.candidate_events import described_events, good, near_events
 from support.hypothesis_profiles import examples
 

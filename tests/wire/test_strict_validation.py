@@ -9,9 +9,9 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 
-from gamelens.wire.event_schema import CATEGORIES
+from gamelens.wire.event_field_rules import CATEGORIES
 from gamelens.wire.event_validator import LENIENT, MOST_VIOLATIONS, STRICT, VALIDATORS, Validation
-from gamelens.wire.field_rules import Violation
+from gamelens.wire.rule_checking import Violation
 from support.candidate_events import good, near_events
 from support.hypothesis_profiles import examples
 

@@ -1,6 +1,6 @@
 """Validators of events, a lenient and a strict one (Wire 1.8, Rejected events).
 
-`event_schema` has the rules of every category; `field_rules` reads them, fast or in full.
+`event_field_rules` has the rules of every category; `rule_checking` reads them, fast or in full.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import Any, Final, Literal, Union, get_args
 import msgspec
 
 from gamelens.errors import BadQuery, suggests_names
-from gamelens.wire.event_schema import CATEGORIES, event_rule
-from gamelens.wire.field_rules import FieldRule, Violation, struct_of, violations_of
+from gamelens.wire.event_field_rules import CATEGORIES, event_rule
+from gamelens.wire.rule_checking import FieldRule, Violation, struct_of, violations_of
 
 Validation = Literal["lenient", "strict"]
 RequestPart = Literal["events", "headers", "init"]

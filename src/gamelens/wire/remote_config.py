@@ -11,9 +11,9 @@ from typing import Any, Final
 import msgspec
 
 from gamelens.errors import suggests_names
-from gamelens.wire.event_schema import event_rule
+from gamelens.wire.event_field_rules import event_rule
 from gamelens.wire.event_validator import Validation
-from gamelens.wire.field_rules import FieldRule, Violation, struct_of, violations_of
+from gamelens.wire.rule_checking import FieldRule, Violation, struct_of, violations_of
 
 
 class InitRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

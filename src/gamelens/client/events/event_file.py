@@ -26,8 +26,8 @@ from gamelens.client.events.event_validation import violation_text
 from gamelens.client.events.outbox import BATCH_BYTES, BATCH_EVENTS
 from gamelens.errors import BadQuery, GamelensError, ServiceError
 from gamelens.wire.event_validator import VALIDATORS, Validation
-from gamelens.wire.field_rules import Violation
 from gamelens.wire.limits import MIB
+from gamelens.wire.rule_checking import Violation
 
 MOST_BYTES: Final = 256 * MIB
 """Bytes that a file may have, packed and unpacked."""

@@ -15,9 +15,9 @@ from gamelens.client.events.collector_client import SDK_VERSION
 from gamelens.client.events.outbox import BATCH_BYTES
 from gamelens.errors import BadQuery
 from gamelens.wire.currencies import REPLACED, why_no_currency
-from gamelens.wire.event_schema import CATEGORIES
+from gamelens.wire.event_field_rules import CATEGORIES
 from gamelens.wire.event_validator import LENIENT, STRICT
-from gamelens.wire.field_rules import FieldRule, Violation
+from gamelens.wire.rule_checking import FieldRule, Violation
 
 SESSION_CATEGORIES: Final = frozenset({"user", "session_end"})
 """Categories that the session records itself."""

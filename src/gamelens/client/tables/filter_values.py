@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from gamelens._text import escape_unprintable
 from gamelens.client.tables.countries import country_code
 from gamelens.wire.dimensions import DIMENSIONS, Sent
-from gamelens.wire.event_schema import event_rule
+from gamelens.wire.event_field_rules import event_rule
 from gamelens.wire.filters import And, Filter, Match, Or, comparisons_in, dimensions_in
 from gamelens.wire.intervals import Interval
 

@@ -1,8 +1,9 @@
-"""The new events of an organisation as relations: what counts of them, and what they meet and add.
+"""The new events of an organisation as relations: what they meet and what they add.
 
 A relation is a table of the engine that is made when something first names it: `FROM {self.users}` makes `users`, then
 reads it. Each says which columns and rows it has; *member* stands for the columns `PLAYER_DIMENSIONS`. What a batch
-must know of earlier events comes from a fact source (`event_facts`); what it writes is in `batch_builder`.
+must know of earlier events comes from a fact source (`event_facts`); what it writes is in `batch_builder`. Repeats are
+left out before (`repeated_events`): `fresh` has the events that count.
 
 A *moment* orders events by time and then by arrival, as one number. A *combination* is the number of a set of values of
 the member dimensions and the currency. A *membership* is a player in a period, or a session on a day, with one
@@ -27,15 +28,11 @@ from gamelens.sandbox.building.event_facts import (
 from gamelens.sandbox.building.part_writer import PartWriter
 from gamelens.sandbox.storage.keyed_runs import APART, AT_EVENT, BY_EVENT, LAST_DAY
 from gamelens.sandbox.storage.lake_schema import (
-    EVENT_COLUMNS,
     MEASURES,
     PLAYER_DIMENSIONS,
     PURCHASE_CURRENCY,
     SUMS,
 )
-
-MOST_EVENTS: Final = 2_000_000
-"""Events that are taken at once. More are split, but for those of an empty lake."""
 
 SAME, NEW, MOVED, CONFIRMED = range(4)
 """Changes of a player's first event.
@@ -84,38 +81,15 @@ def relation(rows: Callable[[Any], str]) -> cached_property[str]:
 
 
 class Batch:
-    """New events of one organisation: *events* of them count, *repeats* do not, because they are repeated.
+    """What the events of the table `fresh` add, and what they meet. They are of one organisation.
 
-    With *counts_repeats* those count as well. What came before is asked of *facts*. *stated* names a relation of
-    installs that an import names, with the columns of `stated_installs`. `fresh` are the events that count, with the
-    columns of the table of events.
+    What came before is asked of *facts*. *stated* names a relation of installs that an import names, with the columns
+    of `stated_installs`.
     """
 
-    def __init__(
-        self,
-        writer: PartWriter,
-        facts: RunFacts | TableFacts,
-        stated: str | None = None,
-        *,
-        counts_repeats: bool = False,
-    ) -> None:
+    def __init__(self, writer: PartWriter, facts: RunFacts | TableFacts, stated: str | None = None) -> None:
         self.sql, self.writer, self.facts, self.has_stated = writer.sql, writer, facts, stated is not None
         self._stated_rows = stated
-        ((events, repeats),) = self.sql.run(  # also where repeats count, because this writes the runs of the names
-            f"SELECT * FROM (SELECT count(*) AS events FROM staged), (SELECT count(*) AS repeats FROM {self.repeated})"
-        )
-        self.repeats = 0 if counts_repeats else repeats
-        self.events = events - self.repeats
-        self.fresh = "fresh"
-        rows = f"SELECT {', '.join(EVENT_COLUMNS)} FROM staged"
-        if self.repeats:
-            rows += f" ANTI JOIN {self.repeated} USING (seq)"
-        (self.sql.create if events <= MOST_EVENTS else self.sql.create_view)(self.fresh, rows)
-
-    @relation
-    def repeated(self) -> str:
-        """seq: events whose name came before, in the batch or in the lake."""
-        return self.facts.repeated("staged")
 
     @relation
     def users(self) -> str:
@@ -134,14 +108,14 @@ class Batch:
             SELECT day, {_MEMBER}, user_id, {PURCHASE_CURRENCY} AS currency,
                 {sums_sql("CASE WHEN category = 'business' THEN money END")},
                 min({_moment("epoch_us(ts)", "seq")}) AS first{of_stated}
-            FROM {self.fresh} {joined} GROUP BY ALL"""
+            FROM fresh {joined} GROUP BY ALL"""
 
     @relation
     def visits(self) -> str:
         """day, member, session_id, ended: sessions of a day, and whether they ended there."""
         return f"""
             SELECT day, {_MEMBER}, session_id, bool_or(category = 'session_end') AS ended
-            FROM {self.fresh} WHERE session_id IS NOT NULL GROUP BY ALL"""
+            FROM fresh WHERE session_id IS NOT NULL GROUP BY ALL"""
 
     @relation
     def stated(self) -> str:
@@ -396,7 +370,7 @@ class Batch:
         """
         return f"""
             SELECT {self.facts.key_sql("game_id", "ilrd_id")} AS iid, game_id, ilrd_id, added FROM (
-                SELECT game_id, ilrd_id, count(*) AS added FROM {self.fresh}
+                SELECT game_id, ilrd_id, count(*) AS added FROM fresh
                 WHERE category = 'impression' AND starts_with(ilrd_id, 'i') GROUP BY game_id, ilrd_id
             ) AS ids"""
 

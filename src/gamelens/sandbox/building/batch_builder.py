@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from gamelens.sandbox.building.batch import MOST_EVENTS as MOST_EVENTS
 from gamelens.sandbox.building.batch import MOVED, NEW, Batch, sums_sql
 from gamelens.sandbox.building.event_facts import (
     DAY_NUMBER,
@@ -20,6 +19,7 @@ from gamelens.sandbox.building.event_facts import (
     TableFacts,
 )
 from gamelens.sandbox.building.part_writer import GROUP_ROWS, PartWriter
+from gamelens.sandbox.building.repeated_events import FreshEvents, drop_repeats
 from gamelens.sandbox.engines.duckdb_engine import DuckDBWriter, literal
 from gamelens.sandbox.engines.engine import BuildEngine
 from gamelens.sandbox.storage.dating import dated_because
@@ -80,7 +80,7 @@ def build_parts(
         sql.view_files("staged", staged, EVENT_COLUMNS)
         sql.view_files("stated_rows", stated, COLUMNS["stated_installs"])
         facts, installs = RunFacts(writer, sql, scratch), "stated_rows" if stated else None
-        batch = Batch(writer, facts, installs, counts_repeats=lake.counts_repeats)
+        fresh = drop_repeats(sql, facts, counts_repeats=lake.counts_repeats)
         by_reason: dict[str, list[str]] = {}
         for path in staged:
             if (reason := dated_because(path)) is not None:
@@ -89,7 +89,7 @@ def build_parts(
             f"SELECT {literal(reason)} AS dated_by, seq FROM read_parquet([{', '.join(names)}])"
             for reason, names in by_reason.items()
         )
-        return _write(batch, writer, dated, adopted=staged)
+        return _write(Batch(writer, facts, installs), fresh, writer, dated, adopted=staged)
     finally:
         sql.close()
 
@@ -118,10 +118,14 @@ def join_parts(
     if stated:
         engine.create_view("stated_rows", stated)
     installs = "stated_rows" if stated else None
-    return _write(Batch(writer, TableFacts(writer), installs, counts_repeats=lake.counts_repeats), writer, dated)
+    facts = TableFacts(writer)
+    fresh = drop_repeats(engine, facts, counts_repeats=lake.counts_repeats)
+    return _write(Batch(writer, facts, installs), fresh, writer, dated)
 
 
-def _write(batch: Batch, writer: PartWriter, dated: str, *, adopted: Sequence[Path] = ()) -> BuiltParts:
+def _write(
+    batch: Batch, fresh: FreshEvents, writer: PartWriter, dated: str, *, adopted: Sequence[Path] = ()
+) -> BuiltParts:
     """Write what *batch* adds to each table, one subject after the other.
 
     The files *adopted* are all of its events. They become parts as they are where they need no sorting: many, and one
@@ -129,9 +133,9 @@ def _write(batch: Batch, writer: PartWriter, dated: str, *, adopted: Sequence[Pa
     """
     counts: dict[str, int] = {}
     if dated:  # before files are adopted, which moves them
-        fresh = f" ANTI JOIN {batch.repeated} USING (seq)" if batch.repeats else ""
-        counts = dict(writer.sql.run(f"SELECT dated_by, count(*) FROM ({dated}) AS dated{fresh} GROUP BY dated_by"))
-    if batch.events or batch.has_stated:
+        counted = f"({dated}) AS dated {fresh.without_repeats}"
+        counts = dict(writer.sql.run(f"SELECT dated_by, count(*) FROM {counted} GROUP BY dated_by"))
+    if fresh.events or batch.has_stated:
         _write_first_events(batch, writer)
         _write_players(batch, writer)
         _write_sessions(batch, writer)
@@ -139,15 +143,15 @@ def _write(batch: Batch, writer: PartWriter, dated: str, *, adopted: Sequence[Pa
         _write_returns(batch, writer)
         for table, dimensions in (("slim", SLIM_DIMENSIONS), ("cube", CUBE_DIMENSIONS)):
             columns = f"day, {', '.join(dimensions)}, currency, {sums_sql('money')}"
-            writer.add(table, f"SELECT {columns} FROM {batch.fresh} GROUP BY ALL")
-        needs_no_sorting = (len(adopted) == 1 and batch.events <= GROUP_ROWS) or batch.events >= _MANY_EVENTS
-        if adopted and not batch.repeats and needs_no_sorting:
+            writer.add(table, f"SELECT {columns} FROM fresh GROUP BY ALL")
+        needs_no_sorting = (len(adopted) == 1 and fresh.events <= GROUP_ROWS) or fresh.events >= _MANY_EVENTS
+        if adopted and not fresh.repeats and needs_no_sorting:
             for path in adopted:
                 writer.adopt("events", path)
         else:
-            writer.add("events", f"SELECT {_EVENT} FROM {batch.fresh}")
+            writer.add("events", f"SELECT {_EVENT} FROM fresh")
     writer.sync()
-    return BuiltParts(writer.files, writer.retired, batch.repeats, counts)
+    return BuiltParts(writer.files, writer.retired, fresh.repeats, counts)
 
 
 def _write_first_events(batch: Batch, writer: PartWriter) -> None:
@@ -176,7 +180,7 @@ def _write_first_events(batch: Batch, writer: PartWriter) -> None:
     ):
         rows = f"""
             SELECT player, {", ".join(columns)}, make_timestamp({us}) AS ts
-            FROM {batch.fresh} AS fresh JOIN {batch.numbers} AS numbers ON fresh.seq = {event} {joined}
+            FROM fresh JOIN {batch.numbers} AS numbers ON fresh.seq = {event} {joined}
             WHERE {change} = {{}}"""
         writer.add(table, rows.format(NEW))
         moved = f"FROM {batch.numbers} WHERE {change} = {MOVED}"
@@ -328,7 +332,7 @@ def _write_impressions(batch: Batch, writer: PartWriter) -> None:
     )
     if repeated:
         rows = f"""
-            SELECT {_EVENT} FROM {batch.fresh} SEMI JOIN {ids} USING (game_id, ilrd_id)
+            SELECT {_EVENT} FROM fresh SEMI JOIN {ids} USING (game_id, ilrd_id)
             WHERE category = 'impression'"""
         if single:
             rows += f"""
@@ -337,7 +341,7 @@ def _write_impressions(batch: Batch, writer: PartWriter) -> None:
                 WHERE category = 'impression' AND day IN (SELECT day FROM {ids} WHERE had = 1)"""
         writer.add("impressions_shared", rows)
     batch.facts.note_impressions(
-        f"(SELECT iid, day FROM {batch.fresh} JOIN {batch.impression_ids} USING (game_id, ilrd_id) "
+        f"(SELECT iid, day FROM fresh JOIN {batch.impression_ids} USING (game_id, ilrd_id) "
         "WHERE category = 'impression') AS impressions"
     )
 

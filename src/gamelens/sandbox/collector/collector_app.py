@@ -41,7 +41,6 @@ from gamelens.sandbox.state.tenants import (
 )
 from gamelens.sandbox.storage.inbox import Inbox, InboxBatch, StoreUnavailable
 from gamelens.wire.event_validator import LENIENT, STRICT, strict_parts
-from gamelens.wire.field_rules import Violation
 from gamelens.wire.remote_config import (
     INIT_VALIDATORS,
     InitAnswer,
@@ -49,6 +48,7 @@ from gamelens.wire.remote_config import (
     V2FullAnswer,
     V2InitAnswer,
 )
+from gamelens.wire.rule_checking import Violation
 from gamelens.wire.signing import is_signed
 
 Scope = MutableMapping[str, Any]

@@ -17,9 +17,9 @@ import msgspec
 from gamelens.errors import Refused
 from gamelens.sandbox.http.request_body import BodyTooLarge, UndecodableBody
 from gamelens.wire.event_validator import LENIENT, EventValidator, RejectedEvent
-from gamelens.wire.field_rules import Violation
 from gamelens.wire.limits import JSON_DEPTH
 from gamelens.wire.remote_config import InitValidator
+from gamelens.wire.rule_checking import Violation
 
 REST_SDK = "rest api v2"
 VALUES: Final = 1 << 20

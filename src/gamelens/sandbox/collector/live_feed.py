@@ -21,11 +21,11 @@ from gamelens.sandbox.collector.event_admission import broken_rules
 from gamelens.sandbox.http.request_body import UndecodableBody, unpack
 from gamelens.sandbox.storage.inbox import InboxBatch
 from gamelens.wire.currencies import why_no_currency
-from gamelens.wire.event_schema import CATEGORIES
+from gamelens.wire.event_field_rules import CATEGORIES
 from gamelens.wire.event_time import can_be_true, dated_by_arrival
 from gamelens.wire.event_validator import STRICT, RejectedEvent, RequestPart
-from gamelens.wire.field_rules import Violation
 from gamelens.wire.limits import OLDEST_DAYS, USUAL_SESSION_S
+from gamelens.wire.rule_checking import Violation
 
 Status = Literal["accepted", "rejected"]
 

@@ -23,7 +23,7 @@ from gamelens.sandbox.imports.source_files import BLANK, BOM, EMPTY, GZIP, Damag
 from gamelens.sandbox.processing.staging import EVENT_SHAPE, event_rows_sql
 from gamelens.sandbox.storage.dating import StatedTime, service_time_fault
 from gamelens.wire.currencies import USD_PER_UNIT
-from gamelens.wire.event_schema import CATEGORIES
+from gamelens.wire.event_field_rules import CATEGORIES
 from gamelens.wire.event_time import FIRST_S
 from gamelens.wire.limits import MAX_SAFE_INTEGER, USUAL_SESSION_S
 

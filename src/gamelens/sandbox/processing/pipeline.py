@@ -20,8 +20,9 @@ import msgspec
 
 from gamelens._files import disk_trouble
 from gamelens.errors import Refused
-from gamelens.sandbox.building.batch_builder import MOST_EVENTS, build_parts
+from gamelens.sandbox.building.batch_builder import build_parts
 from gamelens.sandbox.building.event_facts import restore_runs
+from gamelens.sandbox.building.repeated_events import MOST_EVENTS
 from gamelens.sandbox.processing.staging import StagedFiles, stage
 from gamelens.sandbox.state.tenants import stored_rules
 from gamelens.sandbox.storage.inbox import InboxBatch, open_store, pending

@@ -12,8 +12,8 @@ from typing import Final
 from msgspec.structs import replace
 
 from gamelens.wire.currencies import USD_PER_UNIT
-from gamelens.wire.field_rules import FieldRule, RequiredSibling
 from gamelens.wire.limits import MAX_SAFE_INTEGER
+from gamelens.wire.rule_checking import FieldRule, RequiredSibling
 
 _PART: Final = r"(?a:[A-Za-z0-9\s\-_\.\(\)\!\?]{1,64})"
 

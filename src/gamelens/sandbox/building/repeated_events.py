@@ -1,0 +1,43 @@
+"""Repeated events: a client sends a batch again whose answer it did not get, and the first copy of an event counts.
+
+A copy has the `event_uuid` of an earlier event, in the same batch or in the lake (Wire 4.8, Repeated events).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from gamelens.sandbox.building.event_facts import RunFacts, TableFacts
+from gamelens.sandbox.engines.engine import BuildEngine
+from gamelens.sandbox.storage.lake_schema import EVENT_COLUMNS
+
+MOST_EVENTS: Final = 2_000_000
+"""Events that are taken at once. More are split, but for those of an empty lake."""
+
+
+class FreshEvents(msgspec.Struct, frozen=True):
+    """The staged events that count, as the table `fresh` of the engine, with the columns of the table of events.
+
+    *events* of them count, *repeats* do not. *without_repeats* is the end of a FROM clause: it takes the repeats away
+    from a relation that has a `seq`.
+    """
+
+    events: int
+    repeats: int
+    without_repeats: str
+
+
+def drop_repeats(sql: BuildEngine, facts: RunFacts | TableFacts, *, counts_repeats: bool) -> FreshEvents:
+    """Make the table `fresh` from the table `staged`. With *counts_repeats* every staged event counts."""
+    sql.create("repeated", facts.repeated("staged"))  # also where repeats count: it writes the runs of the names
+    ((staged, repeats),) = sql.run(
+        "SELECT * FROM (SELECT count(*) AS events FROM staged), (SELECT count(*) AS repeats FROM repeated)"
+    )
+    if counts_repeats:
+        repeats = 0
+    without_repeats = "ANTI JOIN repeated USING (seq)" if repeats else ""
+    create = sql.create if staged <= MOST_EVENTS else sql.create_view
+    create("fresh", f"SELECT {', '.join(EVENT_COLUMNS)} FROM staged {without_repeats}")
+    return FreshEvents(staged - repeats, repeats, without_repeats)
