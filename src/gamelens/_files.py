@@ -20,7 +20,7 @@ DRAFT_NAME: Final = re.compile(r"\.(?P<target>.+)\.[0-9a-f]{8}\.part", re.DOTALL
 
 _FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 _FULL_WORDS: Final = (os.strerror(errno.ENOSPC), os.strerror(errno.EDQUOT), "disk is full")  # the last are SQLite's
-_QUOTED_PATH: Final = re.compile(r'file \\?"([^"\\]+)')  # in DuckDB's errors, some of which are JSON
+_QUOTED_PATH: Final = re.compile(r'file \\?"([^"\\]+)')  # in DuckDB's errors; some are JSON
 
 _CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
 
@@ -35,7 +35,7 @@ def create_private(path: Path) -> None:
 
 
 def is_full(error: Exception) -> bool:
-    """Return whether *error*, of the system or of a library that quotes it, is that of a full disk or quota."""
+    """Return whether *error*, of the system or of a library that quotes it, comes from a full disk or quota."""
     return getattr(error, "errno", None) in _FULL or any(words in str(error) for words in _FULL_WORDS)
 
 

@@ -57,7 +57,7 @@ def lock_across_forks() -> threading.RLock:
 class _OpenFiles:
     """A count of open SQLite files, for which a fork waits.
 
-    SQLite remembers which locks its process holds. A child would take those of the parent for its own.
+    SQLite remembers which locks its process holds. A child would take the locks of the parent for its own.
     """
 
     def __init__(self) -> None:

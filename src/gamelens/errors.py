@@ -220,7 +220,7 @@ class NotYetAvailable(Refused):
     """The requested interval is unavailable, or available only in part.
 
     *tried* is the value of `when_unavailable`, and *asked* may be an ISO 8601 text. *whole* is the bucket of a query
-    for whole buckets alone, of which none is available.
+    for whole buckets alone, and none is available.
     """
 
     def __init__(self, asked: object, available: object, *, tried: str = "raise", whole: str | None = None) -> None:
@@ -330,21 +330,21 @@ def full_traceback() -> None:
 
 def _raised_at(trace: TracebackType | None) -> tuple[str, str]:
     """Return the last line of the user's code in *trace*, in words, and its call."""
-    own: TracebackType | None = None
+    innermost: TracebackType | None = None
     while trace is not None:
         file = trace.tb_frame.f_code.co_filename
-        if file.startswith(_PACKAGE) and own is not None:
+        if file.startswith(_PACKAGE) and innermost is not None:
             break
         if not file.startswith(_PACKAGE) and "site-packages" not in file:
-            own = trace
+            innermost = trace
         trace = trace.tb_next
-    if own is None:
+    if innermost is None:
         return "", ""
-    code = own.tb_frame.f_code
+    code = innermost.tb_frame.f_code
     file = "this cell" if "ipykernel_" in code.co_filename or "<ipython" in code.co_filename else code.co_filename
-    where = f"(line {own.tb_lineno} of {file}; gl.errors.full_traceback() shows all)"
+    where = f"(line {innermost.tb_lineno} of {file}; gl.errors.full_traceback() shows all)"
     # The place of the call: first and last line, first and last column in bytes.
-    place = next(islice(code.co_positions(), own.tb_lasti // 2, None), None)
+    place = next(islice(code.co_positions(), innermost.tb_lasti // 2, None), None)
     lines = linecache.getlines(code.co_filename)
     if place is None or not lines or None in place:
         return where, ""

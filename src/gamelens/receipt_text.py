@@ -109,17 +109,17 @@ def _provenance_sentence(provenance: Provenance) -> str:
             return f"Simulated: answered by {_service_text(provenance)}."
         case "replay":
             recorded = provenance.sources or ((Provenance(kind="sandbox", scenario=scenario),) if scenario else ())
-            of = "".join(f" of {_service_text(service)}" for service in recorded)
-            return f"Replayed: answered from the recording {provenance.url}{of}."
+            suffix = "".join(f" of {_service_text(service)}" for service in recorded)
+            return f"Replayed: answered from the recording {provenance.url}{suffix}."
         case "mixed":
             return f"Mixed: numbers of different sources, {origin_text(provenance)}."
         case "real":
             return f"Answered by {provenance.url}."
         case "lake":
             sources = provenance.sources or ((Provenance(kind="simulated", scenario=scenario),) if scenario else ())
-            of = f": {_and_list(map(_source_text, sources))}" if sources else ""
+            suffix = f": {_and_list(map(_source_text, sources))}" if sources else ""
             is_demo = f" This is {provenance.badge}." if provenance.badge else ""
-            return f"Answered from the events of the lake {provenance.url}{of}.{is_demo}"
+            return f"Answered from the events of the lake {provenance.url}{suffix}.{is_demo}"
     return ""
 
 

@@ -60,7 +60,9 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def badge(self) -> str:
         """The warning beside simulated numbers: "demo data", "partly demo data", or "" for others."""
-        simulated = [it.kind in ("sandbox", "simulated") or it.scenario is not None for it in self._first_sources()]
+        simulated = [
+            source.kind in ("sandbox", "simulated") or source.scenario is not None for source in self._first_sources()
+        ]
         if not any(simulated):
             return ""
         return "demo data" if all(simulated) else "partly demo data"
@@ -90,7 +92,11 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True):
             case "sandbox":
                 return f"sandbox{scenario}"
             case "lake":
-                return f"lake, {' and '.join(it.text for it in self.sources)}" if self.sources else f"lake{scenario}"
+                return (
+                    f"lake, {' and '.join(source.text for source in self.sources)}"
+                    if self.sources
+                    else f"lake{scenario}"
+                )
             case "simulated":
                 return f"simulated{scenario}"
             case "imported":
@@ -98,12 +104,12 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True):
             case "collected":
                 return "collected"
             case "replay":
-                recorded = "".join(f", {it.text}" for it in self.sources) or scenario
+                recorded = "".join(f", {source.text}" for source in self.sources) or scenario
                 return f"replay of {one_line(self.url or 'recorded answers')}{recorded}"
             case "real":
                 return one_line(urlsplit(self.url or "").netloc) or "real service"
             case "mixed":
-                return " and ".join(it.text or "an unknown source" for it in self.sources) or "several sources"
+                return " and ".join(source.text or "an unknown source" for source in self.sources) or "several sources"
         return ""
 
 
@@ -221,7 +227,7 @@ class RestatementRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Shared(dict[str, Any]):
-    """A receipt in `attrs`, of which pandas makes a deep copy with every step: a sixth of the time of an analysis."""
+    """A receipt in `attrs`. pandas makes a deep copy of `attrs` with every step: a sixth of the time of an analysis."""
 
     def __deepcopy__(self, memo: object) -> _Shared:
         return self
@@ -254,7 +260,7 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True):
         filled: number of rows of each metric whose counts and money are 0 because the service had no row.
         values_listed: dimensions whose values were requested only to check the filter.
         dated_by_arrival: number of events that count at the time of their arrival, because their device states no time
-            that can be true, by reason. They are all those of the service or lake, which tells it if it is ours.
+            that can be true, by reason. They count all events of the service or lake, which tells it if it is ours.
         periods: the periods of the rows that `gl.in_periods` added up, ISO 8601; empty for buckets of a query.
     """
 
@@ -300,8 +306,8 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True):
         hidden = ("titles", "joined", "restated", "filled", "values_listed", "dated_by_arrival", "periods")
         _omit_defaults(written, self, hidden)
         _omit_defaults(written["asked"], self.asked, {*self.asked.__struct_fields__} - _IN_EVERY_RECEIPT)
-        for each, joined in zip(written.get("joined", ()), self.joined, strict=True):
-            _omit_defaults(each, joined, ("columns",))
+        for record, joined in zip(written.get("joined", ()), self.joined, strict=True):
+            _omit_defaults(record, joined, ("columns",))
         _omit_sources(written["provenance"])
         return _Shared(written)
 
@@ -387,7 +393,7 @@ def _dated_in_all(receipts: Sequence[Receipt]) -> dict[str, int]:
 
 
 def _over_all_periods(receipts: Sequence[Receipt]) -> Receipt:
-    """Return the first of *receipts*, of the period that holds those of all, where all are known and they differ."""
+    """Return the first of *receipts*, with the period that holds all periods where all are known and they differ."""
     first, periods = receipts[0], [receipt.interval for receipt in receipts]
     known = {period for period in periods if period is not None}
     if len(known) < 2 or None in periods:
@@ -398,7 +404,7 @@ def _over_all_periods(receipts: Sequence[Receipt]) -> Receipt:
 
 
 def merge_provenance(origins: Sequence[Provenance]) -> Provenance:
-    """Return the origin of numbers computed from those of all *origins*, mixed if they differ."""
+    """Return the origin of numbers computed from numbers of all *origins*, mixed if they differ."""
     parts = {part.identity: part for origin in origins for part in origin.parts}
     if len(parts) > 1:
         return Provenance(kind="mixed", sources=tuple(parts.values()))
@@ -407,7 +413,7 @@ def merge_provenance(origins: Sequence[Provenance]) -> Provenance:
         url=_shared([origin.url for origin in origins]),
         scenario=_shared([origin.scenario for origin in origins]),
         # A lake grows, so two frames of one lake may have different sources; the newest of each kind counts.
-        sources=tuple({it.identity: it for origin in origins for it in origin.sources}.values()),
+        sources=tuple({source.identity: source for origin in origins for source in origin.sources}.values()),
     )
 
 
@@ -415,8 +421,8 @@ def mixture_warnings(provenance: Provenance) -> list[str]:
     """Return a warning for numbers of several origins, else nothing."""
     if provenance.kind != "mixed":
         return []
-    of = f" ({provenance.badge})" if provenance.badge else ""
-    return [f"numbers of different sources{of}: {provenance.text}. Compare frames of one source"]
+    suffix = f" ({provenance.badge})" if provenance.badge else ""
+    return [f"numbers of different sources{suffix}: {provenance.text}. Compare frames of one source"]
 
 
 def _shared(values: Sequence[T]) -> T | None:

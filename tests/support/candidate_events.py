@@ -101,16 +101,16 @@ def described(rule: FieldRule) -> st.SearchStrategy[Any]:
         case "boolean":
             values = st.booleans()
         case "array" if rule.shortest is not None and rule.shortest == rule.longest:
-            values = described(rule.each or FieldRule(kind="any")).map(lambda item: [item] * (rule.longest or 0))
+            values = described(rule.items or FieldRule(kind="any")).map(lambda item: [item] * (rule.longest or 0))
         case "array":
-            values = st.lists(described(rule.each or FieldRule(kind="any")), max_size=3)
+            values = st.lists(described(rule.items or FieldRule(kind="any")), max_size=3)
         case "object" if rule.members:
             required = {name: described(member) for name, member in rule.members.items() if name in rule.required}
             optional = {name: described(member) for name, member in rule.members.items() if name not in rule.required}
             values = st.fixed_dictionaries(required, optional=optional)
         case "object":
             names = st.text(max_size=3) if rule.names is None else st.from_regex(rule.names)
-            entries = described(rule.each or FieldRule(kind="any"))
+            entries = described(rule.items or FieldRule(kind="any"))
             values = st.dictionaries(names, entries, min_size=rule.shortest or 0, max_size=3)
     return values | st.none() if rule.nullable else values
 

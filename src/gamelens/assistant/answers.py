@@ -40,9 +40,9 @@ def answer(frame: DataFrame, receipt: Receipt, *, receipt_id: str, note: str = "
     return {
         "columns": [str(name) for name in frame.columns],
         "units": {
-            each.name: each.column.unit
-            for each in written_columns(frame)
-            if each.column.unit and is_numeric_dtype(frame.dtypes.iloc[each.place])
+            written.name: written.column.unit
+            for written in written_columns(frame)
+            if written.column.unit and is_numeric_dtype(frame.dtypes.iloc[written.place])
         },
         "rows": rows_of(shown),
         "rows_left_out": len(frame) - len(shown),
@@ -84,8 +84,8 @@ def receipt_of(receipt: Receipt, receipt_id: str) -> dict[str, Any]:
         "origin": short(origin_text(receipt.provenance)),
         "interval": str(receipt.interval) if receipt.interval else None,
         "as_of": receipt.as_of,
-        "definitions": {each.name: f"{each.definition} ({each.unit})" for each in described},
-        "additivity": {each.name: each.additivity for each in described},
+        "definitions": {name.name: f"{name.definition} ({name.unit})" for name in described},
+        "additivity": {name.name: name.additivity for name in described},
         "requests": receipt.requests,
         "gaps": [short(f"{gap.metric} {gap.interval}: {gap.error}") for gap in receipt.gaps[:_MOST_LISTED]],
         "gaps_not_listed": max(len(receipt.gaps) - _MOST_LISTED, 0),
@@ -113,7 +113,7 @@ def _is_number(frame: DataFrame, name: Any) -> bool:
 
 def _value(value: Any, *, is_number: bool) -> Any:
     if isinstance(value, list):
-        return [short(each) for each in value]
+        return [short(item) for item in value]
     if pd.isna(value):
         return None if is_number else UNKNOWN
     if isinstance(value, datetime):

@@ -117,6 +117,6 @@ def _bad_arguments(error: ValidationError, call: ToolCall, takes: Collection[str
     if only.field != "argument":
         valid = {**call.arguments, name: nearest}
     else:  # under its right name, unless that has a value already
-        valid = {nearest if each == name else each: value for each, value in call.arguments.items()}
+        valid = {nearest if argument == name else argument: value for argument, value in call.arguments.items()}
     works = ToolCall(call.tool, valid).to_text() if len(valid) == len(call.arguments) else ""
     return refusal("bad_argument", sentence, works, nearest=nearest)

@@ -65,9 +65,9 @@ class AnalystTools:
             return _json({"definition": msgspec.to_builtins(self._lens.describe(name))})
         match of:
             case "metrics":
-                listed = {each.name: each.meaning for each in (*METRICS.values(), *ALIASES.values())}
+                listed = {metric.name: metric.meaning for metric in (*METRICS.values(), *ALIASES.values())}
             case "dimensions":
-                listed = TITLE_DIMENSIONS | {each.name: each.meaning for each in DIMENSIONS.values()}
+                listed = TITLE_DIMENSIONS | {dimension.name: dimension.meaning for dimension in DIMENSIONS.values()}
             case "available":
                 return _json({"available": str(self._lens.available()), "time_zone": "UTC"})
             case "games":
@@ -154,7 +154,7 @@ class AnalystTools:
         if unasked := self._needs_plan(call, plan_id, planned_requests(self._lens, **call.arguments)):
             return _json(unasked)
         report = check_health(self._lens, **call.arguments)
-        explained = [{"alarm": each, "segments": parts} for each, parts in report.explained()[:_MOST_ALARMS]]
+        explained = [{"alarm": alarm, "segments": parts} for alarm, parts in report.explained()[:_MOST_ALARMS]]
         found = self._answered(call, report.table(report.board), like=report.board, note=report.headline)
         return _json({"headline": report.headline, "alarms": explained, **found})
 
@@ -194,8 +194,8 @@ class AnalystTools:
 
     def doctor(self) -> str:
         """Check settings, key, clock, service, rate and cache, when calls fail."""
-        findings = [msgspec.to_builtins(each) for each in self._findings()]
-        return _json([{name: short(text) for name, text in each.items() if text} for each in findings])
+        findings = [msgspec.to_builtins(finding) for finding in self._findings()]
+        return _json([{name: short(text) for name, text in finding.items() if text} for finding in findings])
 
     def _answered(
         self, call: ToolCall, frame: DataFrame, *, like: DataFrame | None = None, note: str = ""
@@ -212,7 +212,7 @@ class AnalystTools:
         """Return the plan if *call* takes too many *requests* to be answered without a *plan_id*.
 
         Raises:
-            BadQuery: *plan_id* is that of another call, or of none.
+            BadQuery: *plan_id* belongs to another call, or to none.
         """
         if plan_id is not None:
             if self._plans.get(plan_id)[0] != call:

@@ -99,11 +99,11 @@ def lake_import(
     from gamelens.sandbox.imports.import_run import ImportOptions, import_raw_events
 
     pairs = [game.partition("=") for game in games]
-    for exported, sign, own in pairs:
-        if not (exported and sign and own):
-            raise click.UsageError(f"--game {exported}{sign}{own} is not a pair: write --game EXPORTED=OWN")
-    own_ids = {exported: own for exported, _, own in pairs}
-    options = ImportOptions(organisation=organisation, games=own_ids, config=config, engine=engine, lake_url=lake_url)
+    for exported, sign, target in pairs:
+        if not (exported and sign and target):
+            raise click.UsageError(f"--game {exported}{sign}{target} is not a pair: write --game EXPORTED=OWN")
+    targets = {exported: target for exported, _, target in pairs}
+    options = ImportOptions(organisation=organisation, games=targets, config=config, engine=engine, lake_url=lake_url)
     result = import_raw_events(state, sources, options, report=_show_import if is_terminal(sys.stderr) else None)
     if as_json:
         click.echo(json.dumps(msgspec.to_builtins(result)))

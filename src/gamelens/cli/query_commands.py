@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class QueryOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """The parsed arguments of `query` or `plan`: those of `Client.query`, and those of `gamelens.connect`."""
+    """The parsed arguments of `query` or `plan`, for `Client.query` and for `gamelens.connect`."""
 
     query: dict[str, Any]
     connection: dict[str, Any]
@@ -82,7 +82,7 @@ _OTHERS = (
 
 @functools.cache
 def _query_options() -> tuple[click.Parameter, ...]:
-    """Return the arguments of `Client.query` as those of a command, with the first sentence of their words as help."""
+    """Return the arguments of `Client.query` as options of a command, each with its first sentence as help."""
     from gamelens.client.query.signatures import WORDS, Argument, arguments_of
     from gamelens.client.sync_client import Client
 

@@ -18,7 +18,7 @@ _WORDS = "gamelens.cli.report_command.words"
 class ReportCommand(click.Command):
     """A command that leaves its words for completion.
 
-    Click drops those of an option that lacks its last value.
+    Click drops the values of an option that lacks its last one.
     """
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:

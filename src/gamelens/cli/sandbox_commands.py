@@ -35,7 +35,7 @@ _CELLS: Final[dict[str, Callable[[SandboxProcess], Any]]] = {
     "since": lambda sandbox: f"{sandbox.since:%Y-%m-%dT%H:%MZ}",
     "pid": lambda sandbox: sandbox.pid,
     "started_by": lambda sandbox: "connect" if sandbox.stops_when_idle else "command",
-    "organisations": lambda sandbox: [each.name for each in sandbox.info.organisations] if sandbox.info else [],
+    "organisations": lambda sandbox: [known.name for known in sandbox.info.organisations] if sandbox.info else [],
     "metrics_url": lambda sandbox: sandbox.info.metrics_url if sandbox.info else None,
 }
 """The columns of `sandbox list`."""
@@ -60,7 +60,7 @@ def _running_states(_: click.Context, __: click.Parameter, incomplete: str) -> l
     """Return the states of running sandboxes that start with *incomplete*, else a folder."""
     from gamelens.local.running_sandboxes import running_sandboxes
 
-    found = matching((str(each.state) for each in running_sandboxes()), incomplete)
+    found = matching((str(sandbox.state) for sandbox in running_sandboxes()), incomplete)
     return found or [CompletionItem(incomplete, type="dir")]
 
 
@@ -181,7 +181,7 @@ def sandbox_list(as_json: bool) -> None:
 
     found = running_sandboxes()
     if as_json:
-        click.echo(json.dumps([{name: cell(each) for name, cell in _CELLS.items()} for each in found]))
+        click.echo(json.dumps([{name: cell(sandbox) for name, cell in _CELLS.items()} for sandbox in found]))
     elif found:
         columns = []
         for name, cell in _CELLS.items():
@@ -199,7 +199,7 @@ def sandbox_list(as_json: bool) -> None:
     "--state",
     type=_FOLDER,
     shell_complete=_running_states,
-    help="State directory; by default that of the sandbox that `connect` uses.",
+    help="State directory; by default the one of the sandbox that `connect` uses.",
 )
 def sandbox_stop(state: Path | None) -> None:
     """Stop a sandbox on this machine, wait for it to end, and say what was stopped.

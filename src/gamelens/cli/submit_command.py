@@ -61,10 +61,10 @@ def submit(
     nothing is sent if one is broken. The init is asked first, and nothing is sent if it answers that the game is
     disabled.
 
-    The country of an event is its country_code, else that of the address it comes from: this machine's, or with
-    --forwarded-for FIELD that of each event's player, whose events are then sent in requests of their own.
+    The country of an event is its country_code, else it is found by the address that sends it: this machine's, or with
+    --forwarded-for FIELD the address of the event's player. Every player then has requests of their own.
 
-    The collector is that of GAMELENS_COLLECTOR_URL, GAMELENS_GAME_KEY and GAMELENS_SECRET_KEY, or of the config file.
+    GAMELENS_COLLECTOR_URL, GAMELENS_GAME_KEY and GAMELENS_SECRET_KEY name the collector, or the config file.
     Exits with 1 if an event was refused or not sent.
     """
     import asyncio
@@ -124,10 +124,10 @@ def _collector(ready: Path | None, game: str | None) -> CollectorClient:
             raise click.ClickException(f"no collector is configured: {places}; for a sandbox pass --ready FILE")
         return CollectorClient()
     sandbox = read_sandbox_info(ready)
-    games = [each for organisation in sandbox.organisations for each in organisation.games]
-    named = [each for each in games if game is None or game in (each.id, each.title)]
+    games = [candidate for organisation in sandbox.organisations for candidate in organisation.games]
+    named = [candidate for candidate in games if game is None or game in (candidate.id, candidate.title)]
     if len(named) != 1:
-        listed = ", ".join(f"{each.id} ({each.title})" for each in games)
+        listed = ", ".join(f"{candidate.id} ({candidate.title})" for candidate in games)
         which = "name one of its games with --game" if game is None else f"--game {game} is not one of its games"
         raise click.UsageError(terminal_line(f"{which}: {listed}"))
     return CollectorClient(

@@ -41,7 +41,7 @@ _NO_KEY: Final = (
 
 
 class DemoSettings(TypedDict, total=False):
-    """The settings of `demo`: those of `Client` that do not say which service answers."""
+    """The settings of `demo`: all settings of `Client` that do not say which service answers."""
 
     cache: bool | Folder
     pace: Pace
@@ -55,7 +55,7 @@ class DemoSettings(TypedDict, total=False):
 
 
 class ConnectSettings(DemoSettings, total=False):
-    """The settings of `connect`: those of `Client`."""
+    """The settings of `connect`: all settings of `Client`."""
 
     api_key: str | None
     metrics_url: str | None
@@ -153,7 +153,7 @@ def demo_sandbox(scenario: str = DEMO_SCENARIO, *, say: Callable[[str], object])
 def demo_state(scenario: str = DEMO_SCENARIO) -> Path:
     """Return the state directory of the sandbox with *scenario*, `demo` for `connect`.
 
-    GAMELENS_STATE_DIR names another for `demo`, in which those of other scenarios are.
+    GAMELENS_STATE_DIR names another for `demo`, in which the directories of other scenarios are.
     """
     state = Path(os.environ.get(STATE_DIR) or platformdirs.user_state_path("gamelens") / "demo")
     if scenario == DEMO_SCENARIO:
@@ -165,7 +165,7 @@ def demo_state(scenario: str = DEMO_SCENARIO) -> Path:
 
 
 def demo_states() -> Iterator[Path]:
-    """Yield the state directories that there are, that of `demo` first."""
+    """Yield the state directories that there are, first the directory of `demo`."""
     yield demo_state()
     yield from sorted((demo_state() / "scenarios").glob("*/"))
 

@@ -1,8 +1,8 @@
 """Delivery of simulated events to the collector, through the client.
 
-`EventSender` submits ready-made batches. Many requests are in flight, but those of one device keep their order if its
-events are repeated or have no time of their own, because then the first copy to arrive counts. `record_sessions` has
-real clients record every session. `send_live` sends events when they are due.
+`EventSender` submits ready-made batches. Many requests are in flight. The requests of one device keep their order if
+its events are repeated or have no time, because then the first copy to arrive counts. `record_sessions` has real
+clients record every session. `send_live` sends events when they are due.
 """
 
 from __future__ import annotations

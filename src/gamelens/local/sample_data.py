@@ -1,7 +1,7 @@
 """Sample files from outside: ad spend, holidays, store ranks and exchange rates.
 
-They fit the players of the data that `connect` queries: those of the scenario that was played into the sandbox of this
-machine, or those of the recorded answers. For the real service the files have headers and no rows, because invented
+They fit the players of the data that `connect` queries: the scenario that was played into the sandbox of this
+machine, or the recorded answers. For the real service the files have headers and no rows, because invented
 costs must not stand beside real players.
 """
 

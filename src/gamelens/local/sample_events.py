@@ -69,7 +69,7 @@ def sample_lake(folder: str | Path | None = None, *, scenario: str = "small") ->
 
 
 def _todays_folder(name: str) -> Path:
-    """Return the folder of today's lake, without those of other days."""
+    """Return the folder of today's lake. Folders of other days are removed."""
     lakes = writable_folder(demo_state() / "lakes", STATE_DIR)
     state = lakes / f"{name}-{today()}"
     for earlier in lakes.glob(f"{name}-????-??-??"):

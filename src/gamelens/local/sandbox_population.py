@@ -105,7 +105,7 @@ def populate(
     from gamelens.simulator import play
 
     ends_on = ends_on or today()
-    needed = (today() - ends_on).days + scenario.days + 2  # with a day for the time zones of clocks, and that of today
+    needed = (today() - ends_on).days + scenario.days + 2  # with a day for the time zones of clocks, and today
     if needed > (oldest := call_control_api(ready, ControlApi.summary).oldest_days):
         raise Refused(
             f"the scenario begins {needed - 2} days ago, and the sandbox dates events more than {oldest} days old by "
@@ -147,8 +147,8 @@ def populate_lake(
     there are no raw events to verify the lake with. *on_events* is called with the number of each part.
 
     Raises:
-        Refused: the sandbox over *state* runs, has events already, or has too few games. A new one gets those of the
-            scenario.
+        Refused: the sandbox over *state* runs, has events already, or has too few games. A new one has the
+            games of the scenario.
     """
     from gamelens.sandbox.server import open_bulk_load
     from gamelens.simulator import play_columns

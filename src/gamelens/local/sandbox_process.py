@@ -34,7 +34,7 @@ IDLE_S: Final = 4 * 3600.0
 _START_S: Final = 60.0
 _REPORT_EVERY_S: Final = 0.5
 INSTALL: Final = "pip install 'gamelens[lab,sandbox]'"
-_OF_EXTRA: Final = re.compile(r"""; *extra == ["']sandbox["']$""")  # without those of some platforms
+_OF_EXTRA: Final = re.compile(r"""; *extra == ["']sandbox["']$""")  # without the ones for some platforms
 _NAME: Final = re.compile(r"[\w.-]+")
 
 

@@ -51,13 +51,13 @@ def stored_items(*, is_all: bool) -> Iterator[StoredItem]:
     """Yield what is stored on this machine. With *is_all* settings and keys are removed too."""
     for path in sorted(cache_folder().glob("answers-*/")):
         yield StoredItem("answers", str(path), _size(path))
-    own = _own_lake()
+    users_lake = _own_lake()
     running = _running()
     for state in demo_states():
         if parts := _parts(state):
-            yield StoredItem("demo", str(state), sum(map(_size, parts)), _reason_to_stay(state, own, running))
+            yield StoredItem("demo", str(state), sum(map(_size, parts)), _reason_to_stay(state, users_lake, running))
     for lake in _sample_lakes():
-        why = "it is your setting `lake`" if lake == own else ""
+        why = "it is your setting `lake`" if lake == users_lake else ""
         yield StoredItem("sample lake", str(lake), _size(lake), why)
     if slots := _slots():
         yield StoredItem("runtime", str(slots[0].parent), sum(map(_size, slots)))
@@ -69,9 +69,9 @@ def stored_items(*, is_all: bool) -> Iterator[StoredItem]:
     if lab_folder().is_dir():
         why = "your copies of the notebooks"
         yield StoredItem("notebooks", str(lab_folder()), _size(lab_folder()), why)
-    if own is not None and own.is_dir():
-        yield StoredItem("lake", str(own), _size(own), "your lake, which the setting lake names")
-    known = {*demo_states(), *_sample_lakes(), own}
+    if users_lake is not None and users_lake.is_dir():
+        yield StoredItem("lake", str(users_lake), _size(users_lake), "your lake, which the setting lake names")
+    known = {*demo_states(), *_sample_lakes(), users_lake}
     beside = (path.parent for path in platformdirs.user_state_path("gamelens").glob("*/tenants.json"))
     for state in sorted({*beside, *running} - known):
         yield StoredItem("sandbox", str(state), _size(state), "not made by the demo: remove it yourself")
@@ -95,7 +95,7 @@ def remove(item: StoredItem) -> None:
     else:
         _remove(path, path.with_name(f"{path.name}.lock"))
     with contextlib.suppress(OSError):  # the first that has other files
-        for folder in takewhile(lambda it: it.name in (path.name, *_FOLDERS), (path, *path.parents)):
+        for folder in takewhile(lambda parent: parent.name in (path.name, *_FOLDERS), (path, *path.parents)):
             if folder.is_dir():
                 folder.rmdir()
 
@@ -116,9 +116,9 @@ def _running() -> dict[Path, bool]:
         return {}
 
 
-def _reason_to_stay(state: Path, own: Path | None, running: dict[Path, bool]) -> str:
+def _reason_to_stay(state: Path, users_lake: Path | None, running: dict[Path, bool]) -> str:
     """Return why the state directory of a demo stays: it is in use, or may have events of a person's."""
-    if state == own:
+    if state == users_lake:
         return "it is your setting `lake`"
     if not running.get(state, True):
         return f"in use: `gamelens sandbox stop --state {state}` ends it"

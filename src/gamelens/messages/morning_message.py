@@ -43,7 +43,7 @@ class GameNews(msgspec.Struct, frozen=True):
     alarms: tuple[str, ...] = ()
 
     def lines(self, most_lines: int = MOST_LINES, most_numbers: int = MOST_NUMBERS) -> list[str]:
-        """Return the first line, with the headline numbers, and those of the alarms; each says how much is cut."""
+        """Return the first line, with the headline numbers, and the lines of the alarms. Both say how much is cut."""
         left_out = len(self.numbers) - most_numbers
         more = [counted(left_out, "more number")] if most_numbers and left_out > 0 else []
         first = f"{self.game}: {self.status}. {' · '.join([*self.numbers[:most_numbers], *more])}".strip()
@@ -57,7 +57,7 @@ class GameNews(msgspec.Struct, frozen=True):
 class MorningMessage(msgspec.Struct, frozen=True, kw_only=True):
     """The message of one complete day in UTC, as plain text that each shape escapes in its own way.
 
-    Alarms are compared with those of the last message. *badge* is the warning beside simulated numbers, *notes* are
+    Alarms are compared with the last message. *badge* is the warning beside simulated numbers, *notes* are
     what else the reader must know, and *reports* are pages of notebooks, which a mail carries and other targets name.
     """
 
@@ -117,9 +117,9 @@ def message_of(
     """
     if report.day is None:
         raise GamelensError(NO_DAY)
-    day, own = report.day.date(), {*report.board["game_id"].astype(str)}
+    day, on_board = report.day.date(), {*report.board["game_id"].astype(str)}
     alarms = {name: _undated(text, day) for name, text in alarms_of(report).items()}
-    gone = [f"No longer on the board: {text}" for name, text in before.items() if _game_of(name) not in own]
+    gone = [f"No longer on the board: {text}" for name, text in before.items() if _game_of(name) not in on_board]
     return MorningMessage(
         day=day,
         headline=_undated(report.headline, day),

@@ -14,7 +14,7 @@ Our choices, where the public documentation of the services is silent:
 - Impressions are stored in integer nano-units of their currency. One without usable revenue counts as 0
   (Wire 4.6, Impression).
 - A body may unpack to 16 MB and JSON may be 32 levels deep (Wire 1.6, Body limits). A filter may be 16 levels deep and
-  have at most 500 objects, of which a list of values is one (Wire 2.7, Filters).
+  have at most 500 objects, and a list of values counts as one (Wire 2.7, Filters).
 - A body with more than 10,000 bad events is 413 as a whole, and so is a bad or nested one of over a million values
   (Wire 1.6, Body limits).
 - A body may be gzipped once (`gzip` or `x-gzip`), in up to 512 members. Any other coding is undecodable
@@ -45,7 +45,7 @@ Our choices, where the public documentation of the services is silent:
   changes after a reset, after damage to the store and between state directories; and the header `X-Dated-By-Arrival`:
   the numbers of events that are dated by their arrival, by reason (Wire 2.4, Available interval).
 - A query that takes over 30 s or more than the memory of all is 503, and so is one that waits as long for one of 6
-  places, of which an organisation has 3 (Wire 2.3, Rate limits). At most 5,000 buckets (Wire 2.8, Intervals and
+  places, and an organisation has 3 of them (Wire 2.3, Rate limits). At most 5,000 buckets (Wire 2.8, Intervals and
   buckets) and 250,000 rows are answered (Wire 2.10, Row order).
 - Each organisation is processed by a run of its own, which is tried again after a pause that grows
   (Wire 2.4, Available interval).

@@ -1,6 +1,6 @@
 """What can be set when a sandbox starts, declared once: `gamelens sandbox up` makes an option of each field.
 
-Its type and limits are those of the annotation, its help is the first sentence of the words below.
+Its annotation gives type and limits, its help is the first sentence of the words below.
 """
 
 from __future__ import annotations

@@ -161,7 +161,7 @@ class Sandbox:
             (state / COUNTS_REPEATS).unlink()
 
     async def examine_refused(self) -> None:
-        """Find out why requests were refused, for those of which that is not known yet."""
+        """Find out why requests were refused where that is not known yet."""
         await self.collector.refused.examine()
 
     async def process(self) -> dict[str, str]:
@@ -310,7 +310,7 @@ class Sandbox:
 
 
 class _EventCounter:
-    """Running sums over the batches of a store, of which each call reads only those that are new."""
+    """Running sums over the batches of a store. A call reads only the batches that are new."""
 
     def __init__(self) -> None:
         self._up_to = 0

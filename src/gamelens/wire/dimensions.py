@@ -128,7 +128,9 @@ _FIRST: Final = (
     *("ad_sdk_name", "ad_type", "ad_action", "severity"),
 )
 EVENT_DIMENSIONS: Final = tuple(
-    dict.fromkeys((*_FIRST, *(name for name, it in DIMENSIONS.items() if not isinstance(it.source, OfPlayer))))
+    dict.fromkeys(
+        (*_FIRST, *(name for name, dimension in DIMENSIONS.items() if not isinstance(dimension.source, OfPlayer)))
+    )
 )
 """Dimensions that are columns of an event, in the order of the lake."""
 

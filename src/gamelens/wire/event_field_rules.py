@@ -35,7 +35,7 @@ def _like(pattern: str) -> FieldRule:
 
 
 def _whole_numbers(count: int) -> FieldRule:
-    return FieldRule(kind="array", shortest=count, longest=count, each=_whole())
+    return FieldRule(kind="array", shortest=count, longest=count, items=_whole())
 
 
 _ANY: Final = FieldRule(kind="any")
@@ -191,11 +191,11 @@ _STRICT: Final[dict[str, FieldRule]] = {
         kind="object",
         longest=50,
         names=r"^[a-zA-Z0-9_]{1,64}\Z",
-        each=FieldRule(kind="scalar", shortest=1, longest=256),
+        items=FieldRule(kind="scalar", shortest=1, longest=256),
     ),
     "configurations_v3": FieldRule(
         kind="array",
-        each=FieldRule(
+        items=FieldRule(
             kind="object",
             members={"key": _ANY_TEXT, "id": FieldRule(nullable=True), "vsn": _whole()},
             required=("key", "id", "vsn"),

@@ -1,4 +1,4 @@
-"""Event time: the time of the device where it can be true, else that of the arrival (Wire 4.1, Event time)."""
+"""Event time: the time of the device where it can be true, else the time of arrival (Wire 4.1, Event time)."""
 
 from __future__ import annotations
 

@@ -148,7 +148,7 @@ def decode_query(body: dict[str, Any], *, granularity: Granularity | None = None
         BadQuery: a field is unknown, missing, of the wrong type or not allowed.
         MalformedInterval: the interval is a string, but no interval.
     """
-    body = _present_fields(body, QueryBody.__struct_fields__, of="a metric query")
+    body = _present_fields(body, QueryBody.__struct_fields__, owner="a metric query")
     return MetricQuery(
         interval=Interval.parse(_string(body, "interval", must_be="a string, an ISO 8601 interval")),
         granularity=_string({"granularity": granularity} | body, "granularity", allowed=GRANULARITIES),  # type: ignore[arg-type]
@@ -171,7 +171,7 @@ def _decode_kind(value: object) -> Query:
     if kind not in KINDS:
         raise BadQuery("query.type", kind, "must be a query type", KINDS)
     fields = {"type", "limit"} | {"group": {"dimension"}, "split": {"dimensions"}}.get(kind, set())
-    value = _present_fields(value, fields, of=f"a {kind} query", path="query.")
+    value = _present_fields(value, fields, owner=f"a {kind} query", path="query.")
     limit = _integer(value, "limit", path="query.")
     if limit is not None:
         _check_limit(limit)
@@ -190,14 +190,14 @@ def _check_limit(limit: int) -> None:
         raise BadQuery("query.limit", limit, f"must be 1 to {MAX_LIMIT}")
 
 
-def _present_fields(body: dict[str, Any], fields: Collection[str], *, of: str, path: str = "") -> dict[str, Any]:
+def _present_fields(body: dict[str, Any], fields: Collection[str], *, owner: str, path: str = "") -> dict[str, Any]:
     """Return *body* without its nulls, which mean absent.
 
     Fields other than *fields* are refused.
     """
     for name, value in body.items():
         if name not in fields:
-            raise BadQuery(path + name, value, f"is not a field of {of}", sorted(fields), name=name)
+            raise BadQuery(path + name, value, f"is not a field of {owner}", sorted(fields), name=name)
     return {name: value for name, value in body.items() if value is not None}
 
 

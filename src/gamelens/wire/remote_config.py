@@ -133,7 +133,7 @@ class V2InitAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class V2FullAnswer(InitAnswer, frozen=True, kw_only=True, omit_defaults=True):
-    """The full answer of the version 2 init: that of the remote config init and two fields."""
+    """The full answer of the version 2 init: the fields of the remote config init and two more."""
 
     enabled: bool
     flags: list[Any]

@@ -202,10 +202,10 @@ def _members_beside(tree: Any, kind: type[Any]) -> dict[str, Any]:
         return {}
     members: dict[str, Any] = {}
     struct = get_origin(kind) or kind
-    own: frozenset[str] = frozenset(getattr(struct, "__struct_fields__", ()))
+    known: frozenset[str] = frozenset(getattr(struct, "__struct_fields__", ()))
     of_entries = frozenset(("timestamp", "event" if struct is _AnyVersion else "result"))
-    entries = tree.get("result") if "result" in own else None
-    for entry, names in ((tree, own), *((entry, of_entries) for entry in (entries if type(entries) is list else ()))):
+    entries = tree.get("result") if "result" in known else None
+    for entry, names in ((tree, known), *((entry, of_entries) for entry in (entries if type(entries) is list else ()))):
         for name in entry.keys() - names if type(entry) is dict else ():
             is_empty = entry[name] in _EMPTY or (name.lower() in _FAILURE and not entry[name])
             if not is_empty and (name, entry[name]) != ("version", "v1"):

@@ -1,7 +1,7 @@
 """A rule for a JSON value, read as a msgspec type and as a list of violations.
 
 The type is fast and accepts good values; the walk is slow and names every broken rule of a bad one. A property test
-holds the two together. Names and paths are those of Wire 1.9, Error types.
+holds the two together. Wire 1.9, Error types, has the names and paths.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class RequiredSibling(msgspec.Struct, frozen=True):
     pattern: str
 
     def allows(self, value: object) -> bool:
-        """Return whether *value*, that of the other field, satisfies the condition."""
+        """Return whether the *value* of the other field satisfies the condition."""
         return isinstance(value, str) and re.search(self.pattern, value) is not None
 
 
@@ -43,7 +43,7 @@ class FieldRule(msgspec.Struct, frozen=True, kw_only=True):
     may_be_blank: bool = False  # whether null and an empty string pass, as if the field were absent
     sibling: RequiredSibling | None = None  # condition on another field, without which this one is not allowed
     # rule of every item of an array, and of every entry of an object that *members* does not name
-    each: FieldRule | None = None
+    items: FieldRule | None = None
     names: str | None = None  # pattern of the names of those entries
     members: Mapping[str, FieldRule] = {}  # rules of the named entries of an object
     required: tuple[str, ...] = ()  # names of the entries that must be there
@@ -78,9 +78,9 @@ def violations_of(value: Any, rule: FieldRule, path: str = "") -> Iterator[Viola
         yield Violation("wrong_size", here)
     elif isinstance(value, Mapping):
         yield from _member_violations(value, rule, path)
-    elif rule.each is not None:
+    elif rule.items is not None:
         for index, item in enumerate(value):
-            yield from violations_of(item, rule.each, f"{path}/{index}")
+            yield from violations_of(item, rule.items, f"{path}/{index}")
 
 
 def struct_of(name: str, rule: FieldRule, *, tag_field: str | None = None) -> type[msgspec.Struct]:
@@ -136,7 +136,7 @@ def _member_violations(value: Mapping[str, Any], rule: FieldRule, path: str) -> 
             yield from violations_of(value[name], member, f"{path}/{name}")
             if member.sibling is not None and not member.sibling.allows(value.get(member.sibling.field)):
                 yield Violation("no_extra_properties_allowed", f"{path}/{name}")
-    if not (rule.is_closed or rule.each):
+    if not (rule.is_closed or rule.items):
         return
     for name in (name for name in value if name not in rule.members):
         here = f"{path}/{name.replace('~', '~0').replace('/', '~1')}"
@@ -144,8 +144,8 @@ def _member_violations(value: Mapping[str, Any], rule: FieldRule, path: str) -> 
             yield Violation("no_extra_properties_allowed", here)
         if rule.names is not None and not re.search(rule.names, name):
             yield Violation("no_match", here)
-        if rule.each is not None:
-            yield from violations_of(value[name], rule.each, here)
+        if rule.items is not None:
+            yield from violations_of(value[name], rule.items, here)
 
 
 def _is_outside(value: float, least: int | None, most: int | None) -> bool:
@@ -174,7 +174,7 @@ def _type_of(rule: FieldRule, *, name: str) -> Any:
 
 
 def _filled_type_of(rule: FieldRule, *, name: str) -> Any:
-    each = Any if rule.each is None else _type_of(rule.each, name=name)
+    items = Any if rule.items is None else _type_of(rule.items, name=name)
     type_: Any
     match rule.kind:
         case "any":
@@ -191,10 +191,10 @@ def _filled_type_of(rule: FieldRule, *, name: str) -> Any:
         case "object" if rule.members:
             type_ = struct_of(name, rule)
         case "object":
-            entries = dict[_bounded(str, pattern=rule.names), each]  # type: ignore[misc, valid-type]
+            entries = dict[_bounded(str, pattern=rule.names), items]  # type: ignore[misc, valid-type]
             type_ = _bounded(entries, min_length=rule.shortest, max_length=rule.longest)
         case "array":
-            type_ = _bounded(list[each], min_length=rule.shortest, max_length=rule.longest)  # type: ignore[valid-type]
+            type_ = _bounded(list[items], min_length=rule.shortest, max_length=rule.longest)  # type: ignore[valid-type]
         case "boolean":
             type_ = bool
         case "number":

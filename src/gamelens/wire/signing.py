@@ -13,5 +13,5 @@ def sign(body: bytes, *, secret_key: str) -> str:
 
 
 def is_signed(body: bytes, signature: str, *, secret_key: str) -> bool:
-    """Return whether *signature* is that of *body*, in constant time."""
+    """Return whether *signature* belongs to *body*, in constant time."""
     return hmac.compare_digest(sign(body, secret_key=secret_key).encode(), signature.encode("utf-8", "replace"))

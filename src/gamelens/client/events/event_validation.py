@@ -143,7 +143,7 @@ def violation_text(event: object, violation: Violation) -> str:
         if violation in validator.violations(event):
             rule = validator.rule(_at(event, ["category"]))
             for name in names:
-                rule = rule and (rule.members.get(name) or rule.each)
+                rule = rule and (rule.members.get(name) or rule.items)
             break
     allowed = rule.enum if rule is not None and len(rule.enum) <= _LISTED_VALUES else ()
     if names == ["currency"] and violation.error_type == "not_in_enum" and value in REPLACED:

@@ -64,7 +64,7 @@ def _seq(moment: str) -> str:
 
 
 def sums_sql(money: str) -> str:
-    """Return the SQL of the sums of events, of which *money* is the money."""
+    """Return the SQL of the sums of events, with *money* as the SQL of their money."""
     summed = MEASURES | {"money": money}
     return ", ".join(f"CAST(sum({sql}) AS {SUMS[name]}) AS {name}" for name, sql in summed.items())
 
@@ -95,8 +95,8 @@ class Batch:
     def users(self) -> str:
         """day, member, user_id, currency, sums, first and more: events of a day, by user and currency of a purchase.
 
-        `first` is the moment of the earliest. With stated installs there are stated_us and first_build of the player's;
-        `first_seq`, the number of the first event to arrive; and `stated_seq`, that of the first at the stated time.
+        `first` is the moment of the earliest. With stated installs there are stated_us and first_build of the player;
+        `first_seq`, the number of the first event to arrive; and `stated_seq`, the first number at the stated time.
         """
         of_stated, joined = "", ""
         if self.has_stated:
@@ -130,8 +130,8 @@ class Batch:
     def _installed_users(self) -> str:
         """SQL of `users` with `installed`, the moment of the install that a row tells of.
 
-        It is the stated one, or else that of the row's first event. Without an event at the stated time, `build` is the
-        stated build, if one is.
+        It is the stated one, or else the moment of the row's first event. Without an event at the stated time, `build`
+        is the stated build, if one is.
         """
         if not self.has_stated:
             return f"(SELECT *, first AS installed, CAST(NULL AS BIGINT) AS stated_us FROM {self.users})"
@@ -158,7 +158,7 @@ class Batch:
 
     @relation
     def combined(self) -> str:
-        """combination, member, currency: those of the lake and of the batch."""
+        """combination, member, currency: all combinations of the lake and of the batch."""
         both = (self.writer.known("combinations"), self.added_combinations)
         return " UNION ALL ".join(f"SELECT combination, {_CELL} FROM {table}" for table in both)
 
@@ -166,9 +166,9 @@ class Batch:
     def found(self) -> str:
         """game_id, user_id, earliest, stated_us and more: players of the batch.
 
-        `earliest` is the moment of the install: installed_us, stated and install_seq; `combination` is that of its
-        event without a currency. Without a purchase both paid_us and paid_seq are `NEVER`. `stated_us` is the stated
-        install, by which alone the batch may know a player: then `earliest` and the columns of the install are null.
+        `earliest` is the moment of the install: installed_us, stated and install_seq; `combination` is the number
+        of its event without a currency. Without a purchase both paid_us and paid_seq are `NEVER`. `stated_us` is the
+        stated install. The batch may know a player by it alone: then `earliest` and the install's columns are null.
         """
         seq, others = _seq("earliest"), ""
         is_apart = f"{seq} >= {1 << 61}"
@@ -203,7 +203,7 @@ class Batch:
 
         install_change and payment_change are `SAME`, `NEW`, `MOVED` or (of an install) `CONFIRMED`; installed_us,
         stated, install_seq, combination, paid_us and paid_seq are as known with the batch; old_us, old_stated and
-        old_combination are those of the install before.
+        old_combination describe the install before.
 
         A stated install comes before all events, however early their time is. It has the values of the event that was
         known where that is at its time, or where the batch has no event of the player.

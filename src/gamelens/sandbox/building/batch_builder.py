@@ -1,7 +1,7 @@
 """Builder of the parts that new events add to an organisation.
 
 Nothing that exists is rewritten: each table gets at most one new part, whatever the days of the events, and what must
-be known of earlier events is looked up in the keyed runs. So the cost is that of the new events.
+be known of earlier events is looked up in the keyed runs. So only new events cost time.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ _SUMS: Final = ", ".join(SUMS)
 class BuiltParts(NamedTuple):
     """The parts that events add to a lake, and the files of the last version that they replace.
 
-    *repeated* is the number of repeated events, which were dropped (Wire 4.8, Repeated events), *dated* that of events
-    that are dated by their arrival, by reason (Wire 4.1, Event time).
+    *repeated* counts the repeated events, which were dropped (Wire 4.8, Repeated events), *dated* the events that are
+    dated by their arrival, by reason (Wire 4.1, Event time).
     """
 
     files: list[LakePart]
@@ -71,8 +71,8 @@ def build_parts(
     """Write the parts that the *staged* events add. Nothing of the last version is changed.
 
     *staged* are files with the columns `EVENT_COLUMNS`, whose folder may tell why they are dated by arrival (`dating`),
-    *stated* those of installs that an import names, with the columns of `stated_installs`. The parts go into a new
-    *folder* of the lake. With *is_anew* the events are all there are, and the parts replace those of the last version.
+    *stated* files of installs that an import names, with the columns of `stated_installs`. The parts go into a new
+    *folder* of the lake. With *is_anew* the events are all there are, and the parts replace the last version.
     """
     sql = DuckDBWriter(scratch)
     try:
@@ -129,7 +129,7 @@ def _write(
     """Write what *batch* adds to each table, one subject after the other.
 
     The files *adopted* are all of its events. They become parts as they are where they need no sorting: many, and one
-    of a single row group. *dated* is that of `join_parts`, empty if there are no such events.
+    of a single row group. `join_parts` describes *dated*; it is empty if there are no such events.
     """
     counts: dict[str, int] = {}
     if dated:  # before files are adopted, which moves them
@@ -158,7 +158,7 @@ def _write_first_events(batch: Batch, writer: PartWriter) -> None:
     """Write combinations, and the first event and the first purchase of each new player.
 
     A player whose event comes late may have an earlier first event than was known, or an import states another install:
-    its row in `installs_moved` then replaces that of `installs` (Wire 4.9, Late events), and so for purchases.
+    its row in `installs_moved` then replaces the row in `installs` (Wire 4.9, Late events), and so for purchases.
     """
     if batch.has_stated:
         writer.add(
@@ -171,7 +171,7 @@ def _write_first_events(batch: Batch, writer: PartWriter) -> None:
         )
     writer.add("combinations", f"SELECT * FROM {batch.added_combinations}")
     of_event = [f"fresh.{name}" for name in ("game_id", "user_id", "seq", *OF_EVENT)]
-    # the build of an install is that of its combination, because an import may state another than the event has
+    # an install has the build of its combination, because an import may state another than the event has
     of_install = [*(name for name in of_event if name != "fresh.build"), "combined.build AS build"]
     combined = f"JOIN {batch.combined} AS combined ON numbers.combination = combined.combination"
     for table, change, us, event, columns, joined in (
@@ -347,7 +347,7 @@ def _write_impressions(batch: Batch, writer: PartWriter) -> None:
 
 
 def _write_returns(batch: Batch, writer: PartWriter) -> None:
-    """Write the new returns, and move those of players whose install has moved.
+    """Write the new returns, and move the returns of players whose install has moved.
 
     A return moves from the age by the old install to that by the new one. The players of age 0 are all installs of the
     day: the day of a stated install counts whether or not it has an event.

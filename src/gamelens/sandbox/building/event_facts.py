@@ -1,8 +1,8 @@
 """What a batch must know of earlier events, from two sources with the same answers.
 
-`RunFacts` looks keys up in the keyed runs, so that the cost is that of the batch, and writes the runs of what is new.
+`RunFacts` looks keys up in the keyed runs, so that only the batch costs time, and writes the runs of what is new.
 `TableFacts` joins the tables of the last version, as a cluster does; the version that it helps to make has no runs, and
-`restore_runs` makes those of its tables. Each lookup takes relations of the batch and returns the SQL of its rows.
+`restore_runs` makes the runs of its tables. Each lookup takes relations of the batch and returns the SQL of its rows.
 """
 
 from __future__ import annotations
@@ -276,7 +276,7 @@ class TableFacts:
 class NamedEvents:
     """Keys of the names of a batch's events, with the numbers of these, in files below *scratch*.
 
-    They come back in ranges of keys, each of which becomes a run. So all copies of a name are in one range, the runs
+    They come back in ranges of keys, and every range becomes a run. So all copies of a name are in one range, the runs
     that a large batch is compared with are few, and memory does not grow with the batch.
     """
 

@@ -35,7 +35,7 @@ _ORDER: Final = {  # such that a query skips most row groups of a file
 
 
 class PartWriter:
-    """The files that a run adds to an organisation, and those of the last version that they replace (`retired`).
+    """The files that a run adds to an organisation, and the files of the last version that they replace (`retired`).
 
     `snapshot` is the last version, which the run does not change, or an empty one for a lake that is made anew.
     """

@@ -14,7 +14,7 @@ from gamelens.sandbox.engines.engine import BuildEngine
 from gamelens.sandbox.storage.lake_schema import EVENT_COLUMNS
 
 MOST_EVENTS: Final = 2_000_000
-"""Events that are taken at once. More are split, but for those of an empty lake."""
+"""Events that are taken at once. More are split, except for an empty lake."""
 
 
 class FreshEvents(msgspec.Struct, frozen=True):

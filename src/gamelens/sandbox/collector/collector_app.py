@@ -212,7 +212,7 @@ class CollectorApp:
         return (200, InitUnchanged(server_ts=answer.server_ts)) if is_current else (201, answer)
 
     def _bad_headers(self, request: _Request, errors: list[Violation]) -> _EarlyResponse:
-        """Return the response 400 for bad *errors* of headers, which lists those of the content as well."""
+        """Return the response 400 for bad *errors* of headers. It lists the errors of the content as well."""
         refused: list[Any] = []
         try:
             if request.route == "events":

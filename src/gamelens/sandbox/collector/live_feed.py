@@ -495,7 +495,7 @@ class LiveFeed:
         return [(source, requests) for source, requests in self._recent.items() if feed_filter.may_match(*source)]
 
     def _store(self, game_key: str, batch: InboxBatch, rejected: list[RejectedEvent]) -> FeedRequest | None:
-        """Store one feed request for each status that occurs, and return that of accepted events."""
+        """Store one feed request for each status that occurs, and return the request of the accepted events."""
         common: dict[str, Any] = {
             "arrival_ms": batch.arrival_ms,
             "game_key": game_key,

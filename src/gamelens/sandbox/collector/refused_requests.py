@@ -168,5 +168,5 @@ class RefusedRequests:
             if bare == game.game_key:
                 return f"the game key of {game.title} is 32 lower-case hexadecimal characters and nothing else"
             if len(bare) >= len(game.game_key) // 2 and (bare in game.game_key or game.game_key in bare):
-                return f"the game key is part of that of {game.title}, or more than it"
+                return f"the game key is part of the key of {game.title}, or more than it"
         return "no game of this sandbox has this key: its ready.json lists the keys of its games"

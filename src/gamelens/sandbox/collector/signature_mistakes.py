@@ -60,8 +60,8 @@ def signature_mistake(
     Args:
         header: the header `Authorization` as it came.
         body: the bytes as they came.
-        secret_key: that of the game, or any if the game is unknown.
-        game_key: that of the request.
+        secret_key: the key of the game, or any if the game is unknown.
+        game_key: the key in the request.
         other_keys: names of games, with their secret keys.
     """
     digests = _digests(body, secret_key=secret_key, game_key=game_key, other_keys=other_keys)

@@ -66,7 +66,7 @@ class SandboxControl(Protocol):
         """Return counts of everything received, and what is available."""
 
     async def examine_refused(self) -> None:
-        """Find out why requests were refused, for those of which that is not known yet."""
+        """Find out why requests were refused where that is not known yet."""
 
     async def process(self) -> dict[str, str]:
         """Process everything received, and return the available interval of each organisation."""

@@ -25,7 +25,7 @@ class RateLimits(msgspec.Struct, frozen=True):
 class NodeLimiters:
     """Counts requests of each organisation on each node: arrivals in the last second, and those under way.
 
-    A request comes to a random one of *nodes*, each of which limits on its own. An organisation is served between once
+    A request comes to a random one of *nodes*. Every node limits by itself. An organisation is served between once
     and *nodes* times what one node allows, so the limits are guaranteed minimums. *random* returns a whole number below
     its argument.
     """

@@ -1,6 +1,6 @@
 """The metrics service as an ASGI app: key, rate limit, request, scope, then the engine.
 
-Routes are those of Wire 2.1, Metrics addresses. Any sequence of bytes ends in a value or in a refusal that names the
+Wire 2.1, Metrics addresses, has the routes. Any sequence of bytes ends in a value or in a refusal that names the
 part to correct (Wire 2.5, Query body; Wire 2.11, Lists).
 """
 
@@ -79,7 +79,7 @@ class QueryPlaces:
     """Threads for queries, shared fairly by the organisations.
 
     Each query takes a thread and memory. Of the places an organisation takes half at most, so that its long queries
-    leave room for those of others. A query that gets no place in time is refused, instead of waiting without an end.
+    leave room for others. A query that gets no place in time is refused, instead of waiting without an end.
 
     Args:
         places: number of queries that run at the same time.
@@ -99,14 +99,14 @@ class QueryPlaces:
         Raises:
             QueryStopped: no place became free in time.
         """
-        own, has_own = self._of_organisation[organisation], False
+        places, has_place = self._of_organisation[organisation], False
         try:
             async with asyncio.timeout(self._within_s):
-                has_own = await own.acquire()
+                has_place = await places.acquire()
                 await self._places.acquire()
         except BaseException as error:
-            if has_own:
-                own.release()
+            if has_place:
+                places.release()
             if isinstance(error, TimeoutError):
                 message = f"other queries occupied all slots for {self._within_s:g} s: try again, with fewer at a time"
                 raise QueryStopped(message) from None
@@ -115,7 +115,7 @@ class QueryPlaces:
 
         def release(_: asyncio.Future[T]) -> None:
             self._places.release()
-            own.release()
+            places.release()
 
         running.add_done_callback(release)
         return await asyncio.shield(running)  # a client that leaves does not end the thread
@@ -126,7 +126,7 @@ class MetricsApp:
 
     Args:
         limits: rate limits of one node (Wire 2.3, Rate limits).
-        nodes: number of nodes, each of which limits by itself.
+        nodes: number of nodes. Every node limits by itself.
         refresh_s: seconds for which `/interval` repeats its answer; 0 computes it at each call.
         body_deadline_s: seconds in which a body must be complete.
     """
@@ -381,16 +381,16 @@ def check_event_data(
         BadQuery: it does; names the first such game and its days.
     """
     atoms = (ATOMS[name] for name in METRIC_SQL[metric.name].atoms)
-    needs = [("metric", metric.name, _LACKING[atom.of]) for atom in atoms if atom.of in _LACKING]
+    needs = [("metric", metric.name, _LACKING[atom.category]) for atom in atoms if atom.category in _LACKING]
     named = (*query.dimensions, *(dimensions_in(query.filter) if query.filter is not None else ()))
     for name in named:
         if DIMENSIONS[name].source == OfPlayer("purchase"):
             needs.append(("dimension", name, _LACKING["business"]))
     for field, value, lacking in needs:
         for game in games:
-            days = [each for each in event_data.get(game, ()) if each & query.interval]
+            days = [arrival for arrival in event_data.get(game, ()) if arrival & query.interval]
             if days:
-                span = Interval(min(each.start for each in days), max(each.end for each in days))
+                span = Interval(min(arrival.start for arrival in days), max(arrival.end for arrival in days))
                 rule = (
                     f"is not known for game {game}: its events that arrived in {span} are Event Data, which has no "
                     f"{lacking}. Ask for other games or other days, or import Raw Data of these days into another lake"

@@ -55,7 +55,7 @@ class Table(msgspec.Struct, frozen=True, kw_only=True):
         values: how it has each dimension; given are those that are not columns.
         is_by_day: whether its rows have a day and no moment.
         player: columns that identify a player: none, a number, or game and user.
-        has_moved: whether its rows are one event of each player, some of which the table beside it replaces.
+        has_moved: whether its rows are one event of each player, and the table beside it replaces some.
         reads: how it has the atoms that it can count in buckets of a period, by period; `all` is any other interval.
     """
 
@@ -71,7 +71,9 @@ class Table(msgspec.Struct, frozen=True, kw_only=True):
         values = {name: Read(name) for name in self.dimensions} | self.values
         msgspec.structs.force_setattr(self, "values", values)
         reads = {
-            period: {atom: read for atom, each in reads_of(self.name).items() if (read := each.within(period))}
+            period: {
+                atom: read for atom, by_period in reads_of(self.name).items() if (read := by_period.within(period))
+            }
             for period in GRANULARITIES
         }
         msgspec.structs.force_setattr(self, "reads", reads)
@@ -302,9 +304,12 @@ class SqlPlan(msgspec.Struct, frozen=True):
 
 def plan_of(branches: Iterable[Branch]) -> SqlPlan:
     """Return the plan of *branches*. Players are numbers in all of them if they are in one."""
-    counted = [(it, bool(it.table.player) and any(ATOMS[name].is_player for name in it.atoms)) for it in branches]
-    by_number = any(counts and it.table.numbers_players(it.joins) for it, counts in counted)
-    placed = [(it, it.table.rows(it.joins, by_number=by_number and counts)) for it, counts in counted]
+    counted = [
+        (branch, bool(branch.table.player) and any(ATOMS[name].is_player for name in branch.atoms))
+        for branch in branches
+    ]
+    by_number = any(counts and branch.table.numbers_players(branch.joins) for branch, counts in counted)
+    placed = [(branch, branch.table.rows(branch.joins, by_number=by_number and counts)) for branch, counts in counted]
     in_cells, reads = set[str](), dict[str, tuple[Interval, ...]]()
     for branch, rows in placed:
         in_cells |= {name for name, read in branch.atoms.items() if read.cells}
@@ -322,7 +327,7 @@ def plan_branches(
 ) -> SqlPlan:
     """Return the smallest tables that have *atoms* and *dimensions* exactly, each with its interval.
 
-    Atoms that need events anyway take those of daily tables with them. Edges of *interval* that are not whole days
+    Atoms that need events anyway take the atoms of daily tables with them. Edges of *interval* that are not whole days
     are read from events, whole days outside whole weeks or months from `active`.
     """
     # A query whose interval is one finer bucket counts in that: it needs no other table than the finer bucket does.
@@ -331,9 +336,9 @@ def plan_branches(
         if next(interval.buckets(finer), None) == interval:
             period = finer if granularity == "all" or finer == "day" else granularity
             break
-    usable = [it for it in SOURCES if it.name in tables and it.values.keys() >= set(dimensions)]
-    usable = [it for it in usable if whole or not it.is_by_day]
-    chosen = {atom: next((it for it in usable if atom in it.reads[period]), EVENTS) for atom in atoms}
+    usable = [table for table in SOURCES if table.name in tables and table.values.keys() >= set(dimensions)]
+    usable = [table for table in usable if whole or not table.is_by_day]
+    chosen = {atom: next((table for table in usable if atom in table.reads[period]), EVENTS) for atom in atoms}
     if EVENTS in chosen.values():
         chosen = {atom: EVENTS if table.is_by_day else table for atom, table in chosen.items()}
     rest = ACTIVE if ACTIVE.name in tables else EVENTS
@@ -400,7 +405,9 @@ class _Scope:
         if len(only) == 1:  # else rows of other categories add as well
             conditions += filter(None, only)
         if self._where is not None:
-            conditions += self._filters.conditions(self._where, {name: it.sql for name, it in branch.values.items()})
+            conditions += self._filters.conditions(
+                self._where, {name: value.sql for name, value in branch.values.items()}
+            )
         return Select(columns=columns, source=rows.sql, where=conditions)
 
     def inside(self, branch: Branch) -> list[str]:
@@ -437,8 +444,8 @@ def _cohort_rows(
         plan = plan_of((cohort, branch(RETURNS, whole, "returned", scope.dimensions)))
         buckets = (returns, _BUCKETS["day"])
         selects = (
-            scope.select(it, rows, bucket, ("cohort", "returned"))
-            for (it, rows), bucket in zip(plan.branches, buckets, strict=True)
+            scope.select(branch, rows, bucket, ("cohort", "returned"))
+            for (branch, rows), bucket in zip(plan.branches, buckets, strict=True)
         )
         return plan, {"source": union_all(selects)}
     cohort = branch(INSTALLS, installed, "player_key", scope.dimensions)
@@ -452,9 +459,11 @@ def _cohort_rows(
         "cohort": scope.select(cohort, cohort_rows, returns, ("player_key",)),
         "present": union_all(
             Select(
-                columns={"player_key": rows.player, "moment": _BUCKETS["day"]}, source=rows.sql, where=scope.inside(it)
+                columns={"player_key": rows.player, "moment": _BUCKETS["day"]},
+                source=rows.sql,
+                where=scope.inside(days),
             )
-            for it, rows in active_rows
+            for days, rows in active_rows
         ),
         "returned": Select(
             columns={"returner": "cohort.player_key", "returned_on": "cohort.bucket"},
@@ -555,7 +564,7 @@ class Select(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def union_all(selects: Iterable[Select]) -> str:
-    """Return the rows of all *selects*, of which there is at least one."""
+    """Return the rows of all *selects*. There is at least one."""
     return " UNION ALL ".join(map(str, selects))
 
 

@@ -44,7 +44,7 @@ class Step(msgspec.Struct, frozen=True):
 
 
 def due_steps(lake: Lake) -> Iterator[Step]:
-    """Yield the steps that are due in the newest version, those of few rows first."""
+    """Yield the steps that are due in the newest version, steps of few rows first."""
     steps = [step for name in lake.organisations() for step in due_in(name, lake.snapshot(name))]
     yield from sorted(steps, key=lambda step: sum(part.rows for part in step.parts))
 

@@ -165,8 +165,8 @@ def commit_staged(
 ) -> int:
     """Build and commit *staged*, files of new events, as the next version of *lake*, and return its number.
 
-    *stated* has files of the installs that an import names, by organisation. The facts of the version are those of
-    `Lake.commit`.
+    *stated* has files of the installs that an import names, by organisation. `Lake.commit` describes
+    the facts of the version.
     """
     for organisation in staged:
         restore_runs(organisation, lake, scratch)

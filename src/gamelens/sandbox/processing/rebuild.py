@@ -47,8 +47,8 @@ def rebuild(
 
     Without names these are all. A lake whose manifest is lost is made again as a whole, whatever the names.
 
-    With *from_inbox* events are decoded again if the inbox has all of them, under the rules of today, such as those of
-    event time. With *accept_loss* a person goes on without events that the inbox lacks.
+    With *from_inbox* events are decoded again if the inbox has all of them, under the rules of today, for example
+    about event time. With *accept_loss* a person goes on without events that the inbox lacks.
 
     Raises:
         Refused: an organisation is not known, events that were never received are lost, or the disk failed. The lake

@@ -34,7 +34,7 @@ _log = logging.getLogger(__name__)
 
 
 class Scheduler:
-    """The runs of one state directory, of which this process holds the *lock*."""
+    """The runs of one state directory. This process holds its *lock*."""
 
     def __init__(self, state: Path, lake: Lake, clock: Clock, *, lock: StateLock, health: LakeHealth) -> None:
         self._state, self._lake, self._clock, self._lock, self._health = state, lake, clock, lock, health

@@ -67,7 +67,7 @@ _MOST_NANOS: Final = 2**62
 
 
 class _Revenue(msgspec.Struct, frozen=True):
-    """The field of the revenue in a vendor's payload, of which *per_unit* make one unit of the currency.
+    """The field of the revenue in a vendor's payload. One unit of the currency is *per_unit* of its numbers.
 
     It is US dollars if the payload never *names_currency*.
     """

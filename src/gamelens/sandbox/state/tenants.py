@@ -223,7 +223,7 @@ def load_tenants(state: Path, config: Path | None, titles: Titles = ()) -> tuple
     """Load the organisations for a start and store them in *state*.
 
     They come from *config*, else from *titles* (one organisation with these games), else from an earlier start, else
-    from the defaults. Missing ids and keys are those of an earlier start or new ones.
+    from the defaults. Missing ids and keys come from an earlier start or are new.
 
     Returns:
         The organisations, and their API keys in plain text by organisation, for the ready file only. A key from the

@@ -1,6 +1,6 @@
 """The atoms of metrics, one row each: what a part of a metric sums or counts, over events and over the other tables.
 
-An atom is a number of each row, which is summed, or a key, of which each value is counted once. It is defined over the
+An atom is a number of each row, which is summed, or a key, whose values are counted once each. It is defined over the
 rows of events, and has the same meaning in every table that offers it, so the planner may choose any of them.
 
 A key may also be counted by *cells*: one table has the number of memberships in each cell, and its shared table has the
@@ -57,7 +57,7 @@ class Atom(msgspec.Struct, frozen=True):
     Attributes:
         name: name of the atom.
         event: its definition, over a row of events; None for an atom of cohorts, which are not events.
-        of: the only category of events that add to it.
+        category: the only category of events that add to it.
         stored: type of its sums; empty if tables of sums do not have it.
         is_player: whether it is the key of a player.
         others: how other tables have it, by table.
@@ -66,7 +66,7 @@ class Atom(msgspec.Struct, frozen=True):
 
     name: str
     event: Read | None
-    of: Category | None = None
+    category: Category | None = None
     stored: str = ""
     is_player: bool = False
     others: dict[str, Read] = {}
@@ -77,9 +77,9 @@ class Atom(msgspec.Struct, frozen=True):
         reads = {"events": self.event} if self.event else {}
         reads |= dict.fromkeys(_WITH_SUMS, Read(self.name)) if self.stored else {}
         reads |= self.others
-        where = f"category = '{self.of}'"
+        where = f"category = '{self.category}'"
         return {
-            table: msgspec.structs.replace(read, where=where) if self.of and table in _WITH_CATEGORY else read
+            table: msgspec.structs.replace(read, where=where) if self.category and table in _WITH_CATEGORY else read
             for table, read in reads.items()
         }
 
@@ -104,7 +104,7 @@ def _in(category: str, value: str, otherwise: str | None = None) -> str:
 
 
 def _memberships(condition: str = "") -> dict[str, Read]:
-    """Return how tables of memberships count players with a membership of which *condition* is true."""
+    """Return how tables of memberships count players with a membership that meets *condition*."""
 
     def only(value: str) -> str:
         return when(condition, value) if condition else value
@@ -119,7 +119,7 @@ def _memberships(condition: str = "") -> dict[str, Read]:
 
 
 def _returners(condition: str) -> Read:
-    """Return how players of `active` are counted who have a day of which *condition* is true."""
+    """Return how players of `active` are counted who have a day that meets *condition*."""
     player, counts = when(condition, "player"), when(condition, "counts")
     return Read(player, ("installs",), cells=counts, shared="daily_players_shared", period="day")
 
@@ -131,17 +131,17 @@ ATOMS: Final[dict[str, Atom]] = {
         Atom(
             "shown",
             Read(when("category = 'ads' AND ad_action = 'show'", "1", "0")),
-            of="ads",
+            category="ads",
             stored="BIGINT",
         ),
-        Atom("purchases", Read(_in("business", "1", "0")), of="business", stored="BIGINT"),
-        Atom("impressions", Read(_in("impression", "1", "0")), of="impression", stored="BIGINT"),
-        Atom("ended", Read(_in("session_end", "1", "0")), of="session_end", stored="BIGINT"),
-        Atom("seconds", Read(_in("session_end", "length")), of="session_end", stored=BIG),
+        Atom("purchases", Read(_in("business", "1", "0")), category="business", stored="BIGINT"),
+        Atom("impressions", Read(_in("impression", "1", "0")), category="impression", stored="BIGINT"),
+        Atom("ended", Read(_in("session_end", "1", "0")), category="session_end", stored="BIGINT"),
+        Atom("seconds", Read(_in("session_end", "length")), category="session_end", stored=BIG),
         Atom(
             "paid",
             Read(_in("business", _USD), ("rates",)),
-            of="business",
+            category="business",
             others={
                 **dict.fromkeys(("slim", "cube"), Read(_in("business", _USD), ("rates",))),
                 **dict.fromkeys(("active", "daily_players"), Read(_USD, ("rates",))),
@@ -151,7 +151,7 @@ ATOMS: Final[dict[str, Atom]] = {
         Atom(
             "earned",
             Read(_in("impression", _USD), ("rates",)),
-            of="impression",
+            category="impression",
             others=dict.fromkeys(("slim", "cube"), Read(_in("impression", _USD), ("rates",))),
             per_usd=10**9 * RATE_SCALE,
         ),
@@ -163,7 +163,7 @@ ATOMS: Final[dict[str, Atom]] = {
         Atom(
             "converted",
             Read(when("seq = paid_seq", "1", "0"), ("payments",)),
-            of="business",
+            category="business",
             others={"payments": Read("1")},
         ),
         Atom(
@@ -173,7 +173,9 @@ ATOMS: Final[dict[str, Atom]] = {
             others=dict.fromkeys(("active", "installs"), Read("player")),
         ),
         Atom("player", Read("{player}"), is_player=True, others=_memberships()),
-        Atom("payer", Read(_in("business", "{player}")), of="business", is_player=True, others=_memberships(_PAID)),
+        Atom(
+            "payer", Read(_in("business", "{player}")), category="business", is_player=True, others=_memberships(_PAID)
+        ),
         Atom(
             "returner",
             Read(when(_BACK, "{player}"), ("installs",)),
@@ -206,7 +208,7 @@ ATOMS: Final[dict[str, Atom]] = {
         Atom(
             "ended_session",
             Read(_in("session_end", when("session_id IS NOT NULL", _SESSION))),
-            of="session_end",
+            category="session_end",
             others={
                 "sessions": Read(cells="ended_sessions", shared="sessions_shared"),
                 "sessions_shared": Read(
@@ -217,7 +219,7 @@ ATOMS: Final[dict[str, Atom]] = {
         Atom(
             "impression",
             Read(_in("impression", _IMPRESSION)),
-            of="impression",
+            category="impression",
             others={
                 **dict.fromkeys(
                     ("slim", "cube", "daily_players"), Read(cells="impressions", shared="impressions_shared")

@@ -1,7 +1,7 @@
 """The SQL of times that devices and exports state: which are used, and why the others are not.
 
-An event has the time of its device where that can be true, else that of its arrival (`wire.event_time`). Here the rule
-holds for whole columns, of received events and of both exports.
+An event has the time of its device where that can be true, else the time of its arrival (`wire.event_time`). Here the
+rule holds for whole columns, of received events and of both exports.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ PAYLOADS: Final[dict[str, dict[str, str]]] = {
 """Columns beside the key, by kind."""
 
 BY_EVENT, APART, AT_EVENT = range(3)
-"""How an install is known (`stated`): by its event; stated, with no event at its time; stated, at that of its event.
+"""How an install is known (`stated`): by its event; stated, with no event at its time; stated, at the time of an event.
 
 A stated one comes before one by an event, and of the same time one at an event before one apart.
 """
@@ -142,7 +142,7 @@ class KeyedRun:
 
 
 class KeyedRuns:
-    """All runs of one kind of `PAYLOADS`, of which one at a time is mapped."""
+    """All runs of one kind of `PAYLOADS`. One at a time is mapped."""
 
     def __init__(self, kind: str, paths: Sequence[Path]) -> None:
         self._kind = kind

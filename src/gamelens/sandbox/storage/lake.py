@@ -7,7 +7,7 @@ readers of older snapshots. No other file is ever deleted: files that are in no 
 are moved to quarantine at the next start.
 
 The manifest has size and checksum of every file (`lake_health`), and a checksum of each of its own rows (`manifest`).
-If a row is damaged, the number of files is not that of the newest run; if commits are missing, the record beside the
+If a row is damaged, the newest run counts another number of files; if commits are missing, the record beside the
 store is ahead. The lake is then *lost*: it answers nothing and nothing of it is changed, until it is made again from
 the inbox, where that has every event (`processing/rebuild`).
 """
@@ -226,7 +226,7 @@ class Lake:
     def _find_loss(
         self, run: ProcessingRun, files: Collection[LakePart], statuses: Mapping[str, OrganisationStatus]
     ) -> str | None:
-        """Return the reason why *files* and *statuses* are not those of the version *run*, or None."""
+        """Return the reason why *files* and *statuses* do not belong to the version *run*, or None."""
         if run.version and run.format != FORMAT:
             return f"the lake has layout {run.format}, and this version reads {FORMAT}"
         newest = [file for file in files if file.removed is None]
@@ -298,7 +298,7 @@ class Lake:
         return self.statuses().get(organisation) or self._up_to_date(organisation, self.last_run())
 
     def _up_to_date(self, organisation: str, run: ProcessingRun) -> OrganisationStatus:
-        """Return the status of an organisation of which *run* has everything."""
+        """Return the status of an organisation whose events are all in *run*."""
         # In 0.1 a bulk load was a run whose last batch is -1, until the first batch was processed.
         is_written = run.last_batch < 0 or (run.is_written and not self.taken_files(newest=1))
         return OrganisationStatus(
@@ -319,7 +319,7 @@ class Lake:
         return {(organisation, game_id): events for organisation, game_id, events in rows}
 
     def begin_runs(self, waiting: Collection[str], *, last_batch: int, processed_ms: int) -> None:
-        """Note that of batches up to *last_batch* the lake lacks only those of the organisations *waiting*.
+        """Note that the lake has all batches up to *last_batch*, except for the organisations *waiting*.
 
         The others have nothing to be processed, and are complete as of *processed_ms*.
         """
@@ -547,7 +547,7 @@ class Lake:
 
     @contextlib.contextmanager
     def _transaction(self, kind: str = "IMMEDIATE") -> Iterator[None]:
-        """Run a block in a transaction, or in that of the caller."""
+        """Run a block in a transaction, or in the transaction of the caller."""
         if self.store.in_transaction:
             yield
             return

@@ -64,7 +64,7 @@ _FIRST_EVENTS: Final = {
 }
 
 PLAYER_PERIODS: Final = ("daily", "weekly", "monthly")
-"""Periods of which the distinct players are kept.
+"""Periods whose distinct players are kept.
 
 Their `day` is the first day of the period (Monday, the first).
 """
@@ -113,4 +113,4 @@ All others have parts that are added.
 """
 
 UNDATED: Final = frozenset((*REPLACED, "installs", "payments", "stated_installs", "combinations"))
-"""Tables of which a reader needs every part, whatever the interval."""
+"""Tables that a reader needs with every part, whatever the interval."""

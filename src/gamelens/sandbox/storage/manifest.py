@@ -200,7 +200,7 @@ class CheckedTable(Generic[_Row]):
         return rows[::-1]
 
     def write(self, store: sqlite3.Connection, rows: Iterable[_Row]) -> None:
-        """Add *rows*, or replace those of the same numbers, inside the caller's transaction."""
+        """Add *rows*, or replace the rows of the same numbers, inside the caller's transaction."""
         names = ", ".join(("number", *self._columns, "checksum"))
         places = ", ".join("?" * (len(self._columns) + 2))
         built_in = (msgspec.to_builtins(msgspec.structs.astuple(row), enc_hook=str) for row in rows)
@@ -260,7 +260,7 @@ ORGANISATIONS: Final = CheckedTable("organisations", OrganisationStatus)
 DATED: Final = CheckedTable("dated_by_arrival", DatedEvents)
 """The organisations with events that are dated by arrival; a lake that never had one lacks the table."""
 BEHIND: Final = "behind"
-"""Table of 0.1 with the organisations of which the newest version lacked batches, and no others."""
+"""Table of 0.1 with the organisations whose batches the newest version lacked, and no others."""
 MANIFEST_TABLES: Final = (RUNS, FILES, TAKEN, ORGANISATIONS, DATED)
 
 

@@ -104,7 +104,7 @@ def encode_events(block: PlayedBlock, ids: BlockIds, *, game: GameProfile, scena
 
 
 def join_events(events: Fragments | Iterable[Event]) -> bytes:
-    """Return a JSON array of *events*, of which there must be at least one."""
+    """Return a JSON array of *events*. There must be at least one."""
     fragments = [b"[", *(events.ravel().tolist() if isinstance(events, np.ndarray) else chain.from_iterable(events))]
     fragments[-1] = fragments[-1][:-1] + b"]"
     return b"".join(fragments)

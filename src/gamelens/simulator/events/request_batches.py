@@ -104,7 +104,7 @@ def send_block(
 ) -> tuple[list[SentEvent], np.random.Generator]:
     """Return the events of *block* in the order sent, and the generator of further defects.
 
-    The arguments are those of `batches_with_defects`.
+    It takes the arguments of `batches_with_defects`.
     """
     delivery_rng, dirt_rng = (np.random.default_rng(child) for child in seed.spawn(2))
     delivery = draw_delivery(block, scenario.delivery or DeliveryProfile(), rng=delivery_rng)
@@ -115,8 +115,8 @@ def send_block(
 def _by_device(sent: list[SentEvent], device: list[int], batch_s: int) -> tuple[list[SentEvent], Iterator[_Request]]:
     """Return *sent* sorted by the request they are in, and the requests, one device each.
 
-    The device is that of the player whose event it is (*device* of its source row), or a bot, which sends the events of
-    *batch_s* seconds at their end. Events due at the same second travel together.
+    The device belongs to the player whose event it is (*device* of its source row), or is a bot, which sends the
+    events of *batch_s* seconds at their end. Events due at the same second travel together.
     """
 
     def request(sent_event: SentEvent) -> tuple[int, str, int]:

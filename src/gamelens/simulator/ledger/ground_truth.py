@@ -187,7 +187,7 @@ class LedgerColumns:
         return np.where(self.player >= 0, np.append(values, -1)[self.player], -1)
 
     def _since_purchase(self, moment: Ints, *, is_same: bool) -> tuple[Ints, list[str]]:
-        """Compare *moment* of each event with that of the player's first purchase.
+        """Compare *moment* of each event with the moment of the player's first purchase.
 
         With *is_same* the dimension is true where both are equal, else from the purchase on.
         """
@@ -278,7 +278,7 @@ class LedgerSelection:
         return np.searchsorted(self._starts_s, ts_s, side="right") - 1
 
     def keys(self, rows: Ints, bucket: Ints | None = None) -> Ints:
-        """Return one number for the *bucket*, by default that of its time, and the dimension values of each row."""
+        """Return one number for the *bucket*, by default from its time, and the dimension values of each row."""
         key = self.bucket(self.columns.ts_s[rows]) if bucket is None else bucket
         for name in self.dimensions:
             key = key * (len(self.columns.names(name)) + 1) + self.columns.codes(name)[rows] + 1
@@ -300,10 +300,10 @@ class LedgerSelection:
 
     def distinct(self, rows: Ints, ids: Ints, bucket: Ints | None = None) -> Totals:
         """Count different *ids* (an array over all events) by key, without -1."""
-        has, own = ids[rows] >= 0, ids[rows]
+        has, ids_of_rows = ids[rows] >= 0, ids[rows]
         unique_keys, group = np.unique(self.keys(rows, bucket)[has], return_inverse=True)
-        size = int(own.max(initial=0)) + 1
-        groups, counts = np.unique(np.unique(group * size + own[has]) // size, return_counts=True)
+        size = int(ids_of_rows.max(initial=0)) + 1
+        groups, counts = np.unique(np.unique(group * size + ids_of_rows[has]) // size, return_counts=True)
         return dict(zip(unique_keys[groups].tolist(), counts.tolist(), strict=True))
 
     def add(self, rows: Ints, values: Ints) -> Totals:

@@ -183,12 +183,12 @@ def _of_google(spend: Sequence[FileRow]) -> list[FileRow]:
 def _of_meta(spend: Sequence[FileRow], days: Sequence[date]) -> list[FileRow]:
     """Return the costs of Meta Ads by game and country, one row for the last four weeks."""
     first, last = days[-_META_DAYS:][0].isoformat(), days[-1].isoformat()
-    own = (row for row in spend if row[2] == _META and row[0] >= first)
-    return [(first, last, *key, _amount(total)) for key, total in sorted(_sums(own, lambda row: row[1::2]).items())]
+    lines = (row for row in spend if row[2] == _META and row[0] >= first)
+    return [(first, last, *key, _amount(total)) for key, total in sorted(_sums(lines, lambda row: row[1::2]).items())]
 
 
 def _sums(spend: Iterable[FileRow], key: Callable[[FileRow], FileRow]) -> Counter[FileRow]:
-    """Return the cents of lines of ad spend by their *key*, of which the amount is left out."""
+    """Return the cents of lines of ad spend by their *key*, which is the line without its amount."""
     cents = Counter[FileRow]()
     for *names, amount in spend:
         cents[key(tuple(names))] += round(100 * float(amount[1:]))

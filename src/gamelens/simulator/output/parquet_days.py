@@ -74,7 +74,7 @@ def play_columns(
     row_group_events: int = ROW_GROUP_EVENTS,
     on_events: Callable[[int], object] = lambda _: None,
 ) -> dict[date, list[Path]]:
-    """Write every event of `play` to files below *folder* and return those of each day.
+    """Write every event of `play` to files below *folder* and return the files of each day.
 
     A day has one file, unless there are more days than files that may be open.
 
@@ -127,7 +127,7 @@ def _system_memory_pool() -> Iterator[None]:
 def _block_rows(
     scenario: Scenario, begins: date, game_ids: list[str], task: BlockTask, *, is_recorded: bool
 ) -> tuple[pa.Table, pa.Table | None]:
-    """Return the events of a block by day, those of a day in the order sent, and its rows of the ledger if asked."""
+    """Return the events of a block by day, in the order sent, and its rows of the ledger if asked."""
     block, ids = play_task(scenario, begins, task)
     game, game_id = scenario.games[task.game], game_ids[task.game]
     ledger_rows = ledger_rows_of(block, ids, game=game, game_id=game_id, scenario=scenario) if is_recorded else None

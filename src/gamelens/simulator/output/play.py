@@ -139,7 +139,7 @@ def _play_requests(
 
 
 def estimated_events(scenario: Scenario, *, ends_on: date | None = None) -> int:
-    """Return about how many events *scenario* has, for a progress bar: those of the first players of each game."""
+    """Return about how many events *scenario* has, for a progress bar. The first players of each game are played."""
     begins, titles, events = first_day(scenario, ends_on), checked_ids(scenario, None), 0.0
     for number, players in enumerate(scenario.players_by_game()):
         task = BlockTask(game=number, block=0, players=min(players, BLOCK_PLAYERS))
@@ -175,8 +175,8 @@ def play_task(scenario: Scenario, begins: date, task: BlockTask) -> tuple[Played
 def send_task(scenario: Scenario, begins: date, task: BlockTask, *, game_id: str) -> tuple[list[SentEvent], pa.Table]:
     """Return the events of *task* in the order sent, and their rows of the ledger.
 
-    They are those of `play`, one by one. Without the tables `delivery` and `dirt`, every event is sent once, at the
-    end of its 20 seconds of play or, of an offline session, hours later.
+    They are the events of `play`, one by one. Without the tables `delivery` and `dirt`, every event is sent once, at
+    the end of its 20 seconds of play. Events of an offline session are sent hours later.
     """
     block, ids = play_task(scenario, begins, task)
     game = scenario.games[task.game]

@@ -7,7 +7,7 @@ not documented, so they are ours. What is lost, malformed or refused is in neith
 A JSON line is one event (Wire 5.6, Raw Data): `data` is the event as sent, with the amount in US dollar cents, and the
 wrapper has what the service knows: arrival, place, and `user_meta` about the player.
 
-The tables of Event Data and their columns are those of the service's public documentation: one for each of six
+The service's public documentation gives the tables of Event Data and their columns: one for each of six
 categories (Wire 5.7, Event Data). `user`, `session_end` and `business` events have no table, and no table has a column
 for the id, country, platform or build of an event.
 """
@@ -108,7 +108,7 @@ TABLES: Final = {
 """The table of each category that has one."""
 _DRAFT: Final = ".part"
 """Folder of the files that are being written, in the folder of the export."""
-_SCHEMAS: Final = {name: pa.schema(_COMMON | own) for name, own in _OWN.items()}
+_SCHEMAS: Final = {name: pa.schema(_COMMON | columns) for name, columns in _OWN.items()}
 RawFields = dict[str, Any]
 _Block = tuple[int, dict[Path, bytes], dict[str, pa.Table], pa.Table | None]
 """The events of a block as written: their number, JSON lines by file, tables by name, and rows of the ledger."""
@@ -134,7 +134,7 @@ def export_raw(
         folder: an empty folder, or one to be made.
         kind: format of the files.
         ends_on: the day after the last one, today in UTC by default.
-        ledger: records every event. Events without a usable time are entered with that of their arrival.
+        ledger: records every event. Events without a usable time are entered with the time of their arrival.
         workers: number of processes.
         file_rows: rows of a Parquet file.
         on_events: called with the number of new events after each block.
@@ -192,7 +192,7 @@ def _export_block(
 ) -> _Block:
     game_id = game_ids[task.game]
     sent, rows = send_task(scenario, begins, task, game_id=game_id)
-    # An event without a usable time has that of its arrival.
+    # An event without a usable time has the time of its arrival.
     arrivals, place = pa.array([event.sent_s for event in sent], pa.int64()), SCHEMA.get_field_index("client_ts")
     times = pc.coalesce(rows["client_ts"].combine_chunks(), arrivals)
     rows = rows.set_column(place, SCHEMA.field(place), times)
@@ -249,7 +249,7 @@ class _Player:
 def _json_lines(sent: list[SentEvent], rows: list[RawFields]) -> dict[Path, bytes]:
     """Return the lines of *sent*, repeated events included, gzipped by game and UTC day of arrival.
 
-    *rows* are those of the ledger, each with a time.
+    *rows* come from the ledger. All have a time.
     """
     players: dict[str, _Player] = {}
     for event, row in zip(sent, rows, strict=True):
@@ -281,7 +281,7 @@ def _json_lines(sent: list[SentEvent], rows: list[RawFields]) -> dict[Path, byte
 
 
 def _event_data(sent: list[SentEvent], rows: list[RawFields]) -> dict[str, pa.Table]:
-    """Return the tables of *sent*, which count, by name. *rows* are those of the ledger, each with a time."""
+    """Return the tables of *sent*, which count, by name. *rows* come from the ledger. All have a time."""
     tables: defaultdict[str, list[RawFields]] = defaultdict(list)
     for event, row in zip(sent, rows, strict=True):
         name = TABLES.get(row["category"])
@@ -293,7 +293,7 @@ def _event_data(sent: list[SentEvent], rows: list[RawFields]) -> dict[str, pa.Ta
                 "event_arrival_ts": event.sent_s * 1_000_000,
                 "game_id": int(row["game_id"]),
                 "user_id": row["user_id"],
-                "player_id": f"{row['game_id']}-{row['user_id']}",  # a player is that of one game
+                "player_id": f"{row['game_id']}-{row['user_id']}",  # a player belongs to one game
                 "session_id": row["session_id"],
             }
             tables[name].append(common | _own_fields(name, data, row))

@@ -81,7 +81,7 @@ def play_sessions(
 ) -> Iterator[PlayedSession]:
     """Yield the sessions whose events `play` sends, player by player.
 
-    Arguments are those of `play`. Sessions that the end of the scenario cuts off are left out, here and in the
+    It takes the arguments of `play`. Sessions that the end of the scenario cuts off are left out, here and in the
     *ledger*, and so are variants of the scenario's experiments, because the service assigns clients to variants.
 
     Raises:

@@ -110,7 +110,7 @@ def draw_players(
 def draw_chances(count: int, *, activity: BgbbModel, rng: np.random.Generator, play: Floats | float = 0.0) -> Floats:
     """Draw each player's probability of playing on a day.
 
-    *play* is a step on the logit scale, added to that of *activity*.
+    *play* is a step on the logit scale, added to the step of *activity*.
     """
     return shifted(rng.beta(activity.alpha, activity.beta, count), activity.play + play)
 
@@ -127,8 +127,8 @@ def draw_active(
 ) -> Flags:
     """Draw the days on which each player is active, shape (players, days).
 
-    *chance* is each player's probability to play on a day, by default those of `draw_chances`. *drop_out* is a step on
-    the logit scale, added to that of *activity*, and *quits_at_once* the probability to drop out right after the
+    *chance* is each player's probability to play on a day, by default from `draw_chances`. *drop_out* is a step on
+    the logit scale, added to the step of *activity*, and *quits_at_once* the probability to drop out right after the
     install day.
     """
     count = len(install_day)

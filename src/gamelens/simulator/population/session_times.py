@@ -107,7 +107,7 @@ def _start_seconds(
 
 
 def _fit_into_day(length: Ints, key: Ints) -> Ints:
-    """Shorten sessions so that those of one day (equal *key*s) fit into it."""
+    """Shorten sessions so that all of one day (equal *key*s) fit into it."""
     first = np.flatnonzero(run_starts(key))
     if not len(first):
         return length

@@ -68,17 +68,17 @@ def read_scenario_file(name_or_path: str | Path) -> ScenarioFile:
         raise BadQuery("scenario", text, "is neither a shipped scenario nor a .toml file", scenario_names())
     source = Path(text) if is_file else _SHIPPED / f"{text}.toml"
     try:
-        own: TomlTable = tomllib.loads(source.read_text(encoding="utf-8"))
+        tables: TomlTable = tomllib.loads(source.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise BadQuery("scenario", text, f"cannot be read: {error}") from None
     base = ScenarioFile("", {}, {})
-    if "extends" in own:
-        extended = own.pop("extends")
+    if "extends" in tables:
+        extended = tables.pop("extends")
         if not isinstance(extended, str) or extended == text or extended not in scenario_names():
             raise InvalidScenario(source.name, "extends", extended, "is not a shipped scenario", scenario_names())
         base = read_scenario_file(extended)
     games_by_title = {game.get("title"): game for _, game in _games(base.tables)}
-    for path, game in _games(own):
+    for path, game in _games(tables):
         if "like" in game:
             title = game.pop("like")
             if title not in games_by_title:
@@ -86,7 +86,7 @@ def read_scenario_file(name_or_path: str | Path) -> ScenarioFile:
                 raise InvalidScenario(source.name, f"{path}.like", title, "is not a game defined above it", names)
             _fill(game, games_by_title[title])
         games_by_title[game.get("title")] = game
-    return ScenarioFile(source.name, base.tables | own, base.file_of | dict.fromkeys(own, source.name))
+    return ScenarioFile(source.name, base.tables | tables, base.file_of | dict.fromkeys(tables, source.name))
 
 
 def _games(tables: TomlTable) -> Iterator[tuple[str, TomlTable]]:
@@ -115,13 +115,15 @@ def _refusal(file: ScenarioFile, kind: Any, error: msgspec.ValidationError) -> I
         value, rule, allowed = cause.value, cause.rule, cause.allowed
         names = cause.field.split(".")
         keys = _fill_free_key(file.tables, keys, lambda found: bool(found == value), names[-1:])
-        # msgspec has the path of the table, the check that of the value, which begins with the name of the table.
+        # msgspec has the path of the table, the check the path of the value, which begins with the name of the table.
         table = _value_at(file.tables, keys)
         ends = [names[start:] for start in range(len(names))]
         keys += next((end for end in ends if isinstance(table, dict) and end[0] in table), [])
         place = ".".join(names)
     elif unknown := re.search("unknown field `(.+)`", message):
-        allowed = dict.fromkeys(field.encode_name for it in _structs(_type_at(kind, keys)) for field in it.fields)
+        allowed = dict.fromkeys(
+            field.encode_name for struct in _structs(_type_at(kind, keys)) for field in struct.fields
+        )
         keys, value, rule = [*keys, unknown[1]], unknown[1], "is not a key here"
     elif missing := re.search("missing required field `(.+)`", message):
         value, rule = list(_value_at(file.tables, keys) or ()), f"lacks the key {missing[1]}"
