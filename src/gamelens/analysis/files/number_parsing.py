@@ -40,11 +40,12 @@ _BODIES: Final = {
     ",": rf"^(?:\d+|{_GROUPED % '[.]'})?(?:,\d+)?$|^inf$",
 }
 _SPACES: Final = "[\u00a0\u202f\u2007\u2009\t]+"
-_NO_NAME: Final = r"(?i)^[^\pL\pN]*(?:n/a|n\. ?a\.|n/?d|null|none|nil|nan|k\. ?a\.|not (?:set|available))?[^\pL\pN]*$"
-_NO_VALUE: Final = rf"{_NO_NAME}|(?i)^[^\pL\pN]*na[^\pL\pN]*$"
-_ERROR: Final = (  # of a spreadsheet in any language, and a number that was wider than its cell
-    r"^\s*(?:#¡?[\p{Lu}/0_]+[!?]|#(?:N/?[ABDV](?:ISP)?|Н/Д|YOK|BRAK|GETTING_DATA)|#{3,}"
-    r"|(?:Err|Error|Errore|Erro|Erreur|Fehler|Fout|Ошибка):\d{3})\s*$"
+_NOTHING: Final = r"n/a|n\. ?a\.|n/?d|null|none|nil|nan|k\. ?a\.|not (?:set|available)"
+_NO_NAME: Final = re.compile(rf"(?i)[\W_]*(?:{_NOTHING})?[\W_]*")
+_NO_VALUE: Final = re.compile(rf"(?i)[\W_]*(?:{_NOTHING}|na)?[\W_]*")
+_ERROR: Final = re.compile(  # of a spreadsheet in any language, and a number that was wider than its cell
+    r"\s*(?:#¡?(?:[^\W\d]|[/0])+[!?]|#(?:N/?[ABDV](?:ISP)?|Н/Д|YOK|BRAK|GETTING_DATA)|#{3,}"
+    r"|(?:Err|Error|Errore|Erro|Erreur|Fehler|Fout|Ошибка):\d{3})\s*"
 )
 
 
@@ -156,19 +157,34 @@ def written_numbers(texts: Any) -> WrittenNumbers:
         np.array([bool(form and form.is_negative) for form in forms], dtype=bool)[of_text] & is_number,
         np.array([bool(form and form.is_percent) for form in forms], dtype=bool)[of_text] & is_number,
         np.where(is_number, units, ""),
-        _flags(pc.match_substring_regex(plain, _NO_VALUE)) & ~is_number & ~is_error,
+        are_like(plain, _NO_VALUE) & ~is_number & ~is_error,
         is_error,
     )
 
 
 def say_nothing(texts: Any) -> NDArray[np.bool_]:
     """Return which texts of an Arrow array stand for no value among names, such as -- and N/A. NA is Namibia."""
-    return _flags(pc.match_substring_regex(texts, _NO_NAME)) | are_errors(texts)
+    return are_like(texts, _NO_NAME) | are_errors(texts)
 
 
 def are_errors(texts: Any) -> NDArray[np.bool_]:
     """Return which texts of an Arrow array are errors of a spreadsheet: #REF!, #NV, Err:502, ####."""
-    return _flags(pc.match_substring_regex(texts, _ERROR))
+    flags = _flags(pc.match_substring_regex(texts, r"#|:\d{3}"))
+    candidates = texts.filter(pa.array(flags)).to_pylist()
+    flags[flags] = [bool(_ERROR.fullmatch(text)) and (":" in text or text.upper() == text) for text in candidates]
+    return flags
+
+
+def are_like(texts: Any, pattern: re.Pattern[str]) -> NDArray[np.bool_]:
+    r"""Return which texts of an Arrow array *pattern* matches as a whole.
+
+    Arrow finds the candidates. It takes every letter beyond ASCII for a `\W`: its class of all letters costs a
+    millisecond to build, whatever the number of texts. So *pattern* has no `\w`, which would be too few there.
+    """
+    flags = _flags(pc.match_substring_regex(texts, f"^(?:{pattern.pattern})$"))
+    candidates = texts.filter(pa.array(flags)).to_pylist()
+    flags[flags] = [pattern.fullmatch(text) is not None for text in candidates]
+    return flags
 
 
 def decimal_mark(

@@ -11,7 +11,7 @@ import tomllib
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, get_args
 
@@ -24,10 +24,10 @@ from pandas import DataFrame
 from gamelens.analysis.ads.canonical_names import canonical_name
 from gamelens.analysis.files.currency_names import currencies_of
 from gamelens.analysis.files.date_parsing import NotTimes, ParsedTimes, read_times
-from gamelens.analysis.files.number_parsing import WrittenNumbers, say_nothing, written_numbers
+from gamelens.analysis.files.number_parsing import WrittenNumbers, are_like, say_nothing, written_numbers
 from gamelens.analysis.files.table_reader import Grid
 from gamelens.analysis.outside_data.money_units import without_unit
-from gamelens.analysis.outside_data.total_words import AVERAGE, CANDIDATES, TOTAL
+from gamelens.analysis.outside_data.total_words import AVERAGE, CANDIDATES, NAMELESS, TOTAL
 from gamelens.errors import BadQuery, suggests_names
 from gamelens.wire.currencies import USD_PER_UNIT
 
@@ -142,7 +142,8 @@ class ColumnCells:
     @cached_property
     def unlike_names(self) -> dict[int, str]:
         """The texts that have a word of totals, or no letter and no digit, by their place."""
-        places = np.flatnonzero(pc.match_substring_regex(self.distinct, CANDIDATES))
+        has_word = np.asarray(pc.match_substring_regex(pc.utf8_lower(self.distinct), CANDIDATES))
+        places = np.flatnonzero(has_word | are_like(self.distinct, NAMELESS))
         return {int(place): self.distinct[int(place)].as_py() for place in places}
 
     @cached_property
@@ -470,13 +471,14 @@ def _is_eastern(word: str) -> bool:
     return any("\u3040" <= letter <= "\u9fff" or "\uac00" <= letter <= "\ud7af" for letter in word)
 
 
-def concepts_in(folded: str) -> list[tuple[Concept, str, int]]:
+@lru_cache(maxsize=4096)  # of one file each header is looked at by several questions
+def concepts_in(folded: str) -> tuple[tuple[Concept, str, int], ...]:
     """Return the concepts in a folded header with their phrase and place, the longest phrase where several fit."""
     found = []
     for match in _phrases().finditer(folded):
         phrase = match[0] if match[0] in lexicon() else match[0].removesuffix("s")
         found.append((lexicon()[phrase], match[0], match.start()))
-    return found
+    return tuple(found)
 
 
 @suggests_names

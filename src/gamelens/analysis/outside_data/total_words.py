@@ -47,5 +47,7 @@ WHOLE: Final = re.compile(rf"(?i)\W*(?:rest of world and all|all (?:{_NOUNS}).*|
 """A word for the whole."""
 WHOLE_OF_NAMES: Final = re.compile(rf"(?i)\W*(?:all (?:{_NOUNS}).*|(?!all\b)(?:{_WHOLE})(?:\s.*)?|all)\W*")
 """A word for the whole with what it is of, in a column of countries or networks: Alle Länder."""
-CANDIDATES: Final = rf"(?i){_any_of([*_WORDS['total'], *_WORDS['whole'], *_WORDS['average_row']])}|^[^\pL\pN]*$"
-"""Finds all of these and others, as Arrow does: a word of totals anywhere, or no letter and no digit."""
+CANDIDATES: Final = _any_of([*_WORDS["total"], *_WORDS["whole"], *_WORDS["average_row"]]).lower()
+"""Finds all of these and others in small letters, as Arrow does: a word of totals anywhere."""
+NAMELESS: Final = re.compile(r"[\W_]*")
+"""A text without a letter and without a digit."""
