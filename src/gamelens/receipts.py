@@ -226,10 +226,13 @@ class RestatementRecord(msgspec.Struct, frozen=True, kw_only=True):
     as_of: str | None = None
 
 
-class _Shared(dict[str, Any]):
-    """A receipt in `attrs`. pandas makes a deep copy of `attrs` with every step: a sixth of the time of an analysis."""
+class SharedRecord(dict[str, Any]):
+    """A record in `attrs`, which the frames that pandas makes of one share.
 
-    def __deepcopy__(self, memo: object) -> _Shared:
+    pandas makes a deep copy of `attrs` with every step: a sixth of the time of an analysis.
+    """
+
+    def __deepcopy__(self, memo: object) -> SharedRecord:
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -309,7 +312,7 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True):
         for record, joined in zip(written.get("joined", ()), self.joined, strict=True):
             _omit_defaults(record, joined, ("columns",))
         _omit_sources(written["provenance"])
-        return _Shared(written)
+        return SharedRecord(written)
 
     @property
     def interval(self) -> Interval | None:

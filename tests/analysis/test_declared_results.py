@@ -7,6 +7,7 @@ The files in `results` hold the looks. A change that is meant writes them anew, 
 
 from __future__ import annotations
 
+import copy
 import inspect
 import os
 import re
@@ -27,7 +28,7 @@ from gamelens.analysis import claims
 from gamelens.analysis.claims.findings import analyses
 from gamelens.analysis.tidy_frames.columns import COLUMNS, Column
 from gamelens.analysis.tidy_frames.frame_requirements import declared_requirements
-from gamelens.analysis.tidy_frames.results import ResultRecord, public_name
+from gamelens.analysis.tidy_frames.results import CELLS, KINDS, RESULT, ResultRecord, public_name
 from gamelens.analysis.tidy_frames.returned_columns import KEYS, declared_columns
 from gamelens.analysis.tidy_frames.written_columns import written_columns
 from gamelens.assistant.answers import answer
@@ -96,6 +97,13 @@ def results(calls: dict[str, Call], tmp_path_factory: pytest.TempPathFactory) ->
 def listed(name: str) -> list[Column]:
     """Return the columns that an analysis lists."""
     return [each for each in declared_columns(public()[name]).columns if each is not KEYS]
+
+
+def test_no_step_of_pandas_copies_what_an_analysis_noted(results: dict[str, DataFrame]) -> None:
+    """pandas makes a deep copy of `attrs` with each step, and an analysis takes hundreds."""
+    noted = [frame.attrs[key] for frame in results.values() for key in (RESULT, KINDS, CELLS) if key in frame.attrs]
+    assert len(noted) > 50
+    assert [record for record in noted if copy.deepcopy(record) is not record] == []
 
 
 def test_every_analysis_that_returns_a_frame_lists_its_columns(results: dict[str, DataFrame]) -> None:

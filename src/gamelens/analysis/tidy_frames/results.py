@@ -9,6 +9,8 @@ import msgspec
 import numpy as np
 from pandas import DataFrame
 
+from gamelens.receipts import SharedRecord
+
 RESULT: Final = "gamelens.result"
 """The record's name in `df.attrs`."""
 CELLS: Final = "gamelens.cells"
@@ -56,17 +58,17 @@ def as_result(frame: DataFrame, name: str, arguments: Mapping[str, Any]) -> Data
         if all(isinstance(one, _PLAIN) for one in parts):
             plain[key] = parts if several else parts[0]
     record = ResultRecord(name, plain, len(frame), tuple(map(str, frame.columns)))
-    frame.attrs[RESULT] = msgspec.to_builtins(record)
+    frame.attrs[RESULT] = SharedRecord(msgspec.to_builtins(record))
     return frame
 
 
 def with_kinds(frame: DataFrame, kinds: Mapping[str, str]) -> DataFrame:
     """Note in *frame* what the numbers of its columns are, and return it."""
-    frame.attrs[KINDS] = {name: kind for name, kind in kinds.items() if name in frame}
+    frame.attrs[KINDS] = SharedRecord({name: kind for name, kind in kinds.items() if name in frame})
     return frame
 
 
 def with_cells_of(frame: DataFrame, number: str, columns: Iterable[Hashable]) -> DataFrame:
     """Note in *frame* that these *columns* hold the numbers of a column *number*, and return it."""
-    frame.attrs[CELLS] = {"of": number, "columns": [*map(str, columns)]}
+    frame.attrs[CELLS] = SharedRecord({"of": number, "columns": [*map(str, columns)]})
     return frame

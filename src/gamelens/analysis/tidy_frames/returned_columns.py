@@ -112,7 +112,6 @@ def as_declared(frame: DataFrame, columns: Sequence[Column]) -> DataFrame:
 
     Columns that are not listed stand at `KEYS`, texts among them as categories. Categories keep their values.
     """
-    attrs, frame.attrs = frame.attrs, {}  # pandas would copy them with each column
     listed = {name: dtype for column in columns if column is not KEYS for name, dtype in _dtypes(column)}
     keys = [name for name in frame.columns if name not in listed]
     order = [
@@ -129,9 +128,7 @@ def as_declared(frame: DataFrame, columns: Sequence[Column]) -> DataFrame:
         for name, dtype in ({name: listed.get(name) for name in order} | texts).items()
         if dtype is not None and frame[name].dtype != dtype and not _stays(frame[name].dtype, dtype)
     }
-    declared = frame[order].astype(dtypes)
-    declared.attrs = frame.attrs = attrs
-    return declared
+    return frame[order].astype(dtypes)
 
 
 def _time(dtype: object) -> DatetimeTZDtype:
