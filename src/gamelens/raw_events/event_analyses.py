@@ -16,11 +16,11 @@ import pandas as pd
 
 from gamelens.analysis.claims.findings import Finding, reads
 from gamelens.analysis.claims.leaders import leader
-from gamelens.analysis.retention.retention_rates import wilson
 from gamelens.analysis.tidy_frames import with_receipt
 from gamelens.analysis.tidy_frames.columns import Column
 from gamelens.analysis.tidy_frames.frame_requirements import requires
 from gamelens.analysis.tidy_frames.returned_columns import KEYS, between, named, returns
+from gamelens.analysis.wilson_intervals import wilson
 from gamelens.client.tables.time_ranges import TimeRange, clip_to_available, resolve_range
 from gamelens.errors import BadQuery
 from gamelens.raw_events.lake_client import QUERY_S, LakeClient
