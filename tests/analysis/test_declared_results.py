@@ -199,22 +199,33 @@ def kinds_of(frame: DataFrame) -> dict[str, str]:
     return {str(name): str(dtype) for name, dtype in frame.dtypes.items()}
 
 
-def test_the_decimals_of_a_spreadsheet_are_those_of_the_table(results: dict[str, DataFrame], tmp_path: Path) -> None:
-    """A share of 12.5% is not 13% in one of them."""
-    compared = 0
+def test_a_cell_of_a_spreadsheet_has_the_unit_and_the_decimals_of_the_table(
+    results: dict[str, DataFrame], tmp_path: Path
+) -> None:
+    """A share of 12.5% is not 13% in one of them, a count has none, a bound has the unit of its number."""
+    numbers = bounds = counts = 0
     for place, (name, frame) in enumerate(results.items()):
         path = gl.export_excel({"result": frame}, tmp_path / f"{place}.xlsx")
-        columns = [*openpyxl.load_workbook(path)["result"].iter_cols()]
-        for each in written_columns(frame):
-            if not (each.is_known and is_numeric_dtype(frame.dtypes.iloc[each.place])) or each.is_bound:
+        cells_of = [*openpyxl.load_workbook(path)["result"].iter_cols()]
+        for column in written_columns(frame):
+            if not (column.is_known and is_numeric_dtype(frame.dtypes.iloc[column.place])):
                 continue
-            for row, cell in enumerate(columns[each.place][1:]):
-                if cell.value is None or cell.number_format in ("General", "0.000"):
+            for row, cell in enumerate(cells_of[column.place][1:]):
+                about, scale = (name, column.name, cell.number_format), column.scale(row)
+                if cell.value is None:
                     continue
+                if column.column.kind == "count" and not column.is_bound:
+                    assert cell.number_format == "#,##0", about
+                    counts += 1
+                if cell.number_format in ("General", "0.000"):
+                    assert scale.kind in ("number", "rate"), about
+                    continue
+                assert ("$" in cell.number_format) == (scale.kind == "money"), about
+                assert ("%" in cell.number_format) == (scale.kind in ("share", "change", "points")), about
                 decimals = len(cell.number_format.partition(".")[2].rstrip("%"))
-                assert decimals == each.scale(row).places, (name, each.name)
-                compared += 1
-    assert compared > 500
+                assert decimals == (scale.near(cell.value) if column.is_bound else scale).places, about
+                bounds, numbers = bounds + column.is_bound, numbers + (not column.is_bound)
+    assert min(numbers, bounds, counts) > 200
 
 
 def test_a_name_that_is_a_metric_means_the_same_in_a_result() -> None:

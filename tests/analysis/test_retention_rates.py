@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pandas as pd
-import pytest
 from pandas import DataFrame
 
 from gamelens.analysis import retention
-from gamelens.errors import BadQuery
 from gamelens.receipts import Receipt
 
 FIRST_DAY = pd.Timestamp("2026-11-01", tz="UTC")
@@ -68,29 +65,6 @@ def test_curve_of_nothing_has_the_same_columns(cohorts: DataFrame) -> None:
     """An empty frame gives an empty curve with the same columns."""
     empty = retention.average_curve(cohorts[:0])
     assert empty.columns.tolist() == retention.average_curve(cohorts).columns.tolist()
-
-
-def test_wilson_interval_of_a_textbook_case() -> None:
-    """The 95 % interval of 81 in 263 is 0.2553 to 0.3662 (Newcombe 1998, table I)."""
-    low, high = retention.wilson([81], [263])
-    assert (round(low[0], 4), round(high[0], 4)) == (0.2553, 0.3662)
-
-
-def test_wilson_interval_of_no_successes_has_a_width() -> None:
-    """The 95 % interval of 0 in 20 is 0 to 0.1611 (Newcombe 1998, table I)."""
-    low, high = retention.wilson([0], [20])
-    assert (low[0], round(high[0], 4)) == (0.0, 0.1611)
-
-
-def test_wilson_interval_without_trials_is_not_known() -> None:
-    """Without trials both bounds are NaN."""
-    assert np.isnan(retention.wilson([0], [0])).all()
-
-
-def test_confidence_is_a_share() -> None:
-    """A confidence outside 0 to 1 raises `BadQuery`."""
-    with pytest.raises(BadQuery, match="between 0 and 1"):
-        retention.wilson([1], [2], confidence=95)
 
 
 def test_cohort_sizes_count_each_install_once(cohorts: DataFrame) -> None:

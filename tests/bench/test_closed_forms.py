@@ -21,10 +21,11 @@ from statsmodels.stats.meta_analysis import combine_effects
 from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.proportion import confint_proportions_2indep
 
-from gamelens.analysis.experiments.arm_pairs import _variance, newcombe
+from gamelens.analysis.experiments.arm_pairs import _variance
 from gamelens.analysis.retention.cohort_triangles import CohortTriangle
 from gamelens.analysis.retention.day_variation import day_variance
 from gamelens.analysis.significance import false_discovery, holm
+from gamelens.analysis.wilson_intervals import newcombe
 
 Floats = NDArray[np.float64]
 LEAST = 10.0

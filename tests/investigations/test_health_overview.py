@@ -1,10 +1,14 @@
-"""The overview of a health board: the change of each number in each game."""
+"""The tables of a health report: its numbers are written as those of any table."""
 
 from __future__ import annotations
 
+import pytest
 from pandas import DataFrame
 
-from gamelens.investigations.health_check import HealthReport, number_text
+from gamelens.analysis import health
+from gamelens.investigations.health_check import HealthReport, number_texts
+from gamelens.notebook.tables.column_texts import columns_of
+from support.every_result import every_result
 
 CHANGES = {"G7": -0.5, **{f"G{number}": number / 100 for number in range(7)}}
 
@@ -21,7 +25,7 @@ def test_games_are_columns_and_the_worst_come_first() -> None:
     overview = HealthReport(DataFrame(rows), DataFrame(), DataFrame(), requests=0).overview()
     assert list(overview.columns) == ["number", "G7", "G0", "G1", "G2", "G3", "G4"]
     assert overview["number"].tolist() == ["Active players", "New players"]
-    assert overview["G7"].tolist() == ["-50%: 50, usually 100"] * 2
+    assert overview["G7"].tolist() == ["-50.0%: 50, usually 100"] * 2
     assert overview["G4"].tolist() == ["104, usually 100"] * 2
     assert overview["G0"].tolist()[1] == ""
 
@@ -43,14 +47,14 @@ def test_segments_are_in_the_unit_of_their_metric() -> None:
     }
     report = HealthReport(DataFrame(), DataFrame(), DataFrame(rows), requests=0)
     table = report.segment_table(report.moved)
-    assert table.iloc[0].tolist() == ["Tile", "Day 1 retention", "BR", "build", "1.10.0", "18.0%", "34.9%", "99%"]
-    assert table.iloc[1].tolist() == ["Tile", "Sessions", "", "country", "(unknown)", "90", "120", "40%"]
+    assert table.iloc[0].tolist() == ["Tile", "Day 1 retention", "BR", "build", "1.10.0", "18.0%", "34.9%", "98.6%"]
+    assert table.iloc[1].tolist() == ["Tile", "Sessions", "", "country", "(unknown)", "90", "120", "40.0%"]
     assert list(report.segment_table(report.moved[:0])) == list(table)
 
 
 def test_an_empty_board_has_an_empty_overview() -> None:
     """Without a complete day there are no games and no rows."""
-    board = DataFrame(columns=["game_id", "game", "watch", "metric", "dimension", "change"])
+    board = health.board(health.score_days(health.daily([])))
     assert HealthReport(board, DataFrame(), DataFrame(), requests=0).overview().empty
 
 
@@ -61,4 +65,28 @@ def test_a_number_that_is_neither_money_nor_a_count_has_its_unit() -> None:
     board = DataFrame([row | numbers])
     overview = HealthReport(board, DataFrame(), DataFrame(), requests=0).overview()
     assert overview["Tile"].tolist() == ["748 seconds, usually 944"]
-    assert number_text(row | numbers | {"value": None}) == "n/a"
+    unknown = number_texts(DataFrame([row | numbers | {"value": None}]))
+    assert unknown.iloc[0].to_dict() == {"change": "-20.0%", "value": "n/a", "expected": "944 seconds", "usual": "944"}
+
+
+@pytest.fixture(scope="module")
+def results() -> dict[str, DataFrame]:
+    return every_result()
+
+
+def test_a_report_writes_numbers_like_every_table(results: dict[str, DataFrame]) -> None:
+    """Of a board and of segments, whose decimal places follow from the interval of what is usual."""
+    for name in ("health.board", "health.segments"):
+        rows = results[name].assign(watch="revenue")
+        texts, shown = number_texts(rows, name), {column.column: column for column in columns_of(results[name])}
+        for column in ("value", "expected", "change"):
+            assert texts[column].tolist() == [shown[column].text(row) for row in range(len(rows))], (name, column)
+
+
+def test_numbers_of_one_metric_have_the_same_decimals() -> None:
+    """An expected 0.0117 is not beside a bare 0, and a rare error is not said to be none."""
+    row = {"game_id": "1", "game": "Tile", "watch": "errors", "metric": "Errors", "kind": "rate", "dimension": None}
+    numbers = [(0.0, 0.0117), (0.0159, 0.0077), (0.000012, 0.0101)]
+    rows = DataFrame([row | {"value": value, "expected": usual, "change": 0.1} for value, usual in numbers])
+    assert number_texts(rows)["value"].tolist() == ["0.0000", "0.0159", "< 0.0001"]
+    assert number_texts(rows)["usual"].tolist() == ["0.0117", "0.0077", "0.0101"]

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from gamelens import raw_events
-from gamelens.analysis.retention.retention_rates import wilson
+from gamelens.analysis.wilson_intervals import wilson
 from gamelens.errors import BadQuery, NotYetAvailable
 from gamelens.raw_events.lake_client import LakeClient, open_lake
 from gamelens.receipts import Receipt

@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from gamelens.raw_events.event_analyses import resolve_in_zone
+from gamelens.raw_events.event_scope import resolve_in_zone
 from gamelens.wire.intervals import Interval
 
 AVAILABLE = "2026-10-20T00:00Z/2026-11-24T{hour}:00Z"

@@ -9,7 +9,7 @@ It sends as few queries as possible, and queries segments only for rows that are
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -18,13 +18,14 @@ import msgspec
 import pandas as pd
 from pandas import DataFrame
 
-from gamelens._text import escape_markdown, format_number, markdown_table
+from gamelens._text import escape_markdown, markdown_table
 from gamelens.analysis import claims, health
 from gamelens.analysis.health import HealthQuery
 from gamelens.analysis.health.segments import SEGMENT_COLUMNS
 from gamelens.analysis.tidy_frames import UNKNOWN
 from gamelens.analysis.tidy_frames.columns import column_named
 from gamelens.analysis.tidy_frames.results import as_result
+from gamelens.analysis.tidy_frames.written_columns import written_columns
 from gamelens.data_age import DataAge
 from gamelens.errors import NotYetAvailable, suggests_names
 from gamelens.receipt_text import source_line
@@ -41,6 +42,7 @@ MOST_DRILLS: Final = 5
 MOST_GAMES: Final = 6
 _HEADER: Final = ["severity", "day", "game", "number", "of", "is", "usually", "change", "open since"]
 _SEGMENT_HEADER: Final = ["game", "number", "of", "by", "segment", "is", "usually", "share of the change"]
+_NUMBERS: Final = ("value", "expected", "change", "share_of_change")
 _OF_ALARM: Final = ("game_id", "game", "watch", "timestamp")
 _BEFORE_DAYS: Final = 30
 """Days queried before a change: with a change of one day, as many as a request may have."""
@@ -114,7 +116,9 @@ class HealthReport(msgspec.Struct, frozen=True):
 
         The text is plain: escape it before it becomes HTML or Markdown.
         """
-        table = DataFrame([dict(_cells(row)) for row in rows.to_dict("records")], columns=_HEADER, dtype="str")
+        texts = number_texts(rows).to_dict("records")
+        cells = [dict(_cells(row, text)) for row, text in zip(rows.to_dict("records"), texts, strict=True)]
+        table = DataFrame(cells, columns=_HEADER, dtype="str")
         return table if rows["timestamp"].nunique() > 1 else table.drop(columns="day")
 
     def overview(self, most: int = MOST_GAMES) -> DataFrame:
@@ -128,7 +132,8 @@ class HealthReport(msgspec.Struct, frozen=True):
             most: the number of games at most.
         """
         whole = self.board[self.board["dimension"].isna()].drop_duplicates(["game_id", "watch"])
-        texts = [_beside_usual(row) for row in whole.to_dict("records")]
+        rows = zip(whole.to_dict("records"), number_texts(whole).to_dict("records"), strict=True)
+        texts = [_beside_usual(row, text) for row, text in rows]
         long = DataFrame({"id": whole["game_id"].astype(str), "number": whole["metric"].astype(str), "text": texts})
         wide = long.pivot(index="number", columns="id", values="text").fillna("")
         watched = [watch.name for watch in health.WATCHED.values() if watch.name in wide.index]
@@ -143,7 +148,8 @@ class HealthReport(msgspec.Struct, frozen=True):
 
         The text is plain, as that of `table`.
         """
-        cells = [dict(zip(_SEGMENT_HEADER, _segment_cells(row), strict=True)) for row in rows.to_dict("records")]
+        texts = number_texts(rows, "health.segments").to_dict("records")
+        cells = [[*_segment_cells(row, text)] for row, text in zip(rows.to_dict("records"), texts, strict=True)]
         return DataFrame(cells, columns=_SEGMENT_HEADER, dtype="str")
 
     def markdown(self) -> str:
@@ -275,41 +281,60 @@ def segments_of(lens: Client, row: dict[Any, Any], dimension: str) -> DataFrame:
     return _segments(_query_around(lens, query, row), row, dimension)
 
 
-def number_text(row: Mapping[Any, Any], name: str = "value") -> str:
-    """Return a number of a row of the board or of its segments, with its unit where the number does not tell it."""
-    text = format_number(row[name], row["kind"])
-    if row["kind"] != "number" or pd.isna(row[name]):
-        return text
-    (watch,) = health.watches([row["watch"]])
-    return f"{text} {column_named(watch.field, [watch.metric]).unit_words}"
+def number_texts(rows: DataFrame, analysis: str = "health.board") -> DataFrame:
+    """Return the numbers of *rows* as every table writes them: those of one metric have the same decimal places.
+
+    Args:
+        rows: rows of a board, or of segments.
+        analysis: the analysis that made them, "health.board" or "health.segments".
+
+    Returns:
+        Columns value, expected, change and share_of_change (str) as far as *rows* has them, with a unit behind a plain
+        number, such as "748 seconds"; and usual (str), the expected number without a unit.
+    """
+    written = written_columns(as_result(rows.copy(deep=False), analysis, {}))
+    texts = {
+        column.name: [column.text(number, place) for place, number in enumerate(rows[column.name])]
+        for column in written
+        if column.name in _NUMBERS
+    }
+    texts["usual"] = texts["expected"]
+    units = [
+        f" {_unit_of(key)}" if kind == "number" else "" for key, kind in zip(rows["watch"], rows["kind"], strict=True)
+    ]
+    for name in ("value", "expected"):
+        known = zip(texts[name], units, rows[name].isna(), strict=True)
+        texts[name] = [text if is_missing else f"{text}{unit}" for text, unit, is_missing in known]
+    return DataFrame(texts, dtype="str")
 
 
-def _cells(row: dict[Any, Any]) -> Iterator[tuple[str, str]]:
-    """Yield the header and text of each cell of a row of the readable table."""
-    value, expected = (number_text(row, name) for name in ("value", "expected"))
+def _unit_of(key: str) -> str:
+    """Return the unit of a watched metric in words."""
+    (watch,) = health.watches([key])
+    return column_named(watch.field, [watch.metric]).unit_words
+
+
+def _cells(row: dict[Any, Any], text: dict[Any, str]) -> Iterator[tuple[str, str]]:
+    """Yield the header and text of each cell of a row of the readable table. *text* has its numbers."""
     segment = "" if pd.isna(row["dimension"]) else _segment_name(row["segment"])
-    change = "" if pd.isna(row["change"]) else format_number(row["change"], "change", places=0)
     since = "" if pd.isna(row["since"]) else f"{row['since']:%Y-%m-%d}"
     severity = f"{row['severity']}: {why}" if (why := health.ok_reason(row)) else row["severity"]
     named = (severity, f"{row['timestamp']:%Y-%m-%d}", row["game"], row["metric"], segment)
-    yield from zip(_HEADER, map(str, (*named, value, expected, change, since)), strict=True)
+    yield from zip(_HEADER, map(str, (*named, text["value"], text["expected"], text["change"], since)), strict=True)
 
 
-def _beside_usual(row: dict[Any, Any]) -> str:
-    """Return the number of a row, the usual one, and the change of a flagged row."""
-    value, usual = number_text(row, "value"), format_number(row["expected"], row["kind"])
-    text = value if pd.isna(row["expected"]) else f"{value}, usually {usual}"
-    is_change = row["is_flagged"] and not pd.isna(row["change"])
-    return f"{format_number(row['change'], 'change', places=0)}: {text}" if is_change else text
+def _beside_usual(row: dict[Any, Any], text: dict[Any, str]) -> str:
+    """Return the number of a row, the usual one, and the change of a flagged row. *text* has the numbers."""
+    value = text["value"] if pd.isna(row["expected"]) else f"{text['value']}, usually {text['usual']}"
+    return f"{text['change']}: {value}" if row["is_flagged"] and not pd.isna(row["change"]) else value
 
 
-def _segment_cells(row: dict[Any, Any]) -> Iterator[str]:
-    """Yield the text of each cell of a row of the readable table of segments."""
+def _segment_cells(row: dict[Any, Any], text: dict[Any, str]) -> Iterator[str]:
+    """Yield the text of each cell of a row of the readable table of segments. *text* has its numbers."""
     alarm_segment = "" if pd.isna(row["of_dimension"]) else _segment_name(row["of_segment"])
     yield from (str(row["game"]), str(row["metric"]), alarm_segment, health.dimension_words(str(row["dimension"])))
     yield _segment_name(row["segment"])
-    yield from (number_text(row, name) for name in ("value", "expected"))
-    yield format_number(row["share_of_change"], "share", places=0)
+    yield from (text["value"], text["expected"], text["share_of_change"])
 
 
 def _segment_name(segment: Any) -> str:

@@ -11,10 +11,10 @@ import msgspec
 import pandas as pd
 from pandas import DataFrame
 
-from gamelens._text import counted, format_number, one_line, shortened
+from gamelens._text import counted, one_line, shortened
 from gamelens.analysis import health
 from gamelens.errors import GamelensError
-from gamelens.investigations.health_check import HealthReport, number_text
+from gamelens.investigations.health_check import HealthReport, number_texts
 from gamelens.receipt_text import day_text, source_line
 
 NO_DAY: Final = "no day is complete yet: nothing is sent"
@@ -158,10 +158,11 @@ def _headline_numbers(rows: DataFrame, day: pd.Timestamp | None) -> tuple[str, .
     """Return the numbers of a whole game on *day* in the order of `WATCHED`, each with its unit and its change."""
     rows = rows[rows["dimension"].isna() & (rows["timestamp"] == day)].drop_duplicates("watch")
     places = {name: place for place, name in enumerate(health.WATCHED)}
+    rows = rows.sort_values("watch", key=lambda keys: keys.map(lambda key: places.get(key, len(places))), kind="stable")
     texts = []
-    for row in sorted(rows.to_dict("records"), key=lambda row: places.get(row["watch"], len(places))):
-        change = "" if pd.isna(row["change"]) else f" ({format_number(row['change'], 'change', places=0)})"
-        texts.append(f"{row['metric']} {number_text(row)}{change}")
+    for row, text in zip(rows.to_dict("records"), number_texts(rows).to_dict("records"), strict=True):
+        change = "" if pd.isna(row["change"]) else f" ({text['change']})"
+        texts.append(f"{row['metric']} {text['value']}{change}")
     return tuple(texts)
 
 

@@ -7,7 +7,9 @@ from itertools import chain
 from math import isnan
 from typing import TYPE_CHECKING, Final
 
-from gamelens._scales import NumberKind, Scale
+import msgspec
+from pandas import DataFrame
+
 from gamelens._text import escape_markdown
 from gamelens.analysis.claims import KeyNumber
 from gamelens.analysis.claims import of as claims_of
@@ -15,6 +17,7 @@ from gamelens.analysis.claims.claims_frame import doubtful
 from gamelens.analysis.claims.findings import findings_of
 from gamelens.analysis.claims.templates import judged_of, sentences_of, words
 from gamelens.analysis.claims.templates import spoken as claims_spoken
+from gamelens.analysis.tidy_frames.written_columns import WrittenColumn, written_columns
 from gamelens.errors import extra_named
 from gamelens.notebook.labels import text_of
 from gamelens.receipt_text import period_text
@@ -22,7 +25,6 @@ from gamelens.receipts import Receipt
 
 if TYPE_CHECKING:
     from IPython.display import Markdown
-    from pandas import DataFrame
 
     from gamelens.wire.intervals import Interval
 
@@ -85,17 +87,7 @@ def key_numbers(frame: DataFrame, numbers: Iterable[KeyNumber], *, before: DataF
         numbers: each with its value, interval and change. A column that none of them fills is left out.
         before: a frame of the period that they changed from, which is then named too.
     """
-    known = [*numbers]
-    measured = [number for number in known if not isnan(number.low)]
-    scales = {
-        kind: Scale.of(
-            kind,
-            [number.value for number in measured if number.kind == kind],
-            [(number.high - number.low) / 2 for number in measured if number.kind == kind],
-        )
-        for kind in {number.kind for number in measured}
-    }
-    rows = [_number_cells(number, scales.get(number.kind)) for number in known]
+    rows = _cells_of([*numbers])
     names = [name for name in ("Number", "Value", "95% interval", "Change") if any(row[name] for row in rows)]
     lines = [names, ["---", *["---:"] * (len(names) - 1)], *([row[name] for name in names] for row in rows)]
     table = "\n".join(f"| {' | '.join(line)} |" for line in lines) if rows else ""
@@ -119,30 +111,38 @@ def _markdown(text: str) -> Markdown:
     return Markdown(text)  # type: ignore[no-untyped-call]
 
 
-def _number_cells(number: KeyNumber, scale: Scale | None) -> dict[str, str]:
-    """Return the cells of a number by their headings, empty for what is unknown. *scale* is that of intervals."""
-    value = _texts(number.value, number.low, number.high, number.kind, scale)
-    change, of_change = _texts(number.change, number.change_low, number.change_high, "change")
-    return {
-        "Number": _escape_dollars(text_of(_capitalised(number.name))),
-        "Value": _escape_dollars(value[0]),
-        "95% interval": _escape_dollars(value[1]),
-        "Change": "" if change == "n/a" else f"{change} ({of_change})" if of_change else change,
-    }
+def _cells_of(numbers: Sequence[KeyNumber]) -> list[dict[str, str]]:
+    """Return the cells of each number by their headings, empty for what is unknown.
+
+    Numbers with an interval have the decimal places of their kind, each of the others has its own.
+    """
+    frame = DataFrame([msgspec.structs.asdict(number) for number in numbers], columns=KeyNumber.__struct_fields__)
+    frame = frame.rename(columns={"kind": "unit"}).assign(measure=frame["name"].where(frame["low"].isna(), ""))
+    written = {column.name: column for column in written_columns(frame)}
+    rows = []
+    for place, number in enumerate(numbers):
+        value, interval = _texts(written["value"], place, number.value, number.low, number.high)
+        change, of_change = _texts(written["change"], place, number.change, number.change_low, number.change_high)
+        rows.append(
+            {
+                "Number": _escape_dollars(text_of(_capitalised(number.name))),
+                "Value": _escape_dollars(value),
+                "95% interval": _escape_dollars(interval),
+                "Change": "" if change == "n/a" else f"{change} ({of_change})" if of_change else change,
+            }
+        )
+    return rows
+
+
+def _texts(column: WrittenColumn, place: int, value: float, low: float, high: float) -> tuple[str, str]:
+    """Return a number, and its interval or an empty text without one."""
+    is_interval = not (isnan(low) or isnan(high))
+    return column.text(value, place), column.interval_text(low, high, place) if is_interval else ""
 
 
 def _capitalised(name: str) -> str:
     """Return *name* with a capital, unless it begins like eCPM."""
     return name if name[1:2].isupper() else name[:1].upper() + name[1:]
-
-
-def _texts(value: float, low: float, high: float, kind: NumberKind, scale: Scale | None = None) -> tuple[str, str]:
-    """Return a number, and its interval or an empty text without one, by default on a scale of their own."""
-    is_interval, interval = not (isnan(low) or isnan(high)), ""
-    scale = scale if scale is not None and is_interval else Scale.of(kind, [value], [(high - low) / 2])
-    if is_interval:
-        interval = scale.interval(low, high)
-    return scale.text(value), interval
 
 
 def _escape_dollars(text: str) -> str:

@@ -6,14 +6,11 @@ The room writes nothing. Open `lake_client` first.
 from typing import TYPE_CHECKING
 
 from gamelens.errors import no_such_name
-from gamelens.raw_events.event_analyses import (
-    LocalBucket,
-    active_players,
-    count_events,
-    funnel,
-    player_money,
-    session_paths,
-)
+from gamelens.raw_events.active_players import active_players
+from gamelens.raw_events.event_counts import LocalBucket, count_events
+from gamelens.raw_events.funnels import funnel
+from gamelens.raw_events.player_money import player_money
+from gamelens.raw_events.session_paths import session_paths
 
 __all__ = ["LocalBucket", "active_players", "count_events", "funnel", "player_money", "session_paths"]
 

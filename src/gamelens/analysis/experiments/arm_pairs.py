@@ -8,7 +8,6 @@ changes nothing. Arms that follow each other, as builds do, are compared between
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import hypot, sqrt
 from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
@@ -19,13 +18,13 @@ from pandas import DataFrame, Series
 
 from gamelens.analysis.experiments.arm_outcomes import OTHERS, VARIANT, Unit, control_of, groups, key_columns
 from gamelens.analysis.over_days import FEWEST_DAYS, mean_over_days, over_days
+from gamelens.analysis.wilson_intervals import newcombe, newcombe_p
 from gamelens.errors import BadQuery
 
 Design = Literal["within days", "between days", "in total"]
 Floats = NDArray[np.float64]
 
 _NAN: Final = float("nan")
-_MOST_ERRORS: Final = 38.0  # a deviation of so many standard errors has the least probability that is a number
 
 
 class ArmDifference(NamedTuple):
@@ -137,7 +136,7 @@ class ArmPair(msgspec.Struct, frozen=True, kw_only=True):
         normal = float(ndtri((1 + confidence) / 2))
         low, high = newcombe(value, base, size, base_size, normal)
         error = max(value - base - low, high - value + base) / normal
-        return ArmDifference(value, base, low, high, error, _newcombe_p(value, base, size, base_size))
+        return ArmDifference(value, base, low, high, error, newcombe_p(value, base, size, base_size))
 
     def _between_days(self, value: float, base: float, confidence: float) -> ArmDifference:
         from scipy.special import ndtri
@@ -204,34 +203,6 @@ def informative_players(players: Floats, amount: Floats | None = None) -> Floats
     mean, total = ((weight @ (amount / players)) * sizes).sum() / sizes.sum(), sizes.sum()
     pooled = chance.sum() * mean * (1 - mean) * total / max(total - 1, 1)
     return np.asarray(sizes * pooled / within if pooled > 0 else sizes)
-
-
-def newcombe(share: float, base: float, size: float, base_size: float, normal: float) -> tuple[float, float]:
-    """Return the bounds of the difference of two shares that lie *normal* standard errors away.
-
-    Newcombe's hybrid score interval (1998, method 10), made of the Wilson intervals of both shares.
-    """
-    (low, high), (base_low, base_high) = _wilson(share, size, normal), _wilson(base, base_size, normal)
-    return share - base - hypot(share - low, base_high - base), share - base + hypot(high - share, base - base_low)
-
-
-def _wilson(share: float, size: float, normal: float) -> tuple[float, float]:
-    square = normal * normal / size
-    middle = (share + square / 2) / (1 + square)
-    half = sqrt(square * (max(share * (1 - share), 0.0) + square / 4)) / (1 + square)
-    return middle - half, middle + half
-
-
-def _newcombe_p(share: float, base: float, size: float, base_size: float) -> float:
-    """Return the p-value of no difference: of the interval of Newcombe that just reaches 0."""
-    from scipy.optimize import brentq
-    from scipy.special import ndtr
-
-    if share < base:
-        share, base, size, base_size = base, share, base_size, size
-    if newcombe(share, base, size, base_size, _MOST_ERRORS)[0] > 0:
-        return 0.0
-    return float(2 * ndtr(-brentq(lambda normal: newcombe(share, base, size, base_size, normal)[0], 0, _MOST_ERRORS)))
 
 
 def arm_pairs(

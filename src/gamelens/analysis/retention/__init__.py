@@ -17,8 +17,8 @@ from gamelens.analysis.retention.retention_rates import (
     day_range,
     day_spread,
     pooled,
-    wilson,
 )
+from gamelens.analysis.wilson_intervals import wilson
 from gamelens.errors import no_such_name
 
 __all__ = [

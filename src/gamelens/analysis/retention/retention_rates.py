@@ -10,9 +10,7 @@ from collections.abc import Iterator
 from math import isnan, nan, sqrt
 from typing import Final
 
-import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
 from pandas import DataFrame, Series
 
 from gamelens.analysis.claims.findings import Finding, reads
@@ -25,7 +23,7 @@ from gamelens.analysis.tidy_frames.frame_columns import sum_over
 from gamelens.analysis.tidy_frames.frame_requirements import POOLED_RETENTION, RETENTION, requires
 from gamelens.analysis.tidy_frames.results import with_cells_of
 from gamelens.analysis.tidy_frames.returned_columns import KEYS, between, named, returns
-from gamelens.errors import BadQuery
+from gamelens.analysis.wilson_intervals import wilson
 
 _COLUMNS = ("timestamp", "age", "retention", "installs", "returned")
 
@@ -280,27 +278,6 @@ def _read_sizes(sizes: DataFrame, by: str | None) -> Iterator[Finding]:
         judged="counted",
         numbers={"total": total, "days": days, "name": won.index[0] if total else None},
     )
-
-
-def wilson(
-    successes: ArrayLike, trials: ArrayLike, *, confidence: float = 0.95
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return low and high of a share's Wilson score interval (0 to 1), NaN without trials.
-
-        retention.wilson(120, 400)
-
-    Raises:
-        BadQuery: *confidence* is not between 0 and 1.
-    """
-    if not 0 < confidence < 1:
-        raise BadQuery("confidence", confidence, "must lie between 0 and 1")
-    from statsmodels.stats.proportion import proportion_confint
-
-    n = np.asarray(trials, dtype="float64")
-    low, high = proportion_confint(
-        np.asarray(successes, dtype="float64"), np.where(n > 0, n, np.nan), alpha=1 - confidence, method="wilson"
-    )
-    return low, high
 
 
 def _spread_frame(cohorts: CohortTriangle) -> DataFrame:

@@ -2,6 +2,7 @@
 
 Tables, spreadsheets, widgets and the assistant ask `written_columns` and nothing else. It looks in the list of the
 analysis that made the frame, in the fields of the queried metrics, in `columns` by name, and last at the dtype.
+`WrittenColumn.text` and `WrittenColumn.interval_text` write every number of a table.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from msgspec.structs import replace
 from pandas import DataFrame, Series
 from pandas.api.types import is_float_dtype, is_integer_dtype, is_numeric_dtype
 
-from gamelens._scales import NumberKind, Scale
+from gamelens._scales import NumberKind, Scale, is_finite
 from gamelens.analysis.tidy_frames.columns import COLUMNS, OF_MEASURE, OF_ROW, Column, ColumnKind, column_named
 from gamelens.analysis.tidy_frames.results import CELLS, KINDS
 from gamelens.analysis.tidy_frames.returned_columns import listed_columns
@@ -27,6 +28,7 @@ UNIT: Final = "unit"
 _MEASURED: Final = "measured_in"
 """The unit of what a claim compares. Its column `unit` says the unit of `size`, such as a ratio."""
 _LEAST_OF_RATIO: Final = 2  # decimal places of a multiple
+_LEAST_P: Final = 0.001
 
 
 class WrittenColumn(NamedTuple):
@@ -40,6 +42,7 @@ class WrittenColumn(NamedTuple):
         upper: the place of the upper bound, if this is the lower one.
         is_bound: whether it is a bound.
         is_known: whether the frame's analysis, a metric or `COLUMNS` has it.
+        has_negative: whether one of its numbers is negative.
         rows: by what each row's scale is found, empty if all have one.
         scales: the scales of the numbers.
     """
@@ -51,12 +54,31 @@ class WrittenColumn(NamedTuple):
     upper: int | None
     is_bound: bool
     is_known: bool
+    has_negative: bool
     rows: list[Any]
     scales: Mapping[Any, Scale]
 
     def scale(self, row: int | None = None) -> Scale:
         """Return the scale of a row, by default of the first."""
         return self.scales[self.rows[row or 0] if self.rows else ""]
+
+    def text(self, value: Any, row: int | None = None) -> str:
+        """Return a number in the unit of the column or, if it has one, of the *row*; `n/a` for a missing one.
+
+        The difference of two shares is in percentage points. A number that is not 0 is not said to be 0, unless it is a
+        difference.
+        """
+        if self.column.kind == "p" and is_finite(value):
+            return f"{float(value):.3f}" if value >= _LEAST_P else f"< {_LEAST_P}"
+        scale = self.scale(row)
+        is_difference = self.has_negative or scale.has_sign
+        if not is_difference and is_finite(value) and 0 < value < scale.least / 2:
+            return f"< {scale.text(scale.least)}"
+        return scale.text(value)
+
+    def interval_text(self, low: Any, high: Any, row: int | None = None) -> str:
+        """Return two bounds in the unit of the number that they are about."""
+        return self.scale(row).interval(low, high)
 
 
 def written_columns(frame: DataFrame) -> list[WrittenColumn]:
@@ -87,6 +109,9 @@ def written_columns(frame: DataFrame) -> list[WrittenColumn]:
         return known, is_known
 
     columns = {name: what_is(name, place) for place, name in enumerate(frame.columns)}
+    numeric = [place for place, dtype in enumerate(frame.dtypes) if is_numeric_dtype(dtype)]
+    numbers = frame.iloc[:, numeric].to_numpy("float64", na_value=math.nan)
+    negative = {place for place, values in zip(numeric, numbers.T, strict=True) if (values < 0).any()}
     scales_of: dict[str, tuple[list[Any], Mapping[Any, Scale]]] = {}  # by number: its bounds have the same
     written = []
     for place, name in enumerate(frame.columns):
@@ -99,7 +124,9 @@ def written_columns(frame: DataFrame) -> list[WrittenColumn]:
             scales_of[number] = _scales_of(frame, column, family, bounds, unit)
         upper, is_bound = uppers.get(place), place in number_of
         rows, scales = scales_of[number]
-        written.append(WrittenColumn(name, place, column, number, upper, is_bound, is_known, rows, scales))
+        written.append(
+            WrittenColumn(name, place, column, number, upper, is_bound, is_known, place in negative, rows, scales)
+        )
     return written
 
 

@@ -23,10 +23,10 @@ from gamelens.notebook.figures.backgrounds import (
     words_on_previous,
 )
 from gamelens.notebook.figures.captions import date_formats, main_value, title_of, unit_in, words_per_bucket
-from gamelens.notebook.figures.colours import colours_of, is_game
+from gamelens.notebook.figures.colours import MOST_LINES, colours_of, is_game
 from gamelens.notebook.figures.figure_frame import finish, is_cut, number_axis, one_row_each
 from gamelens.notebook.figures.theme import theme
-from gamelens.notebook.figures.traces import MOST_LINES, line_traces
+from gamelens.notebook.figures.unfinished_buckets import line_traces
 from gamelens.notebook.frame_receipts import sourced, unfinished
 from gamelens.notebook.labels import escape, row_label, shorten
 from gamelens.receipts import Receipt

@@ -33,8 +33,9 @@ from gamelens.notebook.figures.backgrounds import (
 from gamelens.notebook.figures.captions import date_formats, main_value, title_of, unit_in, words_per_bucket
 from gamelens.notebook.figures.colours import colours_of, game_colours
 from gamelens.notebook.figures.figure_frame import finish, is_cut, one_row_each
+from gamelens.notebook.figures.interval_bands import band_traces
 from gamelens.notebook.figures.theme import theme
-from gamelens.notebook.figures.traces import band_traces, line_traces
+from gamelens.notebook.figures.unfinished_buckets import line_traces
 from gamelens.notebook.frame_receipts import unfinished
 from gamelens.notebook.labels import escape, shorten
 from gamelens.receipt_text import day_text

@@ -11,12 +11,16 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from typing import Final
 
 from pandas import DataFrame
 
 from gamelens.analysis.tidy_frames import UNKNOWN, label_columns
 from gamelens.notebook.figures.theme import theme
 from gamelens.receipts import Receipt
+
+MOST_LINES: Final = 8
+"""Lines of one figure at most, which is the number of colours of a palette."""
 
 
 def game_colours(games: Iterable[str], frame: DataFrame) -> dict[str, str]:

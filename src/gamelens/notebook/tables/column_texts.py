@@ -8,7 +8,6 @@ from typing import Any, Final
 import pandas as pd
 from pandas import DataFrame
 
-from gamelens._scales import is_finite
 from gamelens.analysis.tidy_frames import UNKNOWN
 from gamelens.analysis.tidy_frames.columns import Column, column_named, name_of
 from gamelens.analysis.tidy_frames.written_columns import ROW_UNITS, UNIT, WrittenColumn, has_units, written_columns
@@ -26,6 +25,7 @@ class ColumnTexts:
     """A column of a table: its name, its unit and its cells as texts. None of them is escaped.
 
     Attributes:
+        written: how it is written.
         column: the name in the frame. For bounds it is that of the lower one.
         name: the heading.
         unit: words for the unit, empty where the name or the number says it.
@@ -36,7 +36,7 @@ class ColumnTexts:
     """
 
     def __init__(self, frame: DataFrame, written: WrittenColumn, metrics: list[str]) -> None:
-        self._written, unit = written, written.column
+        self.written, unit = written, written.column
         self.column = written.name
         self.values: list[Any] = frame.iloc[:, written.place].astype("object").tolist()
         self._upper = None if written.upper is None else frame.iloc[:, written.upper].astype("object").tolist()
@@ -45,7 +45,6 @@ class ColumnTexts:
         self.is_number = pd.api.types.is_numeric_dtype(dtype) and not self._is_truth
         self._is_name = isinstance(dtype, pd.CategoricalDtype) or pd.api.types.is_string_dtype(dtype)
         self.kind = unit.written
-        self._has_negative = self.is_number and any(is_finite(value) and value < 0 for value in self.values)
         moments = [value for value in self.values if isinstance(value, datetime) and not pd.isna(value)]
         self._has_hours = any((value.hour, value.minute) != (0, 0) for value in moments)
         self.name = _heading(unit if unit.name == self.column else column_named(self.column), metrics)
@@ -72,11 +71,11 @@ class ColumnTexts:
         if isinstance(value, list):
             return ", ".join(map(str, value))
         if self._is_name and pd.isna(value):
-            return "n/a" if self._written.column.na else UNKNOWN  # without an occasion for a name, or without the name
+            return "n/a" if self.written.column.na else UNKNOWN  # without an occasion for a name, or without the name
         if self._upper is not None:
-            return self._written.scale(row).interval(value, self._upper[row])
+            return self.written.interval_text(value, self._upper[row], row)
         if self.is_number or isinstance(value, float):
-            return self.number_text(value, row)
+            return self.written.text(value, row)
         if isinstance(value, bool):
             return "yes" if value else "no"
         if isinstance(value, Interval):
@@ -89,19 +88,6 @@ class ColumnTexts:
         if value is None or value is pd.NA:
             return "not clear" if self._is_truth else UNKNOWN
         return str(value)
-
-    def number_text(self, value: Any, row: int | None = None) -> str:
-        """Return a number in the unit of the column or, if it has one, of the *row*.
-
-        The difference of two shares is in percentage points.
-        """
-        if self._written.column.kind == "p" and is_finite(value):
-            return f"{float(value):.3f}" if value >= 0.001 else "< 0.001"
-        scale = self._written.scale(row)
-        is_difference = self._has_negative or scale.has_sign  # which may be said to be 0
-        if not is_difference and is_finite(value) and 0 < value < scale.least / 2:
-            return f"< {scale.text(scale.least)}"
-        return scale.text(value)
 
 
 def columns_of(frame: DataFrame) -> list[ColumnTexts]:

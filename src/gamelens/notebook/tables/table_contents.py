@@ -251,6 +251,6 @@ def _column(
         is_key=column.column in keys,
         texts=texts,
         changes=changes,
-        total=column.number_text(totals[column.column]) if column.column in totals else "",
+        total=column.written.text(totals[column.column]) if column.column in totals else "",
         bars=tuple(column.values) if column.column in bars else None,
     )
