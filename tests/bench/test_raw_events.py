@@ -23,7 +23,7 @@ import pytest
 
 from gamelens.sandbox.imports.import_counts import GameIds, ImportCounts
 from gamelens.sandbox.imports.import_run import CHUNK_ROWS, DecodedGroup, import_raw_events
-from gamelens.sandbox.imports.source_files import find_files
+from gamelens.sandbox.imports.source_files import list_files, recognise_files
 from gamelens.sandbox.options import SandboxOptions
 from gamelens.sandbox.server import Sandbox
 from gamelens.simulator import ExportFormat, export_raw, load_scenario
@@ -95,7 +95,7 @@ def floor(kind: ExportFormat, folder: Path) -> int:
 
 def decode(kind: ExportFormat, folder: Path, scratch: Path) -> int:
     """Decode the files into the columns of the lake, without building its tables."""
-    files = find_files([str(folder)])
+    files = recognise_files(list_files([str(folder)]))
     counts = ImportCounts(files, [], None)
     group, rest, first = (
         DecodedGroup(scratch / "group", GameIds(["1001", "1002", "2001"], {}), counts, oldest_days=OLDEST_DAYS),

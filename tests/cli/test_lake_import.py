@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 from pathlib import Path
 
 from click.testing import CliRunner
@@ -30,6 +31,20 @@ def test_an_export_is_imported(tmp_path: Path) -> None:
     code, again, _ = run("lake", "import", tmp_path / "raw", "--state", state, "--json")
     assert code == 0
     assert json.loads(again)["files"] == 0
+
+
+def test_files_that_look_unchanged_are_read_on_demand(tmp_path: Path) -> None:
+    """A file that was damaged without a trace is found by --verify alone."""
+    assert run("simulate", *SMALL, "--export", "raw-json", tmp_path / "raw")[0] == 0
+    for path in (tmp_path / "raw").rglob("*.gz"):
+        os.utime(path, (1_700_000_000, 1_700_000_000))
+    imported = ["lake", "import", tmp_path / "raw", "--state", tmp_path / "state"]
+    assert run(*imported)[0] == 0
+    path.write_bytes(bytes(path.stat().st_size))
+    os.utime(path, (1_700_000_000, 1_700_000_000))
+    assert run(*imported)[0] == 0
+    code, _, error = run(*imported, "--verify")
+    assert (code, "not imported" in error) == (1, True)
 
 
 def test_what_event_data_lacks_is_said(tmp_path: Path) -> None:

@@ -21,10 +21,13 @@ import pytest
 from pandas.testing import assert_frame_equal
 
 import gamelens as gl
+from gamelens import raw_events
+from gamelens.client.answer_cache import cache_folder
 from gamelens.client.sync_client import Client
 from gamelens.errors import BadQuery, GamelensError, Refused
 from gamelens.raw_events.lake_client import LakeClient, open_lake
 from gamelens.receipts import Receipt
+from gamelens.sandbox.engines.spill_folder import machine_memory
 from gamelens.sandbox.server import open_bulk_load
 from gamelens.simulator import load_scenario, play_columns
 from support.forked_child import in_child
@@ -55,6 +58,78 @@ def lake(stage: Stage) -> Iterator[LakeClient]:
     """Return its lake, opened beside the sandbox that holds it."""
     with open_lake(stage.sandbox.options.state, organisation="acme", progress=False) as lake:
         yield lake
+
+
+def spilled(root: Path) -> list[Path]:
+    """Return the spill folders below *root*."""
+    return list(root.glob("gamelens-spill-*"))
+
+
+LARGE = "SELECT count(*) AS n FROM (SELECT DISTINCT a.range, b.range AS other FROM range(2000) a, range(2000) b)"
+
+
+def test_what_does_not_fit_into_memory_is_spilled(stage: Stage, tmp_path: Path) -> None:
+    """To a folder that is the owner's alone, and is gone when the lake is closed."""
+    root = tmp_path / "fast"
+    with open_lake(stage.sandbox.options.state, organisation="acme", memory="60MB", spill=root, progress=False) as lake:
+        assert lake.sql(LARGE)["n"].tolist() == [2000 * 2000]
+        (folder,) = spilled(root)
+        assert {path.stat().st_mode & 0o077 for path in (folder, root)} == {0}
+        assert (folder / "sql").is_dir()
+        lake.query("dau", over="last 3 complete days")
+    assert list(root.iterdir()) == []
+
+
+def test_a_lake_takes_a_share_of_the_machine_and_the_cache_folder(stage: Stage) -> None:
+    """Unless it is told otherwise; the folder is not made before it is needed."""
+    root = cache_folder() / "spill"
+    setting = "SELECT current_setting('memory_limit') AS memory, current_setting('temp_directory') AS folder"
+    with open_lake(stage.sandbox.options.state, organisation="acme", progress=False) as lake:
+        assert lake._spill.root == root
+        before = set(spilled(root))
+        (memory, folder), *_ = lake.sql(setting).to_numpy().tolist()
+        number, unit = memory.split()
+        assert float(number) * {"MiB": 2**20, "GiB": 2**30}[unit] == pytest.approx(0.6 * machine_memory(), rel=0.02)
+        assert {Path(folder).parent} == set(spilled(root)) - before
+    assert set(spilled(root)) <= before
+
+
+def test_analyses_take_the_memory_of_their_lake(stage: Stage, tmp_path: Path) -> None:
+    """An analysis that fits into neither is refused, with the arguments to raise."""
+    with (
+        open_lake(
+            stage.sandbox.options.state, organisation="acme", memory="1MB", spill=tmp_path, progress=False
+        ) as lake,
+        pytest.raises(Refused, match=r"more than 1MB of memory: raise memory= of open_lake"),
+    ):
+        raw_events.session_paths(lake, OVER)
+
+
+def test_memory_and_spill_are_checked_when_a_lake_is_opened(stage: Stage, tmp_path: Path) -> None:
+    """No amount of memory, and no folder."""
+    state = stage.sandbox.options.state
+    with pytest.raises(BadQuery, match="amount of memory"):
+        gl.open_lake(state, organisation="acme", memory="much")
+    (tmp_path / "file").touch()
+    with pytest.raises(BadQuery, match=r"spill = .*cannot be written"):
+        gl.open_lake(state, organisation="acme", spill=tmp_path / "file")
+
+
+def test_the_folder_of_a_killed_process_goes_with_it(stage: Stage, tmp_path: Path) -> None:
+    """The statement that runs on in another process removes it."""
+    code = (
+        "import sys, os, gamelens as gl; from threading import Timer\n"
+        "lake = gl.open_lake(sys.argv[1], organisation='acme', spill=sys.argv[2], memory='60MB', progress=False)\n"
+        "lake.sql('SELECT 1'); assert os.listdir(sys.argv[2]); Timer(1, os.kill, (os.getpid(), 9)).start()\n"
+        "lake.sql('SELECT DISTINCT a.range, b.range FROM range(100000) a, range(100000) b')"
+    )
+    command = [sys.executable, "-c", code, str(stage.sandbox.options.state), str(tmp_path)]
+    ended = subprocess.run(command, capture_output=True, text=True)
+    assert ended.returncode == -9, ended.stderr
+    deadline = time.monotonic() + 10
+    while spilled(tmp_path) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert spilled(tmp_path) == []
 
 
 @pytest.fixture(scope="module")
@@ -176,6 +251,8 @@ LOCKED = {
     "a variable": "SET VARIABLE x = 1",
     "a schema": "USE memory",
     "a log in a file": "FROM enable_logging(storage = 'file', storage_config = {{'path': '{state}/stolen'}})",
+    "a file above the spill folder": "SELECT * FROM read_text('{spill}/sql/../../../secret')",
+    "a file written to the spill folder": "COPY (SELECT 1) TO '{spill}/sql/stolen.csv'",
     "a profile in a file": "FROM enable_profiling(save_location := '{state}/stolen.json')",
     "a pragma": "PRAGMA database_list",
     "a profile by a pragma": "PRAGMA enable_profiling = 'json'",
@@ -220,7 +297,7 @@ def test_sql_reaches_nothing_else(lake: LakeClient, what: str) -> None:
 
     before = stored()
     with pytest.raises(GamelensError) as failed:
-        lake.sql(LOCKED[what].format(state=state, file=file))
+        lake.sql(LOCKED[what].format(state=state, file=file, spill=lake._spill.path))
     assert stored() == before
     assert len(str(failed.value).splitlines()) == 1
     assert len(frame_of_the_caller) == 1

@@ -25,7 +25,7 @@ import pytest
 from gamelens.sandbox.imports.cluster_import import examine
 from gamelens.sandbox.imports.import_run import ImportOptions, ImportResult
 from gamelens.sandbox.imports.json_lines import MOST_LEVELS, JsonLinesFile
-from gamelens.sandbox.imports.source_files import SourceFile, find_files
+from gamelens.sandbox.imports.source_files import SourceFile, list_files, recognise_files
 from support.game_events import NOW, event
 from support.raw_exports import table_of, take, wrapped, write_lines
 
@@ -275,7 +275,7 @@ def test_what_is_not_a_file_is_said(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "in" / "pipe")
     (tmp_path / "in" / "link.gz").symlink_to(tmp_path / "gone.gz")
     write_lines(tmp_path / "in" / "a.gz", ROWS[0])
-    reasons = {file.name: file.reason for file in find_files([str(tmp_path / "in")])}
+    reasons = {file.name: file.reason for file in recognise_files(list_files([str(tmp_path / "in")]))}
     assert reasons == {
         "a.gz": "",
         "link.gz": "it cannot be read: No such file or directory",
@@ -290,7 +290,7 @@ def test_files_and_folders_that_may_not_be_read_are_said(tmp_path: Path) -> None
     (tmp_path / "in" / "closed").mkdir(mode=0)
     secret.chmod(0)
     write_lines(tmp_path / "in" / "a.gz", ROWS[1])
-    reasons = {file.name: file.reason for file in find_files([str(tmp_path / "in")])}
+    reasons = {file.name: file.reason for file in recognise_files(list_files([str(tmp_path / "in")]))}
     denied = "Permission denied"
     assert reasons == {
         "a.gz": "",

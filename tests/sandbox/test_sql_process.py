@@ -8,17 +8,20 @@ from typing import Any
 import pytest
 
 from gamelens.sandbox.engines.engine import QueryBounds
+from gamelens.sandbox.engines.spill_folder import SpillFolder
 from gamelens.sandbox.engines.sql_process import SqlProcess
 
 MADE = ("CREATE TABLE made AS SELECT random() AS once",)
 
 
 @pytest.fixture(scope="module")
-def process() -> Iterator[SqlProcess]:
+def process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SqlProcess]:
     """A process for statements."""
-    process = SqlProcess()
+    spill = SpillFolder(tmp_path_factory.mktemp("spill"))
+    process = SqlProcess(spill)
     yield process
     process.close()
+    spill.close()
 
 
 def value(process: SqlProcess, statement: str, *, bounds: QueryBounds = QueryBounds(), **made_of: Any) -> Any:  # noqa: B008

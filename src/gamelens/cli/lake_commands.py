@@ -74,6 +74,7 @@ def lake_export(state: Path, kind: str, out: str, as_json: bool) -> None:
 @click.option(
     "--lake-url", metavar="URL", help="Where that engine finds the state's folder `lake`, if not on this machine."
 )
+@click.option("--verify", is_flag=True, help="Read all files again, also those that were imported and look unchanged.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def lake_import(
     sources: tuple[str, ...],
@@ -83,6 +84,7 @@ def lake_import(
     config: Path | None,
     engine: str,
     lake_url: str | None,
+    verify: bool,
     as_json: bool,
 ) -> None:
     """Import the service's exports of raw events into the lake of a stopped sandbox.
@@ -92,7 +94,8 @@ def lake_import(
 
     A SOURCE is a file, a folder, a pattern or a URL of one. Gzipped JSON lines (Raw Data) and Parquet (Event Data) are
     recognised by their content. Each file is imported once: after an interruption, or when there are new files, run
-    the command again. The exit status is 1 when a file was not imported; its name and the reason are printed.
+    the command again. A file whose address, size and ETag (or checksum, or time) are known is not opened. The exit
+    status is 1 when a file was not imported; its name and the reason are printed.
     """
     import msgspec
 
@@ -103,7 +106,9 @@ def lake_import(
         if not (exported and sign and target):
             raise click.UsageError(f"--game {exported}{sign}{target} is not a pair: write --game EXPORTED=OWN")
     targets = {exported: target for exported, _, target in pairs}
-    options = ImportOptions(organisation=organisation, games=targets, config=config, engine=engine, lake_url=lake_url)
+    options = ImportOptions(
+        organisation=organisation, games=targets, config=config, engine=engine, lake_url=lake_url, verify=verify
+    )
     result = import_raw_events(state, sources, options, report=_show_import if is_terminal(sys.stderr) else None)
     if as_json:
         click.echo(json.dumps(msgspec.to_builtins(result)))

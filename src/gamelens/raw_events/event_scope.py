@@ -24,7 +24,6 @@ NameSequence = str | Sequence[str]
 
 IN_SCOPE: Final = "ts >= $start AND ts < $end AND list_contains($games, game_id)"
 """SQL condition of the events of a scope, with its parameters."""
-_MEMORY: Final = "4GB"
 _MOST_ROWS: Final = 5_000_000
 
 
@@ -94,7 +93,7 @@ def answer(
     """
     start, end = (moment.astimezone(UTC).replace(tzinfo=None) for moment in (scope.interval.start, scope.interval.end))
     given = {"start": start, "end": end, "games": list(scope.games), **(parameters or {})}
-    frame = lake.sql(statement, given, seconds=QUERY_S, memory=_MEMORY, rows=_MOST_ROWS)
+    frame = lake.sql(statement, given, seconds=QUERY_S, rows=_MOST_ROWS)
     for name, column in frame.items():
         if pd.api.types.is_datetime64_any_dtype(column):
             frame[name] = column.astype("datetime64[us]").dt.tz_localize("UTC")

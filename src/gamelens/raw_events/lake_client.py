@@ -19,6 +19,7 @@ import msgspec
 import pandas as pd
 
 from gamelens._forks import OwnProcess
+from gamelens.client.answer_cache import cache_folder
 from gamelens.client.base_client import check_settings
 from gamelens.client.connection.event_loop import shared_loop
 from gamelens.client.connection.settings import Secret
@@ -31,7 +32,8 @@ from gamelens.receipts import Provenance
 from gamelens.sandbox.engines.engine import LakeLocation, QueryBounds
 from gamelens.sandbox.engines.lake_sql import LakeSql, Relation
 from gamelens.sandbox.engines.open_engine import CheckedEngine, open_engine
-from gamelens.sandbox.engines.sql_process import SqlProcess
+from gamelens.sandbox.engines.spill_folder import SHARE_OF_MEMORY, SpillFolder, in_units, machine_memory
+from gamelens.sandbox.engines.sql_process import SqlProcess, bytes_of
 from gamelens.sandbox.http.rate_limiter import RateLimits
 from gamelens.sandbox.metrics.metrics_app import MetricsApp
 from gamelens.sandbox.state.clock import Clock
@@ -51,6 +53,8 @@ QUERY_S: Final = 600.0
 """Seconds after which a question is stopped."""
 MOST_FILES: Final = 20
 """Names of imported files in a receipt."""
+_SHARE_OF_METRICS: Final = 0.25
+"""Memory of all metrics together, beside that of a statement."""
 _NO_LIMIT: Final = RateLimits(1_000_000, AT_ONCE, lists=1_000_000)
 
 _PARTS: Final = ", ".join(
@@ -145,10 +149,14 @@ class LakeClient(Client):
         *,
         organisation: str | None = None,
         engine: str = "duckdb",
+        memory: str | None = None,
+        spill: Path | None = None,
         when_unavailable: WhenUnavailable = "raise",
         progress: bool | None = None,
     ) -> None:
         check_state(state)
+        self._memory = memory or in_units(SHARE_OF_MEMORY * machine_memory())
+        of_metrics = in_units(bytes_of(self._memory) * _SHARE_OF_METRICS)
         owners = {owner.name: owner for owner in stored_organisations(state)}
         if organisation is None and len(owners) != 1:
             raise BadQuery("organisation", None, "must be named, since the lake has several", owners)
@@ -160,10 +168,15 @@ class LakeClient(Client):
         self._process, self._at_the_end = OwnProcess("this lake"), ExitStack()
         end = self._at_the_end.close
         weakref.finalize(self, lambda process: end() if process.is_this else None, self._process)
+        self._spill = SpillFolder(spill or cache_folder() / "spill")
+        self._at_the_end.callback(self._spill.close)
+        if spill is not None and not self._spill.path:
+            raise BadQuery("spill", str(spill), f"is no folder to spill to: {self._spill.trouble}")
         self._lake = Lake(state / "lake", _read_only(state / "gamelens.db", self._at_the_end))
         health = LakeHealth(self._lake)
-        self._reader = open_engine(engine, LakeLocation(state / "lake"), QueryBounds(seconds=QUERY_S, memory="4GB"))
-        self._sql = SqlProcess()
+        bounds = QueryBounds(seconds=QUERY_S, memory=of_metrics, spill=self._spill)
+        self._reader = open_engine(engine, LakeLocation(state / "lake"), bounds)
+        self._sql = SqlProcess(self._spill)
         self._at_the_end.callback(self._sql.close)
         self._at_the_end.callback(self._reader.close)  # an engine that is open when Python ends complains of leaks
         key = secrets.token_hex(20)
@@ -187,7 +200,7 @@ class LakeClient(Client):
         parameters: Mapping[str, Any] | None = None,
         *,
         seconds: float = 60.0,
-        memory: str = "2GB",
+        memory: str | None = None,
         rows: int = 1_000_000,
     ) -> DataFrame:
         """Return the rows of one SELECT over the views of the lake.
@@ -203,7 +216,8 @@ class LakeClient(Client):
             statement: in DuckDB's SQL.
             parameters: values of `$name` in the statement: numbers, text, times, lists.
             seconds: time after which it is stopped.
-            memory: what it may take, as DuckDB writes it; 100 MB more where DuckDB does not count, inside a function.
+            memory: what it may take, as DuckDB writes it; None is the lake's. What does not fit is spilled, but for
+                what a single function makes.
             rows: the most rows of its result.
 
         Raises:
@@ -211,7 +225,7 @@ class LakeClient(Client):
             Refused: it takes more time or memory, or needs what is locked.
         """
         check_seconds("seconds", seconds)
-        bounds = QueryBounds(seconds=seconds, memory=memory, rows=rows)
+        bounds = QueryBounds(seconds=seconds, memory=memory or self._memory, rows=rows)
         frame: DataFrame = self._views().run(self._sql, statement, parameters or {}, bounds).to_pandas()
         return frame
 
@@ -225,7 +239,7 @@ class LakeClient(Client):
         Raises:
             BadQuery: there is no such view.
         """
-        return self._views().relation(view)
+        return self._views().relation(view, memory=self._memory, spill=self._spill)
 
     def views(self) -> DataFrame:
         """Return the columns of the views that `sql` and `relation` read.
@@ -261,6 +275,8 @@ def open_lake(
     *,
     organisation: str | None = None,
     engine: str = "duckdb",
+    memory: str | None = None,
+    spill: str | os.PathLike[str] | None = None,
     when_unavailable: WhenUnavailable = "raise",
     progress: bool | None = None,
 ) -> LakeClient:
@@ -275,18 +291,30 @@ def open_lake(
             that can only be read, such as a read-only mount, is read as it is now.
         organisation: the organisation to ask for; None is the only one.
         engine: `duckdb`, `spark`, or the address of a Spark master. SQL runs on DuckDB.
+        memory: what a statement or an analysis may take, such as "12GB"; None is 60% of the memory of the machine, or
+            of its container if that has less. All metrics together may take a quarter of it beside.
+        spill: a folder for what does not fit into memory; None is one in the user's cache folder. In it a folder is
+            made that only you can read, for at most half of what is free on its disk. It is removed when the lake is
+            closed.
         when_unavailable: what queries and analyses do about days that the lake does not have, unless a call says
             otherwise: "raise", "clip" them off, or "wait" for them.
         progress: a bar for work of more than two seconds: never, always, or (None) in a notebook or terminal.
 
     Raises:
-        BadQuery: there is no such organisation, or none is named and there are several.
+        BadQuery: there is no such organisation, or none is named and there are several; *memory* is no amount of
+            memory; nothing can be written to *spill*.
         Refused: *path* holds no lake, or one that this version cannot read.
     """
     check_settings(when_unavailable=when_unavailable)
     folder = Path(path).expanduser()
     return LakeClient(
-        folder, organisation=organisation, engine=engine, when_unavailable=when_unavailable, progress=progress
+        folder,
+        organisation=organisation,
+        engine=engine,
+        memory=memory,
+        spill=None if spill is None else Path(spill).expanduser(),
+        when_unavailable=when_unavailable,
+        progress=progress,
     )
 
 

@@ -170,7 +170,7 @@ def read_event_rows(
         FROM judged WHERE counts{"" if is_whole else " OR is_named"}
         GROUP BY ALL"""  # noqa: S608
     parameters = {name: moment.replace(tzinfo=None) for name, moment in moments.items()}
-    frame = lake.sql(statement, parameters, seconds=600.0, memory="4GB", rows=_MOST_ROWS)
+    frame = lake.sql(statement, parameters, seconds=600.0, rows=_MOST_ROWS)
     split, values = pd.factorize(frame["split"], use_na_sentinel=False)
     flags = ("is_named", "counts", "is_repeated", "is_bot")
     numbers = ("client", "corrected", "arrival", "cut", "events", "first_us", "last_us")

@@ -253,7 +253,7 @@ def _players_by_age(
             "wide_ends": interval.end + timedelta(days=2),
         }
         plain = {name: moment.replace(tzinfo=None) for name, moment in moments.items()}
-        players[age] = lake.sql(_PLAYERS_SQL, {"zone": zone, "age": age, **plain}, seconds=600.0, memory="4GB")
+        players[age] = lake.sql(_PLAYERS_SQL, {"zone": zone, "age": age, **plain}, seconds=600.0)
     return players, msgspec.structs.replace(receipt, asked=asked)
 
 

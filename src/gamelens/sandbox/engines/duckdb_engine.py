@@ -15,7 +15,7 @@ import duckdb
 import pyarrow as pa
 from pyarrow import RecordBatchReader
 
-from gamelens._files import disk_trouble
+from gamelens._files import disk_trouble, is_full
 from gamelens._forks import keep_for_ever
 from gamelens.errors import Refused
 from gamelens.sandbox.engines.engine import (
@@ -72,7 +72,10 @@ class DuckDBReader:
                 return rows
         except duckdb.InterruptException:
             raise self.bounds.too_slow from None
-        except duckdb.OutOfMemoryException:
+        except duckdb.OutOfMemoryException as error:
+            if spill := self.bounds.spill:
+                advice = spill.advice(self.bounds.memory, is_full=fills_spill_folder(error))
+                raise QueryStopped(f"this query and those running beside it need {advice}") from None
             raise QueryStopped(
                 f"this query and those running beside it need more than the {self.bounds.memory} of memory for all: "
                 "ask for a shorter interval, fewer dimensions, or one query at a time"
@@ -94,6 +97,7 @@ class DuckDBReader:
                     connection.register_filesystem(ReadFiles(self._filesystem))
                 for setting in (
                     f"SET memory_limit = '{self.bounds.memory}'",
+                    *(self.bounds.spill.settings("metrics") if self.bounds.spill else ()),
                     "SET GLOBAL parquet_metadata_cache = true",  # files never change under one name
                     f"SET allowed_directories = [{literal(self._location.folder.removeprefix(LOCAL_SCHEME))}]",
                     "SET autoinstall_known_extensions = false",
@@ -263,6 +267,11 @@ def _instance(scratch: str, threads: int | None) -> duckdb.DuckDBPyConnection:
     for setting in settings:
         instance.execute(setting)
     return instance
+
+
+def fills_spill_folder(error: duckdb.Error) -> bool:
+    """Return whether a statement failed because there is no more room for what does not fit into its memory."""
+    return "max_temp_directory_size" in str(error) or is_full(error)
 
 
 def _stopped(error: duckdb.Error) -> Refused:

@@ -15,6 +15,7 @@ from urllib.parse import unquote, urlsplit
 import msgspec
 
 from gamelens.errors import Refused
+from gamelens.sandbox.engines.spill_folder import SpillFolder
 from gamelens.sandbox.storage.lake import Snapshot
 from gamelens.wire.intervals import Interval
 from gamelens.wire.limits import MAX_ROWS, QUERY_S
@@ -45,12 +46,13 @@ class QueryBounds(msgspec.Struct, frozen=True, kw_only=True):
     """Bounds of one query: time after which it is stopped, rows that are read of its result, memory.
 
     One more row tells that there are more. *memory* is that of all queries together, as DuckDB writes it; Spark has a
-    setting of its own.
+    setting of its own. What does not fit into it is written to *spill*, where there is one.
     """
 
     seconds: float = QUERY_S
     rows: int = MAX_ROWS
     memory: str = "1GB"
+    spill: SpillFolder | None = None
 
     @property
     def too_slow(self) -> QueryStopped:

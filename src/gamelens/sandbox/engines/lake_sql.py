@@ -12,7 +12,8 @@ from gamelens.errors import BadQuery
 from gamelens.sandbox.engines.duckdb_engine import literal, rates_sql, select_sql
 from gamelens.sandbox.engines.engine import QueryBounds
 from gamelens.sandbox.engines.read_files import SCHEME
-from gamelens.sandbox.engines.sql_process import SqlProcess
+from gamelens.sandbox.engines.spill_folder import SpillFolder
+from gamelens.sandbox.engines.sql_process import SqlProcess, memory_limit
 from gamelens.sandbox.state.tenants import Organisation
 from gamelens.sandbox.storage.lake import Snapshot
 from gamelens.sandbox.storage.lake_schema import COLUMNS
@@ -43,15 +44,15 @@ class LakeSql:
         files = [path for paths in self._files.values() for path in paths]
         return process.run(statement, parameters, bounds, setup=self._setup(SCHEME), files=files)
 
-    def relation(self, view: str) -> Relation:
-        """Return a view as a relation.
+    def relation(self, view: str, *, memory: str, spill: SpillFolder) -> Relation:
+        """Return a view as a relation that takes so much *memory*, and spills to *spill*.
 
         Raises:
             BadQuery: there is no such view.
         """
         if view not in self._names:
             raise BadQuery("view", view, "is not a view of the lake", self._names)
-        return self._connected().table(view)
+        return self._connected(memory_limit(memory), *spill.settings("relations")).table(view)
 
     def columns(self) -> list[tuple[str, str, str]]:
         """Return view, name and type of every column."""
@@ -65,10 +66,10 @@ class LakeSql:
         finally:
             connection.close()
 
-    def _connected(self) -> duckdb.DuckDBPyConnection:
-        """Return a connection with the views."""
+    def _connected(self, *settings: str) -> duckdb.DuckDBPyConnection:
+        """Return a connection with *settings* and the views."""
         connection = duckdb.connect()
-        for statement in self._setup():
+        for statement in (*settings, *self._setup()):
             connection.execute(statement)
         return connection
 

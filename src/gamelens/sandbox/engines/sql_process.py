@@ -3,7 +3,8 @@
 Inside a function DuckDB neither asks whether it is to stop nor counts the memory of its result. So time and memory are
 watched from outside, and a process that takes more is ended; the next statement gets a new one.
 
-In the process, DuckDB has no file system but `read_files`, and a statement that holds more than SELECT is not run.
+In the process, DuckDB may use no files but those of `read_files` and of its spill folder, to which it writes what does
+not fit into memory. A statement that holds more than SELECT is not run.
 """
 
 from __future__ import annotations
@@ -28,7 +29,9 @@ import pyarrow as pa
 from fsspec.implementations.local import LocalFileSystem
 
 from gamelens.errors import BadQuery, Refused
+from gamelens.sandbox.engines.duckdb_engine import fills_spill_folder
 from gamelens.sandbox.engines.read_files import SCHEME, ReadFiles
+from gamelens.sandbox.engines.spill_folder import SpillFolder, remove_spilled
 
 if TYPE_CHECKING:
     from gamelens.sandbox.engines.engine import QueryBounds
@@ -38,13 +41,11 @@ UNCOUNTED_BYTES: Final = 100_000_000
 _LOOK_S: Final = 0.02
 _ROWS_AT_ONCE: Final = 100_000
 _SETTINGS: Final = (
-    "SET temp_directory = ''",
     "SET python_enable_replacements = false",
     "SET autoinstall_known_extensions = false",
     "SET autoload_known_extensions = false",
     "SET enable_external_file_cache = false",  # what a statement has read would stay in memory
     f"SET allowed_directories = ['{SCHEME}']",
-    "SET disabled_filesystems = 'LocalFileSystem'",
     "SET enable_external_access = false",
     "SET lock_configuration = true",
 )
@@ -55,7 +56,10 @@ _UNITS: Final = ("bytes", "KiB", "MiB", "GiB", "TiB")
 
 
 class _Order(NamedTuple):
-    """A statement, the *setup* that makes what it reads of *files*, and its bounds."""
+    """A statement, the *setup* that makes what it reads of *files*, and its bounds.
+
+    *spilling* are the settings by which it spills to a folder below *spill_folder*.
+    """
 
     setup: Sequence[str]
     files: Sequence[str]
@@ -63,12 +67,17 @@ class _Order(NamedTuple):
     parameters: Mapping[str, Any]
     memory: str
     rows: int
+    spilling: Sequence[str]
+    spill_folder: str
 
 
 class _Answer(msgspec.Struct, frozen=True):
-    """What became of an order: the rows follow, or *text* says why there are none."""
+    """What became of an order: the rows follow, or *text* says why there are none.
 
-    kind: Literal["rows", "bad", "forbidden", "memory"]
+    Behind the rows another answer says whether they are all.
+    """
+
+    kind: Literal["rows", "bad", "forbidden", "memory", "spill"]
     text: str = ""
 
 
@@ -89,9 +98,10 @@ class _Running(NamedTuple):
 
 
 class SqlProcess:
-    """The process, which is started at the first statement. Threads take turns."""
+    """The process, which is started at the first statement and spills to *spill*. Threads take turns."""
 
-    def __init__(self) -> None:
+    def __init__(self, spill: SpillFolder) -> None:
+        self._spill = spill
         self._lock = threading.Lock()
         self._running: _Running | None = None
 
@@ -110,9 +120,10 @@ class SqlProcess:
             BadQuery: it is not one SELECT, is not valid, or has more rows than it may have.
             Refused: it takes more time or memory than it may take, or needs what is locked.
         """
-        most = _bytes_of(bounds.memory) + UNCOUNTED_BYTES
+        most = bytes_of(bounds.memory) + UNCOUNTED_BYTES
         try:
-            order = pickle.dumps(tuple(_Order(setup, files, statement, dict(parameters), bounds.memory, bounds.rows)))
+            spilling = self._spill.settings("sql"), self._spill.path
+            order = pickle.dumps((setup, files, statement, dict(parameters), bounds.memory, bounds.rows, *spilling))
         except Exception as error:
             raise BadQuery("parameters", msgspec.UNSET, f"must be plain values: {error}") from None
         with self._lock, ThreadPoolExecutor(1) as pool:
@@ -125,7 +136,7 @@ class SqlProcess:
                     if time.monotonic() > ends_at:
                         raise Refused(f"the statement took more than {bounds.seconds:g} s and was stopped: narrow it")
                     if _memory(watched) - before > most:
-                        raise _too_large(bounds.memory)
+                        raise Refused(f"the statement takes {self._spill.advice(bounds.memory, is_full=False)}")
             except BaseException:  # also when a person interrupts it
                 self._end()
                 raise
@@ -133,8 +144,9 @@ class SqlProcess:
         match answer.kind:
             case "rows":
                 return table
-            case "memory":
-                raise _too_large(bounds.memory)
+            case "memory" | "spill":
+                advice = self._spill.advice(bounds.memory, is_full=answer.kind == "spill")
+                raise Refused(f"the statement takes {advice}")
             case "forbidden":
                 raise Refused(f"forbidden statement: {answer.text}")
             case "bad":
@@ -180,7 +192,10 @@ def _ask(running: _Running, order: bytes) -> tuple[_Answer, pa.Table | None]:
         running.orders.write(order)
         running.orders.flush()
         answer = msgspec.json.decode(running.answers.readline(), type=_Answer)
-        return answer, pa.ipc.open_stream(running.answers).read_all() if answer.kind == "rows" else None
+        if answer.kind != "rows":
+            return answer, None
+        table = pa.ipc.open_stream(running.answers).read_all()
+        return msgspec.json.decode(running.answers.readline(), type=_Answer), table
     except (OSError, msgspec.DecodeError, pa.ArrowInvalid):
         status = running.process.wait()
         running.errors.seek(0)
@@ -196,7 +211,7 @@ def _memory(process: psutil.Process) -> int:
 
 
 @lru_cache
-def _bytes_of(memory: str) -> float:
+def bytes_of(memory: str) -> float:
     """Return an amount of memory as DuckDB writes it in bytes.
 
     Raises:
@@ -204,19 +219,16 @@ def _bytes_of(memory: str) -> float:
     """
     with duckdb.connect() as connection:
         try:
-            connection.execute(_memory_limit(memory))
+            connection.execute(memory_limit(memory))
         except duckdb.Error as error:
             raise BadQuery("memory", memory, f"is not an amount of memory: {_first_line(error)}") from None
         number, unit = connection.execute("SELECT current_setting('memory_limit')").fetchall()[0][0].split()
         return float(number) * 1024.0 ** _UNITS.index(unit)
 
 
-def _memory_limit(memory: str) -> str:
+def memory_limit(memory: str) -> str:
+    """Return the setting of DuckDB by which a connection takes so much memory."""
     return "SET memory_limit = '" + memory.replace("'", "''") + "'"
-
-
-def _too_large(memory: str) -> Refused:
-    return Refused(f"the statement takes more than {memory} of memory: narrow it")
 
 
 def _first_line(error: Exception) -> str:
@@ -231,9 +243,13 @@ class OpenLake:
     """A locked connection with what the setup of an order makes, kept for the next order that has the same.
 
     Making it takes longer than many a statement.
+
+    Attributes:
+        spill_folder: the folder below which it spills.
     """
 
     def __init__(self) -> None:
+        self.spill_folder = ""
         self._made_of: tuple[Sequence[str], Sequence[str], str] | None = None
         self._connection: duckdb.DuckDBPyConnection | None = None
 
@@ -242,9 +258,9 @@ class OpenLake:
         made_of = order.setup, order.files, order.memory
         if self._connection is None or self._made_of != made_of:
             self.close()
-            self._connection, self._made_of = duckdb.connect(), made_of
+            self._connection, self._made_of, self.spill_folder = duckdb.connect(), made_of, order.spill_folder
             self._connection.register_filesystem(ReadFiles(LocalFileSystem(), only=order.files))
-            for statement in (_memory_limit(order.memory), *order.setup, *_SETTINGS):
+            for statement in (memory_limit(order.memory), *order.spilling, *order.setup, *_SETTINGS):
                 self._connection.execute(statement)
         return self._connection.cursor()
 
@@ -255,26 +271,32 @@ class OpenLake:
         self._connection = None
 
 
-def answer(order: _Order, lake: OpenLake) -> tuple[_Answer, pa.Table | None]:
-    """Run the statement of an order."""
+def answer(order: _Order, lake: OpenLake, answers: IO[bytes]) -> _Answer:
+    """Run the statement of an order, write its rows to *answers* as they are found, and return what became of it.
+
+    So the process never holds all rows, which DuckDB would not count as memory.
+    """
     try:
         with lake.cursor(order) as connection:
             if fault := _fault(connection, order.statement):
-                return _Answer("bad", fault), None
+                return _Answer("bad", fault)
             reader = connection.sql(order.statement, params=order.parameters).to_arrow_reader(_ROWS_AT_ONCE)
-            batches: list[pa.RecordBatch] = []
-            for batch in reader:
-                batches.append(batch)
-                if sum(map(len, batches)) > order.rows:
-                    return _Answer("bad", f"has more than {order.rows:,} rows: aggregate, LIMIT, or pass rows="), None
-            return _Answer("rows"), pa.Table.from_batches(batches, reader.schema)
-    except duckdb.OutOfMemoryException:
-        lake.close()
-        return _Answer("memory"), None
+            _write(_Answer("rows"), answers)
+            rows = 0
+            with pa.ipc.new_stream(answers, reader.schema) as stream:
+                for batch in reader:
+                    rows += len(batch)
+                    if rows > order.rows:
+                        return _Answer("bad", f"has more than {order.rows:,} rows: aggregate, LIMIT, or pass rows=")
+                    stream.write_batch(batch)
+            return _Answer("rows")
     except duckdb.PermissionException as error:
-        return _Answer("forbidden", _first_line(error)), None
+        return _Answer("forbidden", _first_line(error))
     except duckdb.Error as error:
-        return _Answer("bad", f"cannot be run: {_first_line(error)}"), None
+        if fills_spill_folder(error) or isinstance(error, duckdb.OutOfMemoryException):
+            lake.close()
+            return _Answer("spill" if fills_spill_folder(error) else "memory")
+        return _Answer("bad", f"cannot be run: {_first_line(error)}")
 
 
 def _fault(connection: duckdb.DuckDBPyConnection, statement: str) -> str | None:
@@ -294,8 +316,8 @@ def _fault(connection: duckdb.DuckDBPyConnection, statement: str) -> str | None:
 
 def main() -> None:
     """Answer the orders at standard input until it ends, or the process whose id is the argument."""
-    threading.Thread(target=_end_with, args=(int(sys.argv[1]),), daemon=True).start()
     lake = OpenLake()
+    threading.Thread(target=_end_with, args=(int(sys.argv[1]), lake), daemon=True).start()
     with os.fdopen(os.dup(1), "wb") as answers:
         os.dup2(2, 1)  # what the engine prints is not an answer
         answers.write(b"ready\n")
@@ -305,17 +327,18 @@ def main() -> None:
                 order = _Order(*pickle.load(sys.stdin.buffer))  # noqa: S301  # of the process that started this one
             except EOFError:
                 return
-            said, table = answer(order, lake)
-            answers.write(msgspec.json.encode(said) + b"\n")
-            if table is not None:
-                with pa.ipc.new_stream(answers, table.schema) as stream:
-                    stream.write_table(table)
+            _write(answer(order, lake, answers), answers)
             answers.flush()
 
 
-def _end_with(parent: int) -> None:
+def _write(status: _Answer, answers: IO[bytes]) -> None:
+    answers.write(msgspec.json.encode(status) + b"\n")
+
+
+def _end_with(parent: int, lake: OpenLake) -> None:
     while os.getppid() == parent:
         time.sleep(1)
+    remove_spilled(lake.spill_folder)
     os._exit(1)
 
 

@@ -34,6 +34,7 @@ from gamelens.sandbox.imports.import_counts import (
     ImportCounts,
     ReadFile,
     file_content,
+    file_marks_of,
 )
 from gamelens.sandbox.imports.json_lines import LINES_SCHEMA, JsonLinesFile, line_rows_sql
 from gamelens.sandbox.imports.source_files import DamagedFileError, SourceFile, local_path
@@ -215,6 +216,7 @@ def take_on_cluster(
         files=built.files,
         retired=built.retired,
         taken=[entry.as_taken(organisation) for entry in taken],
+        marks=file_marks_of([entry.file for entry in taken], organisation),
     )
     lake.sweep()
     counts.note_committed(taken, found)
@@ -239,7 +241,7 @@ def _numbered(
         if counts.has_content(file, found.content):
             if file.kind == "raw-json" and not counts.has_name(file):
                 first_seq += found.rows  # as on one machine, which reads such a file before it knows it
-            counts.note_taken_before(file)
+            counts.note_taken_before(file, found.content)
             continue
         first_seq += found.rows
         counts.note_rows(found.rows, file.bytes)

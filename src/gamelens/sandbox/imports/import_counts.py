@@ -17,7 +17,7 @@ import msgspec
 from gamelens.sandbox.engines.duckdb_engine import literal
 from gamelens.sandbox.imports.source_files import DamagedFileError, SourceFile
 from gamelens.sandbox.storage.lake_schema import EVENT_COLUMNS
-from gamelens.sandbox.storage.manifest import TakenFile
+from gamelens.sandbox.storage.manifest import FileMark, TakenFile
 
 _REPORT_EVERY_S: Final = 0.25
 EXAMPLES: Final = 3
@@ -163,14 +163,23 @@ class ReadFile:
 class ImportCounts:
     """Counts of one import (`import_run.ImportResult`), the events *taken*, and the files that are *committed*."""
 
-    def __init__(self, files: Iterable[SourceFile], taken: Iterable[TakenFile], report: ReportImport | None) -> None:
+    def __init__(
+        self,
+        files: Iterable[SourceFile],
+        taken: Iterable[TakenFile],
+        report: ReportImport | None,
+        *,
+        unopened: int = 0,
+    ) -> None:
         taken = list(taken)
-        self.taken_before, self.taken = 0, EventCounts()
+        self.taken_before, self.taken = unopened, EventCounts()
         self.damaged: dict[str, str] = {}
         self.unknown: Counter[str] = Counter()
         self.missing: Counter[str] = Counter()
         self.committed: list[ReadFile] = []
         self._contents = {(entry.bytes, entry.content) for entry in taken}
+        self._in_lake = set(self._contents)
+        self._seen: list[tuple[SourceFile, str]] = []
         self._names = {(entry.name, entry.bytes) for entry in taken}
         self._bytes = sum(file.bytes for file in files if file.kind)
         self._read_bytes = self._rows = 0
@@ -198,6 +207,7 @@ class ImportCounts:
         key = (entry.file.bytes, entry.content)
         if key in self._contents:
             self.taken_before += 1
+            self._seen.append((entry.file, entry.content))
             return False
         self._contents.add(key)
         self._names.add((entry.file.name, entry.file.bytes))
@@ -219,6 +229,7 @@ class ImportCounts:
         """Note that *files* are in the lake, with the events in *counts*."""
         for entry in files:
             self.committed.append(entry)
+            self._in_lake.add((entry.file.bytes, entry.content))
             self.unknown.update(entry.unknown)
             self.missing.update(entry.missing)
         self.taken.events += counts.events
@@ -228,10 +239,16 @@ class ImportCounts:
         self.taken.valued_by_service += counts.valued_by_service
         self.taken.remarks += counts.remarks
 
-    def note_taken_before(self, file: SourceFile) -> None:
-        """Note that *file* was taken already."""
+    def note_taken_before(self, file: SourceFile, content: str) -> None:
+        """Note that *file*, with *content*, was taken already."""
         self.taken_before += 1
+        self._seen.append((file, content))
         self.note_rows(0, file.bytes)
+
+    def new_marks(self, organisation: str) -> list[FileMark]:
+        """Return the files that were opened, and need not have been: their contents were in the lake."""
+        seen = [file for file, content in self._seen if (file.bytes, content) in self._in_lake]
+        return file_marks_of(seen, organisation)
 
     def note_damaged(self, file: SourceFile, reason: DamagedFileError) -> None:
         """Note that *file* cannot be taken."""
@@ -252,6 +269,12 @@ class ImportCounts:
                 bytes=self._bytes, read_bytes=self._read_bytes, rows=self._rows, seconds=max(self.seconds, 1e-3)
             )
         )
+
+
+def file_marks_of(files: Iterable[SourceFile], organisation: str) -> list[FileMark]:
+    """Return the entries by which an import knows *files* without opening them, of those that have a mark."""
+    entries = (file.file_mark(organisation) for file in files)
+    return [entry for entry in entries if entry is not None]
 
 
 def file_content(path: Path) -> str:

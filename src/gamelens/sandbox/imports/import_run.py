@@ -3,7 +3,8 @@
 Files are decoded in groups, and each group is one version of the lake, made by the pipeline of received events. The
 files that a version takes are written in its own transaction (`TakenFile`), so an import that is killed has taken a
 group as a whole or not at all, and the next one goes on with the rest. A file is recognised by its size and SHA-256:
-under another name it is still the same file.
+under another name it is still the same file. One whose address, size and mark (its ETag, its checksum, or the time of
+its last change) are as an import found them is not even opened (`FileMark`).
 """
 
 from __future__ import annotations
@@ -43,9 +44,16 @@ from gamelens.sandbox.imports.import_counts import (
     ReadFile,
     ReportImport,
     file_content,
+    file_marks_of,
 )
 from gamelens.sandbox.imports.json_lines import LINES_SCHEMA, JsonLinesFile, line_rows_sql
-from gamelens.sandbox.imports.source_files import DamagedFileError, SourceFile, find_files, local_path
+from gamelens.sandbox.imports.source_files import (
+    DamagedFileError,
+    SourceFile,
+    list_files,
+    local_path,
+    recognise_files,
+)
 from gamelens.sandbox.options import SandboxOptions
 from gamelens.sandbox.processing.compaction import compact
 from gamelens.sandbox.processing.pipeline import commit_staged
@@ -124,6 +132,7 @@ class ImportOptions(msgspec.Struct, frozen=True, kw_only=True):
         lake_url: folder in which the cluster finds the lake's files, None for its path here.
         group_events: events after which a version is committed. On a cluster all files are one version.
         chunk_rows: lines that are decoded at once, and those after them up to the end of a file.
+        verify: whether files are read that an import had taken, and whose place, size and mark are as they were.
     """
 
     organisation: str | None = None
@@ -133,6 +142,7 @@ class ImportOptions(msgspec.Struct, frozen=True, kw_only=True):
     lake_url: str | None = None
     group_events: int = GROUP_EVENTS
     chunk_rows: int = CHUNK_ROWS
+    verify: bool = False
 
 
 def import_raw_events(
@@ -143,7 +153,7 @@ def import_raw_events(
     report: ReportImport | None = None,
     clock: Clock | None = None,
 ) -> ImportResult:
-    """Take the files of *sources* (`find_files`) into the lake of *state*, but for those that it has.
+    """Take the files of *sources* (`list_files`) into the lake of *state*, but for those that it has.
 
     No sandbox runs on *state*; a new one gets its games from the options.
 
@@ -152,7 +162,7 @@ def import_raw_events(
             the next import goes on after it.
         BadQuery: there is no such organisation.
     """
-    files = find_files(sources)
+    listed = list_files(sources)
     sandbox = Sandbox(SandboxOptions(state=state, config=options.config), clock=clock)
     scratch = state / "scratch"
     try:
@@ -169,7 +179,15 @@ def import_raw_events(
         shutil.rmtree(scratch, ignore_errors=True)
         scratch.mkdir()
         lake, taken = sandbox.lake, sandbox.lake.taken_files()
-        counts = ImportCounts(files, (entry for entry in taken if entry.organisation == name), report)
+        marks = set() if options.verify else {file.key for file in lake.file_marks(name)}
+        to_open = [file for file in listed if not file.mark or file.key not in marks]
+        files = recognise_files(to_open)
+        counts = ImportCounts(
+            files,
+            (entry for entry in taken if entry.organisation == name),
+            report,
+            unopened=len(listed) - len(to_open),
+        )
         games = GameIds([game.id for game in known[name].games], options.games)
         first_seq = max((entry.first_seq + entry.rows for entry in taken), default=FIRST_SEQ)
         duplicates = lake.last_run().duplicates
@@ -194,6 +212,7 @@ def import_raw_events(
                     processed_ms=processed_ms,
                     oldest_days=sandbox.tenants.rules.oldest_days,
                 )
+        lake.add_file_marks(counts.new_marks(name))
         sandbox.health.note_written()
         refused: Counter[str] = Counter()
         places = []
@@ -261,6 +280,7 @@ def _take(
                 processed_ms=round(sandbox.clock.now_s() * 1000),
                 stated={organisation: stated},
                 taken=[entry.as_taken(organisation) for entry in group.files],
+                marks=file_marks_of([entry.file for entry in group.files], organisation),
             )
             counts.note_committed(group.files, group.counts)
         shutil.rmtree(folder)
@@ -312,8 +332,9 @@ class DecodedGroup:
             try:
                 with local_path(each.file, self._folder) as path:
                     # A file that was taken under another name is only found when it is read.
-                    if counts.has_name(each.file) and counts.has_content(each.file, file_content(path)):
-                        counts.note_taken_before(each.file)
+                    content = file_content(path) if counts.has_name(each.file) else ""
+                    if counts.has_content(each.file, content):
+                        counts.note_taken_before(each.file, content)
                         continue
                     read.append(each)
                     reader = JsonLinesFile(path, first_seq=seq)
@@ -335,7 +356,7 @@ class DecodedGroup:
             with local_path(file, self._folder) as path:
                 each.content = file_content(path)
                 if counts.has_content(file, each.content):
-                    counts.note_taken_before(file)
+                    counts.note_taken_before(file, each.content)
                     return 0
                 columns = table_columns(path)
                 each.rows = pq.read_metadata(path).num_rows

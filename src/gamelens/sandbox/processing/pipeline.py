@@ -27,7 +27,7 @@ from gamelens.sandbox.processing.staging import StagedFiles, stage
 from gamelens.sandbox.state.tenants import stored_rules
 from gamelens.sandbox.storage.inbox import InboxBatch, open_store, pending
 from gamelens.sandbox.storage.lake import Lake
-from gamelens.sandbox.storage.manifest import LakePart, TakenFile
+from gamelens.sandbox.storage.manifest import FileMark, LakePart, TakenFile
 
 _REPORT_EVERY_S: Final = 0.25
 
@@ -161,6 +161,7 @@ def commit_staged(
     reached: tuple[str, int] | None = None,
     stated: StagedFiles | None = None,
     taken: Sequence[TakenFile] = (),
+    marks: Sequence[FileMark] = (),
     is_written: bool = False,
 ) -> int:
     """Build and commit *staged*, files of new events, as the next version of *lake*, and return its number.
@@ -190,6 +191,7 @@ def commit_staged(
         retired=retired,
         reached=reached,
         taken=taken,
+        marks=marks,
         is_written=is_written,
     )
     lake.sweep()

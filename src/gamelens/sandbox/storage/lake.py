@@ -39,10 +39,12 @@ from gamelens.sandbox.storage.manifest import (
     DATED,
     FILES,
     MANIFEST_TABLES,
+    MARKS,
     ORGANISATIONS,
     RUNS,
     TAKEN,
     DatedEvents,
+    FileMark,
     LakePart,
     LakeRecord,
     LakeUnavailable,
@@ -371,6 +373,23 @@ class Lake:
         """Return the files of raw events that imports have taken, in the order taken, or only so many of the newest."""
         return TAKEN.read(self.store, newest=newest) if TAKEN.exists(self.store) else []
 
+    def file_marks(self, organisation: str) -> list[FileMark]:
+        """Return the files that an import for *organisation* need not open."""
+        marks = MARKS.read(self.store) if MARKS.exists(self.store) else []
+        return [file for file in marks if file.organisation == organisation]
+
+    def add_file_marks(self, files: Iterable[FileMark]) -> None:
+        """Note that *files* need not be opened again: the lake has their contents."""
+        files = list(files)
+        if not files:
+            return
+        with contextlib.nullcontext() if self.store.in_transaction else self._transaction():
+            if not MARKS.exists(self.store):
+                MARKS.create(self.store)
+            ((newest,),) = self.store.execute("SELECT coalesce(max(number), 0) FROM file_marks")
+            rows = enumerate(files, newest + 1)
+            MARKS.write(self.store, (msgspec.structs.replace(file, number=number) for number, file in rows))
+
     def dated_by_arrival(self) -> dict[str, dict[str, int]]:
         """Return the number of events that are dated by their arrival, by reason, for each organisation that has some.
 
@@ -429,6 +448,7 @@ class Lake:
         retired: Iterable[Path] = (),
         reached: tuple[str, int] | None = None,
         taken: Sequence[TakenFile] = (),
+        marks: Iterable[FileMark] = (),
         is_written: bool = False,
     ) -> int:
         """Add a version in one transaction and return its number.
@@ -442,6 +462,7 @@ class Lake:
             retired: paths of parts that *files* replace.
             reached: the organisation of the batches, and the id of its last one that is now in the lake.
             taken: files of raw events that are in the lake with this version.
+            marks: those of the same files, by which an import knows them without opening them.
             is_written: whether the events were written as files and have no raw events (`BulkLoad`).
         """
         files = list(files)
@@ -480,6 +501,7 @@ class Lake:
                 first = max((file.number for file in self.taken_files()), default=0) + 1
                 rows = enumerate(taken, first)
                 TAKEN.write(self.store, (msgspec.structs.replace(file, number=n, version=version) for n, file in rows))
+            self.add_file_marks(marks)
         self._note_committed()
         return version
 
@@ -613,6 +635,7 @@ class Lake:
         """
         with self._transaction():
             TAKEN.drop(self.store)
+            MARKS.drop(self.store)
             DATED.drop(self.store)
             self._create()
             self._write_files(msgspec.structs.replace(file, number=n, added=version) for n, file in enumerate(files, 1))

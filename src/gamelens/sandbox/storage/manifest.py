@@ -100,6 +100,25 @@ class TakenFile(msgspec.Struct, frozen=True, kw_only=True):
     version: int = 0
 
 
+class FileMark(msgspec.Struct, frozen=True, kw_only=True):
+    """A file that an import need not open again, since its content is in the lake.
+
+    Its address is *source*, as SHA-256 in hexadecimal digits, because an address may have a secret. Its *mark* is what
+    its storage says that changes with the content.
+    """
+
+    number: int = 0
+    organisation: str
+    source: str
+    bytes: int
+    mark: str
+
+    @property
+    def key(self) -> tuple[str, int, str]:
+        """What it is known by in its organisation."""
+        return self.source, self.bytes, self.mark
+
+
 class DatedEvents(msgspec.Struct, frozen=True, kw_only=True):
     """The number of *events* of an organisation that are dated by their arrival for a *reason*.
 
@@ -255,13 +274,15 @@ FILES: Final = CheckedTable("files", LakePart)
 """The parts of the newest version, and those that it has replaced lately."""
 TAKEN: Final = CheckedTable("taken_files", TakenFile)
 """The files that imports have taken; a lake that never had an import lacks the table."""
+MARKS: Final = CheckedTable("file_marks", FileMark)
+"""The files that imports need not open; a lake that had no import since there are marks lacks the table."""
 ORGANISATIONS: Final = CheckedTable("organisations", OrganisationStatus)
 """The organisations with batches or files; a lake of 0.1 has the table `BEHIND` instead."""
 DATED: Final = CheckedTable("dated_by_arrival", DatedEvents)
 """The organisations with events that are dated by arrival; a lake that never had one lacks the table."""
 BEHIND: Final = "behind"
 """Table of 0.1 with the organisations whose batches the newest version lacked, and no others."""
-MANIFEST_TABLES: Final = (RUNS, FILES, TAKEN, ORGANISATIONS, DATED)
+MANIFEST_TABLES: Final = (RUNS, FILES, TAKEN, MARKS, ORGANISATIONS, DATED)
 
 
 class LakeRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
