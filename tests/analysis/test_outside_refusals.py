@@ -32,7 +32,7 @@ ELSEWHERE = ("query money over", "query all its days", "pass one file for each",
 """What no argument of reading changes: the query of the frame, or the file."""
 MOST = 5  # steps until there is a number
 STEP = re.compile(
-    r"\b(amount|columns|currency|day_first|decimal|how|missing|names|network|on|rate|repeats|roles|text|totals)=(?=[\w\[{\"'])"
+    r"\b(amount|columns|currency|day_first|decimal|how|missing|names|network|on|rate|repeats|roles|text|totals|cumulative)=(?=[\w\[{\"'])"
 )
 
 
@@ -96,6 +96,10 @@ CASES = {
     "two costs": "Date,Network,Cost (USD),Spend (USD)\n2026-11-01,Meta,10.5,9\n2026-11-02,Meta,11,8\n",
     "no cost": "Date,Network,K7\n2026-11-01,Meta,10.5\n2026-11-02,Meta,11\n",
     "a running total": "Date,Network,Cumulative cost (USD)\n2026-11-01,Meta,10.5\n2026-11-02,Meta,11\n",
+    "a running total that falls": (
+        "Date,Network,Spend to date (USD)\n2026-11-01,Meta,10.5\n"
+        "2026-11-02,Meta,11\n2026-11-03,Meta,10\n2026-11-05,Meta,12\n"
+    ),
     "days or months": "Date,Network,Cost (USD)\n01/11/2026,Meta,10.5\n02/11/2026,Meta,11\n",
     "two days": "Install date,Event date,Network,Cost (USD)\n2026-11-01,2026-11-01,Meta,5\n2026-11-02,2026-11-03,M,6\n",
     "weeks or days": "Date,Network,Cost (USD)\n2026-10-26,Meta,10.5\n2026-11-02,Meta,11\n",

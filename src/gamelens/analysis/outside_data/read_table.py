@@ -29,6 +29,7 @@ def read_table(
     header_row: int | None = None,
     totals: Literal["skip", "keep"] | Sequence[str] = "skip",
     repeats: Literal["skip", "last", "keep"] | None = None,
+    cumulative: str | Sequence[str] | Mapping[str, str | Sequence[str]] | None = None,
 ) -> OutsideTable:
     """Return what a table from outside means: the role of each column, its currency, and the days of each row.
 
@@ -60,6 +61,12 @@ def read_table(
         repeats: what happens to rows that repeat earlier ones, as in a file that was pasted below itself, also with
             other numbers. They are left out ("skip"), or the earlier ones are ("last"), or all count ("keep"). By
             default such a table is refused.
+        cumulative: the columns that have all days before in each row, "Spend to date". Their amounts by day are the
+            differences of the rows with the same names; the first is as it is. What else is known of one,
+            `{"Spend to date": "month"}` or a list: that it begins anew with each "week", "month", "quarter" or "year",
+            or wherever it falls ("restarts"); that a fall takes back what was counted ("corrected", below 0); that its
+            first row is of its day ("first"), or has days "before" and is left out; that what several days without a
+            total spent counts on the next one ("gaps"). What matters and is not said is refused when it is used.
 
     Raises:
         BadQuery: the file cannot be read, or an argument names a column that is not there.

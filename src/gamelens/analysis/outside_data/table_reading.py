@@ -52,7 +52,12 @@ from gamelens.analysis.outside_data.roles import (
     vendor_of,
 )
 from gamelens.analysis.outside_data.row_periods import periods_of
-from gamelens.analysis.outside_data.running_totals import growth_problem
+from gamelens.analysis.outside_data.running_totals import (
+    growth_problem,
+    meaning_of_differences,
+    stated_totals,
+    with_amounts_of_days,
+)
 from gamelens.analysis.outside_data.total_rows import are_merged, filled_down, find_totals, note_of
 from gamelens.errors import BadQuery
 from gamelens.wire.dimensions import DIMENSIONS
@@ -109,7 +114,10 @@ def understood(other: Any, given: Mapping[str, Any]) -> OutsideTable:
     vendor = vendor_of(grid.columns, grid.above)
     grid, wide = reshaped(grid, vendor)
     day_first = given.get("day_first", vendor.table.get("day_first") if vendor else None)
-    looked = _Looked(grid, vendor, wide | _stated_roles(given.get("roles", {}), grid), day_first, given.get("text", ()))
+    stated = wide | _stated_roles(given.get("roles", {}), grid)
+    totals_by_day = stated_totals(given.get("cumulative", ()), grid.columns, grid.source)
+    stated |= {name: meaning_of_differences(name, stated.get(name), vendor) for name in totals_by_day}
+    looked = _Looked(grid, vendor, stated, day_first, given.get("text", ()))
     for argument in ("text", "how"):
         for name in given.get(argument, ()):
             _check_column(argument, name, grid)
@@ -132,7 +140,7 @@ def understood(other: Any, given: Mapping[str, Any]) -> OutsideTable:
     for column in table.columns:
         problem = problems.get(column.name) if column.role in _COUNTED_TWICE else None
         columns.append(replace(column, problem=column.problem or problem or growth_problem(table, column)))
-    return replace(table, columns=tuple(columns))
+    return with_amounts_of_days(replace(table, columns=tuple(columns)), totals_by_day)
 
 
 def _without_repeated_rows(
