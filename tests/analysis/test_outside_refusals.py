@@ -32,7 +32,8 @@ ELSEWHERE = ("query money over", "query all its days", "pass one file for each",
 """What no argument of reading changes: the query of the frame, or the file."""
 MOST = 5  # steps until there is a number
 STEP = re.compile(
-    r"\b(amount|columns|currency|day_first|decimal|how|missing|names|network|on|rate|repeats|roles|text|totals|cumulative)=(?=[\w\[{\"'])"
+    r"\b(amount|columns|cumulative|currency|day_first|decimal|how|missing|names|network|on|rate|repeats|roles|text"
+    r"|totals|year)=(?=[\w\[{\"'])"
 )
 
 
@@ -41,6 +42,8 @@ def steps_of(message: str) -> Iterator[tuple[str, Any]]:
     for match in STEP.finditer(message):
         rest = message[match.end() :]
         for end in range(1, len(rest) + 1):
+            if rest[:end].isdigit() and rest[end : end + 1].isdigit():
+                continue
             try:
                 value = ast.literal_eval(rest[:end])
             except (SyntaxError, ValueError):
@@ -101,6 +104,8 @@ CASES = {
         "2026-11-02,Meta,11\n2026-11-03,Meta,10\n2026-11-05,Meta,12\n"
     ),
     "days or months": "Date,Network,Cost (USD)\n01/11/2026,Meta,10.5\n02/11/2026,Meta,11\n",
+    "days without a year": "Date,Network,Cost (USD)\n01.11.,Meta,10.5\n02.11.,Meta,11\n",
+    "days or months of a year": "Date,Network,Cost (USD)\nNov 26,Meta,10.5\nNov 27,Meta,11\n",
     "two days": "Install date,Event date,Network,Cost (USD)\n2026-11-01,2026-11-01,Meta,5\n2026-11-02,2026-11-03,M,6\n",
     "weeks or days": "Date,Network,Cost (USD)\n2026-10-26,Meta,10.5\n2026-11-02,Meta,11\n",
     "thousands": "Date;Network;Cost (USD)\n2026-11-01;Meta;1.234\n2026-11-02;Meta;2.345\n",

@@ -23,6 +23,7 @@ def read_table(
     text: Sequence[str] = (),
     missing: Sequence[str] = (),
     day_first: bool | None = None,
+    year: int | None = None,
     decimal: Literal[".", ","] | None = None,
     sheet: str | None = None,
     encoding: str | None = None,
@@ -52,6 +53,8 @@ def read_table(
         text: columns that are not read as numbers or days.
         missing: texts that mean an empty cell.
         day_first: whether 01.11.2026 is the first of November, if the column leaves it open.
+        year: the year of days that name none, such as 01.11. or Sep 26, if no line beside the table and no month above
+            them does.
         decimal: the decimal mark, if the file leaves it open.
         sheet: the sheet of an Excel file.
         encoding: the encoding of a text file, by default UTF-8 or that of its byte order mark.

@@ -122,7 +122,8 @@ def _is_called_days(name: str, meaning: Meaning) -> bool:
 
 def periods_of_column(name: str, table: Any) -> Periods:
     """Return the days that the column *name* of an outside table says, whatever its role is."""
-    own = ColumnCells(table.grid, name, table.arguments["given"].get("day_first"))
+    given = table.arguments["given"]
+    own = ColumnCells(table.grid, name, given.get("day_first"), year=given.get("year"))
     return of_column(name, Meaning("day", Evidence("day", "the argument", name)), own, table.grid)
 
 

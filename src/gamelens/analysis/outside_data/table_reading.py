@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from pandas import Series
 
 from gamelens.analysis.files.currency_names import is_currency
-from gamelens.analysis.files.date_parsing import ParsedTimes
+from gamelens.analysis.files.date_parsing import YEARS, ParsedTimes
 from gamelens.analysis.files.header_rows import SEARCHED_ROWS
 from gamelens.analysis.files.number_parsing import Mark, are_errors, decimal_mark
 from gamelens.analysis.files.table_reader import Grid, read_grid
@@ -58,6 +58,7 @@ from gamelens.analysis.outside_data.running_totals import (
     stated_totals,
     with_amounts_of_days,
 )
+from gamelens.analysis.outside_data.stated_years import with_days_below_headings
 from gamelens.analysis.outside_data.total_rows import are_merged, filled_down, find_totals, note_of
 from gamelens.errors import BadQuery
 from gamelens.wire.dimensions import DIMENSIONS
@@ -85,13 +86,15 @@ class _Looked:
     vendor: Vendor | None
     stated: Mapping[str, Meaning]
     day_first: bool | None
+    year: int | None
     text: Sequence[str]
 
     @cached_property
     def cells(self) -> dict[str, ColumnCells]:
         """The cells of each column."""
         return {
-            name: ColumnCells(self.grid, name, self.day_first, is_text=name in self.text) for name in self.grid.columns
+            name: ColumnCells(self.grid, name, self.day_first, year=self.year, is_text=name in self.text)
+            for name in self.grid.columns
         }
 
     @cached_property
@@ -103,6 +106,8 @@ class _Looked:
 
 def understood(other: Any, given: Mapping[str, Any]) -> OutsideTable:
     """Return what a table means in its own currencies, as `gl.read_table` does with the arguments *given*."""
+    if (year := given.get("year")) is not None and (isinstance(year, bool) or year not in YEARS):
+        raise BadQuery("year", year, f"is no year from {YEARS[0]} to {YEARS[-1]}")
     for name, possible in (("decimal", (None, ".", ",")), ("repeats", (None, "skip", "last", "keep"))):
         if given.get(name) not in possible:
             raise BadQuery(name, given[name], "is not possible", [str(value) for value in possible])
@@ -111,13 +116,14 @@ def understood(other: Any, given: Mapping[str, Any]) -> OutsideTable:
         raise BadQuery("totals", totals, 'is not possible: name texts of rows in a list, ["Total"]', ["skip", "keep"])
     grid = read_grid(other, **{name: given[name] for name in _OF_GRID if name in given})
     grid, tables = _without_repeated_headers(grid)
+    grid = with_days_below_headings(grid)
     vendor = vendor_of(grid.columns, grid.above)
     grid, wide = reshaped(grid, vendor)
     day_first = given.get("day_first", vendor.table.get("day_first") if vendor else None)
     stated = wide | _stated_roles(given.get("roles", {}), grid)
     totals_by_day = stated_totals(given.get("cumulative", ()), grid.columns, grid.source)
     stated |= {name: meaning_of_differences(name, stated.get(name), vendor) for name in totals_by_day}
-    looked = _Looked(grid, vendor, stated, day_first, given.get("text", ()))
+    looked = _Looked(grid, vendor, stated, day_first, given.get("year"), given.get("text", ()))
     for argument in ("text", "how"):
         for name in given.get(argument, ()):
             _check_column(argument, name, grid)
