@@ -24,6 +24,7 @@ def read_table(
     missing: Sequence[str] = (),
     day_first: bool | None = None,
     year: int | None = None,
+    magnitudes: Mapping[str, float] | None = None,
     decimal: Literal[".", ","] | None = None,
     sheet: str | None = None,
     encoding: str | None = None,
@@ -55,6 +56,8 @@ def read_table(
         day_first: whether 01.11.2026 is the first of November, if the column leaves it open.
         year: the year of days that name none, such as 01.11. or Sep 26, if no line beside the table and no month above
             them does.
+        magnitudes: what a word behind rounded numbers stands for, `{"mil": 1000}`, where that is not clear. 5.2K, 1.5M,
+            1,2 Mio. and 3 Tsd. are.
         decimal: the decimal mark, if the file leaves it open.
         sheet: the sheet of an Excel file.
         encoding: the encoding of a text file, by default UTF-8 or that of its byte order mark.

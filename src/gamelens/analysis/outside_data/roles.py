@@ -118,9 +118,10 @@ class ColumnCells:
         day_first: bool | None = None,
         *,
         year: int | None = None,
+        magnitudes: Mapping[str, float] | None = None,
         is_text: bool = False,
     ) -> None:
-        self.name, self._year = name, year
+        self.name, self._year, self._magnitudes = name, year, magnitudes
         self.is_typed = not grid.is_text(name)
         self.type = grid.cells.column(name).type
         self._grid, self._day_first, self._is_text = grid, day_first, is_text
@@ -177,7 +178,7 @@ class ColumnCells:
     @cached_property
     def numbers(self) -> WrittenNumbers:
         """The numbers of a column of text."""
-        return written_numbers(self.distinct)
+        return written_numbers(self.distinct, self._magnitudes)
 
     @cached_property
     def likely_numbers(self) -> NDArray[np.float64]:

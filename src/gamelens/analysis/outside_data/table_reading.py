@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -19,6 +20,7 @@ from pandas import Series
 from gamelens.analysis.files.currency_names import is_currency
 from gamelens.analysis.files.date_parsing import YEARS, ParsedTimes
 from gamelens.analysis.files.header_rows import SEARCHED_ROWS
+from gamelens.analysis.files.magnitudes import unsure_magnitude
 from gamelens.analysis.files.number_parsing import Mark, are_errors, decimal_mark
 from gamelens.analysis.files.table_reader import Grid, read_grid
 from gamelens.analysis.outside_data.currency_evidence import OfMoney, columns_of_codes, currencies_of_column
@@ -73,6 +75,7 @@ _ALIASES: Final = {
 _DETAILS: Final = frozenset({"role", "of", "currency", "weight", "scale", "concept", "local", "language"})
 _PRICES: Final = frozenset({"developer proceeds", "partner share", "customer price", "net proceeds per unit"})
 _FEWEST_HEADERS: Final = 2  # that a row of headers has
+_WORD_BEHIND: Final = re.compile(r"[^\w]*\d[\d.,' ]*([^\W\d_]{1,9})\.?[^\w]*")
 _OF_GRID: Final = ("sheet", "encoding", "missing", "header_row")
 _COUNTED_TWICE: Final = SUMMANDS | {"number", "stock", "cumulative"}
 _MOST_LENGTHS: Final = 5  # of periods: months, and the whole range of a total row
@@ -87,13 +90,21 @@ class _Looked:
     stated: Mapping[str, Meaning]
     day_first: bool | None
     year: int | None
+    magnitudes: Mapping[str, float]
     text: Sequence[str]
 
     @cached_property
     def cells(self) -> dict[str, ColumnCells]:
         """The cells of each column."""
         return {
-            name: ColumnCells(self.grid, name, self.day_first, year=self.year, is_text=name in self.text)
+            name: ColumnCells(
+                self.grid,
+                name,
+                self.day_first,
+                year=self.year,
+                magnitudes=self.magnitudes,
+                is_text=name in self.text,
+            )
             for name in self.grid.columns
         }
 
@@ -123,7 +134,9 @@ def understood(other: Any, given: Mapping[str, Any]) -> OutsideTable:
     stated = wide | _stated_roles(given.get("roles", {}), grid)
     totals_by_day = stated_totals(given.get("cumulative", ()), grid.columns, grid.source)
     stated |= {name: meaning_of_differences(name, stated.get(name), vendor) for name in totals_by_day}
-    looked = _Looked(grid, vendor, stated, day_first, given.get("year"), given.get("text", ()))
+    looked = _Looked(
+        grid, vendor, stated, day_first, given.get("year"), given.get("magnitudes", {}), given.get("text", ())
+    )
     for argument in ("text", "how"):
         for name in given.get(argument, ()):
             _check_column(argument, name, grid)
@@ -254,7 +267,13 @@ def _table_of_cells(looked: _Looked, given: Mapping[str, Any]) -> OutsideTable:
         rows=grid.rows,
         periods=periods,
         zone=vendor.table.get("zone") if vendor else None,
-        notes=(*grid.notes, *ranges, *notes, *_notes_on_errors(grid, cells, meanings)),
+        notes=(
+            *grid.notes,
+            *ranges,
+            *notes,
+            *_notes_on_rounding(columns, cells),
+            *_notes_on_errors(grid, cells, meanings),
+        ),
         grid=grid,
         rates_of=vendor.table.get("rates_of") if vendor else None,
     )
@@ -431,6 +450,8 @@ def _numbers(own: ColumnCells, meaning: Meaning, mark: Mark, grid: Grid) -> tupl
         rule = f"in row {row} is {'an error of a spreadsheet and ' if is_error else ''}not a number: "
         rule += "mend it there, or " if is_error else ""
         rule += f"missing=[{other!r}] reads it as empty"
+        if (behind := _WORD_BEHIND.fullmatch(other)) is not None:
+            rule += f', magnitudes={{"{behind[1]}": ...}} says what {behind[1]} stands for'
         rule += f", text=[{own.name!r}] keeps the column as text" if meaning.role not in HAS_MONEY else ""
         is_at_top = grid.rows[0] <= row < grid.rows[0] + SEARCHED_ROWS and grid.separator is not None and not is_error
         problem = BadQuery(own.name, other, rule + (", header_row= names the row of the headers" if is_at_top else ""))
@@ -439,6 +460,13 @@ def _numbers(own: ColumnCells, meaning: Meaning, mark: Mark, grid: Grid) -> tupl
             own.texts[int(mask.argmax())] for mask in (written.is_percent, written.is_number & ~written.is_percent)
         ]
         problem = BadQuery(own.name, kinds, "mixes percentages and numbers: use one kind")
+    if written.unsure is not None:
+        place, word, powers = written.unsure
+        problem = unsure_magnitude(own.name, own.texts[place], word, powers)
+    elif written.rounded is not None and _unit(own, meaning).word and scale > 1:
+        rule = f"is in {_unit(own, meaning).word} by its header, and in a magnitude of its own: say what one of it is, "
+        step = f'roles={{"{own.name}": {{"role": "{meaning.role}", "scale": 1}}}}'
+        problem = BadQuery(own.name, written.rounded, rule + step)
     known = distinct[~np.isnan(distinct)]
     is_whole = meaning.role not in ("amount", "rate", "price", "exchange_rate") and not own.has_units
     if is_whole and (known == np.floor(known)).all() and (np.abs(known) < 2**53).all():
@@ -446,6 +474,18 @@ def _numbers(own: ColumnCells, meaning: Meaning, mark: Mark, grid: Grid) -> tupl
         whole[np.isnan(distinct)[own.codes]] = pd.NA
         return Series(whole), problem
     return Series(distinct[own.codes]), problem
+
+
+def _notes_on_rounding(columns: Sequence[OutsideColumn], cells: Mapping[str, ColumnCells]) -> list[str]:
+    """Return notes on numbers such as 5.2K, whose other digits are not known."""
+    notes = []
+    for column in columns:
+        is_written = column.name in cells and column.role in MEASURES and not cells[column.name].is_typed
+        rounded = cells[column.name].numbers.rounded if is_written and column.problem is None else None
+        if rounded is not None:
+            value = column.values[cells[column.name].rows_of(rounded)].iloc[0]
+            notes.append(f"{column.name} is rounded: {rounded!r} is read as {value:,.10g}, and sums are approximate")
+    return notes
 
 
 def _notes_on_errors(grid: Grid, cells: Mapping[str, ColumnCells], meanings: Mapping[str, Meaning]) -> list[str]:
