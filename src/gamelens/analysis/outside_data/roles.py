@@ -310,10 +310,10 @@ class ColumnCells:
         return not (isinstance(self.times, NotTimes) or (isinstance(self.times, ParsedTimes) and self.times.is_dated))
 
     @cached_property
-    def odd_time(self) -> str | None:
-        """The first text that is no time in a column of times, where those are most of its rows."""
+    def odd_times(self) -> list[str]:
+        """The texts that are no times in a column of times, where those are most of its rows."""
         if self.is_typed or self._is_text or not isinstance(self.times, NotTimes):
-            return None
+            return []
         rows = np.bincount(self.codes + 1, minlength=len(self.distinct) + 1)[1:]
         odd: dict[str, int] = {}
         times = 0
@@ -329,7 +329,7 @@ class ColumnCells:
             if is_odd:
                 odd[text] = int(rows[place])
             times += 0 if is_odd else int(rows[place])
-        return next(iter(odd), None) if sum(odd.values()) < times else None
+        return [*odd] if sum(odd.values()) < times else []
 
     @cached_property
     def are_countries(self) -> bool:
@@ -360,7 +360,7 @@ class ColumnCells:
                 return self.may_be_number
             case "day" | "start" | "end" | "hour":
                 is_hour = meaning.role == "hour" and self.is_number
-                return is_hour or self.are_times or self._lack_year or self.odd_time is not None
+                return is_hour or self.are_times or self._lack_year or bool(self.odd_times)
             case "country":
                 return self.are_countries
             case "currency":

@@ -78,6 +78,7 @@ _FEWEST_HEADERS: Final = 2  # that a row of headers has
 _WORD_BEHIND: Final = re.compile(r"[^\w]*\d[\d.,' ]*([^\W\d_]{1,9})\.?[^\w]*")
 _OF_GRID: Final = ("sheet", "encoding", "missing", "header_row")
 _COUNTED_TWICE: Final = SUMMANDS | {"number", "stock", "cumulative"}
+_MOST_SHOWN: Final = 20  # texts that one step of a refusal names
 _MOST_LENGTHS: Final = 5  # of periods: months, and the whole range of a total row
 
 
@@ -447,9 +448,12 @@ def _numbers(own: ColumnCells, meaning: Meaning, mark: Mark, grid: Grid) -> tupl
     if is_other.any():
         other, is_error = own.texts[int(is_other.argmax())], bool(written.is_error[int(is_other.argmax())])
         row = grid.rows[int(own.rows_of(other).argmax())]
-        rule = f"in row {row} is {'an error of a spreadsheet and ' if is_error else ''}not a number: "
-        rule += "mend it there, or " if is_error else ""
-        rule += f"missing=[{other!r}] reads it as empty"
+        rule = f"in row {row} is {'an error of a spreadsheet and ' if is_error else ''}not a number"
+        alike = [own.texts[place] for place in np.flatnonzero(is_other)[:_MOST_SHOWN]]
+        cells = int(np.append(is_other, False)[own.codes].sum())
+        rule += f", one of {cells} such cells: " if cells > 1 else ": "
+        rule += f"mend {'them' if cells > 1 else 'it'} there, or " if is_error else ""
+        rule += f"missing={alike!r} reads {'them' if cells > 1 else 'it'} as empty"
         if (behind := _WORD_BEHIND.fullmatch(other)) is not None:
             rule += f', magnitudes={{"{behind[1]}": ...}} says what {behind[1]} stands for'
         rule += f", text=[{own.name!r}] keeps the column as text" if meaning.role not in HAS_MONEY else ""
