@@ -56,7 +56,9 @@ def test_a_running_total_that_was_joined_is_no_spend(tmp_path: Path) -> None:
 def test_cells_that_only_grow_are_asked_about(tmp_path: Path) -> None:
     """A header may say cost where the cells are running totals: used only if somebody says what they are."""
     path = written(tmp_path, "Cost (USD)", [*map(str, RUNNING)])
-    with pytest.raises(BadQuery, match=r'grows with every day.*roles=\{"Cost \(USD\)": "cost"\}.*"cumulative"'):
+    with pytest.raises(
+        BadQuery, match=r'grows with every day.*roles=\{"Cost \(USD\)": "cost"\}.*cumulative="Cost \(USD\)"'
+    ):
         outside_data.cost_per_install(INSTALLS, spend=path)
     stated = outside_data.cost_per_install(INSTALLS, spend=path, roles={"Cost (USD)": "cost"})
     assert stated["spend"].tolist() == [sum(RUNNING)]

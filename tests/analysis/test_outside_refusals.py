@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
 import gamelens as gl
@@ -32,7 +33,8 @@ ELSEWHERE = ("query money over", "query all its days", "pass one file for each",
 """What no argument of reading changes: the query of the frame, or the file."""
 MOST = 5  # steps until there is a number
 STEP = re.compile(
-    r"\b(amount|columns|currency|day_first|decimal|how|missing|names|network|on|rate|repeats|roles|text|totals)=(?=[\w\[{\"'])"
+    r"\b(amount|columns|cumulative|currency|day_first|decimal|how|missing|names|network|on|rate|repeats|roles|text"
+    r"|totals|year)=(?=[\w\[{\"'])"
 )
 
 
@@ -41,6 +43,8 @@ def steps_of(message: str) -> Iterator[tuple[str, Any]]:
     for match in STEP.finditer(message):
         rest = message[match.end() :]
         for end in range(1, len(rest) + 1):
+            if rest[:end].isdigit() and rest[end : end + 1].isdigit():
+                continue
             try:
                 value = ast.literal_eval(rest[:end])
             except (SyntaxError, ValueError):
@@ -96,7 +100,13 @@ CASES = {
     "two costs": "Date,Network,Cost (USD),Spend (USD)\n2026-11-01,Meta,10.5,9\n2026-11-02,Meta,11,8\n",
     "no cost": "Date,Network,K7\n2026-11-01,Meta,10.5\n2026-11-02,Meta,11\n",
     "a running total": "Date,Network,Cumulative cost (USD)\n2026-11-01,Meta,10.5\n2026-11-02,Meta,11\n",
+    "a running total that falls": (
+        "Date,Network,Spend to date (USD)\n2026-11-01,Meta,10.5\n"
+        "2026-11-02,Meta,11\n2026-11-03,Meta,10\n2026-11-05,Meta,12\n"
+    ),
     "days or months": "Date,Network,Cost (USD)\n01/11/2026,Meta,10.5\n02/11/2026,Meta,11\n",
+    "days without a year": "Date,Network,Cost (USD)\n01.11.,Meta,10.5\n02.11.,Meta,11\n",
+    "days or months of a year": "Date,Network,Cost (USD)\nNov 26,Meta,10.5\nNov 27,Meta,11\n",
     "two days": "Install date,Event date,Network,Cost (USD)\n2026-11-01,2026-11-01,Meta,5\n2026-11-02,2026-11-03,M,6\n",
     "weeks or days": "Date,Network,Cost (USD)\n2026-10-26,Meta,10.5\n2026-11-02,Meta,11\n",
     "thousands": "Date;Network;Cost (USD)\n2026-11-01;Meta;1.234\n2026-11-02;Meta;2.345\n",
@@ -157,3 +167,93 @@ def test_each_step_of_a_refusal_of_a_column_leads_on(file: WriteFile, name: str)
     path = file("\n".join([f"Date,{name},Units", *rows, ""]))
     frame = tidy_frame("new_users", timestamp=DAYS, new_users=[5] * 4)
     follow(lambda **given: gl.join(frame, path, **({"columns": [name]} | given)), {})
+
+
+def test_a_refusal_says_how_many_cells_are_at_fault(file: WriteFile) -> None:
+    """One step is enough for all of them."""
+    rows = [
+        "2026-11-01,Meta,10.5",
+        "2026-11-02,Meta,soon",
+        "2026-11-03,Meta,late",
+        "2026-11-04,Meta,4",
+        "2026-11-05,M,6",
+    ]
+    path = file("\n".join(["Date,Network,Cost (USD)", *rows, ""]))
+    with pytest.raises(
+        BadQuery, match=r"'soon' in row 3 is not a number, one of 2 such cells: missing=\['soon', 'late'\]"
+    ):
+        outside_data.in_dollars(path)
+    assert outside_data.in_dollars(path, missing=["soon", "late"])["spend"].sum() == 20.5
+    rows = [row.replace("2026-11-03", "Pause").replace("2026-11-02", "Holiday") for row in rows]
+    path = file("\n".join(["Date,Network,Cost (USD)", *rows, ""]))
+    with pytest.raises(BadQuery, match=r"one of 2 such cells: totals=\['Holiday', 'Pause'\] leaves the rows out"):
+        outside_data.in_dollars(path, missing=["soon", "late"])
+    assert len(outside_data.in_dollars(path, missing=["soon", "late"], totals=["Holiday", "Pause"])) == 3
+
+
+@pytest.mark.parametrize("is_workbook", [False, True])
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [
+        (
+            ["Date,Network,Cost (USD)", "2026-11-01,Meta,10", "2026-11-02,Meta,11"],
+            ["Date,Network,Cost (USD)", "2026-11-01,X,5"],
+        ),
+        (["Date,Network,Cost (USD)", *(f"{day},Meta,7" for day in DAYS)], ["Land,Installs", "DE,5", "US,6"]),
+        (["Land,Installs", "DE,5"], ["Datum,Kosten (USD)", *(f"{day},7" for day in DAYS)]),
+    ],
+)
+def test_two_tables_side_by_side_are_refused(
+    file: WriteFile, tmp_path: Path, left: list[str], right: list[str], *, is_workbook: bool
+) -> None:
+    """The frame that the sentence names is one of them."""
+    width = [side[0].count(",") for side in (left, right)]
+    count = max(len(left), len(right))
+    sides = [[*side, *["," * width[n]] * (count - len(side))] for n, side in enumerate((left, right))]
+    rows = [f"{first},,{second}" for first, second in zip(*sides, strict=True)]
+    path = file("\n".join([*rows, ""]), "beside.csv")
+    if is_workbook:
+        path = tmp_path / "beside.xlsx"
+        cells = [[None if cell == "" else cell for cell in row.split(",")] for row in rows]
+        pd.DataFrame(cells).to_excel(path, header=False, index=False)
+    with pytest.raises(BadQuery, match="has two tables side by side") as refused:
+        gl.read_table(path)
+    columns = [*range(width[0] + 1)]
+    assert f"usecols={columns}" in str(refused.value)
+    frame = (
+        pd.read_excel(path, engine="openpyxl", usecols=columns) if is_workbook else pd.read_csv(path, usecols=columns)
+    )
+    assert gl.read_table(frame.dropna(how="all")).grid.columns == left[0].split(",")
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        ["Date,Network,Cost (USD),,Clicks,Installs", "2026-11-01,Meta,10,,5,1", "2026-11-02,Meta,11,,6,2"],
+        [
+            "Date,Network,Cost (USD),,Clicks,Note",
+            "2026-11-01,Meta,10,,,",
+            "2026-11-02,Meta,11,,6,x",
+            "2026-11-03,M,1,,,",
+        ],
+        [
+            "Date,Network,Cost (USD),,Clicks,Installs",
+            "2026-11-01,Meta,10,,5,1",
+            "2026-11-02,Meta,11,,6,2",
+            "Total,,21,,,",
+        ],
+    ],
+)
+def test_an_empty_column_within_a_table_is_none(file: WriteFile, rows: list[str]) -> None:
+    table = gl.read_table(file("\n".join([*rows, ""])))
+    assert table.column("Cost (USD)").values.sum() >= 21
+    assert table.column("Clicks").role == "count"
+
+
+@pytest.mark.parametrize(("name", "step"), [("costs.json", "pd.read_json"), ("costs.ods", "pandas or polars")])
+def test_a_file_of_another_kind_can_be_passed_as_a_frame(tmp_path: Path, name: str, step: str) -> None:
+    (tmp_path / name).write_text('[{"Date": "2026-11-01", "Cost (USD)": 5}, {"Date": "2026-11-02", "Cost (USD)": 6}]')
+    with pytest.raises(BadQuery, match=f"is not a file that can be read: pass a frame that {step} makes of it"):
+        gl.read_table(tmp_path / name)
+    if name.endswith("json"):
+        assert gl.read_table(pd.read_json(tmp_path / name)).period == "day"

@@ -208,7 +208,7 @@ def test_days_that_are_columns_are_rows(
 
 def test_days_without_a_year_that_are_columns_are_asked_about(file: WriteFile) -> None:
     path = file("Network,Nov 1,Nov 2,Nov 3\nMeta,10,11,12\n")
-    with pytest.raises(BadQuery, match="day = 'Nov 1' is not a day, week or month: write 2026-11-01"):
+    with pytest.raises(BadQuery, match=r"day = 'Nov 1' names no year.*year=2026 reads it as of 2026"):
         outside_data.in_dollars(path, amount="value", currency="USD")
 
 
@@ -426,6 +426,9 @@ def test_rows_of_averages_and_regions_do_not_count(file: WriteFile) -> None:
 def test_a_column_that_is_called_a_day_and_is_none_is_asked_about(file: WriteFile) -> None:
     """Its costs would be those of any days."""
     path = file("Date,Network,Cost (USD)\n31/10,Meta,5\n01/11,Meta,6\n")
+    with pytest.raises(BadQuery, match=r"'31/10' names no year.*year=2026"):
+        outside_data.in_dollars(path)
+    path = file("Date,Network,Cost (USD)\nweek one,Meta,5\nweek two,Meta,6\n")
     with pytest.raises(BadQuery, match=r'is no day, as its header says: .*roles=\{"Date": "text"\}'):
         outside_data.in_dollars(path)
     assert outside_data.in_dollars(path, roles={"Date": "text"})["spend"].sum() == 11

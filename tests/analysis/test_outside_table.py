@@ -372,8 +372,11 @@ def test_names_that_match_nothing_are_refused_with_the_mapping_to_type(file: Wri
 @pytest.mark.parametrize(
     ("rate", "rule"),
     [
-        (88.5, r"88\.5 is dollars for one INR, and 0\.0113 is usual: it is INR for one dollar, pass 0\.0113"),
-        ({"INR": 88.5}, "pass 0.0113"),
+        (
+            88.5,
+            r"0\.0113 is usual \(gamelens' own table, 2026-11-01\): it is INR .* pass 1 / 88\.5, 0\.0112994",
+        ),
+        ({"INR": 88.5}, "pass 1 / 88.5, 0.0112994"),
         ({"EUR": 1.1}, r'has no rate: rate=\{"INR": \.\.\.\}'),
         (0.0, "must be a number above 0"),
     ],

@@ -13,6 +13,9 @@ from typing import Final
 RATE_SCALE: Final = 10**9
 """Scale of the integer rates."""
 
+RATES_AS_OF: Final = "2026-11-01"
+"""The day of the rates."""
+
 _TABLE: Final = """
 AED .2723   AFN .0151   ALL .0121   AMD .00261  ANG .5587   AOA .00109  ARS .00069  AUD .6564   AWG .5556
 AZN .5882   BAM .5942   BBD .5      BDT .0082   BGN .5942   BHD 2.6525  BIF .00034  BMD 1       BND .7701

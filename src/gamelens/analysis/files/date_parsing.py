@@ -53,7 +53,7 @@ _SERIAL: Final = re.compile(r"\d{5}(?:\.\d+)?", re.ASCII)
 _SERIAL_START: Final = datetime(1899, 12, 30)  # day 0 of a spreadsheet's calendar
 _SERIALS: Final = range(36_526, 54_789)  # the days of 2000 to 2049
 _EPOCH: Final = re.compile(r"1[0-9]{9}(?:[0-9]{3})?|2[0-4][0-9]{8}(?:[0-9]{3})?", re.ASCII)
-_YEARS: Final = range(2015, 2041)  # that two digits may stand for
+YEARS: Final = range(2015, 2041)  # that two digits may stand for
 _ZONE: Final = re.compile(r"(?P<clock>[\d:.]+(?: ?[AaPp]\.?[Mm]\.?(?![a-z]))?) ?(?P<zone>.*)")
 _OFFSET: Final = re.compile(r"(?:UTC|GMT)?(?:([+-])(\d{1,2}):?(\d\d)?)?(?:\[.*\])?")
 _HOURS_OF_ZONES: Final = {
@@ -76,6 +76,7 @@ class ParsedTimes:
         precision: what a text names.
         written: the times as written, where they name another zone than UTC; None where none does.
         note: what was assumed, or None.
+        is_dated: whether the texts name no year.
     """
 
     at: NDArray[np.datetime64]
@@ -83,6 +84,7 @@ class ParsedTimes:
     until: NDArray[np.datetime64] | None = None
     written: NDArray[np.datetime64] | None = None
     note: str | None = None
+    is_dated: bool = False
 
 
 class NotTimes(BadQuery):
@@ -134,8 +136,8 @@ def _read_times(
     clocks = {text: match for text in trimmed if (match := _CLOCK.fullmatch(text))}
     texts_of = {text: f"{clocks[text]['date']} {clocks[text]['time']}" if text in clocks else text for text in trimmed}
     plain = _written_out([*texts_of.values()], field, day_first)
-    is_day_first = _is_day_first([*plain.values()], field, day_first)
-    months = _months_of([*plain.values()], field, language, beside)
+    is_day_first = is_order_day_first([*plain.values()], field, day_first)
+    months = months_of([*plain.values()], field, language, beside)
     moments: list[tuple[datetime, Precision]] = []  # with their zones
     for text, short in zip(texts, trimmed, strict=True):
         try:
@@ -226,8 +228,8 @@ def _written_out(texts: Sequence[str], field: str, day_first: bool | None) -> di
         return {text: text for text in texts}
     first, last = ({2000 + int(match[place]) for match in matches.values()} for place in (1, 4))
     is_dotted = {match[2] for match in matches.values()} == {"."}  # with blanks, Korean has the year first
-    may_be_last = last <= {*_YEARS}
-    may_be_first = first <= {*_YEARS} and not is_dotted and day_first is None
+    may_be_last = last <= {*YEARS}
+    may_be_first = first <= {*YEARS} and not is_dotted and day_first is None
     if may_be_last == may_be_first:
         rule = "has a two-digit year, first or last" if may_be_last else "has no year from 2015 to 2040"
         raise BadQuery(field, texts[0], f"{rule}: write four digits, or pass day_first= if the year is last")
@@ -235,7 +237,7 @@ def _written_out(texts: Sequence[str], field: str, day_first: bool | None) -> di
     return {text: match.expand(rf"{day} \g<time>").strip() for text, match in matches.items()}
 
 
-def _is_day_first(texts: Sequence[str], field: str, day_first: bool | None) -> bool:
+def is_order_day_first(texts: Sequence[str], field: str, day_first: bool | None) -> bool:
     """Return whether 01.11.2026 is the first of November, decided by all texts together.
 
     *day_first* decides if the texts leave it open.
@@ -298,7 +300,7 @@ def _named_day(text: str, names: Mapping[str, int]) -> tuple[datetime, Precision
     if match := _EAST_ASIAN.search(text):
         year, month, day = (int(part) if part else 1 for part in match.groups())
         return datetime(year, month, day, tzinfo=UTC), "day" if match[3] else "month"
-    words, folded = _date_words(), folded_word(text)
+    words, folded = date_words(), folded_word(text)
     found = words.month.findall(folded)
     if len(found) > 1:  # mar. is Tuesday and March
         found = [name for name in found if name not in words.weekdays] or found[:1]
@@ -312,18 +314,18 @@ def _named_day(text: str, names: Mapping[str, int]) -> tuple[datetime, Precision
     years = [number for number in numbers if len(number) == 4] or numbers[-1:]  # 31-Oct-26
     days = [number for number in numbers if number is not years[0]]
     year = int(years[0]) if len(years[0]) == 4 else 2000 + int(years[0])
-    if len(years) > 1 or (len(years[0]) != 4 and (year not in _YEARS or not days)):
+    if len(years) > 1 or (len(years[0]) != 4 and (year not in YEARS or not days)):
         raise ValueError(text)
     return datetime(year, names[found[0]], int(days[0]) if days else 1, tzinfo=UTC), "day" if days else "month"
 
 
-def _months_of(texts: Sequence[str], field: str, language: str | None, beside: Sequence[str]) -> Mapping[str, int]:
+def months_of(texts: Sequence[str], field: str, language: str | None, beside: Sequence[str]) -> Mapping[str, int]:
     """Return the number of each name of a month, of names that are two months the one in the language of *texts*.
 
     Raises:
         BadQuery: the language is open.
     """
-    words = _date_words()
+    words = date_words()
     spoken: dict[str, str] = {}
     for text in texts:
         folded = folded_word(text)
@@ -410,7 +412,8 @@ class _DateWords(NamedTuple):
 
 
 @cache
-def _date_words() -> _DateWords:
+def date_words() -> _DateWords:
+    """Return the names in dates of many languages."""
     table = json.loads(_WORDS.read_text(encoding="utf-8"))
     return _DateWords(
         months=table["months"],

@@ -9,11 +9,16 @@ from datetime import date
 from numbers import Real
 from typing import Any, Final, Literal
 
+from gamelens.analysis.files.magnitudes import word_pattern
+
 SEARCHED_ROWS: Final = 50
 """Rows at the top of a table among which the header is searched."""
 
 _TWO_COLUMNS: Final = 2
-_NUMBER: Final = re.compile(r"[^\w]*[A-Z]{0,3}[^\w]*\d[\d.,' \u00a0\u202f]*(?:[eE][+-]?\d+)?[^\w]*[A-Z]{0,3}[^\w]*")
+_NUMBER: Final = re.compile(
+    r"[^\w]*[A-Z]{0,3}[^\w]*\d[\d.,' \u00a0\u202f]*(?:[eE][+-]?\d+)?[^\w]*"
+    rf"(?:{word_pattern()})?[^\w]*[A-Z]{{0,3}}[^\w]*"
+)
 _DATE: Final = re.compile(
     r"\d{1,4}([-./])\d{1,2}\1\d{1,4}\b.{0,30}|.{0,24}\b20\d\d\b.{0,16}|20\d{6}|.{0,9}\d月\d.{0,9}"
 )

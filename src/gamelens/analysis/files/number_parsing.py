@@ -1,4 +1,4 @@
-"""Numbers as people write them: `$1,234.50`, `1.234,50 €`, `(12.00)`, `12%`.
+"""Numbers as people write them: `$1,234.50`, `1.234,50 €`, `(12.00)`, `12%`, `5.2K`.
 
 The distinct texts of a column are taken apart together. Which mark is the decimal one is not decided here: it belongs
 to the file, so its columns decide together (`decimal_mark`), and one that stays open is refused when it is used.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from gamelens.analysis.files.currency_names import currencies_of, is_currency
+from gamelens.analysis.files.magnitudes import power_of, word_pattern
 from gamelens.errors import BadQuery
 
 Mark = Literal[".", ","]
@@ -28,11 +29,11 @@ _UNIT: Final = (
     r"[A-Z]{3}|[A-Z]{0,3} ?[$¢£¤¥֏؋฿៛₠-⃏﷼]|kr\.?|Kr\.?|zł|Kč|Ft|lei|Lei|лв\.?|руб\.?|р\.|TL|Rs\.?|Rp\.?|RM|R"
     r"|S?Fr\.?|元|円|원|S/\.?"
 )
-_PARTS: Final = re.compile(
+_PARTS: Final = (
     rf"(?P<open>\()? ?(?P<sign>[-+])? ?(?P<before>{_UNIT})? ?(?P<inner>[-+])? ?"
-    r"(?P<body>(?:\d(?:[\d.,' ]*\d)?|[.,]\d+)(?:[eE][-+]?\d+)?|inf)"
-    rf" ?(?P<percent>%)? ?(?P<after>{_UNIT})? ?(?P<outer>-)? ?(?P<close>\))?",
-    re.ASCII,
+    r"(?P<body>(?:[0-9](?:[0-9.,' ]*[0-9])?|[.,][0-9]+)(?:[eE][-+]?[0-9]+)?|inf)"
+    r" ?(?P<percent>%)? ?(?P<times>{times})? ?"
+    rf"(?P<after>{_UNIT})? ?(?P<outer>-)? ?(?P<close>\))?"
 )
 _GROUPED: Final = r"[1-9]\d{0,2}(?:(?:%s\d{3})+|(?:'\d{3})+|(?: \d{3})+)"
 _BODIES: Final = {
@@ -61,6 +62,8 @@ class WrittenNumbers:
         units: the codes and symbols beside it, such as "$" or "€ EUR".
         is_empty: whether the text stands for no value, such as "--" or "N/A".
         is_error: whether it is an error of a spreadsheet, such as "#REF!".
+        powers: the power of ten of the word behind it, 3 for 5.2K, 0 for none; None where no number has one.
+        unsure: the place of the first number whose word may be several powers, these and the word.
     """
 
     texts: Any
@@ -70,6 +73,8 @@ class WrittenNumbers:
     units: NDArray[np.object_]
     is_empty: NDArray[np.bool_]
     is_error: NDArray[np.bool_]
+    powers: NDArray[np.int64] | None = None
+    unsure: tuple[int, str, tuple[int, ...]] | None = None
 
     @cached_property
     def is_number(self) -> NDArray[np.bool_]:
@@ -122,6 +127,9 @@ class WrittenNumbers:
         fits = pc.match_substring_regex(self.bodies, _BODIES[mark])
         if self.is_percent.any():  # a division would round twice
             digits = pc.if_else(pa.array(self.is_percent), pc.binary_join_element_wise(digits, "e-2", ""), digits)
+        if self.powers is not None:
+            ends = pa.array([f"e{power}" if power else "" for power in self.powers.tolist()], pa.string())
+            digits = pc.binary_join_element_wise(digits, ends, "")
         numbers = pc.if_else(fits, digits, None).cast(pa.float64())
         values: NDArray[np.float64] = pc.fill_null(numbers, np.nan).to_numpy().copy()
         values[self.is_negative] *= -1
@@ -130,11 +138,20 @@ class WrittenNumbers:
     def places(self, mark: Mark) -> int:
         """Return the most decimal places of a number, those of a percentage as a share."""
         part = pc.utf8_length(pc.replace_substring_regex(self.bodies, rf"^[^{mark}]*[{mark}]?", ""))
-        return int(pc.max(part).as_py() or 0) + 2 * bool(self.is_percent.any())
+        power = int(self.powers[self.is_number].min()) if self.powers is not None else 0
+        return int(pc.max(part).as_py() or 0) + 2 * bool(self.is_percent.any()) - power
+
+    @property
+    def rounded(self) -> str | None:
+        """The first number with a word behind it, which is rounded."""
+        return None if self.powers is None else self._first((self.powers > 0) & self.is_number)
 
 
-def written_numbers(texts: Any) -> WrittenNumbers:
-    """Take the distinct *texts* of a column apart, an Arrow array or a list."""
+def written_numbers(texts: Any, magnitudes: Mapping[str, float] | None = None) -> WrittenNumbers:
+    """Take the distinct *texts* of a column apart, an Arrow array or a list.
+
+    *magnitudes* are the numbers that words behind a number stand for, beside the known ones: `{"mil": 1000}`.
+    """
     texts = pa.array(texts, pa.string())
     plain = pc.utf8_trim_whitespace(texts)
     none = np.zeros(len(texts), dtype=bool)
@@ -145,12 +162,14 @@ def written_numbers(texts: Any) -> WrittenNumbers:
     plain = pc.replace_substring_regex(plain, _SPACES, " ")
     plain = pc.replace_substring_regex(pc.replace_substring(plain, "−", "-"), "[’`´]", "'")
     shapes = pc.replace_substring_regex(plain, r"\d+", "0").dictionary_encode()  # few, however many numbers there are
-    forms = [_form(shape) for shape in shapes.dictionary.to_pylist()]
+    pattern = _pattern(tuple(magnitudes or ()))
+    forms = [_form(shape, pattern) for shape in shapes.dictionary.to_pylist()]
     of_text = shapes.indices.to_numpy()
     units = np.array([form.unit if form else None for form in forms], dtype=object)[of_text]
     bodies = _bodies(plain, forms, of_text)
     is_number = _flags(pc.match_substring_regex(bodies, f"{_BODIES['.']}|{_BODIES[',']}"))
     is_error = are_errors(plain)
+    powers, unsure = _powers(forms, of_text, is_number, magnitudes or {})
     return WrittenNumbers(
         texts,
         pc.if_else(pa.array(is_number), bodies, None),
@@ -159,7 +178,31 @@ def written_numbers(texts: Any) -> WrittenNumbers:
         np.where(is_number, units, ""),
         are_like(plain, _NO_VALUE) & ~is_number & ~is_error,
         is_error,
+        powers,
+        unsure,
     )
+
+
+def _powers(
+    forms: Sequence[_Form | None],
+    of_text: NDArray[np.int32],
+    is_number: NDArray[np.bool_],
+    stated: Mapping[str, float],
+) -> tuple[NDArray[np.int64] | None, tuple[int, str, tuple[int, ...]] | None]:
+    """Return the power of ten of each text by its word, and the first whose word leaves it open."""
+    words = {form.word for form in forms if form and form.word}
+    if not words:
+        return None, None
+    possible = [
+        power_of(form.word, form.unit, words - {form.word}, stated) if form and form.word else () for form in forms
+    ]
+    powers = np.array([powers[0] if powers else 0 for powers in possible], dtype="int64")[of_text]
+    is_open = np.array([len(powers) > 1 for powers in possible], dtype=bool)[of_text] & is_number
+    if not is_open.any():
+        return powers, None
+    place = int(is_open.argmax())
+    form = forms[of_text[place]]
+    return powers, (place, form.word.rstrip(".") if form else "", possible[of_text[place]])
 
 
 def say_nothing(texts: Any) -> NDArray[np.bool_]:
@@ -267,11 +310,17 @@ class _Form(NamedTuple):
     is_negative: bool
     is_percent: bool
     unit: str
+    word: str = ""
 
 
-def _form(shape: str) -> _Form | None:
+@cache
+def _pattern(stated: tuple[str, ...]) -> re.Pattern[str]:
+    return re.compile(_PARTS.replace("{times}", word_pattern(stated)))
+
+
+def _form(shape: str, pattern: re.Pattern[str]) -> _Form | None:
     """Return the form of a text in which each run of digits is a 0, None if it is not that of a number."""
-    match = _PARTS.fullmatch(shape)
+    match = pattern.fullmatch(shape)
     if not match or bool(match["open"]) != bool(match["close"]):
         return None
     signs = [sign for sign in (match["open"], match["sign"], match["inner"], match["outer"]) if sign]
@@ -279,11 +328,17 @@ def _form(shape: str) -> _Form | None:
     are_alike = len(units) == 2 and units[0].isalpha() == units[1].isalpha()  # $5 USD has one of each
     is_unit = all(currencies_of(unit) and not _is_word(unit) for unit in units)
     is_odd = match["percent"] and (units or "e" in match["body"].casefold())
+    is_odd = is_odd or (match["times"] and (match["percent"] or "e" in match["body"].casefold()))
     if len(signs) > 1 or are_alike or not is_unit or is_odd:
         return None
     behind = len(shape) - match.end("body")
     return _Form(
-        match.start("body"), behind, bool(signs) and signs[0] != "+", bool(match["percent"]), " ".join(sorted(units))
+        match.start("body"),
+        behind,
+        bool(signs) and signs[0] != "+",
+        bool(match["percent"]),
+        " ".join(sorted(units)),
+        match["times"] or "",
     )
 
 

@@ -34,6 +34,8 @@ from gamelens.receipts import RECEIPT, Receipt
 
 _TEXTS: Final = (".csv", ".tsv", ".txt")
 _SUFFIXES: Final = (*_TEXTS, ".csv.gz", ".txt.gz", ".zip", ".parquet", ".xlsx", ".xlsm")
+_OF_PANDAS: Final = frozenset({".json", ".xml", ".html", ".feather", ".orc"})
+_FEWEST_BESIDE: Final = 2  # columns of a table beside another, and rows that only one of them has
 _FEWEST_WORDS: Final = 3  # of a sentence
 _MOST_BELOW: Final = 20  # rows of notes below a table
 _DIGITS: Final = re.compile(r"\d")
@@ -152,6 +154,7 @@ def read_grid(
         raise BadQuery(
             "other", kind, "is not a path, a pandas or polars frame or an Arrow table; collect() a lazy frame"
         )
+    _check_one_table(grid)
     names: dict[int, str] = {}
     notes = []
     for place, name in enumerate(grid.columns):
@@ -167,6 +170,36 @@ def read_grid(
     columns = [_to_plain_type(grid.cells.column(place), missing) for place in names]
     pa.default_memory_pool().release_unused()  # of reading, which takes more than the cells
     return replace(grid, cells=pa.Table.from_arrays(columns, names=[*names.values()]))
+
+
+def _check_one_table(grid: Grid) -> None:
+    """Raise `BadQuery` if two tables stand side by side, an empty column between them.
+
+    Their headers are the same in part, or one of them has more rows.
+    """
+    is_blank = [
+        not name and grid.cells.column(place).null_count == len(grid.rows) for place, name in enumerate(grid.columns)
+    ]
+    for place in [place for place, blank in enumerate(is_blank) if blank]:
+        left, right = grid.columns[:place], grid.columns[place + 1 :]
+        if min(sum(map(bool, side)) for side in (left, right)) < _FEWEST_BESIDE:
+            continue
+        filled = [
+            np.any([grid.cells.column(at).is_valid().to_numpy() for at in columns], axis=0)
+            for columns in (range(place), range(place + 1, len(grid.columns)))
+        ]
+        lengths = sorted(int(rows.sum()) for rows in filled if rows[: int(rows.sum())].all())
+        is_longer = len(lengths) == 2 and lengths[1] - lengths[0] >= _FEWEST_BESIDE
+        if is_longer or {name for name in left if name} & {*right}:
+            reads = "read_csv(...," if grid.separator else 'read_excel(..., engine="openpyxl",'
+            rule = f"has two tables side by side, {_named(left)} and {_named(right)}: pass a frame of one of them, "
+            rule += f"pd.{reads} usecols={[*range(place)]}) or usecols={[*range(place + 1, len(is_blank))]}"
+            raise BadQuery("other", grid.source, rule)
+
+
+def _named(headers: Sequence[str]) -> str:
+    known = [name for name in headers if name]
+    return f"{known[0]} to {known[-1]}"
 
 
 def _read_file(path: Path, sheet: str | None, encoding: str | None, header_row: int | None) -> Grid:
@@ -202,7 +235,10 @@ def _read_file(path: Path, sheet: str | None, encoding: str | None, header_row: 
         is_hidden = np.isin(grid.rows, [*page.hidden])
         note = f"{grid.rows_text(is_hidden)} {'is' if is_hidden.sum() == 1 else 'are'} hidden in the sheet, and read"
         return replace(grid, notes=(*grid.notes, note)) if is_hidden.any() else grid
-    raise BadQuery("other", path.name, "is not a file that can be read", _SUFFIXES)
+    frame = f"pd.read_{name[1:]}" if (name := path.suffix.lower()) in _OF_PANDAS else "pandas or polars"
+    raise BadQuery(
+        "other", path.name, f"is not a file that can be read: pass a frame that {frame} makes of it", _SUFFIXES
+    )
 
 
 def _grid(

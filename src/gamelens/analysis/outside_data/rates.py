@@ -19,7 +19,7 @@ from gamelens.analysis.outside_data.outside_table import OutsideColumn, OutsideT
 from gamelens.analysis.outside_data.roles import Evidence, is_exchange
 from gamelens.analysis.outside_data.table_reading import understood
 from gamelens.errors import BadQuery
-from gamelens.wire.currencies import USD_PER_UNIT
+from gamelens.wire.currencies import RATES_AS_OF, USD_PER_UNIT
 
 Rate = Any
 """US dollars for one unit: a number, or numbers by currency, or a table of rates or its path."""
@@ -43,9 +43,8 @@ def check_rate(code: str, rate: Any) -> float:
         raise BadQuery("rate", rate, rule)
     usual = float(USD_PER_UNIT.get(code, 0))
     if usual and _is_upside_down(float(rate), usual):
-        rule = (
-            f"dollars for one {code}, and {usual:.4g} is usual: it is {code} for one dollar, pass {1 / float(rate):.3g}"
-        )
+        rule = f"dollars for one {code}, and {usual:.4g} is usual (gamelens' own table, {RATES_AS_OF}): "
+        rule += f"it is {code} for one dollar, pass 1 / {float(rate):.10g}, {1 / float(rate):.6g}"
         raise BadQuery("rate", rate, f"is {rule}")
     return float(rate)
 

@@ -23,12 +23,15 @@ def read_table(
     text: Sequence[str] = (),
     missing: Sequence[str] = (),
     day_first: bool | None = None,
+    year: int | None = None,
+    magnitudes: Mapping[str, float] | None = None,
     decimal: Literal[".", ","] | None = None,
     sheet: str | None = None,
     encoding: str | None = None,
     header_row: int | None = None,
     totals: Literal["skip", "keep"] | Sequence[str] = "skip",
     repeats: Literal["skip", "last", "keep"] | None = None,
+    cumulative: str | Sequence[str] | Mapping[str, str | Sequence[str]] | None = None,
 ) -> OutsideTable:
     """Return what a table from outside means: the role of each column, its currency, and the days of each row.
 
@@ -51,6 +54,10 @@ def read_table(
         text: columns that are not read as numbers or days.
         missing: texts that mean an empty cell.
         day_first: whether 01.11.2026 is the first of November, if the column leaves it open.
+        year: the year of days that name none, such as 01.11. or Sep 26, if no line beside the table and no month above
+            them does.
+        magnitudes: what a word behind rounded numbers stands for, `{"mil": 1000}`, where that is not clear. 5.2K, 1.5M,
+            1,2 Mio. and 3 Tsd. are.
         decimal: the decimal mark, if the file leaves it open.
         sheet: the sheet of an Excel file.
         encoding: the encoding of a text file, by default UTF-8 or that of its byte order mark.
@@ -60,6 +67,12 @@ def read_table(
         repeats: what happens to rows that repeat earlier ones, as in a file that was pasted below itself, also with
             other numbers. They are left out ("skip"), or the earlier ones are ("last"), or all count ("keep"). By
             default such a table is refused.
+        cumulative: the columns that have all days before in each row, "Spend to date". Their amounts by day are the
+            differences of the rows with the same names; the first is as it is. What else is known of one,
+            `{"Spend to date": "month"}` or a list: that it begins anew with each "week", "month", "quarter" or "year",
+            or wherever it falls ("restarts"); that a fall takes back what was counted ("corrected", below 0); that its
+            first row is of its day ("first"), or has days "before" and is left out; that what several days without a
+            total spent counts on the next one ("gaps"). What matters and is not said is refused when it is used.
 
     Raises:
         BadQuery: the file cannot be read, or an argument names a column that is not there.

@@ -24,9 +24,11 @@ from pandas import DataFrame
 from gamelens.analysis.ads.canonical_names import canonical_name
 from gamelens.analysis.files.currency_names import currencies_of
 from gamelens.analysis.files.date_parsing import NotTimes, ParsedTimes, read_times
+from gamelens.analysis.files.days_without_year import NoYear, dates_of
 from gamelens.analysis.files.number_parsing import WrittenNumbers, are_like, say_nothing, written_numbers
 from gamelens.analysis.files.table_reader import Grid
 from gamelens.analysis.outside_data.money_units import without_unit
+from gamelens.analysis.outside_data.stated_years import days_beside
 from gamelens.analysis.outside_data.total_words import AVERAGE, CANDIDATES, NAMELESS, TOTAL
 from gamelens.errors import BadQuery, suggests_names
 from gamelens.wire.currencies import USD_PER_UNIT
@@ -109,8 +111,17 @@ class Meaning:
 class ColumnCells:
     """The cells of one column, looked at when a role asks."""
 
-    def __init__(self, grid: Grid, name: str, day_first: bool | None = None, *, is_text: bool = False) -> None:
-        self.name = name
+    def __init__(
+        self,
+        grid: Grid,
+        name: str,
+        day_first: bool | None = None,
+        *,
+        year: int | None = None,
+        magnitudes: Mapping[str, float] | None = None,
+        is_text: bool = False,
+    ) -> None:
+        self.name, self._year, self._magnitudes = name, year, magnitudes
         self.is_typed = not grid.is_text(name)
         self.type = grid.cells.column(name).type
         self._grid, self._day_first, self._is_text = grid, day_first, is_text
@@ -168,7 +179,7 @@ class ColumnCells:
     @cached_property
     def numbers(self) -> WrittenNumbers:
         """The numbers of a column of text."""
-        return written_numbers(self.distinct)
+        return written_numbers(self.distinct, self._magnitudes)
 
     @cached_property
     def likely_numbers(self) -> NDArray[np.float64]:
@@ -246,15 +257,30 @@ class ColumnCells:
 
     def times_with(self, details: Mapping[str, Any]) -> ParsedTimes | BadQuery:
         """Return its times with what is said of them: *local* are days where the account is, a *language* of names."""
-        read = self._read_times(details["language"]) if "language" in details else self.times
+        are_months = details.get("role") == "month"
+        read = self.times
+        if "language" in details or (are_months and isinstance(read, NoYear)):
+            read = self._read_times(details.get("language"), are_months=are_months)
         if details.get("local") and isinstance(read, ParsedTimes) and read.written is not None:
             return replace(read, at=read.written, written=None)
         return read
 
-    def _read_times(self, language: str | None = None) -> ParsedTimes | BadQuery:
-        names = self._grid.columns
+    def _read_times(self, language: str | None = None, *, are_months: bool = False) -> ParsedTimes | BadQuery:
+        hints: dict[str, Any] = {"field": self.name, "day_first": self._day_first, "language": language}
+        hints["beside"] = self._grid.columns
         try:
-            read = read_times(self.named, field=self.name, day_first=self._day_first, language=language, beside=names)
+            try:
+                read = read_times(self.named, **hints)
+            except NotTimes as error:
+                are_months |= any(concept.name == "month" for concept, _, _ in concepts_in(folded_header(self.name)))
+                stated = days_beside(self._grid.above)
+                within = stated.days if stated else None
+                dated = dates_of(self.named, year=self._year, within=within, are_months=are_months, **hints)
+                if dated is None:
+                    return error
+                by = f"year={self._year}" if self._year is not None else repr(stated.line) if stated else "its cells"
+                note = f"{self.name}: {self.named[0]} is read as {dated[0]}, by {by}"
+                read = replace(read_times(dated, field=self.name), note=note, is_dated=True)
         except BadQuery as error:
             return error
         at, until, written = map(self._of_texts, (read.at, read.until, read.written))
@@ -275,14 +301,20 @@ class ColumnCells:
             return bool(pa.types.is_timestamp(self.type)) or (self.is_whole and self.is_number and self._reads_times())
         return not self._is_text and any(letter.isdigit() for letter in self.example) and self._reads_times()
 
+    @property
+    def _lack_year(self) -> bool:
+        """Whether it holds days or months without a year, whatever else 1/2 may be."""
+        is_dated = isinstance(self.times, ParsedTimes) and self.times.is_dated
+        return not self.is_typed and not self._is_text and (is_dated or isinstance(self.times, NoYear))
+
     def _reads_times(self) -> bool:
-        return not isinstance(self.times, NotTimes)
+        return not (isinstance(self.times, NotTimes) or (isinstance(self.times, ParsedTimes) and self.times.is_dated))
 
     @cached_property
-    def odd_time(self) -> str | None:
-        """The first text that is no time in a column of times, where those are most of its rows."""
+    def odd_times(self) -> list[str]:
+        """The texts that are no times in a column of times, where those are most of its rows."""
         if self.is_typed or self._is_text or not isinstance(self.times, NotTimes):
-            return None
+            return []
         rows = np.bincount(self.codes + 1, minlength=len(self.distinct) + 1)[1:]
         odd: dict[str, int] = {}
         times = 0
@@ -298,7 +330,7 @@ class ColumnCells:
             if is_odd:
                 odd[text] = int(rows[place])
             times += 0 if is_odd else int(rows[place])
-        return next(iter(odd), None) if sum(odd.values()) < times else None
+        return [*odd] if sum(odd.values()) < times else []
 
     @cached_property
     def are_countries(self) -> bool:
@@ -328,7 +360,8 @@ class ColumnCells:
             case "rate" | "number":
                 return self.may_be_number
             case "day" | "start" | "end" | "hour":
-                return self.are_times or (meaning.role == "hour" and self.is_number) or self.odd_time is not None
+                is_hour = meaning.role == "hour" and self.is_number
+                return is_hour or self.are_times or self._lack_year or bool(self.odd_times)
             case "country":
                 return self.are_countries
             case "currency":

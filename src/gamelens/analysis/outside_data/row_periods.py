@@ -122,7 +122,8 @@ def _is_called_days(name: str, meaning: Meaning) -> bool:
 
 def periods_of_column(name: str, table: Any) -> Periods:
     """Return the days that the column *name* of an outside table says, whatever its role is."""
-    own = ColumnCells(table.grid, name, table.arguments["given"].get("day_first"))
+    given = table.arguments["given"]
+    own = ColumnCells(table.grid, name, given.get("day_first"), year=given.get("year"))
     return of_column(name, Meaning("day", Evidence("day", "the argument", name)), own, table.grid)
 
 
@@ -183,11 +184,14 @@ def _best(meanings: Mapping[str, Meaning], cells: Mapping[str, ColumnCells], rol
 
 def _odd_day(own: ColumnCells, grid: Grid) -> BadQuery | None:
     """Return the exception for a text among days, with what leaves its row out."""
-    if own.odd_time is None:
+    if not own.odd_times:
         return None
-    row = grid.rows[int(own.rows_of(own.odd_time).argmax())]
-    rule = f"in row {row} is not a day, and most others are: totals=[{own.odd_time!r}] leaves the row out"
-    return BadQuery(own.name, own.odd_time, rule)
+    first = own.odd_times[0]
+    row = grid.rows[int(own.rows_of(first).argmax())]
+    count = sum(int(own.rows_of(text).sum()) for text in own.odd_times)
+    beside, leaves = (f", one of {count} such cells", "rows") if count > 1 else ("", "row")
+    rule = f"in row {row} is not a day, and most others are{beside}: totals={own.odd_times!r} leaves the {leaves} out"
+    return BadQuery(own.name, first, rule)
 
 
 def _midnight_elsewhere(own: ColumnCells, read: ParsedTimes, role: str) -> BadQuery | None:

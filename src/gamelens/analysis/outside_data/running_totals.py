@@ -1,18 +1,31 @@
-"""Running totals: amounts that include all days before. Where the header does not say so, the cells may."""
+"""Running totals: amounts that include all days before. Where the header does not say so, the cells may.
+
+`gl.read_table(path, cumulative="Spend to date")` takes them apart into the amounts of the days.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
 import pandas as pd
 from msgspec import UNSET
 from numpy.typing import NDArray
-from pandas import DataFrame
+from pandas import DataFrame, Series
 
 from gamelens.analysis.outside_data.outside_table import OutsideColumn, OutsideTable
-from gamelens.analysis.outside_data.roles import KEYS
+from gamelens.analysis.outside_data.roles import (
+    KEYS,
+    SUMMANDS,
+    Evidence,
+    Meaning,
+    Vendor,
+    folded_header,
+    header_meanings,
+    lexicon,
+)
 from gamelens.errors import BadQuery
 
 Floats = NDArray[np.float64]
@@ -29,6 +42,16 @@ _DOUBLED: Final = 1.7  # what a running total of a day is on the next, nearly
 _FEW_KEYS: Final = 2  # of several, one falls some day
 _SCALED: Final = 1.5  # from the first third of days to the last
 _LIKE_COUNTS: Final = 0.8  # of the logarithm of the growth
+_MUCH: Final = 3.0  # times the largest difference: a first total that is more has days before
+_UNITS: Final = {"week": "W", "month": "M", "quarter": "Q", "year": "Y"}
+_UNIT_OF_HEADER: Final = {
+    **{"wtd": "week", "week to date": "week", "mtd": "month", "month to date": "month"},
+    **{"qtd": "quarter", "quarter to date": "quarter", "ytd": "year", "year to date": "year"},
+}
+FACTS: Final = (*_UNITS, "restarts", "corrected", "first", "before", "gaps")
+"""What can be said of a running total: see `cumulative` of `gl.read_table`."""
+_EITHER: Final = ({*_UNITS}, {"restarts", "corrected"}, {"first", "before"})
+_MOMENT: Final = pd.Timedelta(microseconds=1)
 _FIRST_ROWS: Final = 1_000
 _FIRST_KEYS: Final = 20
 _MOST_KEYS: Final = 500
@@ -36,10 +59,9 @@ _MOST_KEYS: Final = 500
 
 def running_total(column: OutsideColumn) -> BadQuery:
     """Return the exception for a running total where the amounts of days are needed."""
-    rule = "is a running total, which has all days before in each row: take its differences by day"
-    return BadQuery(
-        column.name, UNSET, f'{rule}, or pass roles={{"{column.name}": "cost"}} if rows are of one day each'
-    )
+    name = column.name
+    rule = f'is a running total, which has all days before in each row: cumulative="{name}" takes its differences'
+    return BadQuery(name, UNSET, f'{rule} by day, roles={{"{name}": "cost"}} takes rows as of one day each')
 
 
 def growth_problem(table: OutsideTable, column: OutsideColumn) -> BadQuery | None:
@@ -67,7 +89,310 @@ def growth_problem(table: OutsideTable, column: OutsideColumn) -> BadQuery | Non
     has_fallen = any((np.diff(amounts) < 0).any() for amounts in series)
     rule = f"grows with {'nearly ' if has_fallen else ''}every day, as a running total does"
     step = f'pass roles={{"{name}": "{column.money_word}"}} if each row is of its day alone'
-    return BadQuery(name, UNSET, f'{rule}: {step}, or roles={{"{name}": "cumulative"}} if it has the days before')
+    return BadQuery(name, UNSET, f'{rule}: {step}, or cumulative="{name}" if it has the days before')
+
+
+def stated_totals(
+    argument: str | Sequence[str] | Mapping[str, str | Sequence[str]], columns: Sequence[str], source: str
+) -> dict[str, tuple[str, ...]]:
+    """Return the columns that are running totals by the argument `cumulative`, and what it says of each.
+
+    Raises:
+        BadQuery: a column is not there, or what is said of it is not possible.
+    """
+    names = [argument] if isinstance(argument, str) else argument
+    stated: dict[str, tuple[str, ...]] = {}
+    for name in names:
+        if name not in columns:
+            raise BadQuery("cumulative", name, f"is not a column of {source}", columns)
+        facts = argument[name] if isinstance(argument, Mapping) else ()
+        stated[name] = (facts,) if isinstance(facts, str) else tuple(facts)
+        for fact in stated[name]:
+            if fact not in FACTS:
+                raise BadQuery("cumulative", fact, f"is not said of a running total such as {name}", FACTS)
+        for either in _EITHER:
+            if len(both := [fact for fact in stated[name] if fact in either]) > 1:
+                raise BadQuery("cumulative", both, f"contradict each other: say one of them of {name}")
+    return stated
+
+
+def meaning_of_differences(name: str, stated: Meaning | None, vendor: Vendor | None) -> Meaning:
+    """Return what the differences of a running total are: an amount, or a count if its header or an argument says so.
+
+    Raises:
+        BadQuery: it is something else, such as a rate.
+    """
+    evidence = Evidence("amounts of days", "the argument", "cumulative")
+    from_vendor = vendor.meaning_of(name) if vendor else None
+    known = stated or from_vendor or next(header_meanings(name), None)
+    if known is None or known.role not in {*SUMMANDS, "cumulative", "number", "rate", "rank", "distinct", "stock"}:
+        return Meaning("amount", evidence)
+    if known.role == "cumulative":
+        concepts = {concept.name: concept.role for concept in lexicon().values()}
+        is_count = concepts.get(known.concept) == "count"
+        concept = known.concept if concepts.get(known.concept) in SUMMANDS else ""
+        return replace(known, role="count" if is_count else "amount", evidence=evidence, concept=concept)
+    if known.role not in SUMMANDS:
+        rule = f'is a {known.role}, which has no differences by day: roles={{"{name}": "cost"}} if it is one'
+        raise BadQuery("cumulative", name, rule)
+    return replace(known, evidence=evidence)
+
+
+def with_amounts_of_days(table: OutsideTable, stated: Mapping[str, Sequence[str]]) -> OutsideTable:
+    """Return a table with the *stated* running totals as the amounts of its days.
+
+    They are the differences of the rows that have the same names, in the order of days; the first is as it is. What the
+    facts of `stated_totals` leave open is a problem of the column.
+    """
+    columns, notes = [], [*table.notes]
+    for column in table.columns:
+        parts = () if column.weight is None else vars(column.weight).values()
+        if any(name in parts for name in stated):
+            column = replace(column, weight=None)  # a rate of all days before, not of its day
+        if column.name in stated and column.problem is None:
+            try:
+                values, of_column = _differences(table, column, stated[column.name])
+            except BadQuery as problem:
+                column = replace(column, problem=problem)
+            else:
+                is_count = column.values.dtype == "Int64"
+                column = replace(column, values=values.astype("Int64") if is_count else values)
+                notes += of_column
+        columns.append(column)
+    return replace(table, columns=tuple(columns), notes=tuple(notes))
+
+
+@dataclass(frozen=True, eq=False)
+class _Totals:
+    """The known totals of a column in the order of names and days, and what their rows say."""
+
+    table: OutsideTable
+    name: str
+    facts: Sequence[str]
+    rows: DataFrame
+
+    def problem(self, mask: Series[Any], rule: str, steps: Mapping[str, str], more: str = "") -> BadQuery:
+        """Return the question about the rows of *mask*, with what each fact of *steps* would mean."""
+        rows, name = self.rows, self.name
+        first = rows[mask].sort_values("row").iloc[0]
+        others = f", and {int(mask.sum()) - 1} more" if mask.sum() > 1 else ""
+        values = {str(key): f"{value:,.10g}" for key, value in first.items() if isinstance(value, float)}
+        day = f"{first['at']:%Y-%m-%d}"
+        said = rule.format(row=self.table.rows[int(first["row"])], day=day, **values)
+        choices = []
+        for fact, meant in steps.items():
+            listed = ", ".join(f'"{known}"' for known in (*self.facts, fact))
+            listed = f"[{listed}]" if self.facts else listed
+            choices.append(f'cumulative={{"{name}": {listed}}} {meant.format(day=day, **values)}')
+        return BadQuery(name, UNSET, f"{said}{others}: {', '.join([*choices, *([more] if more else [])])}")
+
+
+def _differences(table: OutsideTable, column: OutsideColumn, facts: Sequence[str]) -> tuple[Series[Any], list[str]]:
+    """Return the amount of each row of a running total, NA where none is known.
+
+    Raises:
+        BadQuery: the table has no days, or the totals can be taken apart in several ways.
+    """
+    name, notes = column.name, list[str]()
+    _check_days(table, name)
+    rows = DataFrame({"row": np.arange(len(table.rows)), "total": column.values.astype("float64"), "at": table.starts})
+    if table.period == "time":
+        rows["day"] = rows["at"].dt.floor("D")
+        rows["end"] = rows["day"] + pd.Timedelta(days=1)
+    else:
+        rows["day"], rows["end"] = rows["at"], table.ends
+    rows["names"] = _names_of_totals(table, name, rows)
+    is_empty = rows["total"].isna() & rows["at"].notna()
+    empty_days = rows.loc[is_empty, ["names", "day"]]
+    rows = rows[rows["total"].notna() & rows["at"].notna()].sort_values(["names", "at"], kind="stable")
+    values = Series(np.nan, index=range(len(table.rows)))
+    if rows.empty:
+        return values, notes
+    rows["before"] = rows.groupby("names")["total"].shift()
+    rows["change"] = rows["total"] - rows["before"]
+    rows["is_first"] = rows["before"].isna()
+    totals = _Totals(table, name, facts, rows)
+    unit, begins_anew = _restarts(totals, _unit_of(name, facts), notes)
+    _check_gaps(totals, begins_anew, unit, empty_days, notes)
+    amounts = rows["change"].where(~(rows["is_first"] | begins_anew), rows["total"])
+    later = amounts.where(~rows["is_first"]).groupby(rows["names"]).transform("max").fillna(0.0)
+    is_opening = rows["is_first"] & (rows["day"] == rows["day"].min())
+    is_doubtful = rows["is_first"] & (rows["total"] > _MUCH * later) & (rows["total"] != 0)
+    if unit is not None:  # since the first day of a month, whatever else is there
+        is_doubtful = is_opening & (rows["day"] != _first_of(rows["day"], unit)) & (rows["total"] != 0)
+    if "before" in facts:
+        amounts = amounts.mask(is_opening)
+        notes.append(f"{name}: the totals of the first day, {rows['day'].min():%Y-%m-%d}, have days before; left out")
+        is_doubtful &= ~is_opening
+    if is_doubtful.any() and "first" not in facts:
+        rule = "is a running total that may have days before its first row: row {row} ({day}) has {total}"
+        steps = {"first": "takes this as the amount of its day"}
+        if is_opening[is_doubtful].any() and "before" not in facts:
+            steps["before"] = "leaves the first day of the table out"
+        more = "" if is_opening[is_doubtful].all() else "or, if names were changed, write those of the days before"
+        raise totals.problem(is_doubtful, rule, steps, more)
+    values = Series(amounts.round(9).to_numpy(), index=rows["row"].to_numpy()).reindex(values.index)
+    start = rows["day"].min()
+    notes.append(
+        f"{name}: the running totals are taken apart into amounts by {(table.period or 'day').partition(' ')[0]}"
+    )
+    if "before" not in facts:
+        notes[-1] += f", those of {start:%Y-%m-%d} as they are"
+    return values, notes
+
+
+def _check_days(table: OutsideTable, name: str) -> None:
+    """Raise `BadQuery` if rows are not of consecutive days, weeks or months for sure."""
+    if table.periods.problem is not None:
+        raise table.periods.problem
+    if table.period is None:
+        rule = f'is a running total, and {table.source} has no days: name their column with roles={{"...": "day"}}'
+        raise BadQuery(name, UNSET, rule)
+    days = table.periods.column
+    if table.period == "period" or not days:
+        columns = [column.name for column in table.columns if column.role in ("start", "end")]
+        rule = "is a running total, and its rows are of periods: say which column is the day of each total"
+        if len(columns) > 1:
+            rule += f', roles={{"{columns[0]}": "text", "{columns[1]}": "day"}}'
+        raise BadQuery(name, UNSET, rule)
+    if table.period not in ("day", "time"):
+        said = table.column(days)
+        if said.concept not in ("week", "month") and said.evidence[0].where != "the argument":
+            unit = table.period.partition(" ")[0]
+            rule = f"is a running total, and {days} has one day a {unit}: "
+            rule += f'roles={{"{days}": "{unit}"}} if it names the {unit} that the total ends with, '
+            rule += f'roles={{"{days}": "day"}} if it is the day that the total ends with'
+            raise BadQuery(name, UNSET, rule)
+
+
+def _names_of_totals(table: OutsideTable, name: str, rows: DataFrame) -> NDArray[np.int64]:
+    """Return a number for the names of each row, that have one total a day.
+
+    Names are keys and currencies, and as many other texts as tell two totals of a day apart.
+
+    Raises:
+        BadQuery: two totals of a day have the same names.
+    """
+    keys = [column.name for column in table.columns if column.role in {*KEYS, "currency"}]
+    others = [column.name for column in (*table.of_role("identifier"), *table.of_role("text", "flag"))]
+    known = rows["total"].notna() & rows["at"].notna()
+    codes = {key: pd.factorize(table.column(key).values)[0] for key in (*keys, *others)}
+    for names in (keys, *([*keys, other] for other in others), [*keys, *others]):
+        frame = DataFrame({"": 0} | {key: codes[key] for key in names}, index=rows.index)
+        group = frame.groupby([*frame.columns], sort=False).ngroup()
+        twice = DataFrame({"group": group, "at": rows["at"]})[known].duplicated(keep=False)
+        if not twice.any():
+            return np.asarray(group, dtype="int64")
+    first = twice[twice].index[0]
+    same = (group == group[first]) & (rows["at"] == rows.loc[first, "at"]) & known
+    rule = f"is a running total, and {table.grid.rows_text(same.to_numpy())} have the same day and the same names"
+    raise BadQuery(name, UNSET, f"{rule}: add the column that tells them apart, or leave one out of the file")
+
+
+def _unit_of(name: str, facts: Sequence[str]) -> str | None:
+    """Return after which a running total begins anew, as far as somebody says it: "month"."""
+    folded = f" {folded_header(name)} "
+    said = [fact for fact in facts if fact in _UNITS]
+    return next(iter(said), None) or next(
+        (unit for word, unit in _UNIT_OF_HEADER.items() if f" {word} " in folded), None
+    )
+
+
+def _first_of(days: Series[Any], unit: str) -> Series[Any]:
+    """Return the first day of the week, month, quarter or year of each of *days*."""
+    first: Series[Any] = days.dt.tz_localize(None).dt.to_period(_UNITS[unit]).dt.start_time.dt.tz_localize("UTC")
+    return first
+
+
+def _restarts(totals: _Totals, unit: str | None, notes: list[str]) -> tuple[str | None, Series[Any]]:
+    """Return the unit after which totals begin anew, and which rows do so.
+
+    Raises:
+        BadQuery: a total falls, and nothing says what that means.
+    """
+    rows, facts, name = totals.rows, totals.facts, totals.name
+    falls = (rows["change"] < -1e-9) & ~rows["is_first"]
+    changes = {of: _changes(rows, of) for of in _UNITS}
+    if unit is not None:
+        falls &= ~changes[unit]
+    elif falls.any() and not {"restarts", "corrected"} & {*facts}:
+        fitting = [of for of, begins in changes.items() if not (falls & ~begins).any()]
+        is_same = {of: (falls | (rows["before"] == 0) | ~changes[of]).all() for of in fitting}
+        unit = next((of for of in ("month", "week", "quarter", "year") if is_same.get(of)), None)
+        if unit is not None:
+            notes.append(f"{name} begins anew with each {unit}")
+            falls &= False
+        elif fitting:
+            rule = (
+                "is a running total that falls in row {row} ({day}), from {before} to {total}, with a new " + fitting[0]
+            )
+            steps = {
+                fitting[0]: f"if it begins anew with each {fitting[0]}",
+                "corrected": "counts {change} on that day",
+            }
+            raise totals.problem(falls, rule, steps)
+    begins_anew = changes[unit] if unit is not None else Series(False, index=rows.index)
+    if falls.any() and not {"restarts", "corrected"} & {*facts}:
+        rule = "is a running total that falls in row {row} ({day}), from {before} to {total}"
+        steps = {
+            "corrected": "counts {change} on that day, as what was taken back",
+            "restarts": "takes {total} as the amount of that day, if it begins anew there",
+        }
+        raise totals.problem(falls, rule, steps)
+    if falls.any():
+        count = f"{int(falls.sum())} time{'s' if falls.sum() > 1 else ''}"
+        notes.append(f"{name} falls {count}: " + ("begun anew" if "restarts" in facts else "counted below 0"))
+    return unit, begins_anew | (falls if "restarts" in facts else False)
+
+
+def _changes(rows: DataFrame, unit: str) -> Series[Any]:
+    """Return which rows are the first of their names in a week, month, quarter or year that is not the first."""
+    begins = _first_of(rows["day"], unit)
+    return ~rows["is_first"] & (begins != begins.groupby(rows["names"]).shift())
+
+
+def _check_gaps(
+    totals: _Totals, begins_anew: Series[Any], unit: str | None, empty_days: DataFrame, notes: list[str]
+) -> None:
+    """Raise `BadQuery` if a difference is of several days: the table has none between, or an empty cell.
+
+    Names without a row on a day that others have spent nothing on it, unless they never have two days in a row.
+    """
+    rows = totals.rows
+    if unit is not None and (is_cut := _first_of(rows["day"], unit) != _first_of(rows["end"] - _MOMENT, unit)).any():
+        rule = f"begins anew with each {unit}, which row {totals.table.rows[rows['row'][is_cut].iloc[0]]} goes beyond: "
+        raise BadQuery(totals.name, UNSET, rule + "pass totals by day")
+    if "gaps" in totals.facts:
+        return
+    days = rows.drop_duplicates("day").sort_values("day")
+    holes = (days["day"] != days["end"].shift()).cumsum().set_axis(days["day"])
+    at, before = rows["day"], rows.groupby("names")["day"].shift()
+    hole = at.map(holes)
+    is_gap = before.notna() & (hole != before.map(holes))
+    if unit is not None:  # of a total that begins anew, from its first day on
+        first = _first_of(at, unit)
+        is_whole = (first == at) | first.isin(days["day"]) & (first.map(holes) == hole)
+        is_gap = is_gap & ~(begins_anew & is_whole)
+    if len(empty_days):
+        empty = empty_days.merge(rows[["names", "day", "row"]].assign(last=before), on="names", suffixes=("_empty", ""))
+        after = empty[(empty["day_empty"] < empty["day"]) & ~(empty["last"] >= empty["day_empty"])]
+        is_gap |= rows["row"].isin(after["row"])
+    place = at.map(Series(range(len(days)), index=days["day"]))
+    is_after_rest = before.notna() & ~begins_anew & (place - place.groupby(rows["names"]).shift() > 1)
+    is_sparse = is_after_rest.groupby(rows["names"]).transform("sum") == before.notna().groupby(
+        rows["names"]
+    ).transform("sum")
+    if count := int((is_after_rest & ~is_sparse).sum()):
+        words = "row follows" if count == 1 else "rows follow"
+        notes.append(
+            f"{totals.name}: {count} {words} days that only other names have, taken as days without any amount"
+        )
+    is_gap |= is_after_rest & is_sparse
+    if is_gap.any():
+        rule = (
+            "is a running total, and row {row} ({day}) has the amounts of several days, as those before have no total"
+        )
+        raise totals.problem(is_gap, rule, {"gaps": "counts them on that day"}, "or add the rows")
 
 
 def _key_numbers(table: OutsideTable) -> NDArray[np.int32]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -17,8 +18,9 @@ from numpy.typing import NDArray
 from pandas import Series
 
 from gamelens.analysis.files.currency_names import is_currency
-from gamelens.analysis.files.date_parsing import ParsedTimes
+from gamelens.analysis.files.date_parsing import YEARS, ParsedTimes
 from gamelens.analysis.files.header_rows import SEARCHED_ROWS
+from gamelens.analysis.files.magnitudes import unsure_magnitude
 from gamelens.analysis.files.number_parsing import Mark, are_errors, decimal_mark
 from gamelens.analysis.files.table_reader import Grid, read_grid
 from gamelens.analysis.outside_data.currency_evidence import OfMoney, columns_of_codes, currencies_of_column
@@ -52,7 +54,13 @@ from gamelens.analysis.outside_data.roles import (
     vendor_of,
 )
 from gamelens.analysis.outside_data.row_periods import periods_of
-from gamelens.analysis.outside_data.running_totals import growth_problem
+from gamelens.analysis.outside_data.running_totals import (
+    growth_problem,
+    meaning_of_differences,
+    stated_totals,
+    with_amounts_of_days,
+)
+from gamelens.analysis.outside_data.stated_years import with_days_below_headings
 from gamelens.analysis.outside_data.total_rows import are_merged, filled_down, find_totals, note_of
 from gamelens.errors import BadQuery
 from gamelens.wire.dimensions import DIMENSIONS
@@ -67,8 +75,10 @@ _ALIASES: Final = {
 _DETAILS: Final = frozenset({"role", "of", "currency", "weight", "scale", "concept", "local", "language"})
 _PRICES: Final = frozenset({"developer proceeds", "partner share", "customer price", "net proceeds per unit"})
 _FEWEST_HEADERS: Final = 2  # that a row of headers has
+_WORD_BEHIND: Final = re.compile(r"[^\w]*\d[\d.,' ]*([^\W\d_]{1,9})\.?[^\w]*")
 _OF_GRID: Final = ("sheet", "encoding", "missing", "header_row")
 _COUNTED_TWICE: Final = SUMMANDS | {"number", "stock", "cumulative"}
+_MOST_SHOWN: Final = 20  # texts that one step of a refusal names
 _MOST_LENGTHS: Final = 5  # of periods: months, and the whole range of a total row
 
 
@@ -80,13 +90,23 @@ class _Looked:
     vendor: Vendor | None
     stated: Mapping[str, Meaning]
     day_first: bool | None
+    year: int | None
+    magnitudes: Mapping[str, float]
     text: Sequence[str]
 
     @cached_property
     def cells(self) -> dict[str, ColumnCells]:
         """The cells of each column."""
         return {
-            name: ColumnCells(self.grid, name, self.day_first, is_text=name in self.text) for name in self.grid.columns
+            name: ColumnCells(
+                self.grid,
+                name,
+                self.day_first,
+                year=self.year,
+                magnitudes=self.magnitudes,
+                is_text=name in self.text,
+            )
+            for name in self.grid.columns
         }
 
     @cached_property
@@ -98,6 +118,8 @@ class _Looked:
 
 def understood(other: Any, given: Mapping[str, Any]) -> OutsideTable:
     """Return what a table means in its own currencies, as `gl.read_table` does with the arguments *given*."""
+    if (year := given.get("year")) is not None and (isinstance(year, bool) or year not in YEARS):
+        raise BadQuery("year", year, f"is no year from {YEARS[0]} to {YEARS[-1]}")
     for name, possible in (("decimal", (None, ".", ",")), ("repeats", (None, "skip", "last", "keep"))):
         if given.get(name) not in possible:
             raise BadQuery(name, given[name], "is not possible", [str(value) for value in possible])
@@ -106,10 +128,16 @@ def understood(other: Any, given: Mapping[str, Any]) -> OutsideTable:
         raise BadQuery("totals", totals, 'is not possible: name texts of rows in a list, ["Total"]', ["skip", "keep"])
     grid = read_grid(other, **{name: given[name] for name in _OF_GRID if name in given})
     grid, tables = _without_repeated_headers(grid)
+    grid = with_days_below_headings(grid)
     vendor = vendor_of(grid.columns, grid.above)
     grid, wide = reshaped(grid, vendor)
     day_first = given.get("day_first", vendor.table.get("day_first") if vendor else None)
-    looked = _Looked(grid, vendor, wide | _stated_roles(given.get("roles", {}), grid), day_first, given.get("text", ()))
+    stated = wide | _stated_roles(given.get("roles", {}), grid)
+    totals_by_day = stated_totals(given.get("cumulative", ()), grid.columns, grid.source)
+    stated |= {name: meaning_of_differences(name, stated.get(name), vendor) for name in totals_by_day}
+    looked = _Looked(
+        grid, vendor, stated, day_first, given.get("year"), given.get("magnitudes", {}), given.get("text", ())
+    )
     for argument in ("text", "how"):
         for name in given.get(argument, ()):
             _check_column(argument, name, grid)
@@ -132,7 +160,7 @@ def understood(other: Any, given: Mapping[str, Any]) -> OutsideTable:
     for column in table.columns:
         problem = problems.get(column.name) if column.role in _COUNTED_TWICE else None
         columns.append(replace(column, problem=column.problem or problem or growth_problem(table, column)))
-    return replace(table, columns=tuple(columns))
+    return with_amounts_of_days(replace(table, columns=tuple(columns)), totals_by_day)
 
 
 def _without_repeated_rows(
@@ -240,7 +268,13 @@ def _table_of_cells(looked: _Looked, given: Mapping[str, Any]) -> OutsideTable:
         rows=grid.rows,
         periods=periods,
         zone=vendor.table.get("zone") if vendor else None,
-        notes=(*grid.notes, *ranges, *notes, *_notes_on_errors(grid, cells, meanings)),
+        notes=(
+            *grid.notes,
+            *ranges,
+            *notes,
+            *_notes_on_rounding(columns, cells),
+            *_notes_on_errors(grid, cells, meanings),
+        ),
         grid=grid,
         rates_of=vendor.table.get("rates_of") if vendor else None,
     )
@@ -414,9 +448,14 @@ def _numbers(own: ColumnCells, meaning: Meaning, mark: Mark, grid: Grid) -> tupl
     if is_other.any():
         other, is_error = own.texts[int(is_other.argmax())], bool(written.is_error[int(is_other.argmax())])
         row = grid.rows[int(own.rows_of(other).argmax())]
-        rule = f"in row {row} is {'an error of a spreadsheet and ' if is_error else ''}not a number: "
-        rule += "mend it there, or " if is_error else ""
-        rule += f"missing=[{other!r}] reads it as empty"
+        rule = f"in row {row} is {'an error of a spreadsheet and ' if is_error else ''}not a number"
+        alike = [own.texts[place] for place in np.flatnonzero(is_other)[:_MOST_SHOWN]]
+        cells = int(np.append(is_other, False)[own.codes].sum())
+        rule += f", one of {cells} such cells: " if cells > 1 else ": "
+        rule += f"mend {'them' if cells > 1 else 'it'} there, or " if is_error else ""
+        rule += f"missing={alike!r} reads {'them' if cells > 1 else 'it'} as empty"
+        if (behind := _WORD_BEHIND.fullmatch(other)) is not None:
+            rule += f', magnitudes={{"{behind[1]}": ...}} says what {behind[1]} stands for'
         rule += f", text=[{own.name!r}] keeps the column as text" if meaning.role not in HAS_MONEY else ""
         is_at_top = grid.rows[0] <= row < grid.rows[0] + SEARCHED_ROWS and grid.separator is not None and not is_error
         problem = BadQuery(own.name, other, rule + (", header_row= names the row of the headers" if is_at_top else ""))
@@ -425,6 +464,13 @@ def _numbers(own: ColumnCells, meaning: Meaning, mark: Mark, grid: Grid) -> tupl
             own.texts[int(mask.argmax())] for mask in (written.is_percent, written.is_number & ~written.is_percent)
         ]
         problem = BadQuery(own.name, kinds, "mixes percentages and numbers: use one kind")
+    if written.unsure is not None:
+        place, word, powers = written.unsure
+        problem = unsure_magnitude(own.name, own.texts[place], word, powers)
+    elif written.rounded is not None and _unit(own, meaning).word and scale > 1:
+        rule = f"is in {_unit(own, meaning).word} by its header, and in a magnitude of its own: say what one of it is, "
+        step = f'roles={{"{own.name}": {{"role": "{meaning.role}", "scale": 1}}}}'
+        problem = BadQuery(own.name, written.rounded, rule + step)
     known = distinct[~np.isnan(distinct)]
     is_whole = meaning.role not in ("amount", "rate", "price", "exchange_rate") and not own.has_units
     if is_whole and (known == np.floor(known)).all() and (np.abs(known) < 2**53).all():
@@ -432,6 +478,18 @@ def _numbers(own: ColumnCells, meaning: Meaning, mark: Mark, grid: Grid) -> tupl
         whole[np.isnan(distinct)[own.codes]] = pd.NA
         return Series(whole), problem
     return Series(distinct[own.codes]), problem
+
+
+def _notes_on_rounding(columns: Sequence[OutsideColumn], cells: Mapping[str, ColumnCells]) -> list[str]:
+    """Return notes on numbers such as 5.2K, whose other digits are not known."""
+    notes = []
+    for column in columns:
+        is_written = column.name in cells and column.role in MEASURES and not cells[column.name].is_typed
+        rounded = cells[column.name].numbers.rounded if is_written and column.problem is None else None
+        if rounded is not None:
+            value = column.values[cells[column.name].rows_of(rounded)].iloc[0]
+            notes.append(f"{column.name} is rounded: {rounded!r} is read as {value:,.10g}, and sums are approximate")
+    return notes
 
 
 def _notes_on_errors(grid: Grid, cells: Mapping[str, ColumnCells], meanings: Mapping[str, Meaning]) -> list[str]:

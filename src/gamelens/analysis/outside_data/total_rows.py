@@ -38,8 +38,13 @@ _NO_VALUE: Final = re.compile(r"\W*")
 _NAMED_BY_ALL: Final = frozenset({"country", "network", "platform", "format"})  # campaigns are called Todos los Santos
 _MARKS: Final = " :–—-()[]\"'"
 _ROUNDING: Final = 0.005  # of a sum of rounded rows
+_COARSE: Final = 0.05  # of a sum of numbers such as 1.2M
 _FEWEST: Final = 2  # rows that a sum adds up
 _FEWEST_PAIRS: Final = 3  # values that are each in a row of the whole and in one of a part
+
+
+Summands = Mapping[str, tuple[NDArray[np.float64], float]]
+"""The numbers of columns that can be added up, and how far a sum of them may be off, as a share."""
 
 
 class TotalRows(NamedTuple):
@@ -101,7 +106,7 @@ def _by_words(
     larger: dict[str, str] = {}
     if len(grid.rows) <= _FEWEST or not any(rows.any() for rows in suspects.values()):
         return TotalRows(mask | _totals_of_one(names, meanings, cells, mask), larger, notes, rule)
-    summands = summands_of(meanings, cells)
+    summands = _with_rounding(meanings, cells)
     ranges = _ranges(names, meanings, cells)
     if of_name.any():
         for _, _, confirmed, _, _ in _sums(of_names | {"": of_name}, codes, keys, summands, has_word, mask, ranges):
@@ -119,6 +124,12 @@ def _by_words(
                 larger[name] = cells[name].distinct[int(cells[name].codes[whole.argmax()])].as_py()
                 mask |= whole
     return TotalRows(mask | _totals_of_one(names, meanings, cells, mask), larger, notes, rule)
+
+
+def _with_rounding(meanings: Mapping[str, Meaning], cells: Mapping[str, ColumnCells]) -> Summands:
+    summands = summands_of(meanings, cells)
+    is_rounded = {name: not cells[name].is_typed and cells[name].numbers.rounded is not None for name in summands}
+    return {name: (values, _COARSE if is_rounded[name] else _ROUNDING) for name, values in summands.items()}
 
 
 def _with_texts(named: Sequence[str], cells: Mapping[str, ColumnCells], grid: Grid) -> NDArray[np.bool_]:
@@ -144,7 +155,7 @@ def _sums(
     suspects: Mapping[str, NDArray[np.bool_]],
     codes: Mapping[str, NDArray[np.int32]],
     keys: Sequence[str],
-    summands: Mapping[str, NDArray[np.float64]],
+    summands: Summands,
     has_word: NDArray[np.bool_],
     mask: NDArray[np.bool_],
     ranges: Mapping[str, NDArray[np.datetime64]],
@@ -194,7 +205,7 @@ def _sums_of_range(
     by: Sequence[str],
     codes: Mapping[str, NDArray[np.int32]],
     ranges: Mapping[str, NDArray[np.datetime64]],
-    summands: Mapping[str, NDArray[np.float64]],
+    summands: Summands,
 ) -> NDArray[np.bool_]:
     """Return which of *rows* are the sum of *parts* that all lie in their range of days, which is longer."""
     found = np.zeros(len(rows), dtype=bool)
@@ -217,7 +228,7 @@ def _totals_of_one(
     A number must be the sum of these rows. Other words count only in a row without a day among rows that have one.
     """
     found = np.zeros(len(mask), dtype=bool)
-    summands = summands_of(meanings, cells)
+    summands = _with_rounding(meanings, cells)
     texts = [name for name in names if not cells[name].is_typed]
     times = [cells[name].codes >= 0 for name in texts if meanings[name].role in TIMES]
     has_day = np.logical_or.reduce(times) if times else np.ones(len(mask), dtype=bool)
@@ -291,7 +302,7 @@ def _compare(
     group: NDArray[np.int64],
     rows: NDArray[np.bool_],
     parts: NDArray[np.bool_],
-    summands: Mapping[str, NDArray[np.float64]],
+    summands: Summands,
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[np.bool_]]:
     """Return which of *rows* are the sum of the *parts* of their group, which are larger, and which have several parts.
 
@@ -299,12 +310,12 @@ def _compare(
     """
     confirmed, larger, several, comparable = (np.zeros(len(rows), dtype=bool) for _ in range(4))
     is_pair = False
-    for values in summands.values():
+    for values, rounding in summands.values():
         known = parts & ~np.isnan(values)
         sums = np.bincount(group[known], values[known], minlength=group.max() + 1)[group]
         counts = np.bincount(group[known], minlength=group.max() + 1)[group]
         is_known = rows & ~np.isnan(values) & (values != 0) & (counts > 0)
-        is_sum = is_known & (np.abs(values - sums) <= _ROUNDING * np.abs(values))
+        is_sum = is_known & (np.abs(values - sums) <= rounding * np.abs(values))
         confirmed |= is_sum
         several |= is_sum & (counts >= _FEWEST)
         comparable |= is_known & (counts >= _FEWEST)

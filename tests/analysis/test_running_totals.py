@@ -1,0 +1,227 @@
+"""Running totals taken apart into the amounts of days, and what must be said first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+import gamelens as gl
+from gamelens.analysis import outside_data
+from gamelens.errors import BadQuery
+from support.tidy_frames import tidy_frame
+
+WriteFile = Callable[..., Path]
+Said = Mapping[str, str | Sequence[str]] | str
+
+HEADER = "Spend to date (USD)"
+
+
+def totals(file: WriteFile, rows: Sequence[str], header: str = HEADER, columns: str = "Date,Network") -> Path:
+    """Return a file with a running total in its last column."""
+    return file("\n".join([f"{columns},{header}", *rows, ""]), "costs.csv")
+
+
+def days_of(costs: Mapping[str, Sequence[float]], first: str = "2026-11-01") -> list[str]:
+    """Return the rows of running totals by network, all from the *first* day on."""
+    return [
+        f"{day},{name},{sum(amounts[: place + 1]):.10g}"
+        for name, amounts in costs.items()
+        for place, day in enumerate(pd.date_range(first, periods=len(amounts)).strftime("%Y-%m-%d"))
+    ]
+
+
+def amounts(path: Path, cumulative: Said = HEADER, **reading: Any) -> list[float]:
+    """Return the dollars of each row."""
+    spend = outside_data.in_dollars(path, cumulative=cumulative, **reading)["spend"]
+    return [float(value) for value in spend]
+
+
+COSTS: dict[str, list[float]] = {"Meta": [10, 7, 12.3, 0, 9], "Moloco": [50, 60, 40, 55, 45]}
+
+
+@pytest.mark.parametrize("order", ["as written", "newest first", "by day"])
+@pytest.mark.parametrize(
+    "header",
+    [HEADER, "Kosten kumuliert (USD)", "Costo acumulado USD", "Накопленный расход USD", "累计消耗 USD", "Cost (USD)"],
+)
+def test_differences_are_those_of_the_same_names(file: WriteFile, header: str, order: str) -> None:
+    rows = days_of(COSTS)
+    rows = {"as written": rows, "newest first": rows[::-1], "by day": sorted(rows)}[order]
+    path = totals(file, rows, header)
+    frame = outside_data.in_dollars(path, cumulative=header).sort_values(["Network", "timestamp"])
+    assert frame["spend"].tolist() == pytest.approx([*COSTS["Meta"], *COSTS["Moloco"]])
+    assert f"{header}: the running totals are taken apart into amounts by day" in str(
+        gl.read_table(path, cumulative=[header])
+    )
+
+
+def test_joins_costs_and_returns_take_them(file: WriteFile) -> None:
+    days = [f"2026-11-0{day}" for day in range(1, 6)]
+    path = totals(file, days_of({"Meta Ads": COSTS["Moloco"]}))
+    installs = tidy_frame("new_users", timestamp=days, install_publisher=["Meta Ads"] * 5, new_users=[5] * 5)
+    assert gl.join(installs, path, cumulative=HEADER).frame[HEADER].tolist() == COSTS["Moloco"]
+    costs = outside_data.cost_per_install(installs, "install_publisher", spend=path, cumulative=HEADER)
+    assert costs["cpi"].tolist() == [10]
+    money = tidy_frame(
+        "revenue", timestamp=days, installed_on=days, install_publisher=["Meta Ads"] * 5, revenue=[5.0] * 5
+    )
+    money.attrs["gamelens"]["asked"] |= {"every": "day", "interval": "2026-11-01T00:00Z/2026-11-06T00:00Z"}
+    with pytest.raises(BadQuery, match=r'cumulative="Spend to date \(USD\)" takes its differences by day'):
+        outside_data.roas(path, money, ages=[0])
+    assert outside_data.roas(path, money, ages=[0], cumulative=HEADER).frame["roas"].tolist() == [0.1]
+
+
+def test_counts_stay_whole(file: WriteFile) -> None:
+    path = totals(file, ["2026-11-01,Meta,10", "2026-11-02,Meta,25", "2026-11-03,Meta,25"], "Cumulative installs")
+    column = gl.read_table(path, cumulative="Cumulative installs").column("Cumulative installs")
+    assert (column.role, str(column.values.dtype), column.values.tolist()) == ("count", "Int64", [10, 15, 0])
+
+
+def test_a_fall_must_be_explained(file: WriteFile) -> None:
+    """It names the row, the two totals, and what each answer makes of them."""
+    path = totals(file, days_of({"Meta": [10, 10, -2, 7], "Moloco": [5, 6, 5, 4]}))
+    with pytest.raises(BadQuery, match=r"falls in row 4 \(2026-11-03\), from 20 to 18") as refused:
+        amounts(path)
+    assert f'cumulative={{"{HEADER}": "corrected"}} counts -2 on that day' in str(refused.value)
+    assert amounts(path, {HEADER: "corrected"})[:4] == [10, 10, -2, 7]
+    assert amounts(path, {HEADER: "restarts"})[:4] == [10, 10, 18, 7]
+    assert f"{HEADER} falls 1 time: counted below 0" in str(gl.read_table(path, cumulative={HEADER: "corrected"}))
+
+
+@pytest.mark.parametrize("header", [HEADER, "Spend MTD (USD)", "Month to date spend (USD)"])
+def test_a_total_that_begins_anew_with_each_month_is_seen(file: WriteFile, header: str) -> None:
+    october, november = (
+        days_of({"Meta": [4] * days}, first) for days, first in ((31, "2026-10-01"), (3, "2026-11-01"))
+    )
+    path = totals(file, [*october, *november], header)
+    assert amounts(path, header) == [4] * 34
+
+
+def test_a_name_that_does_not_fall_with_the_month_is_asked_about(file: WriteFile) -> None:
+    """Moloco began on the last day of October: its total of November is larger, and may hold that day."""
+    rows = [
+        "2026-10-30,Meta,290",
+        "2026-10-31,Meta,300",
+        "2026-11-01,Meta,10",
+        "2026-10-31,Moloco,5",
+        "2026-11-01,Moloco,8",
+    ]
+    path = totals(file, rows)
+    with pytest.raises(BadQuery, match=r"falls in row 4 .*with a new month") as refused:
+        amounts(path)
+    assert f'cumulative={{"{HEADER}": "month"}}' in str(refused.value)
+    with pytest.raises(BadQuery, match="may have days before its first row") as refused:
+        amounts(path, {HEADER: "month"})
+    assert f'cumulative={{"{HEADER}": ["month", "before"]}}' in str(refused.value)
+    spent = amounts(path, {HEADER: ["month", "before"]})
+    assert spent[1:] == pytest.approx([10, 10, 5, 8])
+    assert pd.isna(spent[0])
+
+
+def test_the_first_total_may_have_days_before(file: WriteFile) -> None:
+    """A lifetime total, or a name that was changed: it is far more than any day."""
+    path = totals(file, days_of({"Meta": [1_000, 10, 12]}))
+    with pytest.raises(BadQuery, match=r"row 2 \(2026-11-01\) has 1,000") as refused:
+        amounts(path)
+    assert '"before"} leaves the first day of the table out' in str(refused.value)
+    assert amounts(path, {HEADER: "first"}) == [1_000, 10, 12]
+    spent = amounts(path, {HEADER: "before"})
+    assert (pd.isna(spent[0]), spent[1:]) == (True, [10, 12])
+    renamed = [*days_of({"Old": [50, 60]}), "2026-11-03,New,165", "2026-11-04,New,210"]
+    with pytest.raises(BadQuery, match=r"row 4 \(2026-11-03\) has 165.*if names were changed"):
+        amounts(totals(file, renamed))
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        ["2026-11-01,Meta,10", "2026-11-02,Meta,20", "2026-11-05,Meta,48"],
+        ["2026-11-01,Meta,10", "2026-11-02,Meta,", "2026-11-03,Meta,48", *days_of({"Moloco": [5, 5, 5]})],
+        ["2026-11-01,Meta,20", "2026-11-03,Meta,40", "2026-11-05,Meta,48", *days_of({"Moloco": [5, 5, 5, 5, 5]})],
+    ],
+)
+def test_the_amounts_of_several_days_are_asked_about(file: WriteFile, rows: list[str]) -> None:
+    """Days that no name has, an empty cell, a name that has only every other day."""
+    path = totals(file, rows)
+    with pytest.raises(BadQuery, match="has the amounts of several days") as refused:
+        amounts(path)
+    assert f'cumulative={{"{HEADER}": "gaps"}} counts them on that day' in str(refused.value)
+    spent = [amount for amount in amounts(path, {HEADER: "gaps"}) if not pd.isna(amount)]
+    assert sum(spent) == 48 + 5 * sum("Moloco" in row for row in rows)
+
+
+def test_a_name_without_a_row_on_some_day_spent_nothing_on_it(file: WriteFile) -> None:
+    rows = [row for row in days_of(COSTS) if row != "2026-11-04,Meta,29.3"]
+    path = totals(file, rows)
+    assert amounts(path)[:4] == pytest.approx([10, 7, 12.3, 9])
+    assert "1 row follows days that only other names have" in str(gl.read_table(path, cumulative=HEADER))
+
+
+def test_dates_a_week_apart_are_weeks_or_their_last_days(file: WriteFile) -> None:
+    rows = [f"2026-11-{day:02},Meta,{total}" for day, total in ((2, 70), (9, 150), (16, 210))]
+    path = totals(file, rows)
+    with pytest.raises(BadQuery, match="has one day a week") as refused:
+        amounts(path)
+    assert 'roles={"Date": "week"}' in str(refused.value)
+    assert amounts(path, roles={"Date": "week"}) == [70, 80, 60]
+    assert amounts(path, {HEADER: "gaps"}, roles={"Date": "day"}) == [70, 80, 60]
+    assert amounts(totals(file, ["2026-W45,Meta,70", "2026-W46,Meta,150"], columns="Week,Network")) == [70, 80]
+    with pytest.raises(BadQuery, match="begins anew with each month, which row 2 goes beyond: pass totals by day"):
+        amounts(
+            totals(file, ["2026-W44,Meta,70", "2026-W45,Meta,150"], "Spend MTD (USD)", "Week,Network"),
+            "Spend MTD (USD)",
+        )
+
+
+def test_texts_tell_totals_of_one_day_apart(file: WriteFile) -> None:
+    rows = ["2026-11-01,a,on,10", "2026-11-01,b,on,20", "2026-11-02,a,off,15", "2026-11-02,b,on,30"]
+    path = totals(file, rows, columns="Date,Creative,Status")
+    assert amounts(path) == [10, 20, 5, 10]
+    path = totals(file, ["2026-11-01,Meta,10", "2026-11-01,Meta,20", "2026-11-02,Meta,15"])
+    with pytest.raises(BadQuery, match=r"rows 2, 3 of costs\.csv have the same day and the same names"):
+        amounts(path)
+
+
+def test_a_total_of_all_names_is_no_name(file: WriteFile) -> None:
+    """Also one that only its empty cell tells."""
+    rows = [*days_of(COSTS), *days_of({"": [sum(day) for day in zip(*COSTS.values(), strict=True)]})]
+    assert sum(amounts(totals(file, rows))) == pytest.approx(sum(map(sum, COSTS.values())))
+
+
+def test_quotients_of_totals_are_not_those_of_days(file: WriteFile) -> None:
+    rows = [
+        f"2026-11-0{day},{name},{cost},{cost // 2},2.00" for day, cost in ((1, 20), (2, 44), (3, 60)) for name in "ab"
+    ]
+    path = totals(file, rows, "Cumulative cost (USD),Cumulative installs,CPI", "Date,Campaign")
+    table = gl.read_table(path, cumulative=["Cumulative cost (USD)", "Cumulative installs"])
+    assert table.column("CPI").weight is None
+    assert table.column("Cumulative cost (USD)").values.tolist() == [20, 20, 24, 24, 16, 16]
+
+
+@pytest.mark.parametrize(
+    ("cumulative", "rule"),
+    [
+        ("Costs", "is not a column of costs.csv"),
+        ({HEADER: "monthly"}, "is not said of a running total"),
+        ({HEADER: ["corrected", "restarts"]}, "contradict each other"),
+        ("CTR", r'is a rate, which has no differences by day: roles=\{"CTR": "cost"\}'),
+    ],
+)
+def test_what_is_said_must_be_possible(file: WriteFile, cumulative: Said, rule: str) -> None:
+    path = totals(file, ["2026-11-01,Meta,1%,10", "2026-11-02,Meta,2%,20"], f"CTR,{HEADER}")
+    with pytest.raises(BadQuery, match=rule):
+        gl.read_table(path, cumulative=cumulative)
+
+
+def test_a_table_without_days_has_no_differences(file: WriteFile) -> None:
+    path = totals(file, ["a,10", "b,20"], columns="Campaign")
+    with pytest.raises(BadQuery, match=r'has no days: name their column with roles=\{"\.\.\.": "day"\}'):
+        amounts(path)
+    path = totals(file, ["2026-10-01,2026-11-01,a,10", "2026-10-01,2026-11-02,a,20"], columns="Start,End,Campaign")
+    with pytest.raises(BadQuery, match=r'rows are of periods.*roles=\{"Start": "text", "End": "day"\}'):
+        amounts(path)
+    assert amounts(path, {HEADER: "first"}, roles={"Start": "text", "End": "day"}) == [10, 10]
