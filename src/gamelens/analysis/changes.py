@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from pandas import DataFrame, Series
 
 from gamelens._scales import RARE
+from gamelens._text import counted
 from gamelens.analysis.claims.findings import HALF_CENT, Clause, Direction, Finding, case_among, direction_among, reads
 from gamelens.analysis.decomposition import split_in_halves
 from gamelens.analysis.over_days import Counted, DayEstimates, day_numbers, over_days
@@ -114,7 +115,7 @@ def change(frame: DataFrame, before: DataFrame | None = None) -> DataFrame:
     if before is None:
         if (days := periods[0].length.days) < _FEWEST_DAYS:
             rule = 'are too few for whole weeks: query over="last 14 complete days", or pass the period before'
-            raise BadQuery("frame", f"{days} days", rule)
+            raise BadQuery("frame", counted(days, "day"), rule)
         before, frame = split_in_halves(frame)
         periods = [_period(half) for half in (before, frame)]
     names = ["retention"] if is_retention_frame(frame) else queried_metrics(frame)
@@ -218,7 +219,7 @@ def money_drivers(frame: DataFrame, by: str | None = "game") -> DataFrame:
     """
     if (length := _period(frame).length.days) < _FEWEST_DAYS:
         rule = 'are too few for whole weeks: query over="last 14 complete days"'
-        raise BadQuery("frame", f"{length} days", rule)
+        raise BadQuery("frame", counted(length, "day"), rule)
     earlier, later = split_in_halves(frame)
     rows, begins = pd.concat([earlier, later], ignore_index=True), [_period(half).start for half in (earlier, later)]
     keys = with_ids(rows, by)
@@ -252,8 +253,8 @@ def money_drivers(frame: DataFrame, by: str | None = "game") -> DataFrame:
         if whole:
             usual = 1.0 if driver == "player mix" else _ratios(before[part] + after[part], before[whole] + after[whole])
             np.add.at(wholes, group, sums[whole] * np.reshape(usual, (-1, 1)))
-        counted: Counted | None = None if whole else "events"
-        estimates.append(over_days(parts, wholes, days, later=is_later, counted=counted, is_balanced=False))
+        counts: Counted | None = None if whole else "events"
+        estimates.append(over_days(parts, wholes, days, later=is_later, counted=counts, is_balanced=False))
         is_rare.append(np.bincount(group, before[_COUNTS[driver]], len(groups)) < RARE)
         by_group = DataFrame({"group": group, "effect": effect, "behind": names})
         total = by_group.groupby("group")["effect"].sum()
@@ -457,7 +458,7 @@ def _series(name: str, before: DataFrame, later: DataFrame, periods: Sequence[In
         BadQuery: the metric is not in the catalog, or the frames do not hold it.
     """
     both = pd.concat([before.assign(**{_LATER: False}), later.assign(**{_LATER: True})], ignore_index=True)
-    basis, unit, counted, part, whole = _measured(name, both)
+    basis, unit, counts, part, whole = _measured(name, both)
     keys = [key for key in dimension_columns(later) if key in before] + (["age"] if name == "retention" else [])
     rows, group = both[keys].astype("object"), _places(both, keys)
     days = np.concatenate([np.arange(*day_numbers(pd.Index([covered.start, covered.end]))) for covered in periods])
@@ -473,7 +474,7 @@ def _series(name: str, before: DataFrame, later: DataFrame, periods: Sequence[In
     shown = shown if keys else DataFrame(index=range(shape[0]))
     title = shown["age"].map("D{} retention".format) if name == "retention" else name
     labelled = shown.drop(columns="age", errors="ignore").assign(metric=title, unit=unit, of=basis)
-    return _Series(labelled, tables[0][order], tables[1][order], days, is_later, counted)
+    return _Series(labelled, tables[0][order], tables[1][order], days, is_later, counts)
 
 
 def _measured(name: str, rows: DataFrame) -> tuple[str, str, Counted | None, Series[float], Series[float] | None]:

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from pandas import Index, Series
 
+from gamelens._text import counted
 from gamelens.errors import no_such_name, suggests_names
 
 __all__ = ["day_numbers", "over_days", "over_parts_of_week", "trend_over_days"]
@@ -484,7 +485,7 @@ def _reason(
     if not events > 0:
         return "nothing happened on these days"
     if is_counted and events < FEWEST_EVENTS:
-        return f"{events:.0f} events, but an interval needs {FEWEST_EVENTS}"
+        return f"{counted(round(events), 'event')}, but an interval needs {FEWEST_EVENTS}"
     return ""
 
 

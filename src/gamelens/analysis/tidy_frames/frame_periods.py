@@ -8,6 +8,7 @@ import pandas as pd
 from pandas import DataFrame
 from pandas.api.types import is_datetime64_any_dtype
 
+from gamelens._text import counted
 from gamelens.analysis.tidy_frames.query_text import interval_text
 from gamelens.wire.intervals import Granularity, Interval
 
@@ -59,4 +60,6 @@ def part_of_length(long: Interval, short: Interval) -> Interval:
 def days_text(period: Interval) -> str:
     """Return the length of *period* in days, and the period itself."""
     days = period.length / DAY
-    return f"{days:g} days ({interval_text(period)})" if days == int(days) else f"{days:.2f} days ({period})"
+    return (
+        f"{counted(int(days), 'day')} ({interval_text(period)})" if days == int(days) else f"{days:.2f} days ({period})"
+    )
