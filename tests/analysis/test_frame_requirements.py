@@ -384,6 +384,32 @@ def test_a_frame_of_query_is_no_retention_frame() -> None:
     )
 
 
+RETENTION_READERS: Final = [
+    (function, argument)
+    for _, function in public_analyses()
+    for argument, requirements in declared_requirements(function).items()
+    if "returned" in requirements.columns
+]
+
+
+@pytest.mark.parametrize(("function", "argument"), RETENTION_READERS, ids=lambda value: getattr(value, "__name__", ""))
+def test_more_who_returned_than_installed_are_refused(function: Callable[..., Any], argument: str) -> None:
+    """Their share is no probability: a curve, an interval or money from it would be a number of nothing."""
+    days, ages = pd.date_range("2026-11-02", periods=14, tz="UTC"), [1, 2, 7]
+    rows = [(day, age, 100.0, 20.0) for day in days for age in ages]
+    rows[4] = (*rows[4][:2], 100.0, 130.0)
+    cohorts = DataFrame(rows, columns=["timestamp", "age", "installs", "returned"]).assign(retention=0.2)
+    others = {
+        name: cohorts.assign(returned=20.0)
+        for name in frame_arguments(function)
+        if name != argument and inspect.signature(function).parameters[name].default is inspect.Parameter.empty
+    }
+    with pytest.raises(BadQuery) as refused:
+        function(**{argument: cohorts, **others})
+    assert f"{public_name(function)}({argument}) has 1 row with more returned than installs" in str(refused.value)
+    assert "130 of 100" in str(refused.value)
+
+
 def test_players_by_network_are_no_players() -> None:
     """A player who saw ads of two networks counts in both."""
     frame = asked(

@@ -21,6 +21,7 @@ import pandas as pd
 from msgspec.structs import replace
 from pandas import DataFrame
 
+from gamelens._text import counted
 from gamelens.analysis.tidy_frames.frame_columns import dimension_columns, label_columns, with_receipts_of
 from gamelens.analysis.tidy_frames.frame_periods import days_text, part_of_length, visible_every, visible_period
 from gamelens.analysis.tidy_frames.query_text import interval_text, query_text
@@ -61,6 +62,7 @@ class FrameRequirements(msgspec.Struct, frozen=True, kw_only=True):
         takes_top: whether values that `top` left out do not matter.
         takes_rest: whether a row `(other)` may be one of the values, within one bucket.
         takes_gaps: whether rows whose requests failed do not matter, since they stay unknown.
+        parts: columns that count a part of what another column counts, by the name of the part.
         columns: columns of the result of another analysis.
         source: the call that returns that result.
     """
@@ -73,6 +75,7 @@ class FrameRequirements(msgspec.Struct, frozen=True, kw_only=True):
     takes_top: bool = False
     takes_rest: bool = False
     takes_gaps: bool = False
+    parts: dict[str, str] = {}
     columns: tuple[str, ...] = ()
     source: str = ""
 
@@ -80,7 +83,10 @@ class FrameRequirements(msgspec.Struct, frozen=True, kw_only=True):
 ANY: Final = FrameRequirements(takes_top=True, takes_rest=True, takes_gaps=True)
 """A frame of any form."""
 POOLED_RETENTION: Final = replace(
-    ANY, metrics=("retention",), columns=("timestamp", "age", "retention", "installs", "returned")
+    ANY,
+    metrics=("retention",),
+    parts={"returned": "installs"},
+    columns=("timestamp", "age", "retention", "installs", "returned"),
 )
 """The frame of `Client.retention`, in which a failed request leaves NA; by day, week, month or for the whole time."""
 RETENTION: Final = replace(POOLED_RETENTION, every=("day",))
@@ -243,7 +249,23 @@ def _broken_rules(case: _Case) -> Iterator[str]:
         yield f"needs {wanted}, but has {_ROWS[str(case.every)]}{once}: use {case.query()}"
     if needed.counts_players and case.repeating:
         yield f"is split by {', '.join(case.repeating)}, so a player counts once for each value: use {case.query()}"
+    yield from _impossible_parts(case)
     yield from _missing_rows(case)
+
+
+def _impossible_parts(case: _Case) -> Iterator[str]:
+    """Yield which part is larger than the whole, in the first such row."""
+    for part, whole in case.requirements.parts.items():
+        if not {part, whole} <= {*case.frame.columns}:
+            continue
+        parts, wholes = (pd.to_numeric(case.frame[name]).astype("float64") for name in (part, whole))
+        is_larger = (parts > wholes).to_numpy()
+        if is_larger.any():
+            row = int(is_larger.argmax())
+            yield (
+                f"has {counted(int(is_larger.sum()), 'row')} with more {part} than {whole}, the first with "
+                f"{parts.iloc[row]:g} of {wholes.iloc[row]:g}, which count different players: use {case.query()}"
+            )
 
 
 def _missing_rows(case: _Case) -> Iterator[str]:
