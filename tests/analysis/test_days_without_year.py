@@ -150,6 +150,43 @@ def test_a_month_with_the_sum_of_its_days_is_left_out(file: WriteFile, number: s
         outside_data.in_dollars(path)
 
 
+def test_a_total_below_months_is_still_one(file: WriteFile) -> None:
+    rows = ["Oktober 2026;;21", "Okt 26;Meta;10", "Okt 27;Meta;11", "November 2026;;9", "Nov 1;Meta;9", "Summe;;30"]
+    path = file("\n".join(["Datum;Netzwerk;Kosten (USD)", *rows, ""]))
+    assert outside_data.in_dollars(path)["spend"].tolist() == [10, 11, 9]
+
+
+def test_only_the_first_day_has_its_year(file: WriteFile) -> None:
+    """Days half a year from it are of another year, and are asked about."""
+    assert days(table_of(file, ["Sep 26, 2026", "Sep 27", "Sep 28"])) == ["2026-09-26", "2026-09-27", "2026-09-28"]
+    with pytest.raises(BadQuery, match="is no day, as its header says"):
+        outside_data.in_dollars(table_of(file, ["31. Dez. 2026", "1. Jan."]))
+
+
+def test_weeks_take_the_year_too(file: WriteFile) -> None:
+    path = table_of(file, ["KW 44", "KW 45"], header="Woche")
+    with pytest.raises(BadQuery, match=r"'KW 44' names no year.*year=2026"):
+        outside_data.in_dollars(path)
+    assert days(path, year=2026) == ["2026-10-26", "2026-11-02"]
+    assert days(table_of(file, ["Week 44", "Week 45"], "Spend 2026", header="Week")) == ["2026-10-26", "2026-11-02"]
+    with pytest.raises(BadQuery, match="is of another year than the others"):
+        outside_data.in_dollars(table_of(file, ["W52", "W53", "W1"], header="Week"), year=2026)
+
+
+def test_a_range_tells_days_from_months(file: WriteFile) -> None:
+    """As in the other order they would lie outside it."""
+    path = table_of(file, ["01/11", "02/11"], "Period: 01/11/2026 to 30/11/2026")
+    assert days(path) == ["2026-11-01", "2026-11-02"]
+
+
+@pytest.mark.parametrize("line", ["Kosten November 2026 (EUR)", "Spend 2026 in EUR", "Coste 2026 [EUR]"])
+def test_a_title_has_the_year_and_the_currency(file: WriteFile, line: str) -> None:
+    path = file(f"{line};;\nDatum;Netzwerk;Betrag\n01.11.;Meta;10,5\n02.11.;Meta;11\n")
+    table = gl.read_table(path)
+    assert table.column("Betrag").currency == "EUR"
+    assert str(table.starts.iloc[0])[:10] == "2026-11-01"
+
+
 def test_days_that_are_columns_take_the_year(file: WriteFile) -> None:
     path = file("Network,Nov 1,Nov 2,Nov 3\nMeta,10,11,12\n")
     assert gl.read_table(path, year=2026).starts.dt.day.tolist() == [1, 2, 3]

@@ -217,6 +217,13 @@ def test_what_is_said_must_be_possible(file: WriteFile, cumulative: Said, rule: 
         gl.read_table(path, cumulative=cumulative)
 
 
+def test_rounded_totals_have_no_differences(file: WriteFile) -> None:
+    """Of 1.2M and 1.2M the difference is anything below 100,000."""
+    path = totals(file, ["2026-11-01,Meta,1.2M", "2026-11-02,Meta,1.2M"])
+    with pytest.raises(BadQuery, match=r"is a rounded running total.*export it with all its digits"):
+        amounts(path)
+
+
 def test_a_table_without_days_has_no_differences(file: WriteFile) -> None:
     path = totals(file, ["a,10", "b,20"], columns="Campaign")
     with pytest.raises(BadQuery, match=r'has no days: name their column with roles=\{"\.\.\.": "day"\}'):

@@ -17,6 +17,8 @@ from gamelens.errors import BadQuery
 
 _NUMBERS: Final = re.compile(r"(\d\d?)(?P<mark>[-/.]) ?(\d\d?)(?P<dot>\.)?", re.ASCII)
 _EAST_ASIAN: Final = re.compile(r"(\d\d?) ?[月월](?: ?(\d\d?) ?[日일])?")
+_WEEK: Final = re.compile(r"(?:kw|cw|wk?|week|woche|semaine|semana|settimana|sem\.?|s) ?(\d\d?)", re.ASCII)
+_LAST_WEEK: Final = 53
 _BEHIND: Final = re.compile(r"\([^)]{1,4}\)|[\u200e\u200f]")
 _SHORT_YEAR: Final = re.compile(r"['’](\d\d)$", re.ASCII)
 _ORDINAL: Final = re.compile(r"\d(?:st|nd|rd|th|\.|er|º)(?!\w)")
@@ -67,7 +69,9 @@ def dates_of(
         BadQuery: a name is of two months.
     """
     plain = [" ".join(_BEHIND.sub(" ", text).split()).strip(" ,") for text in texts]
-    written = _numbers(plain, field, day_first) or _names(plain, field, language, beside)
+    if all(weeks := [_WEEK.fullmatch(folded_word(text)) for text in plain]):
+        return _weeks(texts, [int(match[1]) for match in weeks if match], field, year, within)
+    written = _numbers(plain, field, day_first, within) or _names(plain, field, language, beside)
     if not written:
         return None
     numbers = {part.number for part in written}
@@ -115,6 +119,23 @@ def _with_years(
     return found
 
 
+def _weeks(
+    texts: Sequence[str], weeks: Sequence[int], field: str, year: int | None, within: FirstAndLastDay | None
+) -> list[str]:
+    """Return the weeks (2026-W44) of one year.
+
+    Raises:
+        NoYear: there is none, or the weeks go beyond its end.
+    """
+    if year is None and within is not None and within[0].year == within[1].year:
+        year = within[0].year
+    if year is None:
+        raise NoYear(field, texts[0], "names no year, and no line beside the table does: year=2026 reads it as of 2026")
+    if max(weeks) > _LAST_WEEK or any({*pair} & {1} and max(pair) >= _LAST_WEEK - 1 for pair in pairwise(weeks)):
+        raise NoYear(field, texts[-1], "is of another year than the others: write the years, 2026-W53")
+    return [f"{year}-W{week:02}" for week in weeks]
+
+
 def _found(written: Iterable[_Written], within: FirstAndLastDay | None) -> list[str] | None:
     """Return the days or months that lie in a range, None unless each does so in one year."""
     if within is None:
@@ -144,7 +165,9 @@ def _is_within(text: str, within: FirstAndLastDay | None) -> bool:
         return False
 
 
-def _numbers(plain: Sequence[str], field: str, day_first: bool | None) -> list[_Written]:
+def _numbers(
+    plain: Sequence[str], field: str, day_first: bool | None, within: FirstAndLastDay | None
+) -> list[_Written]:
     """Return the days and months of texts of numbers, such as 01.11. or 10/31; none if one is something else."""
     weekday = date_words().weekday
     bare = [weekday.sub(" ", folded_word(text)).strip(" ,.") + "." * text.endswith(".") for text in plain]
@@ -156,12 +179,20 @@ def _numbers(plain: Sequence[str], field: str, day_first: bool | None) -> list[_
         return []
     is_dotted = all(match["dot"] for match in matches if match)
     dated = [f"{first}/{second}/2000" for first, second in dict.fromkeys(pairs)]
+    orders = {order: _in_order(pairs, is_day_first=order) for order in (True, False)}
+    fitting = [order for order, written in orders.items() if within is not None and _found(written, within) is not None]
+    if day_first is None and len(fitting) == 1:  # in the other order they are of other days than the table
+        day_first = fitting[0]
     try:
         is_day_first = is_order_day_first(dated, field, True if is_dotted else day_first)
     except BadQuery as error:
         raise NoYear(field, plain[0], error.rule) from None
     if any((second if is_day_first else first) > 12 for first, second in pairs):
         return []
+    return orders[is_day_first]
+
+
+def _in_order(pairs: Sequence[tuple[int, int]], *, is_day_first: bool) -> list[_Written]:
     ordered = pairs if is_day_first else [pair[::-1] for pair in pairs]
     return [_Written(month, day, is_day=True) for day, month in ordered]
 

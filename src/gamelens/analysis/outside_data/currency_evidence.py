@@ -28,6 +28,7 @@ from gamelens.errors import BadQuery
 _IN_CURRENCY: Final = re.compile(
     r"(?i)\b(?:amounts?|values?|figures?|prices?|money|costs?|spend|revenues?|betr[aä]ge|montants)\b.*\bin\b|^\W*in\b"
 )
+_CODE_IN_TITLE: Final = re.compile(r"[(\[]\s*(?:in |en |em )?[A-Z]{3}\s*[)\]]|\b(?:in|en|em|w|в) [A-Z]{3}\b")
 _SYMBOL_OF_FORMAT: Final = re.compile(r"\[\$([^\]-]*)(?:-([0-9A-Fa-f]+))?\]|\"([^\"]*)\"|\\(.)|([$£¥€₩₹₺₽])")
 _LANDS: Final = {  # the languages of number formats whose symbol says too little
     **{
@@ -232,9 +233,10 @@ def _constant(name: str, meaning: Meaning, grid: Grid, count: int) -> list[Witne
     if possible := currencies_in(name, is_header=True):
         found.append(Witness(Evidence(_shown(possible), "the header", name), [possible], _every(count)))
     for line in grid.above:
-        is_about = any(
-            concept.name == "currency" for concept, _, _ in concepts_in(folded_header(line))
-        ) or _IN_CURRENCY.search(line)
+        concepts = [concept for concept, _, _ in concepts_in(folded_header(line))]
+        is_about = any(concept.name == "currency" for concept in concepts) or bool(_IN_CURRENCY.search(line))
+        if not is_about and _CODE_IN_TITLE.search(line):  # Kosten November 2026 (EUR)
+            is_about = any(concept.role == "amount" for concept in concepts)
         if (is_about or line.strip("()[] ") in currencies_of(line.strip("()[] "))) and (
             possible := currencies_in(line)
         ):

@@ -10,12 +10,14 @@ from typing import Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from gamelens.analysis.files.date_parsing import YEARS, read_times
 from gamelens.analysis.files.days_without_year import FirstAndLastDay, dates_of
 from gamelens.analysis.files.number_parsing import written_numbers
 from gamelens.analysis.files.table_reader import Grid
+from gamelens.analysis.outside_data.total_words import AVERAGE, TOTAL
 from gamelens.errors import BadQuery
 
 _YEAR: Final = re.compile(r"(?<![\d.,/_-])20\d\d(?![\d_]|[-/.,]\d)")
@@ -24,6 +26,7 @@ _OTHER: Final = re.compile(  # a financial year, a copyright, the number of an a
     r"|\b(?:account|konto|cuenta|compte|customer|client|kund\w*|id|nr|no|invoice|rechnung)\b\.?\W*\w*\W*\d"
 )
 _ROUNDING: Final = 0.005
+_HALF_YEAR: Final = 183
 _WORD: Final = r"[^\W\d_]+\.?"
 _MONTH: Final = re.compile(rf"({_WORD}(?: de| of)? 20\d\d)")
 _FULL_DATE: Final = re.compile(
@@ -79,9 +82,10 @@ def _days_of(line: str) -> FirstAndLastDay | None:
 
 
 def with_days_below_headings(grid: Grid) -> Grid:
-    """Return *grid* with the years of days that stand below a month, such as Sep 26 below September 2026.
+    """Return *grid* with the years of days that stand below a month or a day that has one, such as Sep 26, 2026.
 
-    The months stand in one of the first two columns. Rows that have nothing but the month are left out.
+    The months stand in one of the first two columns. Rows that have nothing but the month are left out, and so are
+    those that have the sums of its days.
     """
     for name in grid.columns[:2]:
         if grid.is_text(name) and len(grid.rows) and (found := _below(grid, name)) is not None:
@@ -90,40 +94,44 @@ def with_days_below_headings(grid: Grid) -> Grid:
 
 
 def _below(grid: Grid, name: str) -> Grid | None:
-    """Return *grid* with the years of a column, None if no month above says them."""
+    """Return *grid* with the years of a column, None if nothing above says them."""
     distinct, codes = grid.texts(name)
-    if not len(distinct) or codes[0] < 0 or (month := _month(distinct[0].as_py())) is None:
+    has_years = pc.match_substring_regex(distinct, r"\d{4}")
+    if not len(distinct) or codes[0] < 0 or pc.all(has_years).as_py() or not has_years[0].as_py():
+        return None
+    if (above := _dated(distinct[0].as_py())) is None:
         return None
     texts = distinct.to_pylist()
     of_row: list[str | None] = []
-    is_heading = np.zeros(len(codes), dtype=bool)
-    known: dict[tuple[str, date], str | None] = {}
+    is_heading, is_total = (np.zeros(len(codes), dtype=bool) for _ in range(2))
+    known: dict[tuple[str, _Above], str | None] = {}
     for row, code in enumerate(codes.tolist()):
         text = texts[code] if code >= 0 else None
-        if text is not None and (heading := _month(text)) is not None:
-            month, is_heading[row] = heading, True
+        if text is not None and (dated := _dated(text) if has_years[code].as_py() else None) is not None:
+            above, is_heading[row] = dated, dated.is_month
+            text = text if dated.is_month else f"{dated.first}"
+        elif text is not None and (TOTAL.fullmatch(text) or AVERAGE.fullmatch(text)):
+            is_total[row] = True
         elif text is not None:
-            if (text, month) not in known:
-                known[text, month] = _day_of(text, month)
-            if (text := known[text, month]) is None:
+            if (text, above) not in known:
+                known[text, above] = _day_of(text, above)
+            if (text := known[text, above]) is None:
                 return None
         of_row.append(text)
-    if is_heading.all():
-        return None
-    place = grid.columns.index(name)
-    column = pa.array(of_row, pa.string()).dictionary_encode()
     others = [other for other in grid.columns if other != name]
-    if not all(_is_sum_below(grid, other, is_heading) for other in others):
+    if not known or not all(_is_sum_below(grid, other, is_heading, is_total) for other in others):
         return None
-    example = next(text for text, day in known if known[text, day])
-    first = next(day for day in known.values() if day)
-    notes = [f"{name}: {example} is read as {first}, by the month above it"]
-    have = "has only a month" if is_heading.sum() == 1 else "have only a month"
-    dated = replace(grid, cells=grid.cells.set_column(place, name, column))
-    return dated.filtered(~is_heading, *notes, f"{grid.rows_text(is_heading)} {have} or the sums of its days, left out")
+    column = pa.array(of_row, pa.string()).dictionary_encode()
+    (example, _), first = next(iter(known.items()))
+    notes = [f"{name}: {example} is read as {first}, by the month or day above it"]
+    if is_heading.any():
+        have = "has only a month" if is_heading.sum() == 1 else "have only a month"
+        notes.append(f"{grid.rows_text(is_heading)} {have} or the sums of its days, left out")
+    dated_grid = replace(grid, cells=grid.cells.set_column(grid.columns.index(name), name, column))
+    return dated_grid.filtered(~is_heading, *notes)
 
 
-def _is_sum_below(grid: Grid, name: str, is_heading: NDArray[np.bool_]) -> bool:
+def _is_sum_below(grid: Grid, name: str, is_heading: NDArray[np.bool_], is_total: NDArray[np.bool_]) -> bool:
     """Return whether a column has nothing in rows of months, or the sums of the rows below them."""
     is_there = grid.cells.column(name).is_valid().to_numpy() & is_heading
     if not is_there.any():
@@ -131,29 +139,37 @@ def _is_sum_below(grid: Grid, name: str, is_heading: NDArray[np.bool_]) -> bool:
     distinct, codes = grid.texts(name)
     written = written_numbers(distinct)
     values = np.append(written.values((written.fitting or (".",))[0]), 0.0)[codes]
-    of_days = np.where(is_heading, 0.0, values)
+    of_days = np.where(is_heading | is_total, 0.0, values)
     sums = np.bincount(is_heading.cumsum(), of_days)[1:]
     return bool((np.abs(values[is_heading] - sums) <= _ROUNDING * np.abs(sums))[is_there[is_heading]].all())
 
 
-def _month(text: str) -> date | None:
-    """Return the first day of a month that is named with its year, None for any other text."""
+class _Above(NamedTuple):
+    """A month or a day that is named with its year."""
+
+    first: date
+    is_month: bool
+
+
+def _dated(text: str) -> _Above | None:
+    """Return the month or the day of a text with a year, None for any other text."""
     try:
         read = read_times([text], field="")
     except BadQuery:
         return None
-    return read.at[0].astype("datetime64[D]").item() if read.precision == "month" else None
+    first: date = read.at[0].astype("datetime64[D]").item()
+    return _Above(first, read.precision == "month") if read.precision in ("month", "day") else None
 
 
-def _day_of(text: str, month: date) -> str | None:
-    """Return the day of a month that a text without a year names, None if it names none."""
-    last = (month + timedelta(days=31)).replace(day=1) - timedelta(days=1)
-    if re.fullmatch(r"\d{1,2}\.?", text.strip()):
-        number = int(text.strip(" ."))
-        return f"{month:%Y-%m}-{number:02}" if 1 <= number <= last.day else None
+def _day_of(text: str, above: _Above) -> str | None:
+    """Return the day of a month, or near a day, that a text without a year names; None if it names none."""
+    first = above.first
+    if above.is_month and re.fullmatch(r"\d{1,2}\.?", text.strip()):
+        text = f"{text.strip(' .')}.{first.month}."
     try:
-        days = dates_of([text], field="", year=month.year)
-    except BadQuery:
-        days = None
-    is_day = days is not None and len(days[0]) == len("2026-11-01") and days[0].startswith(f"{month:%Y-%m}")
-    return days[0] if days and is_day else None
+        (day,) = dates_of([text], field="", year=first.year) or [""]
+        is_near = above.is_month or abs((date.fromisoformat(day) - first).days) < _HALF_YEAR
+    except (BadQuery, ValueError):
+        return None
+    is_day = len(day) == len("2026-11-01") and is_near
+    return day if is_day and (not above.is_month or day.startswith(f"{first:%Y-%m}")) else None

@@ -464,7 +464,10 @@ def _numbers(own: ColumnCells, meaning: Meaning, mark: Mark, grid: Grid) -> tupl
             own.texts[int(mask.argmax())] for mask in (written.is_percent, written.is_number & ~written.is_percent)
         ]
         problem = BadQuery(own.name, kinds, "mixes percentages and numbers: use one kind")
-    if written.unsure is not None:
+    if written.rounded is not None and meaning.evidence.quote == "cumulative":
+        rule = "is a rounded running total, whose differences by day are not known: export it with all its digits"
+        problem = BadQuery(own.name, written.rounded, rule)
+    elif written.unsure is not None:
         place, word, powers = written.unsure
         problem = unsure_magnitude(own.name, own.texts[place], word, powers)
     elif written.rounded is not None and _unit(own, meaning).word and scale > 1:
