@@ -33,8 +33,9 @@ _PARTS: Final = (
     rf"(?P<open>\()? ?(?P<sign>[-+])? ?(?P<before>{_UNIT})? ?(?P<inner>[-+])? ?"
     r"(?P<body>(?:[0-9](?:[0-9.,' ]*[0-9])?|[.,][0-9]+)(?:[eE][-+]?[0-9]+)?|inf)"
     r" ?(?P<percent>%)? ?(?P<times>{times})? ?"
-    rf"(?P<after>{_UNIT})? ?(?P<outer>-)? ?(?P<close>\))?"
+    rf"(?P<after>{_UNIT})? ?(?P<outer>-)? ?(?P<close>\))? ?(?P<footnote>[*†‡§]+|[⁰¹²³⁴-⁹]+)?"
 )
+_FOOTNOTE: Final = r"[*†‡§⁰¹²³⁴-⁹]\s*$"
 _GROUPED: Final = r"[1-9]\d{0,2}(?:(?:%s\d{3})+|(?:'\d{3})+|(?: \d{3})+)"
 _BODIES: Final = {
     ".": rf"^(?:\d+|{_GROUPED % ','}|[1-9]\d?(?:,\d\d)+,\d{{3}})?(?:\.\d+)?(?:[eE][-+]?\d+)?$|^inf$",
@@ -145,6 +146,11 @@ class WrittenNumbers:
     def rounded(self) -> str | None:
         """The first number with a word behind it, which is rounded."""
         return None if self.powers is None else self._first((self.powers > 0) & self.is_number)
+
+    @property
+    def footnoted(self) -> str | None:
+        """The first number with the mark of a footnote behind it, such as 1.20* or 1.20¹."""
+        return self._first(_flags(pc.match_substring_regex(self.texts, _FOOTNOTE)) & self.is_number)
 
 
 def written_numbers(texts: Any, magnitudes: Mapping[str, float] | None = None) -> WrittenNumbers:
@@ -328,7 +334,7 @@ def _form(shape: str, pattern: re.Pattern[str]) -> _Form | None:
     are_alike = len(units) == 2 and units[0].isalpha() == units[1].isalpha()  # $5 USD has one of each
     is_unit = all(currencies_of(unit) and not _is_word(unit) for unit in units)
     is_odd = match["percent"] and (units or "e" in match["body"].casefold())
-    is_odd = is_odd or (match["times"] and (match["percent"] or "e" in match["body"].casefold()))
+    is_odd = is_odd or (match["times"] and (match["percent"] or match["footnote"] or "e" in match["body"].casefold()))
     if len(signs) > 1 or are_alike or not is_unit or is_odd:
         return None
     behind = len(shape) - match.end("body")

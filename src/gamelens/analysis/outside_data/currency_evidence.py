@@ -28,6 +28,10 @@ from gamelens.errors import BadQuery
 _IN_CURRENCY: Final = re.compile(
     r"(?i)\b(?:amounts?|values?|figures?|prices?|money|costs?|spend|revenues?|betr[aä]ge|montants)\b.*\bin\b|^\W*in\b"
 )
+_UNIT_IN_TITLE: Final = re.compile(  # 单位:USD
+    r"(?i)(?:单位|單位|単位|단위|\bед(?:иниц\w*|\.)|\bjednostk\w*|\bbirim\w*|\beinheit\w*|\beenheid|\bunidade?s?|\bunités?|\bunits?)"
+    r"\s*[:：(（]?\s*(?-i:[A-Z]{3})\b"
+)
 _CODE_IN_TITLE: Final = re.compile(r"[(\[]\s*(?:in |en |em )?[A-Z]{3}\s*[)\]]|\b(?:in|en|em|w|в) [A-Z]{3}\b")
 _SYMBOL_OF_FORMAT: Final = re.compile(r"\[\$([^\]-]*)(?:-([0-9A-Fa-f]+))?\]|\"([^\"]*)\"|\\(.)|([$£¥€₩₹₺₽])")
 _LANDS: Final = {  # the languages of number formats whose symbol says too little
@@ -124,7 +128,7 @@ def currencies_of_column(
     said = [(witness, np.where(is_filled, witness.rows, -1)) for witness in witnesses]
     said = [(witness, places) for witness, places in said if (places >= 0).any()]
     if not said:
-        return OfMoney(None, (), _unknown(name))
+        return _of_no_amounts(name, witnesses, count)
     number = np.zeros(count, dtype=np.min_scalar_type(math.prod(len(witness.says) + 1 for witness, _ in said)))
     for witness, places in said:  # what all witnesses say of a row together, as one number
         number *= len(witness.says) + 1
@@ -159,6 +163,16 @@ def currencies_of_column(
     return OfMoney(
         Series(pd.Categorical.from_codes(place_of[number], pd.Index(codes_found, dtype="str"))), evidence, None
     )
+
+
+def _of_no_amounts(name: str, witnesses: Sequence[Witness], count: int) -> OfMoney:
+    """Return the currency of a column without any amount, which its header or a line may name."""
+    says = [witness.says[0] for witness in witnesses if len(witness.says) == 1]
+    possible = common(says) if says else NO_CURRENCY
+    if len(possible) != 1:
+        return OfMoney(None, (), _unknown(name))
+    known = Series(pd.Categorical.from_codes(_every(count), pd.Index([*possible], dtype="str")))
+    return OfMoney(known, tuple(witness.evidence for witness in witnesses), None)
 
 
 def columns_of_codes(
@@ -235,6 +249,7 @@ def _constant(name: str, meaning: Meaning, grid: Grid, count: int) -> list[Witne
     for line in grid.above:
         concepts = [concept for concept, _, _ in concepts_in(folded_header(line))]
         is_about = any(concept.name == "currency" for concept in concepts) or bool(_IN_CURRENCY.search(line))
+        is_about = is_about or bool(_UNIT_IN_TITLE.search(line))
         if not is_about and _CODE_IN_TITLE.search(line):  # Kosten November 2026 (EUR)
             is_about = any(concept.role == "amount" for concept in concepts)
         if (is_about or line.strip("()[] ") in currencies_of(line.strip("()[] "))) and (

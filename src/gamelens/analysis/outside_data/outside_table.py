@@ -76,7 +76,9 @@ class OutsideColumn:
     @property
     def currency(self) -> str | None:
         """The one currency of all its rows, None if there are several or none is known."""
-        known = [] if self.currencies is None else self.currencies.dropna().unique().tolist()
+        if self.currencies is None:
+            return None
+        known = self.currencies.dropna().unique() if len(self.currencies) else self.currencies.cat.categories
         return str(known[0]) if len(known) == 1 else None
 
 

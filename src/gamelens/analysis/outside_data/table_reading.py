@@ -272,7 +272,7 @@ def _table_of_cells(looked: _Looked, given: Mapping[str, Any]) -> OutsideTable:
             *grid.notes,
             *ranges,
             *notes,
-            *_notes_on_rounding(columns, cells),
+            *_notes_on_written_numbers(columns, cells),
             *_notes_on_errors(grid, cells, meanings),
         ),
         grid=grid,
@@ -483,15 +483,22 @@ def _numbers(own: ColumnCells, meaning: Meaning, mark: Mark, grid: Grid) -> tupl
     return Series(distinct[own.codes]), problem
 
 
-def _notes_on_rounding(columns: Sequence[OutsideColumn], cells: Mapping[str, ColumnCells]) -> list[str]:
-    """Return notes on numbers such as 5.2K, whose other digits are not known."""
+def _notes_on_written_numbers(columns: Sequence[OutsideColumn], cells: Mapping[str, ColumnCells]) -> list[str]:
+    """Return notes on numbers such as 5.2K, whose other digits are not known, and on marks of footnotes behind some."""
     notes = []
     for column in columns:
         is_written = column.name in cells and column.role in MEASURES and not cells[column.name].is_typed
-        rounded = cells[column.name].numbers.rounded if is_written and column.problem is None else None
-        if rounded is not None:
+        if not is_written or column.problem is not None:
+            continue
+        numbers = cells[column.name].numbers
+        if (rounded := numbers.rounded) is not None:
             value = column.values[cells[column.name].rows_of(rounded)].iloc[0]
             notes.append(f"{column.name} is rounded: {rounded!r} is read as {value:,.10g}, and sums are approximate")
+        if (marked := numbers.footnoted) is not None:
+            value = column.values[cells[column.name].rows_of(marked)].iloc[0]
+            notes.append(
+                f"{column.name} has marks of footnotes, which are left out: {marked!r} is read as {value:,.10g}"
+            )
     return notes
 
 
