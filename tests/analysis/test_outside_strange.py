@@ -90,7 +90,7 @@ def test_rows_that_are_alike_by_chance_are_counted(file: WriteFile) -> None:
     """Of many, one is said; in a list of sales, and where nothing was spent, it is usual."""
     table = gl.read_table(file("\n".join([HEADER, *REPORT, REPORT[0], ""])))
     assert table.column("Cost (USD)").problem is None
-    assert 'row 10 of table.csv has the cells of an earlier row; repeats="skip" leaves it out' in table.notes
+    assert 'row 10 of table.csv has the cells of an earlier row and counts; repeats="skip" leaves it out' in table.notes
     sales = [f"{DAYS[place % 7 % 4]},gold,{('0.99', '4.99', '9.99')[place * place % 5 % 3]}" for place in range(40)]
     nothing = [f"{day},{name},0" for day in DAYS for name in ("Meta", "Meta", "Moloco")]
     for rows in (sales, nothing):

@@ -66,11 +66,10 @@ def repeated_rows(
         last: whether the last of several rows stays, not the first.
     """
     none = np.zeros(len(tables), dtype=bool)
-    is_copy = _duplicated(hashes.whole, last=last)
+    is_copy = alike_rows(hashes, last=last)
     if tables.max(initial=0) > 0:  # the same days and names in two of them, restated or not
         stays = pd.Series(tables).groupby(hashes.names).transform("max" if last else "min").to_numpy()
-        is_copy |= (tables != stays) & _duplicated(hashes.names, last=last)
-    is_copy &= hashes.is_spent
+        is_copy |= (tables != stays) & _duplicated(hashes.names, last=last) & hashes.is_spent
     if not is_copy.any():
         return none
     if not is_list and not _duplicated(hashes.names[~is_copy]).any():
@@ -80,6 +79,15 @@ def repeated_rows(
     if (length >= _LONG and different >= _DIFFERENT) or (2 * length >= len(none) and different > _FEWEST):
         none[end - length : end] = True
     return none
+
+
+def alike_rows(hashes: RowHashes, *, last: bool = False) -> NDArray[np.bool_]:
+    """Return which rows are alike in every cell to an earlier one, or to a later one if the *last* stays.
+
+    Where other rows have the same names with other numbers, as without the column that tells them apart, this may be
+    chance.
+    """
+    return _duplicated(hashes.whole, last=last) & hashes.is_spent
 
 
 def restated_rows(

@@ -22,6 +22,7 @@ from gamelens.analysis.outside_data.roles import (
     Evidence,
     Meaning,
     Vendor,
+    concepts_in,
     folded_header,
     header_meanings,
     lexicon,
@@ -44,9 +45,11 @@ _SCALED: Final = 1.5  # from the first third of days to the last
 _LIKE_COUNTS: Final = 0.8  # of the logarithm of the growth
 _MUCH: Final = 3.0  # times the largest difference: a first total that is more has days before
 _UNITS: Final = {"week": "W", "month": "M", "quarter": "Q", "year": "Y"}
-_UNIT_OF_HEADER: Final = {
-    **{"wtd": "week", "week to date": "week", "mtd": "month", "month to date": "month"},
-    **{"qtd": "quarter", "quarter to date": "quarter", "ytd": "year", "year to date": "year"},
+_UNIT_OF_CONCEPT: Final = {
+    "week_to_date": "week",
+    "month_to_date": "month",
+    "quarter_to_date": "quarter",
+    "year_to_date": "year",
 }
 FACTS: Final = (*_UNITS, "restarts", "corrected", "first", "before", "gaps")
 """What can be said of a running total: see `cumulative` of `gl.read_table`."""
@@ -291,11 +294,9 @@ def _names_of_totals(table: OutsideTable, name: str, rows: DataFrame) -> NDArray
 
 def _unit_of(name: str, facts: Sequence[str]) -> str | None:
     """Return after which a running total begins anew, as far as somebody says it: "month"."""
-    folded = f" {folded_header(name)} "
     said = [fact for fact in facts if fact in _UNITS]
-    return next(iter(said), None) or next(
-        (unit for word, unit in _UNIT_OF_HEADER.items() if f" {word} " in folded), None
-    )
+    said += [_UNIT_OF_CONCEPT.get(concept.name, "") for concept, _, _ in concepts_in(folded_header(name))]
+    return next(filter(None, said), None)
 
 
 def _first_of(days: Series[Any], unit: str) -> Series[Any]:

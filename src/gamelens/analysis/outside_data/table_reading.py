@@ -28,6 +28,7 @@ from gamelens.analysis.outside_data.money_units import NO_HUNDREDTHS, MoneyUnit,
 from gamelens.analysis.outside_data.outside_table import HAS_MONEY, OutsideColumn, OutsideTable
 from gamelens.analysis.outside_data.rate_formulas import ColumnQuotient, Weight, Written, fitting_formula
 from gamelens.analysis.outside_data.repeated_rows import (
+    alike_rows,
     are_many,
     repeated_problem,
     repeated_rows,
@@ -181,6 +182,9 @@ def _without_repeated_rows(
     are_restated = bool(repeated.any())
     if not are_restated:
         repeated = repeated_rows(hashes, tables, is_list=is_list, last=last)
+    is_doubtful = not repeated.any() and not is_list
+    if is_doubtful:
+        repeated = alike_rows(hashes, last=last)
     if not repeated.any():
         return looked, {}
     if repeats in ("skip", "last"):
@@ -189,9 +193,11 @@ def _without_repeated_rows(
         return replace(looked, grid=grid.filtered(~repeated, f"{grid.rows_text(repeated)} {are} left out")), {}
     if are_restated:
         return looked, {name: restated_problem(name, repeated, grid) for name in grid.columns}
-    if are_many(repeated, tables):
+    if are_many(repeated, tables) and not is_doubtful:
         return looked, {name: repeated_problem(name, repeated, grid) for name in grid.columns}
-    note = f'{grid.rows_text(repeated)} has the cells of an earlier row; repeats="skip" leaves it out'
+    is_one = repeated.sum() == 1
+    have = "has the cells of an earlier row and counts" if is_one else "have the cells of earlier rows and count"
+    note = f'{grid.rows_text(repeated)} {have}; repeats="skip" leaves {"it" if is_one else "them"} out'
     return replace(looked, grid=replace(grid, notes=(*grid.notes, note))), {}
 
 
