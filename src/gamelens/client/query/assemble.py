@@ -217,7 +217,8 @@ def _side_by_side(
     is_whole = are_usual and bool(plans) and not plans[0].top  # buckets that begin elsewhere are not known here
     filled_starts = starts if is_whole else ()
     is_all = spec.fields == "all"
-    table, filled = join_metrics(spec.dimensions, [*rows, *shares], filled_starts, all_fields=is_all)
+    joined = [*rows, *shares]
+    table, filled = join_metrics(spec.dimensions, joined, filled_starts, all_fields=is_all, catalog=spec.catalog)
     table = table.select([*table.column_names[: 1 + len(spec.dimensions)], *_in_order(spec, table)])
     if spec.sort is not None:
         one_of("sort", spec.sort, tuple(table.column_names))  # of a metric that the catalog does not know

@@ -10,7 +10,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from gamelens.catalog import ALIASES, TITLES, CohortShare, find_metric
+from gamelens.catalog import TITLES, Catalog, CohortShare
 from gamelens.client.query.arguments import QuerySpec, recorded_spec
 from gamelens.client.query.cohorts import CohortSubquery
 from gamelens.client.query.data_frames import to_table
@@ -59,12 +59,12 @@ def previous_result(frame: Any) -> PreviousResult:
     return PreviousResult(spec, interval, receipt.gaps, receipt)
 
 
-def rows_of_metric(rows: pa.Table, metric: str, dimensions: Sequence[str], metrics: Sequence[str]) -> pa.Table:
-    """Return the rows of one metric from a table of several.
+def rows_of_metric(rows: pa.Table, metric: str, dimensions: Sequence[str], spec: QuerySpec) -> pa.Table:
+    """Return the rows of one metric from a table of several, those of *spec*.
 
     Rows that were filled with 0 are left out. The fields are named as the service names them.
     """
-    known = find_metric(metric)
+    known, metrics = spec.catalog.find(metric), spec.metrics
     fields = dict(known.columns) if known is not None else {}
     if len(metrics) == 1:  # with fields that the catalog does not know
         dropped = {TIMESTAMP, *dimensions, *TITLES.values(), *fields.values()}
@@ -78,7 +78,7 @@ def rows_of_metric(rows: pa.Table, metric: str, dimensions: Sequence[str], metri
     for is_valid in present[1:]:
         has_value = pc.or_(has_value, is_valid)
     table = table.filter(has_value)
-    return drop_zero_rows(table, metric) if dimensions else table
+    return drop_zero_rows(table, metric, spec.catalog) if dimensions else table
 
 
 def find_restatements(
@@ -94,8 +94,8 @@ def find_restatements(
     grown, keys = _grown_ages(previous, as_of), (TIMESTAMP, *kind.keys)
     restated: list[RestatementRecord] = []
     for metric in spec.metrics:
-        before, after = (rows_of_metric(rows, metric, kind.keys, spec.metrics) for rows in (old, table))
-        share = ALIASES.get(metric)
+        before, after = (rows_of_metric(rows, metric, kind.keys, spec) for rows in (old, table))
+        share = spec.catalog.find(metric)
         if isinstance(share, CohortShare):
             if share.age in grown:
                 continue
@@ -112,11 +112,11 @@ def find_restatements(
                 before_as_of=previous.receipt.as_of,
                 as_of=as_of,
             )
-            restated += [_with_change(bucket, change) for change in fields]
+            restated += [_with_change(bucket, change, spec.catalog) for change in fields]
     return restated
 
 
-def restatement_records(restatements: Iterable[Restatement]) -> list[RestatementRecord]:
+def restatement_records(restatements: Iterable[Restatement], catalog: Catalog) -> list[RestatementRecord]:
     """Return the restatements that the cache recorded, one record for each changed field."""
     return [
         _with_change(
@@ -129,15 +129,16 @@ def restatement_records(restatements: Iterable[Restatement]) -> list[Restatement
                 as_of=restatement.as_of.isoformat(),
             ),
             change,
+            catalog,
         )
         for restatement in restatements
         for change in restatement.fields
     ]
 
 
-def _with_change(bucket: RestatementRecord, change: FieldChange) -> RestatementRecord:
+def _with_change(bucket: RestatementRecord, change: FieldChange, catalog: Catalog) -> RestatementRecord:
     """Return the record of one changed field of *bucket*, under the name of its column."""
-    known = find_metric(bucket.metric)
+    known = catalog.find(bucket.metric)
     column = known.columns.get(change.field, change.field) if known is not None else change.field
     return msgspec.structs.replace(bucket, field=column, before=change.before, after=change.after)
 
