@@ -78,6 +78,8 @@ def test_own_metrics_are_those_of_the_config_file(run_command: RunCommand, tmp_p
     refused = run_command("query", "ads_per_player", *WEEK)
     assert "Did you mean `user_unique`" in refused.stderr
     assert str(file) in refused.stderr.replace("\n", "")
+    damaged = run_command("query", "--help")
+    assert (damaged.exit_code, "Did you mean `user_unique`" in " ".join(damaged.stdout.split())) == (0, True)
 
 
 def test_three_dimensions_are_fanned_out(run_command: RunCommand) -> None:

@@ -118,10 +118,17 @@ class _QueryCommand(click.Command):
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the own metrics of the config file, below the options."""
         from gamelens.client.connection.settings import client_catalog
+        from gamelens.errors import BadQuery
 
-        if own := client_catalog(None).own.values():
+        try:
+            own = client_catalog(None).own.values()
+        except BadQuery as error:  # the help is most needed then
+            rows = [("config.toml", str(error))]
+        else:
+            rows = [(metric.name, f"{metric.meaning} ({metric.unit})") for metric in own]
+        if rows:
             with formatter.section("Own metrics"):
-                formatter.write_dl([(metric.name, f"{metric.meaning} ({metric.unit})") for metric in own])
+                formatter.write_dl(rows)
 
 
 def _query_command(function: Callable[[QueryOptions], None]) -> click.Command:

@@ -171,6 +171,8 @@ def _source(metric: Metric, field: str) -> str:
     if isinstance(metric, CohortShare) and part.metric == "retention_retro":
         return "retention_retro x new_users, summed by day"
     name = METRICS[part.metric].columns[part.field]
+    if name == field:
+        return "from the service"
     return f"{'mean' if part.is_mean else 'sum'} of {name} by {part.every}" if part.every else name
 
 
