@@ -160,15 +160,21 @@ def _tables(prepared: Prepared, fetched: Fetched) -> tuple[list[list[pa.Table]],
     """
     remarks = Remarks()
     built = [
-        [_noted(build_table(plan, prepared, fetched), remarks) for plan in subquery.plans]
-        for subquery in prepared.subqueries
+        [_largest_rows(plan, prepared, fetched, remarks) for plan in subquery.plans] for subquery in prepared.subqueries
     ]
     for tables_of, subquery in zip(built, prepared.subqueries, strict=True):
         for place, plan in enumerate(subquery.plans):
-            for rest in (rest for owner, rest in fetched.rests if owner is plan):
-                shown, rows = tables_of[place], _noted(build_table(rest, prepared, fetched), remarks)
+            if (rest := fetched.rest_of(plan)) is not None:
+                shown, rows = tables_of[place], _noted(build_table(rest.plan, prepared, fetched), remarks)
                 tables_of[place] = tables.sort_by_time(tables.concatenate([shown, rows], shown.schema))
     return built, remarks
+
+
+def _largest_rows(plan: MetricPlan, prepared: Prepared, fetched: Fetched, remarks: Remarks) -> pa.Table:
+    """Return the table of *plan*, without what is beyond `top`: as it was put together for that, or now."""
+    if (rest := fetched.rest_of(plan)) is not None:
+        return _noted((rest.largest, Remarks(rest.is_truncated, [*rest.warnings])), remarks)
+    return _noted(build_table(plan, prepared, fetched), remarks)
 
 
 def _noted(built: tuple[pa.Table, Remarks], remarks: Remarks) -> pa.Table:
