@@ -126,7 +126,7 @@ class Metric(msgspec.Struct, frozen=True):
         kinds: forms of query it takes: plain, per game (one game or by game), or retention (Wire 2.6, Query kinds).
         takes_since_days_ago: whether a query may have `since_days_ago`.
         adds: what its values may be summed over: everywhere is buckets and dimensions (Wire 4.14, Adding up).
-        fields: fields of its rows, without the dimensions; those of its recipe, if it has one.
+        fields: fields of its rows, without the dimensions; if it has a recipe, they follow from it.
         sorts_by: field that orders the rows of an answer; by default the one called as the metric.
         title: its name for people; empty is the name in words.
     """
@@ -383,7 +383,7 @@ def _counted(name: str, metric: str, every: Granularity, meaning: str) -> Alias:
 
 
 def _daily(name: str, title: str, metric: str, meaning: str) -> Alias:
-    """Return the alias of a count of players by day, of which longer buckets have the mean."""
+    """Return the alias of a count of players by day. Longer buckets have the mean of their days."""
     ingredient = {name: Ingredient(metric, metric, "day", is_mean=True)}
     return Alias(
         name=name,
@@ -410,7 +410,7 @@ OTHER_NAMES: Final = {
     "purchase_revenue": "revenue",
     "sessions": "session_unique",
 }
-"""What is suggested for names that others use, of which the nearest by letters may be another metric."""
+"""What is suggested for names that others use. The nearest by letters may be another metric."""
 
 ALIASES: Final[dict[str, Alias]] = {
     alias.name: alias
@@ -478,22 +478,23 @@ ALIASES: Final[dict[str, Alias]] = {
         _counted("wau", "user_unique", "week", "weekly active users: user_unique by ISO week"),
     )
 }
-"""Metrics that the library computes from those of the service, by name."""
+"""Metrics that the library computes from metrics of the service, by name."""
 
 
 def columns_for(metric: str, field: str) -> dict[str, str]:
     """Return the columns that hold *field* of the service's *metric*, each with what is queried for it.
 
-    Its own comes first, then those of aliases: `ecpm` brings the number of impressions, as `impressions`.
+    The column of the metric comes first, then columns of aliases: `ecpm` brings the number of impressions, as
+    `impressions`.
     """
     known = METRICS[metric]
-    own = {known.columns[field]: metric if field in known.shown else f'{metric} with fields="all"'}
+    main = {known.columns[field]: metric if field in known.shown else f'{metric} with fields="all"'}
     ingredient = Ingredient(metric, field)
     aliases = [alias for alias in ALIASES.values() if alias.every is None]
     brought = {
         name: alias.name for alias in aliases for name in alias.shown if alias.ingredients.get(name) == ingredient
     }
-    return own | brought
+    return main | brought
 
 
 class OwnMetric(Alias, frozen=True, kw_only=True):

@@ -151,7 +151,7 @@ def unit_of(expression: Expression, units: Mapping[str, str]) -> str:
     if len(above) != 1 or len(below) > _MOST_PER:
         words = " x ".join(above) or ("a share" if not below else "a number")
         per = "".join(f" / {unit}" for unit in below)
-        raise ValueError(f"has no unit that follows from those of its metrics ({words}{per})")
+        raise ValueError(f"has no unit that follows from its metrics ({words}{per})")
     if len(below) == 1 and factor in _PER_NUMBERS:
         return f"{above[0]} per {int(factor):,} {below[0]}"
     return " per ".join([above[0], *(unit.removesuffix("s") for unit in below)])
@@ -171,7 +171,7 @@ class _Dimension(msgspec.Struct, frozen=True):
 
     @property
     def is_number(self) -> bool:
-        """Whether it is that of a plain number or a share."""
+        """Whether it belongs to a plain number or a share."""
         return not self.above and not self.below
 
     def times(self, other: _Dimension, *, factor: float) -> _Dimension:

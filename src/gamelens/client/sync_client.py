@@ -197,7 +197,7 @@ class Client(BaseClient):
                 None is one column for each metric, and the parts of a mean or ratio beside it.
             sort: column by which all rows are ordered, largest first. None is the order of the service, by time and in
                 each bucket by the first metric; `timestamp` has the newest first.
-            whole_buckets: leave out a first and a last bucket of which there is only a part.
+            whole_buckets: leave out a first and a last bucket that is covered only in part.
             to: "pandas"; "arrow" for a `pyarrow.Table` of the same columns, with the receipt in its metadata; "polars".
             progress: a bar for work of more than two seconds: never, always, or (None) in a notebook or terminal.
             since_days_ago: days since install, for returning_users and retention_retro.

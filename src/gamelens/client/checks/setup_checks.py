@@ -79,7 +79,7 @@ def settings_findings(settings: Settings, environ: Mapping[str, str]) -> Iterato
     """Yield the source of each setting (never a key) and what is wrong with them."""
     try:
         sources = {name: settings.source(name) for name in (*ADDRESSES, *KEYS, ALLOW_HTTP)}
-        own = settings.own_metrics.own
+        own_metrics = settings.own_metrics.own
     except BadQuery as error:
         step = f"correct {settings.file}"
         yield CheckResult.problem("settings", str(error), step)
@@ -89,8 +89,8 @@ def settings_findings(settings: Settings, environ: Mapping[str, str]) -> Iterato
         places.append(f"metrics_url is that of the real service, {REAL_METRICS_URL}")
     says = ", ".join(places) or f"nothing in the environment ({PREFIX}API_KEY), nor in {settings.file}"
     yield CheckResult.ok("settings", says)
-    if own:
-        yield CheckResult.ok("own metrics", f"{', '.join(own)}, from {settings.file}")
+    if own_metrics:
+        yield CheckResult.ok("own metrics", f"{', '.join(own_metrics)}, from {settings.file}")
     yield from _environment_findings(environ)
     if settings.unknown_names:
         says = f"{settings.file} has settings that gamelens does not know: {', '.join(settings.unknown_names)}"

@@ -408,7 +408,7 @@ def check_writable(folder: Path, variable: str) -> None:
 
 def unwritable(folder: Path) -> str:
     """Return why *folder*, or what is there of the path to it, cannot be written to; empty if it can."""
-    there = next(each for each in (folder, *folder.absolute().parents) if os.path.lexists(each))
+    there = next(path for path in (folder, *folder.absolute().parents) if os.path.lexists(path))
     try:
         with tempfile.TemporaryFile(dir=there):
             return ""
@@ -437,7 +437,7 @@ def metrics_settings(
 def client_catalog(
     metrics: Mapping[str, Any] | None, *, environ: Mapping[str, str] = os.environ, file: Path | None = None
 ) -> Catalog:
-    """Return what a client can query: own *metrics* take precedence over those of the config file.
+    """Return what a client can query: own *metrics* take precedence over metrics of the config file.
 
     Raises:
         BadQuery: an own metric is not defined as it should be.

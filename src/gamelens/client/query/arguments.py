@@ -52,7 +52,7 @@ class QuerySpec(msgspec.Struct, frozen=True, kw_only=True):
         every: the granularity.
         where: the filter; None for all events.
         top: rows to keep of each bucket, largest first; None for all.
-        top_of: the dimension of which so many values are kept within each value of the others, as typed; None for all.
+        top_of: the dimension whose largest values are kept within each value of the others, as typed; None for all.
         games, studios: ids to narrow to; None for all.
         since_days_ago: days since install, for the metrics that need it.
         other: whether what *top* leaves out is a row of each bucket.
@@ -118,7 +118,7 @@ class QuerySpec(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def ranked(self) -> tuple[str, ...]:
-        """The columns whose values *top* ranks: that of one dimension, or all."""
+        """The columns whose values *top* ranks: the column of one dimension, or all."""
         return self.dimensions if self.top_of is None else (IDS.get(self.top_of, self.top_of),)
 
     @property
@@ -167,7 +167,7 @@ class ExecutionOptions(msgspec.Struct, frozen=True, kw_only=True):
         on_error: "raise" or "gaps" where a request fails for good.
         deadline_s: seconds for everything; None means no limit.
         to: the kind of frame.
-        whole_buckets: the granularity of which only whole buckets are asked for; None for cut ones too.
+        whole_buckets: the granularity whose whole buckets alone are asked for; None for cut ones too.
     """
 
     over: TimeRange
@@ -250,18 +250,18 @@ def _granularity(metrics: Sequence[str], every: Granularity | None, catalog: Cat
     Raises:
         BadQuery: an alias is not counted in *every*, or two are not counted in the same.
     """
-    own: dict[str, Granularity] = {}
+    bucket_of: dict[str, Granularity] = {}
     for name in metrics:
         if (alias := catalog.aliases.get(name)) is not None and alias.every is not None:
-            own[name] = alias.every
-    for name, bucket in own.items():
+            bucket_of[name] = alias.every
+    for name, bucket in bucket_of.items():
         if every not in (None, bucket):
             rule = f"does not apply to {name}, which is counted by {bucket}: leave out every"
             raise BadQuery("every", every, rule, [bucket])
-    if len(set(own.values())) > 1:
-        counted = ", ".join(f"{name} by {bucket}" for name, bucket in own.items())
+    if len(set(bucket_of.values())) > 1:
+        counted = ", ".join(f"{name} by {bucket}" for name, bucket in bucket_of.items())
         raise BadQuery("metric", list(metrics), f"must use the same buckets ({counted}): query each separately")
-    default: Granularity = next(iter(own.values()), "day")
+    default: Granularity = next(iter(bucket_of.values()), "day")
     return default if every is None else every
 
 

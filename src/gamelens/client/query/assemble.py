@@ -124,7 +124,7 @@ async def assemble(prepared: Prepared, fetched: Fetched, call: Call) -> QueryRes
 
 
 def assemble_table(prepared: Prepared, fetched: Fetched) -> Assembled:
-    """Return the rows of a query: those of retention, or those of metrics side by side.
+    """Return the rows of a query: rows of retention, or rows of metrics side by side.
 
     Raises:
         NotAdditive, Truncated: as in `assemble`.
@@ -233,7 +233,7 @@ def _side_by_side(
 
 
 def _in_order(spec: QuerySpec, table: pa.Table) -> list[str]:
-    """Return the columns of numbers of *table*, those of the metrics in the order of the query."""
+    """Return the columns of numbers of *table*, with the metrics in the order of the query."""
     numbers = table.column_names[1 + len(spec.dimensions) :]
     known = [name for name in spec.columns if name in numbers]
     return [*known, *(name for name in numbers if name not in known)] if spec.cohort_shares else numbers

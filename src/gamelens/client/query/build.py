@@ -159,13 +159,13 @@ def _pooled(plan: MetricPlan, table: pa.Table, missing: Collection[datetime]) ->
 
 
 def _alias_rows(plan: MetricPlan, members: Sequence[pa.Table], fetched: Fetched, catalog: Catalog) -> pa.Table:
-    """Return the rows of an alias, in the order of the service, from those of the metrics it is made of.
+    """Return the rows of an alias, in the order of the service, computed from the rows of its metrics.
 
     A row that a metric does not have counts as 0 in it, since the service leaves out rows without events. Where a
     request of the metric failed, the row is null in its fields, and in their quotients.
 
     Args:
-        plan: that of the alias.
+        plan: the plan of the alias.
         members: the rows of each of its members.
         fetched: says which of their buckets are missing.
         catalog: has the alias.
@@ -249,9 +249,9 @@ def join_metrics(
 ) -> tuple[pa.Table, dict[str, int]]:
     """Return the rows of all *metrics* joined on timestamp and *dimensions*, under the names of frames.
 
-    The second value is the number of rows of each metric that were filled: the service leaves out rows without events,
-    of which counts and money are 0, means and ratios null, and formulas of own metrics those of zeros. The rows of one
-    metric are left as they are.
+    The second value is the number of rows of each metric that were filled: the service leaves out rows without events.
+    Their counts and money are 0, their means and ratios null, and formulas of own metrics are computed of zeros. The
+    rows of one metric are left as they are.
 
     Args:
         dimensions: the dimensions of the rows.
@@ -266,8 +266,9 @@ def join_metrics(
     columns = _column_names(dimensions, metrics, catalog, all_fields=all_fields)
     if len(metrics) == 1:
         table = metrics[0].table
-        own = [name for name in table.column_names if name in {TIMESTAMP, *dimensions}]
-        return table.select([*own, *columns[0]]).rename_columns([*own, *columns[0].values()]), {}
+        keys_of_rows = [name for name in table.column_names if name in {TIMESTAMP, *dimensions}]
+        shown = [*keys_of_rows, *columns[0].values()]
+        return table.select([*keys_of_rows, *columns[0]]).rename_columns(shown), {}
     keys, places = tables.group_rows([rows.table for rows in metrics], [TIMESTAMP, *dimensions])
     keys = _with_all_buckets(keys, dimensions, buckets)
     joined, filled, is_known = keys, dict[str, int](), np.zeros(len(keys), dtype="bool")
@@ -311,8 +312,8 @@ def _column_names(
 ) -> list[dict[str, str]]:
     """Return the column of each field that the frame shows, for each of *metrics*.
 
-    A field that the catalog does not know keeps its name, behind that of its metric where the frame has another such
-    column; the only field of a metric that it does not know is called as the metric.
+    A field that the catalog does not know keeps its name, behind the name of its metric where the frame has another
+    such column; the only field of a metric that it does not know is called as the metric.
     """
     keys = {TIMESTAMP, *dimensions}
     known, strange = list[dict[str, str]](), list[dict[str, str]]()
@@ -357,15 +358,16 @@ def _in_buckets(keys: pa.Table, starts: Collection[datetime]) -> NDArray[Any]:
 
 
 def rows_of_age(share: CohortShare, rows: pa.Table, unknown: Collection[datetime]) -> MetricRows:
-    """Return the rows of retention of one age, as those of a metric: one for each bucket and value.
+    """Return the rows of retention of one age in the form of a metric: one row for each bucket and value.
 
     The installs of *unknown* buckets are not known.
     """
-    own = rows.filter(pc.equal(rows["age"], share.age)).drop_columns(["age"])
+    of_age = rows.filter(pc.equal(rows["age"], share.age)).drop_columns(["age"])
     ratio, returned, installs = (field.name for field in share.fields)
-    is_known = pc.is_valid(own["returned"])
-    own = own.set_column(own.column_names.index("installs"), "installs", pc.if_else(is_known, own["installs"], None))
+    is_known = pc.is_valid(of_age["returned"])
+    counts = pc.if_else(is_known, of_age["installs"], None)
+    of_age = of_age.set_column(of_age.column_names.index("installs"), "installs", counts)
     names = {"retention": ratio, "returned": returned, "installs": installs}
-    table = own.rename_columns([names.get(name, name) for name in own.column_names])
+    table = of_age.rename_columns([names.get(name, name) for name in of_age.column_names])
     open_buckets = bucket_starts(table.filter(pc.invert(is_known)))
     return MetricRows(metric=share.name, table=table, unknown=open_buckets | {*unknown})

@@ -119,7 +119,7 @@ async def plan_of(prepared: Prepared, listings: Listings, call: Call) -> Plan:
 def _all_leaves(prepared: Prepared, call: Call) -> list[Leaf]:
     """Return the leaves of *prepared*, and those for the rest beyond `top`.
 
-    The rest is exact if the cache has all largest rows, else it is that of a table without rows.
+    The rest is exact if the cache has all largest rows, else it is the rest of a table without rows.
     """
     known, unknown = [*prepared.leaves], list[Leaf]()
     with_rest = [

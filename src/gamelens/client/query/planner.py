@@ -93,7 +93,7 @@ class MetricPlan(msgspec.Struct, frozen=True, kw_only=True):
         every: the granularity.
         max_days: most days of one request; None for the limit of the service.
         dimensions: columns of the rows, in the order of the frame.
-        labels: those of them that follow from the game.
+        labels: the dimensions that follow from the game.
         pools_games: whether the rows of all games are summed, because the game is not among the dimensions.
         adds_up: whether two slices lie in one bucket, so that their rows are summed.
         limit: most values of one answer; None where the kind of query has no limit.
@@ -192,7 +192,7 @@ def plan_requests(
         interval: the covered interval.
         max_days: most days of one request; None for the limit of the service.
         unknown: dimensions that the service knows and the catalog does not.
-        values: those of the dimensions that `fan_out_dimensions` names.
+        values: the values of the dimensions that `fan_out_dimensions` names.
 
     Raises:
         BadQuery: nearest names for an unknown one; a kind the metric does not have.
@@ -242,7 +242,7 @@ def _total_spec(spec: QuerySpec) -> QuerySpec:
 
 
 def _member_specs(alias: Alias, spec: QuerySpec) -> Iterator[QuerySpec]:
-    """Yield the query for each source of *alias*.
+    """Yield the query for each metric that *alias* needs.
 
     The service can choose the largest rows only if the alias is one of its metrics under another name, in the same
     buckets: the largest of a week need not be among the largest of each day.
@@ -305,8 +305,10 @@ def _metric_plan(
             elif dimension in _IDS:
                 narrowed["games" if dimension == GAME_ID else "studios"] = (value or "",)
             elif value is not None or values[dimension]:  # events without a value match none of the values there are
-                own = Match(dimension, (value,)) if value is not None else Not(Match(dimension, values[dimension]))
-                where = own if where is None else where & own
+                narrowed_to = (
+                    Match(dimension, (value,)) if value is not None else Not(Match(dimension, values[dimension]))
+                )
+                where = narrowed_to if where is None else where & narrowed_to
         sent = flat_filter(where) if where is not None else None
         body = MetricQuery(
             interval=first, granularity=spec.every, since_days_ago=since, filter=sent, **kind, **narrowed

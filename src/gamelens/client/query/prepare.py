@@ -50,12 +50,12 @@ class RowSubquery(msgspec.Struct, frozen=True):
     def plans(
         self, sent: QuerySpec, times: ResolvedRange, values: FanOut, unknown: Collection[str], max_days: int | None
     ) -> list[MetricPlan]:
-        """Return the plan of each metric, and behind them that of the installs to compare `retention_retro` with.
+        """Return the plan of each metric, and behind them the plan of installs to compare `retention_retro` with.
 
         Args:
             sent: the query with ids.
             times: its time range.
-            values: those of the dimensions that are fanned out.
+            values: the values of the dimensions that are fanned out.
             unknown: dimensions that the service knows and the catalog does not.
             max_days: most days of one request; None for the limit of the service.
         """
@@ -113,7 +113,7 @@ class PreparedSubquery(msgspec.Struct, frozen=True):
 
     @property
     def compared(self) -> Sequence[MetricPlan]:
-        """The plan of the installs that rows of `retention_retro` are compared with, of which the frame shows none."""
+        """The plan of the installs that rows of `retention_retro` are compared with. The frame shows none of them."""
         return self.plans[len(self.sent.metrics) :] if isinstance(self.kind, RowSubquery) else ()
 
 

@@ -60,7 +60,7 @@ def previous_result(frame: Any) -> PreviousResult:
 
 
 def rows_of_metric(rows: pa.Table, metric: str, dimensions: Sequence[str], spec: QuerySpec) -> pa.Table:
-    """Return the rows of one metric from a table of several, those of *spec*.
+    """Return the rows of one metric from a table with all metrics of *spec*.
 
     Rows that were filled with 0 are left out. The fields are named as the service names them.
     """
@@ -88,7 +88,7 @@ def find_restatements(
 
     Each has the totals of one field over the rows of a changed bucket, before and after; null where they cannot be
     added up. Rows that are known now and were in a gap of *frame* are not restated; neither is retention whose day had
-    not come, nor that of a whole period of which more install days are old enough now.
+    not come, nor retention of a whole period if more of its install days are old enough now.
     """
     old, spec, kind = to_table(frame), previous.spec, kind_of_rows(previous.spec)
     grown, keys = _grown_ages(previous, as_of), (TIMESTAMP, *kind.keys)
@@ -146,7 +146,7 @@ def _with_change(bucket: RestatementRecord, change: FieldChange, catalog: Catalo
 def _grown_ages(previous: PreviousResult, as_of: str | None) -> list[int]:
     """Return the ages that more install days of a whole period have reached by *as_of* than when *previous* was asked.
 
-    Its numbers are those of more cohorts now, which is no restatement.
+    Its numbers count more cohorts now, which is no restatement.
     """
     spec, available = previous.spec, previous.receipt.available
     if spec.every != "all" or available is None or as_of is None:
@@ -163,8 +163,8 @@ def _of_days_that_had_come(
     """Return the rows of a metric of one age whose day had come when *old* was asked."""
     old = old.filter(pc.is_valid(old[share.fields[0].name]))
     known = {tuple(row.values()) for row in old.select([name for name in keys if name in old.column_names]).to_pylist()}
-    own = new.select([name for name in keys if name in new.column_names]).to_pylist()
-    return old, new.filter(pa.array([tuple(row.values()) in known for row in own], pa.bool_()))
+    new_keys = new.select([name for name in keys if name in new.column_names]).to_pylist()
+    return old, new.filter(pa.array([tuple(row.values()) in known for row in new_keys], pa.bool_()))
 
 
 def _missing_columns(spec: QuerySpec, columns: Collection[str]) -> list[str]:

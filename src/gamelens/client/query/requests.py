@@ -89,7 +89,7 @@ class Leaf(msgspec.Struct, frozen=True, eq=False):
     """A plan with requests, and what is in the cache already. It equals only itself.
 
     Attributes:
-        plan: the plan, which is not that of an alias.
+        plan: the plan of a metric of the service, not of an alias.
         cached: for each template the rows that the cache has.
         requests: for each template the requests for the others.
     """
@@ -231,7 +231,7 @@ def leaves_of(
 
 
 def leaf_of(plan: MetricPlan, cached: Sequence[CachedRows] | None = None) -> Leaf:
-    """Return the leaf of *plan*, of which the cache has the rows *cached*, or none."""
+    """Return the leaf of *plan*. The cache has its rows *cached*, or none."""
     cached = tuple(cached) if cached is not None else (NO_ROWS,) * len(plan.templates)
     requests = [
         tuple(

@@ -137,7 +137,7 @@ def arguments_of(method: Callable[..., Any]) -> Iterator[Argument]:
 def with_plain_types(function: S) -> S:
     """Return *function* with plain types in the signature that `help` and tooltips show."""
     signature = inspect.signature(cast("Callable[..., Any]", function))
-    plain = [each.replace(annotation=_plain(each.annotation)) for each in signature.parameters.values()]
+    plain = [parameter.replace(annotation=_plain(parameter.annotation)) for parameter in signature.parameters.values()]
     cast("Any", function).__signature__ = signature.replace(
         parameters=plain, return_annotation=_plain(signature.return_annotation)
     )

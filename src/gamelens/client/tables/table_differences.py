@@ -152,7 +152,7 @@ def _is_summed(metric: str, field: str, catalog: Catalog) -> bool:
 def _total(table: pa.Table, name: str, min_count: int) -> int | float | None:
     if name not in table.column_names:
         return 0 if not min_count else None
-    if pa.types.is_integer(table[name].type):  # of which Arrow's own sum may wrap around
+    if pa.types.is_integer(table[name].type):  # Arrow's own sum of counts may wrap around
         counts = [value for value in table[name].to_pylist() if value is not None]
         return sum(counts) if len(counts) >= min_count else None
     total: float | None = pc.sum(table[name], min_count=min_count).as_py()

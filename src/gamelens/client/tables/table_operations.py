@@ -113,7 +113,7 @@ def sort_largest_first(table: pa.Table, metric: str, dimensions: Sequence[str]) 
     main = known.sorts_by if known is not None else None
     if main is None or not len(table):
         return table
-    is_count = pa.types.is_integer(table[main].type)  # of which a float would not have all digits
+    is_count = pa.types.is_integer(table[main].type)  # a float would not have all digits of a count
     values = np.asarray(pc.fill_null(table[main], -_MOST_COUNT if is_count else -math.inf))
     moments = _micros(table)
     is_larger = (moments[1:] == moments[:-1]) & (values[1:] > values[:-1])
