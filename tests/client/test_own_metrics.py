@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 from contextlib import suppress
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any
 import httpx
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 import gamelens
@@ -300,3 +302,19 @@ def test_a_metric_that_cannot_be_defined_is_refused_before_anything_starts(world
         Client(api_key=KEY, metrics_url="http://127.0.0.1:9", metrics={"x": "revenue / paying_user"})
     with pytest.raises(BadQuery, match="Did you mean `paying_users`"):
         gamelens.demo("no_such_scenario", metrics={"x": "revenue / paying_user"})
+
+
+def test_beside_retention_and_in_every_kind_of_frame(world: World) -> None:
+    """The columns follow the order of the query; Arrow and polars frames carry the formula in their receipt."""
+    lens = quick(world.watch(), metrics=ADS)
+    query = {"by": "platform", "over": "2026-10-10/2026-10-20", "every": "week"}
+    frame = lens.query(["d1_retention", "ads_per_payer"], **query)
+    assert [*frame.columns[2:]] == [
+        *("d1_retention", "d1_returned", "d1_installs"),
+        *("ads_per_payer", "ad_impressions_count", "paying_users"),
+    ]
+    pd.testing.assert_series_equal(frame["ads_per_payer"], computed(frame, "ads_per_payer"), check_names=False)
+    table = lens.query("ads_per_payer", **query, to="arrow")
+    receipt = json.loads(table.schema.metadata[b"gamelens"])
+    assert receipt["asked"]["formulas"][0]["formula"] == "ad_impressions_count / paying_users"
+    assert table.schema.field("ads_per_payer").type == pa.float64()
