@@ -307,7 +307,7 @@ def test_a_metric_that_cannot_be_defined_is_refused_before_anything_starts(world
 def test_beside_retention_and_in_every_kind_of_frame(world: World) -> None:
     """The columns follow the order of the query; Arrow and polars frames carry the formula in their receipt."""
     lens = quick(world.watch(), metrics=ADS)
-    query = {"by": "platform", "over": "2026-10-10/2026-10-20", "every": "week"}
+    query: dict[str, Any] = {"by": "platform", "over": "2026-10-10/2026-10-20", "every": "week"}
     frame = lens.query(["d1_retention", "ads_per_payer"], **query)
     assert [*frame.columns[2:]] == [
         *("d1_retention", "d1_returned", "d1_installs"),
