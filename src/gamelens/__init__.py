@@ -126,8 +126,8 @@ _MAKES_FRAMES = frozenset(
     {"AsyncClient", "Client", "LakeClient", "connect", "demo", "in_periods", "join", "open_lake", "read_table"}
 )
 _METHODS = (  # of a client, which people look for in the package
-    *("available", "cache", "close", "describe", "dimension_values", "dimensions", "games", "metrics", "plan", "query"),
-    *("refresh", "restatements", "retention", "studios"),
+    *("available", "cache", "close", "describe", "dimension_values", "dimensions", "games", "metric_catalog"),
+    *("metrics", "plan", "query", "refresh", "restatements", "retention", "studios"),
 )
 _ACCESSOR = "gamelens.notebook.accessor"  # registers df.lens
 

@@ -1,16 +1,35 @@
 """The catalog: every metric and alias with its fields and rules, and every dimension.
 
-CONTRIBUTING says what else a new metric or dimension takes.
+`Catalog` adds the own metrics of a client. CONTRIBUTING says what else a new metric or dimension takes.
 """
 
 from __future__ import annotations
 
+import keyword
+import re
 from collections.abc import Iterable, Mapping
+from functools import cached_property, lru_cache
 from typing import Any, Final, Literal
 
 import msgspec
 
-from gamelens.errors import BadQuery
+from gamelens._text import shortened
+from gamelens.errors import BadQuery, suggests_names
+from gamelens.formulas import (
+    MOST_STEPS,
+    Constant,
+    Divide,
+    Expression,
+    Formula,
+    MetricFormula,
+    Operation,
+    Variable,
+    names_in,
+    parse_formula,
+    steps_in,
+    unit_of,
+    written_out,
+)
 from gamelens.wire.dimensions import DIMENSIONS as DIMENSIONS
 from gamelens.wire.dimensions import Dimension as Dimension
 from gamelens.wire.filters import dimensions_in
@@ -29,6 +48,7 @@ Recipe = Literal["sum", "distinct", "money", "share", "revenue per", "its own"]
 revenue / players; or in a way that no other metric has."""
 
 
+@suggests_names
 class Quotient(msgspec.Struct, frozen=True):
     """A ratio of fields of the same row: *part* (and *plus*) / *whole*, times *worth*."""
 
@@ -46,6 +66,22 @@ class Quotient(msgspec.Struct, frozen=True):
         """Return the numerator, times *worth*, from the *sums* of the fields."""
         return self.worth * (sums[self.part] if self.plus is None else sums[self.part] + sums[self.plus])
 
+    def value(self, sums: Mapping[str, Any], divide: Divide) -> Any:
+        """Return the ratio of the *sums* of the fields, NaN where *whole* is 0."""
+        return divide(self.numerator(sums), sums[self.whole])
+
+    def fraction(self, sums: Mapping[str, Any]) -> tuple[Any, Any]:
+        """Return numerator and denominator from the *sums* of the fields."""
+        return self.numerator(sums), sums[self.whole]
+
+    @property
+    def expression(self) -> Expression:
+        """The ratio as an expression of its fields."""
+        above: Expression = Variable(self.part)
+        above = above if self.plus is None else Operation("+", above, Variable(self.plus))
+        above = above if self.worth == 1 else Operation("*", Constant(self.worth), above)
+        return Operation("/", above, Variable(self.whole))
+
     def unrounded(self, part: float, ratio: float, whole: float) -> float:
         """Return the *part* of a row as it was before the service rounded it to a whole number.
 
@@ -55,6 +91,7 @@ class Quotient(msgspec.Struct, frozen=True):
         return exact if abs(exact - part) <= _HALF else part
 
 
+@suggests_names
 class Field(msgspec.Struct, frozen=True):
     """One field of a metric's rows.
 
@@ -62,17 +99,19 @@ class Field(msgspec.Struct, frozen=True):
         name: name on the wire.
         kind: `count` is an integer, `number` a float.
         unit: unit, for people.
-        combines: rule by which rows are added up: a sum, a quotient of other fields, or None if they cannot be.
+        combines: rule by which rows are added up: a sum, a quotient or formula of other fields, or None if they cannot
+            be.
         column: name of its column, for a part whose own name says too little.
     """
 
     name: str
     kind: Literal["count", "number"]
     unit: str
-    combines: Literal["sum"] | Quotient | None = "sum"
+    combines: Literal["sum"] | Quotient | Formula | None = "sum"
     column: str = ""
 
 
+@suggests_names
 class Metric(msgspec.Struct, frozen=True):
     """One metric.
 
@@ -87,7 +126,7 @@ class Metric(msgspec.Struct, frozen=True):
         kinds: forms of query it takes: plain, per game (one game or by game), or retention (Wire 2.6, Query kinds).
         takes_since_days_ago: whether a query may have `since_days_ago`.
         adds: what its values may be summed over: everywhere is buckets and dimensions (Wire 4.14, Adding up).
-        fields: fields of its rows, without the dimensions; those of its recipe, if it has one.
+        fields: fields of its rows, without the dimensions; if it has a recipe, they follow from it.
         sorts_by: field that orders the rows of an answer; by default the one called as the metric.
         title: its name for people; empty is the name in words.
     """
@@ -112,7 +151,11 @@ class Metric(msgspec.Struct, frozen=True):
     def shown(self) -> tuple[str, ...]:
         """The fields that a frame has without `fields="all"`: its own, and the parts that this is recombined from."""
         made = next((field.combines for field in self.fields if field.name == self.sorts_by), None)
-        parts = made.names if isinstance(made, Quotient) else [field.name for field in self.fields if field.column]
+        parts = (
+            made.names
+            if isinstance(made, Quotient | Formula)
+            else [field.name for field in self.fields if field.column]
+        )
         return (self.sorts_by, *parts)
 
     @property
@@ -145,7 +188,7 @@ def _count(name: str, unit: str, column: str = "") -> Field:
     return Field(name, "count", unit, column=column)
 
 
-def _number(name: str, unit: str, combines: Literal["sum"] | Quotient | None = "sum") -> Field:
+def _number(name: str, unit: str, combines: Literal["sum"] | Quotient | Formula | None = "sum") -> Field:
     return Field(name, "number", unit, combines)
 
 
@@ -253,6 +296,7 @@ METRICS: Final = _catalog(
 """All metrics of the service, by name."""
 
 
+@suggests_names
 class Ingredient(msgspec.Struct, frozen=True):
     """One field of an alias, read from *field* of *metric*.
 
@@ -339,7 +383,7 @@ def _counted(name: str, metric: str, every: Granularity, meaning: str) -> Alias:
 
 
 def _daily(name: str, title: str, metric: str, meaning: str) -> Alias:
-    """Return the alias of a count of players by day, of which longer buckets have the mean."""
+    """Return the alias of a count of players by day. Longer buckets have the mean of their days."""
     ingredient = {name: Ingredient(metric, metric, "day", is_mean=True)}
     return Alias(
         name=name,
@@ -366,7 +410,7 @@ OTHER_NAMES: Final = {
     "purchase_revenue": "revenue",
     "sessions": "session_unique",
 }
-"""What is suggested for names that others use, of which the nearest by letters may be another metric."""
+"""What is suggested for names that others use. The nearest by letters may be another metric."""
 
 ALIASES: Final[dict[str, Alias]] = {
     alias.name: alias
@@ -434,33 +478,308 @@ ALIASES: Final[dict[str, Alias]] = {
         _counted("wau", "user_unique", "week", "weekly active users: user_unique by ISO week"),
     )
 }
-"""Metrics that the library computes from those of the service, by name."""
+"""Metrics that the library computes from metrics of the service, by name."""
 
 
 def columns_for(metric: str, field: str) -> dict[str, str]:
     """Return the columns that hold *field* of the service's *metric*, each with what is queried for it.
 
-    Its own comes first, then those of aliases: `ecpm` brings the number of impressions, as `impressions`.
+    The column of the metric comes first, then columns of aliases: `ecpm` brings the number of impressions, as
+    `impressions`.
     """
     known = METRICS[metric]
-    own = {known.columns[field]: metric if field in known.shown else f'{metric} with fields="all"'}
+    main = {known.columns[field]: metric if field in known.shown else f'{metric} with fields="all"'}
     ingredient = Ingredient(metric, field)
     aliases = [alias for alias in ALIASES.values() if alias.every is None]
     brought = {
         name: alias.name for alias in aliases for name in alias.shown if alias.ingredients.get(name) == ingredient
     }
-    return own | brought
+    return main | brought
+
+
+class OwnMetric(Alias, frozen=True, kw_only=True):
+    """An alias that a user has defined by a formula of metrics and aliases.
+
+    Attributes:
+        definition: the formula as it was typed, with the unit that it has.
+    """
+
+    definition: MetricFormula
+
+
+@suggests_names
+class Catalog(msgspec.Struct, frozen=True, dict=True):
+    """The metrics of the service, the aliases, and own metrics: what one client can query.
+
+    Attributes:
+        formulas: the own metrics, each after those that its formula names.
+
+    Raises:
+        BadQuery: a name is taken or not valid, or a formula is not one of metrics that can be combined.
+    """
+
+    formulas: tuple[MetricFormula, ...] = ()
+
+    def __post_init__(self) -> None:
+        _ = self.own
+
+    @classmethod
+    def defined(cls, given: Mapping[str, Any], place: str = "") -> Catalog:
+        """Return the catalog with own metrics as a user defines them: by name a formula, or a table.
+
+        Args:
+            given: the metrics. A table has `formula`, and where it cannot be derived `unit`; `title` is optional.
+            place: where they are from, for errors: " in FILE".
+
+        Raises:
+            BadQuery: a definition has another form, or is refused by `Catalog`.
+        """
+        if not isinstance(given, Mapping):
+            raise BadQuery(f"metrics{place}", given, 'must be a table: {"ads_per_payer": "ads_shown / paying_users"}')
+        found: dict[str, MetricFormula] = {}
+        for name, definition in given.items():
+            found[name] = _definition(name, definition, place)
+        return cls(_in_order(found, place))
+
+    @classmethod
+    @lru_cache(maxsize=256)
+    def recorded(cls, formulas: tuple[MetricFormula, ...]) -> Catalog:
+        """Return the catalog with the own metrics of a receipt.
+
+        Those that this version cannot read are left out, since a receipt may be of another version, or damaged.
+        """
+        readable: tuple[MetricFormula, ...] = ()
+        for formula in formulas:
+            try:
+                readable = cls((*readable, formula)).formulas
+            except BadQuery:
+                continue
+        return cls(readable)
+
+    @cached_property
+    def own(self) -> dict[str, OwnMetric]:
+        """The own metrics by name."""
+        own: dict[str, OwnMetric] = {}
+        for formula in self.formulas:
+            own[formula.name] = _own_metric(formula, own)
+        return own
+
+    @cached_property
+    def aliases(self) -> dict[str, Alias]:
+        """The aliases and own metrics by name."""
+        return {**ALIASES, **self.own}
+
+    @cached_property
+    def metrics(self) -> dict[str, Metric]:
+        """All that can be queried, by name."""
+        return {**METRICS, **self.aliases}
+
+    def find(self, name: str) -> Metric | None:
+        """Return the metric, alias or own metric called *name*, or None."""
+        return self.metrics.get(name)
+
+    def service_metrics(self, names: Iterable[str]) -> set[str]:
+        """Return the metrics of the service that *names* need: those that aliases are made of, and the others."""
+        known = {name: self.aliases.get(name) for name in names}
+        needed = ([metric for metric, _ in alias.needs] if alias else [name] for name, alias in known.items())
+        return {metric for found in needed for metric in found}
+
+    def formulas_of(self, names: Iterable[str]) -> tuple[MetricFormula, ...]:
+        """Return the own metrics among *names*, and those that their formulas name, each after those."""
+        needed = {*names}
+        for formula in reversed(self.formulas):
+            if formula.name in needed:
+                needed |= {*names_in(parse_formula(formula.formula))}
+        return tuple(formula for formula in self.formulas if formula.name in needed)
+
+
+_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,59}")
+_MOST_TEXT: Final = 60  # letters of a unit or a title
+_MOST_SHOWN: Final = 80  # letters of a formula in an error
+_COHORT_COLUMNS: Final = ("age", "retention", "returned", "installs")
+_WEAKEST_FIRST: Final[tuple[Adds, ...]] = ("never", "over games", "over time and games", "everywhere")
+
+
+def _definition(name: object, given: object, place: str) -> MetricFormula:
+    """Return the definition of one own metric, whose form is checked.
+
+    Raises:
+        BadQuery: it is neither a text nor a table of texts.
+    """
+    field = f"metrics.{name}{place}"
+    table = {"formula": given} if isinstance(given, str) else given
+    if not isinstance(table, Mapping) or "formula" not in table:
+        raise BadQuery(field, given, 'must be a formula such as "revenue / user_unique", or a table with formula')
+    for key, value in table.items():
+        if key not in ("formula", "unit", "title"):
+            raise BadQuery(f"{field}.{key}", value, "is not known", ["formula", "unit", "title"], name=str(key))
+        if not isinstance(value, str):
+            raise BadQuery(f"{field}.{key}", value, "must be a string")
+    texts = {key: " ".join(value.split()) for key, value in table.items()}
+    for key in ("unit", "title"):
+        if len(text := texts.get(key, "")) > _MOST_TEXT or not text.isprintable():
+            raise BadQuery(f"{field}.{key}", text, f"must have at most {_MOST_TEXT} letters")
+    if not isinstance(name, str) or not _NAME.fullmatch(name) or keyword.iskeyword(name):
+        raise BadQuery(f"metrics{place}", name, "is no name: use letters, digits and _, 60 at most, a letter first")
+    return MetricFormula(name=name, **texts)
+
+
+def _in_order(given: Mapping[str, MetricFormula], place: str) -> tuple[MetricFormula, ...]:
+    """Return the definitions, each after those that its formula names, with their units.
+
+    Raises:
+        BadQuery: one needs itself, or is refused.
+    """
+    own: dict[str, OwnMetric] = {}
+
+    def add(name: str, needing: tuple[str, ...]) -> None:
+        """Add *name* after what it needs. *needing* are the metrics that need it."""
+        field = f"metrics.{name}{place}"
+        if name in needing:
+            cycle = " -> ".join([*needing[needing.index(name) :], name])
+            raise BadQuery(field, given[name].formula, f"needs itself ({cycle}): define one of them by other metrics")
+        if name in own:
+            return
+        try:
+            needed = names_in(parse_formula(given[name].formula))
+        except ValueError as error:
+            raise BadQuery(field, shortened(given[name].formula, _MOST_SHOWN), str(error)) from None
+        for other in needed:
+            if other in given:
+                add(other, (*needing, name))
+        own[name] = _own_metric(given[name], own, place, [*given])
+
+    for name in given:
+        add(name, ())
+    return tuple(metric.definition for metric in own.values())
+
+
+def _own_metric(
+    given: MetricFormula, own: Mapping[str, OwnMetric], place: str = "", others: Iterable[str] = ()
+) -> OwnMetric:
+    """Return the metric that *given* defines.
+
+    Args:
+        given: the definition.
+        own: the own metrics that its formula may name.
+        place: where it is from, for errors.
+        others: further names to suggest.
+
+    Raises:
+        BadQuery: as `Catalog` says.
+    """
+    name, field = given.name, f"metrics.{given.name}{place}"
+    if taken := _taken(name):
+        raise BadQuery(field, given.formula, f"needs another name: {taken}")
+    try:
+        typed = parse_formula(given.formula)
+    except ValueError as error:
+        raise BadQuery(field, shortened(given.formula, _MOST_SHOWN), str(error)) from None
+    if not names_in(typed):
+        raise BadQuery(field, given.formula, "names no metric: make it of one at least")
+    parts: dict[str, tuple[Field, Ingredient]] = {}
+    made: dict[str, Expression] = {}
+    buckets: dict[str, Granularity] = {}
+    for part in names_in(typed):
+        known = own.get(part) or ALIASES.get(part) or METRICS.get(part)
+        if known is None:
+            names = sorted({*METRICS, *ALIASES, *own, *others} - {name})
+            rule = f"names {part}, which is not a metric"
+            raise BadQuery(field, given.formula, rule, names, name=part, meant=OTHER_NAMES.get(part))
+        if (why := _not_combined(known)) is not None:
+            raise BadQuery(field, given.formula, f"cannot be made of {part}: {why}")
+        made[part], found = _parts_of(known)
+        parts |= found
+        if isinstance(known, Alias) and known.every is not None:
+            buckets[part] = known.every
+    if len({*buckets.values()}) > 1:
+        counted = ", ".join(f"{part} by {bucket}" for part, bucket in buckets.items())
+        raise BadQuery(field, given.formula, f"is made of metrics that are counted in different buckets ({counted})")
+    expression = written_out(typed, made)
+    if steps_in(expression) > MOST_STEPS:
+        rule = f"has more than {MOST_STEPS} names, numbers and signs with its own metrics written out: shorten it"
+        raise BadQuery(field, given.formula, rule)
+    try:
+        unit = given.unit or unit_of(expression, {part: column.unit for part, (column, _) in parts.items()})
+    except ValueError as error:
+        rule = f'{error}: state one, {{"formula": "{given.formula}", "unit": "..."}}'
+        raise BadQuery(field, given.formula, rule) from None
+    combined = Formula(expression)
+    needed = [parts[part] for part in combined.names]
+    adds = min((_adds_of(ingredient) for _, ingredient in needed), key=_WEAKEST_FIRST.index)
+    per_game = any(METRICS[ingredient.metric].kinds == "per game" for _, ingredient in needed)
+    return OwnMetric(
+        name=name,
+        meaning=given.formula,
+        unit=unit,
+        kinds="per game" if per_game else "plain",
+        adds=adds,
+        fields=(_number(name, unit, combined), *(column for column, _ in needed)),
+        title=given.title,
+        ingredients={column.name: ingredient for column, ingredient in needed},
+        every=next(iter(buckets.values()), None),
+        definition=msgspec.structs.replace(given, unit=unit),
+    )
+
+
+def _taken(name: str) -> str:
+    """Return what *name* is already, or "" for a name that is free."""
+    if name in METRICS or name in ALIASES:
+        return f"{name} is a metric"
+    if name in DIMENSIONS or name in TITLES.values() or name == "studio_id":
+        return f"{name} is a dimension"
+    holders = [metric.name for metric in (*METRICS.values(), *ALIASES.values()) if name in metric.columns.values()]
+    if holders or name in ("timestamp", *_COHORT_COLUMNS):
+        return f"{name} is a column of {holders[0] if holders else 'frames'}"
+    return ""
+
+
+def _not_combined(metric: Metric) -> str | None:
+    """Return why no formula can be made of *metric*, or None."""
+    if metric.kinds == "retention" or isinstance(metric, CohortShare):
+        return "it is the retention of an age, which is read from other days than the rest; query it beside"
+    if metric.recipe == "its own" and not isinstance(metric, Alias):
+        return "it comes without its parts"
+    return None
+
+
+def _parts_of(metric: Metric) -> tuple[Expression, dict[str, tuple[Field, Ingredient]]]:
+    """Return *metric* as an expression of columns that are summed, and each column with where it is read."""
+    if isinstance(metric, Alias):
+        main = next(field for field in metric.fields if field.name == metric.sorts_by)
+        made = main.combines.expression if isinstance(main.combines, Quotient | Formula) else Variable(main.name)
+        fields = {field.name: field for field in metric.fields}
+        return made, {name: (fields[name], metric.ingredients[name]) for name in names_in(made)}
+    match metric.recipe, metric.made_of:
+        case "money", _:
+            return Variable(metric.name), {metric.name: (_number(metric.name, "USD"), Ingredient(metric.name, "sum"))}
+        case "share" | "revenue per", (*_, whole):
+            part = metric.made_of[0] if metric.recipe == "share" else "revenue"
+            above, columns = _parts_of(METRICS[part])
+            below, more = _parts_of(METRICS[whole])
+            return Operation("/", above, below), columns | more
+    return Variable(metric.name), {metric.name: (metric.fields[0], Ingredient(metric.name, metric.name))}
+
+
+def _adds_of(ingredient: Ingredient) -> Adds:
+    """Return what the values of an ingredient may be summed over."""
+    adds = METRICS[ingredient.metric].adds
+    is_of_days = ingredient.every == "day" and not ingredient.is_mean
+    return "over time and games" if is_of_days and adds == "over games" else adds
+
+
+CATALOG: Final = Catalog()
+"""The catalog without own metrics."""
 
 
 def service_metrics(names: Iterable[str]) -> set[str]:
     """Return the metrics of the service that *names* need: those that aliases are made of, and the others."""
-    needed = ([metric for metric, _ in ALIASES[name].needs] if name in ALIASES else [name] for name in names)
-    return {metric for found in needed for metric in found}
+    return CATALOG.service_metrics(names)
 
 
 def find_metric(name: str) -> Metric | None:
     """Return the metric or alias called *name*, or None."""
-    return METRICS.get(name) or ALIASES.get(name)
+    return CATALOG.find(name)
 
 
 def metric_named(name: str) -> Metric:

@@ -18,6 +18,7 @@ def explain(receipt: Receipt) -> str:
     """Return the query, the answer and everything that is missing, one line for each."""
     lines = (
         _query_sentence(receipt),
+        *(f"{formula.name} is {formula.formula}." for formula in receipt.asked.formulas),
         _answer_sentences(receipt),
         _provenance_sentence(receipt.provenance),
         *_limitations(receipt),

@@ -14,6 +14,7 @@ import msgspec
 
 from gamelens._text import one_line
 from gamelens.errors import suggests_names
+from gamelens.formulas import MetricFormula
 from gamelens.wire.intervals import Granularity, Interval, MalformedInterval, bucket_start
 
 RECEIPT: Final = "gamelens"
@@ -124,6 +125,7 @@ class QueryRecord(msgspec.Struct, frozen=True, kw_only=True):
         top: the number of rows, or the number for one dimension.
         days: the ages of a retention frame.
         interval: the requested interval, ISO 8601.
+        formulas: the definitions of the own metrics among the metrics, and of those that their formulas name.
     """
 
     metric: str | tuple[str, ...] | None = None
@@ -141,6 +143,7 @@ class QueryRecord(msgspec.Struct, frozen=True, kw_only=True):
     sort: str | None = None
     days: tuple[int, ...] = ()
     interval: str | None = None
+    formulas: tuple[MetricFormula, ...] = ()
 
     @property
     def metrics(self) -> tuple[str, ...]:
@@ -367,9 +370,11 @@ def merge_receipts(receipts: Sequence[Receipt]) -> Receipt:
     titles = sorted({title for receipt in receipts for title in receipt.titles})
     provenance = merge_provenance([receipt.provenance for receipt in receipts])
     warnings = [warning for receipt in receipts for warning in receipt.warnings] + mixture_warnings(provenance)
+    formulas, differing = _all_formulas(receipts)
+    warnings += differing
     return msgspec.structs.replace(
         first,
-        asked=msgspec.structs.replace(first.asked, metric=tuple(metrics)),
+        asked=msgspec.structs.replace(first.asked, metric=tuple(metrics), formulas=formulas),
         as_of=min((receipt.as_of for receipt in receipts if receipt.as_of), default=None),
         requests=sum(receipt.requests for receipt in receipts),
         retries=sum(receipt.retries for receipt in receipts),
@@ -384,6 +389,17 @@ def merge_receipts(receipts: Sequence[Receipt]) -> Receipt:
         values_listed=tuple(dict.fromkeys(name for receipt in receipts for name in receipt.values_listed)),
         dated_by_arrival=_dated_in_all(receipts),
     )
+
+
+def _all_formulas(receipts: Sequence[Receipt]) -> tuple[tuple[MetricFormula, ...], list[str]]:
+    """Return the own metrics of all receipts, the first of each name, and a warning for each that has two formulas."""
+    formulas: dict[str, MetricFormula] = {}
+    warnings = []
+    for formula in (formula for receipt in receipts for formula in receipt.asked.formulas):
+        first = formulas.setdefault(formula.name, formula)
+        if first.formula != formula.formula:
+            warnings.append(f"{formula.name} is {first.formula} in one frame and {formula.formula} in another")
+    return tuple(formulas.values()), warnings
 
 
 def _dated_in_all(receipts: Sequence[Receipt]) -> dict[str, int]:

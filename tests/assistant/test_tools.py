@@ -40,6 +40,25 @@ def test_a_number_is_that_of_the_ledger_and_has_its_receipt(server: AssistantSer
     assert receipt["additivity"] == {"revenue": "over buckets and dimensions"}
 
 
+def test_own_metrics_are_listed_defined_and_answered(ledger: Ledger) -> None:
+    """The answer has the unit, the formula and what may be added up; a misspelt name is refused with the nearest."""
+    lens = LedgerService(SMALL, ledger).client({"ads_per_payer": "ad_impressions_count / paying_users"})
+    server = served(lens, list)
+    assert reply(server, "catalogue").body["ads_per_payer"] == "ad_impressions_count / paying_users"
+    definition = reply(server, "catalogue", name="ads_per_payer").body["definition"]
+    assert (definition["kind"], definition["unit"]) == ("own metric", "ads per player")
+    body = reply(server, "query", metric="ads_per_payer", over=WEEK, every="all").body
+    row = dict(zip(body["columns"], body["rows"][0], strict=True))
+    assert row["ads_per_payer"] == pytest.approx(row["ad_impressions_count"] / row["paying_users"])
+    assert body["units"]["ads_per_payer"] == "ads per player"
+    assert body["receipt"]["definitions"] == {"ads_per_payer": "ad_impressions_count / paying_users (ads per player)"}
+    assert body["receipt"]["additivity"]["ads_per_payer"].startswith("over games")
+    words = reply(server, "explain", receipt_id=body["receipt"]["id"]).body["words"]
+    assert "ads_per_payer is ad_impressions_count / paying_users." in words
+    refused = reply(server, "query", metric="ads_per_player", over=WEEK)
+    assert refused.body["try"]["arguments"]["metric"] == "ads_per_payer"
+
+
 def test_a_receipt_asks_the_identical_question(server: AssistantServer) -> None:
     """The id gives the question in words, and the same rows again."""
     first = reply(server, "query", metric=["dau", "revenue"], over=WEEK)

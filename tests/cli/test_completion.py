@@ -33,6 +33,17 @@ def test_metrics_come_first() -> None:
     assert "ilrd_revenue" in offered("plan", "ilrd_r")
 
 
+def test_own_metrics_of_the_config_file_are_offered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of [metrics] come last; a damaged file takes nothing away from the others."""
+    file = tmp_path / "gamelens" / "config.toml"
+    file.parent.mkdir()
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    file.write_text('[metrics]\nads_per_payer = "ad_impressions_count / paying_users"\n')
+    assert offered("query", "ads_") == ["ads_per_payer"]
+    file.write_text("[metrics]\nads_per_payer = 5\n")
+    assert offered("query", "") == [*METRICS, *ALIASES]
+
+
 def test_dimensions_follow_by_however_many() -> None:
     """Every word after --by completes to dimensions, game and studio included."""
     assert set(offered("query", "revenue", "--by", "")) == {"game", "studio", "country", *DIMENSIONS}

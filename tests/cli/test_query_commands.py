@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -60,6 +61,25 @@ def test_dimensions_after_one_by_or_after_each(run_command: RunCommand) -> None:
     other = rows(run_command("query", "user_unique", "--by", "game", "--by", "platform", *WEEK, "--json"))
     assert one == other
     assert {"game_id", "game", "platform"} <= set(one[0])
+
+
+def test_own_metrics_are_those_of_the_config_file(run_command: RunCommand, tmp_path: Path) -> None:
+    """`query` and `plan` take them, `--help` lists them, and `doctor` says where they are from."""
+    file = tmp_path / "config" / "gamelens" / "config.toml"
+    file.parent.mkdir(parents=True)
+    file.write_text('[metrics]\nads_per_player = "ad_impressions_count / user_unique"\n')
+    (row,) = rows(run_command("query", "ads_per_player", "--every", "all", *WEEK, "--json"))
+    assert row["ads_per_player"] == pytest.approx(row["ad_impressions_count"] / row["user_unique"])
+    assert plan(run_command("plan", "ads_per_player", *WEEK, "--no-cache", "--json"))["requests"] == 2
+    shown = run_command("query", "--help").stdout
+    assert re.search(r"Own metrics:\s+ads_per_player\s+ad_impressions_count / user_unique \(ads per player\)", shown)
+    assert "ads_per_player, from" in run_command("doctor").stdout
+    file.write_text('[metrics]\nads_per_player = "ad_impressions_count / user_uniqe"\n')
+    refused = run_command("query", "ads_per_player", *WEEK)
+    assert "Did you mean `user_unique`" in refused.stderr
+    assert str(file) in refused.stderr.replace("\n", "")
+    damaged = run_command("query", "--help")
+    assert (damaged.exit_code, "Did you mean `user_unique`" in " ".join(damaged.stdout.split())) == (0, True)
 
 
 def test_three_dimensions_are_fanned_out(run_command: RunCommand) -> None:

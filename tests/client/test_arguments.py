@@ -40,7 +40,7 @@ class Calculator:
         """
         return number * times
 
-    @takes(multiply, lambda given: given["number"] * given["times"])
+    @takes(multiply, lambda _, given: given["number"] * given["times"])
     def show(self, product: int) -> str:
         """Return the product as text.
 
@@ -49,7 +49,7 @@ class Calculator:
         """
         return self._text(product)
 
-    @takes(multiply, lambda given: given["number"] * given["times"])
+    @takes(multiply, lambda _, given: given["number"] * given["times"])
     def repeat(self, product: int) -> int:
         """Return the product."""
         return product

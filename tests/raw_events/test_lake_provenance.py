@@ -111,3 +111,12 @@ def test_a_lake_that_is_open_sees_what_comes_later(tmp_path: Path) -> None:
         named(tmp_path / "state", "demo")
         after = Receipt.of(lake.query("event_count", over=over, every="all").attrs).provenance
     assert (before.badge, after.badge) == ("", "demo data")
+
+
+def test_a_lake_answers_own_metrics(tmp_path: Path) -> None:
+    """They are computed from its events, as those of a service."""
+    collected(tmp_path / "state")
+    own = {"events_per_player": "event_count / user_unique"}
+    with gl.open_lake(tmp_path / "state", organisation="acme", progress=False, metrics=own) as lake:
+        frame = lake.query("events_per_player", over=str(lake.available()), every="all")
+    assert frame["events_per_player"].to_list() == (frame["event_count"] / frame["user_unique"]).to_list() == [1.0]

@@ -189,7 +189,7 @@ def category_of(metric: Metric) -> str | None:
     """Return the only category of what *metric* sums or counts; None for several, and for what is made of metrics."""
     if metric.recipe not in ("sum", "distinct", "money"):
         return None
-    categories = {ATOMS[name].of for name in metric.made_of}
+    categories = {ATOMS[name].category for name in metric.made_of}
     return categories.pop() if len(categories) == 1 else None
 
 

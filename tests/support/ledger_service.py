@@ -6,6 +6,7 @@ It shares no code with the sandbox but the shapes of the wire: answers are the t
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from datetime import timedelta
 from itertools import groupby
 from typing import Any
@@ -33,9 +34,9 @@ class LedgerService:
         start = ENDS_ON - timedelta(days=scenario.days)
         self._available = f"{start}T00:00:00Z/{ENDS_ON}T00:00:00Z"
 
-    def client(self) -> Client:
-        """Return a client of the service, on the day after the last one played."""
-        return quick(self.app(), clock=ManualClock())
+    def client(self, metrics: Mapping[str, Any] | None = None) -> Client:
+        """Return a client of the service with own *metrics*, on the day after the last one played."""
+        return quick(self.app(), clock=ManualClock(), metrics=metrics)
 
     def app(self) -> Starlette:
         """Return the service as an app."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import atexit
 import json
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from datetime import UTC, datetime
 from functools import cache
@@ -25,7 +25,7 @@ import httpx
 import pandas as pd
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from gamelens.catalog import find_metric
+from gamelens.catalog import Catalog, find_metric
 from gamelens.client.answer_cache import AnswerCache
 from gamelens.client.connection.metrics_api import MetricsApi
 from gamelens.client.connection.settings import Secret
@@ -162,14 +162,26 @@ def quick(
     clock: ManualClock | None = None,
     when: WhenUnavailable = "raise",
     now: Callable[[], float] = time.time,
+    metrics: Mapping[str, Any] | None = None,
 ) -> Client:
-    """Return a client without a rate limiter, whose clock is *clock* or stands still, and that of receipts *now*."""
+    """Return a client without a rate limiter, whose clock is *clock* or stands still, and that of receipts *now*.
+
+    It has own *metrics*.
+    """
     clock = clock or ManualClock()
     lens = copy(_blank())
     answers = AnswerCache(cache, owner=f"{address} {key}", now=clock) if cache is not None else None
     transport = Transport(address, key=Secret(key), pool=httpx.ASGITransport(app), ca_file=str(_authority().ca_file))
     service = MetricsApi(transport, refresh_s=refresh_s, clock=clock)
-    lens._executor = QueryExecutor(service, answers, max_days=max_days, refresh_s=refresh_s, when=when, now=now)
+    lens._executor = QueryExecutor(
+        service,
+        answers,
+        max_days=max_days,
+        refresh_s=refresh_s,
+        when=when,
+        now=now,
+        catalog=Catalog.defined(metrics or {}),
+    )
     return lens
 
 

@@ -31,12 +31,12 @@ from gamelens.analysis.tidy_frames import (
     with_receipts_of,
 )
 from gamelens.analysis.tidy_frames.columns import Column, name_of
-from gamelens.analysis.tidy_frames.frame_columns import series_names
+from gamelens.analysis.tidy_frames.frame_columns import catalog_of, series_names
 from gamelens.analysis.tidy_frames.frame_periods import days_text, visible_period
 from gamelens.analysis.tidy_frames.frame_requirements import FrameRequirements, requires
 from gamelens.analysis.tidy_frames.ratio_parts import ratio_parts
 from gamelens.analysis.tidy_frames.returned_columns import FROM_DAYS, KEYS, between, named, returns
-from gamelens.catalog import find_metric
+from gamelens.catalog import Catalog
 from gamelens.errors import BadQuery, no_such_name
 from gamelens.receipts import Receipt
 from gamelens.wire.intervals import Interval
@@ -144,6 +144,7 @@ def _read_change(changes: DataFrame) -> Iterator[Finding]:
     """Say of each number how it changed; it is clear if it stays so after the correction for all of them."""
     keys = [name for name in label_columns(changes) if name not in ("metric", "unit", "of")]
     names = series_names(changes, keys) if keys else Series("", index=changes.index)
+    catalog = catalog_of(changes)
     is_rare = (_is_rare(changes) | (changes["ratio_low"].isna() & changes["p_adjusted"].notna())).tolist()
     for place, (name, row) in enumerate(zip(names, changes.to_dict("records"), strict=True)):
         direction = direction_among(row["ratio_low"], row["ratio_high"], row["p_adjusted"], neutral=1.0)
@@ -165,7 +166,7 @@ def _read_change(changes: DataFrame) -> Iterator[Finding]:
             unit="ratio",
             judged="days",
             numbers={
-                "measure": name_of(str(row["metric"])),
+                "measure": name_of(str(row["metric"]), catalog),
                 "measured_in": "USD" if str(row["unit"]).startswith("USD") else row["unit"],
                 "name": name or None,
                 **{key: row[key] for key in ("before", "value", "of", "p_adjusted")},
@@ -458,7 +459,7 @@ def _series(name: str, before: DataFrame, later: DataFrame, periods: Sequence[In
         BadQuery: the metric is not in the catalog, or the frames do not hold it.
     """
     both = pd.concat([before.assign(**{_LATER: False}), later.assign(**{_LATER: True})], ignore_index=True)
-    basis, unit, counts, part, whole = _measured(name, both)
+    basis, unit, counts, part, whole = _measured(name, both, catalog_of(later))
     keys = [key for key in dimension_columns(later) if key in before] + (["age"] if name == "retention" else [])
     rows, group = both[keys].astype("object"), _places(both, keys)
     days = np.concatenate([np.arange(*day_numbers(pd.Index([covered.start, covered.end]))) for covered in periods])
@@ -477,12 +478,14 @@ def _series(name: str, before: DataFrame, later: DataFrame, periods: Sequence[In
     return _Series(labelled, tables[0][order], tables[1][order], days, is_later, counts)
 
 
-def _measured(name: str, rows: DataFrame) -> tuple[str, str, Counted | None, Series[float], Series[float] | None]:
+def _measured(
+    name: str, rows: DataFrame, catalog: Catalog
+) -> tuple[str, str, Counted | None, Series[float], Series[float] | None]:
     """Return what the numbers of a metric are of, their unit, what they count, numerator and denominator by row."""
     if name == "retention":
         is_known = rows["returned"].notna()
         return "ratio", "share", "shares", _floats(rows["returned"]), _floats(rows["installs"].where(is_known))
-    metric = find_metric(name)
+    metric = catalog.find(name)
     if metric is None:
         raise BadQuery("frame", name, "is not a metric of the catalog, so it is not known how its days combine")
     columns = {field: rows[column].astype("float64") for field, column in metric.columns.items() if column in rows}

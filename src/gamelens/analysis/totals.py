@@ -13,13 +13,14 @@ from gamelens.analysis.outside_data.read_table import read_table
 from gamelens.analysis.outside_data.row_periods import period_of, period_texts, periods_within
 from gamelens.analysis.retention.retention_rates import is_retention_frame
 from gamelens.analysis.tidy_frames import dimension_columns, queried_metrics, with_receipts_of
-from gamelens.analysis.tidy_frames.frame_columns import with_receipt
+from gamelens.analysis.tidy_frames.frame_columns import catalog_of, with_receipt
 from gamelens.analysis.tidy_frames.frame_periods import visible_period
 from gamelens.analysis.tidy_frames.frame_requirements import ANY, FrameRequirements, requires
 from gamelens.analysis.tidy_frames.query_text import query_text
 from gamelens.analysis.tidy_frames.ratio_parts import ratio_parts
-from gamelens.catalog import MONEY_DIGITS, Alias, Metric, Quotient, find_metric
+from gamelens.catalog import MONEY_DIGITS, Alias, Metric, OwnMetric, Quotient
 from gamelens.errors import BadQuery, NotAdditive
+from gamelens.formulas import Formula, divide_numbers
 from gamelens.receipts import Receipt
 
 _GAMES: Final = frozenset({"game", "game_id", "studio", "studio_id"})
@@ -108,7 +109,7 @@ def in_periods(frame: DataFrame, table: Any) -> DataFrame:
         NotAdditive: a metric counts players or sessions, which cannot be added up over days.
         BadQuery: the table has no periods, or they overlap or reach beyond the days of *frame*.
     """
-    metrics = [_metric_over_time(name) for name in queried_metrics(frame)]
+    metrics = [_metric_over_time(frame, name) for name in queried_metrics(frame)]
     receipt = Receipt.of(frame.attrs)
     outside = read_table(table)
     periods = periods_within(outside, receipt.interval or visible_period(frame, "day"), frame="the frame")
@@ -131,13 +132,13 @@ def in_periods(frame: DataFrame, table: Any) -> DataFrame:
     return with_receipt(result, replace(receipt, periods=period_texts(periods)))
 
 
-def _metric_over_time(name: str) -> Metric:
-    """Return the metric called *name* if it may be added up over days.
+def _metric_over_time(frame: DataFrame, name: str) -> Metric:
+    """Return the metric called *name* of *frame* if it may be added up over days.
 
     Raises:
         NotAdditive: it may not.
     """
-    metric = find_metric(name)
+    metric = catalog_of(frame).find(name)
     if metric is None or metric.adds not in ("everywhere", "over time and games"):
         raise NotAdditive(name, 'a query over each period with every="all", which counts every player once')
     return metric
@@ -149,7 +150,7 @@ def _additive_metric(frame: DataFrame, name: str) -> Metric:
     Raises:
         NotAdditive: they may not. The message names the query to use instead.
     """
-    metric = find_metric(name)
+    metric = catalog_of(frame).find(name)
     if metric is None:
         raise NotAdditive(name, "a query without by= and with every='all': the catalog does not know how it combines")
     if metric.kinds == "retention":
@@ -165,9 +166,8 @@ def _additive_metric(frame: DataFrame, name: str) -> Metric:
         is_one_bucket = "timestamp" in frame and frame["timestamp"].nunique() <= 1
         adds |= {"over time and games"} | ({"over games"} if is_one_bucket else set())
     if metric.adds not in adds:
-        is_counted = isinstance(metric, Alias) and (
-            metric.every or any(part.is_mean for part in metric.ingredients.values())
-        )
+        is_mean = isinstance(metric, Alias) and any(part.is_mean for part in metric.ingredients.values())
+        is_counted = isinstance(metric, Alias) and (metric.every or (is_mean and not isinstance(metric, OwnMetric)))
         one = sources[-1] if is_counted else name
         whole = replace(receipt.asked, metric=one, by=(), every="all", top=None, other=False)
         raise NotAdditive(name, f"{query_text(whole)}, which counts every player once")
@@ -188,9 +188,8 @@ def _metric_totals(frame: DataFrame, metric: Metric) -> dict[str, Series[Any]]:
         for field, numbers in values.items()
     }
     for field in metric.fields:
-        if field.name in columns and isinstance(quotient := field.combines, Quotient):
-            divisor = totals[quotient.whole]
-            totals[field.name] = quotient.numerator(totals) / divisor if divisor else float("nan")
+        if field.name in columns and isinstance(made := field.combines, Quotient | Formula):
+            totals[field.name] = made.value({name: float(totals[name]) for name in made.names}, divide_numbers)
     if metric.name == "session_length" and (parts := ratio_parts(metric, lambda name: frame[columns[name]])):
         ended = parts[1].sum()
         totals["session_length"] = float(parts[0].sum() / ended) if ended else float("nan")

@@ -17,7 +17,7 @@ from pandas.api.types import is_numeric_dtype
 from gamelens._text import one_line, shortened
 from gamelens.analysis.tidy_frames import UNKNOWN
 from gamelens.analysis.tidy_frames.written_columns import written_columns
-from gamelens.catalog import find_metric
+from gamelens.catalog import Catalog
 from gamelens.client.query.description import describe
 from gamelens.receipt_text import origin_text
 from gamelens.receipts import Receipt
@@ -77,7 +77,8 @@ def rows_of(frame: DataFrame) -> list[list[Any]]:
 def receipt_of(receipt: Receipt, receipt_id: str) -> dict[str, Any]:
     """Return where the numbers come from, what they mean and what is missing."""
     names = ["retention_retro" if name == "retention" else name for name in receipt.asked.metrics]
-    described = [describe(name) for name in names if find_metric(name)]
+    catalog = Catalog.recorded(receipt.asked.formulas)
+    described = [describe(name, catalog) for name in names if catalog.find(name)]
     return {
         "id": receipt_id,
         "source": receipt.provenance.kind,

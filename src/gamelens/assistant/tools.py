@@ -15,7 +15,7 @@ from pandas import DataFrame
 from gamelens.analysis import experiments
 from gamelens.assistant.answers import DATA, answer, fitting, rows_of, short
 from gamelens.assistant.call_records import CallRecords, ToolCall
-from gamelens.catalog import ALIASES, DIMENSIONS, METRICS
+from gamelens.catalog import DIMENSIONS
 from gamelens.client.query.description import TITLE_DIMENSIONS
 from gamelens.errors import BadQuery
 from gamelens.investigations.health_check import HISTORY, check_health, planned_requests
@@ -65,7 +65,7 @@ class AnalystTools:
             return _json({"definition": msgspec.to_builtins(self._lens.describe(name))})
         match of:
             case "metrics":
-                listed = {metric.name: metric.meaning for metric in (*METRICS.values(), *ALIASES.values())}
+                listed = {metric.name: metric.meaning for metric in self._lens.metric_catalog.metrics.values()}
             case "dimensions":
                 listed = TITLE_DIMENSIONS | {dimension.name: dimension.meaning for dimension in DIMENSIONS.values()}
             case "available":

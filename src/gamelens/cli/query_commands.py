@@ -115,6 +115,21 @@ class _QueryCommand(click.Command):
         """Return the arguments of a query, and then the command's own."""
         return [*_query_options(), *super().get_params(ctx)]
 
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the own metrics of the config file, below the options."""
+        from gamelens.client.connection.settings import client_catalog
+        from gamelens.errors import BadQuery
+
+        try:
+            own = client_catalog(None).own.values()
+        except BadQuery as error:  # the help is most needed then
+            rows = [("config.toml", str(error))]
+        else:
+            rows = [(metric.name, f"{metric.meaning} ({metric.unit})") for metric in own]
+        if rows:
+            with formatter.section("Own metrics"):
+                formatter.write_dl(rows)
+
 
 def _query_command(function: Callable[[QueryOptions], None]) -> click.Command:
     """Return *function* as a command that receives the options of a query as one value."""

@@ -413,7 +413,7 @@ class AnswerCache:
         """Remove the rows and restatements of this owner and switch the cache on again.
 
         Args:
-            everything: remove those of all owners, the copy of a damaged file, and the files of earlier versions.
+            everything: remove the rows of all owners, the copy of a damaged file, and the files of earlier versions.
 
         Raises:
             BadQuery: the folder cannot be used.
@@ -502,7 +502,7 @@ class AnswerCache:
         return FileLock(self.folder / f"{_FOLDER}.lock", timeout=self._patience_s, mode=0o600)
 
     def _identity(self, key: CacheKey) -> tuple[str, str, str, str, str]:
-        """Return the columns of a query, of which the first is a hash of the others."""
+        """Return the columns of a query. The first is a hash of the others."""
         columns = (self._owner, key.metric, msgspec.json.encode(key.dimensions).decode(), key.text)
         return hashlib.sha256(msgspec.json.encode(columns)).hexdigest(), *columns
 

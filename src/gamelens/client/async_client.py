@@ -1,6 +1,6 @@
 """The client for asynchronous code: `AsyncClient`, on one event loop or several.
 
-Its methods are those of `Client`, awaited.
+It has the methods of `Client`, awaited.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ T = TypeVar("T")
 class AsyncClient(BaseClient):
     """A client of one metrics service whose methods are awaited.
 
-    Its arguments are those of `Client`.
+    It takes the arguments of `Client`.
     """
 
     async def __aenter__(self) -> Self:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import os
 import time
 import weakref
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar, cast, get_args
 
+from gamelens.catalog import Catalog
 from gamelens.client.answer_cache import AnswerCache, open_cache
 from gamelens.client.connection.event_loop import BackgroundLoop, shared_loop
 from gamelens.client.connection.metrics_api import MetricsApi
 from gamelens.client.connection.recording import RecordingSender, ReplaySender
-from gamelens.client.connection.settings import metrics_settings, portless
+from gamelens.client.connection.settings import client_catalog, metrics_settings, portless
 from gamelens.client.connection.transport import ANSWER_BYTES, HttpBackend, HttpSender, Transport
 from gamelens.client.limits.rate_limit import Pace, shared_rate_limiter
 from gamelens.client.query.arguments import check_seconds, is_integer, one_of
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 C = TypeVar("C", bound="BaseClient")
+OwnMetrics = Mapping[str, str | Mapping[str, str]]
+"""Own metrics: by name a formula, or a table with `formula`, `unit` and `title`."""
 RunQuery = Callable[[Progress], Coroutine[Any, Any, QueryResult]]
 Folder = str | os.PathLike[str]
 _CONNECTIONS = 50  # opened as needed: an adaptive pace may have that many requests under way
@@ -52,6 +55,7 @@ class BaseClient:
         max_answer_bytes: int = ANSWER_BYTES,
         allow_http: bool = False,
         when_unavailable: WhenUnavailable = "raise",
+        metrics: OwnMetrics | None = None,
         progress: bool | None = None,
         record: Folder | None = None,
         replay: Folder | None = None,
@@ -67,6 +71,7 @@ class BaseClient:
         )
         if record is not None and replay is not None:
             raise BadQuery("replay", str(replay), "cannot be combined with record: record first, then replay")
+        catalog = client_catalog(metrics)
         self._loop = shared_loop()
         self._progress = progress
         answers: AnswerCache | None = None
@@ -92,22 +97,25 @@ class BaseClient:
                 sender = RecordingSender(sender, record)
             else:
                 answers = open_cache(cache, address=portless(settings.metrics_url), fingerprint=fingerprint)
-        self._start(sender, answers, max_days=max_days, refresh_s=refresh_s, when=when_unavailable)
+        self._start(sender, answers, catalog, max_days=max_days, refresh_s=refresh_s, when=when_unavailable)
 
     def _start(
         self,
         sender: HttpSender,
         answers: AnswerCache | None,
+        catalog: Catalog,
         *,
         refresh_s: float,
         max_days: int | None = None,
         when: WhenUnavailable = "raise",
     ) -> None:
-        """Build what answers, from *sender* and the cache *answers*."""
+        """Build what answers, from *sender*, the cache *answers* and the metrics of *catalog*."""
         recording = sender if isinstance(sender, ReplaySender) else None
         service = MetricsApi(sender, refresh_s=refresh_s, changes=recording is None)
         now = recording.now if recording is not None else time.time
-        self._executor = QueryExecutor(service, answers, max_days=max_days, refresh_s=refresh_s, when=when, now=now)
+        self._executor = QueryExecutor(
+            service, answers, max_days=max_days, refresh_s=refresh_s, when=when, now=now, catalog=catalog
+        )
         # A notebook seldom closes anything: the connections close with the last reference.
         self._closing = weakref.finalize(self, _close, service, self._loop)
         self._closing.atexit = False  # with Python they end by themselves, and the loop stands still by then
@@ -121,14 +129,19 @@ class BaseClient:
         return f"<{type(self).__name__} of {self._address}{badge}: data until {end.day} {end:%b %Y %H:%M} UTC>"
 
     def describe(self, name: str) -> Description:
-        """Return the definition of a metric, of an alias such as `arpdau`, or of a dimension.
+        """Return the definition of a metric, of an alias such as `arpdau`, of an own metric, or of a dimension.
 
         No request is sent. The result prints as a small table and has `definition`, `unit`, `additivity` and `fields`.
 
         Raises:
             BadQuery: no such name; suggests the nearest one.
         """
-        return describe(name)
+        return describe(name, self.metric_catalog)
+
+    @property
+    def metric_catalog(self) -> Catalog:
+        """What can be queried: the metrics of the service, the aliases, and the own metrics of this client."""
+        return self._executor.catalog
 
     def _frame_of(self, result: QueryResult) -> DataFrame:
         return cast("DataFrame", result.frame) if self._is_quiet else self._executor.emit_warnings(result)
@@ -172,6 +185,7 @@ def check_settings(
     max_answer_bytes: object = ANSWER_BYTES,
     pace: str = "guaranteed",
     when_unavailable: str = "raise",
+    metrics: OwnMetrics | None = None,
     **_: object,
 ) -> None:
     """Check the settings of a client that do not say which service answers.
@@ -187,6 +201,7 @@ def check_settings(
         raise BadQuery("max_answer_bytes", max_answer_bytes, "must be a whole number of bytes, 1 or more")
     one_of("pace", pace, get_args(Pace))
     one_of("when_unavailable", when_unavailable, get_args(WhenUnavailable))
+    client_catalog(metrics)
 
 
 def _close(service: MetricsApi, loop: BackgroundLoop) -> None:

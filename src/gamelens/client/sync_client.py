@@ -54,6 +54,9 @@ class Client(BaseClient):
             else GAMELENS_ALLOW_HTTP=1 or the config file.
         when_unavailable: what `query`, `plan` and `retention` do where part of their time range is not available yet,
             unless a call says otherwise: "raise", "clip" it off, or "wait" for it.
+        metrics: own metrics, by name a formula of metrics and numbers, {"ads_per_payer": "ad_impressions_count /
+            paying_users"}, or a table with `formula`, `unit` and `title`. Those of the table [metrics] in the config
+            file are added.
         progress: a bar for work of more than two seconds: never, always, or (None) in a notebook or terminal.
         record: a folder for the answers of the service, as JSON; the cache is not used then.
         replay: such a folder, which answers in place of the service: no key, no address, no network.
@@ -61,7 +64,7 @@ class Client(BaseClient):
 
     Raises:
         AuthError: no key anywhere.
-        BadQuery: the address or an option has a value that is not allowed.
+        BadQuery: the address or an option has a value that is not allowed, or a metric cannot be defined so.
     """
 
     def __enter__(self) -> Self:
@@ -194,7 +197,7 @@ class Client(BaseClient):
                 None is one column for each metric, and the parts of a mean or ratio beside it.
             sort: column by which all rows are ordered, largest first. None is the order of the service, by time and in
                 each bucket by the first metric; `timestamp` has the newest first.
-            whole_buckets: leave out a first and a last bucket of which there is only a part.
+            whole_buckets: leave out a first and a last bucket that is covered only in part.
             to: "pandas"; "arrow" for a `pyarrow.Table` of the same columns, with the receipt in its metadata; "polars".
             progress: a bar for work of more than two seconds: never, always, or (None) in a notebook or terminal.
             since_days_ago: days since install, for returning_users and retention_retro.
@@ -208,9 +211,9 @@ class Client(BaseClient):
             PartialResult: some requests failed; holds the frame of the others.
             AuthError, RateLimited, ServiceError, Unreachable: see `gamelens.errors`.
         """
-        return self._query(query_arguments(locals()))
+        return self._query(query_arguments(locals(), self.metric_catalog))
 
-    @takes(query, query_arguments)
+    @takes(query, lambda client, given: query_arguments(given, client.metric_catalog))
     def plan(self, arguments: QueryArguments) -> Plan:
         """Return what `query` with the same arguments would cost, without sending its requests.
 

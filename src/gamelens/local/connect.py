@@ -26,7 +26,7 @@ from gamelens.local.sandbox_process import (
 )
 
 if TYPE_CHECKING:
-    from gamelens.client.base_client import Folder
+    from gamelens.client.base_client import Folder, OwnMetrics
     from gamelens.client.connection.transport import HttpBackend
     from gamelens.client.limits.rate_limit import Pace
     from gamelens.client.sync_client import Client
@@ -50,6 +50,7 @@ class DemoSettings(TypedDict, total=False):
     refresh_s: float
     max_answer_bytes: int
     when_unavailable: WhenUnavailable
+    metrics: OwnMetrics | None
     progress: bool | None
     record: Folder | None
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from types import ModuleType
 from typing import Any, Final, NamedTuple
 
-from gamelens.catalog import ALIASES, DIMENSIONS, METRICS, TITLES
+from gamelens.catalog import CATALOG, DIMENSIONS, TITLES
 
 _PATH: Final = re.compile(r"(?<![\w.)\]}\"'])([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)\.(\w*)$")
 _TOKEN: Final = re.compile(r"#[^\n]*|(\"\"\"|'''|\"|')(?:\\.|(?!\1).)*(\1|\Z)|[()\[\]{},]", re.DOTALL)
@@ -119,19 +119,21 @@ def _texts(opened: OpenText, names: dict[str, Any]) -> tuple[str, list[Any]]:
     if opened.argument in ("games", "studio", "studios"):
         offered: Iterable[str] = _titles(names.get(opened.root), opened.argument.rstrip("s"))
     else:
-        offered = _names_of(opened.argument)
+        offered = _names_of(opened.argument, names.get(opened.root))
     return fragment, [SimpleCompletion(text=text, type="text") for text in offered]
 
 
-def _names_of(argument: str) -> Iterable[str]:
-    """Return the texts that *argument* of a query can be."""
+def _names_of(argument: str, lens: Any) -> Iterable[str]:
+    """Return the texts that *argument* of a query of *lens* can be."""
+    from gamelens.client.base_client import BaseClient
     from gamelens.client.query.arguments import KINDS, ON_ERROR
     from gamelens.client.tables.time_ranges import TIME_WORDS, WHEN_UNAVAILABLE
     from gamelens.wire.intervals import GRANULARITIES
 
+    metrics = lens.metric_catalog.metrics if isinstance(lens, BaseClient) else CATALOG.metrics
     return {
-        "metric": [*METRICS, *ALIASES],
-        "name": [*METRICS, *ALIASES, *DIMENSIONS],
+        "metric": [*metrics],
+        "name": [*metrics, *DIMENSIONS],
         "by": [*TITLES.values(), *DIMENSIONS],
         "dimension": [*DIMENSIONS],
         "where": [*DIMENSIONS],

@@ -20,9 +20,9 @@ import pandas as pd
 
 from gamelens._forks import OwnProcess
 from gamelens.client.answer_cache import cache_folder
-from gamelens.client.base_client import check_settings
+from gamelens.client.base_client import OwnMetrics, check_settings
 from gamelens.client.connection.event_loop import shared_loop
-from gamelens.client.connection.settings import Secret
+from gamelens.client.connection.settings import Secret, client_catalog
 from gamelens.client.connection.transport import Transport
 from gamelens.client.query.arguments import check_seconds
 from gamelens.client.sync_client import Client
@@ -152,8 +152,10 @@ class LakeClient(Client):
         memory: str | None = None,
         spill: Path | None = None,
         when_unavailable: WhenUnavailable = "raise",
+        metrics: OwnMetrics | None = None,
         progress: bool | None = None,
     ) -> None:
+        catalog = client_catalog(metrics)
         check_state(state)
         self._memory = memory or in_units(SHARE_OF_MEMORY * machine_memory())
         of_metrics = in_units(bytes_of(self._memory) * _SHARE_OF_METRICS)
@@ -192,7 +194,7 @@ class LakeClient(Client):
         self._loop, self._progress, self._address = shared_loop(), progress, f"{state}, organisation {owner.name}"
         self.when_unavailable = when_unavailable
         transport = _LakeTransport(app, Secret(key), state, self._lake, owner.name)
-        self._start(transport, None, refresh_s=0, when=when_unavailable)
+        self._start(transport, None, catalog, refresh_s=0, when=when_unavailable)
 
     def sql(
         self,
@@ -278,6 +280,7 @@ def open_lake(
     memory: str | None = None,
     spill: str | os.PathLike[str] | None = None,
     when_unavailable: WhenUnavailable = "raise",
+    metrics: OwnMetrics | None = None,
     progress: bool | None = None,
 ) -> LakeClient:
     """Return a client of the lake at *path*: the methods of `Client`, and SQL.
@@ -298,6 +301,7 @@ def open_lake(
             closed.
         when_unavailable: what queries and analyses do about days that the lake does not have, unless a call says
             otherwise: "raise", "clip" them off, or "wait" for them.
+        metrics: own metrics, as in `Client`.
         progress: a bar for work of more than two seconds: never, always, or (None) in a notebook or terminal.
 
     Raises:
@@ -314,6 +318,7 @@ def open_lake(
         memory=memory,
         spill=None if spill is None else Path(spill).expanduser(),
         when_unavailable=when_unavailable,
+        metrics=metrics,
         progress=progress,
     )
 

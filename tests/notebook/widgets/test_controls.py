@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from pandas import DataFrame
 
+from gamelens.catalog import CATALOG, Catalog
 from gamelens.notebook.widgets.controls import (
     Button,
     Control,
@@ -41,7 +42,7 @@ class ObservedPanel:
     def __init__(self, **picked: Any) -> None:
         self.changes = self.dimensions = 0
         question = FormQuery(**{"metric": "arpu", "over": "last 7 complete days", **picked})
-        self.panel = QueryForm(question, on_change=self._changed, on_dimension=self._asked)
+        self.panel = QueryForm(question, CATALOG, on_change=self._changed, on_dimension=self._asked)
 
     def _changed(self) -> None:
         self.changes += 1
@@ -61,6 +62,21 @@ def test_offering_the_lists_of_the_service_changes_no_pick() -> None:
     assert observed.dimensions == 0
     assert {value for _, value in observed.panel.metric.options} == {*LISTS.metrics}
     assert [value for _, value in observed.panel.where.options] == ["", *LISTS.dimensions]
+
+
+def test_own_metrics_can_be_picked_with_their_meaning() -> None:
+    """They are offered by title as long as the service has their metrics, and their bucket is their own."""
+    catalog = Catalog.defined(
+        {"net_revenue": {"formula": "0.7 * revenue", "title": "Net money"}, "sticky": "stickiness * 1"}
+    )
+    picked = FormQuery(metric="net_revenue", over="last 7 complete days")
+    panel = QueryForm(picked, catalog, on_change=lambda: None, on_dimension=lambda: None)
+    assert "USD: 0.7 &#42; revenue" in panel.meaning.value
+    panel.offer(LISTS)
+    assert ("Net money · net_revenue", "net_revenue") in panel.metric.options
+    assert "sticky" not in {value for _, value in panel.metric.options}
+    panel.metric.value = "sticky"
+    assert panel.picked.every == "month"
 
 
 def test_another_studio_is_one_change() -> None:

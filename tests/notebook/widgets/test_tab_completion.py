@@ -65,6 +65,16 @@ def test_attributes_are_offered_within_a_second(shell: InteractiveShell, source:
     assert time.perf_counter() - began < MOST_S
 
 
+def test_own_metrics_of_the_client_are_offered(shell: InteractiveShell) -> None:
+    """Those of another client are not."""
+    own = {"ads_per_payer": "ad_impressions_count / paying_users"}
+    with Client(api_key="k", metrics_url="http://127.0.0.1:9", cache=False, metrics=own) as mine:
+        shell.user_ns["mine"] = mine
+        assert offered(shell, 'mine.query("ads_') == ["ads_per_payer"]
+        assert offered(shell, 'mine.describe("ads_') == ["ads_per_payer"]
+        assert offered(shell, 'lens.query("ads_') == []
+
+
 @pytest.mark.parametrize(
     ("source", "names"), [("widgets.", widgets.__all__), ("charts.", charts.__all__), ("gl.", gamelens.__all__)]
 )

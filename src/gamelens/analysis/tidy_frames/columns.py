@@ -12,7 +12,7 @@ from typing import Final, Literal
 import msgspec
 
 from gamelens._scales import NumberKind
-from gamelens.catalog import METRICS, find_metric
+from gamelens.catalog import CATALOG, METRICS, Catalog
 
 ColumnKind = Literal[
     "money",
@@ -303,27 +303,29 @@ COLUMNS: Final = _columns(
 """Each column that several analyses return, by name."""
 
 
-def column_named(name: str, metrics: Sequence[str] | None = None) -> Column:
+def column_named(name: str, metrics: Sequence[str] | None = None, catalog: Catalog = CATALOG) -> Column:
     """Return what the column *name* of a frame is, by its name alone.
 
     Args:
         name: name of the column.
         metrics: the metrics of the frame's query, whose fields come first. None means all.
+        catalog: has the own metrics of the frame.
     """
     for metric in metrics or METRICS:
-        known = find_metric(metric)
+        known = catalog.find(metric)
         for field in known.fields if known is not None else ():
             if known is not None and known.columns[field.name] == name:
                 kind = _OF_UNITS.get(field.unit.partition(" ")[0], "count" if field.kind == "count" else "number")
-                return Column(name, kind, name_of(name), field.unit, is_sum=field.combines == "sum")
+                return Column(name, kind, name_of(name, catalog), field.unit, is_sum=field.combines == "sum")
     return COLUMNS.get(name) or Column(name, "number")
 
 
-def name_of(name: str) -> str:
-    """Return the readable name of a column or metric. It is not escaped.
+def name_of(name: str, catalog: Catalog = CATALOG) -> str:
+    """Return the readable name of a column or metric; *catalog* has the own metrics. It is not escaped.
 
     Capitals stay: a column may be the title of a game.
     """
-    known, metric = COLUMNS.get(name), find_metric(name)
+    metric = catalog.find(name)
+    known = None if name in catalog.own else COLUMNS.get(name)
     words = name.replace("_", " ")
     return (known and known.title) or (metric and metric.title) or words[:1].upper() + words[1:]

@@ -13,7 +13,7 @@ import pandas as pd
 from pandas import DataFrame, Series
 from pandas.api.types import is_datetime64_any_dtype, is_numeric_dtype
 
-from gamelens.catalog import METRICS, TITLES, columns_for, metric_named
+from gamelens.catalog import METRICS, TITLES, Catalog, columns_for, metric_named
 from gamelens.errors import BadQuery, emit_warning
 from gamelens.receipts import RECEIPT, Provenance, Receipt, merge_provenance, merge_receipts, mixture_warnings
 
@@ -79,6 +79,16 @@ def queried_metrics(frame: DataFrame) -> list[str]:
         tidy_frames.queried_metrics(lens.query(["dau", "revenue"], over="last week"))
     """
     return list(Receipt.of(frame.attrs).asked.metrics)
+
+
+def catalog_of(frame: DataFrame) -> Catalog:
+    """Return the catalog with the own metrics that the receipt of *frame* defines.
+
+    For example:
+
+        tidy_frames.catalog_of(lens.query("dau", over="last week")).find("dau").meaning
+    """
+    return Catalog.recorded(Receipt.of(frame.attrs).asked.formulas)
 
 
 def with_ids(frame: DataFrame, by: str | Sequence[str] | None) -> list[str]:

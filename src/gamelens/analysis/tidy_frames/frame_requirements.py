@@ -27,7 +27,7 @@ from gamelens.analysis.tidy_frames.frame_periods import days_text, part_of_lengt
 from gamelens.analysis.tidy_frames.query_text import interval_text, query_text
 from gamelens.analysis.tidy_frames.results import as_result, public_name
 from gamelens.analysis.tidy_frames.returned_columns import as_declared, declared_columns
-from gamelens.catalog import METRICS, TITLES, service_metrics
+from gamelens.catalog import METRICS, TITLES, Catalog, service_metrics
 from gamelens.errors import BadQuery, extra_named
 from gamelens.receipts import QueryRecord, Receipt
 from gamelens.wire.dimensions import DIMENSIONS
@@ -307,7 +307,8 @@ def _metrics(case: _Case) -> tuple[str, ...]:
     They are those of the receipt if the function reads any of them, else those that it reads.
     """
     asked, needed = case.receipt.asked.metrics, case.requirements.metrics
-    if needed and not service_metrics(asked) & service_metrics(needed):
+    catalog = Catalog.recorded(case.receipt.asked.formulas)
+    if needed and not catalog.service_metrics(asked) & service_metrics(needed):
         return needed
     return asked or tuple(name for name in case.frame.columns if name in METRICS)
 

@@ -20,7 +20,7 @@ def query_text(record: QueryRecord, **more: Any) -> str:
     A time range that the record lacks is that of the last 28 complete days. *more* are further arguments.
     """
     is_retention = record.metrics == (_RETENTION,)
-    left_out = {"metric", "interval", "check"}
+    left_out = {"metric", "interval", "check", "formulas"}
     left_out |= {"since_days_ago", *(("every",) if record.every == "day" else ())} if is_retention else set()
     arguments: dict[str, Any] = {"days": (record.days or _USUAL_AGES) if is_retention else None}
     arguments |= {name: getattr(record, name) for name in record.__struct_fields__ if name not in {*left_out, "days"}}

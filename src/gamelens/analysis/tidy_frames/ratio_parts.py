@@ -8,6 +8,7 @@ from typing import Any
 from pandas import Series
 
 from gamelens.catalog import Metric, Quotient
+from gamelens.formulas import Formula
 
 
 def ratio_parts(metric: Metric, column: Callable[[str], Series[Any]]) -> tuple[Series[float], Series[float]] | None:
@@ -18,9 +19,8 @@ def ratio_parts(metric: Metric, column: Callable[[str], Series[Any]]) -> tuple[S
     taken for that number.
     """
     made = next(field.combines for field in metric.fields if field.name == metric.sorts_by)
-    if isinstance(made, Quotient):
-        columns = {name: column(name).astype("float64") for name in made.names}
-        return made.numerator(columns), columns[made.whole]
+    if isinstance(made, Quotient | Formula):
+        return made.fraction({name: column(name).astype("float64") for name in made.names})
     if metric.name == "session_length":
         names = ("session_length", "total_session_length", "session_unique")
         length, total, sessions = (column(name).astype("float64") for name in names)

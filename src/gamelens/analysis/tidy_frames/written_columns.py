@@ -20,6 +20,7 @@ from gamelens._scales import NumberKind, Scale, is_finite
 from gamelens.analysis.tidy_frames.columns import COLUMNS, OF_MEASURE, OF_ROW, Column, ColumnKind, column_named
 from gamelens.analysis.tidy_frames.results import CELLS, KINDS
 from gamelens.analysis.tidy_frames.returned_columns import listed_columns
+from gamelens.catalog import Catalog
 from gamelens.receipts import Receipt
 
 ROW_UNITS: Final[tuple[Literal["money", "share", "count", "number"], ...]] = ("money", "share", "count", "number")
@@ -85,7 +86,8 @@ def written_columns(frame: DataFrame) -> list[WrittenColumn]:
     """Return how each column of *frame* is written, in its order."""
     attrs, frame = frame.attrs, frame.set_axis([str(name) for name in frame.columns], axis=1)
     frame.attrs = {}  # pandas copies them with each column that is read
-    metrics = list(Receipt.of(attrs).asked.metrics) or None
+    asked = Receipt.of(attrs).asked
+    metrics, catalog = list(asked.metrics) or None, Catalog.recorded(asked.formulas)
     listed = listed_columns(attrs)
     bounds = _bounds_of(frame, listed)
     unit = next(
@@ -102,7 +104,7 @@ def written_columns(frame: DataFrame) -> list[WrittenColumn]:
         name = spread.get(name, name)
         if name in listed:
             return listed[name], True
-        known = told.get(name) or column_named(name, metrics)
+        known = told.get(name) or column_named(name, metrics, catalog)
         is_known = name in told or name in COLUMNS or known.unit != ""
         if not is_known and is_integer_dtype(frame.dtypes.iloc[place]):
             known = replace(known, kind="count")

@@ -30,10 +30,15 @@ class BashWords(BashComplete):
 
 
 def metrics(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Return the metrics and aliases that start with *incomplete*."""
-    from gamelens.catalog import ALIASES, METRICS
+    """Return the metrics, aliases and own metrics that start with *incomplete*."""
+    from gamelens.catalog import CATALOG
+    from gamelens.client.connection.settings import client_catalog
+    from gamelens.errors import BadQuery
 
-    rows = [*METRICS.values(), *ALIASES.values()]
+    try:
+        rows = [*client_catalog(None).metrics.values()]
+    except BadQuery:  # a damaged config file, of which the command itself tells
+        rows = [*CATALOG.metrics.values()]
     return [CompletionItem(row.name, help=row.meaning) for row in rows if row.name.startswith(incomplete)]
 
 

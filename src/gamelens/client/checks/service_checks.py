@@ -229,7 +229,7 @@ class ServiceChecks:
 
 
 def clock_finding(about: str, offset_s: float | None, service: str, next_step: str) -> CheckResult:
-    """Report how far this machine's clock is ahead of that of *service*, None if unknown."""
+    """Report how far this machine's clock is ahead of the clock of *service*, None if unknown."""
     if offset_s is None:
         return CheckResult.ok(about, f"the {service} does not say what time it is")
     if abs(offset_s) <= CLOCK_TOLERANCE_S:
@@ -242,7 +242,7 @@ def clock_finding(about: str, offset_s: float | None, service: str, next_step: s
 def _names_finding(
     about: str, listed: Sequence[str] | None, catalog_names: Sequence[str], extra: Sequence[str]
 ) -> CheckResult:
-    """Compare the names that the service lists with those of the catalog."""
+    """Compare the names that the service lists with the names in the catalog."""
     if listed is None:
         step = "see service; queries work without the list"
         return CheckResult.warning(about, "the list does not have the expected form", step)

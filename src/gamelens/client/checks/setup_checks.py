@@ -22,6 +22,7 @@ from gamelens.client.connection.settings import (
     ALLOW_HTTP,
     COLLECTOR_SETTINGS,
     KEYS,
+    OWN_METRICS,
     PREFIX,
     REAL_METRICS_URL,
     Settings,
@@ -78,6 +79,7 @@ def settings_findings(settings: Settings, environ: Mapping[str, str]) -> Iterato
     """Yield the source of each setting (never a key) and what is wrong with them."""
     try:
         sources = {name: settings.source(name) for name in (*ADDRESSES, *KEYS, ALLOW_HTTP)}
+        own_metrics = settings.own_metrics.own
     except BadQuery as error:
         step = f"correct {settings.file}"
         yield CheckResult.problem("settings", str(error), step)
@@ -87,10 +89,12 @@ def settings_findings(settings: Settings, environ: Mapping[str, str]) -> Iterato
         places.append(f"metrics_url is that of the real service, {REAL_METRICS_URL}")
     says = ", ".join(places) or f"nothing in the environment ({PREFIX}API_KEY), nor in {settings.file}"
     yield CheckResult.ok("settings", says)
+    if own_metrics:
+        yield CheckResult.ok("own metrics", f"{', '.join(own_metrics)}, from {settings.file}")
     yield from _environment_findings(environ)
     if settings.unknown_names:
         says = f"{settings.file} has settings that gamelens does not know: {', '.join(settings.unknown_names)}"
-        step = f"the names are {', '.join((*ADDRESSES, *KEYS, ALLOW_HTTP))}"
+        step = f"the names are {', '.join((*ADDRESSES, *KEYS, ALLOW_HTTP, OWN_METRICS))}"
         yield CheckResult.warning("settings", says, step)
     others = stat.S_IRGRP | stat.S_IROTH
     is_stored = "config file" in [sources[name] for name in KEYS]

@@ -52,8 +52,8 @@ class CountsSinceStart(msgspec.Struct, frozen=True):
     """Counts since the sandbox was started.
 
     *strict_refusals* are accepted events that the strict rules would refuse. *categories* has the events of each
-    category by status, *games* those of each game by game key, *refused* the requests that were refused as a whole,
-    by status, and *strict* what the strict rules say of the accepted `events`, `headers` and `init`.
+    category by status, *games* the events of each game by game key, *refused* the requests that were refused as a
+    whole, by status, and *strict* what the strict rules say of the accepted `events`, `headers` and `init`.
     *dated_by_arrival* are accepted events whose device states no time that can be true, by reason.
     """
 
@@ -71,7 +71,7 @@ class CountsSinceStart(msgspec.Struct, frozen=True):
 class DamagedBatches(msgspec.Struct, frozen=True):
     """Damage to a sandbox's store: batches that could not be read, and the files that hold them.
 
-    *lake* says why questions are not answered, by organisation; under an empty name those of all.
+    *lake* says why questions are not answered, by organisation; under an empty name, the questions of all.
     """
 
     batches: int = 0
@@ -160,7 +160,7 @@ class ControlApi:
     which appears in no repr and no error. A call may take *within_s*.
 
     Every call may raise:
-        ServiceError: the answer is not that of a sandbox.
+        ServiceError: the answer is not from a sandbox.
         Unreachable: there is no answer in time.
 
     Raises:

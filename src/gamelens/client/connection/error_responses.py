@@ -99,8 +99,8 @@ def error_for(
 def error_details(body: bytes, content_type: str = "", *, mask: Mask = str) -> ErrorDetails:
     """Return the details in *body*, whatever its shape.
 
-    The charset is that of *content_type*, else UTF-8, and what is not text becomes the replacement character. *mask*
-    removes what must not be shown, such as a key that the service quotes.
+    The charset is the one that *content_type* names, else UTF-8, and what is not text becomes the replacement
+    character. *mask* removes what must not be shown, such as a key that the service quotes.
     """
     charset = _CHARSET.search(content_type)
     try:

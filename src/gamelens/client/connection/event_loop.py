@@ -75,7 +75,7 @@ class BackgroundLoop:
         return asyncio.run_coroutine_threadsafe(work, self._loop)
 
     def submit_unawaited(self, work: Coroutine[Any, Any, object]) -> None:
-        """Start *work*, whose end nobody waits for but that of Python, for a second.
+        """Start *work*. Nobody waits for its end, but for a second when Python ends.
 
         Raises:
             Refused: this is a forked child, in which the thread does not run.

@@ -374,7 +374,7 @@ class MetricsApi:
         return await self._transport.send(request, tally)
 
     async def _remember(self, key: object, fetch: Callable[[], Awaitable[T]]) -> T:
-        """Return the remembered answer if it is fresh, else that of *fetch*.
+        """Return the remembered answer if it is fresh, else what *fetch* returns.
 
         Concurrent callers share one request.
         """

@@ -15,10 +15,10 @@ the nesting of a filter and the form of an interval do not matter, and a file is
 renamed. Recorded are answers, and refusals that would be the same next time. Transient failures are not, nor is a
 request that holds the key. Titles and numbers are in the files. Each names the service that answered, without a key,
 and a sandbox's answer to `GET /metrics/v1/interval` is recorded with its two headers, so that a replay knows who
-answered. A folder holds the answers of one source: those of another are refused.
+answered. A folder holds the answers of one source, and refuses answers of another.
 
 A replay is as old as its recording, its available interval and the clock of its receipts too: "last 90 complete days"
-are those of that time.
+end when it was made.
 
 Written here because vcrpy records the bytes of HTTP clients, headers and keys included, and matches requests by URL
 and body as sent; these files hold readable JSON, no headers, and match equal queries.
@@ -234,7 +234,7 @@ class RecordingSender:
         """Refuse to mix the answers of two sources in one folder.
 
         Raises:
-            BadQuery: the folder has the available interval of another source than that of *file*.
+            BadQuery: the folder has the available interval of another source than *file*.
         """
         if (now := file.source) is None:
             return

@@ -2,7 +2,8 @@
 
 The first of these sources that has a value wins. The file is `config.toml` in the user's configuration folder for
 gamelens (platformdirs), with the names of the arguments: api_key, metrics_url, collector_url, game_key, secret_key,
-allow_http, and lake, the folder of one's own lake. The keyring is used for keys only.
+allow_http, and lake, the folder of one's own lake. Its table `metrics` has own metrics. The keyring is used for keys
+only.
 """
 
 from __future__ import annotations
@@ -20,13 +21,14 @@ from importlib.util import find_spec
 from ipaddress import ip_address
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from typing import Final, Literal
+from typing import Any, Final, Literal
 from urllib.parse import SplitResult, urlsplit, urlunsplit
 
 import msgspec
 import platformdirs
 from msgspec import UNSET
 
+from gamelens.catalog import Catalog
 from gamelens.errors import AuthError, BadQuery, Refused
 
 SettingOrigin = Literal["argument", "environment", "config file", "keyring"]
@@ -39,6 +41,7 @@ KEYS: Final = ("api_key", "game_key", "secret_key")
 COLLECTOR_SETTINGS: Final = ("collector_url", "game_key", "secret_key")
 ALLOW_HTTP: Final = "allow_http"
 LAKE: Final = "lake"
+OWN_METRICS: Final = "metrics"
 # The address that belongs to a key without an address (Wire 2.1, Metrics addresses).
 REAL_METRICS_URL = "https://metrics.gameanalytics.com"
 _TRUE: Final = ("1", "true", "yes", "on")
@@ -185,7 +188,34 @@ class Settings:
     @property
     def unknown_names(self) -> list[str]:
         """The names in the config file that are not settings."""
-        return sorted(set(self._stored) - {*ADDRESSES, *KEYS, ALLOW_HTTP, LAKE})
+        return sorted(set(self._stored) - {*ADDRESSES, *KEYS, ALLOW_HTTP, LAKE, OWN_METRICS})
+
+    @property
+    def own_metrics(self) -> Catalog:
+        """The catalog with the own metrics of the config file.
+
+        Raises:
+            BadQuery: one is not defined as it should be; names the file.
+        """
+        return Catalog.defined(self._own_metrics, f" in {self.file}")
+
+    def catalog(self, given: Mapping[str, Any]) -> Catalog:
+        """Return the catalog with the own metrics of the config file and those *given*, which take precedence.
+
+        Raises:
+            BadQuery: one is not defined as it should be.
+        """
+        stored = self.own_metrics
+        return Catalog.defined({**self._own_metrics, **given}) if given else stored
+
+    @property
+    def _own_metrics(self) -> Mapping[str, Any]:
+        stored = self._stored.get(OWN_METRICS, {})
+        if not isinstance(stored, Mapping):
+            raise BadQuery(
+                f"{OWN_METRICS} in {self.file}", stored, "must be a table: [metrics], and below it a formula"
+            )
+        return stored
 
     @property
     def allows_http(self) -> bool:
@@ -378,7 +408,7 @@ def check_writable(folder: Path, variable: str) -> None:
 
 def unwritable(folder: Path) -> str:
     """Return why *folder*, or what is there of the path to it, cannot be written to; empty if it can."""
-    there = next(each for each in (folder, *folder.absolute().parents) if os.path.lexists(each))
+    there = next(path for path in (folder, *folder.absolute().parents) if os.path.lexists(path))
     try:
         with tempfile.TemporaryFile(dir=there):
             return ""
@@ -402,6 +432,19 @@ def metrics_settings(
     """
     given = {"api_key": api_key, "metrics_url": metrics_url, ALLOW_HTTP: "true" if allow_http else None}
     return Settings(given, environ, file or config_file()).metrics()
+
+
+def client_catalog(
+    metrics: Mapping[str, Any] | None, *, environ: Mapping[str, str] = os.environ, file: Path | None = None
+) -> Catalog:
+    """Return what a client can query: own *metrics* take precedence over metrics of the config file.
+
+    Raises:
+        BadQuery: an own metric is not defined as it should be.
+    """
+    if metrics is not None and not isinstance(metrics, Mapping):
+        return Catalog.defined(metrics)
+    return Settings({}, environ, file or config_file()).catalog(metrics or {})
 
 
 def collector_settings(

@@ -355,7 +355,7 @@ class Transport:
 
 
 class _RetriedRequest:
-    """One request with its retries, each attempt and wait of which is a line of the log.
+    """One request with its retries. Each attempt and each wait is a line of the log.
 
     Waiting for a permit or for a free connection does not count as time spent. The log has no words of the service and
     no address, which may hold a secret.

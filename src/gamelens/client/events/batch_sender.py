@@ -48,8 +48,8 @@ class DeliveryReport(msgspec.Struct, frozen=True, kw_only=True):
     Each event is counted once.
 
     Attributes:
-        waiting: events in the queue. After the end of a session or server those of its file: events that are left in a
-            queue in memory are dropped.
+        waiting: events in the queue. After the end of a session or server, events in its file: events that are left in
+            a queue in memory are dropped.
         dropped: events that were never collected, by reason.
         rejections: the last 100 rejected events of this process, with their violations.
         disabled: the reason why nothing is sent; of a game server, the latest reason why nothing of a player is sent.

@@ -61,7 +61,8 @@ class FileEvent(msgspec.Struct, frozen=True):
 class EventFault(msgspec.Struct, frozen=True, kw_only=True):
     """A fault of one event, or of the whole file if the file cannot be read.
 
-    Line and event are counted from 1. *error_type* and *path* are those of a collector (Wire 1.9, Error types).
+    Line and event are counted from 1. *error_type* and *path* are named as a collector names them (Wire 1.9, Error
+    types).
     """
 
     line: int | None = None

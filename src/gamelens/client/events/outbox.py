@@ -28,7 +28,7 @@ UNSENT: Final = "not sent before the end, and no queue file"
 
 
 class BatchKey(msgspec.Struct, frozen=True):
-    """The events of one request: those of one user from one address.
+    """The events of one request: events of one user from one address.
 
     Wire 1.16, Submitting for players.
     """

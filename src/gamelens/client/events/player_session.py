@@ -166,7 +166,7 @@ class PlayerSession:
     def configs(self) -> dict[str, Any]:
         """The values of the active remote configs, by key.
 
-        Offline, those of the stored answer.
+        Offline, they are the values of the stored answer.
         """
         return self._open_recorder.configs
 

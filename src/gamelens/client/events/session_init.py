@@ -64,7 +64,7 @@ class SessionInit:
 
     @property
     def is_due(self) -> bool:
-        """Whether the pause is over: that of the player's failed events, else its own."""
+        """Whether the pause is over: the pause after failed events of the player, else its own."""
         return (self._sender.backoff(self._key) or self._backoff).is_over
 
     @property

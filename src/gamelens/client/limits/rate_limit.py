@@ -10,7 +10,7 @@ Our choice: each process counts the 1000 requests for the list of metrics by its
 and remembers it, so no machine reaches the limit.
 
 Written here because pyrate-limiter and limits count calls at the client within one process or a database. They cannot
-hold a slot until a request has arrived, share slots between kernels without a server, or release those of a killed
+hold a slot until a request has arrived, share slots between kernels without a server, or release the slots of a killed
 process.
 """
 
@@ -215,7 +215,7 @@ class RateLimiter:
         return Permit(self, route, start_slot, in_flight, lag_s=LAG_S if any(self._was_slow) else UNUSUAL_LAG_S)
 
     def _starts(self, route: Route) -> Sequence[Slot]:
-        """Return the slots to start on, those of the guaranteed rate first."""
+        """Return the slots to start on, the slots of the guaranteed rate first."""
         if route == "metric list":
             return self._list_slots
         return [*self._slots.starts, *self._extra_starts[: self._extra]]
@@ -310,7 +310,7 @@ class AdaptiveLimit:
     4. A refusal while only one node is known: back to the guaranteed rate, and no additional slots for a minute.
 
     Requests reach nodes at random, so some find a full one long before all are full. A node forgets an arrival after a
-    second. A request that is spread over the second meets those of the whole second before, one in a burst only those
+    second. Evenly spread requests meet all requests of the second before, a request in a burst only the requests
     sent earlier in the burst, and a burst ends at its first refusal. So from the first refusal on requests start in
     bursts, one each second (`RateLimiter`). Before four nodes that gives 2.5 times the guaranteed rate and 4.8% of the
     requests are refused; of evenly spread requests it would be 10 to 17% (simulated). A refused request is sent again

@@ -13,7 +13,7 @@ from typing import Any, Final, TypeVar, get_args
 
 import msgspec
 
-from gamelens.catalog import ALIASES, TITLES, CohortShare, find_metric
+from gamelens.catalog import CATALOG, TITLES, Catalog, CohortShare
 from gamelens.client.query.filter_expressions import parse_expression
 from gamelens.client.query.signatures import Fields, FrameKind, OnError
 from gamelens.client.tables.time_ranges import WHEN_UNAVAILABLE, TimeRange, WhenUnavailable
@@ -52,7 +52,7 @@ class QuerySpec(msgspec.Struct, frozen=True, kw_only=True):
         every: the granularity.
         where: the filter; None for all events.
         top: rows to keep of each bucket, largest first; None for all.
-        top_of: the dimension of which so many values are kept within each value of the others, as typed; None for all.
+        top_of: the dimension whose largest values are kept within each value of the others, as typed; None for all.
         games, studios: ids to narrow to; None for all.
         since_days_ago: days since install, for the metrics that need it.
         other: whether what *top* leaves out is a row of each bucket.
@@ -60,6 +60,7 @@ class QuerySpec(msgspec.Struct, frozen=True, kw_only=True):
         fields: "all" for every field of the rows; None for the metric and its parts.
         sort: the column by which the rows are ordered, largest first; None for the order of the service.
         ages: days since install of a query for retention; empty for rows.
+        catalog: what can be queried: the own metrics of the client are in it.
 
     Raises:
         BadQuery: no metric, a dimension twice, or *top* without a dimension.
@@ -79,6 +80,7 @@ class QuerySpec(msgspec.Struct, frozen=True, kw_only=True):
     fields: Fields | None = None
     sort: str | None = None
     ages: tuple[int, ...] = ()
+    catalog: Catalog = CATALOG
 
     def __post_init__(self) -> None:
         if not self.metrics or len(set(self.metrics)) < len(self.metrics):
@@ -116,7 +118,7 @@ class QuerySpec(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def ranked(self) -> tuple[str, ...]:
-        """The columns whose values *top* ranks: that of one dimension, or all."""
+        """The columns whose values *top* ranks: the column of one dimension, or all."""
         return self.dimensions if self.top_of is None else (IDS.get(self.top_of, self.top_of),)
 
     @property
@@ -139,7 +141,7 @@ class QuerySpec(msgspec.Struct, frozen=True, kw_only=True):
         """The columns of the metrics, as far as the catalog knows them."""
         columns = dict[str, None]()
         for name in self.metrics:
-            known = find_metric(name)
+            known = self.catalog.find(name)
             shown = known.shown_columns(all_fields=self.fields == "all") if known is not None else {}
             columns |= dict.fromkeys(shown.values())
         return tuple(columns)
@@ -147,7 +149,7 @@ class QuerySpec(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def cohort_shares(self) -> tuple[CohortShare, ...]:
         """The metrics that are retention of one age."""
-        known = (ALIASES.get(name) for name in self.metrics)
+        known = (self.catalog.find(name) for name in self.metrics)
         return tuple(alias for alias in known if isinstance(alias, CohortShare))
 
     @property
@@ -165,7 +167,7 @@ class ExecutionOptions(msgspec.Struct, frozen=True, kw_only=True):
         on_error: "raise" or "gaps" where a request fails for good.
         deadline_s: seconds for everything; None means no limit.
         to: the kind of frame.
-        whole_buckets: the granularity of which only whole buckets are asked for; None for cut ones too.
+        whole_buckets: the granularity whose whole buckets alone are asked for; None for cut ones too.
     """
 
     over: TimeRange
@@ -190,15 +192,15 @@ class QueryArguments(msgspec.Struct, frozen=True, kw_only=True):
     progress: bool | None
 
 
-def query_arguments(given: Mapping[str, Any]) -> QueryArguments:
-    """Check the arguments of `Client.query`, by name.
+def query_arguments(given: Mapping[str, Any], catalog: Catalog = CATALOG) -> QueryArguments:
+    """Check the arguments of `Client.query`, by name. *catalog* has the own metrics of the client.
 
     Raises:
         BadQuery: an argument has a value that is not allowed.
     """
     metrics = as_names("metric", given["metric"])
     number, top_of = split_top(given["top"])
-    bucket = _granularity(metrics, given["every"])
+    bucket = _granularity(metrics, given["every"], catalog)
     spec = QuerySpec(
         metrics=metrics,
         by=as_names("by", given["by"]),
@@ -208,6 +210,7 @@ def query_arguments(given: Mapping[str, Any]) -> QueryArguments:
         top_of=top_of,
         games=optional_names("games", given["games"]),
         studios=optional_names("studios", given["studios"]),
+        catalog=catalog,
         **{name: given[name] for name in ("since_days_ago", "other", "check", "fields", "sort")},
     )
     if spec.sort is not None:
@@ -241,24 +244,24 @@ def retention_arguments(given: Mapping[str, Any]) -> QueryArguments:
     return QueryArguments(spec=spec, options=execution_options(given), progress=given["progress"])
 
 
-def _granularity(metrics: Sequence[str], every: Granularity | None) -> Granularity:
+def _granularity(metrics: Sequence[str], every: Granularity | None, catalog: Catalog) -> Granularity:
     """Return *every*, or the bucket that the aliases among *metrics* are counted in.
 
     Raises:
         BadQuery: an alias is not counted in *every*, or two are not counted in the same.
     """
-    own: dict[str, Granularity] = {}
+    bucket_of: dict[str, Granularity] = {}
     for name in metrics:
-        if name in ALIASES and (bucket := ALIASES[name].every) is not None:
-            own[name] = bucket
-    for name, bucket in own.items():
+        if (alias := catalog.aliases.get(name)) is not None and alias.every is not None:
+            bucket_of[name] = alias.every
+    for name, bucket in bucket_of.items():
         if every not in (None, bucket):
             rule = f"does not apply to {name}, which is counted by {bucket}: leave out every"
             raise BadQuery("every", every, rule, [bucket])
-    if len(set(own.values())) > 1:
-        counted = ", ".join(f"{name} by {bucket}" for name, bucket in own.items())
+    if len(set(bucket_of.values())) > 1:
+        counted = ", ".join(f"{name} by {bucket}" for name, bucket in bucket_of.items())
         raise BadQuery("metric", list(metrics), f"must use the same buckets ({counted}): query each separately")
-    default: Granularity = next(iter(own.values()), "day")
+    default: Granularity = next(iter(bucket_of.values()), "day")
     return default if every is None else every
 
 
@@ -389,6 +392,7 @@ def query_record(spec: QuerySpec, over: TimeRange, interval: str | None = None) 
         top=spec.typed_top,
         days=spec.ages,
         interval=interval,
+        formulas=spec.catalog.formulas_of(spec.metrics),
         **{name: getattr(spec, name) for name in _AS_GIVEN},
     )
 
@@ -402,6 +406,7 @@ def recorded_spec(record: QueryRecord) -> QuerySpec:
         top=number,
         top_of=top_of,
         ages=record.days,
+        catalog=Catalog.recorded(record.formulas),
         **{name: getattr(record, name) for name in _AS_GIVEN},
     )
 

@@ -124,7 +124,7 @@ async def assemble(prepared: Prepared, fetched: Fetched, call: Call) -> QueryRes
 
 
 def assemble_table(prepared: Prepared, fetched: Fetched) -> Assembled:
-    """Return the rows of a query: those of retention, or those of metrics side by side.
+    """Return the rows of a query: rows of retention, or rows of metrics side by side.
 
     Raises:
         NotAdditive, Truncated: as in `assemble`.
@@ -160,15 +160,21 @@ def _tables(prepared: Prepared, fetched: Fetched) -> tuple[list[list[pa.Table]],
     """
     remarks = Remarks()
     built = [
-        [_noted(build_table(plan, prepared, fetched), remarks) for plan in subquery.plans]
-        for subquery in prepared.subqueries
+        [_largest_rows(plan, prepared, fetched, remarks) for plan in subquery.plans] for subquery in prepared.subqueries
     ]
     for tables_of, subquery in zip(built, prepared.subqueries, strict=True):
         for place, plan in enumerate(subquery.plans):
-            for rest in (rest for owner, rest in fetched.rests if owner is plan):
-                shown, rows = tables_of[place], _noted(build_table(rest, prepared, fetched), remarks)
+            if (rest := fetched.rest_of(plan)) is not None:
+                shown, rows = tables_of[place], _noted(build_table(rest.plan, prepared, fetched), remarks)
                 tables_of[place] = tables.sort_by_time(tables.concatenate([shown, rows], shown.schema))
     return built, remarks
+
+
+def _largest_rows(plan: MetricPlan, prepared: Prepared, fetched: Fetched, remarks: Remarks) -> pa.Table:
+    """Return the table of *plan*, without what is beyond `top`: as it was put together for that, or now."""
+    if (rest := fetched.rest_of(plan)) is not None:
+        return _noted((rest.largest, Remarks(rest.is_truncated, [*rest.warnings])), remarks)
+    return _noted(build_table(plan, prepared, fetched), remarks)
 
 
 def _noted(built: tuple[pa.Table, Remarks], remarks: Remarks) -> pa.Table:
@@ -217,7 +223,8 @@ def _side_by_side(
     is_whole = are_usual and bool(plans) and not plans[0].top  # buckets that begin elsewhere are not known here
     filled_starts = starts if is_whole else ()
     is_all = spec.fields == "all"
-    table, filled = join_metrics(spec.dimensions, [*rows, *shares], filled_starts, all_fields=is_all)
+    joined = [*rows, *shares]
+    table, filled = join_metrics(spec.dimensions, joined, filled_starts, all_fields=is_all, catalog=spec.catalog)
     table = table.select([*table.column_names[: 1 + len(spec.dimensions)], *_in_order(spec, table)])
     if spec.sort is not None:
         one_of("sort", spec.sort, tuple(table.column_names))  # of a metric that the catalog does not know
@@ -226,7 +233,7 @@ def _side_by_side(
 
 
 def _in_order(spec: QuerySpec, table: pa.Table) -> list[str]:
-    """Return the columns of numbers of *table*, those of the metrics in the order of the query."""
+    """Return the columns of numbers of *table*, with the metrics in the order of the query."""
     numbers = table.column_names[1 + len(spec.dimensions) :]
     known = [name for name in spec.columns if name in numbers]
     return [*known, *(name for name in numbers if name not in known)] if spec.cohort_shares else numbers

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,7 +16,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from gamelens._text import counted
-from gamelens.catalog import ALIASES, METRICS, CohortShare, find_metric
+from gamelens.catalog import CATALOG, METRICS, Catalog, CohortShare, Metric
 from gamelens.client.query.arguments import GAME_ID
 from gamelens.client.query.listings import default_limit_warning
 from gamelens.client.query.planner import MetricPlan
@@ -24,6 +25,7 @@ from gamelens.client.query.requests import Fetched
 from gamelens.client.tables import table_operations as tables
 from gamelens.client.tables.table_operations import TIMESTAMP, TIMESTAMP_TYPE, bucket_starts, schema
 from gamelens.errors import NotAdditive, ServiceError, Truncated
+from gamelens.formulas import Formula
 from gamelens.wire.limits import DEFAULT_LIMIT, USUAL_SESSION_S
 
 MOST_ROWS: Final = 1_000_000
@@ -57,7 +59,7 @@ def build_table(plan: MetricPlan, prepared: Prepared, fetched: Fetched) -> tuple
     if plan.total is None or not any(leaf_plan.templates for leaf_plan in plan.leaf_plans):
         return table, remarks
     total, missing = _rows(plan.total, prepared, fetched, remarks), fetched.missing_buckets(plan)
-    metric = find_metric(plan.metric) or METRICS[plan.metric]
+    metric = prepared.spec.catalog.metrics[plan.metric]
     rest = tables.drop_buckets(tables.other_rows(metric, plan.dimensions, total, table, plan.within), missing)
     if plan.top is not None:
         return tables.sort_by_time(tables.concatenate([table, rest], table.schema)), remarks
@@ -77,7 +79,7 @@ def _rows(plan: MetricPlan, prepared: Prepared, fetched: Fetched, remarks: Remar
     """
     if plan.members:
         members = [_rows(member, prepared, fetched, remarks) for member in plan.members]
-        return _largest(plan, _alias_rows(plan, members, fetched), remarks)
+        return _largest(plan, _alias_rows(plan, members, fetched, prepared.spec.catalog), remarks)
     own_columns = [name for name in plan.dimensions if name not in plan.labels]
     columns = [*own_columns, *([GAME_ID] if plan.pools_games else [])]
     table = _concatenated(plan, columns, fetched.answers(plan), remarks)
@@ -156,18 +158,19 @@ def _pooled(plan: MetricPlan, table: pa.Table, missing: Collection[datetime]) ->
     return tables.sum_split_buckets(metric, plan.dimensions, table, None)
 
 
-def _alias_rows(plan: MetricPlan, members: Sequence[pa.Table], fetched: Fetched) -> pa.Table:
-    """Return the rows of an alias, in the order of the service, from those of the metrics it is made of.
+def _alias_rows(plan: MetricPlan, members: Sequence[pa.Table], fetched: Fetched, catalog: Catalog) -> pa.Table:
+    """Return the rows of an alias, in the order of the service, computed from the rows of its metrics.
 
     A row that a metric does not have counts as 0 in it, since the service leaves out rows without events. Where a
     request of the metric failed, the row is null in its fields, and in their quotients.
 
     Args:
-        plan: that of the alias.
+        plan: the plan of the alias.
         members: the rows of each of its members.
         fetched: says which of their buckets are missing.
+        catalog: has the alias.
     """
-    alias, rows, buckets = ALIASES[plan.metric], [], []
+    alias, rows, buckets = catalog.aliases[plan.metric], [], []
     for member, table in zip(plan.members, members, strict=True):
         bucket_of = {start: plan.start_of(start) for start in member.starts} if member.every != plan.every else {}
         encoded = table[TIMESTAMP].combine_chunks().dictionary_encode()
@@ -191,7 +194,8 @@ def _alias_rows(plan: MetricPlan, members: Sequence[pa.Table], fetched: Fetched)
         is_absent = np.bincount(place, minlength=len(keys)) == 0
         unknown[name] = is_cut & (is_absent | (len(lengths) < len(bucket_of)))
     table = tables.add_metric_fields(alias, keys, sums, unknown, means)
-    table = tables.sort_as_service(table, alias.name, [name for name in plan.dimensions if name not in plan.labels])
+    own_columns = [name for name in plan.dimensions if name not in plan.labels]
+    table = tables.sort_as_service(table, alias.name, own_columns, catalog)
     is_known = np.any([np.asarray(pc.is_valid(table[name])) for name in alias.ingredients], axis=0)
     return table.filter(pa.array(is_known))
 
@@ -241,26 +245,30 @@ def join_metrics(
     buckets: Sequence[datetime] = (),
     *,
     all_fields: bool = False,
+    catalog: Catalog = CATALOG,
 ) -> tuple[pa.Table, dict[str, int]]:
     """Return the rows of all *metrics* joined on timestamp and *dimensions*, under the names of frames.
 
-    The second value is the number of rows of each metric that were filled: the service leaves out rows without events,
-    of which counts and money are 0, means and ratios null. The rows of one metric are left as they are.
+    The second value is the number of rows of each metric that were filled: the service leaves out rows without events.
+    Their counts and money are 0, their means and ratios null, and formulas of own metrics are computed of zeros. The
+    rows of one metric are left as they are.
 
     Args:
         dimensions: the dimensions of the rows.
         metrics: the rows of each metric.
         buckets: starts of the buckets in which every value of the dimensions gets a row, up to `MOST_ROWS` in all.
         all_fields: whether there are columns of all fields, or of the metrics and their parts.
+        catalog: has the metrics.
 
     Raises:
         ServiceError: a metric has two rows of the same bucket and dimension values.
     """
-    columns = _column_names(dimensions, metrics, all_fields=all_fields)
+    columns = _column_names(dimensions, metrics, catalog, all_fields=all_fields)
     if len(metrics) == 1:
         table = metrics[0].table
-        own = [name for name in table.column_names if name in {TIMESTAMP, *dimensions}]
-        return table.select([*own, *columns[0]]).rename_columns([*own, *columns[0].values()]), {}
+        keys_of_rows = [name for name in table.column_names if name in {TIMESTAMP, *dimensions}]
+        shown = [*keys_of_rows, *columns[0].values()]
+        return table.select([*keys_of_rows, *columns[0]]).rename_columns(shown), {}
     keys, places = tables.group_rows([rows.table for rows in metrics], [TIMESTAMP, *dimensions])
     keys = _with_all_buckets(keys, dimensions, buckets)
     joined, filled, is_known = keys, dict[str, int](), np.zeros(len(keys), dtype="bool")
@@ -271,13 +279,13 @@ def join_metrics(
         if np.count_nonzero(is_present) != len(place):
             raise ServiceError(200, "two rows of the same bucket and values")
         taken = rows.table.take(pa.array(row_of_key, mask=~is_present))
-        known = find_metric(rows.metric)
-        zeros = tables.summable_fields(known) if known is not None else []
+        known = catalog.find(rows.metric)
+        zeros = _filled_fields(known) if known is not None else {}
         is_zero = ~is_present & ~_in_buckets(keys, rows.unknown) & bool(zeros)
         for name, column in names.items():
             values = taken[name]
             if name in zeros:
-                values = pc.if_else(pa.array(is_zero), pa.scalar(0, values.type), values)
+                values = pc.if_else(pa.array(is_zero), pa.scalar(zeros[name], values.type), values)
             if column not in joined.column_names:
                 joined = joined.append_column(column, values)
             else:  # a part that another metric has brought, perhaps with nulls
@@ -289,18 +297,28 @@ def join_metrics(
     return tables.sort_by_time(joined.filter(pa.array(is_known))), filled
 
 
+def _filled_fields(metric: Metric) -> dict[str, float]:
+    """Return the value of each field in a row that the service does not have, but for fields that are null there."""
+    filled: dict[str, float] = dict.fromkeys(tables.summable_fields(metric), 0)
+    formulas = {known.name: known.combines for known in metric.fields if isinstance(known.combines, Formula)}
+    for name, formula in formulas.items():
+        value = float(formula.value(dict.fromkeys(formula.names, 0.0), tables.divide))
+        filled |= {name: value} if math.isfinite(value) else {}
+    return filled
+
+
 def _column_names(
-    dimensions: Sequence[str], metrics: Sequence[MetricRows], *, all_fields: bool
+    dimensions: Sequence[str], metrics: Sequence[MetricRows], catalog: Catalog, *, all_fields: bool
 ) -> list[dict[str, str]]:
     """Return the column of each field that the frame shows, for each of *metrics*.
 
-    A field that the catalog does not know keeps its name, behind that of its metric where the frame has another such
-    column; the only field of a metric that it does not know is called as the metric.
+    A field that the catalog does not know keeps its name, behind the name of its metric where the frame has another
+    such column; the only field of a metric that it does not know is called as the metric.
     """
     keys = {TIMESTAMP, *dimensions}
     known, strange = list[dict[str, str]](), list[dict[str, str]]()
     for rows in metrics:
-        fields, metric = [name for name in rows.table.column_names if name not in keys], find_metric(rows.metric)
+        fields, metric = [name for name in rows.table.column_names if name not in keys], catalog.find(rows.metric)
         shown = metric.shown_columns(all_fields=all_fields).items() if metric is not None else ()
         known.append({name: column for name, column in shown if name in fields})
         others = [name for name in fields if metric is None or name not in metric.columns]
@@ -340,15 +358,16 @@ def _in_buckets(keys: pa.Table, starts: Collection[datetime]) -> NDArray[Any]:
 
 
 def rows_of_age(share: CohortShare, rows: pa.Table, unknown: Collection[datetime]) -> MetricRows:
-    """Return the rows of retention of one age, as those of a metric: one for each bucket and value.
+    """Return the rows of retention of one age in the form of a metric: one row for each bucket and value.
 
     The installs of *unknown* buckets are not known.
     """
-    own = rows.filter(pc.equal(rows["age"], share.age)).drop_columns(["age"])
+    of_age = rows.filter(pc.equal(rows["age"], share.age)).drop_columns(["age"])
     ratio, returned, installs = (field.name for field in share.fields)
-    is_known = pc.is_valid(own["returned"])
-    own = own.set_column(own.column_names.index("installs"), "installs", pc.if_else(is_known, own["installs"], None))
+    is_known = pc.is_valid(of_age["returned"])
+    counts = pc.if_else(is_known, of_age["installs"], None)
+    of_age = of_age.set_column(of_age.column_names.index("installs"), "installs", counts)
     names = {"retention": ratio, "returned": returned, "installs": installs}
-    table = own.rename_columns([names.get(name, name) for name in own.column_names])
+    table = of_age.rename_columns([names.get(name, name) for name in of_age.column_names])
     open_buckets = bucket_starts(table.filter(pc.invert(is_known)))
     return MetricRows(metric=share.name, table=table, unknown=open_buckets | {*unknown})

@@ -27,7 +27,7 @@ from gamelens.receipts import Gap
 from gamelens.wire.intervals import Granularity, Interval, bucket_start
 
 CohortKey = tuple[str | None, ...]
-"""FanOut of the requested dimensions, in their order, of which the last is the game."""
+"""Values of the requested dimensions, in their order. The last is the game."""
 
 _DAY: Final = timedelta(days=1)
 AGE: Final = "age"
@@ -46,7 +46,7 @@ class CohortSubquery(msgspec.Struct, frozen=True):
 
     @property
     def sent(self) -> QuerySpec:
-        """The query for its installs: by game, since the shares are those of each game."""
+        """The query for its installs: by game, since there is a share for each game."""
         carried = (*(name for name in self.spec.dimensions if name not in (GAME_ID, STUDIO_ID)), GAME_ID)
         return self.spec.with_(metrics=("new_users",), by=carried, every="day", ages=())
 
@@ -123,7 +123,7 @@ def retention_table(
         sent: the query for its installs.
         built: the table of each of its `plans`.
         times: its time range.
-        missing: intervals whose requests failed, by age; those of the installs under None.
+        missing: intervals whose requests failed, by age; the key None has the intervals of installs.
         studio_of_game: studio ids by game id, where the rows show the studio.
     """
     installs, *by_age = [
@@ -198,7 +198,7 @@ def install_days_behind(spec: QuerySpec, times: ResolvedRange) -> Interval | Non
 def groups_left_out(
     spec: QuerySpec, rows: pa.Table, installs: pa.Table | None, missing: Collection[datetime]
 ) -> Iterator[str]:
-    """Yield a warning if groups with *installs* have no *rows* of `retention_retro`, those of *missing* days aside.
+    """Yield a warning if groups with *installs* have no *rows* of `retention_retro`. *missing* days are left aside.
 
     Without *installs* it has no number.
     """

@@ -9,19 +9,21 @@ from typing import Final, Literal
 import msgspec
 
 from gamelens.catalog import (
-    ALIASES,
+    CATALOG,
     DIMENSIONS,
     METRICS,
     OTHER_NAMES,
     Adds,
     Alias,
+    Catalog,
     CohortShare,
     Dimension,
     Metric,
+    OwnMetric,
     Quotient,
-    find_metric,
 )
 from gamelens.errors import BadQuery, suggests_names
+from gamelens.formulas import Formula
 
 TITLE_DIMENSIONS: Final = {
     "game": "id and title of the game",
@@ -62,7 +64,7 @@ class FieldDescription(msgspec.Struct, frozen=True, kw_only=True):
 
 @suggests_names
 class Description(msgspec.Struct, frozen=True, kw_only=True):
-    """The definition of a metric, an alias or a dimension.
+    """The definition of a metric, an alias, an own metric or a dimension.
 
     Attributes:
         name: the name in a query.
@@ -75,7 +77,7 @@ class Description(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     name: str
-    kind: Literal["metric", "alias", "dimension"]
+    kind: Literal["metric", "alias", "own metric", "dimension"]
     definition: str
     unit: str = ""
     additivity: str = ""
@@ -112,8 +114,8 @@ class Description(msgspec.Struct, frozen=True, kw_only=True):
         return [fact for fact in facts if fact[1]] + [("note", note) for note in self.notes]
 
 
-def describe(name: str) -> Description:
-    """Return the definition of the metric, alias or dimension called *name*.
+def describe(name: str, catalog: Catalog = CATALOG) -> Description:
+    """Return the definition of the metric, alias or dimension called *name*; *catalog* has the own metrics.
 
     Raises:
         BadQuery: no such name; suggests the nearest one.
@@ -122,9 +124,9 @@ def describe(name: str) -> Description:
         return Description(name=name, kind="dimension", definition=TITLE_DIMENSIONS[name])
     if name in DIMENSIONS:
         return _dimension(DIMENSIONS[name])
-    metric = find_metric(name)
+    metric = catalog.find(name)
     if metric is None:
-        known = [*METRICS, *ALIASES, *DIMENSIONS, *TITLE_DIMENSIONS]
+        known = [*catalog.metrics, *DIMENSIONS, *TITLE_DIMENSIONS]
         raise BadQuery("name", name, "is not a metric, alias or dimension", known, meant=OTHER_NAMES.get(name))
     return _metric(metric)
 
@@ -138,7 +140,7 @@ def _metric(metric: Metric) -> Description:
     unit = next(field.unit for field in metric.fields if field.name == metric.sorts_by)
     return Description(
         name=metric.name,
-        kind="alias" if isinstance(metric, Alias) else "metric",
+        kind="own metric" if isinstance(metric, OwnMetric) else "alias" if isinstance(metric, Alias) else "metric",
         definition=metric.meaning,
         unit=unit,
         additivity=_ADDS[metric.adds],
@@ -155,6 +157,8 @@ def _fields(metric: Metric) -> Iterator[FieldDescription]:
         if isinstance(ratio := field.combines, Quotient):
             part = columns[ratio.part] if ratio.plus is None else f"({columns[ratio.part]} + {columns[ratio.plus]})"
             source = f"{part} / {columns[ratio.whole]}" + (f" x {ratio.worth:g}" if ratio.worth != 1 else "")
+        elif isinstance(metric, OwnMetric) and isinstance(ratio, Formula):
+            source = metric.definition.formula
         more = "" if field.name in metric.shown else ', with fields="all"'
         yield FieldDescription(name=columns[field.name], unit=field.unit, dtype=dtype, source=source + more)
 
@@ -167,10 +171,14 @@ def _source(metric: Metric, field: str) -> str:
     if isinstance(metric, CohortShare) and part.metric == "retention_retro":
         return "retention_retro x new_users, summed by day"
     name = METRICS[part.metric].columns[part.field]
+    if name == field:
+        return "from the service"
     return f"{'mean' if part.is_mean else 'sum'} of {name} by {part.every}" if part.every else name
 
 
 def _notes(metric: Metric) -> Iterator[str]:
+    if isinstance(metric, OwnMetric):
+        yield "It is an own metric of this client. In a total it is the formula of the totals of its parts."
     if isinstance(metric, Alias) and metric.every is not None:
         yield f"It is counted by {metric.every}, and takes no other `every`."
     if metric.kinds == "per game":

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, cast
 
 import msgspec
 
-from gamelens.catalog import ALIASES, DIMENSIONS, METRICS
+from gamelens.catalog import CATALOG, DIMENSIONS, Catalog
 from gamelens.client.answer_cache import AnswerCache
 from gamelens.client.connection.metrics_api import MetricsApi
 from gamelens.client.connection.transport import RequestStats
@@ -43,6 +43,7 @@ class QueryExecutor:
         max_days, refresh_s: as in `Client`.
         when: what a query does about unavailable data that does not say so itself.
         now: the wall clock of receipts.
+        catalog: what can be queried, own metrics among them.
     """
 
     def __init__(
@@ -54,8 +55,10 @@ class QueryExecutor:
         refresh_s: float,
         when: WhenUnavailable = "raise",
         now: Callable[[], float] = time.time,
+        catalog: Catalog = CATALOG,
     ) -> None:
         self.service = service
+        self.catalog = catalog
         self.cache = cache
         self._max_days = max_days
         self._refresh_s = refresh_s
@@ -149,12 +152,12 @@ class QueryExecutor:
         """Return the restatements that the cache, or without one this client, has recorded."""
         names = [metric]
         if metric is not None:
-            await self.service.unknown_names("metric", (metric,), {**METRICS, **ALIASES})
-            names += [name for name, _ in ALIASES[metric].needs] if metric in ALIASES else []
+            await self.service.unknown_names("metric", (metric,), self.catalog.metrics)
+            names += [name for name in sorted(self.catalog.service_metrics([metric])) if name != metric]
         if self.cache is None:
             return restatements_frame([entry for entry in self._restated if metric is None or entry.metric in names])
         recorded = [entry for name in dict.fromkeys(names) for entry in self.cache.restatements(name)]
-        return restatements_frame(restatement_records(recorded))
+        return restatements_frame(restatement_records(recorded, self.catalog))
 
     def emit_warnings(self, result: QueryResult) -> DataFrame:
         """Return the frame of *result*, and emit each warning of its receipt once for this client."""

@@ -17,7 +17,7 @@ import pyarrow as pa
 from gamelens.client.query.build import build_table
 from gamelens.client.query.planner import FanOut, MetricPlan, rest_groups, rest_plan
 from gamelens.client.query.prepare import Prepared
-from gamelens.client.query.requests import Call, Fetched, Leaf, Request, cache_key, leaf_of, leaves_of
+from gamelens.client.query.requests import Call, Fetched, Leaf, Request, RestRows, cache_key, leaf_of, leaves_of
 from gamelens.client.tables import table_operations as tables
 from gamelens.client.tables.answer_reading import read_answer
 from gamelens.errors import AuthError, BadQuery, GamelensError, RateLimited, Retryable, Unreachable
@@ -47,7 +47,7 @@ async def _fetch_rest(plan: MetricPlan, values: FanOut, fetched: Fetched, prepar
     """Return *fetched* with what came of the requests for the rest of *plan*."""
     groups = rest_groups(plan, values)
     unknown = [group for group in groups if fetched.lacks(plan, group)]
-    shown, _ = await asyncio.to_thread(build_table, plan, prepared, fetched)
+    shown, remarks = await asyncio.to_thread(build_table, plan, prepared, fetched)
     unsent = [
         request
         for leaf_plan in rest_plan(plan, unknown, shown, values).leaf_plans
@@ -59,7 +59,16 @@ async def _fetch_rest(plan: MetricPlan, values: FanOut, fetched: Fetched, prepar
         fetched,
         failures={**fetched.failures, **dict.fromkeys(unsent, error)},
         unsent=(*fetched.unsent, *unsent),
-        rests=(*fetched.rests, (plan, rest)),
+        rests=(
+            *fetched.rests,
+            RestRows(
+                owner=plan,
+                plan=rest,
+                largest=shown,
+                is_truncated=remarks.is_truncated,
+                warnings=tuple(remarks.warnings),
+            ),
+        ),
     )
     leaves = await asyncio.to_thread(leaves_of, [rest], prepared.times.available, call)
     return await _send(leaves, fetched, prepared, call)

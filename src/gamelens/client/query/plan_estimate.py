@@ -119,7 +119,7 @@ async def plan_of(prepared: Prepared, listings: Listings, call: Call) -> Plan:
 def _all_leaves(prepared: Prepared, call: Call) -> list[Leaf]:
     """Return the leaves of *prepared*, and those for the rest beyond `top`.
 
-    The rest is exact if the cache has all largest rows, else it is that of a table without rows.
+    The rest is exact if the cache has all largest rows, else it is the rest of a table without rows.
     """
     known, unknown = [*prepared.leaves], list[Leaf]()
     with_rest = [
@@ -129,7 +129,8 @@ def _all_leaves(prepared: Prepared, call: Call) -> list[Leaf]:
         groups = rest_groups(plan, values)
         leaves = [leaf for leaf in known if any(leaf.plan is leaf_plan for leaf_plan in plan.leaf_plans)]
         if call.cache is None or any(leaf.all_requests for leaf in leaves):
-            rest = rest_plan(plan, groups, schema(plan.metric, plan.dimensions).empty_table(), values)
+            empty = schema(plan.metric, plan.dimensions, prepared.spec.catalog).empty_table()
+            rest = rest_plan(plan, groups, empty, values)
             unknown += [leaf_of(leaf_plan) for leaf_plan in rest.leaf_plans]
         else:
             cached = Fetched(leaves=leaves_of([plan], prepared.times.available, call))

@@ -20,7 +20,7 @@ from typing import Any, Final
 import msgspec
 import pyarrow as pa
 
-from gamelens.catalog import ALIASES, DIMENSIONS, METRICS, Alias, Metric, check_query, find_metric
+from gamelens.catalog import DIMENSIONS, METRICS, Alias, Metric, check_query
 from gamelens.client.query.arguments import GAME_ID, STUDIO_ID, QuerySpec
 from gamelens.client.tables.table_operations import OTHER, TIMESTAMP
 from gamelens.client.tables.time_ranges import (
@@ -93,7 +93,7 @@ class MetricPlan(msgspec.Struct, frozen=True, kw_only=True):
         every: the granularity.
         max_days: most days of one request; None for the limit of the service.
         dimensions: columns of the rows, in the order of the frame.
-        labels: those of them that follow from the game.
+        labels: the dimensions that follow from the game.
         pools_games: whether the rows of all games are summed, because the game is not among the dimensions.
         adds_up: whether two slices lie in one bucket, so that their rows are summed.
         limit: most values of one answer; None where the kind of query has no limit.
@@ -142,13 +142,13 @@ class MetricPlan(msgspec.Struct, frozen=True, kw_only=True):
 
 def fan_out_dimensions(spec: QuerySpec) -> tuple[str, ...]:
     """Return the dimensions whose values must be listed before *spec* can be planned."""
-    are_per_game = [_is_per_game(METRICS.get(name)) for name in spec.metrics]
+    are_per_game = [_is_per_game(METRICS.get(name)) for name in spec.catalog.service_metrics(spec.metrics)]
     dimensions = _row_dimensions(spec, is_per_game=any(are_per_game))
     others = [name for name in dimensions if name != STUDIO_ID]
     lists_studios = STUDIO_ID in dimensions and GAME_ID not in spec.dimensions and not all(are_per_game)
     needed = [*(others if len(others) > 2 else ()), *((STUDIO_ID,) if lists_studios else ())]
     for name in spec.metrics:
-        if (rest := _rest_dimension(find_metric(name), spec)) is not None:
+        if (rest := _rest_dimension(spec.catalog.find(name), spec)) is not None:
             group = next((id_ for id_ in (GAME_ID, STUDIO_ID) if id_ in spec.within), rest)  # a game has one studio
             needed += [group, rest]
     if spec.needs_total:
@@ -192,7 +192,7 @@ def plan_requests(
         interval: the covered interval.
         max_days: most days of one request; None for the limit of the service.
         unknown: dimensions that the service knows and the catalog does not.
-        values: those of the dimensions that `fan_out_dimensions` names.
+        values: the values of the dimensions that `fan_out_dimensions` names.
 
     Raises:
         BadQuery: nearest names for an unknown one; a kind the metric does not have.
@@ -210,7 +210,7 @@ def plan_requests(
             return plans[spec]
         (name,) = spec.metrics
         slices = tuple(bucket_slices(interval, spec.every, max_days))
-        if (alias := ALIASES.get(name)) is None:
+        if (alias := spec.catalog.aliases.get(name)) is None:
             plan = _metric_plan(name, spec, slices, max_days, values or {})
         else:
             plan = MetricPlan(
@@ -242,7 +242,7 @@ def _total_spec(spec: QuerySpec) -> QuerySpec:
 
 
 def _member_specs(alias: Alias, spec: QuerySpec) -> Iterator[QuerySpec]:
-    """Yield the query for each source of *alias*.
+    """Yield the query for each metric that *alias* needs.
 
     The service can choose the largest rows only if the alias is one of its metrics under another name, in the same
     buckets: the largest of a week need not be among the largest of each day.
@@ -305,8 +305,10 @@ def _metric_plan(
             elif dimension in _IDS:
                 narrowed["games" if dimension == GAME_ID else "studios"] = (value or "",)
             elif value is not None or values[dimension]:  # events without a value match none of the values there are
-                own = Match(dimension, (value,)) if value is not None else Not(Match(dimension, values[dimension]))
-                where = own if where is None else where & own
+                narrowed_to = (
+                    Match(dimension, (value,)) if value is not None else Not(Match(dimension, values[dimension]))
+                )
+                where = narrowed_to if where is None else where & narrowed_to
         sent = flat_filter(where) if where is not None else None
         body = MetricQuery(
             interval=first, granularity=spec.every, since_days_ago=since, filter=sent, **kind, **narrowed
@@ -367,7 +369,7 @@ def _fixed_values(dimension: str, values: FanOut) -> tuple[str | None, ...]:
 
 def _check(plan: MetricPlan, spec: QuerySpec, unknown: Collection[str]) -> None:
     """Refuse a query that cannot be sent or whose rows cannot be summed, before any request."""
-    name, metric = plan.metric, find_metric(plan.metric)
+    name, metric = plan.metric, spec.catalog.find(plan.metric)
     taken = {TIMESTAMP, *(field.name for field in (metric.fields if metric is not None else ()))}
     for dimension in taken.intersection(plan.dimensions):
         raise BadQuery("by", dimension, f"is also a field of {name}: a row cannot hold both")
@@ -394,7 +396,7 @@ def _total_refusal(spec: QuerySpec, rest: str | None) -> str:
     *rest* is the dimension whose rest one request answers for one bucket.
     """
     plain = f'query("{spec.metrics[0]}", by={list(spec.by)}) without {"other" if spec.other else "check"}=True'
-    others, metric = [name for name in spec.dimensions if name not in _IDS], find_metric(spec.metrics[0])
+    others, metric = [name for name in spec.dimensions if name not in _IDS], spec.catalog.find(spec.metrics[0])
     if spec.check or len(others) != 1 or metric is None or metric.kinds == "retention":
         return plain
     if rest is not None:

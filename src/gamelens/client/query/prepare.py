@@ -12,7 +12,7 @@ from datetime import datetime
 import msgspec
 import pyarrow as pa
 
-from gamelens.catalog import ALIASES, DIMENSIONS, METRICS, CohortShare, service_metrics
+from gamelens.catalog import DIMENSIONS, CohortShare
 from gamelens.client.connection.event_loop import gather
 from gamelens.client.query.arguments import COUNTRY_CODE, GAME_ID, STUDIO_ID, QuerySpec
 from gamelens.client.query.cohorts import CohortSubquery, install_days_behind
@@ -50,12 +50,12 @@ class RowSubquery(msgspec.Struct, frozen=True):
     def plans(
         self, sent: QuerySpec, times: ResolvedRange, values: FanOut, unknown: Collection[str], max_days: int | None
     ) -> list[MetricPlan]:
-        """Return the plan of each metric, and behind them that of the installs to compare `retention_retro` with.
+        """Return the plan of each metric, and behind them the plan of installs to compare `retention_retro` with.
 
         Args:
             sent: the query with ids.
             times: its time range.
-            values: those of the dimensions that are fanned out.
+            values: the values of the dimensions that are fanned out.
             unknown: dimensions that the service knows and the catalog does not.
             max_days: most days of one request; None for the limit of the service.
         """
@@ -80,7 +80,7 @@ class RowSubquery(msgspec.Struct, frozen=True):
 
         *covered* is the interval of the frame. A gap of an alias is one of a metric that it is made of.
         """
-        if gap.times and gap.metric in service_metrics([metric]):
+        if gap.times and gap.metric in self.spec.catalog.service_metrics([metric]):
             whole = covered if self.spec.every == "all" else gap.times
             yield from (bucket.start for bucket in whole.buckets(self.spec.every))
 
@@ -91,8 +91,9 @@ class RowSubquery(msgspec.Struct, frozen=True):
 
         Rows of metrics have no age, *grown* or not.
         """
-        changed = rows_changed(old, new, self.keys)
-        return changed, field_changes(metric, old, new, self.keys, adds_up=True) if changed else ()
+        if not (changed := rows_changed(old, new, self.keys)):
+            return 0, ()
+        return changed, field_changes(metric, old, new, self.keys, adds_up=True, catalog=self.spec.catalog)
 
 
 class PreparedSubquery(msgspec.Struct, frozen=True):
@@ -112,7 +113,7 @@ class PreparedSubquery(msgspec.Struct, frozen=True):
 
     @property
     def compared(self) -> Sequence[MetricPlan]:
-        """The plan of the installs that rows of `retention_retro` are compared with, of which the frame shows none."""
+        """The plan of the installs that rows of `retention_retro` are compared with. The frame shows none of them."""
         return self.plans[len(self.sent.metrics) :] if isinstance(self.kind, RowSubquery) else ()
 
 
@@ -178,7 +179,7 @@ def kinds_of(spec: QuerySpec) -> list[RowSubquery | CohortSubquery]:
     """Return the subqueries that *spec* is made of: for retention, for rows, or both."""
     if not (shares := spec.cohort_shares):
         return [kind_of_rows(spec)]
-    names = tuple(name for name in spec.metrics if not isinstance(ALIASES.get(name), CohortShare))
+    names = tuple(name for name in spec.metrics if not isinstance(spec.catalog.find(name), CohortShare))
     ages = tuple(share.age for share in shares)
     cohorts = CohortSubquery(spec.with_(metrics=("retention",), ages=ages, sort=None, fields=None))
     return [cohorts, *([RowSubquery(spec.with_(metrics=names, sort=None))] if names else [])]
@@ -212,7 +213,7 @@ async def _unknown_names(specs: Sequence[QuerySpec], listings: Listings) -> list
     for spec in specs:
         filtered = list(dimensions_in(spec.where)) if spec.where is not None else []
         columns = {*DIMENSIONS, STUDIO_ID}
-        metrics = await listings.unknown_names("metric", spec.metrics, {**METRICS, **ALIASES})
+        metrics = await listings.unknown_names("metric", spec.metrics, spec.catalog.metrics)
         dimensions = await listings.unknown_names("by", spec.dimensions, columns)
         dimensions += await listings.unknown_names("where", filtered, DIMENSIONS)
         for name in dict.fromkeys([*metrics, *dimensions]):
@@ -259,7 +260,8 @@ async def _titles(
     """
     titles: dict[str, Mapping[str, str]] = {}
     studio_of_game: dict[str, str | None] = {}
-    if STUDIO_ID in spec.dimensions and any(plan.labels or GAME_ID in plan.dimensions for plan in plans):
+    leaf_plans = [leaf_plan for plan in plans for leaf_plan in plan.leaf_plans]
+    if STUDIO_ID in spec.dimensions and any(plan.labels or GAME_ID in plan.dimensions for plan in leaf_plans):
         studio_of_game = {game.id: game.studio_id for game in await listings.games(interval) or ()}
     if GAME_ID in spec.titled and (games := await listings.games(interval, sent.studios)) is not None:
         titles[GAME_ID] = unique_game_titles(games)

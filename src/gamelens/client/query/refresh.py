@@ -10,7 +10,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from gamelens.catalog import ALIASES, TITLES, CohortShare, find_metric
+from gamelens.catalog import TITLES, Catalog, CohortShare
 from gamelens.client.query.arguments import QuerySpec, recorded_spec
 from gamelens.client.query.cohorts import CohortSubquery
 from gamelens.client.query.data_frames import to_table
@@ -59,12 +59,12 @@ def previous_result(frame: Any) -> PreviousResult:
     return PreviousResult(spec, interval, receipt.gaps, receipt)
 
 
-def rows_of_metric(rows: pa.Table, metric: str, dimensions: Sequence[str], metrics: Sequence[str]) -> pa.Table:
-    """Return the rows of one metric from a table of several.
+def rows_of_metric(rows: pa.Table, metric: str, dimensions: Sequence[str], spec: QuerySpec) -> pa.Table:
+    """Return the rows of one metric from a table with all metrics of *spec*.
 
     Rows that were filled with 0 are left out. The fields are named as the service names them.
     """
-    known = find_metric(metric)
+    known, metrics = spec.catalog.find(metric), spec.metrics
     fields = dict(known.columns) if known is not None else {}
     if len(metrics) == 1:  # with fields that the catalog does not know
         dropped = {TIMESTAMP, *dimensions, *TITLES.values(), *fields.values()}
@@ -78,7 +78,7 @@ def rows_of_metric(rows: pa.Table, metric: str, dimensions: Sequence[str], metri
     for is_valid in present[1:]:
         has_value = pc.or_(has_value, is_valid)
     table = table.filter(has_value)
-    return drop_zero_rows(table, metric) if dimensions else table
+    return drop_zero_rows(table, metric, spec.catalog) if dimensions else table
 
 
 def find_restatements(
@@ -88,14 +88,14 @@ def find_restatements(
 
     Each has the totals of one field over the rows of a changed bucket, before and after; null where they cannot be
     added up. Rows that are known now and were in a gap of *frame* are not restated; neither is retention whose day had
-    not come, nor that of a whole period of which more install days are old enough now.
+    not come, nor retention of a whole period if more of its install days are old enough now.
     """
     old, spec, kind = to_table(frame), previous.spec, kind_of_rows(previous.spec)
     grown, keys = _grown_ages(previous, as_of), (TIMESTAMP, *kind.keys)
     restated: list[RestatementRecord] = []
     for metric in spec.metrics:
-        before, after = (rows_of_metric(rows, metric, kind.keys, spec.metrics) for rows in (old, table))
-        share = ALIASES.get(metric)
+        before, after = (rows_of_metric(rows, metric, kind.keys, spec) for rows in (old, table))
+        share = spec.catalog.find(metric)
         if isinstance(share, CohortShare):
             if share.age in grown:
                 continue
@@ -112,11 +112,11 @@ def find_restatements(
                 before_as_of=previous.receipt.as_of,
                 as_of=as_of,
             )
-            restated += [_with_change(bucket, change) for change in fields]
+            restated += [_with_change(bucket, change, spec.catalog) for change in fields]
     return restated
 
 
-def restatement_records(restatements: Iterable[Restatement]) -> list[RestatementRecord]:
+def restatement_records(restatements: Iterable[Restatement], catalog: Catalog) -> list[RestatementRecord]:
     """Return the restatements that the cache recorded, one record for each changed field."""
     return [
         _with_change(
@@ -129,15 +129,16 @@ def restatement_records(restatements: Iterable[Restatement]) -> list[Restatement
                 as_of=restatement.as_of.isoformat(),
             ),
             change,
+            catalog,
         )
         for restatement in restatements
         for change in restatement.fields
     ]
 
 
-def _with_change(bucket: RestatementRecord, change: FieldChange) -> RestatementRecord:
+def _with_change(bucket: RestatementRecord, change: FieldChange, catalog: Catalog) -> RestatementRecord:
     """Return the record of one changed field of *bucket*, under the name of its column."""
-    known = find_metric(bucket.metric)
+    known = catalog.find(bucket.metric)
     column = known.columns.get(change.field, change.field) if known is not None else change.field
     return msgspec.structs.replace(bucket, field=column, before=change.before, after=change.after)
 
@@ -145,7 +146,7 @@ def _with_change(bucket: RestatementRecord, change: FieldChange) -> RestatementR
 def _grown_ages(previous: PreviousResult, as_of: str | None) -> list[int]:
     """Return the ages that more install days of a whole period have reached by *as_of* than when *previous* was asked.
 
-    Its numbers are those of more cohorts now, which is no restatement.
+    Its numbers count more cohorts now, which is no restatement.
     """
     spec, available = previous.spec, previous.receipt.available
     if spec.every != "all" or available is None or as_of is None:
@@ -162,8 +163,8 @@ def _of_days_that_had_come(
     """Return the rows of a metric of one age whose day had come when *old* was asked."""
     old = old.filter(pc.is_valid(old[share.fields[0].name]))
     known = {tuple(row.values()) for row in old.select([name for name in keys if name in old.column_names]).to_pylist()}
-    own = new.select([name for name in keys if name in new.column_names]).to_pylist()
-    return old, new.filter(pa.array([tuple(row.values()) in known for row in own], pa.bool_()))
+    new_keys = new.select([name for name in keys if name in new.column_names]).to_pylist()
+    return old, new.filter(pa.array([tuple(row.values()) in known for row in new_keys], pa.bool_()))
 
 
 def _missing_columns(spec: QuerySpec, columns: Collection[str]) -> list[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from functools import cached_property
 from typing import Final
 
 import msgspec
@@ -88,7 +89,7 @@ class Leaf(msgspec.Struct, frozen=True, eq=False):
     """A plan with requests, and what is in the cache already. It equals only itself.
 
     Attributes:
-        plan: the plan, which is not that of an alias.
+        plan: the plan of a metric of the service, not of an alias.
         cached: for each template the rows that the cache has.
         requests: for each template the requests for the others.
     """
@@ -103,7 +104,25 @@ class Leaf(msgspec.Struct, frozen=True, eq=False):
         return [request for requests in self.requests for request in requests]
 
 
-class Fetched(msgspec.Struct, frozen=True, kw_only=True):
+class RestRows(msgspec.Struct, frozen=True, kw_only=True):
+    """The largest rows of a plan, on which the requests for its rest beyond `top` depended.
+
+    Attributes:
+        owner: the plan.
+        plan: the plan of its rest.
+        largest: the rows of *owner*, put together.
+        is_truncated: whether `top` left rows out, or may have.
+        warnings: what is to be said of the rows.
+    """
+
+    owner: MetricPlan
+    plan: MetricPlan
+    largest: pa.Table
+    is_truncated: bool
+    warnings: tuple[str, ...]
+
+
+class Fetched(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """What came of the requests of a query.
 
     Attributes:
@@ -112,7 +131,7 @@ class Fetched(msgspec.Struct, frozen=True, kw_only=True):
         failures: why each other request has no rows, in the order of time: the first is the cause.
         stopped: the requests that were not sent, or not waited for, because another one failed.
         unsent: the requests that were not made, because they depend on rows that failed.
-        rests: each plan with a rest beyond `top`, and the plan of the rest.
+        rests: each plan with a rest beyond `top`, with its largest rows and the plan of the rest.
         warnings: what was said beside the rows.
     """
 
@@ -121,14 +140,18 @@ class Fetched(msgspec.Struct, frozen=True, kw_only=True):
     failures: Mapping[Request, GamelensError] = {}
     stopped: frozenset[Request] = frozenset()
     unsent: tuple[Request, ...] = ()
-    rests: tuple[tuple[MetricPlan, MetricPlan], ...] = ()
+    rests: tuple[RestRows, ...] = ()
     warnings: tuple[str, ...] = ()
 
-    @property
-    def missing(self) -> list[Request]:
+    @cached_property
+    def missing(self) -> tuple[Request, ...]:
         """The requests that have no rows: they failed, or were not made."""
         sent = [request for leaf in self.leaves for request in leaf.all_requests]
-        return [*(request for request in sent if request not in self.tables), *self.unsent]
+        return (*(request for request in sent if request not in self.tables), *self.unsent)
+
+    def rest_of(self, plan: MetricPlan) -> RestRows | None:
+        """Return the largest rows of *plan* if it has a rest beyond `top`, else None."""
+        return next((rest for rest in self.rests if rest.owner is plan), None)
 
     @property
     def has_rows(self) -> bool:
@@ -208,7 +231,7 @@ def leaves_of(
 
 
 def leaf_of(plan: MetricPlan, cached: Sequence[CachedRows] | None = None) -> Leaf:
-    """Return the leaf of *plan*, of which the cache has the rows *cached*, or none."""
+    """Return the leaf of *plan*. The cache has its rows *cached*, or none."""
     cached = tuple(cached) if cached is not None else (NO_ROWS,) * len(plan.templates)
     requests = [
         tuple(

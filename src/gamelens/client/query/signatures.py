@@ -85,11 +85,12 @@ def typed(method: Callable[P, R]) -> Callable[P, R]:
 
 
 def takes(
-    declared: Callable[Concatenate[S, P], object], parse: Callable[[Mapping[str, Any]], Q]
+    declared: Callable[Concatenate[S, P], object], parse: Callable[[S, Mapping[str, Any]], Q]
 ) -> Callable[[Callable[[S, Q], R]], Callable[Concatenate[S, P], R]]:
     """Return a decorator that gives a method the arguments of another one, *declared*.
 
-    The method itself takes one argument: what *parse* makes of them, by name. Its docstring gets their `Args:`.
+    The method itself takes one argument: what *parse* makes of its object and of them, by name. Its docstring gets
+    their `Args:`.
     """
     signature = inspect.signature(declared)
 
@@ -99,7 +100,7 @@ def takes(
             _check_call(signature, (self, *args), kwargs)
             bound = signature.bind(self, *args, **kwargs)
             bound.apply_defaults()
-            return method(self, parse(bound.arguments))
+            return method(self, parse(self, bound.arguments))
 
         arguments = (inspect.getdoc(declared) or "").partition("\n\nArgs:")[2].partition("\n\nRaises:")[0]
         text, heading, errors = (inspect.getdoc(method) or "").partition("\n\nRaises:")
@@ -136,7 +137,7 @@ def arguments_of(method: Callable[..., Any]) -> Iterator[Argument]:
 def with_plain_types(function: S) -> S:
     """Return *function* with plain types in the signature that `help` and tooltips show."""
     signature = inspect.signature(cast("Callable[..., Any]", function))
-    plain = [each.replace(annotation=_plain(each.annotation)) for each in signature.parameters.values()]
+    plain = [parameter.replace(annotation=_plain(parameter.annotation)) for parameter in signature.parameters.values()]
     cast("Any", function).__signature__ = signature.replace(
         parameters=plain, return_annotation=_plain(signature.return_annotation)
     )

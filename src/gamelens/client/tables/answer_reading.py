@@ -76,7 +76,7 @@ class _Decoded(NamedTuple):
     """An answer before it is a table.
 
     Attributes:
-        buckets: the timestamps of its buckets, of a group one for each entry.
+        buckets: the timestamps of its buckets. A group has one for each entry.
         timestamps: the timestamp of each row.
         columns: the values of each column.
         in_fractions: counts of cents that have fractions.
@@ -264,7 +264,7 @@ def id_text(value: str | int | float) -> str:
 
 
 def _is_numeric(values: Sequence[Any]) -> bool:
-    """Return whether *values* are numbers, of which some may be missing."""
+    """Return whether *values* are numbers. Some may be missing."""
     return {type(value) for value in values} - {NoneType} in ({int}, {float}, {int, float})
 
 
@@ -329,7 +329,7 @@ def check_buckets(query: MetricQuery, starts: Sequence[datetime]) -> None:
 
 
 def _are_from_sunday(query: MetricQuery, starts: Iterable[datetime]) -> bool:
-    """Return whether *starts* are those of weeks that begin on Sunday."""
+    """Return whether *starts* are the starts of weeks that begin on Sunday."""
     return query.granularity == "week" and {start.weekday() for start in starts} == {_SUNDAY.days}
 
 
@@ -375,7 +375,7 @@ def check_rows(
 def contradictions(metric: str, dimensions: Sequence[str], table: pa.Table) -> list[str]:
     """Return a note for each field whose numbers contradict others of the same row, beyond what rounding explains.
 
-    A ratio is that of its parts, and cents are a hundred times the amount.
+    A ratio is its parts divided, and cents are a hundred times the amount.
     """
     notes, known = [], METRICS[metric].fields if metric in METRICS else ()
     columns = {field.name for field in known} & set(table.column_names) - set(dimensions)
@@ -423,8 +423,8 @@ def _check_selected(
     columns = [("game", games, table[name]) for name in ("game_id",) if name in dimensions]
     columns += [("studio", query.studios, table[name]) for name in ("studio_id",) if name in dimensions]
     if query.studios is not None and "game_id" in dimensions:
-        own = [studio_of_game.get(game or "") for game in table["game_id"].to_pylist()]
-        columns.append(("studio", query.studios, pa.chunked_array([pa.array(own, pa.string())])))
+        studios = [studio_of_game.get(game or "") for game in table["game_id"].to_pylist()]
+        columns.append(("studio", query.studios, pa.chunked_array([pa.array(studios, pa.string())])))
     for kind, asked, values in columns:
         if asked is None:
             continue

@@ -12,7 +12,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from gamelens.catalog import find_metric
+from gamelens.catalog import CATALOG, Catalog
 from gamelens.client.tables.table_operations import TIMESTAMP
 from gamelens.errors import suggests_names
 from gamelens.wire.intervals import Interval
@@ -73,7 +73,13 @@ def rows_changed(old: pa.Table, new: pa.Table, dimensions: Sequence[str]) -> int
 
 
 def field_changes(
-    metric: str, old: pa.Table, new: pa.Table, dimensions: Sequence[str], *, adds_up: bool
+    metric: str,
+    old: pa.Table,
+    new: pa.Table,
+    dimensions: Sequence[str],
+    *,
+    adds_up: bool,
+    catalog: Catalog = CATALOG,
 ) -> tuple[FieldChange, ...]:
     """Return the totals before and after of each numeric field.
 
@@ -84,8 +90,9 @@ def field_changes(
     for name in _fields(old, new, dimensions):
         types = [table.schema.field(name).type for table in (old, new) if name in table.column_names]
         if all(pa.types.is_integer(item) or pa.types.is_floating(item) or pa.types.is_null(item) for item in types):
-            has_total = not dimensions or (adds_up and _is_summed(metric, name))
-            min_count = 0 if adds_up and _is_summed(metric, name) else 1
+            is_summed = adds_up and _is_summed(metric, name, catalog)
+            has_total = not dimensions or is_summed
+            min_count = 0 if is_summed else 1
             before, after = (_total(table, name, min_count) if has_total else None for table in (old, new))
             changes.append(FieldChange(name, before, after))
     return tuple(changes)
@@ -136,8 +143,8 @@ def _is_close(old: Any, new: Any) -> bool:
     return bool(old == new)
 
 
-def _is_summed(metric: str, field: str) -> bool:
-    known = find_metric(metric)
+def _is_summed(metric: str, field: str, catalog: Catalog) -> bool:
+    known = catalog.find(metric)
     combines = {item.name: item.combines for item in known.fields} if known is not None else {}
     return combines.get(field, "sum") == "sum"
 
@@ -145,7 +152,7 @@ def _is_summed(metric: str, field: str) -> bool:
 def _total(table: pa.Table, name: str, min_count: int) -> int | float | None:
     if name not in table.column_names:
         return 0 if not min_count else None
-    if pa.types.is_integer(table[name].type):  # of which Arrow's own sum may wrap around
+    if pa.types.is_integer(table[name].type):  # Arrow's own sum of counts may wrap around
         counts = [value for value in table[name].to_pylist() if value is not None]
         return sum(counts) if len(counts) >= min_count else None
     total: float | None = pc.sum(table[name], min_count=min_count).as_py()

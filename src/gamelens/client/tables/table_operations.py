@@ -17,8 +17,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from gamelens.catalog import MONEY_DIGITS, Metric, Quotient, find_metric
+from gamelens.catalog import CATALOG, MONEY_DIGITS, Catalog, Metric, Quotient
 from gamelens.errors import ServiceError
+from gamelens.formulas import Formula
 
 TIMESTAMP: Final = "timestamp"
 TIMESTAMP_TYPE: Final = pa.timestamp("us", tz="UTC")
@@ -29,12 +30,12 @@ _MOST_COUNT: Final = 2**63 - 1
 _TOLERANCE: Final = 1e-9  # relative: a sum made in another order differs in its last digits
 
 
-def schema(metric: str, dimensions: Sequence[str]) -> pa.Schema:
-    """Return the columns of *metric* by *dimensions*, as far as the catalog knows its fields.
+def schema(metric: str, dimensions: Sequence[str], catalog: Catalog = CATALOG) -> pa.Schema:
+    """Return the columns of *metric* by *dimensions*, as far as *catalog* knows its fields.
 
     A row has one value per name: a field with the name of a requested dimension is left out.
     """
-    known = find_metric(metric)
+    known = catalog.find(metric)
     fields = [field for field in known.fields if field.name not in dimensions] if known is not None else []
     return pa.schema(
         [
@@ -91,12 +92,12 @@ def sort_by_time(table: pa.Table) -> pa.Table:
     return table if np.all(moments[1:] >= moments[:-1]) else table.take(np.argsort(moments, kind="stable"))
 
 
-def sort_as_service(table: pa.Table, metric: str, dimensions: Sequence[str]) -> pa.Table:
+def sort_as_service(table: pa.Table, metric: str, dimensions: Sequence[str], catalog: Catalog = CATALOG) -> pa.Table:
     """Sort *table* as the service does.
 
     By bucket, then the metric's own field descending, then dimensions, nulls last. Wire 2.10, Row order.
     """
-    known = find_metric(metric)
+    known = catalog.find(metric)
     main = known.sorts_by if known is not None else None
     keys = [(TIMESTAMP, "ascending"), *([(main, "descending")] if main else [])]
     keys += [(name, "ascending") for name in dimensions]
@@ -108,11 +109,11 @@ def sort_largest_first(table: pa.Table, metric: str, dimensions: Sequence[str]) 
 
     *table* must be sorted by time. A service may order the rows of a bucket as it likes.
     """
-    known = find_metric(metric)
+    known = CATALOG.find(metric)
     main = known.sorts_by if known is not None else None
     if main is None or not len(table):
         return table
-    is_count = pa.types.is_integer(table[main].type)  # of which a float would not have all digits
+    is_count = pa.types.is_integer(table[main].type)  # a float would not have all digits of a count
     values = np.asarray(pc.fill_null(table[main], -_MOST_COUNT if is_count else -math.inf))
     moments = _micros(table)
     is_larger = (moments[1:] == moments[:-1]) & (values[1:] > values[:-1])
@@ -179,12 +180,12 @@ def top_per_bucket(table: pa.Table, top: int, within: Sequence[str] = ()) -> pa.
     return table.filter(pa.array(ranks < top))
 
 
-def drop_zero_rows(table: pa.Table, metric: str) -> pa.Table:
+def drop_zero_rows(table: pa.Table, metric: str, catalog: Catalog = CATALOG) -> pa.Table:
     """Drop rows whose counts are all 0, as the service does in grouped answers.
 
     Of a table without counts they are the rows without money.
     """
-    known = find_metric(metric)
+    known = catalog.find(metric)
     fields = [field for field in known.fields if field.name in table.column_names] if known is not None else []
     zeros = [field.name for field in fields if field.kind == "count"]
     zeros = zeros or [field.name for field in fields if field.combines == "sum"]
@@ -325,7 +326,7 @@ def add_metric_fields(
     unknown: Mapping[str, NDArray[Any]] | None = None,
     means: Collection[str] = (),
 ) -> pa.Table:
-    """Append the fields of *metric*: sums, and quotients of sums, null for a zero denominator.
+    """Append the fields of *metric*: sums, and quotients and formulas of sums, null where anything is divided by 0.
 
     *unknown* has a mask for each sum that is not known in all rows: the sum and its quotients are null there. The
     *means* among the sums are floats, whatever they count.
@@ -333,11 +334,10 @@ def add_metric_fields(
     unknown = unknown or {}
     for field in metric.fields:
         values, mask = sums.get(field.name), unknown.get(field.name)
-        if isinstance(ratio := field.combines, Quotient):
-            whole = sums[ratio.whole]
-            is_zero = whole == 0
-            values = ratio.numerator(sums) / np.where(is_zero, 1, whole)
-            mask = np.any([is_zero, *(unknown[name] for name in ratio.names if name in unknown)], axis=0)
+        if isinstance(made := field.combines, Quotient | Formula):
+            with np.errstate(all="ignore"):
+                values = made.value({name: sums[name].astype("float64") for name in made.names}, divide)
+            mask = np.any([~np.isfinite(values), *(unknown[name] for name in made.names if name in unknown)], axis=0)
         elif field.kind == "count" and values is not None and values.dtype != np.int64 and field.name not in means:
             values = np.rint(np.round(values, MONEY_DIGITS))
             if np.any(np.abs(values) > _MOST_COUNT):
@@ -348,6 +348,12 @@ def add_metric_fields(
         kind = "number" if field.name in means else field.kind
         table = table.append_column(field.name, pa.array(values, ARROW_TYPES[kind], mask=mask))
     return table
+
+
+def divide(above: Any, below: Any) -> Any:
+    """Return *above* / *below*, numbers or arrays, NaN where *below* is 0."""
+    is_zero = np.equal(below, 0)
+    return np.where(is_zero, math.nan, above / np.where(is_zero, 1, below))
 
 
 def too_large_error() -> ServiceError:

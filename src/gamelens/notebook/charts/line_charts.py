@@ -11,7 +11,7 @@ from plotly.graph_objects import Figure
 from gamelens._scales import Scale
 from gamelens.analysis.tidy_frames import UNKNOWN
 from gamelens.analysis.tidy_frames.columns import name_of
-from gamelens.analysis.tidy_frames.frame_columns import series_names
+from gamelens.analysis.tidy_frames.frame_columns import catalog_of, series_names
 from gamelens.errors import BadQuery
 from gamelens.notebook.figures.backgrounds import (
     Notes,
@@ -118,6 +118,7 @@ def draw_bars(
     shown, largest = bars.head(MOST_BARS).iloc[::-1], bars["_size"].max() if len(bars) else 1
     colours = colours_of(frame, by, list(shown["_name"]))
     look, figure = theme(), Figure()
+    catalog = catalog_of(frame)
     special = colours if is_game(frame, by) else {UNKNOWN: look.muted}
     bar_colours = [special.get(bar, look.palette[0]) for bar in shown["_name"]]
     scale = Scale.of(unit.written, shown[values].to_numpy().ravel())
@@ -128,12 +129,12 @@ def draw_bars(
             y=places,
             hovertext=[escape(bar) for bar in shown["_name"]],
             orientation="h",
-            name=escape(name_of(name)),
+            name=escape(name_of(name, catalog)),
             marker={"color": bar_colours if len(values) == 1 else look.palette[place], "cornerradius": 2},
             text=[scale.text(number) for number in shown[name]] if len(values) == 1 else None,
             textposition="outside",
             cliponaxis=False,
-            hovertemplate=f"%{{hovertext}}: %{{x:{scale.d3}}}<extra>{escape(name_of(name))}</extra>",
+            hovertemplate=f"%{{hovertext}}: %{{x:{scale.d3}}}<extra>{escape(name_of(name, catalog))}</extra>",
         )
     figure.update_layout(
         barmode="stack", bargap=0.35, showlegend=len(values) > 1, hovermode="closest", legend_traceorder="normal"

@@ -12,7 +12,7 @@ from plotly.graph_objects import Figure, Scatter
 
 from gamelens.analysis.health import BoardNotes
 from gamelens.analysis.tidy_frames.columns import Column, name_of
-from gamelens.analysis.tidy_frames.frame_columns import series_names
+from gamelens.analysis.tidy_frames.frame_columns import catalog_of, series_names
 from gamelens.analysis.tidy_frames.frame_periods import visible_period
 from gamelens.notebook.figures.alt_text import short_list
 from gamelens.notebook.figures.figure_frame import is_cut, one_row_each
@@ -94,7 +94,7 @@ def notes_about(frame: DataFrame, value: str, notes: Notes | None) -> BoardNotes
         note
         for note in read.annotations
         if note.begins <= days.max() and note.ends >= days.min()
-        if note.metric in (None, value, name_of(value)) and note.segment is None
+        if note.metric in (None, value, name_of(value, catalog_of(frame))) and note.segment is None
         if note.game is None or not games or note.game in games
     ]
     return BoardNotes(annotations=tuple(about))

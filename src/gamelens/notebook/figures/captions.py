@@ -10,6 +10,7 @@ from pandas import DataFrame
 
 from gamelens.analysis.tidy_frames import label_columns, queried_metrics, value_columns
 from gamelens.analysis.tidy_frames.columns import Column, name_of
+from gamelens.analysis.tidy_frames.frame_columns import catalog_of
 from gamelens.analysis.tidy_frames.written_columns import written_columns
 from gamelens.errors import BadQuery
 from gamelens.notebook.figures.theme import theme
@@ -44,7 +45,7 @@ def unit_in(frame: DataFrame, value: str) -> Column:
 def title_of(frame: DataFrame, value: str, by: str | Sequence[str] | None) -> str:
     """Return the metric and the dimensions of a figure in words: `Ad revenue by network`."""
     words = words_by(frame, by)
-    return name_of(value) + (f" by {words}" if words else "")
+    return name_of(value, catalog_of(frame)) + (f" by {words}" if words else "")
 
 
 def words_by(frame: DataFrame, by: str | Sequence[str] | None) -> str:

@@ -11,7 +11,7 @@ from pandas import DataFrame
 from gamelens.analysis.tidy_frames import UNKNOWN
 from gamelens.analysis.tidy_frames.columns import Column, column_named, name_of
 from gamelens.analysis.tidy_frames.written_columns import ROW_UNITS, UNIT, WrittenColumn, has_units, written_columns
-from gamelens.catalog import find_metric
+from gamelens.catalog import Catalog
 from gamelens.notebook.labels import bucket_heading, bucket_text
 from gamelens.receipt_text import day_text, period_text
 from gamelens.receipts import Receipt
@@ -47,14 +47,15 @@ class ColumnTexts:
         self.kind = unit.written
         moments = [value for value in self.values if isinstance(value, datetime) and not pd.isna(value)]
         self._has_hours = any((value.hour, value.minute) != (0, 0) for value in moments)
-        self.name = _heading(unit if unit.name == self.column else column_named(self.column), metrics)
+        receipt = Receipt.of(frame.attrs)
+        catalog = Catalog.recorded(receipt.asked.formulas)
+        self.name = _heading(unit if unit.name == self.column else column_named(self.column), metrics, catalog)
         if self._upper is not None:
             names = [*frame.columns]
             is_beside = names.index(written.number) == written.place - 1 if written.number else True
-            self.name = _INTERVAL if is_beside else f"{_INTERVAL} of {_heading(unit, metrics).lower()}"
+            self.name = _INTERVAL if is_beside else f"{_INTERVAL} of {_heading(unit, metrics, catalog).lower()}"
         self._every, self._period = None, ""
         if self.column == "timestamp":
-            receipt = Receipt.of(frame.attrs)
             self._every, interval = receipt.asked.every, receipt.interval
             if self._every == "all" and interval is not None and not self._has_hours:
                 self._period = period_text(interval) if {*moments} == {interval.start} else ""
@@ -105,11 +106,11 @@ def columns_of(frame: DataFrame) -> list[ColumnTexts]:
     return [ColumnTexts(frame, column, metrics) for column in shown]
 
 
-def _heading(column: Column, metrics: list[str]) -> str:
+def _heading(column: Column, metrics: list[str], catalog: Catalog) -> str:
     """Return the name of a column, a field of a metric behind that of the metric."""
     for metric in metrics:
-        known, part = find_metric(metric), column.name.removeprefix(f"{metric}_")
+        known, part = catalog.find(metric), column.name.removeprefix(f"{metric}_")
         if known is not None and part != column.name and column.name in known.columns.values():
-            return f"{name_of(metric)}, {name_of(part).lower()}"
+            return f"{name_of(metric, catalog)}, {name_of(part).lower()}"
     text = column.heading
     return text[:1].upper() + text[1:] if text != "eCPM" else text

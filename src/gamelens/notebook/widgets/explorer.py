@@ -12,6 +12,7 @@ import ipywidgets
 from pandas import DataFrame
 
 from gamelens.analysis.tidy_frames.columns import name_of
+from gamelens.analysis.tidy_frames.frame_columns import catalog_of
 from gamelens.client.async_client import AsyncClient
 from gamelens.client.base_client import BaseClient, quiet_copy
 from gamelens.client.connection.event_loop import gather
@@ -57,7 +58,7 @@ class Explorer(WidgetWithStaticView):
         self.picked: FormQuery = picked
         self.frame: DataFrame | None = None
         self.figure: Figure | None = None
-        self.pick = QueryForm(picked, on_change=self._changed, on_dimension=self._ask_values)
+        self.pick = QueryForm(picked, lens.metric_catalog, on_change=self._changed, on_dimension=self._ask_values)
         self.again = Button(
             "Ask again",
             on_click=self.ask_again,
@@ -117,7 +118,8 @@ class Explorer(WidgetWithStaticView):
             figure, undrawn = await asyncio.to_thread(_draw, frame, picked.metric)
         except Exception as error:  # a widget has no caller that could handle it
             return partial(self._fail, picked, error_text(error), is_gone=isinstance(error, Retryable))
-        remarks = " ".join(part for part in (*_limitations(frame), undrawn, *empty_pairs(picked)) if part)
+        empty = empty_pairs(picked, self._lens.metric_catalog)
+        remarks = " ".join(part for part in (*_limitations(frame), undrawn, *empty) if part)
         return partial(self._show, picked, frame, table, figure, remarks)
 
     def _show(self, picked: FormQuery, frame: DataFrame, table: str, figure: Figure | None, remarks: str) -> None:
@@ -218,7 +220,7 @@ def explorer(
         metric=metric,
         by=_as_tuple(by),
         over=range_text(over),
-        every=every or own_bucket(metric) or "day",
+        every=every or own_bucket(metric, lens.metric_catalog) or "day",
         where=only_match(where),
         top=top,
         games=_as_tuple(games),
@@ -244,7 +246,7 @@ def _draw(frame: DataFrame, metric: str) -> tuple[Figure | None, str]:
         is_one_bucket = frame["timestamp"].nunique() == 1
         return (charts.draw_bars(frame) if is_one_bucket else charts.draw_lines(frame)), ""
     except BadQuery as error:
-        return None, f"{name_of(metric)} cannot be drawn: {error}"
+        return None, f"{name_of(metric, catalog_of(frame))} cannot be drawn: {error}"
 
 
 def _limitations(frame: DataFrame) -> list[str]:

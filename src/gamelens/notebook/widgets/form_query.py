@@ -9,7 +9,7 @@ import msgspec
 
 from gamelens.analysis.tidy_frames.columns import name_of
 from gamelens.analysis.tidy_frames.query_text import literal
-from gamelens.catalog import ALIASES, DIMENSIONS, METRICS
+from gamelens.catalog import DIMENSIONS, METRICS, Catalog
 from gamelens.client.query.arguments import Where, as_filter
 from gamelens.client.tables.time_ranges import TimeRange
 from gamelens.errors import BadQuery
@@ -74,13 +74,13 @@ class FormQuery(msgspec.Struct, frozen=True, kw_only=True):
         return line if len(line) <= _LINE else f"{name}.query(\n" + "".join(f"    {part},\n" for part in parts) + ")"
 
 
-def empty_pairs(picked: FormQuery) -> list[str]:
+def empty_pairs(picked: FormQuery, catalog: Catalog) -> list[str]:
     """Return a sentence for each picked dimension that no event of the metric has."""
-    sources = ALIASES[picked.metric].needs if picked.metric in ALIASES else ((picked.metric, None),)
-    levels = {level for metric, _ in sources for level in _LEVELS.get(metric, ("ad", "ilrd"))}
+    sources = catalog.service_metrics([picked.metric])
+    levels = {level for metric in sources for level in _LEVELS.get(metric, ("ad", "ilrd"))}
     names = [*picked.by, *([picked.where[0]] if picked.where else [])]
     return [
-        f"{name_of(picked.metric)} has no values of {name}: {DIMENSIONS[name].meaning}. Pick another."
+        f"{name_of(picked.metric, catalog)} has no values of {name}: {DIMENSIONS[name].meaning}. Pick another."
         for name in names
         if name in DIMENSIONS and DIMENSIONS[name].level in ("ad", "ilrd") and DIMENSIONS[name].level not in levels
     ]
@@ -91,9 +91,10 @@ def needs_age(metric: str) -> bool:
     return metric in METRICS and METRICS[metric].kinds == "retention"
 
 
-def own_bucket(metric: str) -> Granularity | None:
+def own_bucket(metric: str, catalog: Catalog) -> Granularity | None:
     """Return the only bucket that *metric* is counted in, or None where any will do."""
-    return "day" if needs_age(metric) else ALIASES[metric].every if metric in ALIASES else None
+    alias = catalog.aliases.get(metric)
+    return "day" if needs_age(metric) else alias.every if alias is not None else None
 
 
 def range_text(over: TimeRange) -> str | tuple[str, str]:

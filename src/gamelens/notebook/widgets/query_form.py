@@ -11,7 +11,7 @@ import msgspec
 from pandas import DataFrame
 
 from gamelens.analysis.tidy_frames.columns import column_named, name_of
-from gamelens.catalog import ALIASES, DIMENSIONS, METRICS, find_metric
+from gamelens.catalog import CATALOG, DIMENSIONS, Catalog
 from gamelens.client.tables.time_ranges import TIME_WORDS
 from gamelens.notebook.widgets import html_blocks
 from gamelens.notebook.widgets.controls import (
@@ -58,12 +58,20 @@ class QueryForm(ipywidgets.Box):  # type: ignore[misc]
 
     Args:
         picked: the query to begin with.
+        catalog: the metrics of the client, its own among them.
         on_change: called when the query has changed.
         on_dimension: called when another dimension to filter by is picked, so that its values can be offered.
     """
 
-    def __init__(self, picked: FormQuery, *, on_change: Callable[[], None], on_dimension: Callable[[], None]) -> None:
-        self._on_change, self._on_dimension = on_change, on_dimension
+    def __init__(
+        self,
+        picked: FormQuery,
+        catalog: Catalog,
+        *,
+        on_change: Callable[[], None],
+        on_dimension: Callable[[], None],
+    ) -> None:
+        self._catalog, self._on_change, self._on_dimension = catalog, on_change, on_dimension
         self._lock = RLock()
         self._changes = 0
         self._dimension = picked.where[0] if picked.where else NOTHING
@@ -91,7 +99,7 @@ class QueryForm(ipywidgets.Box):  # type: ignore[misc]
             metric=metric,
             by=tuple(dict.fromkeys(by)),
             over=self.over.value,
-            every=own_bucket(metric) or self.every.value,
+            every=own_bucket(metric, self._catalog) or self.every.value,
             where=(self.where.value, self.values.value) if self.where.value and self.values.value else None,
             top=self.top.value or None,
             games=self.games.value,
@@ -112,18 +120,20 @@ class QueryForm(ipywidgets.Box):  # type: ignore[misc]
         """Create the pickers."""
         where, values = picked.where or (NOTHING, ())
         first, second = (*picked.by, NOTHING, NOTHING)[:2]
-        self.metric = SearchPicker("metric", _labelled({*METRICS, *ALIASES}), picked.metric, describe=_meaning)
+        self.metric = SearchPicker(
+            "metric", self._labelled(self._catalog.metrics), picked.metric, describe=self._meaning
+        )
         self.meaning = Pane()
         self.meaning.layout = {"width": "320px", "max_width": "100%"}
         self.age = Picker("day", [(f"D{age} after install", age) for age in AGES], picked.since_days_ago or AGES[0])
         self.over = Picker("over", TIME_WORDS, picked.over)
         self.every = Picker("every", ["day", "week", "month", "all"], picked.every)
-        self.by = SearchPicker("by", _splits(DIMENSIONS), first, describe=_meaning)
-        self.then_by = SearchPicker("and by", _splits(DIMENSIONS), second, describe=_meaning)
+        self.by = SearchPicker("by", _splits(DIMENSIONS), first, describe=self._meaning)
+        self.then_by = SearchPicker("and by", _splits(DIMENSIONS), second, describe=self._meaning)
         self.top = Picker("largest", [*((str(top), top) for top in _TOPS), ("all", _ALL)], picked.top or _ALL)
         self.studio = Picker("studio", [_EVERY_STUDIO], picked.studio or NOTHING)
         self.games = MultiPicker("games", picked.games)
-        self.where = SearchPicker("only where", [_NO, *map(_named, DIMENSIONS)], where, describe=_meaning)
+        self.where = SearchPicker("only where", [_NO, *map(_named, DIMENSIONS)], where, describe=self._meaning)
         self.values = MultiPicker("is", values)
 
     def _at_once(self, change: Callable[[], None]) -> None:
@@ -159,13 +169,13 @@ class QueryForm(ipywidgets.Box):  # type: ignore[misc]
         """Disable the pickers that have no effect, and describe the picked metric."""
         applies = {
             self.age: needs_age(self.metric.value),
-            self.every: own_bucket(self.metric.value) is None,
+            self.every: own_bucket(self.metric.value, self._catalog) is None,
             self.top: bool(self.by.value or self.then_by.value),
             self.values: bool(self.where.value),
         }
         for picker, is_shown in applies.items():
             picker.disabled = not is_shown
-        self.meaning.value = html_blocks.message(_meaning(self.metric.value))
+        self.meaning.value = html_blocks.message(self._meaning(self.metric.value))
 
     def _offer(self) -> None:
         """Put the options of the service into all pickers."""
@@ -173,7 +183,7 @@ class QueryForm(ipywidgets.Box):  # type: ignore[misc]
             return
         available, studios = self._lists.available, self._lists.studios
         everything = (f"all there is, {available.start:%Y-%m-%d} to {available.end:%Y-%m-%d %H:%M}", str(available))
-        self.metric.offer(_labelled(_with_aliases(self._lists.metrics)))
+        self.metric.offer(self._labelled(self._with_aliases(self._lists.metrics)))
         self.over.offer([*TIME_WORDS, everything])
         self.by.offer(_splits(self._lists.dimensions))
         self.then_by.offer(_splits(self._lists.dimensions))
@@ -197,30 +207,27 @@ class QueryForm(ipywidgets.Box):  # type: ignore[misc]
         self.values.value = ()
         self.values.offer([])
 
+    def _with_aliases(self, metrics: list[str]) -> list[str]:
+        """Return the metrics of the service, and the aliases and own metrics that can be made of them, by name."""
+        aliases = [name for name in self._catalog.aliases if self._catalog.service_metrics([name]) <= {*metrics}]
+        return sorted({*metrics, *aliases})
 
-def _with_aliases(metrics: list[str]) -> list[str]:
-    """Return the metrics of the service and the aliases that can be made of them, by name."""
-    aliases = [name for name, alias in ALIASES.items() if {metric for metric, _ in alias.needs} <= {*metrics}]
-    return sorted({*metrics, *aliases})
+    def _labelled(self, metrics: Iterable[str]) -> list[Option]:
+        """Return *metrics* as options by their readable names."""
+        return sorted(_named(name, self._catalog) for name in metrics)
+
+    def _meaning(self, name: str) -> str:
+        """Return the definition of a metric, after its unit, or of a dimension, or ""."""
+        if name in DIMENSIONS:
+            return DIMENSIONS[name].meaning
+        found = self._catalog.find(name)
+        return "" if found is None else f"{column_named(name, [name], self._catalog).unit_words}: {found.meaning}"
 
 
-def _labelled(metrics: Iterable[str]) -> list[Option]:
-    """Return *metrics* as options by their readable names."""
-    return sorted(map(_named, metrics))
-
-
-def _named(name: str) -> Option:
+def _named(name: str, catalog: Catalog = CATALOG) -> Option:
     """Return a metric or dimension as an option: `Active players · user_unique`."""
-    readable = name_of(name)
+    readable = name_of(name, catalog)
     return f"{readable[:1].upper()}{readable[1:]} · {name}", name
-
-
-def _meaning(name: str) -> str:
-    """Return the definition of a metric, after its unit, or of a dimension, or ""."""
-    if name in DIMENSIONS:
-        return DIMENSIONS[name].meaning
-    found = find_metric(name)
-    return "" if found is None else f"{column_named(name, [name]).unit_words}: {found.meaning}"
 
 
 def _splits(dimensions: Iterable[str]) -> list[Option]:
