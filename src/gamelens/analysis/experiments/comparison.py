@@ -78,8 +78,8 @@ def compare(
 
     Arms are compared within install day (`ArmPair.estimate`), which a changing split does not bias. Arms that share too
     few days are compared between days: then all that changed meanwhile is in the difference, `design` says so, and both
-    arms need 7 install days. low and high are right for one look at a planned end; those of rows with p_adjusted below
-    0.05 are corrected for having been selected (Benjamini and Yekutieli 2005). always_low and always_high hold all true
+    arms need 7 install days. low and high are right for one look at a planned end; in rows with p_adjusted below 0.05
+    they are corrected for having been selected (Benjamini and Yekutieli 2005). always_low and always_high hold all true
     differences of the frame on every day of the test at once (a mixture of sequential tests, corrected for the number
     of rows by Bonferroni), so they may be read each morning.
 
@@ -194,9 +194,10 @@ def probability_best(
         came_back = lens.retention([7], by=split, where=is_member, over="last 28 complete days")
         experiments.probability_best(came_back)
 
-    *frames* are those of `compare` whose measures are shares of players. Shares are those of equally large install
-    days, on the days that all arms have. Every share has a Beta *prior* (flat by default). *draws* samples of the
-    posterior are drawn with *seed*: the same frame gives the same result, exact to about 0.5 / sqrt(draws).
+    *frames* are frames as `compare` takes them, whose measures are shares of players. Shares are means over equally
+    large install days, on the days that all arms have. Every share has a Beta *prior* (flat by default). *draws*
+    samples of the posterior are drawn with *seed*: the same frame gives the same result, exact to about 0.5 /
+    sqrt(draws).
 
     Keys are ab_id and *by*, if there, measure and the arm. Claims: "best", the likeliest arm of each measure.
 

@@ -29,7 +29,7 @@ _GAP_PX: Final = 48
 def draw_differences(differences: DataFrame, *, title: str | None = None) -> Figure:
     """Draw each arm's difference from the control with its intervals, one row each.
 
-    The thick interval is that of a single look, the thin one holds at every look. Units have separate axes. A filled
+    The thick interval holds for a single look, the thin one at every look. Units have separate axes. A filled
     mark means that the thick interval excludes 0, a cross means that there is no interval.
 
     Args:
@@ -108,7 +108,7 @@ def draw_chances(chances: DataFrame, *, title: str | None = None) -> Figure:
 
 
 def draw_ecpm_index(index: DataFrame, by: str = "network", *, title: str | None = None) -> Figure:
-    """Draw the eCPM of each value of *by* against that of the others, like for like.
+    """Draw the eCPM of each value of *by* against the eCPM of the others, like for like.
 
     A filled mark means that the interval excludes no difference, a cross means that there is no interval.
 

@@ -34,8 +34,9 @@ def draw_projection(
     """Draw projected retention curves, and the counted points of *curve*.
 
     Ages beyond the last counted day are dashed over a band. There is one line for each value of *by*, or, without a
-    dimension, one for each model, of which only the chosen one has a band. Of more than three values those with the
-    most installs in *curve* have one, or the first; the text on hover has the interval of each. D30 and D90 are marked.
+    dimension, one for each model, and only the chosen model has a band. With more than three values, the three with the
+    most installs in *curve* have one, or the first three; the text on hover has the interval of each. D30 and D90 are
+    marked.
 
     Args:
         projection: the frame of `gamelens.analysis.retention.project_retention`.

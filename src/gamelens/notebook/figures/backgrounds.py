@@ -24,7 +24,7 @@ from gamelens.wire.intervals import Interval
 
 Notes = str | Path | BoardNotes
 
-_NOTE_ROWS: Final = 3  # of names below each other, so that those of near days do not cover each other
+_NOTE_ROWS: Final = 3  # rows of names, so that names of near days do not cover each other
 _LONGEST_NAME: Final = 24
 _DAY: Final = pd.Timedelta(days=1)
 
@@ -43,7 +43,7 @@ def pale_traces(
     by: str | Sequence[str] | None,
     colours: Mapping[str, str],
 ) -> dict[str, Scatter]:
-    """Return the lines of the period before by name, its days moved onto those of *frame*: the first ones coincide.
+    """Return the lines of the period before by name, its days moved onto the days of *frame*: the first ones coincide.
 
     Raises:
         BadQuery: a name has several rows in one bucket.

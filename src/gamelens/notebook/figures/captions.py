@@ -25,7 +25,7 @@ SOURCE_LETTERS: Final = 96
 def main_value(frame: DataFrame) -> str:
     """Return the value column that a figure of *frame* shows unless another is named.
 
-    It is that of the first metric of the query, else the first number of the frame.
+    It belongs to the first metric of the query; else it is the first number of the frame.
 
     Raises:
         BadQuery: the frame has no number.
