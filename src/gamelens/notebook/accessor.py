@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from IPython.display import Markdown
     from plotly.graph_objects import Figure
 
-    from gamelens.notebook.figures.backgrounds import Notes
+    from gamelens.notebook.figures.annotations import Notes
 
 
 def plot(data: object, kind: str, *, y: str | None = None, **_: object) -> Figure:

@@ -12,10 +12,11 @@ from plotly.subplots import make_subplots
 from gamelens._scales import Scale
 from gamelens.analysis.experiments.arm_outcomes import EXPERIMENT, MEASURE
 from gamelens.analysis.tidy_frames import display_values, label_columns
+from gamelens.notebook.escaping import escape
 from gamelens.notebook.figures.captions import words_by
 from gamelens.notebook.figures.figure_frame import finish
 from gamelens.notebook.figures.theme import theme
-from gamelens.notebook.labels import escape, row_label
+from gamelens.notebook.labels import row_label
 from gamelens.notebook.tables.column_texts import columns_of
 
 _SCALE: Final = {"share": 100.0, "money": 1.0, "number": 1.0}

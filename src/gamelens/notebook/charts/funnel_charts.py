@@ -7,9 +7,9 @@ from pandas import DataFrame
 from plotly.graph_objects import Figure
 
 from gamelens.analysis.tidy_frames.columns import name_of
+from gamelens.notebook.escaping import escape
 from gamelens.notebook.figures.figure_frame import finish
 from gamelens.notebook.figures.theme import theme
-from gamelens.notebook.labels import escape
 from gamelens.notebook.tables.column_texts import columns_of
 
 

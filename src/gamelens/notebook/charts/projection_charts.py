@@ -15,12 +15,13 @@ from gamelens._scales import Scale
 from gamelens.analysis.tidy_frames import label_columns, with_receipts_of
 from gamelens.analysis.tidy_frames.columns import Column, column_named
 from gamelens.analysis.tidy_frames.frame_columns import series_names
+from gamelens.notebook.escaping import escape
 from gamelens.notebook.figures.captions import words_by
 from gamelens.notebook.figures.colours import MOST_LINES, colours_of
 from gamelens.notebook.figures.figure_frame import finish, number_axis
 from gamelens.notebook.figures.interval_bands import MOST_BANDS, interval_band
 from gamelens.notebook.figures.theme import theme
-from gamelens.notebook.labels import escape, shorten
+from gamelens.notebook.labels import shorten
 
 MARKED_AGES: Final = (30, 90)
 MOST_CURVES: Final = 8

@@ -9,9 +9,10 @@ from pandas import DataFrame
 from plotly.graph_objects import Figure
 
 from gamelens.analysis.tidy_frames.frame_columns import series_names
+from gamelens.notebook.escaping import escape
 from gamelens.notebook.figures.figure_frame import finish
 from gamelens.notebook.figures.theme import theme
-from gamelens.notebook.labels import escape, row_label
+from gamelens.notebook.labels import row_label
 from gamelens.notebook.tables.column_texts import columns_of
 from gamelens.receipt_text import day_text
 

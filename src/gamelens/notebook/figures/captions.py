@@ -12,8 +12,9 @@ from gamelens.analysis.tidy_frames import label_columns, queried_metrics, value_
 from gamelens.analysis.tidy_frames.columns import Column, name_of
 from gamelens.analysis.tidy_frames.written_columns import written_columns
 from gamelens.errors import BadQuery
+from gamelens.notebook.escaping import escape
 from gamelens.notebook.figures.theme import theme
-from gamelens.notebook.labels import escape, shorten
+from gamelens.notebook.labels import shorten
 from gamelens.receipts import Receipt
 
 # Letters of each font size that fit into 760 pixels.
