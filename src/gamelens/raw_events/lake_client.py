@@ -54,7 +54,7 @@ QUERY_S: Final = 600.0
 MOST_FILES: Final = 20
 """Names of imported files in a receipt."""
 _SHARE_OF_METRICS: Final = 0.25
-"""Memory of all metrics together, beside that of a statement."""
+"""Memory of all metrics together, beside the memory of a statement."""
 _NO_LIMIT: Final = RateLimits(1_000_000, AT_ONCE, lists=1_000_000)
 
 _PARTS: Final = ", ".join(
