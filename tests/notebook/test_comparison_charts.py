@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from html import unescape
 
 import pandas as pd
 import plotly.graph_objects as go
@@ -161,3 +162,12 @@ def test_holidays_outside_the_range_of_their_weekday_are_filled() -> None:
     point = figure.data[-1]
     assert point.x[0] == pytest.approx(0.5)
     assert point.marker.color[0] == point.marker.line.color
+
+
+def test_a_special_day_has_the_decimals_of_its_table() -> None:
+    """Ad revenue per player of 0.21 is not 0 instead of about 0."""
+    frame = DataFrame({"timestamp": DAYS, "ad_arpdau": [0.14] * 27 + [0.21], "holiday": [None] * 27 + ["New Year"]})
+    frame = frame.assign(country_code="US").astype({"country_code": "category"})
+    days = outside_data.compare_with_weekdays(frame, "ad_arpdau")
+    (text,) = charts.draw_occasions(days, by=["holiday", "country_code"]).data[-1].text
+    assert unescape(text) == "0.210 instead of about 0.140, +50.0%"

@@ -30,7 +30,7 @@ from gamelens.client.sync_client import Client
 from gamelens.investigations.health_check import HealthReport, check_health
 from gamelens.notebook import charts, conclusions
 from gamelens.notebook.accessor import Accessor
-from gamelens.notebook.labels import plain, text_of
+from gamelens.notebook.escaping import plain, text_of
 from gamelens.notebook.tables.frame_table import show_sources
 from gamelens.notebook.widgets import explorer
 from support.hostile_names import CONFIG, NAMES, TITLES, Elements, obeyed, played

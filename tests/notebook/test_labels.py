@@ -11,7 +11,8 @@ from pandas import DataFrame
 from gamelens.analysis.claims import KeyNumber
 from gamelens.analysis.tidy_frames.columns import column_named
 from gamelens.notebook import conclusions, key_numbers
-from gamelens.notebook.labels import bucket_heading, escape, row_label, shorten
+from gamelens.notebook.escaping import escape
+from gamelens.notebook.labels import bucket_heading, row_label, shorten
 from gamelens.receipt_text import period_text
 from gamelens.wire.intervals import Interval
 

@@ -89,7 +89,7 @@ def test_what_is_no_parameter_is_refused(given: list[tuple[str, str]], words: st
     """A text of another type than the default, one value that is given twice, and an unknown name."""
     with pytest.raises(BadQuery, match=words):
         typed(given, DEFAULTS, notebook="a.ipynb")
-    with pytest.raises(BadQuery, match="no cell of it is tagged `parameters`"):
+    with pytest.raises(BadQuery, match="none of its cells is tagged `parameters`"):
         typed(given, {}, notebook="a.ipynb")
 
 

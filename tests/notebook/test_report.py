@@ -113,7 +113,7 @@ def test_a_service_without_data_is_told_in_a_sentence(tmp_path: Path) -> None:
         write_report(path, tmp_path)
     assert str(refused.value) == (
         "made.ipynb has nothing to show: the service has no data yet. Ask again when its first events are processed; "
-        "`gamelens simulate` sends those of invented players to a sandbox"
+        "`gamelens simulate` sends events of invented players to a sandbox"
     )
     assert not (tmp_path / "made.html").exists()
 

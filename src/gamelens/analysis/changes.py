@@ -204,10 +204,10 @@ def money_drivers(frame: DataFrame, by: str | None = "game") -> DataFrame:
     into these four, each with the others at the mean of both halves (Shapley), so the effects of a value of *by* sum to
     its change. They are taken in the finest segments that the frame has, such as countries. Players are all of them, at
     what the average one brings; a shift between segments that bring more and less is the player mix; the other drivers
-    are like for like, within the segments, so they differ from those of all segments together. How much a driver itself
-    changed, with the segments at their usual levels, has an interval from the differences between days (`over_days`);
-    below 7 days a half there is none, nor where the driver is from fewer than ten purchases or ads before, or the
-    interval is wider than tenfold both ways.
+    are like for like, within the segments, so they differ from drivers of all segments together. How much a driver
+    itself changed, with the segments at their usual levels, has an interval from the differences between days
+    (`over_days`); below 7 days a half there is none, nor where the driver is from fewer than ten purchases or ads
+    before, or the interval is wider than tenfold both ways.
 
     Args:
         frame: user_unique, revenue and ecpm by day, *by* and what else may be behind a change, such as country_code.
@@ -287,8 +287,8 @@ def _effects(
 ) -> tuple[dict[str, Floats], Floats]:
     """Return what each driver added to the money of each segment (USD), and what a player of each brings (USD).
 
-    The effects sum to the change. A player more is one at the mean worth of the group; what those of the segment bring
-    above or below it is the mix.
+    The effects sum to the change. An additional player counts at the mean worth of the group. What players of the
+    segment bring above or below that mean is the mix.
     """
     players, pairs = (before["players"], after["players"]), ((before, after), (after, before))
     a, b, c = (
@@ -320,7 +320,7 @@ def _is_narrow(low: Series[float], high: Series[float]) -> Series[bool]:
 
 
 def _ratios(part: Floats, whole: Floats, *other: Floats) -> Floats:
-    """Return *part* / *whole*; where *whole* is 0 that of the *other* period, or 0."""
+    """Return *part* / *whole*. Where *whole* is 0, return the ratio of the *other* period, or 0."""
     with np.errstate(divide="ignore", invalid="ignore"):
         ratios = np.where(whole > 0, part / whole, np.nan)
     return np.where(np.isnan(ratios), _ratios(*other) if other else 0.0, ratios)

@@ -78,9 +78,9 @@ def decompose(before: DataFrame, after: DataFrame, by: Dimensions) -> DataFrame:
         decomposition.decompose(before, after, by="ilrd_network_name")
 
     Both are frames of ecpm by *by*. Impressions are the volume, revenue per impression is the price. The parts are
-    computed in the finest segments, those of all dimensions of the frames, and summed: a shift between countries within
-    a network is mix, not price. Summed over all rows they are those of the total change. Months of unequal length
-    differ in volume for that reason alone; other periods must be equally long: see `split_in_halves`.
+    computed in the finest segments, by all dimensions of the frames, and summed: a shift between countries within a
+    network is mix, not price. Summed over all rows they explain the total change. Months of unequal length differ in
+    volume for that reason alone; other periods must be equally long: see `split_in_halves`.
 
     Claims: "ad revenue change", of all rows.
     """

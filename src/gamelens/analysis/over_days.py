@@ -33,7 +33,7 @@ FEWEST_EVENTS: Final = 10
 """Counted events that each side needs."""
 RHOS: Final = {0.0: 0.65, 0.3: 0.05, 0.5: 0.06, 0.7: 0.07, 0.8: 0.07, 0.9: 0.06, 0.95: 0.04}
 REMEMBERED: Final = {1.0: 0.85, 0.5: 0.15}
-WEEKLY: Final = {0.0: 0.6, 4.0: 0.2, 40.0: 0.2}  # variance between weekdays, as a multiple of that of days
+WEEKLY: Final = {0.0: 0.6, 4.0: 0.2, 40.0: 0.2}  # variance between weekdays, as a multiple of the variance between days
 
 _PARTS_OF_WEEK: Final = {  # and the share of the level that each look is given
     "all days": (frozenset(range(7)), 0.8),
@@ -46,7 +46,7 @@ _WEEKDAYS: Final = ("Thursday", "Friday", "Saturday", "Sunday", "Monday", "Tuesd
 _MODELS: Final = list(product(RHOS, REMEMBERED, WEEKLY))
 _PRIOR: Final = np.log([RHOS[rho] * REMEMBERED[share] * WEEKLY[weekly] for rho, share, weekly in _MODELS])
 _STILL: Final = 1e-9  # relative differences between days that rounding makes
-_SHARED: Final = 0.5  # weight of what other groups say of the correlation, which need not be that of this one
+_SHARED: Final = 0.5  # weight of the correlation in other groups, which may differ from this one
 _LARGE_DAYS: Final = 3  # a day of so many even parts is large; so many more of them are allowed for
 _NARROW: Final = 1e-9  # by how much the bounds of an interval's width are wider where all models agree
 _EXACT: Final = {"xrtol": 1e-11, "xatol": 1e-13}  # of an interval's width; a root at zero is never exact otherwise
@@ -110,8 +110,8 @@ class DayEstimates:
     def bounds(self, confidence: float = 0.95) -> tuple[Floats, Floats]:
         """Return the bounds of the ratio of each group, NaN where they are unknown.
 
-        Payments of which the largest makes much of the sum have a mean that few samples reach. The upper bound is then
-        raised as if three more such days had come.
+        Where the largest payment makes up much of the sum, few samples reach the mean. The upper bound is then raised
+        as if three more such days had come.
         """
         half = self.half_width(confidence)
         return np.exp(self.log - half), np.exp(self.log + half) * (1 + _LARGE_DAYS * self.excess / (1 - self.excess))
@@ -134,7 +134,7 @@ class WeekPartEstimates:
 
     Attributes:
         part: "all days" or "weekends", by group.
-        estimates: those of each part of the week, by its name.
+        estimates: the estimates of each part of the week, by its name.
         p_value: corrected for the two looks, NaN where all days show nothing.
     """
 
@@ -219,8 +219,8 @@ def over_days(
         denominator: the other sum, same shape.
         day: days since 1970-01-01.
         size: weight of the days, the denominator by default. For a denominator that is itself a small random sum.
-        later: mask of days; then the ratio of the later days to that of the others. Sides that share days are taken for
-            independent of each other.
+        later: mask of days. With it the estimate is the rate of the later days divided by the rate of the others. Sides
+            that share days are taken for independent of each other.
         against_mean: the ratio of each group to the geometric mean of all.
         counted: what the numerator counts, if it does: events in any number, or the share of the denominator to which
             something happened. Chance is then a known part of the variance and the least of it.
@@ -300,7 +300,7 @@ def over_days(
 def mean_over_days(values: Floats, weights: Floats, day: ArrayLike, *, chance: Floats | None = None) -> DayEstimates:
     """Return the mean of *values*, such as the differences of two arms on the same days, weighted by *weights*.
 
-    `log` and the half width are in the unit of the values, not in logarithms, and the p-value is that of a mean of 0.
+    `log` and the half width are in the unit of the values, not in logarithms, and the p-value tests a mean of 0.
     *chance* is the variance of each value by chance alone, if it is known.
     """
     days, share = np.asarray(day, dtype="int64"), weights / weights.sum()

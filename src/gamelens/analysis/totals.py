@@ -103,7 +103,7 @@ def in_periods(frame: DataFrame, table: Any) -> DataFrame:
         frame: counts or money by day, of any split.
         table: a table of `gl.read_table` whose rows stand for several days, or its path.
 
-    Columns: those of *frame* with their dtypes; timestamp is the first day of a period.
+    Columns: as in *frame*, with their dtypes; timestamp is the first day of a period.
 
     Raises:
         NotAdditive: a metric counts players or sessions, which cannot be added up over days.

@@ -1,7 +1,7 @@
 """Wilson's interval of a share, and Newcombe's of the difference of two shares, made of Wilson's.
 
 A share is a proportion, such as the installed players who returned. Where days and not players are the repetitions,
-the intervals are those of `over_days`.
+`over_days` has the intervals.
 """
 
 from __future__ import annotations

@@ -146,7 +146,7 @@ class HealthReport(msgspec.Struct, frozen=True):
     def segment_table(self, rows: DataFrame) -> DataFrame:
         """Return *rows* of `moved` as readable text, each number in the unit of its metric.
 
-        The text is plain, as that of `table`.
+        The text is plain, as in `table`.
         """
         texts = number_texts(rows, "health.segments").to_dict("records")
         cells = [[*_segment_cells(row, text)] for row, text in zip(rows.to_dict("records"), texts, strict=True)]
@@ -282,7 +282,7 @@ def segments_of(lens: Client, row: dict[Any, Any], dimension: str) -> DataFrame:
 
 
 def number_texts(rows: DataFrame, analysis: str = "health.board") -> DataFrame:
-    """Return the numbers of *rows* as every table writes them: those of one metric have the same decimal places.
+    """Return the numbers of *rows* as every table writes them. Numbers of one metric have the same decimal places.
 
     Args:
         rows: rows of a board, or of segments.

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from IPython.display import Markdown
     from plotly.graph_objects import Figure
 
-    from gamelens.notebook.figures.backgrounds import Notes
+    from gamelens.notebook.figures.annotations import Notes
 
 
 def plot(data: object, kind: str, *, y: str | None = None, **_: object) -> Figure:
@@ -150,7 +150,7 @@ class Accessor:
         A null group is called `(unknown)`. A cell is NA where the group has no row.
 
         Args:
-            value: the column to spread; by default that of the metric, if there is one.
+            value: the column to spread; by default the column of the metric, if there is one.
 
         Raises:
             BadQuery: the frame has several metrics and *value* names no number of it, or it is a retention frame:

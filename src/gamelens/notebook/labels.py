@@ -1,42 +1,15 @@
-"""Labels for people: names made safe to show, and buckets.
-
-Titles, networks and countries come from outside, and plotly, Markdown and HTML all interpret markup in them. Every
-text that is shown passes through `escape`.
-"""
+"""Labels for people: shortened names, and buckets."""
 
 from __future__ import annotations
 
-import math
-import re
 from datetime import datetime
 from textwrap import wrap
 from typing import Final
 
-import pandas as pd
-
-from gamelens._text import one_line
-from gamelens.analysis.tidy_frames import UNKNOWN
+from gamelens.notebook.escaping import escape
 from gamelens.receipt_text import day_text
 
-_MARKUP: Final = re.compile(r"[!-$&'*;-@\[-`{-~]|:(?=/)")
 _ROW_LETTERS: Final = 36
-_PLAIN: Final = str.maketrans("<>\"'`", "‹›”’’")
-
-
-def escape(text: object) -> str:
-    """Return *text* on one line, each character that is markup replaced by an HTML entity.
-
-    Covers the markup of HTML, plotly, Markdown and TeX.
-    """
-    return _MARKUP.sub(lambda match: f"&#{ord(match[0])};", one_line(text))
-
-
-def plain(text: object) -> str:
-    """Return *text* on one line for a place without markup, such as an attribute.
-
-    Its angle brackets and quotation marks are replaced by harmless characters that look like them.
-    """
-    return one_line(text).translate(_PLAIN).strip()
 
 
 def shorten(text: str, longest: int = 36) -> str:
@@ -61,9 +34,3 @@ def bucket_heading(every: str | None) -> str:
 def bucket_text(start: datetime, every: str | None) -> str:
     """Return the bucket *every* that begins at *start*: `Nov 2026` for a month, `20 Nov 2026` for others."""
     return f"{start:%b %Y}" if every == "month" else day_text(start)
-
-
-def text_of(value: object) -> str:
-    """Return a name from outside, escaped. A null becomes `(unknown)`."""
-    is_null = value is None or value is pd.NA or (isinstance(value, float) and math.isnan(value))
-    return escape(UNKNOWN if is_null else value)

@@ -19,7 +19,7 @@ from gamelens.analysis.claims.templates import judged_of, sentences_of, words
 from gamelens.analysis.claims.templates import spoken as claims_spoken
 from gamelens.analysis.tidy_frames.written_columns import WrittenColumn, written_columns
 from gamelens.errors import extra_named
-from gamelens.notebook.labels import text_of
+from gamelens.notebook.escaping import text_of
 from gamelens.receipt_text import period_text
 from gamelens.receipts import Receipt
 

@@ -59,7 +59,7 @@ def count_events(
         over, is_ad = "last 7 complete days", "category = 'ads'"
         raw_events.count_events(lake, over, zone="America/Sao_Paulo", by="device", where=is_ad)
 
-    Midnights of *over* are those of *zone*. A bucket without events has no row. An hour that a clock shows twice is
+    *over* has the midnights of *zone*. A bucket without events has no row. An hour that a clock shows twice is
     two.
 
     Args:

@@ -38,7 +38,7 @@ class EventScope(msgspec.Struct, frozen=True, kw_only=True):
 def scope_of(
     lake: LakeClient, over: TimeRange, *, games: NameSequence | None = None, zone: str = "UTC", by: Sequence[str] = ()
 ) -> EventScope:
-    """Return the events of *over*, whose midnights are those of *zone*.
+    """Return the events of *over*, which has the midnights of *zone*.
 
     Raises:
         BadQuery: *over* is not a time range; a game or the zone is unknown.

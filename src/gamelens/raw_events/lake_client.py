@@ -54,7 +54,7 @@ QUERY_S: Final = 600.0
 MOST_FILES: Final = 20
 """Names of imported files in a receipt."""
 _SHARE_OF_METRICS: Final = 0.25
-"""Memory of all metrics together, beside that of a statement."""
+"""Memory of all metrics together, beside the memory of a statement."""
 _NO_LIMIT: Final = RateLimits(1_000_000, AT_ONCE, lists=1_000_000)
 
 _PARTS: Final = ", ".join(
@@ -68,10 +68,10 @@ _NETWORKS: Final = ("ilrd_sdk_vendor", "ilrd_network_name")  # come first, in th
 
 def _of_category(category: Category, *others: str) -> str:
     """Return the statement of the events of *category*: common columns, its dimensions, *others*."""
-    own = dimensions_of_category(category)
-    own = (*(name for name in _NETWORKS if name in own), *(name for name in own if name not in _NETWORKS))
+    named = dimensions_of_category(category)
+    dimensions = (*(name for name in _NETWORKS if name in named), *(name for name in named if name not in _NETWORKS))
     rates = " LEFT JOIN rates USING (currency)" if "currency" in others else ""
-    columns = ", ".join((*_COMMON, *own, *others))
+    columns = ", ".join((*_COMMON, *dimensions, *others))
     return f"SELECT {columns} FROM lake_events{rates} WHERE category = '{category}'"  # noqa: S608
 
 
@@ -348,7 +348,7 @@ def lake_sources(lake: Lake, organisation: str) -> tuple[Provenance, ...]:
     """Return where the events of *organisation* come from: simulated, imported, collected, or several of these.
 
     A scenario names the events that the sandbox received, or those that were written to the lake as files. A lake that
-    has neither got its scenario's events from an import: an export of simulated players, as that of `sample_lake`.
+    has neither got its scenario's events from an import: an export of simulated players, such as `sample_lake` makes.
     """
     status, scenario = lake.status(organisation), lake.scenario
     files = [file.name for file in lake.taken_files() if file.organisation == organisation]
@@ -403,7 +403,7 @@ def _read_only(path: Path, at_the_end: ExitStack) -> sqlite3.Connection:
 
 
 def _tidy(path: Path, log: Path) -> None:
-    """Let SQLite remove the files that a reader makes beside a store of which nobody else has any."""
+    """Let SQLite remove the files that a reader made beside a store, if nobody else has such files there."""
     with suppress(OSError, sqlite3.Error):  # they are empty, and the next user of the store removes them
         if log.stat().st_size == 0:
             with closing(_opened(path, "rw")) as store:

@@ -21,7 +21,7 @@ from gamelens.wire.intervals import Interval
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-_TENTHS: Final = 10  # of the players, of whom there must be as many
+_TENTHS: Final = 10  # of the players; there must be as many players
 
 
 @requires()
@@ -50,7 +50,7 @@ def player_money(
     Args:
         lake: the lake.
         over: install days, as a time range for `Client.query`.
-        days: UTC days of each player, all of which must have passed.
+        days: UTC days of each player. All of them must have passed.
         games: ids of games; None is all of them.
         when_unavailable: whether to raise if days of some players are still to come, or to leave these players out;
             None is as the lake was opened.

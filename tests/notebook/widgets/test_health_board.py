@@ -11,7 +11,7 @@ from gamelens import BadQuery
 from gamelens.analysis import health
 from gamelens.client.sync_client import Client
 from gamelens.notebook import widgets
-from gamelens.notebook.labels import plain
+from gamelens.notebook.escaping import plain
 from gamelens.notebook.widgets.health_board import MOST_ROWS, HealthBoard
 from gamelens.notebook.widgets.html_blocks import FIGURE
 from support.served_metrics import KEY, World

@@ -105,8 +105,8 @@ def earnings(frame: DataFrame, by: By = None) -> DataFrame:
         income = lens.query("ecpm", by=["game", "ilrd_network_name"], over="last 28 complete days")
         ads.earnings(income, by=["game", "network"])
 
-    Null is a group of its own. The receipt is that of the days from the first to the last of *frame*, which may be a
-    part of a query's; where days between them have no row it names no period.
+    Null is a group of its own. The receipt covers the days from the first to the last of *frame*, which may be
+    fewer than the query had. Where days between them have no row, the receipt names no period.
 
     Claims: "ad revenue" of all rows; "ad revenue by" and "first ones" for one dimension, "unknown networks" where
     *by* has network_unknown.
@@ -184,7 +184,7 @@ def _unknown_networks(earned: DataFrame) -> Finding:
     unknown = earned[earned[UNKNOWN_REASON].notna()]
     shares = unknown.groupby(unknown[UNKNOWN_REASON].astype(str), sort=False)["revenue_share"].sum()
     shares = shares[shares > 0].sort_values(ascending=False)
-    is_one = len(shares) == 1  # its share is that of all
+    is_one = len(shares) == 1  # then its share is the whole unknown share
     reasons = [
         Clause(_REASONS[str(reason)], {"part": None if is_one else share}, part="part")
         for reason, share in shares.items()

@@ -105,14 +105,14 @@ def read_level(result: DataFrame, rate: str, *, kind: str, **numbers: Any) -> Fi
 def read_leader(result: DataFrame, by: str, rate: str, *, kind: str) -> Finding:
     """Return the finding about the value of *by* with the highest *rate*, and by how much it leads the next one.
 
-    Its size is the multiple of the next one. Case "nothing" if all are 0. Numbers: those of `leader`, largest_day if
-    the result has it, and the name and value of the least.
+    Its size is the multiple of the next one. Case "nothing" if all are 0. It has the numbers of `leader`, largest_day
+    if the result has it, and the name and value of the least.
     """
     rows = result[result[rate].notna()].rename(columns={f"{rate}_low": "low", f"{rate}_high": "high"})
     rows = rows[rows["low"].notna()] if rows["low"].notna().any() else rows
     if len(rows) and not rows[rate].any():
         return Finding(kind=kind, case="nothing", unit="ratio", judged="counted")
-    rows = rows.sort_values([rate, LEAD[0]], ascending=False, kind="stable")  # of equal ones that which has the lead
+    rows = rows.sort_values([rate, LEAD[0]], ascending=False, kind="stable")  # the leader first among equal rates
     unit = listed_columns(result.attrs)[rate].unit_of_claim
     numbers: dict[str, Any] = {"measured_in": unit, "least": None, "least_value": None, "largest_day": None}
     if len(rows) > 2:

@@ -49,7 +49,7 @@ COMPARABLE: Final = 0.5
 def ecpm_index(
     frame: DataFrame, by: str = "network", *, within: Sequence[str] = WITHIN, confidence: float = 0.95
 ) -> DataFrame:
-    """Return the eCPM of each value of *by* against that of the others, like for like.
+    """Compare the eCPM of each value of *by* with the eCPM of the others, like for like.
 
         split = ["game", "country_code", "ilrd_adunit_format", "ilrd_network_name"]
         ads.ecpm_index(lens.query("ecpm", by=split, over="last 28 complete days"))
@@ -123,7 +123,7 @@ def _with_reason(finding: Finding, row: Mapping[Any, Any]) -> Finding:
 
 
 def _cells(named: DataFrame, by: str, keys: list[str], count: str, money: str) -> DataFrame:
-    """Return a row for each cell and value of *by*: its money and that of the others.
+    """Return a row for each cell and value of *by*: its own money, and what the others bring.
 
     Columns: *by*, timestamp, own (impressions), shared (those where others have some), paid and usual (USD, at the
     weight of the cell).
@@ -148,7 +148,7 @@ def _compared(days: DataFrame, names: Series[Any], confidence: float) -> DataFra
         wide[name].to_numpy(dtype="float64") for name in ("own", "shared", "paid", "usual")
     )
     index = ratio(Series(paid.sum(axis=1)), Series(usual.sum(axis=1))).to_numpy(dtype="float64")
-    size = paid + np.nan_to_num(index)[:, None] * usual  # the money of the others is as random as that of the network
+    size = paid + np.nan_to_num(index)[:, None] * usual  # the others' money is as random as the network's
     estimates = over_days(paid, usual, day_numbers(wide["own"].columns), size=size, is_balanced=False)
     tests = max(1, int((shared > 0).any(axis=1).sum()))
     low, high = estimates.bounds(1 - (1 - confidence) / tests)

@@ -37,14 +37,15 @@ def of(result: DataFrame, kinds: Sequence[str] = ()) -> DataFrame:
         income = lens.query("ecpm", by="country_code", over="last 28 complete days")
         claims.of(ads.earnings(income, by="country_code"), ["ad revenue by"])
 
-    *result* is the frame of an analysis, *kinds* are those of the claims to return, by default all.
+    *result* is the frame of an analysis. *kinds* selects claims by their kind; by default all are returned.
     `result.lens.claims()` is the same, and `result.lens.say()` shows the sentences.
 
     Columns: kind (text: the question, such as "price"), case (text: which of its sentences), subject (text: the segment
     it is about, "" for the whole), direction (category: higher, lower, no clear difference, unknown), size, low, high
-    (float64: the estimate and its interval, NaN if there is none), p_value (float64, of a comparison: that of its test
-    or its interval, corrected as they are; NaN of what is counted), unit (text, of size), how_judged, text (text), and
-    then every number and name that the sentence uses, as the result has it; NA in the rows of other sentences.
+    (float64: the estimate and its interval, NaN if there is none), p_value (float64: of the test of a comparison, or
+    implied by its interval, and corrected as they are; NaN of what is counted), unit (text, of size), how_judged, text
+    (text), and then every number and name that the sentence uses, as the result has it; NA in the rows of other
+    sentences.
 
     Raises:
         BadQuery: it is not a result of an analysis, rows or columns were taken from it that its sentences need, or

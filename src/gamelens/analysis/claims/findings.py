@@ -47,7 +47,7 @@ class Clause(msgspec.Struct, frozen=True):
 
     Attributes:
         case: the template, of the kind of its finding.
-        numbers: its fields beside those of the finding.
+        numbers: its fields, beside the fields of the finding.
         part: the field that is a part of an amount: the clause is left out where that is money below half a cent, or
             would be written as 0.
     """
@@ -97,7 +97,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def p_value(self) -> float:
-        """The p-value of a comparison of estimates: that of its test, or the one that its interval implies, or NaN."""
+        """The p-value of a comparison of estimates, from its test or from its interval; NaN if nothing was compared."""
         if self.direction == "unknown" or self.judged not in _ESTIMATED:
             return math.nan
         if math.isnan(self.low) or math.isnan(self.high):

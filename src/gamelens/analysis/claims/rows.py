@@ -26,7 +26,7 @@ def each_row(
 ) -> Iterator[Finding]:
     """Yield what each row of *result* says: whether the ratio in *column* is above or below 1.
 
-    The interval is that which the analysis lists for the column.
+    The interval is the one that the analysis lists for the column.
 
     Cases: "higher", "lower" and "no_clear_difference" by the interval, "unknown" without one, and "among_many" where
     the p-value *corrected* for all rows does not confirm it.

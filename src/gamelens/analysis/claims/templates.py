@@ -53,7 +53,7 @@ _KINDS: Final = {
 }
 """What a number is that a sentence writes in a form."""
 _PARTS: Final = ("opening", "ending")
-"""What the sentences of a kind differ in from those of the one that it is `like`."""
+"""The parts in which the sentences of a kind may differ from the kind that it is `like`."""
 _OTHER_SPECS: Final = frozenset({"day", "p", "many", "start", "text"})
 _BASE: Final = frozenset({"size", "low", "high", "unit", "direction"})
 
@@ -77,7 +77,7 @@ Parsed = tuple["str | _Field | _Optional", ...]
 
 @lru_cache
 def words() -> Words:
-    """Return the templates by kind and case: ours, with those of `GAMELENS_WORDS` laid over them.
+    """Return the templates by kind and case: ours, and over them the templates of the file `GAMELENS_WORDS`.
 
     Raises:
         BadQuery: the file is missing, is not TOML, or has a kind, case, field or form that ours do not have.
@@ -136,7 +136,7 @@ def sentences_of(findings: Sequence[Finding], *, escape: Callable[[str], str] = 
     """Return the sentence of each finding.
 
     Args:
-        findings: those of one result; numbers of one field have the same decimal places in all of them.
+        findings: the findings of one result. Numbers of one field have the same decimal places in all of them.
         escape: how names are written, which come from outside, such as `escape_markdown`.
     """
     steps = _Steps(findings)
@@ -150,7 +150,7 @@ def spoken(findings: Sequence[Finding], *, escape: Callable[[str], str] = str) -
     may name what they measure ({measures}).
 
     Args:
-        findings: those of one result.
+        findings: the findings of one result.
         escape: as in `sentences_of`.
     """
     texts = sentences_of(findings, escape=escape)
@@ -237,7 +237,7 @@ def parsed(template: str) -> Parsed:
 
 
 def fields_of(template: Parsed) -> Iterator[_Field]:
-    """Yield the fields of a template, also those of its optional parts."""
+    """Yield the fields of a template, also the fields in its optional parts."""
     for part in template:
         if isinstance(part, _Field):
             yield part
@@ -299,7 +299,7 @@ def _sizes(several: Sequence[Mapping[str, Any]], name: str) -> list[float]:
 
 
 def bounds_of(fields: Mapping[str, Any], name: str) -> tuple[float, float]:
-    """Return the bounds of a field, *name*_low and *name*_high, those of `size` low and high; NaN without any."""
+    """Return the bounds of a field, NaN without any: *name*_low and *name*_high, or low and high for `size`."""
     start = "" if name == "size" else f"{name}_"
     low, high = (fields.get(f"{start}{side}") for side in ("low", "high"))
     return (math.nan, math.nan) if low is None or high is None else (float(low), float(high))
@@ -444,7 +444,7 @@ class _Written(NamedTuple):
 
     @classmethod
     def of(cls, spec: str, fields: Mapping[str, Any], step: float | None, usual: float) -> _Written:
-        """Return the form *spec*; "value" and "difference" are those of `measured_in`, else of the finding's unit."""
+        """Return the form *spec*. "value" and "difference" follow `measured_in`, or else the unit of the finding."""
         unit = str(fields.get("measured_in", fields.get("unit", "")))
         is_count = spec == "count" or (unit == "count" and spec in ("value", "difference"))
         if spec == "value":

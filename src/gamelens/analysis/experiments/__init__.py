@@ -6,10 +6,11 @@ Never asks a service and never draws. Open `comparison` first.
 from typing import TYPE_CHECKING
 
 from gamelens.analysis.experiments.arm_outcomes import OTHERS, payers, per_new_player
-from gamelens.analysis.experiments.comparison import compare, probability_best
+from gamelens.analysis.experiments.comparison import compare
 from gamelens.analysis.experiments.cuped import compare_players
 from gamelens.analysis.experiments.next_steps import next_steps
 from gamelens.analysis.experiments.power_analysis import detectable_effects, minimal_effect, power, sample_size
+from gamelens.analysis.experiments.probability_best import probability_best
 from gamelens.analysis.experiments.sample_ratios import arms, newest_arms, sample_ratio
 from gamelens.errors import no_such_name
 

@@ -2,8 +2,8 @@
 
 An arm is a value of the split: a variant, a build, or the days before and after a date. An *outcome frame* has one row
 for each arm, measure and day: the keys (ab_id if there, the columns of *by*), measure, the arm (object), timestamp
-(datetime64[us, UTC]; NaT if the frame has no days), unit, is_counted (bool), players and amount (float64). Counted are
-measures of which each player is at most one success; other amounts are sums, such as money.
+(datetime64[us, UTC]; NaT if the frame has no days), unit, is_counted (bool), players and amount (float64). A measure
+is counted if each player is at most one success of it; other amounts are sums, such as money.
 """
 
 from __future__ import annotations
@@ -238,7 +238,7 @@ def _measure(
     *,
     is_counted: bool | None = None,
 ) -> DataFrame:
-    """Return *rows* as those of one unit, in place of their own numbers."""
+    """Return *rows* with the numbers of one measure in place of their own."""
     return rows.drop(columns=[MEASURE, *_NUMBERS], errors="ignore").assign(
         measure=measure,
         unit=unit,
@@ -252,7 +252,7 @@ def _check_amounts(measures: DataFrame, arm: str) -> None:
     """Check that every number is known and possible.
 
     Raises:
-        BadQuery: a number is unknown, negative, or a count above that of the players.
+        BadQuery: a number is unknown or negative, or more are counted than there are players.
     """
     players, amount = (measures[name].astype("Float64") for name in _NUMBERS)
     is_counted = measures["is_counted"].astype("boolean")

@@ -107,8 +107,8 @@ class ArmPair(msgspec.Struct, frozen=True, kw_only=True):
         as between days. Days that happen to differ less than chance makes counts differ do not narrow it. Without
         `FEWEST_DAYS` days there is no interval.
 
-        The p-value is always that of the interval: it is below 1 - *confidence* if the interval excludes 0, and only
-        then. *error* is half the width of a normal interval that holds this one.
+        The p-value always agrees with the interval: it is below 1 - *confidence* if the interval excludes 0, and
+        only then. *error* is half the width of a normal interval that holds this one.
 
         Raises:
             BadQuery: *confidence* is not between 0 and 1.
@@ -155,7 +155,7 @@ class ArmPair(msgspec.Struct, frozen=True, kw_only=True):
         gap, apart = value - base, float(found.log[0])
         scale = (
             gap / apart if apart else base
-        )  # the logarithmic mean: an interval holds 0 where that of the ratio holds 1
+        )  # the logarithmic mean: this interval holds 0 where the interval of the ratio holds 1
         half = float(found.half_width(confidence)[0]) * scale
         widened = half / float(ndtri((1 + confidence) / 2))  # a normal error as wide as this interval
         return ArmDifference(value, base, gap - half, gap + half, widened, float(found.p_value()[0]))
@@ -172,7 +172,7 @@ class ArmPair(msgspec.Struct, frozen=True, kw_only=True):
             shares = (value * (1 - value), base * (1 - base))
             variance_by_day = shares[0] / sizes[0] + shares[1] / sizes[1]
             least = float(np.sqrt(sum(share / n for share, n in zip(shares, self.sizes(), strict=True))))
-        if self.is_random:  # then a day's difference has nothing in common with that of the day before
+        if self.is_random:  # then differences of successive days have nothing in common
             variance, freedom = _variance(daily, weight)
             error = max(float(np.sqrt(variance)), least)
             half = float(stats.t.ppf((1 + confidence) / 2, freedom)) * error
@@ -187,9 +187,10 @@ def informative_players(players: Floats, amount: Floats | None = None) -> Floats
     """Return for each arm the players that would be as informative in a single day as these are in several.
 
     *players* and *amount* have the shape (days, arms), and each arm has players on each day. Days have the weights of
-    Mantel and Haenszel. With *amount*, counted successes, chance is what players of one day differ by, less than what
-    players of good and bad days do: its variance is that of the test of Cochran, Mantel and Haenszel, the interval a
-    stratified one (as Yan and Su's of 2010, which needs many players a day). Those of a single day are its players.
+    Mantel and Haenszel. With *amount*, counted successes, chance is what players of one day differ by, which is less
+    than what players of good and bad days differ by: the variance is the one in the test of Cochran, Mantel and
+    Haenszel, the interval a stratified one (as Yan and Su's of 2010, which needs many players a day). The effective
+    players of a single day are its players.
     """
     by_day, inverse = players.sum(axis=1), 1 / players
     weight = 1 / inverse.sum(axis=1)
@@ -276,7 +277,7 @@ def _designed(treated: ArmDays, base: ArmDays, within_days: bool | None) -> tupl
 
 
 def _added_up(arms: ArmDays) -> ArmDays:
-    """Return the days of several arms as those of one."""
+    """Return the days of several arms as if they were one arm."""
     days, place = np.unique(arms.days, return_inverse=True)
     players, amount = (
         np.bincount(place, amounts, len(days)).astype("float64") for amounts in (arms.players, arms.amount)
@@ -292,8 +293,8 @@ def _mean(arm: ArmDays) -> float:
 def _variance(values: Floats, weights: Floats) -> tuple[float, float]:
     """Return the variance of a weighted mean of independent days, and its degrees of freedom.
 
-    With equal weights they are those of an ordinary mean. Unequal weights leave as many degrees of freedom as equally
-    large days would that are as informative (Kish).
+    With equal weights this is an ordinary mean. Unequal weights leave as many degrees of freedom as there would be
+    equally large days with the same information (Kish).
     """
     share = weights / weights.sum()
     deviation = values - (share * values).sum()

@@ -52,7 +52,7 @@ def compare_players(
         money = raw_events.player_money(lake, "last 14 complete days", days=3, when_unavailable="clip")
         experiments.compare_players(money, "ad_revenue")
 
-    It is that of the means of *value*. The variance is that between players, of each arm for itself (Welch's t-test).
+    It compares the means of *value*, with the variance between the players of each arm (Welch's t-test).
     Money of few large spenders is far from normal: with under some thousand players the interval is a rough one. A
     *covariate* takes out of the variance what was known of a player before the experiment could change it (CUPED, Deng
     et al. 2013): never what it may have changed, which would hide a part of the effect. Players without an arm are left
@@ -96,7 +96,7 @@ def compare_players(
 
 @reads("experiments.compare_players", row_by_row=True)
 def _read_players(compared: DataFrame, value: str, arm: str) -> Iterator[Finding]:
-    """Say of each arm how its players differ from those of the control, after the correction for all rows."""
+    """Say of each arm how its players differ from the control's, after the correction for all rows."""
     measured = {MEASURE: f"{value.replace('_', ' ')} per player", "design": "players"}
     keys = [name for name in (EXPERIMENT, arm) if name in compared]
     for row in compared.to_dict("records"):
@@ -126,7 +126,7 @@ def _with_counts(rows: DataFrame) -> DataFrame:
 
 
 def _difference(treated: Floats, base: Floats, confidence: float) -> dict[str, float]:
-    """Return the numbers of one pair of arms, of which a second column is the covariate."""
+    """Return the numbers of one pair of arms. A second column, if there is one, is the covariate."""
     from scipy.special import stdtrit
 
     first, second, kept = _adjusted(treated, base)

@@ -45,10 +45,10 @@ def next_steps(compared: DataFrame, reach: DataFrame, *, measures: Sequence[str]
         reach: the frame of `experiments.detectable_effects` for the same frames.
         measures: those that the experiment was made for; None is all of them.
 
-    Steps are "decide" if the always-valid interval excludes 0, "planned end" if only that of one look does, after the
-    correction for all rows, "large enough" if more players are unlikely to decide it, "ended" if no player joins it
-    any more, "stop" if a change of *lift* takes more than a quarter, "go on", and "not known" without a time. Claims:
-    "next step", one a row.
+    Steps are "decide" if the always-valid interval excludes 0, "planned end" if only the interval of one look does,
+    after the correction for all rows, "large enough" if more players are unlikely to decide it, "ended" if no player
+    joins it any more, "stop" if a change of *lift* takes more than a quarter, "go on", and "not known" without a time.
+    Claims: "next step", one a row.
     """
     keys = [name for name in _keys(compared) if name in reach]
     rows = compared.merge(reach[[*keys, *_OF_REACH]], on=keys, how="left")

@@ -137,8 +137,8 @@ def detectable_effects(
         came_back = lens.retention([7], by=split, where=is_member, over="last 28 complete days")
         experiments.detectable_effects(came_back, lift=0.1)
 
-    *frames*, *arm*, *control* and *by* are those of `experiments.compare`; measures that are not shares of players have
-    no row, but count as comparisons. The arms are as unequal as they are, and the level is divided by the number of
+    *frames*, *arm*, *control* and *by* are as in `experiments.compare`. Measures that are not shares of players have no
+    row, but count as comparisons. The arms are as unequal as they are, and the level is divided by the number of
     comparisons, as a correction for all of them would in the worst case.
 
     Keys are ab_id and *by*, if there, measure and the arm. Claims: "reach", one a row.

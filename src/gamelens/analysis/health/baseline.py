@@ -2,12 +2,12 @@
 
 Counts and money are compared with the median of the same weekday in the four weeks before, shifted by the drift of the
 preceding days. Their noise is the spread (MAD) of those days, and for counts at least the noise of chance. Shares and
-rates are compared with the pooled four weeks before, outliers left out. Their noise is that of chance, widened if the
-days before deviated further. Several days together are also compared with how far a share wanders in such weeks.
+rates are compared with the pooled four weeks before, outliers left out. Their noise is chance, widened if the days
+before deviated further. Several days together are also compared with how far a share wanders in such weeks.
 
 Usual days are those outside of incidents: while one is open its baseline stays what it was before. Where days follow
-each other (autocorrelation), a day is compared with what the day before it leads to, and the noise is that of such
-predictions.
+each other (autocorrelation), a day is compared with what the day before it leads to, and the noise is the error
+of such predictions.
 
 Each kind is judged on a scale on which its noise is the same everywhere: square roots for counts and rates, logarithms
 for money, where one large purchase multiplies a day, arcsines for shares.
@@ -63,9 +63,9 @@ class Baseline(msgspec.Struct, frozen=True):
         low: lower end of the band of usual days.
         high: upper end of the band.
         z: deviation of the value in units of noise.
-        noise_days: number of days that the noise was estimated from, infinite if it is that of chance.
-        own_low, own_high: the value with all noise of its comparison with *expected*, that of the baseline included:
-            divided by *expected* they are the 95% interval of the ratio.
+        noise_days: number of days that the noise was estimated from, infinite if it is chance alone.
+        own_low, own_high: the value with all noise of its comparison with *expected*, including the noise of the
+            baseline. Divided by *expected* they are the 95% interval of the ratio.
     """
 
     expected: Floats
@@ -142,7 +142,7 @@ def judge_shares(
 ) -> Baseline:
     """Return the baseline of the share *part* / *whole* over the last *days* days.
 
-    It is that of the days before these which are flagged in *is_usual*. A rate may be larger than 1. Several days
+    The earlier days that are flagged in *is_usual* make the baseline. A rate may be larger than 1. Several days
     together are not judged in a series that varies much more than chance does: it may wander, and their mean with it.
     Series that chance alone keeps within *least_z* are left out (NaN), which saves most of the time.
     """
@@ -205,7 +205,7 @@ class _UsualShare(msgspec.Struct, frozen=True):
     is_known: Flags
 
     def of(self, rows: NDArray[np.int64]) -> _UsualShare:
-        """Return those of *rows*."""
+        """Return the usual shares of *rows*."""
         return _UsualShare(*(getattr(self, name)[rows] for name in self.__struct_fields__))
 
 
@@ -300,7 +300,7 @@ def _geometric(ratio: Floats, powers: NDArray[np.int64]) -> Floats:
 
 
 def _widened_chance(spread: Floats, days: NDArray[np.int64]) -> tuple[Floats, Floats]:
-    """Return the spread of days, at least that of chance, and the days that chance counts as.
+    """Return the spread of days, which is at least what chance gives, and the days that chance counts as.
 
     These are fourteen more days, or a noisy estimate of the spread would hide half of a fall, and fewer the further the
     estimate is from chance.
@@ -327,7 +327,7 @@ def _deviations(part: Floats, whole: Floats, share: Floats, is_rate: bool) -> Fl
 def _own_bounds(
     part: Floats, whole: Floats, expected: Floats, noise: Floats, noise_days: Floats, *, is_rate: bool
 ) -> tuple[Floats, Floats]:
-    """Return the bounds of *part* of *whole*, where *noise* is that of its deviation from *expected*.
+    """Return the bounds of *part* of *whole*, where *noise* is the noise of its deviation from *expected*.
 
     Noise beyond chance is relative: a number that fell has less of it. Chance alone gives nearly the bounds of exact
     intervals, of small counts too.

@@ -245,7 +245,7 @@ def _case(row: BoardRow) -> str:
 
 
 def _direction(row: BoardRow) -> Direction:
-    """Return the direction of an alarm: that of its interval, or of the usual band where nothing was expected."""
+    """Return the direction of an alarm, by its interval, or by the usual band where nothing was expected."""
     if pd.isna(row["expected"]) or pd.isna(row["value"]):
         return "unknown"
     if not row["is_flagged"]:

@@ -157,7 +157,7 @@ def exempt_days(series: SeriesGrid, notes: BoardNotes) -> Flags:
 def note_texts(series: SeriesGrid, notes: BoardNotes, since: Ints) -> list[str]:
     """Return the notes on each day, one series after the other.
 
-    An annotation is about the days of its own, and about those of an incident that began then or a day later.
+    An annotation is about its days, and about the days of an incident that began then or a day later.
     """
     texts = np.full(series.value.shape, "", dtype=object)
     days = np.arange(series.value.shape[1])
@@ -205,7 +205,7 @@ def _days_of(series: SeriesGrid, note: Annotation) -> Flags:
 def _rows_about(series: SeriesGrid, entry: Accepted | Annotation) -> Flags:
     """Return the series of the game, metric and segment that *entry* names.
 
-    Without a segment an accepted level is that of the whole game, and an annotation is about all rows.
+    Without a segment an accepted level is about the whole game, and an annotation is about all rows.
     """
     identity, rows = series.identity, np.ones(len(series.identity), dtype=np.bool_)
     for wanted, names in ((entry.game, ("game_id", "game")), (entry.metric, ("watch", "metric"))):

@@ -107,7 +107,7 @@ def daily(answers: Iterable[DataFrame], watched: Iterable[WatchedMetric] | None 
         answers = [lens.query(**query.arguments, over="last week") for query in health.board_queries(watched)]
         health.daily(answers, watched)
 
-    Metrics that no answer holds are left out, and so are those of all watched ones whose fields are not in the answer.
+    Metrics that no answer holds are left out. So is a watched metric whose fields are not in the answer.
 
     *watch* is the key and *metric* the name; a null dimension is the whole game, a null segment within a dimension
     the unknown one.

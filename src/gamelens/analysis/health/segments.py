@@ -116,7 +116,7 @@ def segments(
 
 @reads("health.segments")
 def _read_segments(moved: DataFrame) -> Iterator[Finding]:
-    """Say what each split shows. With those of several alarms, as a health report has them, each names its own.
+    """Say what each split shows. Where a health report has splits of several alarms, each sentence names its alarm.
 
     Changes are counted, so there is no interval: whether a segment moved beyond chance is judged before it is named.
     """
@@ -273,7 +273,7 @@ def _ratio_contributions(
     is_before = (days < began) & (days >= began - POOLED_DAYS * _DAY)
     part, whole = parts.to_numpy(), wholes.to_numpy()
     now, before = ((part[:, days_of].sum(axis=1), whole[:, days_of].sum(axis=1)) for days_of in (is_now, is_before))
-    # New and small segments have no earlier share of their own: they are compared with that of the others.
+    # New and small segments have no earlier share of their own: they are compared with the share of the others.
     is_new = (whole[:, is_before] > 0).argmax(axis=1) > is_before.sum() / 2
     is_known = (before[1] >= _FEWEST) & ~is_new
     with np.errstate(divide="ignore", invalid="ignore"):

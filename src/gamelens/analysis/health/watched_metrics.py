@@ -94,7 +94,7 @@ class WatchedMetric(msgspec.Struct, frozen=True, kw_only=True):
         return ("new_users", self.metric) if self.metric == "retention_retro" else (self.metric,)
 
     def queries(self, *, by: tuple[str, ...], **more: Any) -> tuple[HealthQuery, ...]:
-        """Return the queries by *by* that answer it: its own, and that of its denominator."""
+        """Return the queries by *by* that answer it: for the metric, and for its denominator if it has one."""
         where = dict(self.where) or None
         query = HealthQuery(metric=self.metrics, by=by, where=where, since_days_ago=self.since_days_ago, **more)
         return (query,) if self.per is None else (query, HealthQuery(metric=(self.per,), by=by, **more))

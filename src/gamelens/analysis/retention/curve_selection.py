@@ -49,7 +49,7 @@ _TEMPER: Final = 0.65  # bands of D90 hold a stretched exponential in 93% then, 
 class CurveTrial:
     """A curve fitted to some cohorts, and its prediction of the latest ages.
 
-    The prediction is that of a fit to the earlier ages.
+    The prediction comes from a fit to the earlier ages.
 
     Attributes:
         curve: the family of curves.
@@ -203,8 +203,8 @@ def averaged(trials: Sequence[CurveTrial], chosen: CurveTrial) -> CurveTrial:
 def _weighed(trials: Sequence[CurveTrial], cohorts: CohortTriangle, variance: Floats) -> list[CurveTrial]:
     """Return the trials with lack of fit and weight, their parameters less certain for it.
 
-    Weights are those of Akaike for overdispersed counts (Burnham and Anderson 2002): the lack of fit in units of that
-    of the best family, and 2 for each parameter. They are tempered, because a family that is nearer at the ages counted
+    These are Akaike's weights for overdispersed counts (Burnham and Anderson 2002): the lack of fit relative to the
+    best family's, and 2 for each parameter. They are tempered, because a family that is nearer at the ages counted
     is not as much nearer beyond them.
     """
     nearest = min((trial for trial in trials if trial.fitted), key=lambda trial: trial.misfit, default=None)

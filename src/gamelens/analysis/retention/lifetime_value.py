@@ -89,7 +89,7 @@ def ltv(
     Args:
         frame: a frame of `retention()`. Its install days are measured.
         money: revenue, ilrd_revenue or both, and user_unique, by installed_on (and *by*) at day granularity, of the
-            same days. Install days before those of *frame* help to project.
+            same days. Install days before the first of *frame* help to project.
         by: the column that makes the groups.
         to: the last age in days.
         model: another curve than `compare_curves` chooses.
@@ -219,7 +219,8 @@ def _value_frame(cohorts: CohortMoney, cells: DataFrame, curve: DataFrame, *, co
 def _tails(cells: DataFrame, shares: Mapping[str, Floats], measured: int, confidence: float) -> list[Band]:
     """Return the dollars per new player beyond the *measured* ages, as bands to add up.
 
-    The first is 0 with the uncertainty of retention, the others purchases and ads with that of their decay.
+    The first is 0, with the uncertainty of retention. The others are purchases and ads, each with the uncertainty of
+    its decay.
     """
     ahead = np.arange(max(measured, 1), len(shares["retention"]) + 1)
     returning = cells[(cells["age"] >= 1) & (cells["players"] > 0)]

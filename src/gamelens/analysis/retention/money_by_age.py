@@ -1,4 +1,4 @@
-"""Money by age: that of install days per new player, and its decay per returning player.
+"""Money by age: per new player of the install days, and its decay per returning player.
 
 Money is heavy-tailed: few players bring most of it. Its spread is therefore taken from the install days themselves, and
 a band reaches further up than down, because the next large payer may not have come yet.
@@ -154,7 +154,7 @@ class MoneyDecay:
 def fit_decay(money: Floats, players: Floats, ages: Ages, cohort: Ages) -> MoneyDecay | None:
     """Fit the decay to cells of install days from age 1 on, or return None without money.
 
-    A quasi-Poisson regression: only the mean is modelled, and its uncertainty is that of whole install days (*cohort*),
+    A quasi-Poisson regression: only the mean is modelled, and its uncertainty comes from whole install days (*cohort*),
     however money is spread between players. The weak prior matters where there are hardly any purchases. A rise with
     age is taken as none.
     """

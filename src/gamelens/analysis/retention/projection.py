@@ -1,10 +1,10 @@
 """Projection of retention to ages not yet reached.
 
-Reads the frame of `Client.retention`. Bands cover the uncertainty of the observed players and days, and of which family
-of curves is the right one; they do not cover changes of the game. They are reliable only if ages of a week and more
-have been reached, the later the better. For simulated games like published ones, and for games whose retention is a
-power law or a stretched exponential (`tests/bench`, ages 1 to 14), a band of 95% holds D30 and D90 nine times in ten
-or more often.
+Reads the frame of `Client.retention`. Bands cover the uncertainty of the observed players and days, and the doubt which
+family of curves is right; they do not cover changes of the game. They are reliable only if ages of a week and more have
+been reached, the later the better. For simulated games like published ones, and for games whose retention is a power
+law or a stretched exponential (`tests/bench`, ages 1 to 14), a band of 95% holds D30 and D90 nine times in ten or more
+often.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def project_retention(
         cohorts = lens.retention([1, 2, 3, 5, 7, 14, 21], by="game", over="last 28 complete days")
         retention.project_retention(cohorts, by="game", ages=[30, 90])
 
-    The line is that of the chosen curve. Its band is of *draws* curves of all families that `compare_curves` weighs,
+    The line is the chosen curve. Its band comes from *draws* curves of all families that `compare_curves` weighs,
     drawn with *seed*, each as uncertain as its players, its days and its lack of fit leave it. So it covers the doubt
     about the family, which is the larger part once the ages counted are few. A curve that *model* names has the band of
     its family alone.

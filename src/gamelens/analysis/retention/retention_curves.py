@@ -4,7 +4,7 @@
 probability theta ~ Beta, so D-n = E[p] E[(1 - theta)^n] (Fader, Hardie and Shang 2010, for one age at a time).
 `SHIFTED_BG` is the same with p = 1 (shifted beta-geometric, Fader and Hardie 2007). `POWER_LAW` is D-n = D1 / n^b, a
 straight line on two logarithmic scales. `WEIBULL` is D-n = a exp(-r n^k), a stretched exponential: all players are
-alike, and the loss slows down with age by itself. Its tail is the thinnest of the four and that of the power law the
+alike, and the loss slows down with age by itself. Its tail is the thinnest of the four; the power law has the
 thickest.
 
 The fit uses unbounded parameters: shares as logits, sizes as logarithms. A weak prior (a normal distribution there, two
@@ -112,8 +112,8 @@ class AveragedCurve(FittedCurve):
 def fit(curve: RetentionCurve, cohorts: CohortTriangle, *, variance: Floats | float = 0.0) -> FittedCurve:
     """Fit *curve* to the binomial counts of *cohorts*, cohort by cohort and age by age.
 
-    Cells of one age have one share in common, so their sums are sufficient. The uncertainty is not that of independent
-    cells: ages share players, and days that differ by *variance* add theirs (a sandwich estimate).
+    Cells of one age have one share in common, so their sums are sufficient. The cells are not independent, and
+    neither is the uncertainty: ages share players, and days that differ by *variance* add theirs (a sandwich estimate).
     """
     reached, returned = cohorts.totals_by_age()
     spread = np.array(curve.spread)

@@ -47,7 +47,7 @@ _OF_UNITS: Final[dict[str, ColumnKind]] = {"USD": "money", "share": "share"}
 OF_MEASURE: Final = "measure"
 """As the *scale* of a column: rows of one measure have the same decimal places."""
 OF_ROW: Final = ("of the row", "difference")
-"""The kinds whose unit is that of their row."""
+"""The kinds whose unit stands in their row."""
 
 
 class Bounds(msgspec.Struct, frozen=True):
@@ -109,7 +109,7 @@ class Column(msgspec.Struct, frozen=True):
 
     @property
     def heading(self) -> str:
-        """The title, or the name in words, that of a flag without its "is"."""
+        """The title, or the name in words; the name of a flag loses its "is"."""
         return self.title or name_of(self.name.removeprefix("is_") if self.kind == "flag" else self.name)
 
     @property

@@ -3,7 +3,7 @@
     @requires(frame=FrameRequirements(metrics=("ecpm",), every=("day",)))
     def split_in_halves(frame: DataFrame) -> ...
 
-A frame with a receipt is judged by it: bucket, `top`, gaps and interval are those of the query. Without one, or for
+A frame with a receipt is judged by it: the query says bucket, `top`, gaps and interval. Without one, or for
 what a receipt leaves open, the rows are judged: the spacing of timestamps, and rows `(other)`. The error names the
 function, what it was given, and the query to use instead.
 """
@@ -173,7 +173,7 @@ def judge(
 
     Args:
         frame: the frame.
-        requirements: those of the function.
+        requirements: what the function requires.
         function: its public name, for the message.
         argument: the name of its argument.
         by: the columns that make its groups; None if it groups by every dimension.
@@ -304,7 +304,7 @@ def _record(case: _Case, **changes: Any) -> QueryRecord:
 def _metrics(case: _Case) -> tuple[str, ...]:
     """Return the metrics of the query.
 
-    They are those of the receipt if the function reads any of them, else those that it reads.
+    The metrics of the receipt, if the function reads any of them; else the metrics that it reads.
     """
     asked, needed = case.receipt.asked.metrics, case.requirements.metrics
     catalog = Catalog.recorded(case.receipt.asked.formulas)
@@ -332,7 +332,7 @@ def _frames(value: object) -> Iterator[DataFrame]:
 def _periods(cases: Iterable[_Case]) -> list[Interval | None]:
     """Return the interval of each frame by its receipt, or of its rows.
 
-    Parts of one frame share its receipt, so theirs are those of their rows.
+    Parts of one frame share its receipt, so their rows say their intervals.
     """
     cases = list(cases)
     by_receipt = [case.receipt.interval for case in cases]

@@ -17,7 +17,7 @@ _RETENTION: Final = "retention"
 def query_text(record: QueryRecord, **more: Any) -> str:
     """Return the call of `Client.query` or `Client.retention` that *record* describes.
 
-    A time range that the record lacks is that of the last 28 complete days. *more* are further arguments.
+    Where the record lacks a time range, the call has the last 28 complete days. *more* are further arguments.
     """
     is_retention = record.metrics == (_RETENTION,)
     left_out = {"metric", "interval", "check", "formulas"}

@@ -26,7 +26,7 @@ class ResultRecord(msgspec.Struct, frozen=True):
     Attributes:
         name: its public name, such as "ads.earnings".
         arguments: its arguments that are text, numbers or lists of these, defaults included.
-        rows, columns: those of the frame that it returned.
+        rows, columns: the number of rows, and the columns, of the frame that it returned.
     """
 
     name: str

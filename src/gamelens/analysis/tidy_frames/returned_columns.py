@@ -69,8 +69,8 @@ def returns(*listed: Listed, has_own_receipt: bool = False) -> Callable[[F], F]:
 
     Args:
         listed: names of `COLUMNS`, split at blanks, and columns.
-        has_own_receipt: whether the body gives the result its receipt. By default it is that of the frames it was made
-            of.
+        has_own_receipt: whether the body gives the result its receipt. By default the frames that it
+            was made of give it theirs.
 
     Raises:
         KeyError: a name is not in `COLUMNS`, when the analysis is imported.

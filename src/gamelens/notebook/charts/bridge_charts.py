@@ -12,10 +12,11 @@ from gamelens._scales import Scale
 from gamelens.analysis.decomposition import PARTS, total_change
 from gamelens.analysis.tidy_frames.columns import column_named
 from gamelens.analysis.tidy_frames.frame_columns import series_names
+from gamelens.notebook.escaping import escape
 from gamelens.notebook.figures.captions import words_by
 from gamelens.notebook.figures.figure_frame import finish, number_axis
 from gamelens.notebook.figures.theme import theme
-from gamelens.notebook.labels import escape, row_label
+from gamelens.notebook.labels import row_label
 
 MOST_SEGMENTS: Final = 12
 _SMALL_STEP: Final = 0.1

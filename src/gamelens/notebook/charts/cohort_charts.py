@@ -12,12 +12,13 @@ from plotly.graph_objects import Figure
 
 from gamelens.analysis.tidy_frames.columns import column_named
 from gamelens.analysis.tidy_frames.frame_columns import series_names
+from gamelens.notebook.escaping import escape, text_of
 from gamelens.notebook.figures.captions import words_by
 from gamelens.notebook.figures.colours import MOST_LINES, colours_of
 from gamelens.notebook.figures.figure_frame import finish, number_axis
 from gamelens.notebook.figures.interval_bands import MOST_BANDS, curve_traces
 from gamelens.notebook.figures.theme import scale, theme
-from gamelens.notebook.labels import escape, shorten, text_of
+from gamelens.notebook.labels import shorten
 from gamelens.receipt_text import day_text
 
 MOST_ROWS: Final = 62

@@ -12,10 +12,11 @@ from plotly.subplots import make_subplots
 from gamelens._scales import Scale
 from gamelens.analysis.experiments.arm_outcomes import EXPERIMENT, MEASURE
 from gamelens.analysis.tidy_frames import display_values, label_columns
+from gamelens.notebook.escaping import escape
 from gamelens.notebook.figures.captions import words_by
 from gamelens.notebook.figures.figure_frame import finish
 from gamelens.notebook.figures.theme import theme
-from gamelens.notebook.labels import escape, row_label
+from gamelens.notebook.labels import row_label
 from gamelens.notebook.tables.column_texts import columns_of
 
 _SCALE: Final = {"share": 100.0, "money": 1.0, "number": 1.0}
@@ -29,7 +30,7 @@ _GAP_PX: Final = 48
 def draw_differences(differences: DataFrame, *, title: str | None = None) -> Figure:
     """Draw each arm's difference from the control with its intervals, one row each.
 
-    The thick interval is that of a single look, the thin one holds at every look. Units have separate axes. A filled
+    The thick interval holds for a single look, the thin one at every look. Units have separate axes. A filled
     mark means that the thick interval excludes 0, a cross means that there is no interval.
 
     Args:
@@ -108,7 +109,7 @@ def draw_chances(chances: DataFrame, *, title: str | None = None) -> Figure:
 
 
 def draw_ecpm_index(index: DataFrame, by: str = "network", *, title: str | None = None) -> Figure:
-    """Draw the eCPM of each value of *by* against that of the others, like for like.
+    """Draw the eCPM of each value of *by* against the eCPM of the others, like for like.
 
     A filled mark means that the interval excludes no difference, a cross means that there is no interval.
 

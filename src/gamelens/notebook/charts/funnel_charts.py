@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pandas as pd
 from pandas import DataFrame
 from plotly.graph_objects import Figure
 
-from gamelens._scales import format_number
 from gamelens.analysis.tidy_frames.columns import name_of
+from gamelens.notebook.escaping import escape
 from gamelens.notebook.figures.figure_frame import finish
 from gamelens.notebook.figures.theme import theme
-from gamelens.notebook.labels import escape
+from gamelens.notebook.tables.column_texts import columns_of
 
 
 def draw_funnel(steps: DataFrame, *, title: str | None = None) -> Figure:
@@ -26,7 +24,7 @@ def draw_funnel(steps: DataFrame, *, title: str | None = None) -> Figure:
     """
     look, figure = theme(), Figure()
     names = [name_of(str(step)) for step in steps["step"]]
-    words = [_words(row) for row in steps.to_dict("records")]
+    words = _words(steps)
     if len(steps) and steps["events"].max() > 0:
         figure.add_bar(
             x=steps["events"].astype("float64"),
@@ -46,12 +44,14 @@ def draw_funnel(steps: DataFrame, *, title: str | None = None) -> Figure:
     return finish(figure, steps, title or "From request to click", "ads", kind="count", alt=alt)
 
 
-def _words(row: dict[Any, Any]) -> str:
-    """Return the label of a bar."""
-    number, whole, before = (row[name] for name in ("events", "share_of_requests", "share_of_step_before"))
-    if pd.isna(before):
-        return format_number(number, "count")
-    shares = f"{format_number(before, 'share')} of the step before"
-    return f"{format_number(number, 'count')} · {shares}" + (
-        "" if whole == before else f" · {format_number(whole, 'share')} of requests"
-    )
+def _words(steps: DataFrame) -> list[str]:
+    """Return the label of each bar, with the numbers of the table."""
+    texts, words = {column.column: column for column in columns_of(steps)}, []
+    for place, row in enumerate(steps.to_dict("records")):
+        label = texts["events"].text(place)
+        if not pd.isna(row["share_of_step_before"]):
+            label += f" · {texts['share_of_step_before'].text(place)} of the step before"
+            if row["share_of_requests"] != row["share_of_step_before"]:
+                label += f" · {texts['share_of_requests'].text(place)} of requests"
+        words.append(label)
+    return words

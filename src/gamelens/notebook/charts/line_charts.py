@@ -13,22 +13,16 @@ from gamelens.analysis.tidy_frames import UNKNOWN
 from gamelens.analysis.tidy_frames.columns import name_of
 from gamelens.analysis.tidy_frames.frame_columns import catalog_of, series_names
 from gamelens.errors import BadQuery
-from gamelens.notebook.figures.backgrounds import (
-    Notes,
-    draw_notes,
-    notes_about,
-    pale_traces,
-    table_of,
-    words_on_notes,
-    words_on_previous,
-)
+from gamelens.notebook.escaping import escape
+from gamelens.notebook.figures.annotations import Notes, draw_notes, notes_about, words_on_notes
 from gamelens.notebook.figures.captions import date_formats, main_value, title_of, unit_in, words_per_bucket
 from gamelens.notebook.figures.colours import MOST_LINES, colours_of, is_game
 from gamelens.notebook.figures.figure_frame import finish, is_cut, number_axis, one_row_each
+from gamelens.notebook.figures.previous_period_lines import pale_traces, table_of, words_on_previous
 from gamelens.notebook.figures.theme import theme
 from gamelens.notebook.figures.unfinished_buckets import line_traces
 from gamelens.notebook.frame_receipts import sourced, unfinished
-from gamelens.notebook.labels import escape, row_label, shorten
+from gamelens.notebook.labels import row_label, shorten
 from gamelens.receipts import Receipt
 
 MOST_BARS: Final = 24  # hours of a day

@@ -15,12 +15,13 @@ from gamelens._scales import Scale
 from gamelens.analysis.tidy_frames import label_columns, with_receipts_of
 from gamelens.analysis.tidy_frames.columns import Column, column_named
 from gamelens.analysis.tidy_frames.frame_columns import series_names
+from gamelens.notebook.escaping import escape
 from gamelens.notebook.figures.captions import words_by
 from gamelens.notebook.figures.colours import MOST_LINES, colours_of
 from gamelens.notebook.figures.figure_frame import finish, number_axis
 from gamelens.notebook.figures.interval_bands import MOST_BANDS, interval_band
 from gamelens.notebook.figures.theme import theme
-from gamelens.notebook.labels import escape, shorten
+from gamelens.notebook.labels import shorten
 
 MARKED_AGES: Final = (30, 90)
 MOST_CURVES: Final = 8
@@ -34,8 +35,9 @@ def draw_projection(
     """Draw projected retention curves, and the counted points of *curve*.
 
     Ages beyond the last counted day are dashed over a band. There is one line for each value of *by*, or, without a
-    dimension, one for each model, of which only the chosen one has a band. Of more than three values those with the
-    most installs in *curve* have one, or the first; the text on hover has the interval of each. D30 and D90 are marked.
+    dimension, one for each model, and only the chosen model has a band. With more than three values, the three with the
+    most installs in *curve* have one, or the first three; the text on hover has the interval of each. D30 and D90 are
+    marked.
 
     Args:
         projection: the frame of `gamelens.analysis.retention.project_retention`.

@@ -19,25 +19,18 @@ from gamelens.analysis.tidy_frames import display_values
 from gamelens.analysis.tidy_frames.columns import Column
 from gamelens.analysis.tidy_frames.frame_columns import series_names
 from gamelens.analysis.tidy_frames.written_columns import ROW_UNITS
+from gamelens.notebook.escaping import escape
 from gamelens.notebook.figures.alt_text import short_list
-from gamelens.notebook.figures.backgrounds import (
-    Notes,
-    draw_notes,
-    games_of,
-    notes_about,
-    pale_traces,
-    table_of,
-    words_on_notes,
-    words_on_previous,
-)
+from gamelens.notebook.figures.annotations import Notes, draw_notes, games_of, notes_about, words_on_notes
 from gamelens.notebook.figures.captions import date_formats, main_value, title_of, unit_in, words_per_bucket
 from gamelens.notebook.figures.colours import colours_of, game_colours
 from gamelens.notebook.figures.figure_frame import finish, is_cut, one_row_each
 from gamelens.notebook.figures.interval_bands import band_traces
+from gamelens.notebook.figures.previous_period_lines import pale_traces, table_of, words_on_previous
 from gamelens.notebook.figures.theme import theme
 from gamelens.notebook.figures.unfinished_buckets import line_traces
 from gamelens.notebook.frame_receipts import unfinished
-from gamelens.notebook.labels import escape, shorten
+from gamelens.notebook.labels import shorten
 from gamelens.receipt_text import day_text
 from gamelens.receipts import Receipt
 

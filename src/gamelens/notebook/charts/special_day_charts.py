@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 from pandas import DataFrame
 from plotly.graph_objects import Figure
 
-from gamelens._scales import format_number
 from gamelens.analysis.tidy_frames.frame_columns import series_names
+from gamelens.notebook.escaping import escape
 from gamelens.notebook.figures.figure_frame import finish
 from gamelens.notebook.figures.theme import theme
-from gamelens.notebook.labels import escape, row_label
+from gamelens.notebook.labels import row_label
+from gamelens.notebook.tables.column_texts import columns_of
 from gamelens.receipt_text import day_text
 
 MOST_DAYS: Final = 24
@@ -32,6 +33,7 @@ def draw_occasions(special: DataFrame, by: str | Sequence[str], *, title: str | 
     known = special[special["usual"].notna() & (special["usual"] > 0)]
     shown = known.head(MOST_DAYS).sort_values("change", kind="stable")
     names = [f"{name} · {day_text(at)}" for name, at in zip(series_names(shown, by), shown["timestamp"], strict=True)]
+    words = _in_words(shown)
     ticks, usual = [escape(name) for name in names], shown["usual"]
     ends = zip(ticks, shown["low"] / usual - 1, shown["high"] / usual - 1, strict=True)
     for tick, low, high in ends:
@@ -48,7 +50,7 @@ def draw_occasions(special: DataFrame, by: str | Sequence[str], *, title: str | 
             "color": [look.palette[0] if outside else look.paper for outside in is_outside],
             "line": {"color": look.palette[0], "width": 2},
         },
-        text=[escape(_in_words(row)) for row in shown.to_dict("records")],
+        text=[escape(text) for text in words],
         hovertemplate="%{y}: %{text}<extra></extra>",
     )
     figure.add_vline(x=0, line={"color": look.muted, "width": 1, "dash": "dot"})
@@ -56,12 +58,15 @@ def draw_occasions(special: DataFrame, by: str | Sequence[str], *, title: str | 
     figure.update_xaxes(tickformat="+.0%", showgrid=True, showline=False)
     figure.update_yaxes(type="category", showgrid=False, tickvals=ticks, ticktext=[row_label(name) for name in names])
     more = f", largest {MOST_DAYS} of {len(known)}" if len(known) > MOST_DAYS else ""
-    alt = "; ".join(f"{name}: {_in_words(row)}" for name, row in zip(names, shown.to_dict("records"), strict=True))
-    words = f"change against the usual weekday; bar: range of the others; filled: outside it{more}"
-    return finish(figure, shown, title or "Special days", words, kind="share", alt=alt)
+    alt = "; ".join(f"{name}: {text}" for name, text in zip(names, words, strict=True))
+    about = f"change against the usual weekday; bar: range of the others; filled: outside it{more}"
+    return finish(figure, shown, title or "Special days", about, kind="share", alt=alt)
 
 
-def _in_words(row: dict[Any, Any]) -> str:
-    """Return the text of a day: its value, the usual value and the change."""
-    value, usual = (format_number(row[name], "count") for name in ("value", "usual"))
-    return f"{value} instead of about {usual}, {format_number(row['change'], 'change', places=0)}"
+def _in_words(special: DataFrame) -> list[str]:
+    """Return each day in words, with the numbers of its table: its value, the usual value and the change."""
+    texts = {column.column: column for column in columns_of(special)}
+    return [
+        f"{texts['value'].text(row)} instead of about {texts['usual'].text(row)}, {texts['change'].text(row)}"
+        for row in range(len(special))
+    ]

@@ -14,7 +14,8 @@ import numpy as np
 from plotly.graph_objects import Figure
 
 from gamelens._scales import NumberKind, format_number
-from gamelens.notebook.labels import bucket_text, plain
+from gamelens.notebook.escaping import plain
+from gamelens.notebook.labels import bucket_text
 
 MOST_NAMED: Final = 5
 _TAG: Final = re.compile(r"<[^>]*>")

@@ -55,7 +55,9 @@ def draw(figures: Sequence[FigureJson], kind: str, *, width: int, scale: float =
     try:
         if _shared:
             return _shared[-1].draw(figures, sizes, browser)
-        with ThreadPoolExecutor(1, "gamelens-drawing") as thread:  # its own event loop: that of a notebook is running
+        with ThreadPoolExecutor(
+            1, "gamelens-drawing"
+        ) as thread:  # with an event loop of its own: a notebook's is running
             return thread.submit(asyncio.run, _draw(figures, sizes, browser)).result()
     except Exception as error:
         fault = "does not start: try it in a terminal"

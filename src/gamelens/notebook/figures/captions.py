@@ -13,8 +13,9 @@ from gamelens.analysis.tidy_frames.columns import Column, name_of
 from gamelens.analysis.tidy_frames.frame_columns import catalog_of
 from gamelens.analysis.tidy_frames.written_columns import written_columns
 from gamelens.errors import BadQuery
+from gamelens.notebook.escaping import escape
 from gamelens.notebook.figures.theme import theme
-from gamelens.notebook.labels import escape, shorten
+from gamelens.notebook.labels import shorten
 from gamelens.receipts import Receipt
 
 # Letters of each font size that fit into 760 pixels.
@@ -26,7 +27,7 @@ SOURCE_LETTERS: Final = 96
 def main_value(frame: DataFrame) -> str:
     """Return the value column that a figure of *frame* shows unless another is named.
 
-    It is that of the first metric of the query, else the first number of the frame.
+    It belongs to the first metric of the query; else it is the first number of the frame.
 
     Raises:
         BadQuery: the frame has no number.

@@ -1,7 +1,7 @@
 """The last step of every figure: theme, headline, source line and alternative text.
 
 To draw a new kind of figure, start from `Figure()`, take colours from `colours` and `theme.theme`, pass every name
-through `labels.escape`, and hand the figure to `finish`.
+through `escaping.escape`, and hand the figure to `finish`.
 """
 
 from __future__ import annotations

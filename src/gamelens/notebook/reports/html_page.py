@@ -180,7 +180,7 @@ def _figure_json(figure: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _static_figure(figure: Mapping[str, Any], wide: str, small: str) -> str:
-    """Return a figure in two widths, one of which the style sheet shows."""
+    """Return a figure in two widths. The style sheet shows one of them."""
     label = html.escape(alt_text(figure))
     is_tall = int((figure.get("layout") or {}).get("height") or 0) > _TALL_PX
     stills = f'<div class="wide">{wide}</div><div class="narrow" style="max-width:{NARROW + 60}px">{small}</div>'
@@ -250,7 +250,7 @@ def _exporter() -> Any:
 
 
 def _parts(cells: Sequence[Any]) -> tuple[list[Any], list[Any], list[Any]]:
-    """Return the cells before the conclusions, those of the conclusions, and those after. The title is before them."""
+    """Return the cells before the conclusions, the conclusions, and the cells after. The title is before them."""
     answer = [cell for cell in cells if _ANSWER in cell.metadata]
     others = [cell for cell in cells if _ANSWER not in cell.metadata]
     return others[:1], answer, others[1:]

@@ -130,7 +130,7 @@ def _legend_rows(data: list[dict[str, Any]], layout: Mapping[str, Any]) -> int:
 
 
 def _inner_px(layout: Mapping[str, Any]) -> int:
-    """Return the height of the drawing: that of the wide figure, within limits."""
+    """Return the height of the drawing: as in the wide figure, within limits."""
     margin = layout.get("margin") or {}
     wide = int(layout.get("height") or 420) - int(margin.get("t", 104)) - int(margin.get("b", 72))
     return max(_HEIGHT - 120, min(wide, 900))

@@ -79,7 +79,7 @@ def typed(given: Iterable[tuple[str, str]], defaults: Mapping[str, Any], *, note
         if name not in defaults:
             rule = f"is not a parameter of {notebook}"
             if not defaults:
-                rule = f"is not for {notebook}: no cell of it is tagged `{TAG}`"
+                rule = f"is not for {notebook}: none of its cells is tagged `{TAG}`"
             raise BadQuery(name, text, rule, defaults, name=name)
         texts.setdefault(name, []).append(text)
     return {name: _as_default(name, all_of, defaults[name]) for name, all_of in texts.items()}

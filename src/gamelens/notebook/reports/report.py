@@ -48,7 +48,7 @@ def write_report(
         notebook: an .ipynb file.
         out: an `.html` file, or a folder that gets `<name>.html`.
         parameters: names and values as text, converted to the types of the notebook's defaults.
-        environment: variables added to those of this process.
+        environment: variables added to the environment of this process.
         is_interactive: True draws figures with plotly, which is then part of the page. False draws them as SVG, unless
             this machine has no browser to draw with.
         beside: names of notebooks whose reports are written into the same folder. A link to a notebook leads to its
@@ -126,7 +126,7 @@ def _run(
     places: Mapping[str, int],
     on_cells: Callable[[int, int], object],
 ) -> None:
-    """Execute all cells, the outputs of which are then in *document*.
+    """Execute all cells. Their outputs are then in *document*.
 
     Raises:
         Refused: a cell failed or took too long, or the kernel is missing or ended. The message names the cell. Or the
@@ -149,7 +149,7 @@ def _run(
             raise Refused(f"{name} needs the kernel {error.name}, which is not installed") from None
         except Exception as error:
             if isinstance(error, CellExecutionError) and NO_DATA in error.evalue:
-                again = f"{NO_DATA}; `gamelens simulate` sends those of invented players to a sandbox"
+                again = f"{NO_DATA}; `gamelens simulate` sends events of invented players to a sandbox"
                 raise Refused(f"{name} has nothing to show: {again}") from None
             if begun:
                 raise Refused(f"{name} did not run: {_cell_label(begun[-1], places)}: {_reason(error)}") from error

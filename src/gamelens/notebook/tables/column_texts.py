@@ -26,7 +26,7 @@ class ColumnTexts:
 
     Attributes:
         written: how it is written.
-        column: the name in the frame. For bounds it is that of the lower one.
+        column: the name in the frame. For bounds it is the name of the lower one.
         name: the heading.
         unit: words for the unit, empty where the name or the number says it.
         is_number: whether it is aligned right.
@@ -107,7 +107,7 @@ def columns_of(frame: DataFrame) -> list[ColumnTexts]:
 
 
 def _heading(column: Column, metrics: list[str], catalog: Catalog) -> str:
-    """Return the name of a column, a field of a metric behind that of the metric."""
+    """Return the name of a column. The name of a field follows the name of its metric."""
     for metric in metrics:
         known, part = catalog.find(metric), column.name.removeprefix(f"{metric}_")
         if known is not None and part != column.name and column.name in known.columns.values():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from gamelens.notebook.labels import escape
+from gamelens.notebook.escaping import escape
 from gamelens.notebook.tables.bars import svg_bars, text_bars
 from gamelens.notebook.tables.table_source import badged
 from gamelens.notebook.tables.text_layout import TOTAL

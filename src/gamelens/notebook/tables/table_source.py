@@ -6,7 +6,7 @@ from typing import Final
 
 from pandas import DataFrame
 
-from gamelens.notebook.labels import escape
+from gamelens.notebook.escaping import escape
 from gamelens.receipt_text import source_line
 from gamelens.receipts import Receipt
 

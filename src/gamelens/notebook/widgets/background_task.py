@@ -1,4 +1,4 @@
-"""Background work of which only the newest is shown."""
+"""Background work: only the newest result is shown."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class LatestTask:
     """A task that runs the newest work it was given, and shows its result.
 
     Work starts after *quiet_s* seconds without newer work. Older work is cancelled, and its result is dropped if it was
-    just finished, so the result shown last is that of the work started last. Work is awaited on the event loop of all
+    just finished, so the work that started last is shown last. Work is awaited on the event loop of all
     clients. It returns a function that shows its result, which is called on that loop too.
     """
 

@@ -147,7 +147,7 @@ class Explorer(WidgetWithStaticView):
         (self._output.add_class if is_stale else self._output.remove_class)("gamelens-stale")
 
     async def _list(self) -> Showing:
-        """Query what the pickers offer. Returns the function that offers it or shows the error."""
+        """Query what the pickers offer. Returns the function that shows it, or the error."""
         try:
             available = await self._lens.available()
             requests: list[Coroutine[Any, Any, Any]] = [self._lens.metrics(), self._lens.dimensions()]
@@ -163,7 +163,7 @@ class Explorer(WidgetWithStaticView):
             self._values.start(partial(self._list_values, self.pick.where.value))
 
     async def _list_values(self, dimension: str) -> Showing:
-        """Query the values of *dimension*. Returns the function that offers them."""
+        """Query the values of *dimension*. Returns the function that shows them."""
         try:
             values = await self._lens.dimension_values(dimension, over=await self._lens.available())
         except Exception as error:

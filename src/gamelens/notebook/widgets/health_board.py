@@ -19,7 +19,8 @@ from gamelens.client.sync_client import Client
 from gamelens.errors import BadQuery, suggests_names
 from gamelens.investigations import health_check
 from gamelens.notebook import charts
-from gamelens.notebook.labels import escape, plain, shorten
+from gamelens.notebook.escaping import escape, plain
+from gamelens.notebook.labels import shorten
 from gamelens.notebook.tables.table_source import source_html
 from gamelens.notebook.widgets import html_blocks
 from gamelens.notebook.widgets.background_task import LatestTask, Showing, all_settled

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from pandas import DataFrame
 
 from gamelens.errors import AuthError, GamelensError, Refused
-from gamelens.notebook.labels import escape
+from gamelens.notebook.escaping import escape
 from gamelens.notebook.tables.html_layout import html_of_table
 from gamelens.notebook.tables.table_contents import contents_of
 
@@ -38,7 +38,7 @@ def message(text: str, tone: Tone = "quiet") -> str:
 
 def code(text: str) -> str:
     """Return *text* as code that one click selects as a whole."""
-    # Not labels.escape, which joins several spaces to one: the code must stay runnable.
+    # Not escaping.escape, which joins several spaces to one: the code must stay runnable.
     return pane(f"<pre>{html.escape(text)}</pre>")
 
 

@@ -37,10 +37,10 @@ def find_changes(
     *api* is the other answer, in the cells of *recount*. *rest* returns the part of a difference that rules have to
     explain, and the changes *given* are known to be among them.
     """
-    own, counts = recount.cells(given), recount.cells().ravel()
+    known, counts = recount.cells(given), recount.cells().ravel()
     rules: dict[str, list[RuleChange]] = {}
     for change in possible:
-        if not np.array_equal(recount.cells((*given, change)), own):
+        if not np.array_equal(recount.cells((*given, change)), known):
             rules.setdefault(change.cause, []).append(change)
     cells, tried = int((counts > 0).sum()), sum(map(len, rules.values()))
 
@@ -104,8 +104,8 @@ def shapley_amounts(recount: Recount, changes: Changes) -> dict[str, Floats]:
         amount = np.zeros(recount.shape)
         for size in range(number):
             weight = math.factorial(size) * math.factorial(number - size - 1) / math.factorial(number)
-            for others in combinations([it for it in changes if it is not change], size):
-                after = [it for it in changes if it is change or it in others]
+            for others in combinations([other for other in changes if other is not change], size):
+                after = [one for one in changes if one is change or one in others]
                 amount += weight * (recount.cells(after) - recount.cells(others))
         amounts[change.cause] = amount
     return amounts

@@ -92,9 +92,9 @@ class Reconciliation:
     Attributes:
         metric: the metric.
         frame: a row for each bucket, split and cause. Columns: timestamp (datetime64[us, UTC]), the dimension (str),
-            api, lake, difference (float64, the API less the lake), cause (str), amount (float64; those of a bucket and
-            split sum to its difference), share (float64: of the amounts without their signs; NA without a difference).
-            Every bucket and split has a row `unexplained`.
+            api, lake, difference (float64, the API less the lake), cause (str), amount (float64; the amounts of a
+            bucket and split sum to its difference), share (float64: of the amounts without their signs; NA without a
+            difference). Every bucket and split has a row `unexplained`.
         causes: a row for each cause, with the columns that `reconcile` lists. Claims: "reconciliation", of all rows.
     """
 
@@ -177,8 +177,8 @@ def reconcile(
         metric: event_count, ad_impressions_count, revenue, ilrd_revenue, user_unique, paying_users, session_unique or
             new_users.
         by: a dimension of events.
-        over: as in `query`; for a frame it is that of the frame.
-        every: day, week, month or all; for a frame it is that of the frame.
+        over: as in `query`. A frame brings its own.
+        every: day, week, month or all. A frame brings its own.
 
     Raises:
         BadQuery: the metric cannot be recounted, *by* is not a dimension of events, or a frame has no receipt of it.
@@ -208,7 +208,7 @@ def reconcile(
         found, effective = find_changes(compared.api, compared.recount, possible, compared.without_networks)
     else:  # Its events are asked for as well: they are counted exactly, so they tell the rules.
         other = COUNTED_METRICS["event_count"]
-        frames = [it.query(other.name, by=by, over=interval, every=every) for it in (client, lake)]
+        frames = [source.query(other.name, by=by, over=interval, every=every) for source in (client, lake)]
         rows = read_event_rows(lake, other, by, interval, cuts)
         events = _compared(frames, rows, other, by, interval, every, also=compared.splits)
         of_events, effective = find_changes(events.api, events.recount, possible, events.without_networks)
@@ -365,7 +365,7 @@ def _result(
     noise = _NO_DIFFERENCE * np.maximum(np.abs(api), np.abs(lake))
     difference = api - lake
     difference[np.abs(difference) <= noise] = 0
-    amounts = {it.cause: it.amount for it in judgements if it.amount is not None}
+    amounts = {judged.cause: judged.amount for judged in judgements if judged.amount is not None}
     rest = difference - sum(amounts.values(), np.zeros(difference.shape))
     rest[np.abs(rest) <= noise] = 0
     amounts[UNEXPLAINED] = rest

@@ -45,13 +45,12 @@ Zone = tuple[tuple[int, int], ...]
 
 
 class CountingRules(msgspec.Struct, frozen=True, kw_only=True):
-    """The rules of one count. The defaults are those of the lake."""
+    """The rules of one count. By default the lake's."""
 
     cut: int = 0  # number of the moment after which an event may not arrive, from 1; 0 takes every event
     # seconds after the end of a bucket from which its events are not taken; None takes every event
     closed_after_s: int | None = None
-    # the time that gives an event its bucket: that of the client, the same without the error of the device's clock,
-    # or that of arrival
+    # the time that gives an event its bucket: the client's, the client's without the error of its clock, or arrival
     clock: Literal["client", "corrected", "arrival"] = "client"
     zone: Zone = ((0, 0),)  # how far its days are ahead of UTC
     is_deduplicated: bool = False  # whether events without `event_uuid` count once if they are alike
@@ -121,7 +120,8 @@ def _clocks_of(name: str, interval: Interval) -> Zone:
 class Recount:
     """The counts of *rows* in each bucket of *interval*, for each of *splits*.
 
-    *kind* is that of a `CountedMetric`. The columns are in the order of *splits*, which hold all values of the rows.
+    *kind* is the kind of a `CountedMetric`. The columns are in the order of *splits*, which hold all values of the
+    rows.
     """
 
     def __init__(
@@ -146,7 +146,8 @@ class Recount:
     def moved(self, change: RuleChange) -> tuple[int, datetime | None]:
         """Return how many events *change* counts elsewhere than the lake, or no longer, and the bucket with most."""
         counts = self._rows.counts
-        before, after = (np.where(counts, self._cell_codes(_rules_with(it)), OUTSIDE) for it in ((), (change,)))
+        both = _rules_with(()), _rules_with((change,))
+        before, after = (np.where(counts, self._cell_codes(rules), OUTSIDE) for rules in both)
         is_moved = before != after
         if not is_moved.any():
             return 0, None
@@ -174,7 +175,7 @@ class Recount:
         """Return bucket and split of each row as one number, or `OUTSIDE`."""
         rows, (_, bucket, is_taken) = self._rows, self._placed(rules)
         is_in, split = is_taken & (bucket != OUTSIDE), self._split
-        if rules.split_by != "own":  # that of the player's first or last event of the bucket
+        if rules.split_by != "own":  # but by the player's first or last event of the bucket
             moment = rows.first_us if rules.split_by == "first" else -rows.last_us
             order = np.lexsort((moment, rows.player))
             order = order[(is_in & rows.is_named)[order]]
@@ -206,7 +207,7 @@ class Recount:
 
 
 def _rules_with(changes: Iterable[RuleChange]) -> CountingRules:
-    """Return the rules of the lake with *changes*, of which the last holds where two change the same."""
+    """Return the rules of the lake with *changes*. Where two change the same rule, the last holds."""
     return CountingRules(**{change.field: change.value for change in changes})  # type: ignore[arg-type]
 
 

@@ -36,8 +36,8 @@ DEFINITIONS: Final = (
 - `calendar day in the zone`: the same with the days of a zone.
 - `rolling 24 h`: installed on a UTC day of the interval, and an event from N times 24 hours after the install until a
   day later.
-- `return day UTC`: an event on a UTC day of the interval, N days after the UTC day of the install. The cohorts are
-  those of N days before.
+- `return day UTC`: an event on a UTC day of the interval, N days after the UTC day of the install. The cohorts
+  installed N days before.
 - `that day or later`: installed on a UTC day of the interval, and an event N UTC days later or after that.
 """
 
