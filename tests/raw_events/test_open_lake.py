@@ -89,7 +89,9 @@ def test_a_lake_takes_a_share_of_the_machine_and_the_cache_folder(stage: Stage) 
         before = set(spilled(root))
         (memory, folder), *_ = lake.sql(setting).to_numpy().tolist()
         number, unit = memory.split()
-        assert float(number) * {"MiB": 2**20, "GiB": 2**30}[unit] == pytest.approx(0.6 * machine_memory(), rel=0.02)
+        assert float(number) * {"MiB": 2**20, "GiB": 2**30}[unit] == pytest.approx(
+            0.6 * 0.8 * machine_memory(), rel=0.02
+        )
         assert {Path(folder).parent} == set(spilled(root)) - before
     assert set(spilled(root)) <= before
 
@@ -335,6 +337,7 @@ def test_an_endless_statement_is_stopped(lake: LakeClient) -> None:
         lake.sql("SELECT * FROM range(1000)", rows=10)
     with pytest.raises(BadQuery, match="amount of memory"):
         lake.sql("SELECT 1", memory="much")
+    assert lake.sql("SELECT 1 AS n", memory="-1")["n"].tolist() == [1]  # as much as there is, for DuckDB
 
 
 @pytest.mark.parametrize(
@@ -390,15 +393,22 @@ def test_a_view_is_a_relation(lake: LakeClient) -> None:
     assert list(described.columns) == ["view", "column", "type", "meaning"]
 
 
-@pytest.mark.xfail(strict=False, reason="DuckDB calls its types leaks in some orders in which Python ends modules")
-def test_a_script_that_does_not_close_it_ends_quietly(stage: Stage) -> None:
-    """The engine is released when Python ends: else it lists what it calls leaks on standard error."""
-    code = "import sys, gamelens as gl; lake = gl.open_lake(sys.argv[1], organisation='acme', progress=False); " + (
-        "print(len(lake.query('event_count', over='last 3 complete days')))"
-    )
-    command = [sys.executable, "-c", code, str(stage.sandbox.options.state)]
-    ended = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert (ended.stdout.strip(), ended.stderr) == ("3", "")
+SCRIPTS = {
+    "a metric": "print(len(lake.query('event_count', over='last 3 complete days')))",
+    "SQL, then closed": "print(lake.sql('SELECT 3 AS n')['n'][0]); lake.close()",
+    "a relation that is left": "left = lake.relation('games').limit(3); print(len(left))",
+    "an analysis": "from gamelens import raw_events as r; r.active_players(lake, 'last 3 complete days'); print(3)",
+}
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_a_script_ends_quietly(stage: Stage, script: str) -> None:
+    """Nothing of the engine is left when Python ends: else it lists what it calls leaks on standard error."""
+    code = "import sys, gamelens as gl; lake = gl.open_lake(sys.argv[1], organisation='acme', progress=False); "
+    command = [sys.executable, "-c", code + SCRIPTS[script], str(stage.sandbox.options.state)]
+    for _ in range(2):
+        ended = subprocess.run(command, capture_output=True, text=True, check=True)
+        assert (ended.stdout.strip(), ended.stderr) == ("3", "")
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")

@@ -30,7 +30,7 @@ from gamelens.client.tables.time_ranges import WhenUnavailable
 from gamelens.errors import BadQuery, Refused
 from gamelens.receipts import Provenance
 from gamelens.sandbox.engines.engine import LakeLocation, QueryBounds
-from gamelens.sandbox.engines.lake_sql import LakeSql, Relation
+from gamelens.sandbox.engines.lake_sql import LakeSql
 from gamelens.sandbox.engines.open_engine import CheckedEngine, open_engine
 from gamelens.sandbox.engines.spill_folder import SHARE_OF_MEMORY, SpillFolder, in_units, machine_memory
 from gamelens.sandbox.engines.sql_process import SqlProcess, bytes_of
@@ -46,6 +46,8 @@ from gamelens.wire.dimensions import Category, dimensions_of_category
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+
+    from gamelens.sandbox.engines.lake_sql import Relation
 
 AT_ONCE: Final = 16
 """Requests at the same time."""

@@ -31,6 +31,10 @@ from gamelens.sandbox.storage.lake import Snapshot
 from gamelens.sandbox.storage.lake_schema import ADDED_COLUMNS, COLUMNS
 from gamelens.wire.currencies import SCALED_RATES
 
+# pandas never ends, with its accessors all that they reach, and DuckDB calls what is left of it a leak. So modules that
+# import it let go of it when Python ends.
+atexit.register(globals().pop, "duckdb")
+
 MEMORY_LIMIT = "1GB"
 """Memory limit of each connection of processing."""
 _ROWS_AT_ONCE = 10_000

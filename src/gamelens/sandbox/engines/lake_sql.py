@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import atexit
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import duckdb
 import pyarrow as pa
@@ -18,7 +19,11 @@ from gamelens.sandbox.state.tenants import Organisation
 from gamelens.sandbox.storage.lake import Snapshot
 from gamelens.sandbox.storage.lake_schema import COLUMNS
 
-Relation = duckdb.DuckDBPyRelation
+if TYPE_CHECKING:
+    Relation = duckdb.DuckDBPyRelation
+
+atexit.register(globals().pop, "duckdb")  # see `duckdb_engine`
+
 _TABLES: Final = ("events", "installs", "installs_moved", "payments", "payments_moved", "stated_installs")
 
 
