@@ -21,9 +21,9 @@ from pandas import DataFrame, Series
 from gamelens._text import counted
 from gamelens.analysis.files.table_reader import Grid
 from gamelens.analysis.outside_data.rate_formulas import ColumnQuotient, Weight
-from gamelens.analysis.outside_data.roles import Evidence, Role
+from gamelens.analysis.outside_data.roles import MEASURES, Evidence, Role
 from gamelens.analysis.outside_data.row_periods import Periods
-from gamelens.errors import BadQuery, suggests_names
+from gamelens.errors import BadQuery, emit_warning, suggests_names
 from gamelens.wire.intervals import Interval
 
 HAS_MONEY: Final = frozenset({"amount", "price"})
@@ -154,9 +154,24 @@ class OutsideTable:
         """The days of all rows, for `over=` of a query."""
         return self.periods.interval
 
-    @cached_property
+    @property
     def frame(self) -> DataFrame:
-        """The columns as they are understood, with the currency of an amount beside it."""
+        """The columns as they are understood, with the currency of an amount beside it.
+
+        A column about which there is a question, such as rows that would count twice, is there as well, with a warning;
+        so is a running total, whose rows do not add up.
+        """
+        if self.periods.problem is not None:
+            emit_warning(f"{self.source}: days cannot be used, and rows may count twice: {self.periods.problem}")
+        for column in self.columns:
+            if column.problem is not None and column.role in MEASURES:
+                emit_warning(f"{self.source}: {column.problem}")
+            elif column.role == "cumulative":
+                emit_warning(f"{self.source}: {column.name} is a running total, whose rows do not add up")
+        return self._frame
+
+    @cached_property
+    def _frame(self) -> DataFrame:
         columns: dict[str, Series[Any]] = {}
         for column in self.columns:
             columns[column.name] = column.values
