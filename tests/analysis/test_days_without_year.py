@@ -226,3 +226,8 @@ def test_what_is_no_day_stays(texts: list[str]) -> None:
 def test_a_range_must_hold_each_day_once() -> None:
     with pytest.raises(NoYear):
         dates_of(["Sep 5"], field="Date")
+
+
+def test_all_in_capitals_is_no_currency_of_a_title(file: WriteFile) -> None:
+    path = file("Spend 2026 (ALL);;\nDatum;Netzwerk;Betrag\n01.11.;Meta;10,5\n02.11.;Meta;11\n")
+    assert gl.read_table(path).column("Betrag").currency is None

@@ -136,3 +136,11 @@ def test_exact_numbers_stay_exact() -> None:
     """A power of ten is part of the text that is read, not a product."""
     numbers = written_numbers(["1.1K", "2.3M", "0.07K"])
     assert np.array_equal(numbers.values("."), [1_100.0, 2_300_000.0, 70.0])
+
+
+@pytest.mark.parametrize(("header", "role"), [("Plan", "text"), ("Kind", "text"), ("Clicks", "count")])
+def test_terms_of_a_subscription_stay_names(file: WriteFile, header: str, role: str) -> None:
+    """Only a header that says so makes a count of 1M and 12M."""
+    rows = [f"{day},{cell},5" for day, cell in zip(DAYS, ["1M", "12M", "1M"], strict=False)]
+    table = gl.read_table(file("\n".join([f"Date,{header},Units", *rows, ""])))
+    assert table.column(header).role == role

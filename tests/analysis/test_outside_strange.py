@@ -113,7 +113,7 @@ SINGLE = ["{0},A,,3{1}", "{0},A,a1,3{1}", "{0},B,,{1}", "{0},B,b1,{1}"]
 @pytest.mark.parametrize(
     ("header", "rows", "words"),
     [
-        ("Level,Date,Campaign,Ad group,Cost (USD)", LEVELS, "Level tells rows of Campaign from those of Ad group"),
+        ("Level,Date,Campaign,Ad group,Cost (USD)", LEVELS, "Level tells rows of Campaign from rows of Ad group"),
         ("Ebene,Date,Kampagne,Anzeigengruppe,Kosten (USD)", ["Konto,{0},,,4{1}", "Kampagne,{0},A,,4{1}"] * 2, ""),
         ("Date,Campaign,Ad group,Cost (USD)", [row.partition(",")[2] for row in LEVELS], "add up others"),
         ("Date,Campaign,Cost (USD),Ad set name", ["{0},A,4{1},", "{0},A,2{1},a", "{0},A,20,b"], "add up others"),

@@ -106,6 +106,12 @@ class WrittenNumbers:
         is_long = pc.match_substring_regex(self.bodies, r"^0\d|^\d{19,}$")
         return any(text[0] == "0" or len(text.rstrip("0")) > 17 for text in self.bodies.filter(is_long).to_pylist())
 
+    @property
+    def may_be_terms(self) -> bool:
+        """Whether all numbers have a word and none a currency: 1M and 12M are also terms of a subscription."""
+        is_number = self.is_number
+        return self.powers is not None and bool(((self.powers > 0) & (self.units == ""))[is_number].all())
+
     def misfit(self, mark: Mark) -> str | None:
         """Return the first number that cannot be written with the decimal mark *mark*."""
         return self._first(_flags(pc.invert(pc.match_substring_regex(self.bodies, _BODIES[mark]))))

@@ -1,7 +1,7 @@
 """Acquisition: the cost of players, what they are worth, and the time until they have paid it back.
 
 Ad spend is external, so the functions read frames of `gl.join`: new_users by publisher and country with the spend
-beside them. The null publisher is that of players without ad spend.
+beside them. Players without ad spend have the null publisher.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ _DAY: Final = pd.Timedelta(days=1)
 _PAYBACK: Final = ("days_to_pay_back", "is_paid_back")
 _OF_PAYBACK: Final = ("age", "spend", "money", "days_to_pay_back", "largest_day")
 _NETWORK: Final = ', or who is paid in every row, network="..."'
-_WIDEST: Final = 1_000.0  # bounds of which one is so many times the other say nothing of a value
+_WIDEST: Final = 1_000.0  # times the lower bound: a higher one says nothing of a value
 _FIELLER: Final = 1.06  # Fieller, Hartley and Pearson 1957: the variance of Fisher's z of a rank correlation
 
 
@@ -95,7 +95,7 @@ def in_dollars(
     the rate of the last day before it in the same currency. In a column of rates, days before the first rate take it.
 
     Args:
-        frame: the amounts, by timestamp; or an outside table or its path, of which all columns are returned, with the
+        frame: the amounts, by timestamp; or an outside table or its path: all its columns are returned, with the
             first day of each row, if it has days, as timestamp.
         amount: the column of amounts. Of an outside table by default its only cost, or its only amount.
         rate: US dollars for one unit: a number, a column of rates, a table of rates by day or its path
@@ -124,10 +124,10 @@ def in_dollars(
         currency = amount + CURRENCY
     is_file = is_rates_file(rate) and not (isinstance(rate, str) and rate in frame)
     rates = dict(rate) if isinstance(rate, Mapping) else {"": rate}
-    columns = [] if is_file else [each for each in rates.values() if isinstance(each, str)]
-    for each in () if is_file or rate is None else rates.values():
-        if not isinstance(each, str):
-            check_rate("", each)
+    columns = [] if is_file else [named for named in rates.values() if isinstance(named, str)]
+    for number in () if is_file or rate is None else rates.values():
+        if not isinstance(number, str):
+            check_rate("", number)
     for name in (amount, "timestamp", *columns, *([currency] if currency else [])):
         if name not in frame:
             raise BadQuery("frame", name, "is not a column of the frame", [*map(str, frame.columns)])
@@ -164,12 +164,14 @@ def _factors(frame: DataFrame, codes: Series[Any], rates: DailyRates | Mapping[s
         if isinstance(rates, DailyRates):
             factors = factors.mask(rows, rates.of_days(code, frame["timestamp"]))
             continue
-        own = (1.0 if code == "" else None) if rates is None else rates.get(code, rates.get(""))
-        if own is None:
+        given_rate = (1.0 if code == "" else None) if rates is None else rates.get(code, rates.get(""))
+        if given_rate is None:
             usual = f', such as {{"{code}": {float(USD_PER_UNIT[code]):.4g}}}' if code in USD_PER_UNIT else ""
             rule = f"has no rate: pass a number, a column or a file of rates for each currency{usual}"
             raise BadQuery("rate", code, rule, [*filter(None, rates or ())])
-        factors = factors.mask(rows, _daily_rates(frame[rows], own) if isinstance(own, str) else check_rate(code, own))
+        factors = factors.mask(
+            rows, _daily_rates(frame[rows], given_rate) if isinstance(given_rate, str) else check_rate(code, given_rate)
+        )
     one = rates.get("") if isinstance(rates, Mapping) else None
     is_shared = one is not None and (not isinstance(one, str) or (frame.groupby("timestamp")[one].nunique() <= 1).all())
     if len(foreign) > 1 and is_shared:
@@ -203,7 +205,7 @@ def cost_per_install(
         outside_data.cost_per_install(installs, by="country_code", spend="ad_spend.csv", rate="exchange_rates.csv")
 
     The frame holds new_users and, beside them, *spend* in US dollars, null for installs without ad spend. The spend is
-    known; the interval is that of the installs that a day's spend buys, from the differences between days.
+    known; the interval is about the installs that a day's spend buys, from the differences between days.
 
     Args:
         frame: new_users, by the columns of *by*.
@@ -570,7 +572,7 @@ def roas(
         reaching: the age that every cohort counted must have reached.
         reading: how the file is read, as in `gl.read_table`.
 
-    Columns of the frame: those of `return_on_spend`, then days_to_pay_back and is_paid_back (see `payback_ages`).
+    Columns of the frame: as in `return_on_spend`, then days_to_pay_back and is_paid_back (see `payback_ages`).
 
     Raises:
         BadQuery: a column is missing, an amount has no known currency or no rate, or *money* covers no day with costs.
@@ -613,7 +615,7 @@ def roas(
         cohorts = with_receipts_of(cohorts, money)
     frame, report = join(cohorts, table, on=pairs, how="outer", columns=[column.name], fold=fold)
     _check_names(report, table, cohorts)
-    if PUBLISHER in keys:  # costs without a publisher are not those of organic players
+    if PUBLISHER in keys:  # costs without a publisher do not belong to organic players
         is_nobody = frame[PUBLISHER].isna() & (np.arange(len(frame)) >= len(cohorts))
         frame[PUBLISHER] = frame[PUBLISHER].astype("object").mask(is_nobody, NOBODY)
     is_inside = _is_within(frame["timestamp"], days)
@@ -864,7 +866,7 @@ def _check_dollars(frame: DataFrame, spend: str) -> None:
 
 def _joined(frame: DataFrame, name: str) -> tuple[str, str]:
     """Return the kind and the unit of a column as the record of the join that brought it has them, "" without one."""
-    joined = [each.columns[name] for each in Receipt.of(frame.attrs).joined if name in each.columns]
+    joined = [record.columns[name] for record in Receipt.of(frame.attrs).joined if name in record.columns]
     return (joined[-1].kind, joined[-1].unit) if joined else ("", "")
 
 
@@ -883,15 +885,15 @@ def _daily_rates(frame: DataFrame, rate: str) -> Series[Any]:
     Raises:
         BadQuery: no day has a rate.
     """
-    own = frame[rate].astype("float64")
-    by_day = own.groupby(frame["timestamp"]).first().sort_index().ffill().bfill()
+    given_rate = frame[rate].astype("float64")
+    by_day = given_rate.groupby(frame["timestamp"]).first().sort_index().ffill().bfill()
     if by_day.isna().any():
         raise BadQuery(rate, None, "has no rate on any day of the frame: join rates of its days")
-    return own.fillna(frame["timestamp"].map(by_day).astype("float64"))
+    return given_rate.fillna(frame["timestamp"].map(by_day).astype("float64"))
 
 
 def _install_cost_bounds(result: DataFrame, paid: DataFrame, keys: list[str]) -> DataFrame:
-    """Return the bounds of the cost of an install, from those of the count of installs that a day's spend buys."""
+    """Return the bounds of the cost of an install, from the bounds of the installs that a day's spend buys."""
     bounds = DataFrame({"low": np.nan, "high": np.nan}, index=result.index)
     if "timestamp" not in paid or paid.empty:
         return bounds
@@ -913,7 +915,7 @@ def _is_within(days: Series[Any], interval: Interval | None) -> Series[Any]:
 
 
 def _as_keys(frame: DataFrame, keys: Sequence[str]) -> dict[str, Series[Any]]:
-    """Return columns of dimensions as objects, null as None, so that those of two frames meet."""
+    """Return columns of dimensions as objects, null as None, so that the columns of two frames meet."""
     texts = {name: frame[name].astype("object") for name in keys}
     return {name: column.where(column.notna(), None) for name, column in texts.items()}
 

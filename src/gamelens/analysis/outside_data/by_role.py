@@ -29,7 +29,7 @@ _HOWS: Final[dict[str, frozenset[str]]] = {
     ),
 }
 _EQUAL: Final = frozenset({"distinct", "number", "cumulative", "stock"})
-"""Roles of which equal values do not pass: two campaigns may each reach 100 players."""
+"""Roles whose equal values do not pass: two campaigns may each reach 100 players."""
 
 
 class Combined(NamedTuple):

@@ -32,7 +32,9 @@ _UNIT_IN_TITLE: Final = re.compile(  # 单位:USD
     r"(?i)(?:单位|單位|単位|단위|\bед(?:иниц\w*|\.)|\bjednostk\w*|\bbirim\w*|\beinheit\w*|\beenheid|\bunidade?s?|\bunités?|\bunits?)"
     r"\s*[:：(（]?\s*(?-i:[A-Z]{3})\b"
 )
-_CODE_IN_TITLE: Final = re.compile(r"[(\[]\s*(?:in |en |em )?[A-Z]{3}\s*[)\]]|\b(?:in|en|em|w|в) [A-Z]{3}\b")
+_CODE_IN_TITLE: Final = re.compile(
+    r"[(\[]\s*(?:in |en |em )?(?!ALL|TOP)[A-Z]{3}\s*[)\]]|\b(?:in|en|em|w|в) (?!ALL|TOP)[A-Z]{3}\b"
+)
 _SYMBOL_OF_FORMAT: Final = re.compile(r"\[\$([^\]-]*)(?:-([0-9A-Fa-f]+))?\]|\"([^\"]*)\"|\\(.)|([$£¥€₩₹₺₽])")
 _LANDS: Final = {  # the languages of number formats whose symbol says too little
     **{
@@ -110,7 +112,7 @@ def currencies_of_column(
         codes: the columns of codes that belong to each amount.
         argument: a currency or a column of codes that the analyst names.
     """
-    own = cells[name]
+    column_cells = cells[name]
     count = len(grid.rows)
     if argument is not None:
         witness = _named(argument, cells, count, "the argument")
@@ -120,11 +122,15 @@ def currencies_of_column(
             )
         witnesses = [witness]
     else:
-        witnesses = [*_of_codes(codes.get(name, ()), cells), *_of_cells(own), *_constant(name, meaning, grid, count)]
+        witnesses = [
+            *_of_codes(codes.get(name, ()), cells),
+            *_of_cells(column_cells),
+            *_constant(name, meaning, grid, count),
+        ]
         witnesses += _of_formats(grid.formats.get(name, ()))
         if (said := meaning.details.get("currency")) and currencies_of(said):
             witnesses.append(_same(said, meaning.evidence.where, "", count))
-    is_filled = _filled(own)
+    is_filled = _filled(column_cells)
     said = [(witness, np.where(is_filled, witness.rows, -1)) for witness in witnesses]
     said = [(witness, places) for witness, places in said if (places >= 0).any()]
     if not said:
@@ -142,7 +148,9 @@ def currencies_of_column(
             says += [(witness, witness.says[place - 1])] if place else []
         possible = common(meant for _, meant in says) if says else NO_CURRENCY
         if says and not possible:
-            return OfMoney(nothing, tuple(it.evidence for it, _ in reversed(says)), _contradiction(name, says[::-1]))
+            return OfMoney(
+                nothing, tuple(witness.evidence for witness, _ in reversed(says)), _contradiction(name, says[::-1])
+            )
         result[combination] = next(iter(possible)) if len(possible) == 1 else "?" if says else None
     evidence = tuple(witness.evidence for witness, _ in said)
     codes_found = sorted({code for code in result.values() if code not in (None, "?")})
@@ -152,7 +160,7 @@ def currencies_of_column(
     is_of_cells = all(witness.evidence.where == "the cells" for witness in witnesses)
     known = {*codes_found, None} if is_only and is_of_cells else {*codes_found}  # 7 beside £5 is in pounds too
     unsure = [combination for combination, code in result.items() if code not in known]
-    if unsure and (rows := np.isin(number, unsure) & is_filled & _is_not_zero(own)).any():
+    if unsure and (rows := np.isin(number, unsure) & is_filled & _is_not_zero(column_cells)).any():
         row = grid.rows[int(rows.argmax())]
         rule = f"names no currency for sure in row {row}, and others are in {', '.join(codes_found)}: "
         rule += f'write the currency of each, or pass currency="{codes_found[0]}" if all are in it'
@@ -231,13 +239,15 @@ def _of_codes(columns: Sequence[str], cells: Mapping[str, ColumnCells]) -> list[
     return found
 
 
-def _of_cells(own: ColumnCells) -> list[Witness]:
+def _of_cells(column_cells: ColumnCells) -> list[Witness]:
     """Return what the symbols and codes beside the numbers say."""
-    if own.is_typed or not own.has_units:
+    if column_cells.is_typed or not column_cells.has_units:
         return []
-    of_text, units = pd.factorize(np.where(own.numbers.units == "", np.array(None), own.numbers.units))
-    rows = np.append(of_text, -1).astype("int32")[own.codes]
-    evidence = Evidence(", ".join(units[:3]), "the cells", own.example)
+    of_text, units = pd.factorize(
+        np.where(column_cells.numbers.units == "", np.array(None), column_cells.numbers.units)
+    )
+    rows = np.append(of_text, -1).astype("int32")[column_cells.codes]
+    evidence = Evidence(", ".join(units[:3]), "the cells", column_cells.example)
     return [Witness(evidence, [currencies_of(unit) for unit in units], rows)]
 
 
@@ -287,18 +297,20 @@ def _of_format(form: str) -> Currencies:
     return common(possible) if possible else NO_CURRENCY
 
 
-def _filled(own: ColumnCells) -> NDArray[np.bool_]:
-    if own.is_typed:
-        return np.asarray(own.values.notna(), dtype=bool)
-    is_number = own.numbers.is_number
-    return np.asarray((own.codes >= 0) & is_number[own.codes] if len(is_number) else own.codes >= 0)
+def _filled(column_cells: ColumnCells) -> NDArray[np.bool_]:
+    if column_cells.is_typed:
+        return np.asarray(column_cells.values.notna(), dtype=bool)
+    is_number = column_cells.numbers.is_number
+    return np.asarray(
+        (column_cells.codes >= 0) & is_number[column_cells.codes] if len(is_number) else column_cells.codes >= 0
+    )
 
 
-def _is_not_zero(own: ColumnCells) -> NDArray[np.bool_]:
-    if own.is_typed:
-        return np.asarray(own.values.fillna(0) != 0, dtype=bool)
-    is_not_zero = np.append(pc.match_substring_regex(own.distinct, "[1-9]"), False)
-    return np.asarray(is_not_zero[own.codes], dtype=bool)
+def _is_not_zero(column_cells: ColumnCells) -> NDArray[np.bool_]:
+    if column_cells.is_typed:
+        return np.asarray(column_cells.values.fillna(0) != 0, dtype=bool)
+    is_not_zero = np.append(pc.match_substring_regex(column_cells.distinct, "[1-9]"), False)
+    return np.asarray(is_not_zero[column_cells.codes], dtype=bool)
 
 
 def _shown(possible: Currencies) -> str:

@@ -1,4 +1,4 @@
-"""Rows whose word may be that of a total or of an average, or an ordinary name: "media", or "Sum" as a kind of cost.
+"""Rows whose word may mean a total or an average, or be an ordinary name: "media", or "Sum" as a kind of cost.
 
 Their numbers decide: they are left out where these are the sums or the means of other rows, and count with a note where
 many are neither; otherwise the reader is asked.

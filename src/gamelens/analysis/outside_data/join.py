@@ -86,8 +86,8 @@ def join(
     without an install_publisher matches only the name "Organic". Days, weeks (2026-W45) and months (2026-11) stand for
     their start, in UTC; rows that stand for more days than a bucket of the frame are refused.
 
-    Columns: those of *df* with their dtypes, in its order, then those of *other*: counts Int64, amounts, rates and
-    prices float64 ("12%" is 0.12), text category, flags boolean, times datetime64[us, UTC]. A name *df* has already
+    Columns: all of *df* with their dtypes, in its order, then all of *other*: counts Int64, amounts, rates and prices
+    float64 ("12%" is 0.12), text category, flags boolean, times datetime64[us, UTC]. A name *df* has already
     gets the name of the file appended. Rows that only *other* has are last. Amounts have a column beside them,
     `Cost_currency` (category, ISO 4217, null where nothing says it), which `outside_data.in_dollars` reads.
 

@@ -134,7 +134,9 @@ def _columns_for(left: str, role: Role, frame: DataFrame, table: OutsideTable) -
         for column in table.of_role("campaign"):
             texts = [str(text) for text in column.values.dropna().unique()]
             is_known = [known.find(text) is not None for text in texts]
-            if any(is_known) and all(is_known[at] or canonical_name(it, "publisher") for at, it in enumerate(texts)):
+            if any(is_known) and all(
+                is_known[at] or canonical_name(text, "publisher") for at, text in enumerate(texts)
+            ):
                 return [column.name]
     return found or made
 
@@ -189,7 +191,7 @@ def right_key(table: OutsideTable, name: str, left: Series[Any], field: str, *, 
 def unknown_names(
     table: OutsideTable, column: str, field: str, unknown: Sequence[str], left: Iterable[str]
 ) -> BadQuery:
-    """Return the exception for names none of which the frame has, with the mapping to type."""
+    """Return the exception for names that the frame does not have, with the mapping to type."""
     known = [str(name) for name in left]
     text = unknown[0]
     bare = {_without_general_words(name): name for name in reversed(known)}

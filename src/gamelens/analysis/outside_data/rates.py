@@ -240,11 +240,11 @@ def dollars_of(
                 raise column.money_problem or BadQuery(column.name, UNSET, "names no currency: pass currency=")
             factors = factors.mask(rows, _mean_rates(daily, code, table, rows, rows if used is None else rows & used))
             continue
-        own = rate.get(code) if isinstance(rate, Mapping) else rate
-        if own is None:
+        given_rate = rate.get(code) if isinstance(rate, Mapping) else rate
+        if given_rate is None:
             step = f'rate={{"{code}": ...}} with US dollars for one {code}, or a file of rates'
             raise BadQuery("rate", code, f"has no rate: {step}")
-        factors = factors.mask(rows, check_rate(code, own))
+        factors = factors.mask(rows, check_rate(code, given_rate))
     return amounts * factors
 
 

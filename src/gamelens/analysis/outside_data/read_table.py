@@ -60,7 +60,7 @@ def read_table(
             1,2 Mio. and 3 Tsd. are.
         decimal: the decimal mark, if the file leaves it open.
         sheet: the sheet of an Excel file.
-        encoding: the encoding of a text file, by default UTF-8 or that of its byte order mark.
+        encoding: the encoding of a text file, by default UTF-8 or what its byte order mark says.
         header_row: the row of the file that names the columns (1 is the first), by default recognised.
         totals: what happens to rows that add up others. They are left out and reported, or kept. Texts of a cell of
             such rows, `["Suma: konto"]`, leave out what is not recognised.
@@ -68,7 +68,7 @@ def read_table(
             other numbers. They are left out ("skip"), or the earlier ones are ("last"), or all count ("keep"). By
             default such a table is refused.
         cumulative: the columns that have all days before in each row, "Spend to date". Their amounts by day are the
-            differences of the rows with the same names; the first is as it is. What else is known of one,
+            differences of the rows with the same names; the first is as it is. What else is known of them,
             `{"Spend to date": "month"}` or a list: that it begins anew with each "week", "month", "quarter" or "year",
             or wherever it falls ("restarts"); that a fall takes back what was counted ("corrected", below 0); that its
             first row is of its day ("first"), or has days "before" and is left out; that what several days without a

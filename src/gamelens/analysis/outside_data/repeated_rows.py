@@ -95,7 +95,7 @@ def restated_rows(
 ) -> NDArray[np.bool_]:
     """Return which rows have the names and days of another row, with other numbers, as exports that overlap do.
 
-    All rows of some days are there again, and those of other days are not; or a block of rows goes through days again.
+    All rows of some days are there again, and no row of other days is; or a block of rows goes through days again.
     In a list of events, or where a name stands often on each day, it is usual.
 
     Args:

@@ -90,7 +90,7 @@ def _with_days_in_rows(grid: Grid, vendor: Vendor | None) -> tuple[Grid, dict[st
     value = next((line for line in (corner, *grid.above) if line and _measures(line)), None) or "value"
     matches = {name: (value, name) for name in days}
     if len(days) < _FEWEST_DAYS:
-        matches = {name: (it["value"].strip(), it["day"]) for name, it in headers.items() if name in numbers}
+        matches = {name: (match["value"].strip(), match["day"]) for name, match in headers.items() if name in numbers}
     if len({day for _, day in matches.values()}) < _FEWEST_DAYS:
         return grid, {}
     others = [name for name in grid.columns if name not in matches]
@@ -121,8 +121,8 @@ def _measures(text: str) -> bool:
 
 def _measure_of_corner(grid: Grid, cells: Mapping[str, ColumnCells]) -> str | None:
     """Return the header of a column of names that says what the numbers beside it are."""
-    own = cells[grid.columns[0]]
-    return own.name if not own.may_be_number and _measures(own.name) else None
+    column_cells = cells[grid.columns[0]]
+    return column_cells.name if not column_cells.may_be_number and _measures(column_cells.name) else None
 
 
 def _is_of_all(name: str, cells: Mapping[str, ColumnCells], vendor: Vendor | None) -> bool:

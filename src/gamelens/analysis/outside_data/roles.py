@@ -197,7 +197,7 @@ class ColumnCells:
         if self._is_text or not len(self.distinct):
             return False
         numbers = self.numbers
-        if not numbers.is_number.any() or numbers.are_names:
+        if not numbers.is_number.any() or numbers.are_names or numbers.may_be_terms:
             return False
         return self._share_of_numbers > 0.5
 
@@ -287,7 +287,7 @@ class ColumnCells:
         return read if at is None else replace(read, at=at, until=until, written=written)
 
     def _of_texts(self, named: NDArray[np.datetime64] | None) -> NDArray[np.datetime64] | None:
-        """Return the times of all texts by those of the named ones, and none at the end."""
+        """Return the times of all texts from the times of the named ones, and none at the end."""
         if named is None:
             return None
         every = np.full(len(self.distinct) + 1, np.datetime64("NaT", "us"))
@@ -529,7 +529,7 @@ class Vendor:
 
     @property
     def recognised_by(self) -> tuple[str, ...]:
-        """What a file must have: headers, with alternatives by |, and what tells them from those of others."""
+        """What a file must have: headers, with alternatives by |, and what tells them from the files of others."""
         table = self.table
         line = ", or the title of such a report above them" if "only_above" in table else ""
         return (
@@ -578,7 +578,7 @@ def vendors() -> tuple[Vendor, ...]:
 def vendor_of(headers: Sequence[str], above: Sequence[str] = ()) -> Vendor | None:
     """Return the format whose needed headers are all there, the one with most columns if several are.
 
-    *above* are the lines above the header, one of which some formats need.
+    *above* are the lines above the header; some formats need one of them.
     """
     found = [
         vendor
@@ -617,7 +617,7 @@ def formats(name: str | None = None) -> DataFrame:
         name: one format, such as "Google Ads".
 
     Columns: vendor (category), recognised_by (str, headers that are all there, alternatives by |, and what tells them
-    from those of other vendors), column (str), is
+    from files of other vendors), column (str), is
     (str, what becomes of it), paid_to (str, who is paid in every row, "" where a column says it), days (str, the time
     zone of its days, "" where it is not known).
 

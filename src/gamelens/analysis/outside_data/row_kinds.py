@@ -58,15 +58,15 @@ def kinds_of_rows(
     times = [name for name, meaning in meanings.items() if meaning.role in TIMES]
     days = groups_of({name: cells[name].codes for name in times}, times, len(left_out))
     is_negative = any("negative" in meaning.details for meaning in meanings.values())  # refunds, by a vendor
-    for name, own in cells.items():
-        if meanings[name].role == "country" and not own.is_typed:
-            rule = _of_regions(own, days, summands, left_out)
+    for name, column_cells in cells.items():
+        if meanings[name].role == "country" and not column_cells.is_typed:
+            rule = _of_regions(column_cells, days, summands, left_out)
         is_kind = meanings[name].role in ("text", "identifier", "flag")
-        is_kind &= not own.is_typed or pa.types.is_boolean(own.type)
+        is_kind &= not column_cells.is_typed or pa.types.is_boolean(column_cells.type)
         found = RowKinds(nothing.mask, rule=rule)
-        if is_kind and 1 < len(own.distinct) <= _MOST:
-            codes = np.where(left_out, -1, own.codes)
-            kinds = {text: codes == place for place, text in enumerate(own.texts) if (codes == place).any()}
+        if is_kind and 1 < len(column_cells.distinct) <= _MOST:
+            codes = np.where(left_out, -1, column_cells.codes)
+            kinds = {text: codes == place for place, text in enumerate(column_cells.texts) if (codes == place).any()}
             filled = np.sum([other.codes >= 0 for other in cells.values()], axis=0)
             sizes = {text: (int(rows.sum()), int(filled[rows].sum())) for text, rows in kinds.items()}
             sums = {text: _sums(rows, days, summands) for text, rows in kinds.items()}
@@ -94,7 +94,7 @@ def _of_levels(
         alike = {text: _are_alike(sums[text], sums[finest]) for text in kinds if text != finest}
         mask = np.logical_or.reduce([kinds[text] for text in alike])
         if None not in alike.values() and all(alike.values()):
-            words = f"{name} tells rows of {', '.join(alike)} from those of {finest}, which they add up"
+            words = f"{name} tells rows of {', '.join(alike)} from rows of {finest}, which they add up"
             return RowKinds(mask, note=words)
         unlike = next((text for text, is_alike in alike.items() if is_alike is not None), None)
         return None if unlike is None else RowKinds(np.zeros_like(mask), rule=_rule(name, unlike, finest))
@@ -104,17 +104,19 @@ def _of_levels(
     return None
 
 
-def _of_regions(own: ColumnCells, days: NDArray[np.int64], summands: Sums, left_out: NDArray[np.bool_]) -> str | None:
+def _of_regions(
+    column_cells: ColumnCells, days: NDArray[np.int64], summands: Sums, left_out: NDArray[np.bool_]
+) -> str | None:
     """Return what is wrong with countries beside the regions that add them up."""
-    texts = own.texts if len(own.distinct) <= _MOST_COUNTRIES else []
+    texts = column_cells.texts if len(column_cells.distinct) <= _MOST_COUNTRIES else []
     regions = [text for text in texts if canonical_name(text, "country") is None]
-    is_region = np.isin(own.codes, [texts.index(text) for text in regions]) & ~left_out
+    is_region = np.isin(column_cells.codes, [texts.index(text) for text in regions]) & ~left_out
     first, other = (_sums(rows & ~left_out, days, summands) for rows in (is_region, ~is_region))
     if not is_region.any() or not _are_alike(first, other):
         return None
     if sum(map(np.count_nonzero, first.values())) < _FEWEST:
         return None
-    rule = f"counts countries twice, whose sums are those of {', '.join(regions[:3])} in {own.name}: "
+    rule = f"counts countries twice, whose sums equal {', '.join(regions[:3])} in {column_cells.name}: "
     return f"{rule}totals={regions!r} leaves these out"
 
 
@@ -140,7 +142,7 @@ def _rule(name: str, text: str, other: str) -> str:
 
 
 def _rule_of(name: str, others: Sequence[str], stay: Sequence[str]) -> str:
-    """Return the question about rows of which *others* are not what was spent or earned."""
+    """Return the question about rows whose kinds *others* were not spent or earned."""
     if len(others) + len(stay) == _TWO:
         first, second = (*others, *stay)
         return _rule(name, first, second)

@@ -32,7 +32,7 @@ class Periods:
 
     Attributes:
         starts: the first day of each row (datetime64[us, UTC]), NaT where it is not known.
-        until: the end, exclusive, where it is not that of one length.
+        until: the end, exclusive, where lengths differ.
         length: what a row stands for: "time", "day", "week from Monday", "month" or "period"; None without days.
         column: the column that says it, "" for a line beside the table.
         evidence: who says it.
@@ -102,7 +102,14 @@ def periods_of(grid: Grid, meanings: Mapping[str, Meaning], cells: Mapping[str, 
         return Periods(_moments(at), _moments(until), _length(at, until), starts[0], evidence, note=notes or None)
     if starts:
         return of_column(starts[0], meanings[starts[0]], cells[starts[0]], grid)
-    unread = next((name for name, own in cells.items() if _is_called_days(name, meanings[name]) and own.example), None)
+    unread = next(
+        (
+            name
+            for name, column_cells in cells.items()
+            if _is_called_days(name, meanings[name]) and column_cells.example
+        ),
+        None,
+    )
     if unread is not None and not grid.above:
         rule = "is no day, as its header says: write 2026-11-01, "
         rule += f'or pass roles={{"{unread}": "text"}} if it is something else'
@@ -123,18 +130,18 @@ def _is_called_days(name: str, meaning: Meaning) -> bool:
 def periods_of_column(name: str, table: Any) -> Periods:
     """Return the days that the column *name* of an outside table says, whatever its role is."""
     given = table.arguments["given"]
-    own = ColumnCells(table.grid, name, given.get("day_first"), year=given.get("year"))
-    return of_column(name, Meaning("day", Evidence("day", "the argument", name)), own, table.grid)
+    column_cells = ColumnCells(table.grid, name, given.get("day_first"), year=given.get("year"))
+    return of_column(name, Meaning("day", Evidence("day", "the argument", name)), column_cells, table.grid)
 
 
-def of_column(name: str, meaning: Meaning, own: ColumnCells, grid: Grid) -> Periods:
+def of_column(name: str, meaning: Meaning, column_cells: ColumnCells, grid: Grid) -> Periods:
     """Return the days that the column *name* says."""
-    read = own.times_with(meaning.details)
+    read = column_cells.times_with(meaning.details)
     if isinstance(read, BadQuery):
-        return _none(grid, _odd_day(own, grid) or read)
+        return _none(grid, _odd_day(column_cells, grid) or read)
     at = read.at
     known = np.unique(at[~np.isnat(at)])
-    if (problem := _midnight_elsewhere(own, read, "day")) is not None:
+    if (problem := _midnight_elsewhere(column_cells, read, "day")) is not None:
         return _none(grid, problem)
     length = "time"
     if read.until is not None:
@@ -150,8 +157,8 @@ def of_column(name: str, meaning: Meaning, own: ColumnCells, grid: Grid) -> Peri
         at = at.astype("datetime64[D]").astype("datetime64[us]")
         if length == "week":
             length = f"week from {pd.Timestamp(known[0]).day_name()}" if len(known) else "week from Monday"
-    until = None if read.until is None else _moments(read.until[own.codes])
-    return Periods(_moments(at[own.codes]), until, length, name, meaning.evidence, note=read.note)
+    until = None if read.until is None else _moments(read.until[column_cells.codes])
+    return Periods(_moments(at[column_cells.codes]), until, length, name, meaning.evidence, note=read.note)
 
 
 def _best(meanings: Mapping[str, Meaning], cells: Mapping[str, ColumnCells], role: str) -> list[str]:
@@ -182,27 +189,28 @@ def _best(meanings: Mapping[str, Meaning], cells: Mapping[str, ColumnCells], rol
     return [name for name in found if doubt(name) == least]
 
 
-def _odd_day(own: ColumnCells, grid: Grid) -> BadQuery | None:
+def _odd_day(column_cells: ColumnCells, grid: Grid) -> BadQuery | None:
     """Return the exception for a text among days, with what leaves its row out."""
-    if not own.odd_times:
+    if not column_cells.odd_times:
         return None
-    first = own.odd_times[0]
-    row = grid.rows[int(own.rows_of(first).argmax())]
-    count = sum(int(own.rows_of(text).sum()) for text in own.odd_times)
+    first = column_cells.odd_times[0]
+    row = grid.rows[int(column_cells.rows_of(first).argmax())]
+    count = sum(int(column_cells.rows_of(text).sum()) for text in column_cells.odd_times)
     beside, leaves = (f", one of {count} such cells", "rows") if count > 1 else ("", "row")
-    rule = f"in row {row} is not a day, and most others are{beside}: totals={own.odd_times!r} leaves the {leaves} out"
-    return BadQuery(own.name, first, rule)
+    rule = f"in row {row} is not a day, and most others are{beside}: "
+    rule += f"totals={column_cells.odd_times!r} leaves the {leaves} out"
+    return BadQuery(column_cells.name, first, rule)
 
 
-def _midnight_elsewhere(own: ColumnCells, read: ParsedTimes, role: str) -> BadQuery | None:
-    """Return the exception for times that are all midnight in another zone than UTC: days, but not those of a frame."""
+def _midnight_elsewhere(column_cells: ColumnCells, read: ParsedTimes, role: str) -> BadQuery | None:
+    """Return the exception for times that are all midnight in another zone than UTC, so that a frame has other days."""
     written = read.written
     if written is None or (written != written.astype("datetime64[D]"))[~np.isnat(written)].any():
         return None
     moment = pd.Timestamp(read.at[(written != read.at) & ~np.isnat(written)][0])
     rule = f"is midnight in another zone, {moment:%a %Y-%m-%d %H:%M} in UTC, so not a day of the frame: "
-    rule += f'roles={{"{own.name}": {{"role": "{role}", "local": True}}}} takes it as the day it names'
-    return BadQuery(own.name, own.example, rule)
+    rule += f'roles={{"{column_cells.name}": {{"role": "{role}", "local": True}}}} takes it as the day it names'
+    return BadQuery(column_cells.name, column_cells.example, rule)
 
 
 def _coarser(name: str, days: DayArray, stated: str | None) -> tuple[str, BadQuery | None]:
@@ -276,7 +284,7 @@ def periods_within(table: Any, days: Interval | None, *, frame: str) -> DataFram
     None for a table of days.
 
     Raises:
-        BadQuery: the table has no days, or its periods overlap, or lie only in part in *days*, those of *frame*.
+        BadQuery: the table has no days, or its periods overlap, or lie only in part in *days*, which *frame* has.
     """
     if table.period in ("day", "time", None):
         if table.periods.problem is not None:

@@ -38,7 +38,7 @@ _SHARE_OF_STEPS: Final = 0.7
 _CORRECTED: Final = 0.1  # of the steps, those down in a running total that was corrected
 _DOWN: Final = 0.25  # the most of a number that a correction takes away
 _RAMP: Final = 0.05  # a day: costs that grow less than their days differ also fall
-_STEADY: Final = 0.9  # the growth rate of the second half by that of the first, at least
+_STEADY: Final = 0.9  # the growth rate of the second half by the rate of the first, at least
 _DOUBLED: Final = 1.7  # what a running total of a day is on the next, nearly
 _FEW_KEYS: Final = 2  # of several, one falls some day
 _SCALED: Final = 1.5  # from the first third of days to the last
@@ -232,7 +232,7 @@ def _differences(table: OutsideTable, column: OutsideColumn, facts: Sequence[str
         steps = {"first": "takes this as the amount of its day"}
         if is_opening[is_doubtful].any() and "before" not in facts:
             steps["before"] = "leaves the first day of the table out"
-        more = "" if is_opening[is_doubtful].all() else "or, if names were changed, write those of the days before"
+        more = "" if is_opening[is_doubtful].all() else "or, if names were changed, write the names of the days before"
         raise totals.problem(is_doubtful, rule, steps, more)
     values = Series(amounts.round(9).to_numpy(), index=rows["row"].to_numpy()).reindex(values.index)
     start = rows["day"].min()
@@ -240,7 +240,7 @@ def _differences(table: OutsideTable, column: OutsideColumn, facts: Sequence[str
         f"{name}: the running totals are taken apart into amounts by {(table.period or 'day').partition(' ')[0]}"
     )
     if "before" not in facts:
-        notes[-1] += f", those of {start:%Y-%m-%d} as they are"
+        notes[-1] += f", the totals of {start:%Y-%m-%d} as they are"
     return values, notes
 
 
@@ -313,13 +313,13 @@ def _restarts(totals: _Totals, unit: str | None, notes: list[str]) -> tuple[str 
     """
     rows, facts, name = totals.rows, totals.facts, totals.name
     falls = (rows["change"] < -1e-9) & ~rows["is_first"]
-    changes = {of: _changes(rows, of) for of in _UNITS}
+    changes = {span: _changes(rows, span) for span in _UNITS}
     if unit is not None:
         falls &= ~changes[unit]
     elif falls.any() and not {"restarts", "corrected"} & {*facts}:
-        fitting = [of for of, begins in changes.items() if not (falls & ~begins).any()]
-        is_same = {of: (falls | (rows["before"] == 0) | ~changes[of]).all() for of in fitting}
-        unit = next((of for of in ("month", "week", "quarter", "year") if is_same.get(of)), None)
+        fitting = [span for span, begins in changes.items() if not (falls & ~begins).any()]
+        is_same = {span: (falls | (rows["before"] == 0) | ~changes[span]).all() for span in fitting}
+        unit = next((span for span in ("month", "week", "quarter", "year") if is_same.get(span)), None)
         if unit is not None:
             notes.append(f"{name} begins anew with each {unit}")
             falls &= False
@@ -397,7 +397,7 @@ def _check_gaps(
 
 
 def _key_numbers(table: OutsideTable) -> NDArray[np.int32]:
-    """Return a number of each row, which those of the same key share."""
+    """Return a number of each row, which rows of the same key share."""
     number, most = np.zeros(len(table.rows), dtype="int32"), 1
     for key in [column for column in table.columns if column.role in KEYS]:
         codes = key.values.astype("category").cat.codes.to_numpy()

@@ -127,7 +127,7 @@ def _compared(rows: DataFrame, is_special: NDArray[np.bool_]) -> Floats:
     first, length = np.unique(period, return_index=True, return_counts=True)[1:]
     starts, lengths = at[first][period], length[period]
     level = ordinary / _weekday_factors(ordinary)
-    usual = [_usual(ordinary, level, *each) for each in zip(at, starts, lengths, strict=True)]
+    usual = [_usual(ordinary, level, *event) for event in zip(at, starts, lengths, strict=True)]
     numbers[is_special] = np.column_stack([np.array(usual).reshape(-1, 4), lengths])
     return numbers
 

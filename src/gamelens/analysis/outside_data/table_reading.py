@@ -113,7 +113,10 @@ class _Looked:
     @cached_property
     def meanings(self) -> dict[str, Meaning]:
         """The meaning of each column."""
-        meanings = {name: _meaning(own, self.vendor, self.stated.get(name)) for name, own in self.cells.items()}
+        meanings = {
+            name: _meaning(column_cells, self.vendor, self.stated.get(name))
+            for name, column_cells in self.cells.items()
+        }
         return _with_unit_prices(_with_both_ends(meanings, self.cells))
 
 
@@ -289,9 +292,9 @@ def _table_of_cells(looked: _Looked, given: Mapping[str, Any]) -> OutsideTable:
 def _stated_currencies(
     amounts: Mapping[str, Meaning], looked: _Looked, codes: Mapping[str, Sequence[str]]
 ) -> dict[str, OfMoney]:
-    """Return the amounts whose currency the table states, where it does not state that of another.
+    """Return the amounts whose currency the table states, where it does not state the currency of another.
 
-    One currency for all is then that of the others: $5 beside €5.
+    One currency for all then holds for the others: $5 beside €5.
     """
     money = {
         name: currencies_of_column(name, meaning, looked.cells, looked.grid, codes, None)
@@ -302,20 +305,24 @@ def _stated_currencies(
     return stated if len(stated) < len(money) else {}
 
 
-def _is_money_rate(meaning: Meaning, own: ColumnCells) -> bool:
+def _is_money_rate(meaning: Meaning, column_cells: ColumnCells) -> bool:
     """Whether a rate is money: an eCPM, not a CTR."""
-    if meaning.role != "rate" or own.is_percent:
+    if meaning.role != "rate" or column_cells.is_percent:
         return False
     of = meaning.of or ("", "", 1)
-    return own.has_units or bool(meaning.details.get("currency")) or (of[0] in ("cost", "income") and of[1] != "cost")
+    return (
+        column_cells.has_units
+        or bool(meaning.details.get("currency"))
+        or (of[0] in ("cost", "income") and of[1] != "cost")
+    )
 
 
-def _unit(own: ColumnCells, meaning: Meaning) -> MoneyUnit:
+def _unit(column_cells: ColumnCells, meaning: Meaning) -> MoneyUnit:
     """Return the unit of the numbers of a column: an argument, a vendor, or the header of money says it."""
     if "scale" in meaning.details:
         return MoneyUnit(float(meaning.details["scale"]), "")
-    is_money = meaning.role in HAS_MONEY or _is_money_rate(meaning, own)
-    return (unit_in(folded_header(own.name), meaning.role) if is_money else None) or MoneyUnit(1.0, "")
+    is_money = meaning.role in HAS_MONEY or _is_money_rate(meaning, column_cells)
+    return (unit_in(folded_header(column_cells.name), meaning.role) if is_money else None) or MoneyUnit(1.0, "")
 
 
 def _unit_problem(column: OutsideColumn, unit: MoneyUnit) -> BadQuery | None:
@@ -359,24 +366,27 @@ def _stated_roles(roles: Mapping[str, RoleArgument], grid: Grid) -> dict[str, Me
     return found
 
 
-def _meaning(own: ColumnCells, vendor: Vendor | None, stated: Meaning | None) -> Meaning:
+def _meaning(column_cells: ColumnCells, vendor: Vendor | None, stated: Meaning | None) -> Meaning:
     """Return the first meaning that the cells do not contradict."""
     if stated is not None:
         return stated
-    from_vendor = vendor.meaning_of(own.name) if vendor else None
+    from_vendor = vendor.meaning_of(column_cells.name) if vendor else None
     dimension: list[Meaning] = []
-    if own.name in DIMENSIONS and own.name not in ("country_code", "platform"):  # our own names are names
-        dimension = [Meaning("text", Evidence("text", "header", own.name))]
-    if vendor and vendor.table.get("rates_of") and own.is_number and is_currency(own.name.strip()):
-        return Meaning("exchange_rate", Evidence("exchange_rate", vendor.name, own.name))
-    of_header = [*dimension, *header_meanings(own.name)]
+    if column_cells.name in DIMENSIONS and column_cells.name not in (
+        "country_code",
+        "platform",
+    ):  # our own names are names
+        dimension = [Meaning("text", Evidence("text", "header", column_cells.name))]
+    if vendor and vendor.table.get("rates_of") and column_cells.is_number and is_currency(column_cells.name.strip()):
+        return Meaning("exchange_rate", Evidence("exchange_rate", vendor.name, column_cells.name))
+    of_header = [*dimension, *header_meanings(column_cells.name)]
     if from_vendor and from_vendor.role == "rate" and not {"of", "weight"} & from_vendor.details.keys():
         same = next((known for known in of_header if known.role == "rate"), from_vendor)
         from_vendor = replace(from_vendor, of=same.of, concept=same.concept)
     for meaning in (*([from_vendor] if from_vendor else []), *of_header):
-        if own.allows(meaning) and not (meaning.role == "text" and own.is_flag):
+        if column_cells.allows(meaning) and not (meaning.role == "text" and column_cells.is_flag):
             return meaning
-    return own.own_meaning()
+    return column_cells.own_meaning()
 
 
 def _with_both_ends(meanings: dict[str, Meaning], cells: Mapping[str, ColumnCells]) -> dict[str, Meaning]:
@@ -415,78 +425,88 @@ def _with_unit_prices(meanings: dict[str, Meaning]) -> dict[str, Meaning]:
     return found
 
 
-def _values(own: ColumnCells, meaning: Meaning, mark: Mark, grid: Grid) -> tuple[Series[Any], BadQuery | None]:
+def _values(column_cells: ColumnCells, meaning: Meaning, mark: Mark, grid: Grid) -> tuple[Series[Any], BadQuery | None]:
     """Return the values of a column in the type of its role, and why they cannot be used."""
     if meaning.role in MEASURES:
-        return _numbers(own, meaning, mark, grid)
+        return _numbers(column_cells, meaning, mark, grid)
     if meaning.role == "flag":
-        if own.is_typed:
-            return own.values, None
-        is_true = np.array([text.casefold() in ("true", "yes") for text in own.texts], dtype=bool)
-        flags = pd.array(is_true[own.codes] if len(is_true) else np.zeros(len(own.codes), bool), dtype="boolean")
-        return Series(flags).mask(Series(own.codes < 0)), None
-    if own.is_typed and pa.types.is_timestamp(own.type):
-        return own.values, None
-    times = own.times_with(meaning.details) if meaning.role in TIMES else None
+        if column_cells.is_typed:
+            return column_cells.values, None
+        is_true = np.array([text.casefold() in ("true", "yes") for text in column_cells.texts], dtype=bool)
+        flags = pd.array(
+            is_true[column_cells.codes] if len(is_true) else np.zeros(len(column_cells.codes), bool), dtype="boolean"
+        )
+        return Series(flags).mask(Series(column_cells.codes < 0)), None
+    if column_cells.is_typed and pa.types.is_timestamp(column_cells.type):
+        return column_cells.values, None
+    times = column_cells.times_with(meaning.details) if meaning.role in TIMES else None
     if isinstance(times, ParsedTimes) and times.until is None:
-        return Series(pd.DatetimeIndex(times.at[own.codes]).tz_localize("UTC")), None
-    order = pc.sort_indices(own.distinct)
+        return Series(pd.DatetimeIndex(times.at[column_cells.codes]).tz_localize("UTC")), None
+    order = pc.sort_indices(column_cells.distinct)
     place = np.empty(len(order) + 1, dtype="int32")
     place[order.to_numpy()] = np.arange(len(order))
     place[-1] = -1
-    kinds = pd.CategoricalDtype(pd.Index(own.distinct.take(order).to_pandas(), dtype="str"))
-    return Series(pd.Categorical.from_codes(place[own.codes], dtype=kinds)), None
+    kinds = pd.CategoricalDtype(pd.Index(column_cells.distinct.take(order).to_pandas(), dtype="str"))
+    return Series(pd.Categorical.from_codes(place[column_cells.codes], dtype=kinds)), None
 
 
-def _numbers(own: ColumnCells, meaning: Meaning, mark: Mark, grid: Grid) -> tuple[Series[Any], BadQuery | None]:
-    scale = _unit(own, meaning).scale
-    if own.is_typed:
-        if not own.is_number:
+def _numbers(
+    column_cells: ColumnCells, meaning: Meaning, mark: Mark, grid: Grid
+) -> tuple[Series[Any], BadQuery | None]:
+    scale = _unit(column_cells, meaning).scale
+    if column_cells.is_typed:
+        if not column_cells.is_number:
             rule = "is not a column of numbers"
-            return Series(np.full(len(grid.rows), np.nan)), BadQuery(own.name, meaning.role, rule)
-        values = own.values.astype("float64") if meaning.role == "amount" or scale != 1 else own.values
+            return Series(np.full(len(grid.rows), np.nan)), BadQuery(column_cells.name, meaning.role, rule)
+        values = (
+            column_cells.values.astype("float64") if meaning.role == "amount" or scale != 1 else column_cells.values
+        )
         return values * scale if scale != 1 else values, None
-    written = own.numbers
+    written = column_cells.numbers
     distinct = np.append(written.values(mark), np.nan) * scale
     is_other, problem = written.is_other, None
-    if meaning.role == "rate":  # that of nothing by nothing is none
+    if meaning.role == "rate":  # nothing by nothing is no rate
         is_other = is_other & ~written.is_division
     if is_other.any():
-        other, is_error = own.texts[int(is_other.argmax())], bool(written.is_error[int(is_other.argmax())])
-        row = grid.rows[int(own.rows_of(other).argmax())]
+        other, is_error = column_cells.texts[int(is_other.argmax())], bool(written.is_error[int(is_other.argmax())])
+        row = grid.rows[int(column_cells.rows_of(other).argmax())]
         rule = f"in row {row} is {'an error of a spreadsheet and ' if is_error else ''}not a number"
-        alike = [own.texts[place] for place in np.flatnonzero(is_other)[:_MOST_SHOWN]]
-        cells = int(np.append(is_other, False)[own.codes].sum())
+        alike = [column_cells.texts[place] for place in np.flatnonzero(is_other)[:_MOST_SHOWN]]
+        cells = int(np.append(is_other, False)[column_cells.codes].sum())
         rule += f", one of {cells} such cells: " if cells > 1 else ": "
         rule += f"mend {'them' if cells > 1 else 'it'} there, or " if is_error else ""
         rule += f"missing={alike!r} reads {'them' if cells > 1 else 'it'} as empty"
         if (behind := _WORD_BEHIND.fullmatch(other)) is not None:
             rule += f', magnitudes={{"{behind[1]}": ...}} says what {behind[1]} stands for'
-        rule += f", text=[{own.name!r}] keeps the column as text" if meaning.role not in HAS_MONEY else ""
+        rule += f", text=[{column_cells.name!r}] keeps the column as text" if meaning.role not in HAS_MONEY else ""
         is_at_top = grid.rows[0] <= row < grid.rows[0] + SEARCHED_ROWS and grid.separator is not None and not is_error
-        problem = BadQuery(own.name, other, rule + (", header_row= names the row of the headers" if is_at_top else ""))
+        problem = BadQuery(
+            column_cells.name, other, rule + (", header_row= names the row of the headers" if is_at_top else "")
+        )
     if written.is_percent.any() and (written.is_number & ~written.is_percent).any():
         kinds = [
-            own.texts[int(mask.argmax())] for mask in (written.is_percent, written.is_number & ~written.is_percent)
+            column_cells.texts[int(mask.argmax())]
+            for mask in (written.is_percent, written.is_number & ~written.is_percent)
         ]
-        problem = BadQuery(own.name, kinds, "mixes percentages and numbers: use one kind")
+        problem = BadQuery(column_cells.name, kinds, "mixes percentages and numbers: use one kind")
     if written.rounded is not None and meaning.evidence.quote == "cumulative":
         rule = "is a rounded running total, whose differences by day are not known: export it with all its digits"
-        problem = BadQuery(own.name, written.rounded, rule)
+        problem = BadQuery(column_cells.name, written.rounded, rule)
     elif written.unsure is not None:
         place, word, powers = written.unsure
-        problem = unsure_magnitude(own.name, own.texts[place], word, powers)
-    elif written.rounded is not None and _unit(own, meaning).word and scale > 1:
-        rule = f"is in {_unit(own, meaning).word} by its header, and in a magnitude of its own: say what one of it is, "
-        step = f'roles={{"{own.name}": {{"role": "{meaning.role}", "scale": 1}}}}'
-        problem = BadQuery(own.name, written.rounded, rule + step)
+        problem = unsure_magnitude(column_cells.name, column_cells.texts[place], word, powers)
+    elif written.rounded is not None and _unit(column_cells, meaning).word and scale > 1:
+        rule = f"is in {_unit(column_cells, meaning).word} by its header, and has a word behind it: "
+        rule += "say what one of it is, "
+        step = f'roles={{"{column_cells.name}": {{"role": "{meaning.role}", "scale": 1}}}}'
+        problem = BadQuery(column_cells.name, written.rounded, rule + step)
     known = distinct[~np.isnan(distinct)]
-    is_whole = meaning.role not in ("amount", "rate", "price", "exchange_rate") and not own.has_units
+    is_whole = meaning.role not in ("amount", "rate", "price", "exchange_rate") and not column_cells.has_units
     if is_whole and (known == np.floor(known)).all() and (np.abs(known) < 2**53).all():
-        whole = pd.array(np.nan_to_num(distinct).astype("int64")[own.codes], dtype="Int64")
-        whole[np.isnan(distinct)[own.codes]] = pd.NA
+        whole = pd.array(np.nan_to_num(distinct).astype("int64")[column_cells.codes], dtype="Int64")
+        whole[np.isnan(distinct)[column_cells.codes]] = pd.NA
         return Series(whole), problem
-    return Series(distinct[own.codes]), problem
+    return Series(distinct[column_cells.codes]), problem
 
 
 def _notes_on_written_numbers(columns: Sequence[OutsideColumn], cells: Mapping[str, ColumnCells]) -> list[str]:
@@ -511,12 +531,12 @@ def _notes_on_written_numbers(columns: Sequence[OutsideColumn], cells: Mapping[s
 def _notes_on_errors(grid: Grid, cells: Mapping[str, ColumnCells], meanings: Mapping[str, Meaning]) -> list[str]:
     """Return notes on errors of a spreadsheet where no number is meant; one among numbers is refused."""
     notes = []
-    for name, own in cells.items():
-        if own.is_typed or (meanings[name].role in MEASURES - {"rate"}):
+    for name, column_cells in cells.items():
+        if column_cells.is_typed or (meanings[name].role in MEASURES - {"rate"}):
             continue
-        is_error = np.append(are_errors(own.distinct), False)[own.codes]
+        is_error = np.append(are_errors(column_cells.distinct), False)[column_cells.codes]
         if is_error.any():
-            error = own.distinct[int(own.codes[is_error.argmax()])].as_py()
+            error = column_cells.distinct[int(column_cells.codes[is_error.argmax()])].as_py()
             notes.append(
                 f"{name} has {error!r} in {grid.rows_text(is_error)}, an error of a spreadsheet, read as empty"
             )
@@ -533,7 +553,7 @@ def _with_weights(
     usable = {column.name: column for column in columns if column.problem is None}
     summands = {name: column for name, column in usable.items() if column.role in SUMMANDS}
     written = {name: _written(column, cells[name], meanings[name], marks) for name, column in summands.items()}
-    counts = {name: it for name, it in written.items() if summands[name].role == "count"}
+    counts = {name: shown for name, shown in written.items() if summands[name].role == "count"}
     result = []
     for column in columns:
         meaning, formula = meanings[column.name], None
@@ -565,22 +585,22 @@ def _of_one_unit(
     column: OutsideColumn, written: Mapping[str, Written], counts: Mapping[str, Written]
 ) -> ColumnQuotient | None:
     """Return the amount and the count whose quotient an amount is, such as the cost of an install called Cost."""
-    others = {name: it for name, it in written.items() if name not in counts and name != column.name}
+    others = {name: shown for name, shown in written.items() if name not in counts and name != column.name}
     if not others:
         return None
     several = {name: shown for name, shown in counts.items() if shown.values[shown.values > 1].nunique() > 1}
     return fitting_formula(written[column.name], others, several)
 
 
-def _written(column: OutsideColumn, own: ColumnCells, meaning: Meaning, marks: Mapping[str, Mark]) -> Written:
-    if own.is_typed:
+def _written(column: OutsideColumn, column_cells: ColumnCells, meaning: Meaning, marks: Mapping[str, Mark]) -> Written:
+    if column_cells.is_typed:
         known = column.values.dropna().to_numpy(dtype="float64")[:2_000]
         places = next(
             (digits for digits in range(12) if np.allclose(known, np.round(known, digits), rtol=1e-12, atol=0)), 12
         )
         return Written(column.values, places)
-    scale = min(_unit(own, meaning).scale, 1.0)
-    return Written(column.values, own.numbers.places(marks.get(column.name, ".")) - round(math.log10(scale)))
+    scale = min(_unit(column_cells, meaning).scale, 1.0)
+    return Written(column.values, column_cells.numbers.places(marks.get(column.name, ".")) - round(math.log10(scale)))
 
 
 def _stated_quotient(

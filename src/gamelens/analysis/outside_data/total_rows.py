@@ -141,9 +141,9 @@ def _with_texts(named: Sequence[str], cells: Mapping[str, ColumnCells], grid: Gr
     mask = np.zeros(len(grid.rows), dtype=bool)
     for text in named:
         found = [
-            own.rows_of(text)
-            for own in cells.values()
-            if (not own.is_typed or pa.types.is_boolean(own.type)) and text in own.texts
+            column_cells.rows_of(text)
+            for column_cells in cells.values()
+            if (not column_cells.is_typed or pa.types.is_boolean(column_cells.type)) and text in column_cells.texts
         ]
         if not found:
             raise BadQuery("totals", text, f"is in no cell of {grid.source}")
@@ -285,17 +285,19 @@ def _naming_columns(grid: Grid, meanings: Mapping[str, Meaning], cells: Mapping[
     ]
 
 
-def _whose_totals(own: ColumnCells) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
-    """Return the place of each row's text, of a total that of the name which it adds up; and which rows have one."""
-    place_of = np.arange(len(own.distinct) + 1, dtype="int32")
+def _whose_totals(column_cells: ColumnCells) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
+    """Return the place of each row's text, of a total the name that it adds up, and which rows are such totals."""
+    place_of = np.arange(len(column_cells.distinct) + 1, dtype="int32")
     place_of[-1] = -1
-    bare = {place: WORD_AT_ONE_END.sub("", text).strip() for place, text in own.unlike_names.items()}
-    shorter = {place: text for place, text in bare.items() if text and text != own.unlike_names[place]}
+    bare = {place: WORD_AT_ONE_END.sub("", text).strip() for place, text in column_cells.unlike_names.items()}
+    shorter = {place: text for place, text in bare.items() if text and text != column_cells.unlike_names[place]}
     if shorter:
-        places = {text: place for place, text in enumerate(own.texts)}
+        places = {text: place for place, text in enumerate(column_cells.texts)}
         for place, text in shorter.items():
             place_of[place] = places.get(text, place)
-    return place_of[own.codes], (place_of != np.append(np.arange(len(own.distinct)), -1))[own.codes]
+    return place_of[column_cells.codes], (place_of != np.append(np.arange(len(column_cells.distinct)), -1))[
+        column_cells.codes
+    ]
 
 
 def _compare(
@@ -324,10 +326,10 @@ def _compare(
     return (confirmed if several.any() or is_pair else several), larger, comparable
 
 
-def _matches(own: ColumnCells, pattern: re.Pattern[str]) -> NDArray[np.bool_]:
-    found = np.zeros(len(own.distinct) + 1, dtype=bool)  # the last for none
-    found[[place for place, text in own.unlike_names.items() if pattern.fullmatch(text)]] = True
-    return found[own.codes]
+def _matches(column_cells: ColumnCells, pattern: re.Pattern[str]) -> NDArray[np.bool_]:
+    found = np.zeros(len(column_cells.distinct) + 1, dtype=bool)  # the last for none
+    found[[place for place, text in column_cells.unlike_names.items() if pattern.fullmatch(text)]] = True
+    return found[column_cells.codes]
 
 
 def note_of(totals: NDArray[np.bool_], grid: Grid) -> str:

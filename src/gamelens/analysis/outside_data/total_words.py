@@ -23,7 +23,7 @@ LEVELS: Final = frozenset(_LEXICON["level"]["words"])
 
 def _any_of(words: Sequence[str]) -> str:
     """Return a pattern of one of *words*, with or without accents, the longest first."""
-    spelled = {word for each in words for word in (each, folded_word(each))}
+    spelled = {form for word in words for form in (word, folded_word(word))}
     return "|".join(re.escape(word) for word in sorted(spelled, key=len, reverse=True))
 
 
@@ -40,7 +40,7 @@ AVERAGE: Final = re.compile(rf"(?i)\W*(?:{_any_of(_WORDS['average_row'])}){_MORE
 AT_ONE_END: Final = re.compile(
     rf"(?i)(?:{_TOTAL})\b.*|.*(?<!\w)(?:{_TOTAL})\W*|.*(?:合計|小計|合计|총계|합계)\W*|(?:{_WHOLE})\b.*"
 )
-"""A name that begins or ends with such a word, such as that of a campaign."""
+"""A name that begins or ends with such a word, such as a campaign's."""
 WORD_AT_ONE_END: Final = re.compile(rf"(?i)^(?:{_TOTAL})\b\s*[:–-]?\s*(?:of\b|for\b)?|[\s(:–-]+(?:{_TOTAL})\W*$")
 """Such a word, with what joins it to the name."""
 WHOLE: Final = re.compile(rf"(?i)\W*(?:rest of world and all|all (?:{_NOUNS}).*|{_WHOLE})\W*")
