@@ -114,6 +114,14 @@ def test_a_header_in_thousands_beside_such_words_is_asked_about(file: WriteFile)
     assert outside_data.in_dollars(path, roles=stated)["spend"].tolist() == [5_200, 6_100]
 
 
+def test_a_small_letter_says_nothing_of_a_capital_one(file: WriteFile) -> None:
+    path = costs(file, ["5 M", "20 m"])
+    assert outside_data.in_dollars(path, currency="USD", magnitudes={"m": 1000})["spend"].tolist() == [
+        5_000_000,
+        20_000,
+    ]
+
+
 def test_an_unknown_word_can_be_stated(file: WriteFile) -> None:
     """Without the cell, a cost would be lost."""
     path = costs(file, ["5 kk", "800", "700"])

@@ -63,7 +63,8 @@ def power_of(word: str, unit: str, beside: Iterable[str], stated: Mapping[str, f
     word = word.rstrip(".")
     folded = word.casefold()
     for name, number in stated.items():
-        if folded == name.casefold().rstrip("."):
+        bare = name.rstrip(".")
+        if word == bare or (len(word) > 1 and folded == bare.casefold()):  # M is not m
             digits = f"{number:.0f}"
             if number != float(digits) or digits.rstrip("0") != "1":
                 raise BadQuery("magnitudes", number, f"is no power of ten, as {name} must be: 1000 or 1000000")
