@@ -200,6 +200,7 @@ def test_a_refusal_says_how_many_cells_are_at_fault(file: WriteFile) -> None:
             ["Date,Network,Cost (USD)", "2026-11-01,X,5"],
         ),
         (["Date,Network,Cost (USD)", *(f"{day},Meta,7" for day in DAYS)], ["Land,Installs", "DE,5", "US,6"]),
+        (["Date,Cost (USD)", "2026-11-01,5", "2026-11-02,6"], ["Country,Installs", "DE,5", "US,7"]),
         (["Land,Installs", "DE,5"], ["Datum,Kosten (USD)", *(f"{day},7" for day in DAYS)]),
     ],
 )
@@ -224,6 +225,15 @@ def test_two_tables_side_by_side_are_refused(
         pd.read_excel(path, engine="openpyxl", usecols=columns) if is_workbook else pd.read_csv(path, usecols=columns)
     )
     assert gl.read_table(frame.dropna(how="all")).grid.columns == left[0].split(",")
+
+
+def test_a_title_above_two_tables_is_no_header_of_the_frame(file: WriteFile) -> None:
+    head = "Meta;;;Moloco;\nDate;Cost (USD);;Date;Cost (USD)\n"
+    path = file(head + "2026-11-01;5;;2026-11-01;7\n2026-11-02;6;;2026-11-02;9\n")
+    with pytest.raises(BadQuery, match=r"pd.read_csv\(..., sep=';', header=1, usecols=\[0, 1\]\)"):
+        gl.read_table(path)
+    frame = pd.read_csv(path, sep=";", header=1, usecols=[0, 1])
+    assert outside_data.in_dollars(gl.read_table(frame))["spend"].tolist() == [5, 6]
 
 
 @pytest.mark.parametrize(

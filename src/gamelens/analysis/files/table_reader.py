@@ -29,6 +29,7 @@ from gamelens.analysis.files.csv_reader import read_delimited
 from gamelens.analysis.files.excel_reader import read_sheet
 from gamelens.analysis.files.export_target import with_index
 from gamelens.analysis.files.header_rows import header_place
+from gamelens.analysis.files.number_parsing import written_numbers
 from gamelens.errors import BadQuery, suggests_names
 from gamelens.receipts import RECEIPT, Receipt
 
@@ -175,7 +176,7 @@ def read_grid(
 def _check_one_table(grid: Grid) -> None:
     """Raise `BadQuery` if two tables stand side by side, an empty column between them.
 
-    Their headers are the same in part, or one of them has more rows.
+    Their headers are the same in part, or one of them has more rows, or the second begins with names of its own.
     """
     is_blank = [
         not name and grid.cells.column(place).null_count == len(grid.rows) for place, name in enumerate(grid.columns)
@@ -190,11 +191,24 @@ def _check_one_table(grid: Grid) -> None:
         ]
         lengths = sorted(int(rows.sum()) for rows in filled if rows[: int(rows.sum())].all())
         is_longer = len(lengths) == 2 and lengths[1] - lengths[0] >= _FEWEST_BESIDE
-        if is_longer or {name for name in left if name} & {*right}:
-            reads = "read_csv(...," if grid.separator else 'read_excel(..., engine="openpyxl",'
+        if is_longer or {name for name in left if name} & {*right} or _begins_anew(grid, place + 1):
+            opened = 'excel(..., engine="openpyxl", ' if grid.separator is None else "csv(..., "
+            opened += f"sep={grid.separator!r}, " if grid.separator not in (None, ",") else ""
+            opened += f"header={int(grid.rows[0]) - 2}, " if len(grid.rows) and grid.rows[0] > 2 else ""
             rule = f"has two tables side by side, {_named(left)} and {_named(right)}: pass a frame of one of them, "
-            rule += f"pd.{reads} usecols={[*range(place)]}) or usecols={[*range(place + 1, len(is_blank))]}"
+            rule += f"pd.read_{opened}usecols={[*range(place)]}) or usecols={[*range(place + 1, len(is_blank))]}"
             raise BadQuery("other", grid.source, rule)
+
+
+def _begins_anew(grid: Grid, place: int) -> bool:
+    """Return whether names stand in the column at *place*, another one in each row, and numbers in one behind it."""
+    are_numbers = []
+    for column in grid.cells.columns[place:]:
+        texts = column.cast(pa.string()).unique().drop_null()
+        are_numbers.append(len(texts) > 0 and bool(written_numbers(texts.to_pylist()).is_number.all()))
+    first = grid.cells.column(place)
+    is_name = not are_numbers[0] and first.null_count == 0 and len(first.unique()) == len(first) >= _FEWEST_BESIDE
+    return is_name and any(are_numbers[1:])
 
 
 def _named(headers: Sequence[str]) -> str:
