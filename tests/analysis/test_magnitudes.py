@@ -147,7 +147,7 @@ def test_exact_numbers_stay_exact() -> None:
 
 
 @pytest.mark.parametrize(("header", "role"), [("Plan", "text"), ("Kind", "text"), ("Clicks", "count")])
-def test_terms_of_a_subscription_stay_names(file: WriteFile, header: str, role: str) -> None:
+def test_plans_of_a_subscription_stay_names(file: WriteFile, header: str, role: str) -> None:
     """Only a header that says so makes a count of 1M and 12M."""
     rows = [f"{day},{cell},5" for day, cell in zip(DAYS, ["1M", "12M", "1M"], strict=False)]
     table = gl.read_table(file("\n".join([f"Date,{header},Units", *rows, ""])))

@@ -107,8 +107,8 @@ class WrittenNumbers:
         return any(text[0] == "0" or len(text.rstrip("0")) > 17 for text in self.bodies.filter(is_long).to_pylist())
 
     @property
-    def may_be_terms(self) -> bool:
-        """Whether all numbers have a word and none a currency: 1M and 12M are also terms of a subscription."""
+    def may_be_names(self) -> bool:
+        """Whether all numbers have a word and none a currency: 1M and 12M are also the plans of a subscription."""
         is_number = self.is_number
         return self.powers is not None and bool(((self.powers > 0) & (self.units == ""))[is_number].all())
 

@@ -197,7 +197,7 @@ class ColumnCells:
         if self._is_text or not len(self.distinct):
             return False
         numbers = self.numbers
-        if not numbers.is_number.any() or numbers.are_names or numbers.may_be_terms:
+        if not numbers.is_number.any() or numbers.are_names or numbers.may_be_names:
             return False
         return self._share_of_numbers > 0.5
 
