@@ -318,3 +318,14 @@ def test_beside_retention_and_in_every_kind_of_frame(world: World) -> None:
     receipt = json.loads(table.schema.metadata[b"gamelens"])
     assert receipt["asked"]["formulas"][0]["formula"] == "ad_impressions_count / paying_users"
     assert table.schema.field("ads_per_payer").type == pa.float64()
+
+
+def test_a_row_that_the_service_lacks_has_the_formula_of_zeros(world: World) -> None:
+    """Beside a metric with more rows, money is 0, and a ratio without players NA."""
+    lens = quick(world.watch(), metrics=MONEY | ADS)
+    frame = lens.query(["net_revenue", "ads_per_payer", "event_count"], by=["platform", "country_code"], over=OVER)
+    filled = frame.attrs["gamelens"]["filled"]
+    assert filled["net_revenue"] > 0
+    assert filled["ads_per_payer"] > 0
+    assert frame["net_revenue"].to_list() == pytest.approx((0.7 * frame["revenue"] + frame["ad_revenue"]).to_list())
+    assert frame["ads_per_payer"].isna().to_list() == (frame["paying_users"] == 0).to_list()
