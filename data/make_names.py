@@ -42,30 +42,33 @@ US USA; US U.S.; US United States of America; US America; VA Holy See; VE Venezu
 VG Virgin Islands, British; VI Virgin Islands, U.S.; VN Viet Nam; XK Kosovo
 """
 USUAL_NAMES = """
-AE EAU; AE VAE; AE BAE; AE ОАЭ; AE ZEA; AE Объединенные Арабские Эмираты; AE Объединённые Арабские Эмираты; AE الإمارات;
-AE Emiratos Árabes; AE Emirados Árabes; AE Emirati Arabi; AE Émirats arabes unis; AE Emirate; AE Emirates; AE 阿联酋;
-BA Bosnia; BA Bosnien; BA Bosnie; BA Босния; BA Bośnia; BY Белоруссия; BY Weißrussland; BY Weissrussland;
-BY Bielorrusia; BY Bielorrússia; BY Biélorussie; BY Bielorussia; BY White Russia; BY Belorussia;
-CD Демократическая Республика Конго; CD ДР Конго; CD RD Congo; CD RDC; CI Elfenbeinküste; CI Wybrzeże Kości Słoniowej;
-CI Costa de Marfil; CI Costa do Marfim; CI Costa d'Avorio; CI Fildişi Sahili; CI Ivoorkust; CN Mainland China;
-CN China (mainland); CN 中国大陆; CN 中國大陸; CN PRC; CN VR China; CN Volksrepublik China; CN 中国内地;
-CZ Чешская Республика; CZ Česká republika; CZ Czechia; CZ Tschechische Republik; CZ República Checa; CZ Republika Czeska;
-GB Großbritannien; GB Grossbritannien; GB Gran Bretaña; GB Inglaterra; GB Grã-Bretanha; GB Anglia; GB Gran Bretagna;
-GB İngiltere; GB Angleterre; GB Grande-Bretagne; GB Inghilterra; GB Engeland; GB Groot-Brittannië; GB VK;
-GB Storbritannien; GB Англия; GB Anglie; GB Velká Británie; GB إنجلترا; GB بريطانيا; GB イギリス; GB 大不列颠;
-HK Гонконг; HK Hongkong; KG Киргизия; KG Kirgisien; KP Северная Корея; KP КНДР; KP Nordkorea; KP Coreia do Norte;
-KR Южная Корея; KR Республика Корея; KR Coreia; KR Corea; KR 南韓; KR 南韩; KR Güney Kore; KR 韩国; KR 韓国; KR 한국;
+AE EAU; AE VAE; AE BAE; AE ОАЭ; AE ZEA; AE Объединенные Арабские Эмираты; AE Объединённые Арабские Эмираты;
+AE الإمارات; AE Emiratos Árabes; AE Emirados Árabes; AE Emirati Arabi; AE Émirats arabes unis; AE Emirate;
+AE Emirates; AE 阿联酋; BA Bosnia; BA Bosnien; BA Bosnie; BA Босния; BA Bośnia; BY Белоруссия;
+BY Weißrussland; BY Weissrussland; BY Bielorrusia; BY Bielorrússia; BY Biélorussie; BY Bielorussia;
+BY White Russia; BY Belorussia; CD Демократическая Республика Конго; CD ДР Конго; CD RD Congo; CD RDC;
+CI Elfenbeinküste; CI Wybrzeże Kości Słoniowej; CI Costa de Marfil; CI Costa do Marfim; CI Costa d'Avorio;
+CI Fildişi Sahili; CI Ivoorkust; CN Mainland China; CN China (mainland); CN 中国大陆; CN 中國大陸; CN PRC;
+CN VR China; CN Volksrepublik China; CN 中国内地; CZ Чешская Республика; CZ Česká republika; CZ Czechia;
+CZ Tschechische Republik; CZ República Checa; CZ Republika Czeska; GB Großbritannien; GB Grossbritannien;
+GB Gran Bretaña; GB Inglaterra; GB Grã-Bretanha; GB Anglia; GB Gran Bretagna; GB İngiltere; GB Angleterre;
+GB Grande-Bretagne; GB Inghilterra; GB Engeland; GB Groot-Brittannië; GB VK; GB Storbritannien; GB Англия;
+GB Anglie; GB Velká Británie; GB إنجلترا; GB بريطانيا; GB イギリス; GB 大不列颠; HK Гонконг; HK Hongkong;
+KG Киргизия; KG Kirgisien; KP Северная Корея; KP КНДР; KP Nordkorea; KP Coreia do Norte; KR Южная Корея;
+KR Республика Корея; KR Coreia; KR Corea; KR 南韓; KR 南韩; KR Güney Kore; KR 韩国; KR 韓国; KR 한국;
 MD Молдавия; MD Moldawien; MD Moldau; MK Mazedonien; MK Северная Македония; MK Македония; MK Macédoine;
 MM Birma; MM Birmania; MM Birmanie; MM Бирма; NL Голландия; NL Holanda; NL Hollande; NL Hollanda; NL Olanda;
-NL Holandia; NL オランダ; NL 荷兰; PS Palestine; PS Palästina; PS Palestina; PS Палестина; PS فلسطين;
-RU РФ; RU Российская Федерация; RU Russische Föderation; RU Federación Rusa; RU Federación de Rusia;
-SA KSA; SA السعودية; SA Saudi; SA Саудовская Аравия; SA Arabia Saudí; SA Arabie Saoudite; SY Сирия;
-TT Trinidad; TT Trinidad y Tobago; TT Trinidad und Tobago; TW 臺灣; TW 台湾地区; US США; US EE.UU.; US EE. UU.;
-US EEUU; US EUA; US E.U.A.; US ABD; US A.B.D.; US Amerika; US Vereinigte Staaten von Amerika; US Estados Unidos de América;
-US Estados Unidos da América; US États-Unis d'Amérique; US Etats-Unis; US Stati Uniti d'America; US Stany Zjednoczone Ameryki;
-US Spojené státy americké; US Соединенные Штаты Америки; US Соединённые Штаты Америки; US Америка; US 美國; US 美利坚合众国;
-US アメリカ; US アメリカ合衆国; US 米国; US 미합중국; US أمريكا; US ΗΠΑ; US Сполучені Штати Америки; US VS; US Verenigde Staten van Amerika;
-KZ Республика Казахстан; VN Vietnam; VN Вьетнам; ZA RSA; ZA ЮАР; ZA Südafrika; ZA Zuid-Afrika
+NL Holandia; NL オランダ; NL 荷兰; PS Palestine; PS Palästina; PS Palestina; PS Палестина; PS فلسطين; RU РФ;
+RU Российская Федерация; RU Russische Föderation; RU Federación Rusa; RU Federación de Rusia; SA KSA;
+SA السعودية; SA Saudi; SA Саудовская Аравия; SA Arabia Saudí; SA Arabie Saoudite; SY Сирия; TT Trinidad;
+TT Trinidad y Tobago; TT Trinidad und Tobago; TW 臺灣; TW 台湾地区; US США; US EE.UU.; US EE. UU.; US EEUU;
+US EUA; US E.U.A.; US ABD; US A.B.D.; US Amerika; US Vereinigte Staaten von Amerika;
+US Estados Unidos de América; US Estados Unidos da América; US États-Unis d'Amérique; US Etats-Unis;
+US Stati Uniti d'America; US Stany Zjednoczone Ameryki; US Spojené státy americké;
+US Соединенные Штаты Америки; US Соединённые Штаты Америки; US Америка; US 美國; US 美利坚合众国; US アメリカ;
+US アメリカ合衆国; US 米国; US 미합중국; US أمريكا; US ΗΠΑ; US Сполучені Штати Америки; US VS;
+US Verenigde Staten van Amerika; KZ Республика Казахстан; VN Vietnam; VN Вьетнам; ZA RSA; ZA ЮАР;
+ZA Südafrika; ZA Zuid-Afrika
 """
 """What people of the languages of exports call countries, where CLDR has a longer name."""
 
