@@ -49,6 +49,28 @@ def test_blended_cost_counts_organic_installs(bought: DataFrame) -> None:
     assert total["blended_cpi"] == 220 / 1100
 
 
+@pytest.mark.parametrize("by", [None, "country_code"])
+def test_the_cost_of_names_that_the_frame_lacks_is_said(tmp_path: Path, by: str | None) -> None:
+    """Their cost would stand above installs that do not have theirs: 60 / 10 where 60 / 20 is right."""
+    file = tmp_path / "spend.csv"
+    file.write_text("Day,Country,Spend (USD)\n2026-11-01,Germany,20\n2026-11-01,Atlantis,40\n2026-11-02,Germany,20\n")
+    installs = tidy_frame(
+        "new_users",
+        timestamp=["2026-11-01", "2026-11-01", "2026-11-02"],
+        country_code=["DE", "US", "DE"],
+        new_users=[10, 10, 10],
+    )
+    if by == "country_code":  # in a row of its own, without installs
+        result = cost_per_install(installs, by=by, spend=str(file))
+        assert result.set_index(by)["spend"].dropna().to_dict() == {"DE": 40.0, "Atlantis": 40.0}
+        return
+    with pytest.warns(UserWarning, match=r"40\.00 of 80\.00 USD in spend\.csv are of 'Atlantis', which country_code"):
+        result = cost_per_install(installs, by=by, spend=str(file))
+    assert "'Atlantis'" in " ".join(Receipt.of(result.attrs).warnings)
+    named = cost_per_install(installs, by=by, spend=str(file), names={"Atlantis": "US"})
+    assert named["cpi"].iloc[0] == 80 / 30
+
+
 def test_cost_of_installs_without_spend_is_na(bought: DataFrame) -> None:
     """Spend that is NA gives a cost of NA, and a frame without spend is refused."""
     total = outside_data.cost_per_install(bought.assign(spend=float("nan"))).iloc[0]

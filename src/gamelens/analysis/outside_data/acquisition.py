@@ -50,7 +50,7 @@ from gamelens.analysis.tidy_frames.frame_requirements import ANY, FrameRequireme
 from gamelens.analysis.tidy_frames.query_text import interval_text
 from gamelens.analysis.tidy_frames.returned_columns import KEYS, between, named, returns
 from gamelens.catalog import TITLES
-from gamelens.errors import BadQuery
+from gamelens.errors import BadQuery, emit_warning
 from gamelens.receipts import RECEIPT, Receipt
 from gamelens.wire.currencies import USD_PER_UNIT
 from gamelens.wire.intervals import Interval
@@ -61,6 +61,7 @@ _DAY: Final = pd.Timedelta(days=1)
 _PAYBACK: Final = ("days_to_pay_back", "is_paid_back")
 _OF_PAYBACK: Final = ("age", "spend", "money", "days_to_pay_back", "largest_day")
 _NETWORK: Final = ', or who is paid in every row, network="..."'
+_MOST_NAMES: Final = 3  # in a warning
 _WIDEST: Final = 1_000.0  # times the lower bound: a higher one says nothing of a value
 _FIELLER: Final = 1.06  # Fieller, Hartley and Pearson 1957: the variance of Fisher's z of a rank correlation
 
@@ -730,7 +731,29 @@ def _beside_costs(
     result = joined.drop(columns=["spend"] if brought != "spend" and "spend" in joined else [])
     result = result.rename(columns={brought: "spend"}).drop(columns=brought + CURRENCY)
     receipt = Receipt.of(joined.attrs)
-    return with_receipt(result, structs_replace(receipt, warnings=(*receipt.warnings, *report.warnings)))
+    warnings = [*report.warnings, *_unplaced_costs(result, by, report)]
+    return with_receipt(result, structs_replace(receipt, warnings=(*receipt.warnings, *warnings)))
+
+
+def _unplaced_costs(frame: DataFrame, by: By, report: MatchReport) -> list[str]:
+    """Return warnings of costs whose names the frame does not have, where they are added to the costs of others.
+
+    Each is emitted too: the cost counts and the installs do not.
+    """
+    warnings = []
+    for name, texts in report.unknown.items():
+        if name in ([by] if isinstance(by, str) else by or ()):
+            continue  # they stand in rows of their own, without installs
+        cost = frame.loc[frame[name].astype("object").isin(texts), "spend"].sum()
+        if cost:
+            listed = ", ".join(map(repr, texts[:_MOST_NAMES])) + (", ..." if len(texts) > _MOST_NAMES else "")
+            rule = (
+                f"{cost:,.2f} of {frame['spend'].sum():,.2f} USD in {report.source} are of {listed}, which {name} does "
+            )
+            rule += "not have: the cost counts, and its installs do not. Say with names={...} what they mean"
+            warnings.append(rule)
+            emit_warning(rule)
+    return warnings
 
 
 def _check_split(frame: DataFrame, by: By, table: OutsideTable, pairs: Mapping[str, str]) -> None:
