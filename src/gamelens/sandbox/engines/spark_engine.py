@@ -373,7 +373,7 @@ def _started(master: str) -> SparkSession:
 
 
 def _schema_of(columns: Mapping[str, str]) -> str:
-    """Return *columns*, whose types are those of DuckDB, as a schema of Spark."""
+    """Return *columns*, with types of DuckDB, as a schema of Spark."""
     return ", ".join(f"`{name}` {_TYPES.get(kind, kind)}" for name, kind in columns.items())
 
 
